@@ -1,0 +1,436 @@
+/* Caterva: n-dimensional arrays in compressed chunks.
+ *
+ * An array is cut into chunks and each chunk into blocks; a read decodes only
+ * the blocks it touches, in parallel. A file is a Blosc2 frame with the `b2nd`
+ * (or older `caterva`) metalayer: python-blosc2 and C-Blosc2 read what this
+ * library writes, and it reads what they write.
+ *
+ * Start simple: caterva_open, caterva_read, caterva_close. Every function that
+ * can fail returns a caterva_status and takes a caterva_error (NULL is fine)
+ * last. What a function hands out through `**out` belongs to the caller, and
+ * its comment names the function that releases it; what it returns is
+ * borrowed. Releasing NULL is fine.
+ *
+ * Threads: any number of threads may read through one handle at once, also
+ * beside a thread that writes through it. caterva_close needs the handle
+ * alone. The library keeps no state of the process but a lazily started,
+ * fork-safe pool of worker threads; it prints nothing and reads no
+ * environment. */
+#ifndef CATERVA_H
+#define CATERVA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CATERVA_API __attribute__((visibility("default")))
+#else
+#define CATERVA_API
+#endif
+
+#define CATERVA_VERSION_MAJOR 0
+#define CATERVA_VERSION_MINOR 1
+#define CATERVA_VERSION_PATCH 0
+#define CATERVA_VERSION_STRING "0.1.0"
+
+/* 16 dimensions can be read; 15 can be written (msgpack's fixarray ends there). */
+#define CATERVA_MAX_DIMS 16
+#define CATERVA_MAX_WRITE_DIMS 15
+#define CATERVA_MAX_FILTERS 6
+
+/* ---- Statuses and errors ------------------------------------------------ */
+
+/* Every fallible function returns one of these. Values never change meaning. */
+typedef enum caterva_status {
+    CATERVA_OK = 0,
+    CATERVA_EINVAL = -1,       /* the caller broke a documented rule             */
+    CATERVA_ENOMEM = -2,       /* allocation failed; nothing was changed         */
+    CATERVA_EIO = -3,          /* the store failed; err->sys_errno says how      */
+    CATERVA_ECORRUPT = -4,     /* the bytes are not a valid array                */
+    CATERVA_EUNSUPPORTED = -5, /* valid, but needs a newer build or a plugin     */
+    CATERVA_EBUSY = -6,        /* another writer has the file                    */
+    CATERVA_EEXIST = -7,       /* the target exists and overwriting was not asked */
+    CATERVA_ENOTFOUND = -8     /* no such file, attribute or metalayer           */
+} caterva_status;
+
+/* Filled on failure, left alone on success. */
+typedef struct caterva_error {
+    caterva_status code;
+    int sys_errno;     /* 0 unless a system call failed               */
+    int64_t position;  /* byte offset in the frame, or -1             */
+    char message[240]; /* one English sentence, NUL-terminated        */
+} caterva_error;
+
+/* The library's version, "MAJOR.MINOR.PATCH". Static. */
+CATERVA_API const char *caterva_version(void);
+
+/* C-Blosc2's version, as found at run time. Static. */
+CATERVA_API const char *caterva_codec_version(void);
+
+/* "CATERVA_EINVAL" and so on; "unknown status" for other numbers. Static. */
+CATERVA_API const char *caterva_status_name(caterva_status status);
+
+/* ---- Codecs and filters ------------------------------------------------- */
+
+/* Numbers as in Blosc2 frames. Codecs from 32 on are n-d plugins of libblosc2;
+ * `level` 0..9 and, for plugins, `codec_meta` as libblosc2 documents them. */
+typedef enum caterva_codec {
+    CATERVA_CODEC_BLOSCLZ = 0,
+    CATERVA_CODEC_LZ4 = 1,
+    CATERVA_CODEC_LZ4HC = 2,
+    CATERVA_CODEC_ZLIB = 4,
+    CATERVA_CODEC_ZSTD = 5,
+    CATERVA_CODEC_NDLZ = 32,
+    CATERVA_CODEC_ZFP_ACCURACY = 33,  /* lossy; codec_meta: 10^meta is the tolerance */
+    CATERVA_CODEC_ZFP_PRECISION = 34, /* lossy; codec_meta: bits kept               */
+    CATERVA_CODEC_ZFP_RATE = 35       /* lossy; codec_meta: percent of the size     */
+} caterva_codec;
+
+typedef enum caterva_filter {
+    CATERVA_FILTER_NONE = 0,
+    CATERVA_FILTER_SHUFFLE = 1,
+    CATERVA_FILTER_BITSHUFFLE = 2,
+    CATERVA_FILTER_DELTA = 3,
+    CATERVA_FILTER_TRUNC_PREC = 4, /* lossy; meta: mantissa bits kept (or, negative, cleared) */
+    CATERVA_FILTER_NDCELL = 32,    /* meta: cell edge                                         */
+    CATERVA_FILTER_NDMEAN = 33,    /* lossy; meta: cell edge                                  */
+    CATERVA_FILTER_BYTEDELTA = 35, /* behind shuffle; meta: streams, 0 = item size            */
+    CATERVA_FILTER_INT_TRUNC = 36  /* lossy; meta: bits kept (or, negative, cleared)          */
+} caterva_filter;
+
+/* Name <-> number, as the command line spells them ("lz4", "bitshuffle", ...).
+ * NULL or -1 when there is none. Names are static. */
+CATERVA_API const char *caterva_codec_name(int codec);
+CATERVA_API int caterva_codec_number(const char *name);
+CATERVA_API const char *caterva_filter_name(int filter);
+CATERVA_API int caterva_filter_number(const char *name);
+
+/* ---- dtypes ------------------------------------------------------------- */
+
+/* A parsed NumPy type description: "<f8", "|S8", "<M8[ns]", or a list of
+ * fields such as "[('a', '<f4'), ('b', '<f8', (3,))]". */
+typedef struct caterva_dtype caterva_dtype;
+
+typedef struct caterva_field {
+    const char *name;           /* NUL-terminated UTF-8              */
+    int64_t offset;             /* bytes from the item's start       */
+    const caterva_dtype *dtype; /* of the field, sub-array included  */
+} caterva_field;
+
+struct caterva_dtype {
+    char kind;        /* NumPy's: b i u f c S U M m V, or '?' when not understood */
+    char byte_order;  /* '<', '>' or '|' (not applicable)                         */
+    int64_t item_size; /* bytes, sub-array included                               */
+    int ndim;         /* of the sub-array; 0 for a scalar                         */
+    int64_t shape[CATERVA_MAX_DIMS];
+    char unit[16];    /* M, m: "ns", "25s", or "" for generic                     */
+    int n_fields;     /* of a structured type, else 0                             */
+    const caterva_field *fields;
+};
+
+/* Parses a description. CATERVA_EINVAL says what is wrong and where.
+ * Release *out with caterva_dtype_free. */
+CATERVA_API caterva_status caterva_dtype_parse(const char *text, caterva_dtype **out,
+                                               caterva_error *err);
+CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
+
+/* ---- Options ------------------------------------------------------------ */
+
+/* Options begin with struct_size, which is how an old program stays valid with
+ * a new library: start from the _INIT macro, never from garbage. Zero means
+ * "choose for me" everywhere. Pointers are borrowed for the call only. */
+
+typedef enum caterva_durability {
+    CATERVA_DURABLE_FULL = 0, /* commit survives power loss (two syncs)                */
+    CATERVA_DURABLE_ORDERED,  /* one sync: power loss may take the last commit, no more */
+    CATERVA_DURABLE_NONE      /* no sync: survives a killed process, not power loss     */
+} caterva_durability;
+
+typedef enum caterva_fill {
+    CATERVA_FILL_ZEROS = 0,
+    CATERVA_FILL_UNINIT, /* reads as zeros until written                      */
+    CATERVA_FILL_NAN,    /* item size 4 or 8                                  */
+    CATERVA_FILL_VALUE   /* every item is *fill_value                         */
+} caterva_fill;
+
+typedef enum caterva_layout {
+    CATERVA_CONTIGUOUS = 0, /* one file, or memory                 */
+    CATERVA_SPARSE          /* a directory, one file for each chunk */
+} caterva_layout;
+
+typedef enum caterva_metalayer_kind {
+    CATERVA_METALAYER_B2ND = 0,
+    CATERVA_METALAYER_CATERVA /* for readers before C-Blosc2 2.7: no dtype */
+} caterva_metalayer_kind;
+
+/* A fixed metalayer that the user adds at creation. */
+typedef struct caterva_metalayer {
+    const char *name; /* 1..31 bytes; "b2nd" and "caterva" are taken */
+    const void *content;
+    size_t size;
+} caterva_metalayer;
+
+typedef struct caterva_create_options {
+    size_t struct_size;
+    int ndim;                   /* 0..15                                              */
+    const int64_t *shape;       /* ndim entries, each >= 0                            */
+    const int32_t *chunk_shape; /* ndim entries >= 1, or NULL                         */
+    const int32_t *block_shape; /* ndim entries, 1 <= block <= chunk, or NULL         */
+    const char *dtype;          /* NumPy description; NULL: "|V<item_size>"           */
+    int32_t item_size;          /* bytes; 0: what the dtype says                      */
+    caterva_layout layout;
+    caterva_metalayer_kind metalayer;
+    caterva_fill fill;
+    const void *fill_value;     /* one item, for CATERVA_FILL_VALUE                   */
+    int codec_set;              /* 0: zstd level 5 with shuffle; 1: as follows        */
+    int codec;                  /* caterva_codec                                      */
+    int codec_meta;             /* 0..255                                             */
+    int level;                  /* 0..9                                               */
+    int use_dict;               /* lz4, lz4hc, zstd only                              */
+    int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order        */
+    int filters_meta[CATERVA_MAX_FILTERS]; /* -128..255, the low byte is stored       */
+    const caterva_metalayer *metalayers;   /* user's fixed metalayers                 */
+    int n_metalayers;                      /* 0..15                                   */
+    int overwrite;              /* replace what exists at the first commit            */
+    int threads;                /* at most so many per request; 0: all cores          */
+    caterva_durability durability;
+} caterva_create_options;
+#define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
+
+typedef enum caterva_mode { CATERVA_READ = 0, CATERVA_WRITE } caterva_mode;
+
+typedef struct caterva_open_options {
+    size_t struct_size;
+    caterva_mode mode;
+    uint64_t offset;  /* the frame begins there in the file (reading only)  */
+    int threads;      /* at most so many per request; 0: all cores          */
+    caterva_durability durability;
+} caterva_open_options;
+#define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
+
+/* ---- Create, open, close ------------------------------------------------ */
+
+/* An open array. */
+typedef struct caterva_array caterva_array;
+
+/* Makes a new array at `url`: a path, or "mem:" for one in memory. All cells
+ * hold the fill. Nothing appears at the path before the first commit (or
+ * close), and then whole: it is written under a temporary name beside it and
+ * renamed. CATERVA_EEXIST when something is there and `overwrite` is 0.
+ * Release *out with caterva_close or caterva_discard. */
+CATERVA_API caterva_status caterva_create(const char *url,
+                                          const caterva_create_options *options,
+                                          caterva_array **out, caterva_error *err);
+
+/* Opens the array at `url`: a file, or the directory of a sparse frame.
+ * `options` NULL: reading. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
+ * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_WRITE also
+ * CATERVA_EBUSY while another handle or process writes there.
+ * Release *out with caterva_close or caterva_discard. */
+CATERVA_API caterva_status caterva_open(const char *url, const caterva_open_options *options,
+                                        caterva_array **out, caterva_error *err);
+
+/* Opens `size` bytes in memory that are a whole contiguous frame. With `copy`
+ * 0 they are borrowed: they must stay unchanged until the handle is closed,
+ * and the mode must be CATERVA_READ. With `copy` 1 the array may be written;
+ * caterva_to_frame gives the new bytes. */
+CATERVA_API caterva_status caterva_open_frame(const void *frame, size_t size, int copy,
+                                              const caterva_open_options *options,
+                                              caterva_array **out, caterva_error *err);
+
+/* Makes everything written so far durable (as far as the handle's durability
+ * says) and visible to others, all or nothing: after a failure the last
+ * committed state is untouched and pending changes are kept. Nothing pending:
+ * does nothing. */
+CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *err);
+
+/* Drops everything since the last commit. */
+CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error *err);
+
+/* Commits what is pending and releases the handle, like fclose: released also
+ * when the commit fails. */
+CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *err);
+
+/* Releases the handle and drops what is pending. A new array that was never
+ * committed leaves nothing behind. */
+CATERVA_API void caterva_discard(caterva_array *array);
+
+/* The array as one contiguous frame in memory, pending changes included:
+ * compact, chunks copied compressed. Release *frame with caterva_free. */
+CATERVA_API caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
+                                            caterva_error *err);
+
+/* Releases memory handed out by this library. */
+CATERVA_API void caterva_free(void *memory);
+
+/* ---- What is it --------------------------------------------------------- */
+
+typedef struct caterva_info {
+    int ndim;
+    int64_t shape[CATERVA_MAX_DIMS];
+    int32_t chunk_shape[CATERVA_MAX_DIMS];
+    int32_t block_shape[CATERVA_MAX_DIMS];
+    int64_t chunk_counts[CATERVA_MAX_DIMS]; /* chunks along each axis                    */
+    int64_t block_counts[CATERVA_MAX_DIMS]; /* blocks of one chunk along each axis       */
+    const char *dtype;     /* description that fits item_size; "|V<n>" when none does    */
+    const char *dtype_stored; /* what the file says, NULL without dtype                  */
+    int dtype_disagrees;   /* 1: the stored dtype does not fit item_size; items are opaque */
+    int32_t item_size;     /* bytes                                                      */
+    caterva_layout layout;
+    caterva_metalayer_kind metalayer;
+    int in_memory;
+    int sealed;            /* 1: carries checksums of its own (not yet written: always 0) */
+    int codec, codec_meta, level;
+    int filters[CATERVA_MAX_FILTERS];
+    int filters_meta[CATERVA_MAX_FILTERS];
+    int use_dict;
+    int64_t n_items;       /* of the array                                               */
+    int64_t n_chunks;
+    int64_t n_blocks;      /* of one chunk                                               */
+    int64_t chunk_bytes;   /* decoded, padding included                                  */
+    int64_t block_bytes;
+    int64_t data_bytes;    /* n_items * item_size                                        */
+    int64_t frame_bytes;   /* of the frame as stored (sparse: chunk files added)         */
+    int64_t header_bytes;  /* above 512 a header write may tear in a power cut           */
+    int n_attributes;
+    int n_metalayers;      /* the array's own included                                   */
+} caterva_info;
+
+/* The array as its handle sees it. The pointer stays valid, and its content
+ * unchanged, until the handle is written, committed or closed. */
+CATERVA_API const caterva_info *caterva_describe(const caterva_array *array);
+
+typedef enum caterva_chunk_kind {
+    CATERVA_CHUNK_STORED = 0,
+    CATERVA_CHUNK_ZEROS,
+    CATERVA_CHUNK_NAN,
+    CATERVA_CHUNK_VALUE,  /* one repeated item */
+    CATERVA_CHUNK_UNINIT
+} caterva_chunk_kind;
+
+typedef struct caterva_chunk_info {
+    int64_t chunk;                   /* number, C order                          */
+    int64_t index[CATERVA_MAX_DIMS]; /* along each axis                          */
+    caterva_chunk_kind kind;
+    int64_t position;                /* byte in the frame; -1: takes no space,
+                                        sparse: number of the chunk file         */
+    int64_t stored_bytes;            /* 0 when it takes no space                 */
+    int memcpyed;                    /* stored without compression               */
+} caterva_chunk_info;
+
+/* Describes chunk `chunk` in [0, n_chunks) as of the last commit; reads its
+ * header from the store. */
+CATERVA_API caterva_status caterva_describe_chunk(caterva_array *array, int64_t chunk,
+                                                  caterva_chunk_info *out, caterva_error *err);
+
+typedef struct caterva_space {
+    int64_t stored_chunks;  /* chunks that take space                       */
+    int64_t special_chunks; /* zeros, NaN, uninit, repeated value           */
+    int64_t live_bytes;     /* header, live chunks, index, trailer          */
+    int64_t dead_bytes;     /* the rest of the frame                        */
+} caterva_space;
+
+/* Counts chunks and live bytes as of the last commit; reads every chunk
+ * header, so it costs one small read for each stored chunk. */
+CATERVA_API caterva_status caterva_measure(caterva_array *array, caterva_space *out,
+                                           caterva_error *err);
+
+/* ---- Read and write ----------------------------------------------------- */
+
+/* Copies the box [start, stop) into `dst` in C order; `dst_size` bytes at
+ * least the box's. 0 <= start <= stop <= shape on each axis; ndim entries each
+ * (NULL for ndim 0). On failure `dst` is undefined inside the box. */
+CATERVA_API caterva_status caterva_read(caterva_array *array, const int64_t *start,
+                                        const int64_t *stop, void *dst, size_t dst_size,
+                                        caterva_error *err);
+
+/* Writes the box [start, stop) from `src`, C order, `src_size` bytes at least
+ * the box's. Seen at once through this handle, by others after the commit. On
+ * failure what the box holds is undefined until it is written again or rolled
+ * back; the committed state is untouched. The handle must be open for
+ * writing. */
+CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *start,
+                                         const int64_t *stop, const void *src, size_t src_size,
+                                         caterva_error *err);
+
+/* ---- Attributes and metalayers ------------------------------------------ */
+
+/* Attributes are Blosc2's variable-length metalayers. Values are bytes;
+ * python-blosc2 stores msgpack in them. */
+
+/* Name of attribute `i` in [0, n_attributes), NULL outside. Borrowed until the
+ * handle is written, committed or closed. */
+CATERVA_API const char *caterva_attr_name(const caterva_array *array, int i);
+
+/* The value's bytes, decompressed. Release *value with caterva_free.
+ * CATERVA_ENOTFOUND when there is no such name. */
+CATERVA_API caterva_status caterva_attr_get(caterva_array *array, const char *name,
+                                            void **value, size_t *size, caterva_error *err);
+
+/* Fixed metalayers, in file order, the array's own among them. Name of
+ * metalayer `i` in [0, n_metalayers), NULL outside; borrowed as above. */
+CATERVA_API const char *caterva_meta_name(const caterva_array *array, int i);
+
+/* The content as stored; borrowed as above. CATERVA_ENOTFOUND without it. */
+CATERVA_API caterva_status caterva_meta_get(const caterva_array *array, const char *name,
+                                            const void **content, size_t *size,
+                                            caterva_error *err);
+
+/* ---- Verify ------------------------------------------------------------- */
+
+/* One damaged place. `chunk` -1: not in a chunk (header, index, trailer). */
+typedef struct caterva_damage {
+    int64_t chunk;
+    int64_t index[CATERVA_MAX_DIMS]; /* of the chunk along each axis */
+    int64_t position;                /* byte in the frame, or -1     */
+    caterva_status code;
+    const char *message;             /* borrowed for the call        */
+} caterva_damage;
+
+typedef struct caterva_verify_options {
+    size_t struct_size;
+    int quick;   /* 1: structure and chunk headers only, no decoding       */
+    /* Called for each damaged place; calls never overlap, any thread. */
+    void (*on_damage)(void *context, const caterva_damage *damage);
+    /* Called now and then with chunks done; return non-zero to stop: the
+     * result is then CATERVA_EINVAL "stopped". */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_verify_options;
+#define CATERVA_VERIFY_INIT { .struct_size = sizeof(caterva_verify_options) }
+
+typedef struct caterva_verify_result {
+    int64_t checked_chunks;
+    int64_t damaged_chunks;
+    int64_t damages;        /* places reported, also outside chunks */
+} caterva_verify_result;
+
+/* Checks the structure, every chunk header and block start, that no two chunks
+ * overlap, every attribute, and (unless quick) that every block decodes; in
+ * parallel, in bounded memory. Damage is reported, not returned: the status is
+ * CATERVA_OK when the check ran to its end. */
+CATERVA_API caterva_status caterva_verify(caterva_array *array,
+                                          const caterva_verify_options *options,
+                                          caterva_verify_result *result, caterva_error *err);
+
+/* ---- Partition ---------------------------------------------------------- */
+
+/* The chunk and block shape the library would choose for an array of this
+ * shape and item size. Each given shape (not NULL) is kept and the other one
+ * chosen to fit. ndim entries each. */
+CATERVA_API caterva_status caterva_choose_partition(int ndim, const int64_t *shape,
+                                                    int64_t item_size,
+                                                    const int32_t *given_chunk_shape,
+                                                    const int32_t *given_block_shape,
+                                                    int32_t *chunk_shape, int32_t *block_shape,
+                                                    caterva_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CATERVA_H */

@@ -1,0 +1,150 @@
+/* Room: array. The handle: made, locked, described, released. No bytes are
+ * read or written here; that is the engine's. */
+#include "array/array.h"
+
+#include "base/os.h"
+#include "base/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cv_status cv_array_check(const caterva_array *array, cv_error *err)
+{
+    if (array) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "the array handle is NULL");
+}
+
+cv_status cv_array_check_writable(const caterva_array *array, cv_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (array->pending) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "the array is open for reading only");
+}
+
+cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
+                          cv_error *err)
+{
+    size_t given;
+    memcpy(&given, options, sizeof given);
+    if (given < sizeof given || given > 64 * 1024)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s.struct_size is %zu: begin with its _INIT macro", what, given);
+    memset(out, 0, size);
+    memcpy(out, options, given < size ? given : size);
+    return CV_OK;
+}
+
+/* ---- Locking ------------------------------------------------------------ */
+
+void cv_array_lock_shared(caterva_array *array)
+{
+    if (array->pending) pthread_rwlock_rdlock(&array->lock);
+}
+
+void cv_array_lock_alone(caterva_array *array)
+{
+    if (array->pending) pthread_rwlock_wrlock(&array->lock);
+}
+
+void cv_array_unlock(caterva_array *array)
+{
+    if (array->pending) pthread_rwlock_unlock(&array->lock);
+}
+
+cv_source cv_array_source(caterva_array *array)
+{
+    bool changed = array->pending && cv_pending_any(array->pending);
+    return (cv_source){
+        .frame = array->frame,
+        .snapshot = array->snapshot,
+        .pending = changed ? array->pending : NULL,
+        .workers = &array->workers,
+        .threads = array->threads,
+    };
+}
+
+/* ---- Making and releasing ----------------------------------------------- */
+
+cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
+                       cv_error *err)
+{
+    caterva_array *array = calloc(1, sizeof *array);
+    if (!array) {
+        cv_frame_close(frame);
+        return cv_fail_memory(err, sizeof *array, "an array handle");
+    }
+    array->frame = frame;
+    array->threads = threads > 0 ? threads : cv_os_cores();
+    array->snapshot = cv_frame_snapshot(frame);
+    cv_rwlock_init(&array->lock);
+
+    cv_status status = cv_workers_init(&array->workers, array->snapshot, err);
+    if (status == CV_OK) status = cv_codec_check(&array->workers.spec, err);
+    if (status == CV_OK) status = cv_array_describe(array, err);
+    if (status == CV_OK && writable)
+        status = cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
+    if (status != CV_OK) {
+        cv_array_free(array);
+        return status;
+    }
+    *out = array;
+    return CV_OK;
+}
+
+void cv_array_free(caterva_array *array)
+{
+    if (!array) return;
+    cv_pending_free(array->pending);
+    cv_workers_destroy(&array->workers);
+    cv_snapshot_release(array->snapshot);
+    cv_frame_close(array->frame);
+    pthread_rwlock_destroy(&array->lock);
+    free(array->dtype);
+    free(array->dtype_stored);
+    free(array);
+}
+
+void caterva_discard(caterva_array *array) { cv_array_free(array); }
+
+void caterva_free(void *memory) { free(memory); }
+
+/* ---- Commit and close --------------------------------------------------- */
+
+/* After a commit or rollback: reads stand on the frame's current state. */
+static cv_status renew(caterva_array *array, cv_error *err)
+{
+    cv_snapshot_release(array->snapshot);
+    array->snapshot = cv_frame_snapshot(array->frame);
+    return cv_array_describe(array, err);
+}
+
+caterva_status caterva_commit(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    cv_array_lock_alone(array);
+    cv_status status = CV_OK;
+    if (cv_pending_any(array->pending)) {
+        status = cv_pending_commit(array->pending, err);
+        if (status == CV_OK) status = renew(array, err);
+    }
+    cv_array_unlock(array);
+    return status;
+}
+
+caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_pending_rollback(array->pending, err);
+    cv_array_unlock(array);
+    return status;
+}
+
+caterva_status caterva_close(caterva_array *array, caterva_error *err)
+{
+    if (!array) return CV_OK;
+    cv_status status = CV_OK;
+    if (array->pending) status = caterva_commit(array, err);
+    cv_array_free(array);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* The handle behind the public API, shared by this room's files. */
+#ifndef CV_ARRAY_ARRAY_H
+#define CV_ARRAY_ARRAY_H
+
+#include "engine/read.h"
+
+struct caterva_array {
+    cv_frame *frame;
+    cv_workers workers;
+    cv_pending *pending;    /* NULL on handles for reading */
+    int threads;
+    /* On handles for writing: readers share it, a write or commit has it alone.
+     * Handles for reading never lock. */
+    pthread_rwlock_t lock;
+    cv_snapshot *snapshot;  /* what reads stand on; replaced by a commit */
+    caterva_info info;
+    char *dtype;            /* what info.dtype points at */
+    char *dtype_stored;
+};
+
+/* Takes over the frame, also on failure. */
+cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
+                       cv_error *err);
+
+/* Releases everything; what is pending is dropped. */
+void cv_array_free(caterva_array *array);
+
+/* Fills array->info from array->snapshot. */
+cv_status cv_array_describe(caterva_array *array, cv_error *err);
+
+/* The lock, where the handle has one. */
+void cv_array_lock_shared(caterva_array *array);
+void cv_array_lock_alone(caterva_array *array);
+void cv_array_unlock(caterva_array *array);
+
+/* What a read through this handle stands on. Called with the lock. */
+cv_source cv_array_source(caterva_array *array);
+
+/* CATERVA_EINVAL unless the handle is there and open for writing. */
+cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
+
+/* CATERVA_EINVAL for a NULL handle. */
+cv_status cv_array_check(const caterva_array *array, cv_error *err);
+
+/* Copies options of any known size over zeros: a program built with an older
+ * header passes a shorter struct. CATERVA_EINVAL for sizes that cannot be. */
+cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
+                          cv_error *err);
+
+#endif

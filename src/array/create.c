@@ -1,0 +1,261 @@
+/* Room: array. Making new arrays: from options, every one of them checked, to
+ * the header of a frame. */
+#include "array/array.h"
+#include "engine/copy.h"
+#include "engine/partition.h"
+#include "format/dtype.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A frame header in the making, with what it borrows. */
+typedef struct blueprint {
+    caterva_create_options options;
+    char dtype[24];         /* "|V<n>" when the options name none */
+    const char *dtype_text;
+    int64_t item_size;
+    int32_t chunk_shape[CV_MAX_DIMS];
+    int32_t block_shape[CV_MAX_DIMS];
+    cv_grid grid;
+    cv_buffer meta;         /* the b2nd or caterva metalayer */
+    cv_frame_seed seed;
+} blueprint;
+
+enum { DEFAULT_LEVEL = 5, SPLIT_AUTO = 3 };
+
+/* ---- Checking options --------------------------------------------------- */
+
+static cv_status check_choices(const caterva_create_options *o, cv_error *err)
+{
+    if (o->ndim < 0 || o->ndim > CATERVA_MAX_WRITE_DIMS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written", o->ndim,
+                       CATERVA_MAX_WRITE_DIMS);
+    if (o->ndim > 0 && !o->shape) return cv_fail(err, CATERVA_EINVAL, -1, "shape is NULL");
+    if (o->layout != CATERVA_CONTIGUOUS && o->layout != CATERVA_SPARSE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "layout %d is not known", (int)o->layout);
+    if (o->metalayer != CATERVA_METALAYER_B2ND && o->metalayer != CATERVA_METALAYER_CATERVA)
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer %d is not known", (int)o->metalayer);
+    if (o->fill < CATERVA_FILL_ZEROS || o->fill > CATERVA_FILL_VALUE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "fill %d is not known", (int)o->fill);
+    if (o->fill == CATERVA_FILL_VALUE && !o->fill_value)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the fill is a value, but fill_value is NULL");
+    if (o->durability < CATERVA_DURABLE_FULL || o->durability > CATERVA_DURABLE_NONE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
+                       (int)o->durability);
+    if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
+    return CV_OK;
+}
+
+static cv_status check_item_size(blueprint *b, cv_error *err)
+{
+    const caterva_create_options *o = &b->options;
+    if (!o->dtype) {
+        if (o->item_size < 1)
+            return cv_fail(err, CATERVA_EINVAL, -1, "neither dtype nor item_size is given");
+        b->item_size = o->item_size;
+        snprintf(b->dtype, sizeof b->dtype, "|V%d", o->item_size);
+        b->dtype_text = b->dtype;
+        return CV_OK;
+    }
+    b->dtype_text = o->dtype;
+    CV_TRY(cv_dtype_item_size(o->dtype, strlen(o->dtype), &b->item_size, err));
+    if (b->item_size < 1)
+        return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes", o->dtype);
+    if (o->item_size != 0 && o->item_size != b->item_size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "item_size is %d, dtype %.100s has %lld bytes",
+                       o->item_size, o->dtype, (long long)b->item_size);
+    return CV_OK;
+}
+
+static cv_status check_fill(const blueprint *b, cv_error *err)
+{
+    if (b->options.fill == CATERVA_FILL_NAN && b->item_size != 4 && b->item_size != 8)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "NaN fills items of 4 or 8 bytes, these have %lld",
+                       (long long)b->item_size);
+    return CV_OK;
+}
+
+/* ---- Building the header ------------------------------------------------ */
+
+static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h, cv_error *err)
+{
+    for (int i = 0; i < CV_MAX_FILTERS; i++) {
+        if (o->filters[i] < 0 || o->filters[i] > 255)
+            return cv_fail(err, CATERVA_EINVAL, -1, "filters[%d] is %d, not in 0..255", i,
+                           o->filters[i]);
+        if (o->filters_meta[i] < -128 || o->filters_meta[i] > 255)
+            return cv_fail(err, CATERVA_EINVAL, -1, "filters_meta[%d] is %d, not in -128..255",
+                           i, o->filters_meta[i]);
+        h->filters[i] = (uint8_t)o->filters[i];
+        h->filters_meta[i] = (uint8_t)o->filters_meta[i];
+    }
+    return CV_OK;
+}
+
+static cv_status set_codec(const caterva_create_options *o, cv_frame_header *h, cv_error *err)
+{
+    h->split_mode = SPLIT_AUTO;
+    if (!o->codec_set) {
+        h->codec = CATERVA_CODEC_ZSTD;
+        h->level = DEFAULT_LEVEL;
+        h->filters[CV_MAX_FILTERS - 1] = CATERVA_FILTER_SHUFFLE;
+        return CV_OK;
+    }
+    if (o->codec < 0 || o->codec > 255 || o->codec_meta < 0 || o->codec_meta > 255)
+        return cv_fail(err, CATERVA_EINVAL, -1, "codec %d with meta %d is not in 0..255",
+                       o->codec, o->codec_meta);
+    if (o->level < 0 || o->level > 9)
+        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in 0..9", o->level);
+    h->codec = (uint8_t)o->codec;
+    h->codec_meta = (uint8_t)o->codec_meta;
+    h->level = (uint8_t)o->level;
+    h->use_dict = o->use_dict != 0;
+    return set_filters(o, h, err);
+}
+
+static cv_status add_metalayer(cv_frame_header *h, const char *name, const void *content,
+                               size_t size, cv_error *err)
+{
+    if (!name || !name[0] || strlen(name) > CV_MAX_NAME)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a metalayer's name has 1 to %d bytes",
+                       CV_MAX_NAME);
+    if (size > 0 && !content)
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" has no content", name);
+    if (size > INT32_MAX)
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" has %zu bytes", name, size);
+    if (cv_metalayers_find(h->metalayers, h->n_metalayers, name))
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is there twice", name);
+    if (h->n_metalayers == CV_MAX_METALAYERS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "more than %d metalayers", CV_MAX_METALAYERS);
+    cv_metalayer *layer = &h->metalayers[h->n_metalayers++];
+    snprintf(layer->name, sizeof layer->name, "%s", name);
+    layer->data = content;
+    layer->size = (uint32_t)size;
+    return CV_OK;
+}
+
+static cv_status set_metalayers(blueprint *b, cv_error *err)
+{
+    const caterva_create_options *o = &b->options;
+    cv_array_meta meta = {
+        .legacy = o->metalayer == CATERVA_METALAYER_CATERVA,
+        .ndim = o->ndim,
+        .dtype = b->dtype_text,
+        .dtype_size = (uint32_t)strlen(b->dtype_text),
+    };
+    for (int d = 0; d < o->ndim; d++) {
+        meta.shape[d] = o->shape[d];
+        meta.chunk_shape[d] = b->chunk_shape[d];
+        meta.block_shape[d] = b->block_shape[d];
+    }
+    CV_TRY(cv_array_meta_write(&meta, &b->meta, err));
+
+    cv_frame_header *h = &b->seed.header;
+    CV_TRY(add_metalayer(h, meta.legacy ? "caterva" : "b2nd", b->meta.data, b->meta.size, err));
+    if (o->n_metalayers < 0 || (o->n_metalayers > 0 && !o->metalayers))
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d metalayers, but none given",
+                       o->n_metalayers);
+    for (int i = 0; i < o->n_metalayers; i++) {
+        const caterva_metalayer *m = &o->metalayers[i];
+        if (m->name && (strcmp(m->name, "b2nd") == 0 || strcmp(m->name, "caterva") == 0))
+            return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is the array's own",
+                           m->name);
+        CV_TRY(add_metalayer(h, m->name, m->content, m->size, err));
+    }
+    return CV_OK;
+}
+
+static cv_status draw(blueprint *b, cv_error *err)
+{
+    const caterva_create_options *o = &b->options;
+    CV_TRY(check_choices(o, err));
+    CV_TRY(check_item_size(b, err));
+    CV_TRY(check_fill(b, err));
+    CV_TRY(cv_partition_choose(o->ndim, o->shape, b->item_size, o->chunk_shape, o->block_shape,
+                               b->chunk_shape, b->block_shape, err));
+    CV_TRY(cv_grid_init(&b->grid, o->ndim, o->shape, b->chunk_shape, b->block_shape,
+                        b->item_size, err));
+    cv_frame_header *h = &b->seed.header;
+    h->version = CV_FRAME_VERSION;
+    h->sparse = o->layout == CATERVA_SPARSE;
+    h->nbytes = b->grid.n_chunks * b->grid.chunk_bytes;
+    h->type_size = b->grid.item_size;
+    h->block_size = (int32_t)b->grid.block_bytes;
+    h->chunk_size = (int32_t)b->grid.chunk_bytes;
+    CV_TRY(set_codec(o, h, err));
+    b->seed.initial_offset = cv_offset_of_kind(o->fill == CATERVA_FILL_NAN      ? CV_REF_NAN
+                                               : o->fill == CATERVA_FILL_UNINIT ? CV_REF_UNINIT
+                                                                                : CV_REF_ZEROS);
+    return set_metalayers(b, err);
+}
+
+/* ---- Creating ----------------------------------------------------------- */
+
+static cv_status create_store(const char *url, const caterva_create_options *o, cv_store **out,
+                              cv_error *err)
+{
+    bool overwrite = o->overwrite != 0;
+    if (strcmp(url, "mem:") == 0) {
+        if (o->layout == CATERVA_SPARSE)
+            return cv_fail(err, CATERVA_EINVAL, -1, "an array in memory cannot be a directory");
+        return cv_store_memory_create(out, err);
+    }
+    if (o->layout == CATERVA_SPARSE) return cv_store_directory_create(url, overwrite, out, err);
+    return cv_store_file_create(url, overwrite, out, err);
+}
+
+/* One chunk of the repeated value for each: an index entry cannot say it. */
+static cv_status fill_with_value(caterva_array *array, const void *item, cv_error *err)
+{
+    const cv_grid *grid = &array->snapshot->grid;
+    if (cv_all_zero(item, (size_t)grid->item_size)) return CV_OK;
+    cv_buffer chunk = {0};
+    cv_status status = cv_encode_repeated(&array->workers.spec, item, &chunk, err);
+    for (int64_t i = 0; i < grid->n_chunks && status == CV_OK; i++)
+        status = cv_txn_put(array->pending->txn, i, &chunk, err);
+    cv_buffer_free(&chunk);
+    return status;
+}
+
+static cv_status create(const char *url, const blueprint *b, caterva_array **out, cv_error *err)
+{
+    cv_store *store;
+    cv_frame *frame;
+    CV_TRY(create_store(url, &b->options, &store, err));
+    CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
+    CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
+    if (b->options.fill != CATERVA_FILL_VALUE) return CV_OK;
+    cv_status status = fill_with_value(*out, b->options.fill_value, err);
+    if (status != CV_OK) {
+        cv_array_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+caterva_status caterva_create(const char *url, const caterva_create_options *options,
+                              caterva_array **out, caterva_error *err)
+{
+    if (!url || !options || !out)
+        return cv_fail(err, CATERVA_EINVAL, -1, "url, options or out is NULL");
+    *out = NULL;
+    blueprint b = {.item_size = 0};
+    CV_TRY(cv_options_copy(&b.options, sizeof b.options, options, "create options", err));
+    cv_status status = draw(&b, err);
+    if (status == CV_OK) status = create(url, &b, out, err);
+    cv_buffer_free(&b.meta);
+    return status;
+}
+
+caterva_status caterva_choose_partition(int ndim, const int64_t *shape, int64_t item_size,
+                                        const int32_t *given_chunk_shape,
+                                        const int32_t *given_block_shape, int32_t *chunk_shape,
+                                        int32_t *block_shape, caterva_error *err)
+{
+    if (ndim > 0 && (!shape || !chunk_shape || !block_shape))
+        return cv_fail(err, CATERVA_EINVAL, -1, "shape, chunk_shape or block_shape is NULL");
+    return cv_partition_choose(ndim, shape, item_size, given_chunk_shape, given_block_shape,
+                               chunk_shape, block_shape, err);
+}

@@ -1,0 +1,83 @@
+/* Room: array. Opening what exists: which store a url means, and with which
+ * rights. */
+#include "array/array.h"
+
+#include <string.h>
+
+static cv_status copy_open_options(const caterva_open_options *options,
+                                   caterva_open_options *out, cv_error *err)
+{
+    static const caterva_open_options defaults = CATERVA_OPEN_INIT;
+    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "open options",
+                           err));
+    if (out->mode != CATERVA_READ && out->mode != CATERVA_WRITE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "open mode %d is neither READ nor WRITE",
+                       (int)out->mode);
+    if (out->threads < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", out->threads);
+    if (out->durability < CATERVA_DURABLE_FULL || out->durability > CATERVA_DURABLE_NONE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
+                       (int)out->durability);
+    if (out->offset != 0 && out->mode == CATERVA_WRITE)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "a frame at an offset in its file can be read only");
+    return CV_OK;
+}
+
+static cv_status open_array(cv_store *store, const caterva_open_options *o,
+                            caterva_array **out, cv_error *err)
+{
+    cv_frame *frame;
+    CV_TRY(cv_frame_open(store, o->durability, &frame, err));
+    return cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err);
+}
+
+caterva_status caterva_open(const char *url, const caterva_open_options *options,
+                            caterva_array **out, caterva_error *err)
+{
+    if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
+    *out = NULL;
+    caterva_open_options o;
+    CV_TRY(copy_open_options(options, &o, err));
+    if (strcmp(url, "mem:") == 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "\"mem:\" names nothing to open: use caterva_open_frame");
+    cv_store *store;
+    CV_TRY(cv_store_open(url, o.offset, o.mode == CATERVA_WRITE, &store, err));
+    return open_array(store, &o, out, err);
+}
+
+static cv_status copy_to_memory(const void *frame, size_t size, cv_store **out, cv_error *err)
+{
+    cv_store *store;
+    CV_TRY(cv_store_memory_create(&store, err));
+    cv_status status = cv_store_write(store, CV_FRAME_OBJECT, 0, frame, size, err);
+    if (status == CV_OK) status = cv_store_publish(store, false, err);
+    if (status != CV_OK) {
+        cv_store_close(store);
+        return status;
+    }
+    *out = store;
+    return CV_OK;
+}
+
+caterva_status caterva_open_frame(const void *frame, size_t size, int copy,
+                                  const caterva_open_options *options, caterva_array **out,
+                                  caterva_error *err)
+{
+    if (!frame || !out) return cv_fail(err, CATERVA_EINVAL, -1, "frame or out is NULL");
+    *out = NULL;
+    caterva_open_options o;
+    CV_TRY(copy_open_options(options, &o, err));
+    if (o.offset != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "an offset is for files: pass the address where the frame begins");
+    if (o.mode == CATERVA_WRITE && !copy)
+        return cv_fail(err, CATERVA_EINVAL, -1, "borrowed memory can be read only: pass copy 1");
+    cv_store *store;
+    if (copy)
+        CV_TRY(copy_to_memory(frame, size, &store, err));
+    else
+        CV_TRY(cv_store_memory_borrow(frame, size, &store, err));
+    return open_array(store, &o, out, err);
+}

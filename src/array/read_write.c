@@ -1,0 +1,59 @@
+/* Room: array. Boxes in and out: arguments checked, locks taken, the engine
+ * called. */
+#include "array/array.h"
+#include "engine/transfer.h"
+#include "engine/write.h"
+
+static cv_status plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
+                          const void *buffer, size_t buffer_size, cv_plan *plan, cv_error *err)
+{
+    if (grid->ndim > 0 && (!start || !stop))
+        return cv_fail(err, CATERVA_EINVAL, -1, "start or stop is NULL");
+    CV_TRY(cv_plan_box(grid, start, stop, plan, err));
+    uint64_t needed = (uint64_t)(plan->n_items * grid->item_size);
+    if (needed > 0 && !buffer) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
+    if (needed > buffer_size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the box has %llu bytes, the buffer %zu",
+                       (unsigned long long)needed, buffer_size);
+    return CV_OK;
+}
+
+caterva_status caterva_read(caterva_array *array, const int64_t *start, const int64_t *stop,
+                            void *dst, size_t dst_size, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    cv_array_lock_shared(array);
+    cv_source source = cv_array_source(array);
+    cv_plan plan;
+    cv_status status =
+        plan_box(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
+    if (status == CV_OK) status = cv_read_box(&source, &plan, dst, err);
+    cv_array_unlock(array);
+    return status;
+}
+
+caterva_status caterva_write(caterva_array *array, const int64_t *start, const int64_t *stop,
+                             const void *src, size_t src_size, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    cv_array_lock_alone(array);
+    cv_plan plan;
+    cv_status status =
+        plan_box(&array->snapshot->grid, start, stop, src, src_size, &plan, err);
+    if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
+    cv_array_unlock(array);
+    return status;
+}
+
+caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
+                                caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!frame || !size) return cv_fail(err, CATERVA_EINVAL, -1, "frame or size is NULL");
+    cv_array_lock_alone(array); /* dirty blocks are put into the transaction */
+    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
+    cv_source source = cv_array_source(array);
+    if (status == CV_OK) status = cv_transfer_to_memory(&source, frame, size, err);
+    cv_array_unlock(array);
+    return status;
+}

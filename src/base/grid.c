@@ -1,0 +1,118 @@
+/* Room: base. Computes the grid: the only place where shapes are multiplied.
+ * Everything here is checked, so that code which indexes by a grid need not. */
+#include "base/grid.h"
+
+#include "base/arith.h"
+
+static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, int32_t block,
+                           cv_error *err)
+{
+    if (shape < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "shape[%d] is %lld, less than 0", axis,
+                       (long long)shape);
+    bool empty_ok = shape == 0; /* foreign empty arrays store partitions of 0 */
+    if (chunk < (empty_ok ? 0 : 1))
+        return cv_fail(err, CATERVA_EINVAL, -1, "chunk shape[%d] is %d, less than 1", axis,
+                       chunk);
+    if (block < (empty_ok ? 0 : 1))
+        return cv_fail(err, CATERVA_EINVAL, -1, "block shape[%d] is %d, less than 1", axis,
+                       block);
+    if (block > chunk)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "block shape[%d] is %d, more than the chunk's %d", axis, block, chunk);
+
+    g->shape[axis] = shape;
+    g->chunk_shape[axis] = cv_max_i64(chunk, 1);
+    g->block_shape[axis] = cv_max_i64(block, 1);
+    g->chunk_counts[axis] = cv_ceil_div(shape, g->chunk_shape[axis]);
+    g->block_counts[axis] = cv_ceil_div(g->chunk_shape[axis], g->block_shape[axis]);
+    g->ext_chunk_shape[axis] = g->block_counts[axis] * g->block_shape[axis];
+    return CV_OK;
+}
+
+/* Multiplies the per-axis numbers from the last axis to the first: strides and
+ * products together. False when a partition's size leaves int64; *counts_fit
+ * says whether those of the whole array do. */
+static bool multiply(cv_grid *g, bool *counts_fit)
+{
+    int64_t chunks = 1, blocks = 1, items = 1, block = g->item_size, chunk = g->item_size;
+    bool fits = true;
+    *counts_fit = true;
+    for (int d = g->ndim - 1; d >= 0; d--) {
+        g->chunk_strides[d] = chunks;
+        g->block_strides[d] = blocks;
+        g->item_strides[d] = block;
+        *counts_fit = cv_mul_i64(chunks, g->chunk_counts[d], &chunks) && *counts_fit;
+        *counts_fit = cv_mul_i64(items, g->shape[d], &items) && *counts_fit;
+        fits = cv_mul_i64(blocks, g->block_counts[d], &blocks) && fits;
+        fits = cv_mul_i64(block, g->block_shape[d], &block) && fits;
+        fits = cv_mul_i64(chunk, g->ext_chunk_shape[d], &chunk) && fits;
+    }
+    g->n_chunks = chunks;
+    g->n_blocks = blocks;
+    g->n_items = items;
+    g->block_bytes = block;
+    g->chunk_bytes = chunk;
+    *counts_fit = cv_mul_i64(items, g->item_size, &g->total_bytes) && *counts_fit;
+    return fits;
+}
+
+static bool has_empty_axis(const cv_grid *g)
+{
+    for (int d = 0; d < g->ndim; d++)
+        if (g->shape[d] == 0) return true;
+    return false;
+}
+
+cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
+                       const int32_t *chunk_shape, const int32_t *block_shape,
+                       int64_t item_size, cv_error *err)
+{
+    if (ndim < 0 || ndim > CV_MAX_DIMS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, the format allows 0 to %d",
+                       ndim, CV_MAX_DIMS);
+    if (item_size < 1 || item_size > CV_MAX_BLOCK_BYTES)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "item size %lld, the format allows 1 to %lld bytes",
+                       (long long)item_size, (long long)CV_MAX_BLOCK_BYTES);
+
+    *grid = (cv_grid){.ndim = ndim, .item_size = (int32_t)item_size};
+    for (int d = 0; d < ndim; d++)
+        CV_TRY(init_axis(grid, d, shape[d], chunk_shape[d], block_shape[d], err));
+
+    bool counts_fit;
+    bool fits = multiply(grid, &counts_fit);
+    if (has_empty_axis(grid)) { /* no items, whatever the other axes multiply to */
+        grid->n_items = grid->n_chunks = grid->total_bytes = 0;
+        counts_fit = true;
+    }
+    if (!fits || !counts_fit)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the %s size does not fit 64 bits",
+                       fits ? "shape's" : "chunk shape's");
+    if (grid->block_bytes > CV_MAX_BLOCK_BYTES)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a block of %lld bytes, the format allows %lld",
+                       (long long)grid->block_bytes, (long long)CV_MAX_BLOCK_BYTES);
+    if (grid->chunk_bytes > CV_MAX_CHUNK_BYTES)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a chunk of %lld bytes, the format allows %lld",
+                       (long long)grid->chunk_bytes, (long long)CV_MAX_CHUNK_BYTES);
+    if (grid->n_chunks > CV_MAX_CHUNKS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",
+                       (long long)grid->n_chunks, (long long)CV_MAX_CHUNKS);
+    return CV_OK;
+}
+
+void cv_grid_chunk_index(const cv_grid *grid, int64_t chunk, int64_t *index)
+{
+    for (int d = 0; d < grid->ndim; d++) {
+        index[d] = chunk / grid->chunk_strides[d];
+        chunk %= grid->chunk_strides[d];
+    }
+}
+
+void cv_grid_block_index(const cv_grid *grid, int64_t block, int64_t *index)
+{
+    for (int d = 0; d < grid->ndim; d++) {
+        index[d] = block / grid->block_strides[d];
+        block %= grid->block_strides[d];
+    }
+}

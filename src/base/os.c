@@ -1,0 +1,270 @@
+/* Room: base. The one place that knows which system this is. Promises: calls
+ * interrupted by signals or cut short are completed, and every new descriptor
+ * is close-on-exec. Must not know what the files are for. */
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sched.h>
+#include <sys/syscall.h>
+#endif
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
+
+/* Some systems refuse transfers beyond INT_MAX bytes. */
+static const size_t max_transfer = (size_t)1 << 30;
+
+/* Positions that off_t can say. */
+static const uint64_t max_pos = INT64_MAX;
+
+/* ---- Files -------------------------------------------------------------- */
+
+int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd)
+{
+    do {
+        *fd = openat(dir_fd, name, flags | O_CLOEXEC | O_NONBLOCK, (mode_t)mode);
+    } while (*fd < 0 && errno == EINTR);
+    return *fd < 0 ? errno : 0;
+}
+
+int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done)
+{
+    *done = 0;
+    while (*done < size && pos + *done <= max_pos) {
+        size_t left = size - *done;
+        ssize_t n = pread(fd, (char *)dst + *done, left < max_transfer ? left : max_transfer,
+                          (off_t)(pos + *done));
+        if (n == 0) break;
+        if (n > 0)
+            *done += (size_t)n;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
+int cv_os_write(int fd, const void *src, size_t size, uint64_t pos)
+{
+    if (pos > max_pos || size > max_pos - pos) return EFBIG;
+    size_t done = 0;
+    while (done < size) {
+        size_t left = size - done;
+        ssize_t n = pwrite(fd, (const char *)src + done,
+                           left < max_transfer ? left : max_transfer, (off_t)(pos + done));
+        if (n == 0) return EIO;
+        if (n > 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
+int cv_os_sync_data(int fd)
+{
+    int failed;
+    do {
+#ifdef __APPLE__
+        /* fsync stops at the drive's cache there; some file systems have no more. */
+        failed = fcntl(fd, F_FULLFSYNC);
+        if (failed && errno != EINTR) failed = fsync(fd);
+#else
+        failed = fdatasync(fd);
+#endif
+    } while (failed && errno == EINTR);
+    return failed ? errno : 0;
+}
+
+int cv_os_sync_directory(int fd)
+{
+    int failed;
+    do {
+        failed = fsync(fd);
+    } while (failed && errno == EINTR);
+    return failed && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+}
+
+int cv_os_lock(int fd)
+{
+    int failed;
+    do {
+        failed = flock(fd, LOCK_EX | LOCK_NB);
+    } while (failed && errno == EINTR);
+    return failed ? errno : 0;
+}
+
+/* ---- Renaming ----------------------------------------------------------- */
+
+typedef enum rename_how { RENAME_TO_NEW, RENAME_BOTH_WAYS } rename_how;
+
+/* ENOTSUP: neither the system nor the file system has it. */
+static int rename_specially(int dir_fd, const char *from, const char *to, rename_how how)
+{
+    int failed = -1;
+    errno = ENOTSUP;
+#if defined(__linux__) && defined(SYS_renameat2)
+    /* Flag 1 is RENAME_NOREPLACE, 2 RENAME_EXCHANGE: not all headers have them. */
+    unsigned flags = how == RENAME_TO_NEW ? 1u : 2u;
+    failed = (int)syscall(SYS_renameat2, dir_fd, from, dir_fd, to, flags);
+#elif defined(__APPLE__)
+    unsigned flags = how == RENAME_TO_NEW ? RENAME_EXCL : RENAME_SWAP;
+    failed = renameatx_np(dir_fd, from, dir_fd, to, flags);
+#else
+    (void)dir_fd, (void)from, (void)to, (void)how;
+#endif
+    if (!failed) return 0;
+    return errno == EINVAL || errno == ENOSYS ? ENOTSUP : errno;
+}
+
+static int rename_at(int dir_fd, const char *from, const char *to)
+{
+    return renameat(dir_fd, from, dir_fd, to) ? errno : 0;
+}
+
+/* An empty directory may be replaced by a directory, so an exclusively made
+ * one keeps the name for us. */
+static int rename_directory_new(int dir_fd, const char *from, const char *to)
+{
+    if (mkdirat(dir_fd, to, 0777)) return errno;
+    int error = rename_at(dir_fd, from, to);
+    if (error) unlinkat(dir_fd, to, AT_REMOVEDIR);
+    return error;
+}
+
+static int rename_file_new(int dir_fd, const char *from, const char *to)
+{
+    if (linkat(dir_fd, from, dir_fd, to, 0) == 0)
+        return unlinkat(dir_fd, from, 0) ? errno : 0;
+    if (errno == EEXIST) return EEXIST;
+
+    /* No hard links either: an empty file keeps the name for a moment. */
+    int fd;
+    int error = cv_os_open_at(dir_fd, to, O_WRONLY | O_CREAT | O_EXCL, 0666, &fd);
+    if (error) return error;
+    close(fd);
+    error = rename_at(dir_fd, from, to);
+    if (error) unlinkat(dir_fd, to, 0);
+    return error;
+}
+
+int cv_os_rename_new_portable_at(int dir_fd, const char *from, const char *to)
+{
+    struct stat st;
+    if (fstatat(dir_fd, from, &st, AT_SYMLINK_NOFOLLOW)) return errno;
+    return S_ISDIR(st.st_mode) ? rename_directory_new(dir_fd, from, to)
+                               : rename_file_new(dir_fd, from, to);
+}
+
+int cv_os_rename_new_at(int dir_fd, const char *from, const char *to)
+{
+    int error = rename_specially(dir_fd, from, to, RENAME_TO_NEW);
+    return error == ENOTSUP ? cv_os_rename_new_portable_at(dir_fd, from, to) : error;
+}
+
+int cv_os_exchange_at(int dir_fd, const char *a, const char *b)
+{
+    return rename_specially(dir_fd, a, b, RENAME_BOTH_WAYS);
+}
+
+/* ---- Temporary names ---------------------------------------------------- */
+
+/* Scatters the bits of a number (the finaliser of splitmix64). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME])
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    enum { LETTERS = sizeof letters - 1, SUFFIX = 6, MAX_NAME = 200 };
+
+    /* Time, process and stack tell apart whoever asks at the same moment. */
+    uint64_t seed = mix(cv_os_clock_ns()) + mix((uint64_t)getpid()) + (uintptr_t)&seed;
+    uint64_t bits = mix(seed);
+    char suffix[SUFFIX + 1] = {0};
+    for (int i = 0; i < SUFFIX; i++, bits /= LETTERS) suffix[i] = letters[bits % LETTERS];
+    snprintf(temp, CV_OS_TEMP_NAME, ".%.*s.%.16s-%s", (int)MAX_NAME, name, tag, suffix);
+}
+
+enum { TEMP_TRIES = 100 };
+
+int cv_os_create_temp_file_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
+                              int *fd)
+{
+    int error = EEXIST;
+    for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
+        cv_os_temp_name(name, "tmp", temp);
+        error = cv_os_open_at(dir_fd, temp, O_RDWR | O_CREAT | O_EXCL, 0666, fd);
+    }
+    return error;
+}
+
+int cv_os_create_temp_directory_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
+                                   int *fd)
+{
+    int error = EEXIST;
+    for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
+        cv_os_temp_name(name, "tmp", temp);
+        error = mkdirat(dir_fd, temp, 0777) ? errno : 0;
+    }
+    if (error) return error;
+    error = cv_os_open_at(dir_fd, temp, O_RDONLY | O_DIRECTORY, 0, fd);
+    if (error) unlinkat(dir_fd, temp, AT_REMOVEDIR);
+    return error;
+}
+
+/* ---- The machine -------------------------------------------------------- */
+
+int cv_os_cores(void)
+{
+#ifdef __linux__
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0)
+        return CPU_COUNT(&allowed);
+#endif
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 4096 ? 4096 : (int)n;
+}
+
+#ifdef __APPLE__
+static size_t cache_size(const char *name)
+{
+    int64_t value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value > 0 ? (size_t)value : 0;
+}
+
+size_t cv_os_l2_cache(void) { return cache_size("hw.l2cachesize"); }
+size_t cv_os_l3_cache(void) { return cache_size("hw.l3cachesize"); }
+#elif defined(_SC_LEVEL2_CACHE_SIZE) && defined(_SC_LEVEL3_CACHE_SIZE)
+static size_t cache_size(int name)
+{
+    long size = sysconf(name);
+    return size > 0 ? (size_t)size : 0;
+}
+
+size_t cv_os_l2_cache(void) { return cache_size(_SC_LEVEL2_CACHE_SIZE); }
+size_t cv_os_l3_cache(void) { return cache_size(_SC_LEVEL3_CACHE_SIZE); }
+#else
+size_t cv_os_l2_cache(void) { return 0; }
+size_t cv_os_l3_cache(void) { return 0; }
+#endif
+
+uint64_t cv_os_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,73 @@
+/* What differs between systems, and whole-or-error forms of the calls that may
+ * do half their work. Keeps no state.
+ *
+ * Functions that return int return 0 or an errno number; the caller, who knows
+ * what the file is to its user, makes the sentence. Names ending in `at` take
+ * an open directory and a name inside it. */
+#ifndef CV_BASE_OS_H
+#define CV_BASE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Opens with close-on-exec, and never hangs on a pipe. `flags` and `mode` as
+ * openat's; `dir_fd` may be AT_FDCWD. */
+int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd);
+
+/* Reads up to `size` bytes and stops early only at the end of the file.
+ * *done: bytes read, also on an error. */
+int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done);
+
+/* Writes all `size` bytes or fails; a part may have been written then. */
+int cv_os_write(int fd, const void *src, size_t size, uint64_t pos);
+
+/* Returns when the file's bytes and size are on the medium. */
+int cv_os_sync_data(int fd);
+
+/* The same for the names in a directory; fine where a system cannot. */
+int cv_os_sync_directory(int fd);
+
+/* Takes the exclusive advisory lock that goes with this opening of the file,
+ * at once: EWOULDBLOCK when another opening, of any process, holds it. Closing
+ * releases it; children of fork share it. */
+int cv_os_lock(int fd);
+
+/* Renames without replacing: EEXIST when `to` exists, decided by the system
+ * and not by looking first. */
+int cv_os_rename_new_at(int dir_fd, const char *from, const char *to);
+
+/* What cv_os_rename_new_at does on file systems that lack the call: link and
+ * unlink, or a placeholder made exclusively and then replaced. */
+int cv_os_rename_new_portable_at(int dir_fd, const char *from, const char *to);
+
+/* Exchanges two existing names in one step. ENOTSUP where system or file
+ * system cannot; nothing has changed then. */
+int cv_os_exchange_at(int dir_fd, const char *a, const char *b);
+
+enum { CV_OS_TEMP_NAME = 256 };
+
+/* ".<name>.<tag>-XXXXXX" into `temp`: a name likely, not sure, to be free; ask
+ * again when it is not. Overlong names are cut to what file systems take. */
+void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME]);
+
+/* Creates a new file (open for reading and writing) or directory (open for
+ * reading) under such a name, with the modes that umask leaves of rw-rw-rw-
+ * and rwxrwxrwx. */
+int cv_os_create_temp_file_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
+                              int *fd);
+int cv_os_create_temp_directory_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
+                                   int *fd);
+
+/* Processors this process may use; at least 1. */
+int cv_os_cores(void);
+
+/* Bytes of the level 2 cache of a core and of the shared level 3 cache; 0
+ * when the system does not say. */
+size_t cv_os_l2_cache(void);
+size_t cv_os_l3_cache(void);
+
+/* Nanoseconds since some fixed moment; never goes back. */
+uint64_t cv_os_clock_ns(void);
+
+#endif

@@ -1,0 +1,111 @@
+/* The only room that knows libblosc2: chunks and blocks to bytes and back.
+ * What a chunk belongs to, and where it is stored, is not known here; headers
+ * were checked in format/ before bytes come here.
+ *
+ * A decoder or encoder belongs to one thread at a time; nothing is shared. */
+#ifndef CV_CODEC_CODEC_H
+#define CV_CODEC_CODEC_H
+
+#include "base/buffer.h"
+
+#define CV_CODEC_FILTERS 6
+
+/* How the chunks of one array are encoded. */
+typedef struct cv_codec_spec {
+    int codec;       /* compcode, as in the frame header */
+    int codec_meta;
+    int level;       /* 0..9 */
+    int split_mode;  /* 1..4 */
+    bool use_dict;
+    uint8_t filters[CV_CODEC_FILTERS];
+    uint8_t filters_meta[CV_CODEC_FILTERS];
+    int32_t item_size;
+    int32_t block_bytes;
+    int32_t chunk_bytes;
+    /* The `b2nd` metalayer's bytes, which n-d codecs and filters read their
+     * geometry from; borrowed for the call. */
+    const uint8_t *geometry;
+    int32_t geometry_size;
+} cv_codec_spec;
+
+/* CATERVA_EUNSUPPORTED naming codec or filter when libblosc2 has it not (a
+ * plugin that is not built in), CATERVA_EINVAL when the combination is no good
+ * (a dictionary with blosclz, zfp on 2-byte items, ...). */
+cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err);
+
+const char *cv_codec_engine_version(void);
+
+/* Codec and filter names as in caterva_codec_name; NULL or -1 without. */
+const char *cv_codec_name(int codec);
+int cv_codec_number(const char *name);
+const char *cv_filter_name(int filter);
+int cv_filter_number(const char *name);
+
+/* How the blocks of a stored chunk can be had, decided here alone. */
+typedef enum cv_block_access {
+    CV_ACCESS_RAW,    /* memcpyed: block k is the bytes at 32 + k * block_bytes      */
+    CV_ACCESS_BLOCK,  /* each block decodes from its own streams: cv_decode_block    */
+    CV_ACCESS_RANGE,  /* needs the chunk's other parts (dictionary): cv_decode_range */
+    CV_ACCESS_CHUNK   /* blocks depend on each other (delta): cv_decode_chunk only   */
+} cv_block_access;
+
+cv_block_access cv_codec_access(const uint8_t chunk_header[32]);
+
+/* ---- Decoding ----------------------------------------------------------- */
+
+typedef struct cv_decoder cv_decoder;
+
+cv_status cv_decoder_create(const cv_codec_spec *spec, cv_decoder **out, cv_error *err);
+void cv_decoder_free(cv_decoder *decoder);
+
+/* Bytes that cv_decode_block needs free, and may overwrite and restore, before
+ * a block's streams when they are `in_place`. */
+enum { CV_BLOCK_PREFIX = 36 };
+
+/* One block's compressed streams, and what is known of the chunk they are from. */
+typedef struct cv_packed_block {
+    const uint8_t *chunk_header; /* 32 bytes */
+    uint8_t *streams;
+    int32_t streams_size;
+    bool in_place;        /* the CV_BLOCK_PREFIX bytes before streams are ours to use */
+    const uint8_t *chunk; /* the whole chunk where it is at hand, else NULL */
+    int32_t chunk_size;
+    int32_t block;        /* number in the chunk, and how many there are */
+    int32_t n_blocks;
+} cv_packed_block;
+
+/* Decodes one block (CV_ACCESS_BLOCK) into `dst`, exactly `dst_size` =
+ * block_bytes. CATERVA_ECORRUPT when the streams are no good. */
+cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                          int32_t dst_size, cv_error *err);
+
+/* Decodes bytes [start, start + size) of a chunk present whole (not
+ * CV_ACCESS_CHUNK). start and size are multiples of the item size. */
+cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
+                          int32_t start, int32_t size, void *dst, cv_error *err);
+
+/* Decodes a whole chunk of any kind, exactly `dst_size` bytes. */
+cv_status cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
+                          void *dst, int32_t dst_size, cv_error *err);
+
+/* ---- Encoding ----------------------------------------------------------- */
+
+typedef struct cv_encoder cv_encoder;
+
+cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err);
+void cv_encoder_free(cv_encoder *encoder);
+
+/* Encodes one chunk of spec.chunk_bytes; the result stands in `out` (sized to
+ * it). Never larger than chunk_bytes + 32. */
+cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err);
+
+/* A chunk that repeats one item of spec.item_size bytes. */
+cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
+                             cv_error *err);
+
+/* Chunks that are not part of the grid: the index (bytes as int64) and
+ * attribute values. */
+cv_status cv_encode_index(const int64_t *offsets, int64_t n, cv_buffer *out, cv_error *err);
+cv_status cv_encode_plain(const void *src, size_t size, cv_buffer *out, cv_error *err);
+
+#endif

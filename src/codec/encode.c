@@ -1,0 +1,141 @@
+/* Room: codec. Items to compressed chunks: those of the grid, and the two
+ * others a frame holds (its index, and the values of attributes). */
+#include "base/arith.h"
+#include "codec/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { INDEX_BLOCK_BYTES = 16 * 1024 };
+
+struct cv_encoder {
+    blosc2_context *context;
+    blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
+    int32_t chunk_bytes;
+    int32_t block_bytes;
+};
+
+cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err)
+{
+    cv_codec_init();
+    cv_encoder *encoder = calloc(1, sizeof *encoder);
+    if (!encoder) return cv_fail_memory(err, sizeof *encoder, "an encoder");
+    encoder->chunk_bytes = spec->chunk_bytes;
+    encoder->block_bytes = spec->block_bytes;
+
+    cv_status status = CV_OK;
+    if (cv_codec_needs_geometry(spec))
+        status = cv_codec_geometry_schunk(spec, &encoder->schunk, err);
+    if (status == CV_OK) {
+        blosc2_cparams params = cv_codec_cparams(spec);
+        params.schunk = encoder->schunk;
+        encoder->context = blosc2_create_cctx(params);
+        if (!encoder->context)
+            status = cv_fail(err, CATERVA_EINVAL, -1,
+                             "libblosc2 takes no %s with these filters and sizes",
+                             cv_codec_name(spec->codec));
+    }
+    if (status != CV_OK) {
+        cv_encoder_free(encoder);
+        return status;
+    }
+    *out = encoder;
+    return CV_OK;
+}
+
+void cv_encoder_free(cv_encoder *encoder)
+{
+    if (!encoder) return;
+    if (encoder->context) blosc2_free_ctx(encoder->context);
+    if (encoder->schunk) blosc2_schunk_free(encoder->schunk);
+    free(encoder);
+}
+
+/* Compresses into `out`, which is left exactly as long as the chunk. */
+static cv_status compress(blosc2_context *context, const void *src, int32_t size,
+                          cv_buffer *out, cv_error *err)
+{
+    int32_t room = size + BLOSC2_MAX_OVERHEAD;
+    CV_TRY(cv_buffer_resize(out, (size_t)room, err));
+    int result = blosc2_compress_ctx(context, src, size, out->data, room);
+    if (result <= 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode a chunk: %s",
+                       blosc2_error_string(result));
+    out->size = (size_t)result;
+    return CV_OK;
+}
+
+cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err)
+{
+    CV_TRY(compress(encoder->context, src, encoder->chunk_bytes, out, err));
+
+    int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
+    bool has_blocks = !(out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) &&
+                      out->size > BLOSC_EXTENDED_HEADER_LENGTH;
+    if (has_blocks && block_bytes != encoder->block_bytes)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "libblosc2 cuts the chunk into blocks of %d bytes, not %d: it needs "
+                       "another block shape",
+                       block_bytes, encoder->block_bytes);
+    return CV_OK;
+}
+
+cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
+                             cv_error *err)
+{
+    cv_codec_init();
+    int32_t room = BLOSC_EXTENDED_HEADER_LENGTH + spec->item_size;
+    CV_TRY(cv_buffer_resize(out, (size_t)room, err));
+    int result = blosc2_chunk_repeatval(cv_codec_cparams(spec), spec->chunk_bytes, out->data,
+                                        room, item);
+    if (result != room)
+        return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode a repeated value: %s",
+                       blosc2_error_string(result));
+    return CV_OK;
+}
+
+static cv_status compress_once(blosc2_cparams params, const void *src, int32_t size,
+                               cv_buffer *out, cv_error *err)
+{
+    cv_codec_init();
+    blosc2_context *context = blosc2_create_cctx(params);
+    if (!context) return cv_fail_memory(err, 1, "an encoder");
+    cv_status status = compress(context, src, size, out, err);
+    blosc2_free_ctx(context);
+    return status;
+}
+
+static bool all_equal(const int64_t *offsets, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++)
+        if (offsets[i] != offsets[0]) return false;
+    return true;
+}
+
+cv_status cv_encode_index(const int64_t *offsets, int64_t n, cv_buffer *out, cv_error *err)
+{
+    blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
+    params.compcode = BLOSC_BLOSCLZ;
+    params.splitmode = BLOSC_NEVER_SPLIT;
+    params.typesize = sizeof(int64_t);
+    params.blocksize = INDEX_BLOCK_BYTES;
+    int32_t size = (int32_t)(n * (int64_t)sizeof(int64_t));
+    if (n < 8 || !all_equal(offsets, n)) return compress_once(params, offsets, size, out, err);
+
+    cv_codec_init();
+    int32_t room = BLOSC_EXTENDED_HEADER_LENGTH + (int32_t)sizeof(int64_t);
+    CV_TRY(cv_buffer_resize(out, (size_t)room, err));
+    if (blosc2_chunk_repeatval(params, size, out->data, room, offsets) != room)
+        return cv_fail_memory(err, (size_t)room, "the index");
+    return CV_OK;
+}
+
+cv_status cv_encode_plain(const void *src, size_t size, cv_buffer *out, cv_error *err)
+{
+    if (size > (size_t)BLOSC2_MAX_BUFFERSIZE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a value of %zu bytes, the format allows %d",
+                       size, BLOSC2_MAX_BUFFERSIZE);
+    blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
+    params.typesize = 1;
+    return compress_once(params, src, (int32_t)size, out, err);
+}

@@ -1,0 +1,155 @@
+/* Room: codec. What codecs and filters there are, and which combinations
+ * libblosc2 takes. Nothing is encoded or decoded here. */
+#include "codec/internal.h"
+
+#include "blosc2/codecs-registry.h"
+#include "blosc2/filters-registry.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef struct named_id {
+    int id;
+    const char *name;
+} named_id;
+
+static const named_id codecs[] = {
+    {BLOSC_BLOSCLZ, "blosclz"},
+    {BLOSC_LZ4, "lz4"},
+    {BLOSC_LZ4HC, "lz4hc"},
+    {BLOSC_ZLIB, "zlib"},
+    {BLOSC_ZSTD, "zstd"},
+    {BLOSC_CODEC_NDLZ, "ndlz"},
+    {BLOSC_CODEC_ZFP_FIXED_ACCURACY, "zfp-accuracy"},
+    {BLOSC_CODEC_ZFP_FIXED_PRECISION, "zfp-precision"},
+    {BLOSC_CODEC_ZFP_FIXED_RATE, "zfp-rate"},
+};
+
+static const named_id filters[] = {
+    {BLOSC_NOFILTER, "none"},
+    {BLOSC_SHUFFLE, "shuffle"},
+    {BLOSC_BITSHUFFLE, "bitshuffle"},
+    {BLOSC_DELTA, "delta"},
+    {BLOSC_TRUNC_PREC, "trunc-prec"},
+    {BLOSC_FILTER_NDCELL, "ndcell"},
+    {BLOSC_FILTER_NDMEAN, "ndmean"},
+    {BLOSC_FILTER_BYTEDELTA_BUGGY, "bytedelta-old"},
+    {BLOSC_FILTER_BYTEDELTA, "bytedelta"},
+    {BLOSC_FILTER_INT_TRUNC, "int-trunc"},
+};
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+static const char *name_of(const named_id *table, int n, int id)
+{
+    for (int i = 0; i < n; i++)
+        if (table[i].id == id) return table[i].name;
+    return NULL;
+}
+
+static int id_of(const named_id *table, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (name && strcmp(table[i].name, name) == 0) return table[i].id;
+    return -1;
+}
+
+const char *cv_codec_name(int codec) { return name_of(codecs, COUNT(codecs), codec); }
+int cv_codec_number(const char *name) { return id_of(codecs, COUNT(codecs), name); }
+const char *cv_filter_name(int filter) { return name_of(filters, COUNT(filters), filter); }
+int cv_filter_number(const char *name) { return id_of(filters, COUNT(filters), name); }
+
+const char *cv_codec_engine_version(void) { return blosc2_get_version_string(); }
+
+void cv_codec_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, blosc2_init);
+}
+
+static bool is_zfp(int codec)
+{
+    return codec >= BLOSC_CODEC_ZFP_FIXED_ACCURACY && codec <= BLOSC_CODEC_ZFP_FIXED_RATE;
+}
+
+static cv_status check_codec(const cv_codec_spec *spec, cv_error *err)
+{
+    if (!cv_codec_name(spec->codec))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "codec %d is not built into libblosc2 %s", spec->codec,
+                       cv_codec_engine_version());
+    if (spec->level < 0 || spec->level > 9)
+        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in 0..9",
+                       spec->level);
+    if (is_zfp(spec->codec) && spec->item_size != 4 && spec->item_size != 8)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s takes floats of 4 or 8 bytes, the items have %d",
+                       cv_codec_name(spec->codec), spec->item_size);
+    if (spec->use_dict && spec->codec != BLOSC_ZSTD && spec->codec != BLOSC_LZ4 &&
+        spec->codec != BLOSC_LZ4HC)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%s takes no dictionary; zstd and lz4 do",
+                       cv_codec_name(spec->codec));
+    return CV_OK;
+}
+
+static cv_status check_filter(const cv_codec_spec *spec, int filter, cv_error *err)
+{
+    if (!cv_filter_name(filter))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "filter %d is not built into libblosc2 %s", filter,
+                       cv_codec_engine_version());
+    if (filter == BLOSC_TRUNC_PREC && spec->item_size != 4 && spec->item_size != 8)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "filter trunc-prec takes floats of 4 or 8 bytes, the items have %d",
+                       spec->item_size);
+    return CV_OK;
+}
+
+cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err)
+{
+    CV_TRY(check_codec(spec, err));
+    for (int i = 0; i < CV_CODEC_FILTERS; i++)
+        CV_TRY(check_filter(spec, spec->filters[i], err));
+    return CV_OK;
+}
+
+bool cv_codec_needs_geometry(const cv_codec_spec *spec)
+{
+    if (spec->codec >= BLOSC2_GLOBAL_REGISTERED_CODECS_START) return true;
+    for (int i = 0; i < CV_CODEC_FILTERS; i++)
+        if (spec->filters[i] >= BLOSC2_GLOBAL_REGISTERED_FILTERS_START) return true;
+    return false;
+}
+
+blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec)
+{
+    blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
+    params.compcode = (uint8_t)spec->codec;
+    params.compcode_meta = (uint8_t)spec->codec_meta;
+    params.clevel = (uint8_t)spec->level;
+    params.use_dict = spec->use_dict;
+    params.typesize = spec->item_size;
+    params.blocksize = spec->block_bytes;
+    params.splitmode = spec->split_mode;
+    params.nthreads = 1;
+    memcpy(params.filters, spec->filters, CV_CODEC_FILTERS);
+    memcpy(params.filters_meta, spec->filters_meta, CV_CODEC_FILTERS);
+    return params;
+}
+
+cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,
+                                   cv_error *err)
+{
+    blosc2_cparams cparams = cv_codec_cparams(spec);
+    blosc2_storage storage = {.cparams = &cparams};
+    blosc2_schunk *schunk = blosc2_schunk_new(&storage);
+    if (!schunk) return cv_fail_memory(err, sizeof *schunk, "a codec's geometry");
+    /* It copies the content; the parameter just is not const. */
+    uint8_t *content = (uint8_t *)spec->geometry;
+    if (blosc2_meta_add(schunk, "b2nd", content, spec->geometry_size) < 0) {
+        blosc2_schunk_free(schunk);
+        return cv_fail_memory(err, (size_t)spec->geometry_size, "a codec's geometry");
+    }
+    *out = schunk;
+    return CV_OK;
+}

@@ -1,0 +1,179 @@
+/* Room: engine. One chunk's wanted blocks, decoded and delivered. Which bytes
+ * to fetch is frame/fetch.c's business, how blocks decode codec/'s; here the
+ * kind of chunk picks the way. */
+#include "engine/blocks.h"
+
+#include "engine/copy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Compressed bytes fetched at once: enough to make reads rare, few enough to
+ * be in the cache still when they are decoded. */
+enum { FETCH_BUDGET = 512 * 1024 };
+
+typedef struct decode_task {
+    cv_frame *frame;
+    const cv_grid *grid;
+    const cv_layout *layout;
+    cv_worker *worker;
+    int64_t n;
+    const cv_block_sink *sink;
+} decode_task;
+
+/* Puts chunk and block before what the codec said. */
+static cv_status name_block(cv_status status, const cv_chunk_ref *ref, int64_t block,
+                            cv_error *err)
+{
+    if (!err || status != CATERVA_ECORRUPT) return status;
+    char reason[sizeof err->message];
+    snprintf(reason, sizeof reason, "%s", err->message);
+    int64_t pos = (int64_t)ref->pos;
+    if (block >= 0)
+        return cv_fail(err, status, pos, "chunk %lld at byte %lld: block %lld damaged: %.160s",
+                       (long long)ref->chunk, (long long)pos, (long long)block, reason);
+    return cv_fail(err, status, pos, "chunk %lld at byte %lld damaged: %.180s",
+                   (long long)ref->chunk, (long long)pos, reason);
+}
+
+static void fill_all(const cv_worker *worker, int64_t n, const cv_block_sink *sink,
+                     const uint8_t *item)
+{
+    for (int64_t i = 0; i < n; i++) sink->fill(sink->context, worker->wanted[i].tag, item);
+}
+
+static void fill_nan(const cv_grid *grid, const cv_worker *worker, int64_t n,
+                     const cv_block_sink *sink)
+{
+    const float nan32 = __builtin_nanf("");
+    const double nan64 = __builtin_nan("");
+    const void *item = grid->item_size == 4 ? (const void *)&nan32 : (const void *)&nan64;
+    fill_all(worker, n, sink, item);
+}
+
+/* Delivers a block that some way of decoding put into scratch. */
+static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
+{
+    uint8_t *place = task->sink->place(task->sink->context, tag);
+    if (place)
+        memcpy(place, block, (size_t)task->grid->block_bytes);
+    else
+        task->sink->take(task->sink->context, tag, block);
+}
+
+/* Blocks with streams of their own: the usual chunk. */
+static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
+                                 cv_error *err)
+{
+    int32_t block_bytes = (int32_t)task->grid->block_bytes;
+    const cv_block_sink *sink = task->sink;
+    for (int64_t done = 0; done < task->n;) {
+        cv_wanted *wanted = task->worker->wanted + done;
+        int64_t fetched;
+        CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done, FETCH_BUDGET,
+                               &task->worker->packed, &fetched, err));
+        for (int64_t i = 0; i < fetched; i++) {
+            uint8_t *place = sink->place(sink->context, wanted[i].tag);
+            uint8_t *dst = place ? place : task->worker->block.data;
+            cv_status status = cv_decode_block(task->worker->decoder, &wanted[i].packed, dst,
+                                               block_bytes, err);
+            if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
+            if (!place) sink->take(sink->context, wanted[i].tag, dst);
+        }
+        done += fetched;
+    }
+    return CV_OK;
+}
+
+/* Stored without compression: blocks stand one behind the other. */
+static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
+{
+    const cv_layout *layout = task->layout;
+    const uint8_t *chunk = cv_store_view(task->frame->store, layout->object, layout->pos,
+                                         (size_t)layout->header.cbytes);
+    (void)ref;
+    for (int64_t i = 0; i < task->n; i++) {
+        const cv_wanted *wanted = &task->worker->wanted[i];
+        int64_t pos = wanted->block * task->grid->block_bytes;
+        if (chunk) {
+            deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+            continue;
+        }
+        uint8_t *place = task->sink->place(task->sink->context, wanted->tag);
+        uint8_t *dst = place ? place : task->worker->block.data;
+        CV_TRY(cv_fetch_raw(task->frame, layout, pos, dst, (size_t)task->grid->block_bytes,
+                            err));
+        if (!place) task->sink->take(task->sink->context, wanted->tag, dst);
+    }
+    return CV_OK;
+}
+
+/* Blocks that need other parts of their chunk: the dictionary, or block 0. */
+static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
+                                 cv_error *err)
+{
+    cv_worker *worker = task->worker;
+    int32_t block_bytes = (int32_t)task->grid->block_bytes;
+    int32_t chunk_bytes = (int32_t)task->grid->chunk_bytes;
+    int32_t size = task->layout->header.cbytes;
+    const uint8_t *chunk;
+    CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
+
+    bool all = task->layout->access == CV_ACCESS_CHUNK;
+    if (all) {
+        CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)chunk_bytes, err));
+        cv_status status = cv_decode_chunk(worker->decoder, chunk, size, worker->chunk.data,
+                                           chunk_bytes, err);
+        if (status != CV_OK) return name_block(status, ref, -1, err);
+    }
+    for (int64_t i = 0; i < task->n; i++) {
+        const cv_wanted *wanted = &worker->wanted[i];
+        int32_t start = (int32_t)(wanted->block * block_bytes);
+        if (all) {
+            deliver(task, wanted->tag, worker->chunk.data + start);
+            continue;
+        }
+        cv_status status = cv_decode_range(worker->decoder, chunk, size, start, block_bytes,
+                                           worker->block.data, err);
+        if (status != CV_OK) return name_block(status, ref, wanted->block, err);
+        deliver(task, wanted->tag, worker->block.data);
+    }
+    return CV_OK;
+}
+
+static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
+{
+    switch (task->layout->header.special) {
+    case CV_SPECIAL_NONE: break;
+    case CV_SPECIAL_NAN: fill_nan(task->grid, task->worker, task->n, task->sink); return CV_OK;
+    case CV_SPECIAL_VALUE:
+        fill_all(task->worker, task->n, task->sink, task->layout->item);
+        return CV_OK;
+    default: fill_all(task->worker, task->n, task->sink, NULL); return CV_OK;
+    }
+    switch (task->layout->access) {
+    case CV_ACCESS_RAW: return copy_raw(task, ref, err);
+    case CV_ACCESS_BLOCK: return decode_separate(task, ref, err);
+    default: return decode_together(task, ref, err);
+    }
+}
+
+cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                           const cv_block_sink *sink, cv_error *err)
+{
+    if (ref->kind == CV_REF_NAN) {
+        fill_nan(&snapshot->grid, worker, n, sink);
+        return CV_OK;
+    }
+    if (ref->kind != CV_REF_STORED) {
+        fill_all(worker, n, sink, NULL);
+        return CV_OK;
+    }
+    cv_layout *layout;
+    CV_TRY(cv_layout_get(frame, snapshot, ref, &layout, err));
+    decode_task task = {frame, &snapshot->grid, layout, worker, n, sink};
+    cv_status status = decode_stored(&task, ref, err);
+    cv_layout_release(layout);
+    return status;
+}

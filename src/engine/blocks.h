@@ -1,0 +1,26 @@
+/* Decoding a list of blocks of one chunk, whatever kind of chunk it is. Reads,
+ * writes (for blocks covered in part), rebuilds and verify all come through
+ * here; they differ in what becomes of a decoded block. */
+#ifndef CV_ENGINE_BLOCKS_H
+#define CV_ENGINE_BLOCKS_H
+
+#include "engine/worker.h"
+
+/* What becomes of wanted block `tag`. */
+typedef struct cv_block_sink {
+    /* Where the block can be decoded straight to (block_bytes), or NULL: it is
+     * decoded to scratch and `take` is called with it. */
+    uint8_t *(*place)(void *context, int64_t tag);
+    void (*take)(void *context, int64_t tag, const uint8_t *block);
+    /* The block is one item repeated; NULL: zero bytes. */
+    void (*fill)(void *context, int64_t tag, const uint8_t *item);
+    void *context;
+} cv_block_sink;
+
+/* Decodes worker->wanted[0..n) (`block` and `tag` filled; the list may be
+ * reordered) of the chunk at `ref`. Errors name the chunk. */
+cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                           const cv_block_sink *sink, cv_error *err);
+
+#endif

@@ -1,0 +1,171 @@
+/* Room: engine. Moves items, and knows nothing of chunks. Axes that lie one
+ * behind the other on both sides are merged first, so that a box costs as few
+ * and as long runs as its memory allows; what is left of a thin last axis goes
+ * through loops typed by item size. */
+#include "engine/copy.h"
+
+#include <string.h>
+
+/* A box after merging, outermost axis first. The innermost run is contiguous
+ * (run_bytes at once) or strided (run_items, one by one). */
+typedef struct merged_box {
+    int ndim; /* outer axes */
+    int64_t shape[CV_MAX_DIMS];
+    int64_t src_strides[CV_MAX_DIMS];
+    int64_t dst_strides[CV_MAX_DIMS];
+} merged_box;
+
+/* Merges axis by axis from the last: an axis whose steps on both sides are as
+ * long as the merged one inside it becomes part of that. Axis 0 of the result is
+ * the innermost. */
+static void merge(int ndim, const int64_t *shape, const int64_t *src, const int64_t *dst,
+                  merged_box *box)
+{
+    int n = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        if (shape[d] == 1) continue;
+        if (n > 0 && src[d] == box->src_strides[n - 1] * box->shape[n - 1] &&
+            dst[d] == box->dst_strides[n - 1] * box->shape[n - 1]) {
+            box->shape[n - 1] *= shape[d];
+            continue;
+        }
+        box->shape[n] = shape[d];
+        box->src_strides[n] = src[d];
+        box->dst_strides[n] = dst[d];
+        n++;
+    }
+    box->ndim = n;
+}
+
+#define DEFINE_STRIDED_RUN(name, type)                                                         \
+    static void name(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,     \
+                     int64_t n)                                                                \
+    {                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            type item;                                                                         \
+            memcpy(&item, src + i * src_step, sizeof item);                                    \
+            memcpy(dst + i * dst_step, &item, sizeof item);                                    \
+        }                                                                                      \
+    }
+
+typedef struct item16 {
+    uint64_t half[2];
+} item16;
+
+DEFINE_STRIDED_RUN(run_1, uint8_t)
+DEFINE_STRIDED_RUN(run_2, uint16_t)
+DEFINE_STRIDED_RUN(run_4, uint32_t)
+DEFINE_STRIDED_RUN(run_8, uint64_t)
+DEFINE_STRIDED_RUN(run_16, item16)
+
+static void strided_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,
+                        int64_t n, int64_t item_size)
+{
+    switch (item_size) {
+    case 1: run_1(dst, dst_step, src, src_step, n); return;
+    case 2: run_2(dst, dst_step, src, src_step, n); return;
+    case 4: run_4(dst, dst_step, src, src_step, n); return;
+    case 8: run_8(dst, dst_step, src, src_step, n); return;
+    case 16: run_16(dst, dst_step, src, src_step, n); return;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(dst + i * dst_step, src + i * src_step, (size_t)item_size);
+    }
+}
+
+static bool is_empty(int ndim, const int64_t *shape)
+{
+    for (int d = 0; d < ndim; d++)
+        if (shape[d] <= 0) return true;
+    return false;
+}
+
+/* Steps both pointers to the next run of the outer axes [1, ndim); false at the
+ * end. */
+static bool next_run(const merged_box *box, int64_t *index, const uint8_t **src, uint8_t **dst)
+{
+    for (int d = 1; d < box->ndim; d++) {
+        *src += box->src_strides[d];
+        *dst += box->dst_strides[d];
+        if (++index[d] < box->shape[d]) return true;
+        *src -= box->src_strides[d] * box->shape[d];
+        *dst -= box->dst_strides[d] * box->shape[d];
+        index[d] = 0;
+    }
+    return false;
+}
+
+void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
+                 cv_strided dst)
+{
+    if (is_empty(ndim, shape)) return;
+    merged_box box;
+    merge(ndim, shape, src.strides, dst.strides, &box);
+    if (box.ndim == 0) {
+        memcpy(dst.data, src.data, (size_t)item_size);
+        return;
+    }
+    bool contiguous = box.src_strides[0] == item_size && box.dst_strides[0] == item_size;
+    size_t run_bytes = (size_t)(box.shape[0] * item_size);
+    int64_t index[CV_MAX_DIMS] = {0};
+    const uint8_t *from = src.data;
+    uint8_t *to = dst.data;
+    do {
+        if (contiguous)
+            memcpy(to, from, run_bytes);
+        else
+            strided_run(to, box.dst_strides[0], from, box.src_strides[0], box.shape[0],
+                        item_size);
+    } while (next_run(&box, index, &from, &to));
+}
+
+/* Fills `size` contiguous bytes with one item, doubling what is filled. */
+static void fill_contiguous(uint8_t *dst, size_t size, const uint8_t *item, size_t item_size)
+{
+    if (!item) {
+        memset(dst, 0, size);
+        return;
+    }
+    memcpy(dst, item, item_size);
+    for (size_t done = item_size; done < size;) {
+        size_t step = done < size - done ? done : size - done;
+        memcpy(dst + done, dst, step);
+        done += step;
+    }
+}
+
+void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
+                 cv_strided dst)
+{
+    if (is_empty(ndim, shape)) return;
+    int64_t no_strides[CV_MAX_DIMS] = {0};
+    merged_box box;
+    merge(ndim, shape, dst.strides, dst.strides, &box);
+    if (box.ndim == 0) {
+        fill_contiguous(dst.data, (size_t)item_size, item, (size_t)item_size);
+        return;
+    }
+    int64_t index[CV_MAX_DIMS] = {0};
+    const uint8_t *unused = (const uint8_t *)no_strides;
+    memset(box.src_strides, 0, sizeof box.src_strides);
+    uint8_t *to = dst.data;
+    do {
+        if (box.dst_strides[0] == item_size) {
+            fill_contiguous(to, (size_t)(box.shape[0] * item_size), item, (size_t)item_size);
+            continue;
+        }
+        for (int64_t i = 0; i < box.shape[0]; i++)
+            fill_contiguous(to + i * box.dst_strides[0], (size_t)item_size, item,
+                            (size_t)item_size);
+    } while (next_run(&box, index, &unused, &to));
+}
+
+bool cv_all_same(const uint8_t *bytes, size_t size, size_t item_size)
+{
+    return size >= item_size && memcmp(bytes, bytes + item_size, size - item_size) == 0;
+}
+
+bool cv_all_zero(const uint8_t *bytes, size_t size)
+{
+    return size == 0 || (bytes[0] == 0 && cv_all_same(bytes, size, 1));
+}

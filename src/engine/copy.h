@@ -1,0 +1,27 @@
+/* Copy kernels: boxes of items between strided places. Strides are bytes per
+ * step and may be anything; boxes of 0 items copy nothing. */
+#ifndef CV_ENGINE_COPY_H
+#define CV_ENGINE_COPY_H
+
+#include "base/grid.h"
+
+/* One side of a copy. */
+typedef struct cv_strided {
+    uint8_t *data;          /* first item of the box */
+    const int64_t *strides; /* bytes, one per axis */
+} cv_strided;
+
+void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
+                 cv_strided dst);
+
+/* Fills the box with one item; NULL: zero bytes. */
+void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
+                 cv_strided dst);
+
+/* True when all bytes are zero. */
+bool cv_all_zero(const uint8_t *bytes, size_t size);
+
+/* True when the bytes are one item repeated; size is a multiple of item_size. */
+bool cv_all_same(const uint8_t *bytes, size_t size, size_t item_size);
+
+#endif

@@ -1,0 +1,151 @@
+/* Room: engine. From decoded blocks to stored chunks: encoding a whole chunk,
+ * and rebuilding one from its dirty blocks and what is stored of the rest. */
+#include "engine/blocks.h"
+#include "engine/copy.h"
+#include "engine/pending.h"
+#include "engine/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                               const uint8_t *decoded, cv_error *err)
+{
+    const cv_codec_spec *spec = &pending->workers->spec;
+    size_t size = (size_t)spec->chunk_bytes;
+    size_t item_size = (size_t)spec->item_size;
+    if (cv_all_zero(decoded, size))
+        return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
+
+    if (size > item_size && cv_all_same(decoded, size, item_size)) {
+        CV_TRY(cv_encode_repeated(spec, decoded, &worker->encoded, err));
+    } else {
+        cv_encoder *encoder;
+        CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
+        CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
+    }
+    return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
+}
+
+/* ---- Rebuilding --------------------------------------------------------- */
+
+/* Clean blocks go straight to their place in the worker's chunk. */
+typedef struct rebuild {
+    uint8_t *chunk;
+    size_t block_bytes;
+    size_t item_size;
+} rebuild;
+
+static uint8_t *place_block(void *context, int64_t tag)
+{
+    const rebuild *r = context;
+    return r->chunk + (size_t)tag * r->block_bytes;
+}
+
+static void take_block(void *context, int64_t tag, const uint8_t *block)
+{
+    memcpy(place_block(context, tag), block, ((const rebuild *)context)->block_bytes);
+}
+
+static void fill_block(void *context, int64_t tag, const uint8_t *item)
+{
+    const rebuild *r = context;
+    int64_t n_items = (int64_t)(r->block_bytes / r->item_size);
+    int64_t stride = (int64_t)r->item_size;
+    cv_strided dst = {place_block(context, tag), &stride};
+    cv_fill_box(1, &n_items, (int64_t)r->item_size, item, dst);
+}
+
+static cv_status decode_clean(cv_pending *pending, cv_worker *worker,
+                              const cv_dirty_chunk *dirty, uint8_t *chunk, cv_error *err)
+{
+    const cv_snapshot *snapshot = cv_txn_snapshot(pending->txn);
+    const cv_grid *grid = &snapshot->grid;
+    CV_TRY(cv_worker_wanted(worker, grid->n_blocks, err));
+    int64_t n = 0;
+    for (int64_t b = 0; b < grid->n_blocks; b++)
+        if (!dirty->blocks[b]) worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
+    if (n == 0) return CV_OK;
+
+    cv_chunk_ref ref;
+    CV_TRY(cv_txn_find(pending->txn, dirty->chunk, &ref, err));
+    rebuild r = {chunk, (size_t)grid->block_bytes, (size_t)grid->item_size};
+    cv_block_sink sink = {place_block, take_block, fill_block, &r};
+    return cv_decode_blocks(pending->frame, snapshot, &ref, worker, n, &sink, err);
+}
+
+/* The worker's chunk buffer serves decoding of dependent blocks already, so a
+ * rebuild has one of its own. */
+static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
+                               const cv_dirty_chunk *dirty, cv_buffer *chunk, cv_error *err)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    CV_TRY(cv_buffer_resize(chunk, (size_t)grid->chunk_bytes, err));
+    CV_TRY(decode_clean(pending, worker, dirty, chunk->data, err));
+    for (int64_t b = 0; b < grid->n_blocks; b++) {
+        if (dirty->blocks[b])
+            memcpy(chunk->data + b * grid->block_bytes, dirty->blocks[b],
+                   (size_t)grid->block_bytes);
+    }
+    return cv_pending_put_chunk(pending, worker, dirty->chunk, chunk->data, err);
+}
+
+cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                                 cv_error *err)
+{
+    const cv_dirty_chunk *dirty = cv_pending_find(pending, chunk);
+    if (!dirty) return CV_OK;
+    cv_buffer decoded = {0};
+    cv_status status = CV_OK;
+    if (dirty->n_dirty > 0)
+        status = rebuild_chunk(pending, worker, dirty, &decoded, err);
+    cv_buffer_free(&decoded);
+    if (status == CV_OK) cv_pending_drop(pending, chunk);
+    return status;
+}
+
+/* ---- All of them -------------------------------------------------------- */
+
+typedef struct flush_task {
+    cv_pending *pending;
+    const int64_t *chunks;
+    cv_job_queue queue;
+} flush_task;
+
+static void flush_body(void *context)
+{
+    flush_task *task = context;
+    cv_worker *worker = NULL;
+    cv_error error = {0};
+    cv_status status = cv_worker_take(task->pending->workers, &worker, &error);
+    int64_t job;
+    while (status == CV_OK && cv_job_queue_next(&task->queue, &job))
+        status = cv_pending_flush_chunk(task->pending, worker, task->chunks[job], &error);
+    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
+    cv_worker_give(task->pending->workers, worker);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
+{
+    size_t n = pending->n_chunks;
+    if (n == 0) return CV_OK;
+    int64_t *chunks = malloc(n * sizeof chunks[0]);
+    if (!chunks) return cv_fail_memory(err, n * sizeof chunks[0], "dirty chunks");
+    size_t found = 0;
+    for (size_t i = 0; i < pending->n_buckets; i++)
+        for (cv_dirty_chunk *d = pending->buckets[i]; d; d = d->next) chunks[found++] = d->chunk;
+    qsort(chunks, n, sizeof chunks[0], by_number);
+
+    flush_task task = {.pending = pending, .chunks = chunks};
+    cv_job_queue_init(&task.queue, (int64_t)n);
+    int helpers = (int64_t)n < pending->threads ? (int)n - 1 : pending->threads - 1;
+    cv_pool_run(helpers, flush_body, &task);
+    free(chunks);
+    return cv_job_queue_result(&task.queue, err);
+}

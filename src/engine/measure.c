@@ -1,0 +1,65 @@
+/* Room: engine. What chunks are and what space they take; headers are read,
+ * nothing is decoded. */
+#include "engine/verify.h"
+
+static caterva_chunk_kind kind_of_special(cv_special special)
+{
+    switch (special) {
+    case CV_SPECIAL_ZEROS: return CATERVA_CHUNK_ZEROS;
+    case CV_SPECIAL_NAN: return CATERVA_CHUNK_NAN;
+    case CV_SPECIAL_VALUE: return CATERVA_CHUNK_VALUE;
+    case CV_SPECIAL_UNINIT: return CATERVA_CHUNK_UNINIT;
+    default: return CATERVA_CHUNK_STORED;
+    }
+}
+
+static caterva_chunk_kind kind_of_ref(cv_ref_kind kind)
+{
+    switch (kind) {
+    case CV_REF_ZEROS: return CATERVA_CHUNK_ZEROS;
+    case CV_REF_NAN: return CATERVA_CHUNK_NAN;
+    case CV_REF_UNINIT: return CATERVA_CHUNK_UNINIT;
+    default: return CATERVA_CHUNK_STORED;
+    }
+}
+
+cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
+                            caterva_chunk_info *out, cv_error *err)
+{
+    const cv_index *index;
+    CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
+    int64_t offset = index->offsets ? index->offsets[chunk] : index->same;
+    cv_chunk_ref ref;
+    CV_TRY(cv_chunk_ref_make(snapshot, chunk, offset, &ref, err));
+
+    *out = (caterva_chunk_info){.chunk = chunk, .position = -1, .kind = kind_of_ref(ref.kind)};
+    cv_grid_chunk_index(&snapshot->grid, chunk, out->index);
+    if (ref.kind != CV_REF_STORED) return CV_OK;
+
+    cv_layout *layout;
+    CV_TRY(cv_layout_get(frame, snapshot, &ref, &layout, err));
+    out->kind = kind_of_special(layout->header.special);
+    out->position = ref.object == CV_FRAME_OBJECT ? (int64_t)ref.pos : ref.object;
+    out->stored_bytes = layout->header.cbytes;
+    out->memcpyed = layout->header.memcpyed;
+    cv_layout_release(layout);
+    return CV_OK;
+}
+
+cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out, cv_error *err)
+{
+    const cv_frame_header *h = &snapshot->header;
+    *out = (caterva_space){.live_bytes = (int64_t)(h->header_size + snapshot->index_size +
+                                                   snapshot->trailer.size)};
+    for (int64_t i = 0; i < snapshot->grid.n_chunks; i++) {
+        caterva_chunk_info chunk;
+        CV_TRY(cv_describe_chunk(frame, snapshot, i, &chunk, err));
+        bool stored = chunk.kind == CATERVA_CHUNK_STORED;
+        out->stored_chunks += stored;
+        out->special_chunks += !stored;
+        out->live_bytes += chunk.stored_bytes;
+    }
+    int64_t total = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
+    out->dead_bytes = total > out->live_bytes ? total - out->live_bytes : 0;
+    return CV_OK;
+}

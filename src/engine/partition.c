@@ -1,0 +1,88 @@
+/* Room: engine. The partition for those who state none. The aim: blocks near
+ * 32 KiB, which a first-level cache nearly holds and thin reads waste little
+ * of, inside chunks near 4 MiB, which make few entries in the index and enough
+ * work for several threads. Both are as close to cubes as the shape allows, so
+ * that no direction of reading is bad. */
+#include "engine/partition.h"
+
+#include "base/arith.h"
+#include "base/grid.h"
+
+enum { BLOCK_BYTES = 32 * 1024, CHUNK_BYTES = 4 * 1024 * 1024 };
+
+/* Doubles the shortest axis (the last of equals, whose items are neighbours in
+ * memory) of `shape`, which counts steps of `unit` items, while it fits `bytes`
+ * and the limit of each axis allows. */
+static void grow(int ndim, const int64_t *limit, const int64_t *unit, int64_t item_size,
+                 int64_t bytes, int64_t *shape)
+{
+    int64_t size = item_size;
+    for (int d = 0; d < ndim; d++)
+        if (!cv_mul_i64(size, unit[d], &size)) return;
+    for (;;) {
+        int best = -1;
+        for (int d = ndim - 1; d >= 0; d--) {
+            if (shape[d] * unit[d] >= limit[d]) continue;
+            if (best < 0 || shape[d] * unit[d] < shape[best] * unit[best]) best = d;
+        }
+        if (best < 0 || size > bytes / 2) return;
+        shape[best] *= 2;
+        size *= 2;
+    }
+}
+
+static void choose_blocks(int ndim, const int64_t *limit, int64_t item_size, int32_t *blocks)
+{
+    int64_t unit[CV_MAX_DIMS], shape[CV_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) unit[d] = shape[d] = 1;
+    grow(ndim, limit, unit, item_size, BLOCK_BYTES, shape);
+    for (int d = 0; d < ndim; d++) blocks[d] = (int32_t)cv_min_i64(shape[d], limit[d]);
+}
+
+static void choose_chunks(int ndim, const int64_t *limit, int64_t item_size,
+                          const int32_t *blocks, int32_t *chunks)
+{
+    int64_t unit[CV_MAX_DIMS], shape[CV_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) {
+        unit[d] = blocks[d];
+        shape[d] = 1;
+    }
+    grow(ndim, limit, unit, item_size, CHUNK_BYTES, shape);
+    for (int d = 0; d < ndim; d++) {
+        int64_t length = shape[d] * unit[d];
+        int64_t most = cv_max_i64(limit[d], blocks[d]);
+        chunks[d] = (int32_t)cv_min_i64(length, most);
+    }
+}
+
+cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
+                              const int32_t *given_chunk_shape,
+                              const int32_t *given_block_shape, int32_t *chunk_shape,
+                              int32_t *block_shape, cv_error *err)
+{
+    if (ndim < 0 || ndim > CV_MAX_DIMS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, the format allows 0 to %d", ndim,
+                       CV_MAX_DIMS);
+    if (item_size < 1 || item_size > CV_MAX_BLOCK_BYTES)
+        return cv_fail(err, CATERVA_EINVAL, -1, "item size %lld, the format allows 1 to %lld",
+                       (long long)item_size, (long long)CV_MAX_BLOCK_BYTES);
+
+    int64_t limit[CV_MAX_DIMS]; /* what blocks (then chunks) may grow to */
+    for (int d = 0; d < ndim; d++) {
+        int64_t bound = given_chunk_shape ? given_chunk_shape[d] : shape[d];
+        limit[d] = cv_min_i64(cv_max_i64(bound, 1), INT32_MAX);
+    }
+    for (int d = 0; d < ndim && given_block_shape; d++) block_shape[d] = given_block_shape[d];
+    if (!given_block_shape) choose_blocks(ndim, limit, item_size, block_shape);
+
+    for (int d = 0; d < ndim; d++) {
+        if (block_shape[d] < 1)
+            return cv_fail(err, CATERVA_EINVAL, -1, "block shape[%d] is %d, less than 1", d,
+                           block_shape[d]);
+        if (given_chunk_shape) chunk_shape[d] = given_chunk_shape[d];
+    }
+    if (!given_chunk_shape) choose_chunks(ndim, limit, item_size, block_shape, chunk_shape);
+
+    cv_grid grid; /* the judge of what was given */
+    return cv_grid_init(&grid, ndim, shape, chunk_shape, block_shape, item_size, err);
+}

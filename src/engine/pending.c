@@ -1,0 +1,196 @@
+/* Room: engine. The table of dirty blocks. Rebuilding chunks from it is in
+ * flush.c. */
+#include "engine/pending.h"
+
+#include <stdlib.h>
+
+enum { FIRST_BUCKETS = 64 };
+
+cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
+                            cv_pending **out, cv_error *err)
+{
+    cv_pending *pending = calloc(1, sizeof *pending);
+    if (!pending) return cv_fail_memory(err, sizeof *pending, "a writer");
+    pending->frame = frame;
+    pending->workers = workers;
+    pending->threads = threads;
+    pending->budget = CV_DIRTY_BUDGET;
+    pthread_mutex_init(&pending->lock, NULL);
+    cv_status status = cv_txn_begin(frame, &pending->txn, err);
+    if (status != CV_OK) {
+        cv_pending_free(pending);
+        return status;
+    }
+    *out = pending;
+    return CV_OK;
+}
+
+static void free_dirty(cv_pending *pending, cv_dirty_chunk *dirty)
+{
+    int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
+    for (int64_t i = 0; i < n_blocks; i++) free(dirty->blocks[i]);
+    free(dirty);
+}
+
+static void drop_all(cv_pending *pending)
+{
+    for (size_t i = 0; i < pending->n_buckets; i++) {
+        while (pending->buckets[i]) {
+            cv_dirty_chunk *dirty = pending->buckets[i];
+            pending->buckets[i] = dirty->next;
+            free_dirty(pending, dirty);
+        }
+    }
+    pending->n_chunks = 0;
+    pending->bytes = 0;
+}
+
+void cv_pending_free(cv_pending *pending)
+{
+    if (!pending) return;
+    drop_all(pending);
+    free(pending->buckets);
+    cv_txn_free(pending->txn);
+    pthread_mutex_destroy(&pending->lock);
+    free(pending);
+}
+
+bool cv_pending_any(const cv_pending *pending)
+{
+    return pending->n_chunks > 0 || cv_txn_pending(pending->txn);
+}
+
+/* ---- The table ---------------------------------------------------------- */
+
+static size_t bucket_of(const cv_pending *pending, int64_t chunk)
+{
+    return (size_t)((uint64_t)chunk * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
+           (pending->n_buckets - 1);
+}
+
+static cv_dirty_chunk *find(const cv_pending *pending, int64_t chunk)
+{
+    if (pending->n_chunks == 0) return NULL;
+    cv_dirty_chunk *dirty = pending->buckets[bucket_of(pending, chunk)];
+    while (dirty && dirty->chunk != chunk) dirty = dirty->next;
+    return dirty;
+}
+
+cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk)
+{
+    pthread_mutex_lock(&pending->lock);
+    cv_dirty_chunk *dirty = find(pending, chunk);
+    pthread_mutex_unlock(&pending->lock);
+    return dirty;
+}
+
+static cv_status grow(cv_pending *pending, cv_error *err)
+{
+    size_t n = pending->n_buckets ? pending->n_buckets * 2 : FIRST_BUCKETS;
+    cv_dirty_chunk **buckets = calloc(n, sizeof buckets[0]);
+    if (!buckets) return cv_fail_memory(err, n * sizeof buckets[0], "dirty chunks");
+
+    cv_dirty_chunk **old = pending->buckets;
+    size_t n_old = pending->n_buckets;
+    pending->buckets = buckets;
+    pending->n_buckets = n;
+    for (size_t i = 0; i < n_old; i++) {
+        while (old[i]) {
+            cv_dirty_chunk *dirty = old[i];
+            old[i] = dirty->next;
+            cv_dirty_chunk **bucket = &buckets[bucket_of(pending, dirty->chunk)];
+            dirty->next = *bucket;
+            *bucket = dirty;
+        }
+    }
+    free(old);
+    return CV_OK;
+}
+
+static cv_status insert(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out, cv_error *err)
+{
+    if (pending->n_chunks >= pending->n_buckets) CV_TRY(grow(pending, err));
+    size_t n_blocks = (size_t)cv_txn_snapshot(pending->txn)->grid.n_blocks;
+    size_t size = sizeof(cv_dirty_chunk) + n_blocks * sizeof(uint8_t *);
+    cv_dirty_chunk *dirty = calloc(1, size);
+    if (!dirty) return cv_fail_memory(err, size, "a dirty chunk");
+    dirty->chunk = chunk;
+    cv_dirty_chunk **bucket = &pending->buckets[bucket_of(pending, chunk)];
+    dirty->next = *bucket;
+    *bucket = dirty;
+    pending->n_chunks++;
+    pending->bytes += (int64_t)size;
+    *out = dirty;
+    return CV_OK;
+}
+
+cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
+                         cv_error *err)
+{
+    pthread_mutex_lock(&pending->lock);
+    *out = find(pending, chunk);
+    cv_status status = *out ? CV_OK : insert(pending, chunk, out, err);
+    pthread_mutex_unlock(&pending->lock);
+    return status;
+}
+
+cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
+                               uint8_t **out, cv_error *err)
+{
+    int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
+    *out = malloc((size_t)size);
+    if (!*out) return cv_fail_memory(err, (size_t)size, "a dirty block");
+    dirty->blocks[block] = *out;
+    dirty->n_dirty++;
+    pthread_mutex_lock(&pending->lock);
+    pending->bytes += size;
+    pthread_mutex_unlock(&pending->lock);
+    return CV_OK;
+}
+
+void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block)
+{
+    free(dirty->blocks[block]);
+    dirty->blocks[block] = NULL;
+    dirty->n_dirty--;
+    pthread_mutex_lock(&pending->lock);
+    pending->bytes -= cv_txn_snapshot(pending->txn)->grid.block_bytes;
+    pthread_mutex_unlock(&pending->lock);
+}
+
+void cv_pending_drop(cv_pending *pending, int64_t chunk)
+{
+    pthread_mutex_lock(&pending->lock);
+    cv_dirty_chunk *dirty = find(pending, chunk);
+    if (dirty) {
+        const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+        cv_dirty_chunk **link = &pending->buckets[bucket_of(pending, chunk)];
+        while (*link != dirty) link = &(*link)->next;
+        *link = dirty->next;
+        pending->n_chunks--;
+        pending->bytes -= dirty->n_dirty * grid->block_bytes +
+                          (int64_t)sizeof *dirty + grid->n_blocks * (int64_t)sizeof(uint8_t *);
+        free_dirty(pending, dirty);
+    }
+    pthread_mutex_unlock(&pending->lock);
+}
+
+bool cv_pending_over_budget(cv_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    bool over = pending->bytes > pending->budget;
+    pthread_mutex_unlock(&pending->lock);
+    return over;
+}
+
+cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
+{
+    CV_TRY(cv_pending_flush(pending, err));
+    return cv_txn_commit(pending->txn, err);
+}
+
+cv_status cv_pending_rollback(cv_pending *pending, cv_error *err)
+{
+    drop_all(pending);
+    return cv_txn_rollback(pending->txn, err);
+}

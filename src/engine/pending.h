@@ -1,0 +1,80 @@
+/* What a handle has written and not committed: chunks already put into the
+ * transaction, and decoded dirty blocks that wait, so that many small writes
+ * into one chunk cost one rebuild.
+ *
+ * The handle's lock lets either readers or one write in; inside a write several
+ * threads work, each on chunks of its own. */
+#ifndef CV_ENGINE_PENDING_H
+#define CV_ENGINE_PENDING_H
+
+#include "engine/worker.h"
+#include "frame/txn.h"
+
+/* The dirty blocks of one chunk, decoded, NULL where a block is clean. */
+typedef struct cv_dirty_chunk {
+    int64_t chunk;
+    int64_t n_dirty;
+    struct cv_dirty_chunk *next; /* in its bucket */
+    uint8_t *blocks[];           /* n_blocks of the grid */
+} cv_dirty_chunk;
+
+typedef struct cv_pending {
+    cv_frame *frame;
+    cv_txn *txn;
+    cv_workers *workers;
+    int threads;
+    int64_t budget;              /* bytes of dirty blocks; above it they are flushed */
+    pthread_mutex_t lock;        /* guards all below inside a write */
+    int64_t bytes;
+    cv_dirty_chunk **buckets;
+    size_t n_buckets;            /* a power of two, or 0 */
+    size_t n_chunks;
+} cv_pending;
+
+enum { CV_DIRTY_BUDGET = 64 << 20 };
+
+cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
+                            cv_pending **out, cv_error *err);
+void cv_pending_free(cv_pending *pending); /* drops everything */
+
+/* True when a commit would change something. */
+bool cv_pending_any(const cv_pending *pending);
+
+/* The dirty blocks of a chunk, or NULL. For readers, who hold the handle's
+ * lock, and for the thread that works on the chunk. */
+cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
+
+/* The same, made when missing. */
+cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
+                         cv_error *err);
+
+/* Makes block `block` dirty: *out is its memory, undefined at first. */
+cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
+                               uint8_t **out, cv_error *err);
+
+/* Makes a dirty block clean again: what was written to it is lost. */
+void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block);
+
+/* Forgets the dirty blocks of a chunk, if any. */
+void cv_pending_drop(cv_pending *pending, int64_t chunk);
+
+bool cv_pending_over_budget(cv_pending *pending);
+
+/* Encodes a whole chunk (chunk_bytes in stored order) and puts it: as zeros, as
+ * one repeated item, or compressed. */
+cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                               const uint8_t *decoded, cv_error *err);
+
+/* Rebuilds one chunk from its dirty blocks and its stored ones, and puts it. */
+cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                                 cv_error *err);
+
+/* Rebuilds all dirty chunks, in parallel. */
+cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
+
+/* Flushes and commits. */
+cv_status cv_pending_commit(cv_pending *pending, cv_error *err);
+
+cv_status cv_pending_rollback(cv_pending *pending, cv_error *err);
+
+#endif

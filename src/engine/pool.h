@@ -1,0 +1,38 @@
+/* The thread pool: one for the process, started at first need, never more
+ * threads than the largest request asked for. Safe across fork: a child begins
+ * without threads and starts its own. */
+#ifndef CV_ENGINE_POOL_H
+#define CV_ENGINE_POOL_H
+
+#include "base/status.h"
+
+#include <stdatomic.h>
+
+/* Runs `body(context)` on the calling thread and, as they become free, on up
+ * to `helpers` pool threads at once; returns when all who began have returned.
+ * A body takes its jobs from something shared, such as a cv_job_queue, so it
+ * does not matter how many threads come. Runs on fewer threads, at worst on the
+ * caller alone, when threads cannot be started. */
+void cv_pool_run(int helpers, void (*body)(void *context), void *context);
+
+/* Jobs 0..n-1, handed out once each; the first failure ends it. */
+typedef struct cv_job_queue {
+    atomic_int_least64_t next;
+    int64_t n_jobs;
+    atomic_int status; /* cv_status of the first failure */
+    atomic_bool failed;
+    cv_error error;    /* filled by the first failure */
+} cv_job_queue;
+
+void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs);
+
+/* The next job, or false: none left, or something failed. */
+bool cv_job_queue_next(cv_job_queue *queue, int64_t *job);
+
+/* Records the first failure (later ones are dropped). */
+void cv_job_queue_fail(cv_job_queue *queue, cv_status status, const cv_error *error);
+
+/* After all bodies returned: CV_OK, or the first failure copied to `err`. */
+cv_status cv_job_queue_result(cv_job_queue *queue, cv_error *err);
+
+#endif

@@ -1,0 +1,25 @@
+/* Reading a box. */
+#ifndef CV_ENGINE_READ_H
+#define CV_ENGINE_READ_H
+
+#include "engine/pending.h"
+#include "engine/plan.h"
+
+/* What a read stands on: one committed state, and for the handle that writes,
+ * what it has pending. */
+typedef struct cv_source {
+    cv_frame *frame;
+    cv_snapshot *snapshot;
+    cv_pending *pending; /* NULL: none */
+    cv_workers *workers;
+    int threads;         /* at most so many, the caller's included */
+} cv_source;
+
+/* Where a chunk is, pending changes included. */
+cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,
+                         cv_error *err);
+
+/* Copies the planned box into `dst`, C order. Any thread. */
+cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
+
+#endif

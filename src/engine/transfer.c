@@ -1,0 +1,79 @@
+/* Room: engine. A compact copy of a frame: chunk after chunk as they are
+ * stored, through a transaction of the new frame like any other write. */
+#include "engine/transfer.h"
+
+#include <stdlib.h>
+
+static cv_status copy_chunk(const cv_source *source, const cv_chunk_ref *ref, cv_txn *to,
+                            cv_buffer *bytes, cv_error *err)
+{
+    if (ref->kind != CV_REF_STORED)
+        return cv_txn_put_special(to, ref->chunk, ref->kind, err);
+
+    cv_layout *layout;
+    CV_TRY(cv_layout_get(source->frame, source->snapshot, ref, &layout, err));
+    const uint8_t *chunk;
+    cv_status status = cv_fetch_chunk(source->frame, layout, bytes, &chunk, err);
+    if (status == CV_OK) {
+        cv_buffer encoded = {.data = (uint8_t *)chunk, .size = (size_t)layout->header.cbytes};
+        status = cv_txn_put(to, ref->chunk, &encoded, err);
+    }
+    cv_layout_release(layout);
+    return status;
+}
+
+static cv_status copy_chunks(const cv_source *source, cv_frame *target, cv_error *err)
+{
+    cv_txn *txn;
+    CV_TRY(cv_txn_begin(target, &txn, err));
+    cv_buffer bytes = {0};
+    cv_status status = CV_OK;
+    for (int64_t i = 0; i < source->snapshot->grid.n_chunks && status == CV_OK; i++) {
+        cv_chunk_ref ref;
+        status = cv_source_find(source, i, &ref, err);
+        if (status == CV_OK) status = copy_chunk(source, &ref, txn, &bytes, err);
+    }
+    if (status == CV_OK) status = cv_txn_commit(txn, err);
+    cv_buffer_free(&bytes);
+    cv_txn_free(txn);
+    return status;
+}
+
+static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_error *err)
+{
+    cv_snapshot *snapshot = cv_frame_snapshot(frame);
+    size_t total = (size_t)snapshot->header.frame_size;
+    cv_snapshot_release(snapshot);
+    void *copy = malloc(total);
+    if (!copy) return cv_fail_memory(err, total, "the frame");
+    cv_status status = cv_store_read(frame->store, CV_FRAME_OBJECT, 0, copy, total, err);
+    if (status != CV_OK) {
+        free(copy);
+        return status;
+    }
+    *bytes = copy;
+    *size = total;
+    return CV_OK;
+}
+
+cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
+                                cv_error *err)
+{
+    const cv_snapshot *s = source->snapshot;
+    cv_frame_seed seed = {
+        .header = s->header,
+        .attributes = s->trailer.attributes,
+        .n_attributes = s->trailer.n_attributes,
+        .initial_offset = cv_offset_of_kind(CV_REF_ZEROS),
+    };
+    seed.header.sparse = false;
+
+    cv_store *store;
+    cv_frame *frame;
+    CV_TRY(cv_store_memory_create(&store, err));
+    CV_TRY(cv_frame_create(store, &seed, CATERVA_DURABLE_NONE, &frame, err));
+    cv_status status = copy_chunks(source, frame, err);
+    if (status == CV_OK) status = read_frame(frame, bytes, size, err);
+    cv_frame_close(frame);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* Moving an array's chunks to another frame without decoding them. */
+#ifndef CV_ENGINE_TRANSFER_H
+#define CV_ENGINE_TRANSFER_H
+
+#include "engine/read.h"
+
+/* Copies the source, pending chunks included (dirty blocks must have been
+ * flushed), as a compact contiguous frame into fresh memory: *bytes is malloc'ed. */
+cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
+                                cv_error *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* Room: engine. Verify: every chunk's header and block starts, that no two
+ * chunks share bytes, that every block decodes, that every attribute does. It
+ * goes on after damage; what it finds goes to the caller's function. */
+#include "engine/verify.h"
+
+#include "base/arith.h"
+#include "engine/blocks.h"
+#include "engine/pool.h"
+
+#include <stdlib.h>
+
+/* Where a stored chunk lies, for the overlap check. */
+typedef struct extent {
+    uint64_t pos;
+    uint64_t size;
+    int64_t chunk;
+} extent;
+
+typedef struct verify_task {
+    cv_frame *frame;
+    cv_snapshot *snapshot;
+    cv_workers *workers;
+    const caterva_verify_options *options;
+    const cv_index *index;
+    cv_job_queue queue;
+    pthread_mutex_t lock; /* guards all below, and the caller's functions */
+    caterva_verify_result *result;
+    extent *extents;
+    int64_t n_extents;
+} verify_task;
+
+static void report(verify_task *task, int64_t chunk, cv_status status, const cv_error *error)
+{
+    caterva_damage damage = {
+        .chunk = chunk, .position = error->position, .code = status, .message = error->message};
+    if (chunk >= 0) cv_grid_chunk_index(&task->snapshot->grid, chunk, damage.index);
+    task->result->damages++;
+    if (chunk >= 0) task->result->damaged_chunks++;
+    if (task->options->on_damage) task->options->on_damage(task->options->context, &damage);
+}
+
+/* ---- One chunk ---------------------------------------------------------- */
+
+/* Decoded blocks are looked at by nobody: decoding is the test. */
+static uint8_t *place_nowhere(void *context, int64_t tag)
+{
+    (void)context;
+    (void)tag;
+    return NULL;
+}
+
+static void take_nothing(void *context, int64_t tag, const uint8_t *block)
+{
+    (void)context;
+    (void)tag;
+    (void)block;
+}
+
+static const cv_block_sink no_sink = {place_nowhere, take_nothing, take_nothing, NULL};
+
+static cv_status decode_chunk(verify_task *task, const cv_chunk_ref *ref, cv_worker *worker,
+                              cv_error *err)
+{
+    int64_t n = task->snapshot->grid.n_blocks;
+    CV_TRY(cv_worker_wanted(worker, n, err));
+    for (int64_t b = 0; b < n; b++) worker->wanted[b] = (cv_wanted){.block = b, .tag = b};
+    return cv_decode_blocks(task->frame, task->snapshot, ref, worker, n, &no_sink, err);
+}
+
+static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t size)
+{
+    pthread_mutex_lock(&task->lock);
+    uint64_t pos = ref->object == CV_FRAME_OBJECT ? ref->pos : (uint64_t)ref->object;
+    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: only the number counts */
+    task->extents[task->n_extents++] = (extent){pos, size, ref->chunk};
+    pthread_mutex_unlock(&task->lock);
+}
+
+static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker, cv_error *err)
+{
+    int64_t offset = task->index->offsets ? task->index->offsets[chunk] : task->index->same;
+    cv_chunk_ref ref;
+    CV_TRY(cv_chunk_ref_make(task->snapshot, chunk, offset, &ref, err));
+    if (ref.kind != CV_REF_STORED) return CV_OK;
+
+    cv_layout *layout;
+    CV_TRY(cv_layout_get(task->frame, task->snapshot, &ref, &layout, err));
+    note_extent(task, &ref, (uint64_t)layout->header.cbytes);
+    cv_layout_release(layout);
+    return task->options->quick ? CV_OK : decode_chunk(task, &ref, worker, err);
+}
+
+/* Counts a chunk; a failure to check (no memory, a failing disk) ends the whole
+ * run, damage does not. */
+static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
+                              cv_error *error)
+{
+    bool damaged = status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
+                   status == CATERVA_ENOTFOUND;
+    const caterva_verify_options *o = task->options;
+    pthread_mutex_lock(&task->lock);
+    if (status != CV_OK && damaged) report(task, chunk, status, error);
+    if (damaged) status = CV_OK;
+    if (status == CV_OK) {
+        int64_t done = ++task->result->checked_chunks;
+        if (o->on_progress && o->on_progress(o->context, done, task->queue.n_jobs))
+            status = cv_fail(error, CATERVA_EINVAL, -1, "stopped");
+    }
+    pthread_mutex_unlock(&task->lock);
+    return status;
+}
+
+static void verify_body(void *context)
+{
+    verify_task *task = context;
+    cv_worker *worker = NULL;
+    cv_error error = {0};
+    cv_status status = cv_worker_take(task->workers, &worker, &error);
+    int64_t chunk;
+    while (status == CV_OK && cv_job_queue_next(&task->queue, &chunk)) {
+        status = check_chunk(task, chunk, worker, &error);
+        status = finish_chunk(task, chunk, status, &error);
+    }
+    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
+    cv_worker_give(task->workers, worker);
+}
+
+/* ---- The rest ----------------------------------------------------------- */
+
+static int by_pos(const void *a, const void *b)
+{
+    const extent *x = a, *y = b;
+    return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+static void check_overlaps(verify_task *task)
+{
+    qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
+    for (int64_t i = 1; i < task->n_extents; i++) {
+        const extent *a = &task->extents[i - 1], *b = &task->extents[i];
+        if (b->pos >= a->pos + a->size) continue;
+        cv_error error;
+        cv_status status =
+            cv_fail(&error, CATERVA_ECORRUPT, (int64_t)b->pos,
+                    "chunk %lld at byte %llu shares bytes with chunk %lld", (long long)b->chunk,
+                    (unsigned long long)b->pos, (long long)a->chunk);
+        report(task, b->chunk, status, &error);
+    }
+}
+
+static cv_status check_attributes(verify_task *task, cv_error *err)
+{
+    const cv_trailer *trailer = &task->snapshot->trailer;
+    cv_buffer value = {0};
+    cv_status status = CV_OK;
+    for (int i = 0; i < trailer->n_attributes && status == CV_OK; i++) {
+        cv_error error = {0};
+        status = cv_frame_attribute(&trailer->attributes[i], &value, &error);
+        if (status == CATERVA_ENOMEM) {
+            if (err) *err = error;
+            break;
+        }
+        if (status != CV_OK) report(task, -1, status, &error);
+        status = CV_OK;
+    }
+    cv_buffer_free(&value);
+    return status;
+}
+
+static cv_status check_chunks(verify_task *task, int threads, cv_error *err)
+{
+    int64_t n = task->snapshot->grid.n_chunks;
+    if (n == 0) return CV_OK;
+    cv_error error = {0};
+    cv_status status =
+        cv_snapshot_index(task->snapshot, task->frame->store, &task->index, &error);
+    if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
+        report(task, -1, status, &error); /* without an index there are no chunks to check */
+        return CV_OK;
+    }
+    if (status != CV_OK) {
+        if (err) *err = error;
+        return status;
+    }
+    task->extents = malloc((size_t)n * sizeof task->extents[0]);
+    if (!task->extents)
+        return cv_fail_memory(err, (size_t)n * sizeof task->extents[0], "a list of chunks");
+    cv_job_queue_init(&task->queue, n);
+    cv_pool_run((int)cv_min_i64(threads, n) - 1, verify_body, task);
+    status = cv_job_queue_result(&task->queue, err);
+    if (status == CV_OK) check_overlaps(task);
+    free(task->extents);
+    return status;
+}
+
+cv_status cv_verify(cv_frame *frame, cv_snapshot *snapshot, cv_workers *workers, int threads,
+                    const caterva_verify_options *options, caterva_verify_result *result,
+                    cv_error *err)
+{
+    verify_task task = {.frame = frame,
+                        .snapshot = snapshot,
+                        .workers = workers,
+                        .options = options,
+                        .result = result};
+    *result = (caterva_verify_result){0};
+    pthread_mutex_init(&task.lock, NULL);
+    cv_status status = check_attributes(&task, err);
+    if (status == CV_OK) status = check_chunks(&task, threads, err);
+    pthread_mutex_destroy(&task.lock);
+    return status;
+}

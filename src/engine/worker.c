@@ -1,0 +1,90 @@
+/* Room: engine. Keeps codec contexts and scratch memory between requests. */
+#include "engine/worker.h"
+
+#include <stdlib.h>
+
+cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err)
+{
+    *workers = (cv_workers){.idle = NULL};
+    pthread_mutex_init(&workers->lock, NULL);
+    return cv_frame_codec_spec(snapshot, &workers->geometry, &workers->spec, err);
+}
+
+static void free_worker(cv_worker *worker)
+{
+    if (!worker) return;
+    cv_decoder_free(worker->decoder);
+    cv_encoder_free(worker->encoder);
+    cv_buffer_free(&worker->packed);
+    cv_buffer_free(&worker->block);
+    cv_buffer_free(&worker->chunk);
+    cv_buffer_free(&worker->encoded);
+    free(worker->wanted);
+    free(worker);
+}
+
+void cv_workers_destroy(cv_workers *workers)
+{
+    while (workers->idle) {
+        cv_worker *next = workers->idle->next;
+        free_worker(workers->idle);
+        workers->idle = next;
+    }
+    cv_buffer_free(&workers->geometry);
+    pthread_mutex_destroy(&workers->lock);
+}
+
+static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error *err)
+{
+    cv_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
+    cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
+    if (status == CV_OK)
+        status = cv_buffer_resize(&worker->block, (size_t)workers->spec.block_bytes, err);
+    if (status != CV_OK) {
+        free_worker(worker);
+        return status;
+    }
+    *out = worker;
+    return CV_OK;
+}
+
+cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
+{
+    pthread_mutex_lock(&workers->lock);
+    cv_worker *worker = workers->idle;
+    if (worker) workers->idle = worker->next;
+    pthread_mutex_unlock(&workers->lock);
+    if (!worker) return new_worker(workers, out, err);
+    *out = worker;
+    return CV_OK;
+}
+
+void cv_worker_give(cv_workers *workers, cv_worker *worker)
+{
+    if (!worker) return;
+    pthread_mutex_lock(&workers->lock);
+    worker->next = workers->idle;
+    workers->idle = worker;
+    pthread_mutex_unlock(&workers->lock);
+}
+
+cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
+                            cv_error *err)
+{
+    if (!worker->encoder)
+        CV_TRY(cv_encoder_create(&workers->spec, &worker->encoder, err));
+    *out = worker->encoder;
+    return CV_OK;
+}
+
+cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err)
+{
+    if (n <= worker->max_wanted) return CV_OK;
+    size_t size = (size_t)n * sizeof worker->wanted[0];
+    cv_wanted *grown = realloc(worker->wanted, size);
+    if (!grown) return cv_fail_memory(err, size, "a list of blocks");
+    worker->wanted = grown;
+    worker->max_wanted = n;
+    return CV_OK;
+}

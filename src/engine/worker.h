@@ -1,0 +1,45 @@
+/* Workers: codec contexts and scratch memory. A worker belongs to one thread at
+ * a time; an array keeps the idle ones, so that a request in the steady state
+ * allocates nothing. */
+#ifndef CV_ENGINE_WORKER_H
+#define CV_ENGINE_WORKER_H
+
+#include "frame/fetch.h"
+
+#include <pthread.h>
+
+typedef struct cv_worker {
+    cv_decoder *decoder;
+    cv_encoder *encoder; /* made at first need: cv_worker_encoder */
+    cv_buffer packed;    /* compressed blocks as fetched */
+    cv_buffer block;     /* one decoded block */
+    cv_buffer chunk;     /* one decoded chunk, in stored order */
+    cv_buffer encoded;   /* one encoded chunk */
+    cv_wanted *wanted;   /* cv_worker_wanted */
+    int64_t max_wanted;
+    struct cv_worker *next;
+} cv_worker;
+
+typedef struct cv_workers {
+    pthread_mutex_t lock;
+    cv_worker *idle;
+    cv_codec_spec spec;
+    cv_buffer geometry; /* what spec borrows */
+} cv_workers;
+
+/* For chunks as `snapshot` describes them. */
+cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err);
+void cv_workers_destroy(cv_workers *workers);
+
+/* An idle worker or a new one; give it back when done. Any thread. */
+cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err);
+void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
+
+/* The worker's encoder. */
+cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
+                            cv_error *err);
+
+/* Room for `n` wanted blocks. */
+cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);
+
+#endif

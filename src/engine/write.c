@@ -1,0 +1,188 @@
+/* Room: engine. The walk of a write: the plan of a read, run the other way.
+ * Chunks covered whole are gathered from the caller's buffer and encoded, side
+ * by side. In a chunk covered in part, a block covered whole is taken from the
+ * caller, another is decoded and patched; both wait as dirty blocks. */
+#include "engine/write.h"
+
+#include "base/arith.h"
+#include "engine/blocks.h"
+#include "engine/copy.h"
+#include "engine/pool.h"
+
+#include <string.h>
+
+typedef struct write_task {
+    cv_pending *pending;
+    const cv_plan *plan;
+    const uint8_t *src;
+    cv_job_queue queue;
+} write_task;
+
+/* Copies the block's part of the box from the caller to `block`. */
+static void patch(const write_task *task, const cv_block_job *job, uint8_t *block)
+{
+    const cv_plan *plan = task->plan;
+    const cv_grid *grid = plan->grid;
+    cv_strided src = {(uint8_t *)task->src + job->buffer_pos, plan->buffer_strides};
+    cv_strided dst = {block + job->block_pos, grid->item_strides};
+    cv_copy_box(grid->ndim, job->shape, grid->item_size, src, dst);
+}
+
+/* ---- A chunk covered whole ---------------------------------------------- */
+
+static bool has_padding(const cv_grid *grid, const cv_chunk_job *job)
+{
+    for (int d = 0; d < grid->ndim; d++)
+        if (job->valid[d] != grid->ext_chunk_shape[d]) return true;
+    return false;
+}
+
+static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *job,
+                                   cv_worker *worker, cv_error *err)
+{
+    const cv_grid *grid = task->plan->grid;
+    CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)grid->chunk_bytes, err));
+    uint8_t *chunk = worker->chunk.data;
+    if (has_padding(grid, job)) memset(chunk, 0, (size_t)grid->chunk_bytes);
+    for (int64_t j = 0; j < job->n_blocks; j++) {
+        cv_block_job block;
+        cv_plan_block(task->plan, job, j, &block);
+        patch(task, &block, chunk + block.block * grid->block_bytes);
+    }
+    cv_pending_drop(task->pending, job->chunk);
+    return cv_pending_put_chunk(task->pending, worker, job->chunk, chunk, err);
+}
+
+/* ---- A chunk covered in part -------------------------------------------- */
+
+/* Blocks to be patched are decoded straight into their dirty memory. */
+typedef struct patching {
+    const write_task *task;
+    const cv_chunk_job *chunk;
+    cv_dirty_chunk *dirty;
+} patching;
+
+static uint8_t *place_block(void *context, int64_t tag)
+{
+    return ((const patching *)context)->dirty->blocks[tag];
+}
+
+static void take_block(void *context, int64_t tag, const uint8_t *decoded)
+{
+    const patching *p = context;
+    memcpy(p->dirty->blocks[tag], decoded, (size_t)p->task->plan->grid->block_bytes);
+}
+
+static void fill_block(void *context, int64_t tag, const uint8_t *item)
+{
+    const patching *p = context;
+    const cv_grid *grid = p->task->plan->grid;
+    int64_t n_items = grid->block_bytes / grid->item_size;
+    int64_t stride = grid->item_size;
+    cv_strided dst = {p->dirty->blocks[tag], &stride};
+    cv_fill_box(1, &n_items, grid->item_size, item, dst);
+}
+
+/* Makes the touched blocks dirty; those that keep something of what is stored
+ * are listed in the worker's `wanted`. */
+static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n, cv_error *err)
+{
+    const cv_grid *grid = p->task->plan->grid;
+    CV_TRY(cv_worker_wanted(worker, p->chunk->n_blocks, err));
+    *n = 0;
+    for (int64_t j = 0; j < p->chunk->n_blocks; j++) {
+        cv_block_job job;
+        cv_plan_block(p->task->plan, p->chunk, j, &job);
+        if (p->dirty->blocks[job.block]) continue;
+        uint8_t *block;
+        CV_TRY(cv_pending_add_block(p->task->pending, p->dirty, job.block, &block, err));
+        if (!job.covers)
+            worker->wanted[(*n)++] = (cv_wanted){.block = job.block, .tag = job.block};
+        else if (!job.whole) /* the rest is padding */
+            memset(block, 0, (size_t)grid->block_bytes);
+    }
+    return CV_OK;
+}
+
+/* Blocks that could not be decoded hold nothing and must not stay dirty. */
+static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        cv_pending_remove_block(p->task->pending, p->dirty, worker->wanted[i].block);
+}
+
+static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, cv_error *err)
+{
+    if (n == 0) return CV_OK;
+    cv_pending *pending = p->task->pending;
+    cv_chunk_ref ref;
+    CV_TRY(cv_txn_find(pending->txn, p->chunk->chunk, &ref, err));
+    cv_block_sink sink = {place_block, take_block, fill_block, (void *)p};
+    return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &ref, worker, n,
+                            &sink, err);
+}
+
+static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
+                              cv_worker *worker, cv_error *err)
+{
+    patching p = {.task = task, .chunk = chunk};
+    CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
+    int64_t n = 0;
+    cv_status status = prepare_blocks(&p, worker, &n, err);
+    if (status == CV_OK) status = decode_stored(&p, worker, n, err);
+    if (status != CV_OK) {
+        forget_blocks(&p, worker, n);
+        return status;
+    }
+    for (int64_t j = 0; j < chunk->n_blocks; j++) {
+        cv_block_job job;
+        cv_plan_block(task->plan, chunk, j, &job);
+        patch(task, &job, p.dirty->blocks[job.block]);
+    }
+    if (!cv_pending_over_budget(task->pending)) return CV_OK;
+    return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, err);
+}
+
+static cv_status write_chunk(const write_task *task, int64_t k, cv_worker *worker, cv_error *err)
+{
+    cv_chunk_job job;
+    cv_plan_chunk(task->plan, k, &job);
+    if (cv_chunk_job_covers(task->plan, &job))
+        return write_whole_chunk(task, &job, worker, err);
+    return write_blocks(task, &job, worker, err);
+}
+
+/* ---- The write ---------------------------------------------------------- */
+
+static void write_body(void *context)
+{
+    write_task *task = context;
+    cv_worker *worker = NULL;
+    cv_error error = {0};
+    cv_status status = cv_worker_take(task->pending->workers, &worker, &error);
+    int64_t job;
+    while (status == CV_OK && cv_job_queue_next(&task->queue, &job))
+        status = write_chunk(task, job, worker, &error);
+    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
+    cv_worker_give(task->pending->workers, worker);
+}
+
+/* Small writes stay on the calling thread. */
+static int count_helpers(const cv_pending *pending, const cv_plan *plan)
+{
+    enum { BYTES_PER_HELPER = 64 * 1024 };
+    int64_t worth = plan->n_items * plan->grid->item_size / BYTES_PER_HELPER;
+    int64_t most = cv_min_i64(pending->threads, plan->n_chunks) - 1;
+    return (int)cv_min_i64(most, worth);
+}
+
+cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src, cv_error *err)
+{
+    if (plan->n_items == 0) return CV_OK;
+    if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
+
+    write_task task = {.pending = pending, .plan = plan, .src = src};
+    cv_job_queue_init(&task.queue, plan->n_chunks);
+    cv_pool_run(count_helpers(pending, plan), write_body, &task);
+    return cv_job_queue_result(&task.queue, err);
+}

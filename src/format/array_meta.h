@@ -1,0 +1,28 @@
+/* The metalayer that makes a frame an n-d array: `b2nd` (7 entries, with
+ * dtype) or the older `caterva` (5 entries). FORMAT.md section 2. */
+#ifndef CV_FORMAT_ARRAY_META_H
+#define CV_FORMAT_ARRAY_META_H
+
+#include "base/buffer.h"
+#include "base/grid.h"
+
+typedef struct cv_array_meta {
+    bool legacy;               /* the `caterva` metalayer */
+    int ndim;                  /* 0..16 */
+    int64_t shape[CV_MAX_DIMS];
+    int32_t chunk_shape[CV_MAX_DIMS];
+    int32_t block_shape[CV_MAX_DIMS];
+    uint8_t dtype_format;      /* 0: NumPy */
+    const char *dtype;         /* borrowed, not terminated; NULL when legacy */
+    uint32_t dtype_size;       /* bytes */
+} cv_array_meta;
+
+/* Read by position as C-Blosc2 does (so that its own malformed ndim-16 marker
+ * passes), but with every marker checked that a well-formed file can have.
+ * `pos`: frame position of the metalayer's first byte. */
+cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
+                              cv_array_meta *out, cv_error *err);
+
+cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_error *err);
+
+#endif

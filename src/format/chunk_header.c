@@ -1,0 +1,359 @@
+/* Room: format. The 32 bytes before every chunk, and the block starts behind
+ * them. Promises: what passes here agrees with the grid and holds nothing that
+ * libblosc2 was not built for; real files of any C-Blosc2 2.0 .. 3.x pass.
+ * Never sees the compressed streams. */
+#include "format/chunk_header.h"
+
+#include "base/arith.h"
+#include "base/grid.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Layout (little-endian), FORMAT.md section 6. */
+enum {
+    AT_VERSION = 0,
+    AT_CODEC_VERSION = 1,
+    AT_FLAGS = 2,
+    AT_TYPE_SIZE = 3,
+    AT_NBYTES = 4,
+    AT_BLOCK_SIZE = 8,
+    AT_CBYTES = 12,
+    AT_FILTERS = 16,
+    AT_CODEC_ID = 22,
+    AT_CODEC_META = 23,
+    AT_FILTERS_META = 24,
+    AT_MORE_FLAGS = 30,
+    AT_BLOSC2_FLAGS = 31
+};
+
+enum {
+    FLAG_EXTENDED = 0x05, /* both bits: a 32-byte header */
+    FLAG_MEMCPYED = 0x02,
+    FLAG_DELTA = 0x08, /* repeats what the filters say */
+    FLAG_NOT_SPLIT = 0x10,
+
+    BLOSC2_DICT = 0x01,
+    BLOSC2_BIG_ENDIAN = 0x02,
+    BLOSC2_RESERVED = 0x04,
+    BLOSC2_LAZY = 0x08,
+    BLOSC2_INSTRUMENTED = 0x80,
+
+    MORE_VL_BLOCKS = 0x01
+};
+
+enum { MIN_VERSION = 1, MAX_VERSION = 5, VL_BLOCKS_VERSION = 6 };
+
+enum { CODEC_BLOSCLZ = 0, CODEC_PLUGIN = 6 };
+
+/* libblosc2's BloscLZ decoder overflows on streams longer than this. */
+enum { MAX_BLOSCLZ_STREAM = 8 << 20 };
+
+/* "chunk 17 at byte 4096 ...": every sentence of this file begins so. */
+static cv_status refuse(const cv_chunk_expect *expect, cv_status code, cv_error *err,
+                        const char *fmt, ...) CV_PRINTF(4, 5);
+
+static cv_status refuse(const cv_chunk_expect *expect, cv_status code, cv_error *err,
+                        const char *fmt, ...)
+{
+    char name[40], problem[160];
+    if (expect->chunk >= 0)
+        snprintf(name, sizeof name, "chunk %lld", (long long)expect->chunk);
+    else
+        snprintf(name, sizeof name, "the %s chunk",
+                 expect->chunk == -1 ? "index" : "attribute");
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(problem, sizeof problem, fmt, args);
+    va_end(args);
+    return cv_fail(err, code, expect->pos, "%s at byte %lld %s", name, (long long)expect->pos,
+                   problem);
+}
+
+static cv_chunk_header decode(const uint8_t *bytes)
+{
+    uint8_t flags = bytes[AT_FLAGS], blosc2_flags = bytes[AT_BLOSC2_FLAGS];
+    cv_chunk_header header = {
+        .version = bytes[AT_VERSION],
+        .codec_version = bytes[AT_CODEC_VERSION],
+        .memcpyed = (flags & FLAG_MEMCPYED) != 0,
+        .split = (flags & FLAG_NOT_SPLIT) == 0,
+        .has_dict = (blosc2_flags & BLOSC2_DICT) != 0,
+        .big_endian = (blosc2_flags & BLOSC2_BIG_ENDIAN) != 0,
+        .lazy = (blosc2_flags & BLOSC2_LAZY) != 0,
+        .vl_blocks = (bytes[AT_MORE_FLAGS] & MORE_VL_BLOCKS) != 0,
+        .instrumented = (blosc2_flags & BLOSC2_INSTRUMENTED) != 0,
+        .special = (cv_special)(blosc2_flags >> 4 & 7),
+        .codec = flags >> 5,
+        .codec_id = bytes[AT_CODEC_ID],
+        .codec_meta = bytes[AT_CODEC_META],
+        .type_size = bytes[AT_TYPE_SIZE],
+        .nbytes = (int32_t)cv_load_le32(bytes + AT_NBYTES),
+        .block_size = (int32_t)cv_load_le32(bytes + AT_BLOCK_SIZE),
+        .cbytes = (int32_t)cv_load_le32(bytes + AT_CBYTES),
+    };
+    memcpy(header.filters, bytes + AT_FILTERS, sizeof header.filters);
+    memcpy(header.filters_meta, bytes + AT_FILTERS_META, sizeof header.filters_meta);
+    return header;
+}
+
+/* ---- Checks ------------------------------------------------------------- */
+
+static cv_status check_flags(const uint8_t *bytes, const cv_chunk_header *header,
+                             const cv_chunk_expect *expect, cv_error *err)
+{
+    if (header->vl_blocks || header->version == VL_BLOCKS_VERSION)
+        return refuse(expect, CATERVA_EUNSUPPORTED, err,
+                      "has blocks of variable length (version %d)", header->version);
+    if (header->version > MAX_VERSION)
+        return refuse(expect, CATERVA_EUNSUPPORTED, err,
+                      "has format version %d, newer than %d", header->version, MAX_VERSION);
+    if (header->version < MIN_VERSION)
+        return refuse(expect, CATERVA_ECORRUPT, err, "has format version %d",
+                      header->version);
+    if ((bytes[AT_FLAGS] & FLAG_EXTENDED) != FLAG_EXTENDED)
+        return refuse(expect, CATERVA_ECORRUPT, err, "has no Blosc2 header (flags 0x%02x)",
+                      bytes[AT_FLAGS]);
+    if (header->lazy)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "is marked lazy (flags 0x%02x), which is never stored",
+                      bytes[AT_BLOSC2_FLAGS]);
+    if (header->instrumented)
+        return refuse(expect, CATERVA_EUNSUPPORTED, err, "is instrumented (flags 0x%02x)",
+                      bytes[AT_BLOSC2_FLAGS]);
+    if ((bytes[AT_MORE_FLAGS] & ~MORE_VL_BLOCKS) != 0 ||
+        (bytes[AT_BLOSC2_FLAGS] & BLOSC2_RESERVED) != 0 ||
+        header->special > CV_SPECIAL_UNINIT)
+        return refuse(expect, CATERVA_EUNSUPPORTED, err, "has unknown flags 0x%02x 0x%02x",
+                      bytes[AT_MORE_FLAGS], bytes[AT_BLOSC2_FLAGS]);
+    return CV_OK;
+}
+
+static cv_status check_type_size(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                                 cv_error *err)
+{
+    if (header->type_size == 0)
+        return refuse(expect, CATERVA_ECORRUPT, err, "claims items of %d bytes",
+                      header->type_size);
+    if (expect->item_size == 0) return CV_OK;
+    int64_t wanted = expect->item_size > UINT8_MAX ? 1 : expect->item_size;
+    if (header->type_size != wanted)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "claims items of %d bytes, the array's have %lld", header->type_size,
+                      (long long)expect->item_size);
+    return CV_OK;
+}
+
+/* The block size counts only where there are streams: special and memcpyed
+ * chunks are often stored with whatever size was at hand. */
+static cv_status check_block_size(const cv_chunk_header *header,
+                                  const cv_chunk_expect *expect, cv_error *err)
+{
+    bool has_streams = !header->memcpyed && header->special == CV_SPECIAL_NONE;
+    if (header->block_size < 0 || header->block_size > CV_MAX_BLOCK_BYTES)
+        return refuse(expect, CATERVA_ECORRUPT, err, "claims blocks of %d bytes",
+                      header->block_size);
+    if (header->nbytes > 0 &&
+        (header->block_size == 0 || header->block_size > header->nbytes))
+        return refuse(expect, CATERVA_ECORRUPT, err, "claims blocks of %d bytes in %d",
+                      header->block_size, header->nbytes);
+    if (!has_streams) return CV_OK;
+    if (expect->block_size > 0 && header->block_size != expect->block_size)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "claims blocks of %d bytes, the grid's have %lld", header->block_size,
+                      (long long)expect->block_size);
+    if (header->nbytes == 0)
+        return refuse(expect, CATERVA_ECORRUPT, err, "holds %d bytes, yet is compressed",
+                      header->nbytes);
+    if (header->split && header->block_size < header->type_size)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "splits blocks of %d bytes into %d streams", header->block_size,
+                      header->type_size);
+    return CV_OK;
+}
+
+static cv_status check_sizes(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                             cv_error *err)
+{
+    if (header->nbytes < 0 || (expect->nbytes >= 0 && header->nbytes != expect->nbytes))
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "claims %d bytes of data instead of %lld", header->nbytes,
+                      (long long)expect->nbytes);
+    if (header->cbytes < CV_CHUNK_HEADER_SIZE || header->cbytes > expect->max_cbytes)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "claims to take %d bytes, there is room for %lld", header->cbytes,
+                      (long long)expect->max_cbytes);
+    CV_TRY(check_type_size(header, expect, err));
+    return check_block_size(header, expect, err);
+}
+
+static cv_status check_special(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                               cv_error *err)
+{
+    int32_t payload = header->cbytes - CV_CHUNK_HEADER_SIZE;
+    if (header->special != CV_SPECIAL_VALUE) {
+        if (payload != 0)
+            return refuse(expect, CATERVA_ECORRUPT, err,
+                          "has no value of its own, but %d bytes of it", payload);
+        if (header->special == CV_SPECIAL_NAN && header->type_size != 4 &&
+            header->type_size != 8)
+            return refuse(expect, CATERVA_ECORRUPT, err,
+                          "is not-a-number in items of %d bytes", header->type_size);
+        return CV_OK;
+    }
+    /* An item too long for the type size byte is as long as its value. */
+    int64_t wanted = expect->item_size > 0 ? expect->item_size : header->type_size;
+    bool unknown = expect->item_size == 0 && header->type_size == 1;
+    if (payload == 0 || (payload != wanted && !unknown))
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "repeats a value of %d bytes, the items have %lld", payload,
+                      (long long)wanted);
+    if (header->nbytes % payload != 0)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "holds %d bytes, no multiple of its value's %d", header->nbytes,
+                      payload);
+    return CV_OK;
+}
+
+static cv_status check_codec(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                             cv_error *err)
+{
+    enum { LZ4 = 1, ZLIB = 3, ZSTD = 4, NDLZ = 32, ZFP_LAST = 35 };
+    switch (header->codec) {
+    case LZ4:
+    case ZLIB:
+    case ZSTD: return CV_OK;
+    case CODEC_BLOSCLZ:
+        if (header->block_size <= MAX_BLOSCLZ_STREAM) return CV_OK;
+        return refuse(expect, CATERVA_EUNSUPPORTED, err,
+                      "has BloscLZ blocks of %d bytes; above %d they are unsafe",
+                      header->block_size, MAX_BLOSCLZ_STREAM);
+    case CODEC_PLUGIN:
+        if (header->codec_id >= NDLZ && header->codec_id <= ZFP_LAST) return CV_OK;
+        return refuse(expect, CATERVA_EUNSUPPORTED, err,
+                      "needs codec %d, which is not built in", header->codec_id);
+    default:
+        return refuse(expect, CATERVA_EUNSUPPORTED, err, "has unknown codec format %d",
+                      header->codec);
+    }
+}
+
+static cv_status check_filters(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                               cv_error *err)
+{
+    enum { LAST_PLAIN = 4, NDCELL = 32, INT_TRUNC = 36 };
+    for (size_t i = 0; i < sizeof header->filters; i++) {
+        int filter = header->filters[i];
+        if (filter > LAST_PLAIN && (filter < NDCELL || filter > INT_TRUNC))
+            return refuse(expect, CATERVA_EUNSUPPORTED, err,
+                          "needs filter %d, which is not built in", filter);
+    }
+    return CV_OK;
+}
+
+/* Streams: the codec and filters will run, and the starts must have room. */
+static cv_status check_streams(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                               cv_error *err)
+{
+    CV_TRY(check_codec(header, expect, err));
+    CV_TRY(check_filters(header, expect, err));
+    int64_t n_blocks = cv_ceil_div(header->nbytes, header->block_size);
+    if (CV_CHUNK_HEADER_SIZE + 4 * n_blocks > header->cbytes)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "takes %d bytes, too few for the starts of %lld blocks", header->cbytes,
+                      (long long)n_blocks);
+    return CV_OK;
+}
+
+cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *expect,
+                                cv_chunk_header *out, cv_error *err)
+{
+    cv_chunk_header header = decode(bytes);
+    CV_TRY(check_flags(bytes, &header, expect, err));
+    CV_TRY(check_sizes(&header, expect, err));
+    if (header.special != CV_SPECIAL_NONE)
+        CV_TRY(check_special(&header, expect, err));
+    else if (!header.memcpyed)
+        CV_TRY(check_streams(&header, expect, err));
+    else if (header.cbytes - CV_CHUNK_HEADER_SIZE != header.nbytes)
+        return refuse(expect, CATERVA_ECORRUPT, err,
+                      "takes %d bytes to store %d uncompressed", header.cbytes,
+                      header.nbytes);
+    *out = header;
+    return CV_OK;
+}
+
+/* ---- Block starts ------------------------------------------------------- */
+
+int32_t cv_block_starts_size(const cv_chunk_header *header)
+{
+    if (header->memcpyed || header->special != CV_SPECIAL_NONE) return 0;
+    return (int32_t)(4 * cv_ceil_div(header->nbytes, header->block_size));
+}
+
+/* While the ends are being found, a range's `start` holds the block's end and
+ * its `end` the block's number; the starts themselves are still in the bytes. */
+static int compare_starts(const void *a, const void *b)
+{
+    const cv_block_range *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Finds the ends where blocks are stored in any order, in place: sort by
+ * start, turn each start into the next larger one, put each back to its block
+ * by following the cycles of the permutation. */
+static void find_ends(cv_block_range *ranges, int32_t n_blocks, int32_t chunk_end)
+{
+    for (int32_t i = 0; i < n_blocks; i++) ranges[i].end = i;
+    qsort(ranges, (size_t)n_blocks, sizeof *ranges, compare_starts);
+
+    int32_t larger = chunk_end, previous = chunk_end;
+    for (int32_t i = n_blocks - 1; i >= 0; i--) {
+        int32_t start = ranges[i].start;
+        if (start != previous) larger = previous;
+        previous = start;
+        ranges[i].start = larger;
+    }
+    for (int32_t i = 0; i < n_blocks; i++) {
+        while (ranges[i].end != i) {
+            int32_t home = ranges[i].end;
+            cv_block_range moved = ranges[home];
+            ranges[home] = ranges[i];
+            ranges[i] = moved;
+        }
+    }
+    for (int32_t i = 0; i < n_blocks; i++) ranges[i].end = ranges[i].start;
+}
+
+cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *starts,
+                                int64_t n_blocks, const cv_chunk_expect *expect,
+                                cv_block_range *out, cv_error *err)
+{
+    int32_t starts_size = cv_block_starts_size(header);
+    if (n_blocks < 0 || n_blocks > INT32_MAX / 4 || starts_size != 4 * n_blocks)
+        return refuse(expect, CATERVA_ECORRUPT, err, "has %d blocks, the grid has %lld",
+                      starts_size / 4, (long long)n_blocks);
+
+    /* One stream, or the size of the dictionary, takes four bytes at least. */
+    int32_t first = CV_CHUNK_HEADER_SIZE + starts_size + (header->has_dict ? 4 : 0);
+    int32_t last = header->cbytes - 4;
+    bool ordered = true;
+    for (int32_t i = 0; i < n_blocks; i++) {
+        int32_t start = (int32_t)cv_load_le32(starts + 4 * (size_t)i);
+        if (start < first || start > last)
+            return refuse(expect, CATERVA_ECORRUPT, err,
+                          "puts block %d at byte %d, outside its streams %d to %d", i, start,
+                          first, header->cbytes);
+        if (i > 0 && start <= out[i - 1].start) ordered = false;
+        out[i].start = start;
+        if (i > 0) out[i - 1].end = start;
+    }
+    if (n_blocks > 0) out[n_blocks - 1].end = header->cbytes;
+    if (ordered) return CV_OK;
+
+    find_ends(out, (int32_t)n_blocks, header->cbytes);
+    for (int32_t i = 0; i < n_blocks; i++)
+        out[i].start = (int32_t)cv_load_le32(starts + 4 * (size_t)i);
+    return CV_OK;
+}

@@ -1,0 +1,71 @@
+/* The 32-byte header of a Blosc2 chunk and its block starts. Parsed and
+ * checked here before libblosc2 sees a byte of the chunk. FORMAT.md section 6. */
+#ifndef CV_FORMAT_CHUNK_HEADER_H
+#define CV_FORMAT_CHUNK_HEADER_H
+
+#include "base/status.h"
+
+enum { CV_CHUNK_HEADER_SIZE = 32 };
+
+typedef enum cv_special {
+    CV_SPECIAL_NONE = 0,
+    CV_SPECIAL_ZEROS = 1,
+    CV_SPECIAL_NAN = 2,
+    CV_SPECIAL_VALUE = 3, /* one repeated item, stored behind the header */
+    CV_SPECIAL_UNINIT = 4
+} cv_special;
+
+typedef struct cv_chunk_header {
+    uint8_t version;
+    uint8_t codec_version;
+    bool memcpyed;      /* no block starts: data at byte 32 */
+    bool split;         /* one stream per byte of an item */
+    bool has_dict;      /* a dictionary follows the block starts */
+    bool big_endian;
+    bool lazy;
+    bool vl_blocks;
+    bool instrumented;
+    cv_special special;
+    uint8_t codec;      /* the chunk enum: blosclz 0, lz4/lz4hc 1, zlib 3, zstd 4, 6 plugin */
+    uint8_t codec_id;   /* plugin codec's id when codec is 6 */
+    uint8_t codec_meta;
+    uint8_t type_size;  /* 1 when the item is longer than 255 bytes */
+    uint8_t filters[6], filters_meta[6];
+    int32_t nbytes, block_size, cbytes;
+} cv_chunk_header;
+
+/* What a chunk must agree with; all from the grid and the store. */
+typedef struct cv_chunk_expect {
+    int64_t chunk;      /* number, for messages; -1 for the index */
+    int64_t pos;        /* frame position, for messages */
+    int64_t nbytes;     /* decoded size; -1: any (attributes) */
+    int64_t block_size; /* decoded size of a block; 0: any (index, attributes) */
+    int64_t item_size;  /* 0: any */
+    int64_t max_cbytes; /* bytes that the store has for it */
+} cv_chunk_expect;
+
+/* Parses 32 bytes and checks them against `expect`: sizes, flags, version,
+ * codec and filters in libblosc2's built-in lists (CATERVA_EUNSUPPORTED names
+ * the id otherwise), special kinds with their payload size. */
+cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *expect,
+                                cv_chunk_header *out, cv_error *err);
+
+/* A block's compressed bytes inside its chunk: [start, end). */
+typedef struct cv_block_range {
+    int32_t start;
+    int32_t end;
+} cv_block_range;
+
+/* Bytes of block starts behind the header: 4 per block, 0 when memcpyed or
+ * special. */
+int32_t cv_block_starts_size(const cv_chunk_header *header);
+
+/* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. Blocks
+ * may be stored in any order: a block's end is the next larger start, or the
+ * chunk's end (with a dictionary: starts must lie behind it). Every start must lie behind the starts
+ * themselves and leave room for one stream. `starts` and `out` may not overlap. */
+cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *starts,
+                                int64_t n_blocks, const cv_chunk_expect *expect,
+                                cv_block_range *out, cv_error *err);
+
+#endif

@@ -1,0 +1,239 @@
+/* Room: frame. The commit: the one way committed state changes.
+ *
+ *   1. new chunks already lie in space the committed state does not use
+ *   2. new index and trailer, contiguous, behind them
+ *   3. sync
+ *   4. one write of the header, from its frame_size field to its end
+ *   5. sync: acknowledged
+ *
+ * A crash before 4 leaves the old state, one after 4 the new one, and 4 is a
+ * single write inside one sector for headers up to 512 bytes. A new frame has
+ * no old state: it is written whole under a temporary name and renamed after
+ * 5. A directory's chunks.b2frame is replaced by rename instead of 4.
+ *
+ * A sync that fails leaves unknown what reached the disk: the frame is poisoned
+ * and takes no further commit. */
+#include "base/arith.h"
+#include "frame/txn_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Byte of the header where a commit's write begins: magic and header length,
+ * before it, never change. */
+enum { HEADER_WRITE_START = 16 };
+
+/* The next state, while it is being built. */
+typedef struct commit {
+    cv_txn *txn;
+    cv_snapshot *next;
+    cv_buffer tail;      /* index and trailer */
+    int64_t cbytes;
+} commit;
+
+/* ---- Building the next state -------------------------------------------- */
+
+static int64_t entry_of(const cv_txn *txn, const cv_index *old, int64_t chunk)
+{
+    if (txn->offsets) return txn->offsets[chunk];
+    return old->offsets ? old->offsets[chunk] : old->same;
+}
+
+static cv_status build_index(commit *c, cv_error *err)
+{
+    cv_txn *txn = c->txn;
+    int64_t n = txn->snapshot->grid.n_chunks;
+    if (n == 0) return CV_OK;
+    if (txn->offsets) return cv_encode_index(txn->offsets, n, &c->tail, err);
+
+    /* Nothing was put: a new frame's first commit. */
+    const cv_index *old;
+    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &old, err));
+    int64_t *offsets = malloc((size_t)n * sizeof offsets[0]);
+    if (!offsets) return cv_fail_memory(err, (size_t)n * sizeof offsets[0], "the chunk index");
+    for (int64_t i = 0; i < n; i++) offsets[i] = entry_of(txn, old, i);
+    cv_status status = cv_encode_index(offsets, n, &c->tail, err);
+    free(offsets);
+    return status;
+}
+
+/* cbytes as the format counts it: up to the index with dead space, or all
+ * chunk files together. */
+static cv_status count_cbytes(commit *c, cv_error *err)
+{
+    cv_txn *txn = c->txn;
+    const cv_frame_header *h = &txn->snapshot->header;
+    if (!h->sparse) {
+        c->cbytes = (int64_t)(txn->end - h->header_size);
+        return CV_OK;
+    }
+    c->cbytes = h->cbytes;
+    if (!txn->offsets) return CV_OK;
+
+    const cv_index *old;
+    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &old, err));
+    for (int64_t i = 0; i < txn->snapshot->grid.n_chunks; i++) {
+        int64_t before = old->offsets ? old->offsets[i] : old->same;
+        int64_t after = txn->offsets[i];
+        uint64_t size;
+        if (before == after) continue;
+        if (!cv_offset_is_special(before)) {
+            CV_TRY(cv_store_size(txn->frame->store, before, &size, err));
+            c->cbytes -= (int64_t)size;
+        }
+        if (!cv_offset_is_special(after)) {
+            CV_TRY(cv_store_size(txn->frame->store, after, &size, err));
+            c->cbytes += (int64_t)size;
+        }
+    }
+    return CV_OK;
+}
+
+static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
+{
+    const cv_snapshot *old = c->txn->snapshot;
+    cv_frame_header header = old->header;
+    header.frame_size = frame_size;
+    header.cbytes = c->cbytes;
+    header.encode_threads = 0; /* "as the reader likes": our mark, see RELIABILITY notes */
+    header.decode_threads = 0;
+    CV_TRY(cv_frame_header_write(&header, &c->next->header_bytes, err));
+    if (header.header_size != old->header.header_size)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the header of %u bytes would become %u: its encoding is not ours",
+                       old->header.header_size, header.header_size);
+    return cv_snapshot_parse(c->next, err);
+}
+
+static cv_status build(commit *c, cv_error *err)
+{
+    const cv_snapshot *old = c->txn->snapshot;
+    CV_TRY(build_index(c, err));
+    CV_TRY(count_cbytes(c, err));
+
+    cv_snapshot *next = c->next;
+    uint64_t header_size = old->header.header_size;
+    bool has_index = old->grid.n_chunks > 0;
+    next->index_pos = has_index ? (old->header.sparse ? header_size : c->txn->end) : 0;
+    next->index_size = c->tail.size;
+    CV_TRY(cv_buffer_append(&c->tail, old->trailer_bytes.data, old->trailer_bytes.size, err));
+    CV_TRY(cv_buffer_append(&next->trailer_bytes, old->trailer_bytes.data,
+                            old->trailer_bytes.size, err));
+
+    uint64_t tail_pos = old->header.sparse ? header_size : c->txn->end;
+    CV_TRY(build_header(c, tail_pos + c->tail.size, err));
+    return cv_trailer_parse(next->trailer_bytes.data, next->trailer_bytes.size,
+                            (int64_t)(tail_pos + next->index_size), &next->trailer, err);
+}
+
+/* ---- Writing it --------------------------------------------------------- */
+
+static cv_status sync_object(commit *c, cv_object object, cv_error *err)
+{
+    cv_status status = cv_store_sync(c->txn->frame->store, object, err);
+    if (status != CV_OK) c->txn->frame->poisoned = true;
+    return status;
+}
+
+static cv_status write_contiguous(commit *c, cv_error *err)
+{
+    cv_frame *frame = c->txn->frame;
+    const cv_buffer *header = &c->next->header_bytes;
+    bool fresh = !frame->store->published;
+    bool first_sync = frame->durability != CATERVA_DURABLE_NONE;
+    bool second_sync = frame->durability == CATERVA_DURABLE_FULL;
+
+    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->txn->end, c->tail.data,
+                          c->tail.size, err));
+    if (fresh) /* nobody can see it yet: the header may go with the rest */
+        CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
+                              err));
+    if (first_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
+    if (fresh) return cv_store_publish(frame->store, second_sync, err);
+
+    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, HEADER_WRITE_START,
+                          header->data + HEADER_WRITE_START, header->size - HEADER_WRITE_START,
+                          err));
+    return second_sync ? sync_object(c, CV_FRAME_OBJECT, err) : CV_OK;
+}
+
+static cv_status write_directory(commit *c, cv_error *err)
+{
+    cv_txn *txn = c->txn;
+    cv_store *store = txn->frame->store;
+    bool durable = txn->frame->durability != CATERVA_DURABLE_NONE;
+    for (size_t i = 0; i < txn->n_new_files && durable; i++)
+        CV_TRY(sync_object(c, txn->new_files[i], err));
+    if (durable && txn->n_new_files > 0) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
+
+    cv_buffer frame = {0};
+    cv_status status = cv_buffer_append(&frame, c->next->header_bytes.data,
+                                        c->next->header_bytes.size, err);
+    if (status == CV_OK) status = cv_buffer_append(&frame, c->tail.data, c->tail.size, err);
+    if (status == CV_OK) status = cv_store_replace(store, frame.data, frame.size, durable, err);
+    cv_buffer_free(&frame);
+    if (status == CV_OK) status = cv_store_publish(store, durable, err);
+    return status;
+}
+
+/* Chunk files that the new state does not name any more. */
+static void remove_replaced_files(cv_txn *txn)
+{
+    const cv_index *old;
+    if (!txn->snapshot->header.sparse || !txn->offsets) return;
+    if (cv_snapshot_index(txn->snapshot, txn->frame->store, &old, NULL) != CV_OK) return;
+    for (int64_t i = 0; i < txn->snapshot->grid.n_chunks; i++) {
+        int64_t before = old->offsets ? old->offsets[i] : old->same;
+        if (before != txn->offsets[i] && !cv_offset_is_special(before))
+            cv_store_remove(txn->frame->store, before, NULL);
+    }
+}
+
+/* ---- Publishing --------------------------------------------------------- */
+
+/* The next snapshot takes over the transaction's index, and readers see it. */
+static void publish(commit *c)
+{
+    cv_txn *txn = c->txn;
+    if (txn->offsets)
+        c->next->index.offsets = txn->offsets;
+    else
+        c->next->index = txn->snapshot->index; /* a fresh frame: no owned offsets */
+    txn->offsets = NULL;
+    atomic_store_explicit(&c->next->index_ready, true, memory_order_release);
+
+    pthread_mutex_lock(&txn->frame->lock);
+    cv_snapshot *old = txn->frame->current;
+    txn->frame->current = c->next;
+    pthread_mutex_unlock(&txn->frame->lock);
+    cv_snapshot_release(old);
+    c->next = NULL;
+}
+
+static cv_status check_commit(const cv_txn *txn, cv_error *err)
+{
+    if (txn->frame->poisoned)
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "a sync failed before: what is on disk is unknown, reopen the array");
+    return CV_OK;
+}
+
+cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
+{
+    CV_TRY(check_commit(txn, err));
+    if (!cv_txn_pending(txn)) return CV_OK;
+
+    commit c = {.txn = txn, .next = cv_snapshot_new()};
+    cv_status status = c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
+    if (status == CV_OK)
+        status = txn->snapshot->header.sparse ? write_directory(&c, err)
+                                              : write_contiguous(&c, err);
+    if (status == CV_OK) {
+        remove_replaced_files(txn);
+        publish(&c);
+        status = cv_txn_reset(txn, err);
+    }
+    cv_snapshot_release(c.next);
+    cv_buffer_free(&c.tail);
+    return status;
+}

@@ -1,0 +1,150 @@
+/* Room: frame. Compressed bytes of wanted blocks, with few and large reads.
+ *
+ *      stored:   ..[b4 ][b5 ]......[b9 ]..
+ *      buffer:   [36][b4 ][b5 ][36][b9 ]
+ *
+ * Neighbours make a run, read at once; the prefix before each run is where the
+ * decoder puts the header of the block it decodes (see codec/decode.c). */
+#include "frame/fetch.h"
+
+#include <stdlib.h>
+
+/* Reading over a gap is cheaper than another system call up to about here. */
+enum { JOIN_GAP = 4096 };
+
+static int by_position(const void *a, const void *b)
+{
+    const uint8_t *x = ((const cv_wanted *)a)->packed.streams;
+    const uint8_t *y = ((const cv_wanted *)b)->packed.streams;
+    return (x > y) - (x < y);
+}
+
+static cv_block_range range_of(const cv_layout *layout, const cv_wanted *wanted)
+{
+    return layout->blocks[wanted->block];
+}
+
+/* Stored order, which nearly always is block order already. `streams` serves
+ * as the sort key; the fetch sets it for good. */
+static void sort_by_position(const cv_layout *layout, cv_wanted *wanted, int64_t n)
+{
+    bool sorted = true;
+    for (int64_t i = 1; i < n && sorted; i++)
+        sorted = range_of(layout, &wanted[i - 1]).start <= range_of(layout, &wanted[i]).start;
+    if (sorted) return;
+    for (int64_t i = 0; i < n; i++)
+        wanted[i].packed.streams =
+            (uint8_t *)layout->header_bytes + range_of(layout, &wanted[i]).start;
+    qsort(wanted, (size_t)n, sizeof wanted[0], by_position);
+}
+
+static void describe(const cv_layout *layout, cv_wanted *wanted)
+{
+    cv_block_range range = range_of(layout, wanted);
+    wanted->packed = (cv_packed_block){
+        .chunk_header = layout->header_bytes,
+        .streams_size = range.end - range.start,
+        .chunk_size = layout->header.cbytes,
+        .block = (int32_t)wanted->block,
+        .n_blocks = (int32_t)layout->n_blocks,
+    };
+}
+
+/* Where the store lends its memory nothing is read at all. */
+static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, int64_t n)
+{
+    const uint8_t *chunk = cv_store_view(frame->store, layout->object, layout->pos,
+                                         (size_t)layout->header.cbytes);
+    if (!chunk) return false;
+    for (int64_t i = 0; i < n; i++) {
+        describe(layout, &wanted[i]);
+        wanted[i].packed.streams = (uint8_t *)chunk + range_of(layout, &wanted[i]).start;
+        wanted[i].packed.chunk = chunk;
+    }
+    return true;
+}
+
+/* One past the last block of the run that begins at wanted[first]. Blocks may
+ * share bytes (hostile files); a run then ends where its largest end is. */
+static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t first,
+                       int64_t n, size_t budget, cv_block_range *run)
+{
+    *run = range_of(layout, &wanted[first]);
+    int64_t i = first + 1;
+    for (; i < n; i++) {
+        cv_block_range next = range_of(layout, &wanted[i]);
+        if (next.start > run->end + JOIN_GAP) break;
+        if ((size_t)(next.end - run->start) > budget) break;
+        if (next.end > run->end) run->end = next.end;
+    }
+    return i;
+}
+
+/* First pass: how many blocks fit the budget, and the buffer they need. */
+static int64_t measure(const cv_layout *layout, const cv_wanted *wanted, int64_t n,
+                       size_t budget, size_t *needed)
+{
+    *needed = 0;
+    int64_t i = 0;
+    while (i < n) {
+        cv_block_range run;
+        size_t left = budget > *needed ? budget - *needed : 0;
+        int64_t end = run_end(layout, wanted, i, n, left, &run);
+        size_t size = CV_BLOCK_PREFIX + (size_t)(run.end - run.start);
+        if (i > 0 && *needed + size > budget) break;
+        *needed += size;
+        i = end;
+    }
+    return i;
+}
+
+cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
+                          int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
+                          cv_error *err)
+{
+    *fetched = n;
+    if (borrow(frame, layout, wanted, n)) return CV_OK;
+
+    sort_by_position(layout, wanted, n);
+    size_t needed;
+    *fetched = measure(layout, wanted, n, budget, &needed);
+    CV_TRY(cv_buffer_reserve(buffer, needed, err));
+
+    uint8_t *at = buffer->data;
+    for (int64_t i = 0; i < *fetched;) {
+        cv_block_range run;
+        size_t left = budget > (size_t)(at - buffer->data)
+                          ? budget - (size_t)(at - buffer->data)
+                          : 0;
+        int64_t end = run_end(layout, wanted, i, n, left, &run);
+        size_t size = (size_t)(run.end - run.start);
+        at += CV_BLOCK_PREFIX;
+        CV_TRY(cv_store_read(frame->store, layout->object, layout->pos + (uint64_t)run.start,
+                             at, size, err));
+        for (; i < end; i++) {
+            describe(layout, &wanted[i]);
+            wanted[i].packed.streams = at + (range_of(layout, &wanted[i]).start - run.start);
+            wanted[i].packed.in_place = true;
+        }
+        at += size;
+    }
+    return CV_OK;
+}
+
+cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *buffer,
+                         const uint8_t **bytes, cv_error *err)
+{
+    size_t size = (size_t)layout->header.cbytes;
+    *bytes = cv_store_view(frame->store, layout->object, layout->pos, size);
+    if (*bytes) return CV_OK;
+    CV_TRY(cv_buffer_reserve(buffer, size, err));
+    *bytes = buffer->data;
+    return cv_store_read(frame->store, layout->object, layout->pos, buffer->data, size, err);
+}
+
+cv_status cv_fetch_raw(cv_frame *frame, const cv_layout *layout, int64_t pos, void *dst,
+                       size_t size, cv_error *err)
+{
+    return cv_store_read(frame->store, layout->object,
+                         layout->pos + CV_CHUNK_HEADER_SIZE + (uint64_t)pos, dst, size, err);
+}

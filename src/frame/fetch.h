@@ -1,0 +1,31 @@
+/* Getting the compressed bytes of the wanted blocks of one chunk: neighbours
+ * joined into one read, borrowed where the store can lend them. */
+#ifndef CV_FRAME_FETCH_H
+#define CV_FRAME_FETCH_H
+
+#include "frame/layout.h"
+
+/* One wanted block, and after the fetch its bytes. */
+typedef struct cv_wanted {
+    int64_t block;           /* number in the chunk */
+    int64_t tag;             /* the caller's; kept when the list is reordered */
+    cv_packed_block packed;
+} cv_wanted;
+
+/* Fetches blocks wanted[0..n) of a CV_ACCESS_BLOCK chunk; reorders the list by
+ * stored position. As many as fit `budget` bytes (at least one) are fetched;
+ * *fetched says how many. The bytes stand in `buffer` (or in the store) until
+ * the next fetch. */
+cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
+                          int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
+                          cv_error *err);
+
+/* The whole stored chunk: in `buffer`, or borrowed from the store. */
+cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *buffer,
+                         const uint8_t **bytes, cv_error *err);
+
+/* `size` bytes at `pos` behind the chunk's header (raw chunks), into `dst`. */
+cv_status cv_fetch_raw(cv_frame *frame, const cv_layout *layout, int64_t pos, void *dst,
+                       size_t size, cv_error *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* Room: frame. Opening, creating and closing; handing out snapshots. The bytes
+ * are judged in snapshot.c and changed in txn.c and commit.c. */
+#include "frame/frame.h"
+
+#include "format/chunk_header.h"
+#include "frame/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes over store and snapshot, also on failure. */
+static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
+                           caterva_durability durability, cv_frame **out, cv_error *err)
+{
+    cv_frame *frame = calloc(1, sizeof *frame);
+    cv_layout_cache *layouts = cv_layout_cache_new(snapshot->grid.n_blocks);
+    if (!frame || !layouts) {
+        free(frame);
+        cv_layout_cache_free(layouts);
+        cv_snapshot_release(snapshot);
+        cv_store_close(store);
+        return cv_fail_memory(err, sizeof *frame, "a frame");
+    }
+    frame->store = store;
+    frame->current = snapshot;
+    frame->layouts = layouts;
+    frame->durability = durability;
+    pthread_mutex_init(&frame->lock, NULL);
+    *out = frame;
+    return CV_OK;
+}
+
+cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame **out,
+                        cv_error *err)
+{
+    cv_snapshot *snapshot;
+    cv_status status = cv_snapshot_load(store, &snapshot, err);
+    if (status != CV_OK) {
+        cv_store_close(store);
+        return status;
+    }
+    return new_frame(store, snapshot, durability, out, err);
+}
+
+/* The parser wants a frame with room for a trailer: the header gets the sizes
+ * that a commit of no chunks would give it. */
+static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot, cv_error *err)
+{
+    CV_TRY(cv_trailer_write(seed->attributes, seed->n_attributes, &snapshot->trailer_bytes,
+                            err));
+    cv_frame_header header = seed->header;
+    header.has_attributes = seed->n_attributes > 0;
+    header.cbytes = 0;
+    for (int pass = 0; pass < 2; pass++) { /* the first one learns header_size */
+        snapshot->header_bytes.size = 0;
+        CV_TRY(cv_frame_header_write(&header, &snapshot->header_bytes, err));
+        header.frame_size = header.header_size + snapshot->trailer_bytes.size;
+    }
+    CV_TRY(cv_snapshot_parse(snapshot, err));
+    snapshot->index.same = seed->initial_offset;
+    atomic_store(&snapshot->index_ready, true);
+    return cv_trailer_parse(snapshot->trailer_bytes.data, snapshot->trailer_bytes.size,
+                            header.header_size, &snapshot->trailer, err);
+}
+
+cv_status cv_frame_create(cv_store *store, const cv_frame_seed *seed,
+                          caterva_durability durability, cv_frame **out, cv_error *err)
+{
+    cv_snapshot *snapshot = cv_snapshot_new();
+    cv_status status = snapshot ? first_snapshot(seed, snapshot, err)
+                                : cv_fail_memory(err, sizeof *snapshot, "a snapshot");
+    if (status != CV_OK) {
+        cv_snapshot_release(snapshot);
+        cv_store_close(store);
+        return status;
+    }
+    return new_frame(store, snapshot, durability, out, err);
+}
+
+void cv_frame_close(cv_frame *frame)
+{
+    if (!frame) return;
+    cv_layout_cache_free(frame->layouts);
+    cv_snapshot_release(frame->current);
+    cv_store_close(frame->store);
+    pthread_mutex_destroy(&frame->lock);
+    free(frame);
+}
+
+cv_snapshot *cv_frame_snapshot(cv_frame *frame)
+{
+    pthread_mutex_lock(&frame->lock);
+    cv_snapshot *snapshot = frame->current;
+    cv_snapshot_retain(snapshot);
+    pthread_mutex_unlock(&frame->lock);
+    return snapshot;
+}
+
+cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
+                              cv_codec_spec *out, cv_error *err)
+{
+    const cv_frame_header *h = &snapshot->header;
+    *out = (cv_codec_spec){
+        .codec = h->codec,
+        .codec_meta = h->codec_meta,
+        .level = h->level > 9 ? 9 : h->level,
+        .split_mode = h->split_mode,
+        .use_dict = h->use_dict,
+        .item_size = snapshot->grid.item_size,
+        .block_bytes = (int32_t)snapshot->grid.block_bytes,
+        .chunk_bytes = (int32_t)snapshot->grid.chunk_bytes,
+    };
+    memcpy(out->filters, h->filters, sizeof out->filters);
+    memcpy(out->filters_meta, h->filters_meta, sizeof out->filters_meta);
+
+    /* n-d plugins look for "b2nd" only: the older metalayer is written anew. */
+    cv_array_meta meta = snapshot->meta;
+    meta.legacy = false;
+    if (!meta.dtype) {
+        meta.dtype = "";
+        meta.dtype_size = 0;
+    }
+    CV_TRY(cv_array_meta_write(&meta, geometry, err));
+    out->geometry = geometry->data;
+    out->geometry_size = (int32_t)geometry->size;
+    return CV_OK;
+}
+
+static cv_status decode_attribute(const cv_chunk_header *header, const cv_metalayer *attribute,
+                                  cv_buffer *out, cv_error *err)
+{
+    cv_decoder *decoder;
+    cv_codec_spec spec = {.item_size = 1};
+    CV_TRY(cv_decoder_create(&spec, &decoder, err));
+    cv_status status = cv_decode_chunk(decoder, attribute->data, header->cbytes, out->data,
+                                       header->nbytes, err);
+    cv_decoder_free(decoder);
+    return status;
+}
+
+cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err)
+{
+    cv_chunk_expect expect = {
+        .chunk = -1, .pos = -1, .nbytes = -1, .max_cbytes = attribute->size};
+    cv_chunk_header header;
+    if (attribute->size < CV_CHUNK_HEADER_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "attribute \"%s\" is no chunk",
+                       attribute->name);
+    CV_TRY(cv_chunk_header_parse(attribute->data, &expect, &header, err));
+    CV_TRY(cv_buffer_resize(out, (size_t)header.nbytes, err));
+    if (header.nbytes == 0) return CV_OK;
+    return decode_attribute(&header, attribute, out, err);
+}

@@ -1,0 +1,50 @@
+/* A frame: format, store and codec joined. Opened once, validated once; its
+ * current snapshot is what readers read, and a transaction is the one way its
+ * bytes change. */
+#ifndef CV_FRAME_FRAME_H
+#define CV_FRAME_FRAME_H
+
+#include "frame/snapshot.h"
+
+typedef struct cv_layout_cache cv_layout_cache;
+
+typedef struct cv_frame {
+    cv_store *store;         /* owned */
+    pthread_mutex_t lock;    /* guards `current` against a commit */
+    cv_snapshot *current;    /* one reference is the frame's */
+    cv_layout_cache *layouts;
+    caterva_durability durability;
+    bool poisoned;           /* a sync failed: what is on disk is unknown */
+} cv_frame;
+
+/* Opens what `store` holds; owns the store from then on, also on failure. */
+cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame **out,
+                        cv_error *err);
+
+/* What a new frame begins with. */
+typedef struct cv_frame_seed {
+    cv_frame_header header;         /* metalayers included; sizes are filled in */
+    const cv_metalayer *attributes; /* encoded values */
+    int n_attributes;
+    int64_t initial_offset;         /* every chunk's index entry: one of the special kinds */
+} cv_frame_seed;
+
+/* A frame not yet written anywhere; the first commit writes and publishes it.
+ * The seed is copied. Owns the store, also on failure. */
+cv_status cv_frame_create(cv_store *store, const cv_frame_seed *seed,
+                          caterva_durability durability, cv_frame **out, cv_error *err);
+
+void cv_frame_close(cv_frame *frame); /* NULL is fine */
+
+/* The current snapshot with a reference added; release it. */
+cv_snapshot *cv_frame_snapshot(cv_frame *frame);
+
+/* What the codec needs to know of this frame's chunks; borrows from the
+ * snapshot and from `geometry`, which is filled. Free `geometry` when done. */
+cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
+                              cv_codec_spec *out, cv_error *err);
+
+/* The value of an attribute, decompressed into `out`. */
+cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* Room: frame. The chunk index: an ordinary Blosc2 chunk of int64 offsets,
+ * decoded whole at first need, once per committed state. Every entry is checked
+ * when it is used, so that opening costs nothing per chunk. */
+#include "base/arith.h"
+#include "format/chunk_header.h"
+#include "frame/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A special chunk is a negative offset with its kind in the top byte. The bits
+ * are tested in this order, as C-Blosc2 does. */
+#define SPECIAL_ZEROS ((uint64_t)0x81 << 56)
+#define SPECIAL_NAN ((uint64_t)0x82 << 56)
+#define SPECIAL_UNINIT ((uint64_t)0x84 << 56)
+
+bool cv_offset_is_special(int64_t offset) { return offset < 0; }
+
+int64_t cv_offset_of_kind(cv_ref_kind kind)
+{
+    switch (kind) {
+    case CV_REF_NAN: return (int64_t)SPECIAL_NAN;
+    case CV_REF_UNINIT: return (int64_t)SPECIAL_UNINIT;
+    default: return (int64_t)SPECIAL_ZEROS;
+    }
+}
+
+static cv_status make_special(const cv_snapshot *s, int64_t offset, cv_chunk_ref *out,
+                              cv_error *err)
+{
+    uint64_t bits = (uint64_t)offset >> 56;
+    if (bits & 0x01)
+        out->kind = CV_REF_ZEROS;
+    else if (bits & 0x04)
+        out->kind = CV_REF_UNINIT;
+    else if (bits & 0x02)
+        out->kind = CV_REF_NAN;
+    else
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+                       "chunk %lld has the unknown special kind 0x%02llx",
+                       (long long)out->chunk, (unsigned long long)bits);
+    if (out->kind == CV_REF_NAN && s->grid.item_size != 4 && s->grid.item_size != 8)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+                       "chunk %lld is all NaN, but items have %d bytes", (long long)out->chunk,
+                       s->grid.item_size);
+    return CV_OK;
+}
+
+cv_status cv_chunk_ref_make(const cv_snapshot *s, int64_t chunk, int64_t offset,
+                            cv_chunk_ref *out, cv_error *err)
+{
+    *out = (cv_chunk_ref){.chunk = chunk, .kind = CV_REF_STORED, .object = CV_FRAME_OBJECT};
+    if (cv_offset_is_special(offset)) return make_special(s, offset, out, err);
+
+    if (s->header.sparse) {
+        if (offset > UINT32_MAX)
+            return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+                           "chunk %lld is said to be chunk file %lld", (long long)chunk,
+                           (long long)offset);
+        out->object = offset;
+        return CV_OK;
+    }
+    if (offset > s->header.cbytes - CV_CHUNK_HEADER_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+                       "chunk %lld is said to begin at offset %lld of a chunk area of %lld bytes",
+                       (long long)chunk, (long long)offset, (long long)s->header.cbytes);
+    out->pos = s->header.header_size + (uint64_t)offset;
+    out->limit = (uint64_t)(s->header.cbytes - offset);
+    return CV_OK;
+}
+
+/* ---- Decoding ----------------------------------------------------------- */
+
+static cv_status decode_offsets(const cv_snapshot *s, const uint8_t *bytes,
+                                const cv_chunk_header *header, cv_index *out, cv_error *err)
+{
+    size_t size = (size_t)s->grid.n_chunks * sizeof(int64_t);
+    int64_t *offsets = malloc(size);
+    if (!offsets) return cv_fail_memory(err, size, "the chunk index");
+
+    cv_decoder *decoder = NULL;
+    cv_codec_spec spec = {.item_size = sizeof(int64_t)};
+    cv_status status = cv_decoder_create(&spec, &decoder, err);
+    if (status == CV_OK)
+        status = cv_decode_chunk(decoder, bytes, header->cbytes, offsets, (int32_t)size, err);
+    cv_decoder_free(decoder);
+    if (status != CV_OK) {
+        free(offsets);
+        return status;
+    }
+    for (int64_t i = 0; i < s->grid.n_chunks; i++)
+        offsets[i] = (int64_t)cv_load_le64((const uint8_t *)&offsets[i]);
+    out->offsets = offsets;
+    return CV_OK;
+}
+
+static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_index *out,
+                              cv_error *err)
+{
+    cv_chunk_expect expect = {
+        .chunk = -1,
+        .pos = (int64_t)s->index_pos,
+        .nbytes = s->grid.n_chunks * (int64_t)sizeof(int64_t),
+        .item_size = sizeof(int64_t),
+        .max_cbytes = (int64_t)s->index_size,
+    };
+    cv_chunk_header header;
+    CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
+    switch (header.special) {
+    case CV_SPECIAL_NONE: return decode_offsets(s, bytes, &header, out, err);
+    case CV_SPECIAL_VALUE:
+        out->same = (int64_t)cv_load_le64(bytes + CV_CHUNK_HEADER_SIZE);
+        return CV_OK;
+    case CV_SPECIAL_ZEROS: out->same = 0; return CV_OK;
+    default:
+        return cv_fail(err, CATERVA_ECORRUPT, expect.pos, "the chunk index has no values");
+    }
+}
+
+static cv_status load_index(const cv_snapshot *s, cv_store *store, cv_index *out, cv_error *err)
+{
+    if (s->index_size == 0) return CV_OK;
+    const uint8_t *bytes =
+        cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, (size_t)s->index_size);
+    if (bytes) return decode_index(s, bytes, out, err);
+
+    cv_buffer buffer = {0};
+    cv_status status = cv_buffer_resize(&buffer, (size_t)s->index_size, err);
+    if (status == CV_OK)
+        status = cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, buffer.data,
+                               (size_t)s->index_size, err);
+    if (status == CV_OK) status = decode_index(s, buffer.data, out, err);
+    cv_buffer_free(&buffer);
+    return status;
+}
+
+cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
+                            cv_error *err)
+{
+    cv_status status = CV_OK;
+    if (!atomic_load_explicit(&snapshot->index_ready, memory_order_acquire)) {
+        pthread_mutex_lock(&snapshot->index_lock);
+        if (!atomic_load_explicit(&snapshot->index_ready, memory_order_relaxed)) {
+            status = load_index(snapshot, store, &snapshot->index, err);
+            if (status == CV_OK)
+                atomic_store_explicit(&snapshot->index_ready, true, memory_order_release);
+        }
+        pthread_mutex_unlock(&snapshot->index_lock);
+    }
+    *out = &snapshot->index;
+    return status;
+}

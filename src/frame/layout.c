@@ -1,0 +1,209 @@
+/* Room: frame. Reads and checks chunk headers and block starts, and keeps the
+ * result. What a block holds, and who wants it, is not known here. */
+#include "frame/layout.h"
+
+#include "base/arith.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRIPES = 16, MIN_SLOTS = 8, MAX_SLOTS = 4096, CACHE_BYTES = 4 << 20 };
+
+/* Direct-mapped: a chunk has one slot, a newcomer takes the place of whoever is
+ * there. A stripe of locks guards the slots; it is held for a few
+ * instructions only. */
+struct cv_layout_cache {
+    pthread_mutex_t stripes[STRIPES];
+    size_t n_slots;
+    cv_layout *slots[];
+};
+
+cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
+{
+    int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * (int64_t)sizeof(cv_block_range);
+    int64_t n = cv_max_i64(MIN_SLOTS, cv_min_i64(MAX_SLOTS, CACHE_BYTES / entry));
+    cv_layout_cache *cache = calloc(1, sizeof *cache + (size_t)n * sizeof cache->slots[0]);
+    if (!cache) return NULL;
+    cache->n_slots = (size_t)n;
+    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i], NULL);
+    return cache;
+}
+
+void cv_layout_cache_free(cv_layout_cache *cache)
+{
+    if (!cache) return;
+    for (size_t i = 0; i < cache->n_slots; i++) cv_layout_release(cache->slots[i]);
+    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&cache->stripes[i]);
+    free(cache);
+}
+
+void cv_layout_cache_clear(cv_layout_cache *cache)
+{
+    for (size_t i = 0; i < cache->n_slots; i++) {
+        pthread_mutex_t *lock = &cache->stripes[i % STRIPES];
+        pthread_mutex_lock(lock);
+        cv_layout_release(cache->slots[i]);
+        cache->slots[i] = NULL;
+        pthread_mutex_unlock(lock);
+    }
+}
+
+static size_t slot_of(const cv_layout_cache *cache, const cv_chunk_ref *ref)
+{
+    uint64_t key = ref->pos ^ ((uint64_t)ref->object << 32);
+    key *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Knuth's hash */
+    return (size_t)(key >> 32) % cache->n_slots;
+}
+
+static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
+{
+    size_t slot = slot_of(cache, ref);
+    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES];
+    pthread_mutex_lock(lock);
+    cv_layout *found = cache->slots[slot];
+    if (found && found->pos == ref->pos && found->object == ref->object)
+        atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
+    else
+        found = NULL;
+    pthread_mutex_unlock(lock);
+    return found;
+}
+
+static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
+{
+    size_t slot = slot_of(cache, ref);
+    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES];
+    atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
+    pthread_mutex_lock(lock);
+    cv_layout *evicted = cache->slots[slot];
+    cache->slots[slot] = layout;
+    pthread_mutex_unlock(lock);
+    cv_layout_release(evicted);
+}
+
+void cv_layout_release(cv_layout *layout)
+{
+    if (!layout) return;
+    if (atomic_fetch_sub_explicit(&layout->references, 1, memory_order_acq_rel) == 1)
+        free(layout);
+}
+
+/* ---- Reading ------------------------------------------------------------ */
+
+/* The first bytes of a chunk: header and, as a rule, all block starts. */
+typedef struct chunk_head {
+    const uint8_t *bytes;
+    size_t size;
+    cv_buffer buffer;
+} chunk_head;
+
+static cv_status read_head(cv_store *store, const cv_chunk_ref *ref, size_t size,
+                           chunk_head *head, cv_error *err)
+{
+    head->size = size;
+    head->bytes = cv_store_view(store, ref->object, ref->pos, size);
+    if (head->bytes) return CV_OK;
+    CV_TRY(cv_buffer_resize(&head->buffer, size, err));
+    head->bytes = head->buffer.data;
+    return cv_store_read(store, ref->object, ref->pos, head->buffer.data, size, err);
+}
+
+static cv_layout *new_layout(const cv_chunk_ref *ref, int64_t n_blocks, size_t item_size)
+{
+    size_t ranges = (size_t)n_blocks * sizeof(cv_block_range);
+    cv_layout *layout = malloc(sizeof *layout + ranges + item_size);
+    if (!layout) return NULL;
+    *layout = (cv_layout){.object = ref->object, .pos = ref->pos, .n_blocks = n_blocks};
+    atomic_init(&layout->references, 1);
+    layout->blocks = (cv_block_range *)(layout + 1);
+    layout->item = item_size > 0 ? (uint8_t *)(layout + 1) + ranges : NULL;
+    return layout;
+}
+
+/* What stands behind the header: block starts, or a repeated item, or nothing
+ * that is needed. */
+static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
+                           const cv_chunk_expect *expect, cv_layout *layout, cv_error *err)
+{
+    size_t size = layout->item ? (size_t)(layout->header.cbytes - CV_CHUNK_HEADER_SIZE)
+                               : (size_t)cv_block_starts_size(&layout->header);
+    if (size == 0) return CV_OK;
+
+    cv_buffer rest = {0};
+    const uint8_t *bytes = head->bytes + CV_CHUNK_HEADER_SIZE;
+    cv_status status = CV_OK;
+    if (head->size < CV_CHUNK_HEADER_SIZE + size) {
+        status = cv_buffer_resize(&rest, size, err);
+        if (status == CV_OK)
+            status = cv_store_read(store, ref->object, ref->pos + CV_CHUNK_HEADER_SIZE,
+                                   rest.data, size, err);
+        bytes = rest.data;
+    }
+    if (status == CV_OK && layout->item)
+        memcpy(layout->item, bytes, size);
+    else if (status == CV_OK)
+        status = cv_block_starts_parse(&layout->header, bytes, layout->n_blocks, expect,
+                                       layout->blocks, err);
+    cv_buffer_free(&rest);
+    return status;
+}
+
+static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
+                              const chunk_head *head, uint64_t limit, cv_layout **out,
+                              cv_error *err)
+{
+    cv_chunk_expect expect = {
+        .chunk = ref->chunk,
+        .pos = (int64_t)ref->pos,
+        .nbytes = grid->chunk_bytes,
+        .block_size = grid->block_bytes,
+        .item_size = grid->item_size,
+        .max_cbytes = (int64_t)cv_min_i64((int64_t)limit, INT32_MAX),
+    };
+    cv_chunk_header header;
+    CV_TRY(cv_chunk_header_parse(head->bytes, &expect, &header, err));
+
+    bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed;
+    size_t item_size = header.special == CV_SPECIAL_VALUE ? (size_t)grid->item_size : 0;
+    cv_layout *layout = new_layout(ref, has_blocks ? grid->n_blocks : 0, item_size);
+    if (!layout) return cv_fail_memory(err, sizeof *layout, "a chunk's layout");
+    layout->header = header;
+    memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
+    layout->access = cv_codec_access(layout->header_bytes);
+
+    cv_status status = read_body(store, ref, head, &expect, layout, err);
+    if (status == CV_OK)
+        *out = layout;
+    else
+        cv_layout_release(layout);
+    return status;
+}
+
+static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
+                             cv_layout **out, cv_error *err)
+{
+    uint64_t limit = ref->limit;
+    if (limit == 0) CV_TRY(cv_store_size(store, ref->object, &limit, err));
+    if (limit < CV_CHUNK_HEADER_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)ref->pos,
+                       "chunk %lld has %llu bytes, less than a chunk's header",
+                       (long long)ref->chunk, (unsigned long long)limit);
+
+    uint64_t wanted = CV_CHUNK_HEADER_SIZE + (uint64_t)grid->n_blocks * sizeof(int32_t);
+    chunk_head head = {0};
+    cv_status status =
+        read_head(store, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
+    if (status == CV_OK) status = parse_layout(store, grid, ref, &head, limit, out, err);
+    cv_buffer_free(&head.buffer);
+    return status;
+}
+
+cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
+                        cv_layout **out, cv_error *err)
+{
+    *out = lookup(frame->layouts, ref);
+    if (*out) return CV_OK;
+    CV_TRY(read_layout(frame->store, &snapshot->grid, ref, out, err));
+    keep(frame->layouts, ref, *out);
+    return CV_OK;
+}

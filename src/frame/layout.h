@@ -1,0 +1,35 @@
+/* A chunk's layout: its checked header and where each block's bytes are. Read
+ * once per chunk and kept, bounded: written bytes never change, so that only a
+ * rollback can make a layout stale. */
+#ifndef CV_FRAME_LAYOUT_H
+#define CV_FRAME_LAYOUT_H
+
+#include "format/chunk_header.h"
+#include "frame/frame.h"
+
+typedef struct cv_layout {
+    atomic_int references;
+    cv_object object;
+    uint64_t pos;
+    cv_chunk_header header;
+    uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
+    cv_block_access access;   /* when header.special is NONE */
+    int64_t n_blocks;         /* entries of `blocks`; 0 when raw or special */
+    cv_block_range *blocks;
+    uint8_t *item;            /* the repeated item of CV_SPECIAL_VALUE, else NULL */
+} cv_layout;
+
+/* The layout of a stored chunk, from the cache or the store. Any thread.
+ * Release with cv_layout_release. */
+cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
+                        cv_layout **out, cv_error *err);
+void cv_layout_release(cv_layout *layout);
+
+/* The cache: direct-mapped, at most `CV_LAYOUT_CACHE_BYTES`. */
+cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
+void cv_layout_cache_free(cv_layout_cache *cache);
+
+/* Forgets all layouts: a rollback gives positions to other chunks. */
+void cv_layout_cache_clear(cv_layout_cache *cache);
+
+#endif

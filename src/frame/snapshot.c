@@ -1,0 +1,195 @@
+/* Room: frame. Loads one committed state of a frame and checks it once: header
+ * against file, metalayer against header, trailer and index in their places.
+ * Later code trusts a snapshot. Nothing here knows of blocks or selections. */
+#include "frame/snapshot.h"
+
+#include "base/arith.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_READ = 4096 };
+
+cv_snapshot *cv_snapshot_new(void)
+{
+    cv_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot) return NULL;
+    atomic_init(&snapshot->references, 1);
+    atomic_init(&snapshot->index_ready, false);
+    pthread_mutex_init(&snapshot->index_lock, NULL);
+    return snapshot;
+}
+
+void cv_snapshot_retain(cv_snapshot *snapshot)
+{
+    atomic_fetch_add_explicit(&snapshot->references, 1, memory_order_relaxed);
+}
+
+void cv_snapshot_release(cv_snapshot *snapshot)
+{
+    if (!snapshot) return;
+    if (atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) > 1) return;
+    cv_buffer_free(&snapshot->header_bytes);
+    cv_buffer_free(&snapshot->trailer_bytes);
+    cv_trailer_free(&snapshot->trailer);
+    free((void *)snapshot->index.offsets);
+    pthread_mutex_destroy(&snapshot->index_lock);
+    free(snapshot);
+}
+
+/* ---- Header ------------------------------------------------------------- */
+
+static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
+{
+    size_t first = stored < FIRST_READ ? (size_t)stored : FIRST_READ;
+    if (first == 0) return cv_fail(err, CATERVA_ECORRUPT, 0, "the file is empty, not a frame");
+    CV_TRY(cv_buffer_resize(&s->header_bytes, first, err));
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, 0, s->header_bytes.data, first, err));
+
+    uint32_t header_size;
+    CV_TRY(cv_frame_header_peek(s->header_bytes.data, first, &header_size, err));
+    if (header_size > stored)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
+                       "the file ends at byte %llu, inside the header of %u bytes",
+                       (unsigned long long)stored, header_size);
+    CV_TRY(cv_buffer_resize(&s->header_bytes, header_size, err));
+    if (header_size <= first) return CV_OK;
+    return cv_store_read(store, CV_FRAME_OBJECT, first, s->header_bytes.data + first,
+                         header_size - first, err);
+}
+
+static cv_status parse_meta(cv_snapshot *s, cv_error *err)
+{
+    const cv_frame_header *h = &s->header;
+    const cv_metalayer *layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "b2nd");
+    bool legacy = !layer;
+    if (legacy) layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "caterva");
+    if (!layer && h->vl_blocks)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "a Blosc2 frame of variable-length blocks, not an n-d array");
+    if (!layer && h->variable_chunks)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "a Blosc2 frame of variable-size chunks, not an n-d array");
+    if (!layer)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "a Blosc2 frame without the b2nd or caterva metalayer, not an n-d array");
+    return cv_array_meta_parse(layer->data, layer->size, legacy,
+                               layer->data - s->header_bytes.data, &s->meta, err);
+}
+
+/* The header's own sizes must be those that shape and partition give. Frames
+ * of no chunks may say 0 (C-Blosc2 does, with partitions of 0). */
+static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
+{
+    const cv_frame_header *h = &s->header;
+    const cv_grid *g = &s->grid;
+    int64_t nbytes;
+    if (!cv_mul_i64(g->n_chunks, g->chunk_bytes, &nbytes))
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "%lld chunks of %lld bytes leave 64 bits",
+                       (long long)g->n_chunks, (long long)g->chunk_bytes);
+    if (h->nbytes != nbytes)
+        return cv_fail(err, CATERVA_ECORRUPT, -1,
+                       "the header says %lld bytes of chunks, the shape needs %lld",
+                       (long long)h->nbytes, (long long)nbytes);
+    if (nbytes == 0) return CV_OK;
+    if (h->vl_blocks || h->variable_chunks)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "an n-d array with %s, which no writer makes",
+                       h->vl_blocks ? "variable-length blocks" : "variable-size chunks");
+    if (h->chunk_size != g->chunk_bytes)
+        return cv_fail(err, CATERVA_ECORRUPT, -1,
+                       "the header says chunks of %d bytes, the chunk shape needs %lld",
+                       h->chunk_size, (long long)g->chunk_bytes);
+    return CV_OK;
+}
+
+cv_status cv_snapshot_parse(cv_snapshot *s, cv_error *err)
+{
+    CV_TRY(cv_frame_header_parse(s->header_bytes.data, s->header_bytes.size, &s->header, err));
+    CV_TRY(parse_meta(s, err));
+
+    cv_error reason = {0};
+    const cv_array_meta *m = &s->meta;
+    if (cv_grid_init(&s->grid, m->ndim, m->shape, m->chunk_shape, m->block_shape,
+                     s->header.type_size, &reason) != CV_OK)
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "no valid array: %s", reason.message);
+    return check_sizes(s, err);
+}
+
+/* ---- Trailer ------------------------------------------------------------ */
+
+static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    const cv_frame_header *h = &s->header;
+    uint64_t room = h->frame_size - h->header_size;
+    if (room < CV_TRAILER_MIN)
+        return cv_fail(err, CATERVA_ECORRUPT, h->header_size,
+                       "the frame of %llu bytes has no room for a trailer",
+                       (unsigned long long)h->frame_size);
+
+    uint8_t tail[CV_TRAILER_TAIL];
+    uint64_t tail_pos = h->frame_size - CV_TRAILER_TAIL;
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, tail_pos, tail, sizeof tail, err));
+    uint32_t size;
+    CV_TRY(cv_trailer_peek(tail, (int64_t)tail_pos, &size, err));
+    if (size > room)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)tail_pos,
+                       "a trailer of %u bytes in a frame with room for %llu", size,
+                       (unsigned long long)room);
+
+    uint64_t pos = h->frame_size - size;
+    CV_TRY(cv_buffer_resize(&s->trailer_bytes, size, err));
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, s->trailer_bytes.data, size, err));
+    return cv_trailer_parse(s->trailer_bytes.data, size, (int64_t)pos, &s->trailer, err);
+}
+
+/* The index stands between chunk area and trailer; a directory's right behind
+ * the header. Without chunks there is none. */
+static cv_status place_index(cv_snapshot *s, cv_error *err)
+{
+    const cv_frame_header *h = &s->header;
+    if (s->grid.n_chunks == 0) return CV_OK;
+
+    uint64_t trailer_pos = h->frame_size - s->trailer.size;
+    uint64_t pos = h->header_size;
+    if (!h->sparse && !cv_add_u64(pos, (uint64_t)h->cbytes, &pos)) pos = UINT64_MAX;
+    if (pos > trailer_pos || trailer_pos - pos < 32)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)h->header_size,
+                       "%lld bytes of chunks leave no room for the index before the trailer at "
+                       "byte %llu",
+                       (long long)h->cbytes, (unsigned long long)trailer_pos);
+    s->index_pos = pos;
+    s->index_size = trailer_pos - pos;
+    return CV_OK;
+}
+
+static cv_status load(cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    uint64_t stored;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    CV_TRY(read_header(s, store, stored, err));
+    CV_TRY(cv_snapshot_parse(s, err));
+    if (s->header.frame_size > stored)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
+                       "the file ends at byte %llu, the frame should have %llu: truncated",
+                       (unsigned long long)stored, (unsigned long long)s->header.frame_size);
+    if (s->header.sparse != store->has_chunk_objects)
+        return cv_fail(err, CATERVA_ECORRUPT, -1,
+                       s->header.sparse ? "the index of a directory, but no directory"
+                                        : "a contiguous frame in the place of a directory's");
+    CV_TRY(read_trailer(s, store, err));
+    return place_index(s, err);
+}
+
+cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err)
+{
+    cv_snapshot *snapshot = cv_snapshot_new();
+    if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
+    cv_status status = load(snapshot, store, err);
+    if (status != CV_OK) {
+        cv_snapshot_release(snapshot);
+        return status;
+    }
+    *out = snapshot;
+    return CV_OK;
+}

@@ -1,0 +1,84 @@
+/* A snapshot: one committed state of a frame, immutable and shared. Readers
+ * hold a reference and need no lock; a commit publishes a new one. */
+#ifndef CV_FRAME_SNAPSHOT_H
+#define CV_FRAME_SNAPSHOT_H
+
+#include "base/grid.h"
+#include "codec/codec.h"
+#include "format/array_meta.h"
+#include "format/frame_header.h"
+#include "format/trailer.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Where chunk offsets live once the index is decoded. All chunks the same (a
+ * fresh array of zeros) costs no memory. */
+typedef struct cv_index {
+    const int64_t *offsets; /* owned, n_chunks entries, or NULL: all are `same` */
+    int64_t same;
+} cv_index;
+
+typedef struct cv_snapshot {
+    atomic_int references;
+    cv_frame_header header;  /* metalayers borrow from header_bytes */
+    cv_buffer header_bytes;
+    cv_array_meta meta;      /* dtype borrows from header_bytes */
+    cv_grid grid;
+    cv_trailer trailer;      /* attributes borrow from trailer_bytes */
+    cv_buffer trailer_bytes;
+    uint64_t index_pos;      /* bytes from the frame's start */
+    uint64_t index_size;     /* 0 without chunks */
+
+    /* The index, decoded at first need and then shared by all readers. */
+    pthread_mutex_t index_lock;
+    atomic_bool index_ready;
+    cv_index index;
+} cv_snapshot;
+
+/* An empty snapshot with one reference, or NULL without memory. */
+cv_snapshot *cv_snapshot_new(void);
+void cv_snapshot_retain(cv_snapshot *snapshot);
+void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
+
+/* Reads and checks the state that `store` holds: header, metalayer, grid,
+ * trailer. The index is left for first need. */
+cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err);
+
+/* Fills in what follows from header_bytes: header, meta, grid; each checked
+ * against the others. */
+cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
+
+/* The decoded index; reads and decodes it the first time. Any thread. */
+cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
+                            cv_error *err);
+
+/* ---- Chunk references --------------------------------------------------- */
+
+typedef enum cv_ref_kind {
+    CV_REF_STORED,
+    CV_REF_ZEROS,
+    CV_REF_NAN,
+    CV_REF_UNINIT /* reads as zeros */
+} cv_ref_kind;
+
+/* Where a chunk is. */
+typedef struct cv_chunk_ref {
+    int64_t chunk;
+    cv_ref_kind kind;
+    cv_object object;  /* of a stored chunk: the frame, or a chunk file */
+    uint64_t pos;      /* of its first byte in the object */
+    uint64_t limit;    /* bytes the object can hold of it (0: ask the store) */
+} cv_chunk_ref;
+
+/* Index entries: offset from the header's end, chunk file number, or one of
+ * the special values. */
+bool cv_offset_is_special(int64_t offset);
+int64_t cv_offset_of_kind(cv_ref_kind kind);
+
+/* Turns an index entry into a reference, checked against the chunk area. */
+cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t offset,
+                            cv_chunk_ref *out, cv_error *err);
+
+#endif

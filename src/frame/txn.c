@@ -1,0 +1,215 @@
+/* Room: frame. The writer's side between two commits: where new chunks go, and
+ * which index entries they change. Committing is in commit.c.
+ *
+ *   contiguous:  | committed state ............ | new chunks ... end ->
+ *   directory:   new chunk files with numbers never used before
+ *
+ * Nothing is written below `end` as the transaction found it, so the committed
+ * state stays whole whatever happens. */
+#include "frame/txn_internal.h"
+
+#include "base/arith.h"
+#include "frame/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Chunk files are numbered after the largest in use. */
+static cv_status find_next_file(cv_txn *txn, cv_error *err)
+{
+    txn->next_file = 0;
+    cv_snapshot *s = txn->snapshot;
+    if (!s->header.sparse || s->grid.n_chunks == 0) return CV_OK;
+    const cv_index *index;
+    CV_TRY(cv_snapshot_index(s, txn->frame->store, &index, err));
+    if (!index->offsets) {
+        txn->next_file = cv_max_i64(0, index->same + 1);
+        return CV_OK;
+    }
+    for (int64_t i = 0; i < s->grid.n_chunks; i++)
+        txn->next_file = cv_max_i64(txn->next_file, index->offsets[i] + 1);
+    return CV_OK;
+}
+
+/* Stands the (empty) transaction on the frame's current snapshot. */
+cv_status cv_txn_reset(cv_txn *txn, cv_error *err)
+{
+    cv_snapshot_release(txn->snapshot);
+    txn->snapshot = cv_frame_snapshot(txn->frame);
+    free(txn->offsets);
+    txn->offsets = NULL;
+    txn->changed = false;
+    txn->n_new_files = 0;
+    const cv_frame_header *h = &txn->snapshot->header;
+    txn->end = txn->frame->store->published ? h->frame_size : h->header_size;
+    return find_next_file(txn, err);
+}
+
+cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
+{
+    cv_txn *txn = calloc(1, sizeof *txn);
+    if (!txn) return cv_fail_memory(err, sizeof *txn, "a transaction");
+    txn->frame = frame;
+    pthread_mutex_init(&txn->lock, NULL);
+    cv_status status = cv_txn_reset(txn, err);
+    if (status != CV_OK) {
+        cv_txn_free(txn);
+        return status;
+    }
+    *out = txn;
+    return CV_OK;
+}
+
+/* Chunk files that no committed state refers to. Best effort: readers ignore
+ * files that the index does not name. */
+static void remove_new_files(cv_txn *txn)
+{
+    for (size_t i = 0; i < txn->n_new_files; i++)
+        cv_store_remove(txn->frame->store, txn->new_files[i], NULL);
+    txn->n_new_files = 0;
+}
+
+void cv_txn_free(cv_txn *txn)
+{
+    if (!txn) return;
+    if (txn->frame->store->published) remove_new_files(txn);
+    cv_snapshot_release(txn->snapshot);
+    free(txn->offsets);
+    free(txn->new_files);
+    pthread_mutex_destroy(&txn->lock);
+    free(txn);
+}
+
+bool cv_txn_pending(const cv_txn *txn)
+{
+    return txn->changed || !txn->frame->store->published;
+}
+
+cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->snapshot; }
+
+/* ---- The pending index -------------------------------------------------- */
+
+/* The committed entry, or what a later put made of it. Called with the lock. */
+static cv_status offset_of(cv_txn *txn, int64_t chunk, int64_t *offset, cv_error *err)
+{
+    if (txn->offsets) {
+        *offset = txn->offsets[chunk];
+        return CV_OK;
+    }
+    const cv_index *index;
+    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &index, err));
+    *offset = index->offsets ? index->offsets[chunk] : index->same;
+    return CV_OK;
+}
+
+cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
+{
+    int64_t offset;
+    pthread_mutex_lock(&txn->lock);
+    cv_status status = offset_of(txn, chunk, &offset, err);
+    uint64_t end = txn->end;
+    pthread_mutex_unlock(&txn->lock);
+    if (status != CV_OK) return status;
+
+    const cv_frame_header *h = &txn->snapshot->header;
+    if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
+        return cv_chunk_ref_make(txn->snapshot, chunk, offset, out, err);
+    *out = (cv_chunk_ref){ /* put since the commit, behind its end */
+        .chunk = chunk,
+        .kind = CV_REF_STORED,
+        .object = CV_FRAME_OBJECT,
+        .pos = h->header_size + (uint64_t)offset,
+    };
+    out->limit = end - out->pos;
+    return CV_OK;
+}
+
+/* A private copy of the index, made at the first change. Called with the lock. */
+static cv_status own_offsets(cv_txn *txn, cv_error *err)
+{
+    if (txn->offsets) return CV_OK;
+    const cv_index *index;
+    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &index, err));
+    int64_t n = txn->snapshot->grid.n_chunks;
+    size_t size = (size_t)n * sizeof(int64_t);
+    int64_t *offsets = malloc(size);
+    if (!offsets) return cv_fail_memory(err, size, "the chunk index");
+    if (index->offsets)
+        memcpy(offsets, index->offsets, size);
+    else
+        for (int64_t i = 0; i < n; i++) offsets[i] = index->same;
+    txn->offsets = offsets;
+    return CV_OK;
+}
+
+static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error *err)
+{
+    CV_TRY(own_offsets(txn, err));
+    txn->offsets[chunk] = offset;
+    txn->changed = true;
+    return CV_OK;
+}
+
+/* ---- Putting chunks ----------------------------------------------------- */
+
+static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
+{
+    if (txn->n_new_files == txn->max_new_files) {
+        size_t grown = txn->max_new_files ? txn->max_new_files * 2 : 64;
+        cv_object *files = realloc(txn->new_files, grown * sizeof files[0]);
+        if (!files) return cv_fail_memory(err, grown * sizeof files[0], "chunk files");
+        txn->new_files = files;
+        txn->max_new_files = grown;
+    }
+    txn->new_files[txn->n_new_files++] = number;
+    return CV_OK;
+}
+
+/* Takes space for `size` bytes: a range behind the end, or a new chunk file.
+ * `offset` is what the index will say. */
+static cv_status reserve(cv_txn *txn, size_t size, cv_chunk_ref *place, int64_t *offset,
+                         cv_error *err)
+{
+    cv_status status = CV_OK;
+    pthread_mutex_lock(&txn->lock);
+    if (txn->snapshot->header.sparse) {
+        *place = (cv_chunk_ref){.object = txn->next_file};
+        *offset = txn->next_file;
+        status = remember_file(txn, txn->next_file, err);
+        if (status == CV_OK) txn->next_file++;
+    } else {
+        *place = (cv_chunk_ref){.object = CV_FRAME_OBJECT, .pos = txn->end};
+        *offset = (int64_t)(txn->end - txn->snapshot->header.header_size);
+        txn->end += size;
+    }
+    pthread_mutex_unlock(&txn->lock);
+    return status;
+}
+
+cv_status cv_txn_put(cv_txn *txn, int64_t chunk, const cv_buffer *encoded, cv_error *err)
+{
+    cv_chunk_ref place;
+    int64_t offset;
+    CV_TRY(reserve(txn, encoded->size, &place, &offset, err));
+    CV_TRY(cv_store_write(txn->frame->store, place.object, place.pos, encoded->data,
+                          encoded->size, err));
+    pthread_mutex_lock(&txn->lock);
+    cv_status status = set_offset(txn, chunk, offset, err);
+    pthread_mutex_unlock(&txn->lock);
+    return status;
+}
+
+cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err)
+{
+    pthread_mutex_lock(&txn->lock);
+    cv_status status = set_offset(txn, chunk, cv_offset_of_kind(kind), err);
+    pthread_mutex_unlock(&txn->lock);
+    return status;
+}
+
+cv_status cv_txn_rollback(cv_txn *txn, cv_error *err)
+{
+    remove_new_files(txn);
+    cv_layout_cache_clear(txn->frame->layouts);
+    return cv_txn_reset(txn, err);
+}

@@ -1,0 +1,39 @@
+/* A transaction: everything a writer changes between two commits. New chunks
+ * go into space that the committed state does not use, so that until the commit
+ * nothing of it is seen, and dropping it costs nothing. */
+#ifndef CV_FRAME_TXN_H
+#define CV_FRAME_TXN_H
+
+#include "frame/frame.h"
+
+typedef struct cv_txn cv_txn;
+
+/* Begins on the frame's current snapshot. One per frame. */
+cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err);
+
+/* Releases it; what was put and not committed is dropped. */
+void cv_txn_free(cv_txn *txn);
+
+/* True when something was put since the last commit, or nothing of the frame
+ * was ever committed. */
+bool cv_txn_pending(const cv_txn *txn);
+
+/* The state this transaction stands on. Borrowed until the next commit. */
+cv_snapshot *cv_txn_snapshot(const cv_txn *txn);
+
+/* Where chunk `chunk` is, as the transaction sees it. Any thread. */
+cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err);
+
+/* Stores an encoded chunk; or makes a chunk special, which takes no space. Any
+ * thread, one chunk at a time by one thread. */
+cv_status cv_txn_put(cv_txn *txn, int64_t chunk, const cv_buffer *encoded, cv_error *err);
+cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err);
+
+/* The commit protocol. On failure before the header write the committed state
+ * is untouched and the transaction kept; a failed sync poisons the frame. */
+cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
+
+/* Drops what was put since the last commit. */
+cv_status cv_txn_rollback(cv_txn *txn, cv_error *err);
+
+#endif

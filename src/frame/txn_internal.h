@@ -1,0 +1,22 @@
+/* What txn.c and commit.c share. */
+#ifndef CV_FRAME_TXN_INTERNAL_H
+#define CV_FRAME_TXN_INTERNAL_H
+
+#include "frame/txn.h"
+
+struct cv_txn {
+    cv_frame *frame;
+    cv_snapshot *snapshot;   /* the committed state this stands on */
+    pthread_mutex_t lock;    /* guards all below */
+    int64_t *offsets;        /* the whole index with its changes, or NULL: none */
+    bool changed;
+    uint64_t end;            /* contiguous: first byte nobody uses */
+    int64_t next_file;       /* directory: first number nobody uses */
+    cv_object *new_files;    /* directory: chunk files put since the commit */
+    size_t n_new_files, max_new_files;
+};
+
+/* Empties the transaction and stands it on the frame's current snapshot. */
+cv_status cv_txn_reset(cv_txn *txn, cv_error *err);
+
+#endif

@@ -1,0 +1,141 @@
+/* The store: (object, byte range) -> bytes, behind one small vtable. What a
+ * frame is made of is not known here.
+ *
+ * Objects: CV_FRAME_OBJECT is the frame itself (the file, the memory, or
+ * chunks.b2frame of a directory); objects >= 0 are the chunk files of a
+ * directory (%08X.chunk) and exist only there.
+ *
+ * A store made by a *_create function is unpublished: it lives under a
+ * temporary name beside its target, and closing it removes it. publish renames
+ * it into place. One opened with a *_open function is published.
+ *
+ * Threads: read, view and size may run at once with each other and with one
+ * writer, as long as nobody reads the bytes being written (the frame's
+ * protocol sees to that: committed bytes are never overwritten). All others:
+ * one thread at a time, but `write` of disjoint ranges may run in parallel. */
+#ifndef CV_STORE_STORE_H
+#define CV_STORE_STORE_H
+
+#include "base/status.h"
+
+typedef int64_t cv_object;
+#define CV_FRAME_OBJECT ((cv_object)-1)
+
+typedef struct cv_store cv_store;
+
+typedef struct cv_store_ops {
+    const char *name; /* "file", "memory", "directory", "fault" */
+    /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
+    cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
+    /* Reads exactly `size` bytes; fewer in the object is CATERVA_ECORRUPT with
+     * the position where they end. */
+    cv_status (*read)(cv_store *store, cv_object object, uint64_t pos, void *dst, size_t size,
+                      cv_error *err);
+    /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
+     * when this store or this range cannot lend them. Op may be NULL. */
+    const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
+    /* Writes all of `size` bytes; the object is created or grown as needed (a
+     * gap reads as zeros). Chunk objects are written once, from position 0. */
+    cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                       size_t size, cv_error *err);
+    cv_status (*truncate)(cv_store *store, cv_object object, uint64_t size, cv_error *err);
+    /* Makes the object's bytes durable. */
+    cv_status (*sync)(cv_store *store, cv_object object, cv_error *err);
+    /* Puts new bytes in the place of the whole frame object by write to a
+     * temporary name, sync (when `durable`), rename, directory sync. The way a
+     * directory commits; files answer CATERVA_EINVAL. */
+    cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
+                         cv_error *err);
+    /* Removes a chunk object; one that does not exist is fine. */
+    cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
+    /* Moves an unpublished store to its target (sync of the directory when
+     * `durable`). CATERVA_EEXIST when the target exists and the store was
+     * created without `overwrite`. A published one: nothing. */
+    cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
+    /* Closes and frees; unpublished: removes every trace. */
+    void (*close)(cv_store *store);
+} cv_store_ops;
+
+/* Every store begins with this. */
+struct cv_store {
+    const cv_store_ops *ops;
+    bool has_chunk_objects; /* a directory: chunks are objects of their own */
+    bool writable;
+    bool in_memory;
+    bool published;
+};
+
+/* What stands at `path`: a directory, else a file. */
+cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
+                        cv_error *err);
+
+/* A regular file. `offset`: where the frame begins in it; only 0 for writing.
+ * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
+ * another process or another store of this one). */
+cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
+                             cv_error *err);
+cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
+                               cv_error *err);
+
+/* A directory that holds chunks.b2frame and chunk files. The writer's lock is
+ * taken on a file that survives the replacing of chunks.b2frame. */
+cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
+                                  cv_error *err);
+cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,
+                                    cv_error *err);
+
+/* Memory that grows without ever moving a byte (segments of doubling size), so
+ * that views stay valid beside a writer. */
+cv_status cv_store_memory_create(cv_store **out, cv_error *err);
+
+/* Memory borrowed from the caller; read-only. */
+cv_status cv_store_memory_borrow(const void *bytes, size_t size, cv_store **out,
+                                 cv_error *err);
+
+/* ---- Calls through the vtable ------------------------------------------- */
+
+static inline cv_status cv_store_size(cv_store *s, cv_object o, uint64_t *size, cv_error *e)
+{
+    return s->ops->size(s, o, size, e);
+}
+static inline cv_status cv_store_read(cv_store *s, cv_object o, uint64_t pos, void *dst,
+                                      size_t size, cv_error *e)
+{
+    return s->ops->read(s, o, pos, dst, size, e);
+}
+static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t pos, size_t size)
+{
+    return s->ops->view ? s->ops->view(s, o, pos, size) : NULL;
+}
+static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos, const void *src,
+                                       size_t size, cv_error *e)
+{
+    return s->ops->write(s, o, pos, src, size, e);
+}
+static inline cv_status cv_store_truncate(cv_store *s, cv_object o, uint64_t size, cv_error *e)
+{
+    return s->ops->truncate(s, o, size, e);
+}
+static inline cv_status cv_store_sync(cv_store *s, cv_object o, cv_error *e)
+{
+    return s->ops->sync(s, o, e);
+}
+static inline cv_status cv_store_replace(cv_store *s, const void *bytes, size_t size,
+                                         bool durable, cv_error *e)
+{
+    return s->ops->replace(s, bytes, size, durable, e);
+}
+static inline cv_status cv_store_remove(cv_store *s, cv_object o, cv_error *e)
+{
+    return s->ops->remove(s, o, e);
+}
+static inline cv_status cv_store_publish(cv_store *s, bool durable, cv_error *e)
+{
+    return s->ops->publish(s, durable, e);
+}
+static inline void cv_store_close(cv_store *s)
+{
+    if (s) s->ops->close(s);
+}
+
+#endif
