@@ -51,6 +51,9 @@ typedef enum cv_block_access {
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32]);
 
+/* True when chunks encoded by this spec are CV_ACCESS_BLOCK (or raw). */
+bool cv_codec_blocks_independent(const cv_codec_spec *spec);
+
 /* ---- Decoding ----------------------------------------------------------- */
 
 typedef struct cv_decoder cv_decoder;
@@ -98,6 +101,21 @@ void cv_encoder_free(cv_encoder *encoder);
 /* Encodes one chunk of spec.chunk_bytes; the result stands in `out` (sized to
  * it). Never larger than chunk_bytes + 32. */
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err);
+
+/* Encodes one block of spec.block_bytes: appends its streams to `out`, as they
+ * stand in a chunk of this array, and gives the header that such a chunk has
+ * (but for nbytes and cbytes). *encoded is false, and nothing appended, where
+ * libblosc2 makes no streams of a block alone (tiny blocks). Only for specs
+ * whose blocks are independent. */
+cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
+                          uint8_t header[32], bool *encoded, cv_error *err);
+
+/* True when streams encoded under one header decode under the other: same
+ * codec, filters, item size and splitting. */
+bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32]);
+
+/* Makes `header` that of a chunk of these sizes with block starts. */
+void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes);
 
 /* A chunk that repeats one item of spec.item_size bytes. */
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,

@@ -13,6 +13,8 @@ struct cv_encoder {
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
     int32_t chunk_bytes;
     int32_t block_bytes;
+    cv_buffer pair;        /* an incompressible block and one of zeros */
+    cv_buffer block_chunk; /* a block, encoded as a chunk of its own */
 };
 
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err)
@@ -48,6 +50,8 @@ void cv_encoder_free(cv_encoder *encoder)
     if (!encoder) return;
     if (encoder->context) blosc2_free_ctx(encoder->context);
     if (encoder->schunk) blosc2_schunk_free(encoder->schunk);
+    cv_buffer_free(&encoder->pair);
+    cv_buffer_free(&encoder->block_chunk);
     free(encoder);
 }
 
@@ -78,6 +82,70 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
                        "another block shape",
                        block_bytes, encoder->block_bytes);
     return CV_OK;
+}
+
+/* ---- One block ---------------------------------------------------------- */
+
+/* Header bytes that decide how streams decode. The flags byte counts without
+ * "memcpyed", which belongs to a chunk and not to its streams. */
+bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32])
+{
+    return a[BLOSC2_CHUNK_VERSIONLZ] == b[BLOSC2_CHUNK_VERSIONLZ] &&
+           (a[BLOSC2_CHUNK_FLAGS] | BLOSC_MEMCPYED) == (b[BLOSC2_CHUNK_FLAGS] | BLOSC_MEMCPYED) &&
+           a[BLOSC2_CHUNK_TYPESIZE] == b[BLOSC2_CHUNK_TYPESIZE] &&
+           memcmp(a + BLOSC2_CHUNK_BLOCKSIZE, b + BLOSC2_CHUNK_BLOCKSIZE, sizeof(int32_t)) == 0 &&
+           memcmp(a + BLOSC2_CHUNK_FILTER_CODES, b + BLOSC2_CHUNK_FILTER_CODES,
+                  BLOSC_EXTENDED_HEADER_LENGTH - BLOSC2_CHUNK_FILTER_CODES) == 0;
+}
+
+void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes)
+{
+    cv_store_le32(header + BLOSC2_CHUNK_NBYTES, (uint32_t)chunk_bytes);
+    cv_store_le32(header + BLOSC2_CHUNK_CBYTES, (uint32_t)cbytes);
+}
+
+/* Alone, a block of zeros becomes a special chunk and an incompressible one a
+ * memcpyed chunk, and neither has streams. Beside a block that is the other of
+ * the two, it has: in [block, filler] the first block is stored as in any
+ * larger chunk. The filler of zeros is a few bytes; the filler for zeros is one
+ * bit in one item. */
+static cv_status encode_pair(cv_encoder *encoder, const void *block, bool zeros, cv_error *err)
+{
+    size_t size = (size_t)encoder->block_bytes;
+    CV_TRY(cv_buffer_resize(&encoder->pair, 2 * size, err));
+    memcpy(encoder->pair.data, block, size);
+    memset(encoder->pair.data + size, 0, size);
+    if (zeros) encoder->pair.data[2 * size - 1] = 0x40;
+    return compress(encoder->context, encoder->pair.data, 2 * encoder->block_bytes,
+                    &encoder->block_chunk, err);
+}
+
+static bool has_streams(const cv_buffer *chunk)
+{
+    return chunk->size > BLOSC_EXTENDED_HEADER_LENGTH + sizeof(int32_t) &&
+           !(chunk->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) &&
+           (chunk->data[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == 0;
+}
+
+cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
+                          uint8_t header[32], bool *encoded, cv_error *err)
+{
+    cv_buffer *chunk = &encoder->block_chunk;
+    CV_TRY(compress(encoder->context, block, encoder->block_bytes, chunk, err));
+    int32_t n_blocks = 1;
+    if (!has_streams(chunk)) {
+        bool zeros = chunk->size == BLOSC_EXTENDED_HEADER_LENGTH;
+        CV_TRY(encode_pair(encoder, block, zeros, err));
+        n_blocks = 2;
+    }
+    const uint8_t *starts = chunk->data + BLOSC_EXTENDED_HEADER_LENGTH;
+    size_t begin = BLOSC_EXTENDED_HEADER_LENGTH + (size_t)n_blocks * sizeof(int32_t);
+    size_t end = n_blocks == 1 ? chunk->size : cv_load_le32(starts + sizeof(int32_t));
+    *encoded = has_streams(chunk) && cv_load_le32(starts) == begin && end >= begin &&
+               end <= chunk->size;
+    if (!*encoded) return CV_OK;
+    memcpy(header, chunk->data, BLOSC_EXTENDED_HEADER_LENGTH);
+    return cv_buffer_append(out, chunk->data + begin, end - begin, err);
 }
 
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,

@@ -113,6 +113,13 @@ cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err)
     return CV_OK;
 }
 
+bool cv_codec_blocks_independent(const cv_codec_spec *spec)
+{
+    for (int i = 0; i < CV_CODEC_FILTERS; i++)
+        if (spec->filters[i] == BLOSC_DELTA) return false;
+    return !spec->use_dict;
+}
+
 bool cv_codec_needs_geometry(const cv_codec_spec *spec)
 {
     if (spec->codec >= BLOSC2_GLOBAL_REGISTERED_CODECS_START) return true;

@@ -4,6 +4,7 @@
 #include "engine/copy.h"
 #include "engine/pending.h"
 #include "engine/pool.h"
+#include "engine/splice.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,18 +91,40 @@ static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
     return cv_pending_put_chunk(pending, worker, dirty->chunk, chunk->data, err);
 }
 
+/* Streams of zero blocks are zero bytes: a spliced chunk of nothing else is a
+ * special one. */
+static cv_status put_spliced(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                             cv_error *err)
+{
+    const cv_buffer *encoded = &worker->encoded;
+    size_t n_blocks = (size_t)cv_txn_snapshot(pending->txn)->grid.n_blocks;
+    size_t streams = CV_CHUNK_HEADER_SIZE + n_blocks * sizeof(int32_t);
+    if (cv_all_zero(encoded->data + streams, encoded->size - streams))
+        return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
+    return cv_txn_put(pending->txn, chunk, encoded, err);
+}
+
+static cv_status flush_dirty(cv_pending *pending, cv_worker *worker, const cv_dirty_chunk *dirty,
+                             cv_error *err)
+{
+    bool spliced;
+    CV_TRY(cv_splice_chunk(pending, worker, dirty, &spliced, err));
+    if (spliced) return put_spliced(pending, worker, dirty->chunk, err);
+
+    cv_buffer decoded = {0};
+    cv_status status = rebuild_chunk(pending, worker, dirty, &decoded, err);
+    cv_buffer_free(&decoded);
+    return status;
+}
+
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                  cv_error *err)
 {
     const cv_dirty_chunk *dirty = cv_pending_find(pending, chunk);
     if (!dirty) return CV_OK;
-    cv_buffer decoded = {0};
-    cv_status status = CV_OK;
-    if (dirty->n_dirty > 0)
-        status = rebuild_chunk(pending, worker, dirty, &decoded, err);
-    cv_buffer_free(&decoded);
-    if (status == CV_OK) cv_pending_drop(pending, chunk);
-    return status;
+    if (dirty->n_dirty > 0) CV_TRY(flush_dirty(pending, worker, dirty, err));
+    cv_pending_drop(pending, chunk);
+    return CV_OK;
 }
 
 /* ---- All of them -------------------------------------------------------- */

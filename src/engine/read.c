@@ -149,14 +149,6 @@ static int64_t count_blocks(const cv_plan *plan)
     return total;
 }
 
-/* Blocks that depend on each other are not worth sharing out. */
-static bool can_split_chunks(const cv_frame_header *header)
-{
-    for (int i = 0; i < CV_MAX_FILTERS; i++)
-        if (header->filters[i] == CATERVA_FILTER_DELTA) return false;
-    return !header->use_dict;
-}
-
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err)
 {
     if (plan->n_items == 0) return CV_OK;
@@ -166,7 +158,7 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
 
     read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
     task.straight = cv_plan_block_contiguous(plan);
-    if (helpers > 0 && can_split_chunks(&source->snapshot->header)) {
+    if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
         task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));
     }

@@ -336,15 +336,15 @@ cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *st
                       starts_size / 4, (long long)n_blocks);
 
     /* One stream, or the size of the dictionary, takes four bytes at least. */
-    int32_t first = CV_CHUNK_HEADER_SIZE + starts_size + (header->has_dict ? 4 : 0);
-    int32_t last = header->cbytes - 4;
+    int64_t first = CV_CHUNK_HEADER_SIZE + (int64_t)starts_size + (header->has_dict ? 4 : 0);
+    int64_t last = (int64_t)header->cbytes - 4;
     bool ordered = true;
     for (int32_t i = 0; i < n_blocks; i++) {
         int32_t start = (int32_t)cv_load_le32(starts + 4 * (size_t)i);
         if (start < first || start > last)
             return refuse(expect, CATERVA_ECORRUPT, err,
-                          "puts block %d at byte %d, outside its streams %d to %d", i, start,
-                          first, header->cbytes);
+                          "puts block %d at byte %d, outside its streams %lld to %d", i,
+                          start, (long long)first, header->cbytes);
         if (i > 0 && start <= out[i - 1].start) ordered = false;
         out[i].start = start;
         if (i > 0) out[i - 1].end = start;

@@ -36,7 +36,7 @@ typedef struct cv_chunk_header {
 
 /* What a chunk must agree with; all from the grid and the store. */
 typedef struct cv_chunk_expect {
-    int64_t chunk;      /* number, for messages; -1 for the index */
+    int64_t chunk;      /* number, for messages; -1: the index, -2: an attribute */
     int64_t pos;        /* frame position, for messages */
     int64_t nbytes;     /* decoded size; -1: any (attributes) */
     int64_t block_size; /* decoded size of a block; 0: any (index, attributes) */

@@ -10,176 +10,20 @@
 
 #include "base/arith.h"
 #include "base/grid.h"
+#include "format/literal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 16 };
 
 typedef struct parser {
-    const char *text;
-    size_t size;
-    size_t at; /* next character */
-    int depth;
-    cv_error *err;
+    cv_literal in;
+    int depth;    /* of nested types */
+    bool aligned; /* fields without offsets are laid out as C does */
 } parser;
 
 static cv_status parse_type(parser *p, caterva_dtype *out);
-
-/* ---- Characters --------------------------------------------------------- */
-
-static cv_status complain(const parser *p, const char *fmt, ...) CV_PRINTF(2, 3);
-
-static cv_status complain(const parser *p, const char *fmt, ...)
-{
-    char detail[160];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(detail, sizeof detail, fmt, args);
-    va_end(args);
-    return cv_fail(p->err, CATERVA_EINVAL, -1, "dtype, character %zu: %s", p->at, detail);
-}
-
-/* The next character that is not a space; 0 at the end. */
-static char peek(parser *p)
-{
-    while (p->at < p->size && strchr(" \t\r\n", p->text[p->at]) && p->text[p->at]) p->at++;
-    return p->at < p->size ? p->text[p->at] : 0;
-}
-
-static bool accept(parser *p, char c)
-{
-    if (peek(p) != c || p->at == p->size) return false;
-    p->at++;
-    return true;
-}
-
-static cv_status expect(parser *p, char c)
-{
-    if (accept(p, c)) return CV_OK;
-    return complain(p, "'%c' is missing", c);
-}
-
-static bool accept_word(parser *p, const char *word)
-{
-    size_t length = strlen(word);
-    (void)peek(p);
-    if (p->size - p->at < length || memcmp(p->text + p->at, word, length) != 0) return false;
-    p->at += length;
-    return true;
-}
-
-/* A non-negative number no larger than an item may be. */
-static cv_status parse_number(parser *p, int64_t *out)
-{
-    char c = peek(p);
-    if (c < '0' || c > '9') return complain(p, "a number is missing");
-    *out = 0;
-    for (; p->at < p->size && p->text[p->at] >= '0' && p->text[p->at] <= '9'; p->at++) {
-        *out = *out * 10 + (p->text[p->at] - '0');
-        if (*out > INT32_MAX) return complain(p, "the number exceeds %d", INT32_MAX);
-    }
-    return CV_OK;
-}
-
-/* ---- Strings ------------------------------------------------------------ */
-
-static size_t encode_utf8(uint32_t code, char *out)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-/* \x, \u, \U: `n_digits` hexadecimal digits of a Unicode character. */
-static cv_status parse_hex_escape(parser *p, int n_digits, char *out, size_t *length)
-{
-    uint32_t code = 0;
-    for (int i = 0; i < n_digits; i++, p->at++) {
-        int digit = p->at < p->size ? hex_digit(p->text[p->at]) : -1;
-        if (digit < 0) return complain(p, "the escape needs %d hexadecimal digits", n_digits);
-        code = code << 4 | (uint32_t)digit;
-    }
-    if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return complain(p, "U+%04X cannot stand in a name", code);
-    *length += encode_utf8(code, out + *length);
-    return CV_OK;
-}
-
-static cv_status parse_escape(parser *p, char *out, size_t *length)
-{
-    static const char letters[] = "nrtabfv\\'\"", meanings[] = "\n\r\t\a\b\f\v\\'\"";
-    char c = p->at < p->size ? p->text[p->at++] : 0;
-    if (c == 'x') return parse_hex_escape(p, 2, out, length);
-    if (c == 'u') return parse_hex_escape(p, 4, out, length);
-    if (c == 'U') return parse_hex_escape(p, 8, out, length);
-    const char *letter = c ? strchr(letters, c) : NULL;
-    if (!letter) return complain(p, "unknown escape");
-    out[(*length)++] = meanings[letter - letters];
-    return CV_OK;
-}
-
-static cv_status decode_string(parser *p, char *out, size_t *length)
-{
-    char quote = p->text[p->at++];
-    *length = 0;
-    while (p->at < p->size && p->text[p->at] != quote) {
-        char c = p->text[p->at++];
-        if (c == '\\')
-            CV_TRY(parse_escape(p, out, length));
-        else if (c == 0)
-            return complain(p, "a zero byte in a string");
-        else
-            out[(*length)++] = c;
-    }
-    return expect(p, quote);
-}
-
-/* A quoted string, NUL-terminated; *out is the caller's to free, also after a
- * failure. No escape is shorter than what it stands for. */
-static cv_status parse_string(parser *p, char **out)
-{
-    char c = peek(p);
-    if (c != '\'' && c != '"') return complain(p, "a string is missing");
-    size_t end = p->at + 1; /* of the literal, to bound the memory */
-    while (end < p->size && p->text[end] != c) end += p->text[end] == '\\' ? 2 : 1;
-
-    size_t room = end - p->at + 1, length;
-    char *text = malloc(room);
-    if (!text) return cv_fail_memory(p->err, room, "a dtype");
-    free(*out);
-    *out = text;
-    CV_TRY(decode_string(p, text, &length));
-    text[length] = 0;
-    return CV_OK;
-}
 
 /* ---- Fields ------------------------------------------------------------- */
 
@@ -189,11 +33,11 @@ static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_fiel
 {
     caterva_field *fields = (caterva_field *)type->fields;
     if (i == type->n_fields) {
-        if (i == INT32_MAX / 2) return complain(p, "more than %d fields", i);
+        if (i == INT32_MAX / 2) return cv_literal_fail(&p->in, "more than %d fields", i);
         if ((i & (i - 1)) == 0) {
             size_t room = (i ? 2 * (size_t)i : 1) * sizeof *fields;
             fields = realloc(fields, room);
-            if (!fields) return cv_fail_memory(p->err, room, "fields");
+            if (!fields) return cv_fail_memory(p->in.err, room, "fields");
             type->fields = fields;
         }
         fields[i] = (caterva_field){.offset = -1};
@@ -205,9 +49,9 @@ static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_fiel
 
 static cv_status parse_field_type(parser *p, caterva_field *field)
 {
-    if (field->dtype) return complain(p, "a second type for a field");
+    if (field->dtype) return cv_literal_fail(&p->in, "a second type for a field");
     caterva_dtype *type = calloc(1, sizeof *type);
-    if (!type) return cv_fail_memory(p->err, sizeof *type, "a field");
+    if (!type) return cv_fail_memory(p->in.err, sizeof *type, "a field");
     field->dtype = type;
     return parse_type(p, type);
 }
@@ -215,7 +59,7 @@ static cv_status parse_field_type(parser *p, caterva_field *field)
 static cv_status parse_field_name(parser *p, caterva_field *field)
 {
     char *name = (char *)field->name;
-    cv_status status = parse_string(p, &name);
+    cv_status status = cv_literal_string(&p->in, &name);
     field->name = name;
     return status;
 }
@@ -224,13 +68,13 @@ static cv_status parse_field_name(parser *p, caterva_field *field)
 static cv_status prepend_dims(parser *p, caterva_dtype *type, const int64_t *dims, int n)
 {
     if (n + type->ndim > CV_MAX_DIMS)
-        return complain(p, "a sub-array of %d dimensions", n + type->ndim);
+        return cv_literal_fail(&p->in, "a sub-array of %d dimensions", n + type->ndim);
     memmove(type->shape + n, type->shape, (size_t)type->ndim * sizeof *type->shape);
     for (int i = 0; i < n; i++) {
         type->shape[i] = dims[i];
         if (!cv_mul_i64(type->item_size, dims[i], &type->item_size) ||
             type->item_size > INT32_MAX)
-            return complain(p, "the item exceeds %d bytes", INT32_MAX);
+            return cv_literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     }
     type->ndim += n;
     return CV_OK;
@@ -241,23 +85,51 @@ static cv_status parse_shape(parser *p, caterva_dtype *type)
 {
     int64_t dims[CV_MAX_DIMS];
     int n = 0;
-    bool tuple = accept(p, '(');
-    while (!(tuple && peek(p) == ')')) {
-        if (n == CV_MAX_DIMS) return complain(p, "more than %d dimensions", n);
-        CV_TRY(parse_number(p, &dims[n++]));
-        if (!tuple || !accept(p, ',')) break;
+    bool tuple = cv_literal_accept(&p->in, '(');
+    while (!(tuple && cv_literal_peek(&p->in) == ')')) {
+        if (n == CV_MAX_DIMS) return cv_literal_fail(&p->in, "more than %d dimensions", n);
+        CV_TRY(cv_literal_number(&p->in, &dims[n++]));
+        if (!tuple || !cv_literal_accept(&p->in, ',')) break;
     }
-    if (tuple) CV_TRY(expect(p, ')'));
+    if (tuple) CV_TRY(cv_literal_expect(&p->in, ')'));
     return prepend_dims(p, type, dims, n);
+}
+
+/* What C asks of an item's position; a struct's is that of its fields. */
+static int64_t alignment_of(const caterva_dtype *type)
+{
+    int64_t scalar = type->item_size;
+    int64_t alignment = 1;
+    for (int i = 0; i < type->n_fields; i++)
+        alignment = cv_max_i64(alignment, alignment_of(type->fields[i].dtype));
+    for (int i = 0; i < type->ndim && scalar > 0; i++) scalar /= type->shape[i];
+    switch (type->kind) {
+    case 'U': return 4;
+    case 'c': return scalar / 2;
+    case 'i':
+    case 'u':
+    case 'f':
+    case 'M':
+    case 'm': return scalar == 12 ? 4 : scalar;
+    default: return alignment;
+    }
+}
+
+/* Rounds the item up so that what follows it, or the next item, lies right. */
+static void pad_item(const parser *p, caterva_dtype *item, const caterva_dtype *next)
+{
+    int64_t alignment = p->aligned ? cv_max_i64(1, alignment_of(next)) : 1;
+    item->item_size = cv_ceil_div(item->item_size, alignment) * alignment;
 }
 
 /* Puts a field behind those before it. */
 static cv_status place_field(parser *p, caterva_dtype *type, caterva_field *field)
 {
+    pad_item(p, type, field->dtype);
     field->offset = type->item_size;
     if (!cv_add_i64(type->item_size, field->dtype->item_size, &type->item_size) ||
         type->item_size > INT32_MAX)
-        return complain(p, "the item exceeds %d bytes", INT32_MAX);
+        return cv_literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     return CV_OK;
 }
 
@@ -265,36 +137,37 @@ static cv_status place_field(parser *p, caterva_dtype *type, caterva_field *fiel
 
 static cv_status parse_titled_name(parser *p, caterva_field *field)
 {
-    bool titled = accept(p, '(');
+    bool titled = cv_literal_accept(&p->in, '(');
     CV_TRY(parse_field_name(p, field));
     if (!titled) return CV_OK;
-    CV_TRY(expect(p, ','));
+    CV_TRY(cv_literal_expect(&p->in, ','));
     CV_TRY(parse_field_name(p, field)); /* the title goes, the name stays */
-    return expect(p, ')');
+    return cv_literal_expect(&p->in, ')');
 }
 
 static cv_status parse_field(parser *p, caterva_dtype *type)
 {
     caterva_field *field;
-    CV_TRY(expect(p, '('));
+    CV_TRY(cv_literal_expect(&p->in, '('));
     CV_TRY(reach_field(p, type, type->n_fields, &field));
     CV_TRY(parse_titled_name(p, field));
-    CV_TRY(expect(p, ','));
+    CV_TRY(cv_literal_expect(&p->in, ','));
     CV_TRY(parse_field_type(p, field));
-    if (accept(p, ',') && peek(p) != ')')
+    if (cv_literal_accept(&p->in, ',') && cv_literal_peek(&p->in) != ')')
         CV_TRY(parse_shape(p, (caterva_dtype *)field->dtype));
-    CV_TRY(expect(p, ')'));
+    CV_TRY(cv_literal_expect(&p->in, ')'));
     return place_field(p, type, field);
 }
 
 static cv_status parse_field_list(parser *p, caterva_dtype *out)
 {
-    CV_TRY(expect(p, '['));
-    while (peek(p) != ']') {
+    CV_TRY(cv_literal_expect(&p->in, '['));
+    while (cv_literal_peek(&p->in) != ']') {
         CV_TRY(parse_field(p, out));
-        if (!accept(p, ',')) break;
+        if (!cv_literal_accept(&p->in, ',')) break;
     }
-    return expect(p, ']');
+    pad_item(p, out, out);
+    return cv_literal_expect(&p->in, ']');
 }
 
 /* ---- {'names': [...], 'formats': [...], ...} ---------------------------- */
@@ -308,16 +181,16 @@ typedef cv_status parse_column(parser *p, caterva_field *field);
 
 static cv_status parse_offset(parser *p, caterva_field *field)
 {
-    return parse_number(p, &field->offset);
+    return cv_literal_number(&p->in, &field->offset);
 }
 
 /* Titles are not kept. */
 static cv_status parse_title(parser *p, caterva_field *field)
 {
     (void)field;
-    if (accept_word(p, "None")) return CV_OK;
+    if (cv_literal_accept_word(&p->in, "None")) return CV_OK;
     char *title = NULL;
-    cv_status status = parse_string(p, &title);
+    cv_status status = cv_literal_string(&p->in, &title);
     free(title);
     return status;
 }
@@ -325,24 +198,24 @@ static cv_status parse_title(parser *p, caterva_field *field)
 /* One list with an entry for each field. */
 static cv_status parse_columns(parser *p, caterva_dtype *out, parse_column *parse, int *n)
 {
-    if (*n >= 0) return complain(p, "the same list twice");
+    if (*n >= 0) return cv_literal_fail(&p->in, "the same list twice");
     *n = 0;
-    CV_TRY(expect(p, '['));
-    while (peek(p) != ']') {
+    CV_TRY(cv_literal_expect(&p->in, '['));
+    while (cv_literal_peek(&p->in) != ']') {
         caterva_field *field;
         CV_TRY(reach_field(p, out, (*n)++, &field));
         CV_TRY(parse(p, field));
-        if (!accept(p, ',')) break;
+        if (!cv_literal_accept(&p->in, ',')) break;
     }
-    return expect(p, ']');
+    return cv_literal_expect(&p->in, ']');
 }
 
 static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *parts)
 {
     char *key = NULL;
     int n_titles = -1;
-    cv_status status = parse_string(p, &key);
-    if (status == CV_OK) status = expect(p, ':');
+    cv_status status = cv_literal_string(&p->in, &key);
+    if (status == CV_OK) status = cv_literal_expect(&p->in, ':');
     if (status != CV_OK)
         ;
     else if (strcmp(key, "names") == 0)
@@ -354,11 +227,12 @@ static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *par
     else if (strcmp(key, "titles") == 0)
         status = parse_columns(p, out, parse_title, &n_titles);
     else if (strcmp(key, "itemsize") == 0)
-        status = parse_number(p, &parts->item_size);
+        status = cv_literal_number(&p->in, &parts->item_size);
     else if (strcmp(key, "aligned") != 0)
-        status = complain(p, "unknown key '%.20s'", key);
-    else if (!accept_word(p, "True") && !accept_word(p, "False"))
-        status = complain(p, "'aligned' is neither True nor False");
+        status = cv_literal_fail(&p->in, "unknown key '%.20s'", key);
+    else if (!cv_literal_accept_word(&p->in, "True") &&
+             !cv_literal_accept_word(&p->in, "False"))
+        status = cv_literal_fail(&p->in, "'aligned' is neither True nor False");
     free(key);
     return status;
 }
@@ -366,46 +240,79 @@ static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *par
 /* Joins what the lists said; offsets that were left out are consecutive. */
 static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *parts)
 {
+    if (parts->n_names < 0 || parts->n_formats < 0)
+        return cv_literal_fail(&p->in, "%s are missing",
+                               parts->n_names < 0 ? "names" : "formats");
     if (parts->n_names != out->n_fields || parts->n_formats != out->n_fields ||
         (parts->n_offsets >= 0 && parts->n_offsets != out->n_fields))
-        return complain(p, "%d names, %d formats and %d offsets", parts->n_names,
-                        parts->n_formats, parts->n_offsets);
+        return cv_literal_fail(&p->in, "%d names, %d formats and %d offsets", parts->n_names,
+                               parts->n_formats, parts->n_offsets);
     int64_t end = 0;
     for (int i = 0; i < out->n_fields; i++) {
         caterva_field *field = (caterva_field *)&out->fields[i];
         if (parts->n_offsets < 0) CV_TRY(place_field(p, out, field));
         end = cv_max_i64(end, field->offset + field->dtype->item_size);
     }
-    out->item_size = parts->item_size >= 0 ? parts->item_size : end;
+    out->item_size = end;
+    pad_item(p, out, out);
+    if (parts->item_size >= 0) out->item_size = parts->item_size;
     if (end > out->item_size)
-        return complain(p, "a field ends at byte %lld of an item of %lld", (long long)end,
-                        (long long)out->item_size);
+        return cv_literal_fail(&p->in, "a field ends at byte %lld of an item of %lld",
+                               (long long)end, (long long)out->item_size);
     if (out->item_size > INT32_MAX)
-        return complain(p, "the item exceeds %d bytes", INT32_MAX);
+        return cv_literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     return CV_OK;
+}
+
+/* Whether the dictionary ends in 'aligned': True, as NumPy prints it. It must
+ * be known before its formats: lists of fields inside them are aligned too. */
+static bool says_aligned(const parser *p)
+{
+    cv_literal in = p->in;
+    int depth = 0;
+    while (in.at < in.size && depth >= 0) {
+        char c = cv_literal_peek(&in);
+        if (depth == 0 && cv_literal_accept_word(&in, "'aligned': True")) return true;
+        if (strchr("([{", c) && c) depth++;
+        if (strchr(")]}", c) && c) depth--;
+        if (c == '\'' || c == '"')
+            cv_literal_skip_string(&in);
+        else
+            in.at++;
+    }
+    return false;
+}
+
+static cv_status parse_dict_entries(parser *p, caterva_dtype *out)
+{
+    dict_parts parts = {-1, -1, -1, -1};
+    while (cv_literal_peek(&p->in) != '}') {
+        CV_TRY(parse_dict_entry(p, out, &parts));
+        if (!cv_literal_accept(&p->in, ',')) break;
+    }
+    CV_TRY(cv_literal_expect(&p->in, '}'));
+    return finish_dict(p, out, &parts);
 }
 
 static cv_status parse_dict(parser *p, caterva_dtype *out)
 {
-    dict_parts parts = {-1, -1, -1, -1};
-    CV_TRY(expect(p, '{'));
-    while (peek(p) != '}') {
-        CV_TRY(parse_dict_entry(p, out, &parts));
-        if (!accept(p, ',')) break;
-    }
-    CV_TRY(expect(p, '}'));
-    return finish_dict(p, out, &parts);
+    CV_TRY(cv_literal_expect(&p->in, '{'));
+    bool around = p->aligned;
+    p->aligned = around || says_aligned(p);
+    cv_status status = parse_dict_entries(p, out);
+    p->aligned = around;
+    return status;
 }
 
 /* ---- Types -------------------------------------------------------------- */
 
 static cv_status parse_quoted_scalar(parser *p, caterva_dtype *out)
 {
-    size_t at = p->at;
+    size_t at = p->in.at;
     char *text = NULL;
-    cv_status status = parse_string(p, &text);
+    cv_status status = cv_literal_string(&p->in, &text);
     if (status == CV_OK)
-        status = cv_dtype_parse_scalar(text, strlen(text), at + 1, out, p->err);
+        status = cv_dtype_parse_scalar(text, strlen(text), at + 1, out, p->in.err);
     free(text);
     return status;
 }
@@ -413,26 +320,27 @@ static cv_status parse_quoted_scalar(parser *p, caterva_dtype *out)
 /* (type, shape) */
 static cv_status parse_sub_array(parser *p, caterva_dtype *out)
 {
-    CV_TRY(expect(p, '('));
+    CV_TRY(cv_literal_expect(&p->in, '('));
     CV_TRY(parse_type(p, out));
-    CV_TRY(expect(p, ','));
+    CV_TRY(cv_literal_expect(&p->in, ','));
     CV_TRY(parse_shape(p, out));
-    (void)accept(p, ',');
-    return expect(p, ')');
+    (void)cv_literal_accept(&p->in, ',');
+    return cv_literal_expect(&p->in, ')');
 }
 
 static cv_status parse_structured(parser *p, caterva_dtype *out)
 {
     out->kind = 'V';
     out->byte_order = '|';
-    return peek(p) == '[' ? parse_field_list(p, out) : parse_dict(p, out);
+    return cv_literal_peek(&p->in) == '[' ? parse_field_list(p, out) : parse_dict(p, out);
 }
 
 static cv_status parse_type(parser *p, caterva_dtype *out)
 {
-    if (p->depth == MAX_DEPTH) return complain(p, "nested deeper than %d", MAX_DEPTH);
+    if (p->depth == MAX_DEPTH)
+        return cv_literal_fail(&p->in, "nested deeper than %d", MAX_DEPTH);
     p->depth++;
-    char c = peek(p);
+    char c = cv_literal_peek(&p->in);
     cv_status status;
     if (c == '[' || c == '{')
         status = parse_structured(p, out);
@@ -446,12 +354,13 @@ static cv_status parse_type(parser *p, caterva_dtype *out)
 
 static cv_status parse_whole(parser *p, caterva_dtype *out)
 {
-    char c = peek(p);
+    char c = cv_literal_peek(&p->in);
     if (c != '[' && c != '{' && c != '(')
-        return cv_dtype_parse_scalar(p->text + p->at, p->size - p->at, p->at, out, p->err);
+        return cv_dtype_parse_scalar(p->in.text + p->in.at, p->in.size - p->in.at, p->in.at,
+                                     out, p->in.err);
     CV_TRY(parse_type(p, out));
-    (void)peek(p);
-    if (p->at != p->size) return complain(p, "text is left over");
+    (void)cv_literal_peek(&p->in);
+    if (p->in.at != p->in.size) return cv_literal_fail(&p->in, "text is left over");
     return CV_OK;
 }
 
@@ -459,7 +368,7 @@ cv_status cv_dtype_parse(const char *text, size_t size, caterva_dtype **out, cv_
 {
     caterva_dtype *type = calloc(1, sizeof *type);
     if (!type) return cv_fail_memory(err, sizeof *type, "a dtype");
-    parser p = {.text = text, .size = size, .err = err};
+    parser p = {.in = {.text = text, .size = size, .err = err}};
     cv_status status = parse_whole(&p, type);
     if (status != CV_OK) {
         caterva_dtype_free(type);

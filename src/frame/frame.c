@@ -141,7 +141,7 @@ static cv_status decode_attribute(const cv_chunk_header *header, const cv_metala
 cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err)
 {
     cv_chunk_expect expect = {
-        .chunk = -1, .pos = -1, .nbytes = -1, .max_cbytes = attribute->size};
+        .chunk = -2, .pos = -1, .nbytes = -1, .max_cbytes = attribute->size};
     cv_chunk_header header;
     if (attribute->size < CV_CHUNK_HEADER_SIZE)
         return cv_fail(err, CATERVA_ECORRUPT, -1, "attribute \"%s\" is no chunk",
