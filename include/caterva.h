@@ -248,7 +248,8 @@ CATERVA_API caterva_status caterva_open_frame(const void *frame, size_t size, in
  * does nothing. */
 CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *err);
 
-/* Drops everything since the last commit. */
+/* Drops everything since the last commit; a new array that was never committed
+ * holds its fill again. */
 CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error *err);
 
 /* Commits what is pending and releases the handle, like fclose: released also

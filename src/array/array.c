@@ -99,6 +99,7 @@ void cv_array_free(caterva_array *array)
     cv_snapshot_release(array->snapshot);
     cv_frame_close(array->frame);
     pthread_rwlock_destroy(&array->lock);
+    free(array->fill);
     free(array->dtype);
     free(array->dtype_stored);
     free(array);
@@ -135,7 +136,10 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
     cv_array_lock_alone(array);
-    cv_status status = cv_pending_rollback(array->pending, err);
+    bool fresh = !array->frame->store->published;
+    cv_pending_rollback(array->pending);
+    cv_status status = CV_OK;
+    if (fresh && array->fill) status = cv_pending_fill(array->pending, array->fill, err);
     cv_array_unlock(array);
     return status;
 }

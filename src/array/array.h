@@ -13,6 +13,7 @@ struct caterva_array {
      * Handles for reading never lock. */
     pthread_rwlock_t lock;
     cv_snapshot *snapshot;  /* what reads stand on; replaced by a commit */
+    uint8_t *fill;          /* the item that a new array holds everywhere, else NULL */
     caterva_info info;
     char *dtype;            /* what info.dtype points at */
     char *dtype_stored;

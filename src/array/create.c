@@ -206,17 +206,15 @@ static cv_status create_store(const char *url, const caterva_create_options *o, 
     return cv_store_file_create(url, overwrite, out, err);
 }
 
-/* One chunk of the repeated value for each: an index entry cannot say it. */
-static cv_status fill_with_value(caterva_array *array, const void *item, cv_error *err)
+static cv_status keep_fill(caterva_array *array, const blueprint *b, cv_error *err)
 {
-    const cv_grid *grid = &array->snapshot->grid;
-    if (cv_all_zero(item, (size_t)grid->item_size)) return CV_OK;
-    cv_buffer chunk = {0};
-    cv_status status = cv_encode_repeated(&array->workers.spec, item, &chunk, err);
-    for (int64_t i = 0; i < grid->n_chunks && status == CV_OK; i++)
-        status = cv_txn_put(array->pending->txn, i, &chunk, err);
-    cv_buffer_free(&chunk);
-    return status;
+    size_t size = (size_t)b->item_size;
+    if (b->options.fill != CATERVA_FILL_VALUE || cv_all_zero(b->options.fill_value, size))
+        return CV_OK;
+    array->fill = malloc(size);
+    if (!array->fill) return cv_fail_memory(err, size, "the fill value");
+    memcpy(array->fill, b->options.fill_value, size);
+    return cv_pending_fill(array->pending, array->fill, err);
 }
 
 static cv_status create(const char *url, const blueprint *b, caterva_array **out, cv_error *err)
@@ -226,8 +224,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(create_store(url, &b->options, &store, err));
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
-    if (b->options.fill != CATERVA_FILL_VALUE) return CV_OK;
-    cv_status status = fill_with_value(*out, b->options.fill_value, err);
+    cv_status status = keep_fill(*out, b, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

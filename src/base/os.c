@@ -36,6 +36,13 @@ int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd)
     return *fd < 0 ? errno : 0;
 }
 
+bool cv_os_names_fd_at(int dir_fd, const char *name, int fd)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && fstatat(dir_fd, name, &named, 0) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done)
 {
     *done = 0;
@@ -195,7 +202,7 @@ void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAM
     uint64_t bits = mix(seed);
     char suffix[SUFFIX + 1] = {0};
     for (int i = 0; i < SUFFIX; i++, bits /= LETTERS) suffix[i] = letters[bits % LETTERS];
-    snprintf(temp, CV_OS_TEMP_NAME, ".%.*s.%.16s-%s", (int)MAX_NAME, name, tag, suffix);
+    (void)snprintf(temp, CV_OS_TEMP_NAME, ".%.*s.%.16s-%s", (int)MAX_NAME, name, tag, suffix);
 }
 
 enum { TEMP_TRIES = 100 };

@@ -189,8 +189,8 @@ cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
     return cv_txn_commit(pending->txn, err);
 }
 
-cv_status cv_pending_rollback(cv_pending *pending, cv_error *err)
+void cv_pending_rollback(cv_pending *pending)
 {
     drop_all(pending);
-    return cv_txn_rollback(pending->txn, err);
+    cv_txn_rollback(pending->txn);
 }

@@ -65,6 +65,10 @@ bool cv_pending_over_budget(cv_pending *pending);
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, cv_error *err);
 
+/* Makes every chunk one item repeated: a stored chunk for each, because an
+ * index entry cannot hold a value. */
+cv_status cv_pending_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
+
 /* Rebuilds one chunk from its dirty blocks and its stored ones, and puts it. */
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                  cv_error *err);
@@ -75,6 +79,6 @@ cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
 /* Flushes and commits. */
 cv_status cv_pending_commit(cv_pending *pending, cv_error *err);
 
-cv_status cv_pending_rollback(cv_pending *pending, cv_error *err);
+void cv_pending_rollback(cv_pending *pending);
 
 #endif

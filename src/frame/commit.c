@@ -231,7 +231,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (status == CV_OK) {
         remove_replaced_files(txn);
         publish(&c);
-        status = cv_txn_reset(txn, err);
+        cv_txn_reset(txn);
     }
     cv_snapshot_release(c.next);
     cv_buffer_free(&c.tail);

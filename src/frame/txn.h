@@ -34,6 +34,6 @@ cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_er
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
 /* Drops what was put since the last commit. */
-cv_status cv_txn_rollback(cv_txn *txn, cv_error *err);
+void cv_txn_rollback(cv_txn *txn);
 
 #endif

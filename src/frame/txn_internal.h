@@ -17,6 +17,6 @@ struct cv_txn {
 };
 
 /* Empties the transaction and stands it on the frame's current snapshot. */
-cv_status cv_txn_reset(cv_txn *txn, cv_error *err);
+void cv_txn_reset(cv_txn *txn);
 
 #endif

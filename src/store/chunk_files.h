@@ -1,0 +1,50 @@
+/* The chunk files of a directory, and a bounded set of descriptors that stay
+ * open so that repeated reads do not open again. All functions may run at once
+ * in many threads. */
+#ifndef CV_STORE_CHUNK_FILES_H
+#define CV_STORE_CHUNK_FILES_H
+
+#include "store/store.h"
+
+#include <pthread.h>
+
+enum { CV_CHUNK_SLOTS = 64 };
+
+/* A slot keeps one file of those whose id is its number modulo the number of
+ * slots. An open file that `users` still use while its slot must forget it
+ * (removed, or written anew) gets no id and is closed by the last user. */
+typedef struct cv_chunk_slot {
+    pthread_mutex_t lock;
+    cv_object id; /* -1: none, or forgotten */
+    int fd;       /* -1: none */
+    int users;
+} cv_chunk_slot;
+
+typedef struct cv_chunk_files {
+    int dir_fd; /* borrowed */
+    cv_chunk_slot slots[CV_CHUNK_SLOTS];
+} cv_chunk_files;
+
+/* An open chunk file; give it back with cv_chunk_release. */
+typedef struct cv_chunk_handle {
+    int fd;
+    cv_chunk_slot *slot; /* NULL: not kept, release closes it */
+} cv_chunk_handle;
+
+void cv_chunk_files_init(cv_chunk_files *files, int dir_fd);
+void cv_chunk_files_close(cv_chunk_files *files); /* nobody uses one any more */
+
+/* Opens for reading and syncing. Returns 0 or an errno number. */
+int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out);
+
+/* Creates or opens for writing, emptied first when `anew`. */
+int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
+                              cv_chunk_handle *out);
+
+void cv_chunk_release(cv_chunk_handle handle);
+
+/* Removes the file; who has it open can read on. One that does not exist is
+ * fine. Returns 0 or an errno number. */
+int cv_chunk_remove(cv_chunk_files *files, cv_object id);
+
+#endif

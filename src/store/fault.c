@@ -1,0 +1,317 @@
+/* Room: store. For tests: the store that fails when told to and keeps a journal
+ * of every change that succeeded. One lock is held over each change, so the
+ * journal's order is the order in which the bytes changed. Sees bytes only;
+ * what a frame is, and what a good image looks like, is the test's matter.
+ * The images are made in fault_image.c. */
+#include "store/fault_journal.h"
+
+#include "store/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Arming ------------------------------------------------------------- */
+
+static cv_fault_store *as_fault(const cv_store *store) { return (cv_fault_store *)store; }
+
+void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_errno)
+{
+    cv_fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    f->kind = kind;
+    f->sys_errno = sys_errno;
+    f->fail_at = (kind == CV_FAULT_READ ? f->n_reads : f->n_changes) + n;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static int64_t locked_value(const cv_store *store, const int64_t *value)
+{
+    cv_fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    int64_t result = *value;
+    pthread_mutex_unlock(&f->lock);
+    return result;
+}
+
+int64_t cv_store_fault_count(const cv_store *store)
+{
+    return locked_value(store, &as_fault(store)->n_changes);
+}
+
+int64_t cv_store_fault_hits(const cv_store *store)
+{
+    return locked_value(store, &as_fault(store)->n_hits);
+}
+
+/* Whether this read is the one to fail. With the lock. */
+static bool read_fails(cv_fault_store *f)
+{
+    bool fails = f->kind == CV_FAULT_READ && f->n_reads == f->fail_at;
+    f->n_reads++;
+    f->n_hits += fails;
+    return fails;
+}
+
+/* Whether this change is one to fail. With the lock. */
+static bool change_fails(cv_fault_store *f)
+{
+    bool at = f->n_changes == f->fail_at;
+    bool fails = f->kind == CV_FAULT_FOREVER ? f->n_changes >= f->fail_at
+                 : f->kind == CV_FAULT_ONCE || f->kind == CV_FAULT_SHORT ? at
+                                                                         : false;
+    f->n_changes++;
+    f->n_hits += fails;
+    return fails;
+}
+
+static cv_status fail_on_purpose(const cv_fault_store *f, const char *what, cv_error *err)
+{
+    return cv_fail_sys(err, f->sys_errno, "fault on purpose in %s", what);
+}
+
+/* ---- Journal ------------------------------------------------------------ */
+
+/* Room for one more entry, before the change is made: a change that cannot be
+ * recorded is not made. With the lock. */
+static cv_status reserve_entry(cv_fault_store *f, cv_error *err)
+{
+    if (f->n_entries < f->capacity) return CV_OK;
+    size_t capacity = f->capacity ? f->capacity * 2 : 64;
+    cv_fault_entry *entries = realloc(f->entries, capacity * sizeof *entries);
+    if (!entries) return cv_fail_memory(err, capacity * sizeof *entries, "the fault journal");
+    f->entries = entries;
+    f->capacity = capacity;
+    return CV_OK;
+}
+
+static cv_status copy_bytes(const void *bytes, size_t size, uint8_t **out, cv_error *err)
+{
+    *out = malloc(size ? size : 1);
+    if (!*out) return cv_fail_memory(err, size, "the fault journal");
+    if (size > 0) memcpy(*out, bytes, size);
+    return CV_OK;
+}
+
+void cv_store_fault_mark(cv_store *store, int64_t token)
+{
+    cv_fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    if (reserve_entry(f, NULL) == CV_OK)
+        f->entries[f->n_entries++] =
+            (cv_fault_entry){.kind = CV_FAULT_ENTRY_MARK, .token = token};
+    pthread_mutex_unlock(&f->lock);
+}
+
+int64_t cv_store_fault_journal_size(const cv_store *store)
+{
+    cv_fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    int64_t n = (int64_t)f->n_entries;
+    pthread_mutex_unlock(&f->lock);
+    return n;
+}
+
+int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry)
+{
+    cv_fault_store *f = as_fault(store);
+    int64_t size = 0;
+    pthread_mutex_lock(&f->lock);
+    if (entry >= 0 && (size_t)entry < f->n_entries &&
+        f->entries[entry].kind == CV_FAULT_ENTRY_WRITE)
+        size = (int64_t)f->entries[entry].size;
+    pthread_mutex_unlock(&f->lock);
+    return size;
+}
+
+/* ---- Changing operations ------------------------------------------------ */
+
+/* Makes one change in the inner store. */
+static cv_status apply(cv_fault_store *f, const cv_fault_entry *e, cv_error *err)
+{
+    cv_store *inner = f->inner;
+    cv_status status = CV_OK;
+    switch (e->kind) {
+    case CV_FAULT_ENTRY_WRITE:
+        return cv_store_write(inner, e->object, e->pos, e->bytes, e->size, err);
+    case CV_FAULT_ENTRY_TRUNCATE: return cv_store_truncate(inner, e->object, e->pos, err);
+    case CV_FAULT_ENTRY_SYNC: return cv_store_sync(inner, e->object, err);
+    case CV_FAULT_ENTRY_REPLACE:
+        return cv_store_replace(inner, e->bytes, e->size, e->durable, err);
+    case CV_FAULT_ENTRY_REMOVE: return cv_store_remove(inner, e->object, err);
+    case CV_FAULT_ENTRY_PUBLISH:
+        status = cv_store_publish(inner, e->durable, err);
+        f->base.published = inner->published;
+        return status;
+    case CV_FAULT_ENTRY_MARK: break;
+    }
+    return status;
+}
+
+static const char *entry_name(cv_fault_entry_kind kind)
+{
+    static const char *const names[] = {"write",  "truncate", "sync", "replace",
+                                        "remove", "publish",  "mark"};
+    return names[kind];
+}
+
+/* Applies and records; takes over entry->bytes. With the lock. */
+static cv_status apply_and_record(cv_fault_store *f, cv_fault_entry entry, cv_error *err)
+{
+    cv_status status = reserve_entry(f, err);
+    if (status == CV_OK) status = apply(f, &entry, err);
+    if (status == CV_OK)
+        f->entries[f->n_entries++] = entry;
+    else
+        free(entry.bytes);
+    return status;
+}
+
+static cv_status change(cv_store *store, cv_fault_entry entry, const void *bytes,
+                        cv_error *err)
+{
+    cv_fault_store *f = as_fault(store);
+    cv_status status = CV_OK;
+    pthread_mutex_lock(&f->lock);
+    bool fails = change_fails(f);
+    bool partly = fails && f->kind == CV_FAULT_SHORT && entry.kind == CV_FAULT_ENTRY_WRITE;
+    if (partly) entry.size /= 2;
+    if (!fails || partly) {
+        if (bytes) status = copy_bytes(bytes, entry.size, &entry.bytes, err);
+        if (status == CV_OK) status = apply_and_record(f, entry, err);
+    }
+    if (status == CV_OK && fails) status = fail_on_purpose(f, entry_name(entry.kind), err);
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
+static cv_status fault_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                             size_t size, cv_error *err)
+{
+    cv_fault_entry entry = {
+        .kind = CV_FAULT_ENTRY_WRITE, .object = object, .pos = pos, .size = size};
+    return change(store, entry, src, err);
+}
+
+static cv_status fault_truncate(cv_store *store, cv_object object, uint64_t size,
+                                cv_error *err)
+{
+    cv_fault_entry entry = {.kind = CV_FAULT_ENTRY_TRUNCATE, .object = object, .pos = size};
+    return change(store, entry, NULL, err);
+}
+
+static cv_status fault_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    cv_fault_entry entry = {.kind = CV_FAULT_ENTRY_SYNC, .object = object};
+    return change(store, entry, NULL, err);
+}
+
+static cv_status fault_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                               cv_error *err)
+{
+    cv_fault_entry entry = {.kind = CV_FAULT_ENTRY_REPLACE,
+                            .object = CV_FRAME_OBJECT,
+                            .size = size,
+                            .durable = durable};
+    return change(store, entry, bytes, err);
+}
+
+static cv_status fault_remove(cv_store *store, cv_object object, cv_error *err)
+{
+    cv_fault_entry entry = {.kind = CV_FAULT_ENTRY_REMOVE, .object = object};
+    return change(store, entry, NULL, err);
+}
+
+static cv_status fault_publish(cv_store *store, bool durable, cv_error *err)
+{
+    cv_fault_entry entry = {
+        .kind = CV_FAULT_ENTRY_PUBLISH, .object = CV_FRAME_OBJECT, .durable = durable};
+    return change(store, entry, NULL, err);
+}
+
+/* ---- Reading ------------------------------------------------------------ */
+
+static cv_status fault_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+{
+    return cv_store_size(as_fault(store)->inner, object, size, err);
+}
+
+static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                            size_t size, cv_error *err)
+{
+    cv_fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    bool fails = read_fails(f);
+    cv_status status = fails ? fail_on_purpose(f, "read", err) : CV_OK;
+    pthread_mutex_unlock(&f->lock);
+    return fails ? status : cv_store_read(f->inner, object, pos, dst, size, err);
+}
+
+/* Views would pass by an armed read fault, so there are none then. */
+static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
+{
+    cv_fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    bool armed = f->kind == CV_FAULT_READ;
+    pthread_mutex_unlock(&f->lock);
+    return armed ? NULL : cv_store_view(f->inner, object, pos, size);
+}
+
+/* ---- Opening and closing ------------------------------------------------ */
+
+static void fault_close(cv_store *store)
+{
+    cv_fault_store *f = as_fault(store);
+    cv_store_close(f->inner);
+    for (size_t i = 0; i < f->n_entries; i++) free(f->entries[i].bytes);
+    free(f->entries);
+    free(f->initial);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static const cv_store_ops fault_ops = {
+    .name = "fault",
+    .size = fault_size,
+    .read = fault_read,
+    .view = fault_view,
+    .write = fault_write,
+    .truncate = fault_truncate,
+    .sync = fault_sync,
+    .replace = fault_replace,
+    .remove = fault_remove,
+    .publish = fault_publish,
+    .close = fault_close,
+};
+
+/* What the frame object held before the journal begins. */
+static cv_status load_initial(cv_fault_store *f, cv_error *err)
+{
+    uint64_t size = 0;
+    cv_status status = cv_store_size(f->inner, CV_FRAME_OBJECT, &size, err);
+    if (status == CATERVA_ENOTFOUND) return CV_OK; /* a directory without a frame yet */
+    if (status != CV_OK || size == 0) return status;
+    f->initial = malloc((size_t)size);
+    if (!f->initial) return cv_fail_memory(err, (size_t)size, "the fault journal");
+    f->initial_size = (size_t)size;
+    return cv_store_read(f->inner, CV_FRAME_OBJECT, 0, f->initial, f->initial_size, err);
+}
+
+cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err)
+{
+    cv_fault_store *f = calloc(1, sizeof *f);
+    if (!f) {
+        cv_store_close(inner);
+        return cv_fail_memory(err, sizeof *f, "a store");
+    }
+    f->base = *inner;
+    f->base.ops = &fault_ops;
+    f->inner = inner;
+    pthread_mutex_init(&f->lock, NULL);
+    cv_status status = load_initial(f, err);
+    if (status != CV_OK) {
+        fault_close(&f->base);
+        return status;
+    }
+    *out = &f->base;
+    return CV_OK;
+}

@@ -1,0 +1,158 @@
+/* Room: store. For tests: the frame object's bytes at a crash point, rebuilt
+ * from the fault store's journal. An image is the initial bytes with entries
+ * applied in order; the models differ in which, and in how much of a write. */
+#include "store/fault_journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SECTOR = 512 };
+
+typedef struct image {
+    uint8_t *bytes;
+    size_t size, capacity;
+    uint64_t random; /* state of the generator */
+} image;
+
+/* splitmix64; true for every second number. */
+static bool flip(image *im)
+{
+    uint64_t x = im->random += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (x ^ x >> 31) & 1;
+}
+
+/* ---- Applying entries --------------------------------------------------- */
+
+static cv_status resize(image *im, size_t size, cv_error *err)
+{
+    if (size > im->capacity) {
+        size_t capacity = size > im->capacity * 2 ? size : im->capacity * 2;
+        uint8_t *bytes = realloc(im->bytes, capacity);
+        if (!bytes) return cv_fail_memory(err, capacity, "a crash image");
+        im->bytes = bytes;
+        im->capacity = capacity;
+    }
+    if (size > im->size) memset(im->bytes + im->size, 0, size - im->size);
+    im->size = size;
+    return CV_OK;
+}
+
+static cv_status put(image *im, uint64_t pos, const uint8_t *bytes, size_t size,
+                     cv_error *err)
+{
+    if (size == 0) return CV_OK;
+    if (pos + size > im->size) CV_TRY(resize(im, (size_t)pos + size, err));
+    memcpy(im->bytes + pos, bytes, size);
+    return CV_OK;
+}
+
+static bool changes_frame(const cv_fault_entry *e)
+{
+    return e->object == CV_FRAME_OBJECT &&
+           (e->kind == CV_FAULT_ENTRY_WRITE || e->kind == CV_FAULT_ENTRY_TRUNCATE ||
+            e->kind == CV_FAULT_ENTRY_REPLACE);
+}
+
+static cv_status apply(image *im, const cv_fault_entry *e, cv_error *err)
+{
+    if (!changes_frame(e)) return CV_OK;
+    if (e->kind == CV_FAULT_ENTRY_WRITE) return put(im, e->pos, e->bytes, e->size, err);
+    if (e->kind == CV_FAULT_ENTRY_TRUNCATE) return resize(im, (size_t)e->pos, err);
+    im->size = 0;
+    return put(im, 0, e->bytes, e->size, err);
+}
+
+/* An entry that no sync covers: sectors of a write each by a coin, the other
+ * changes whole or not at all. */
+static cv_status apply_by_chance(image *im, const cv_fault_entry *e, cv_error *err)
+{
+    if (!changes_frame(e)) return CV_OK;
+    if (e->kind != CV_FAULT_ENTRY_WRITE) return flip(im) ? apply(im, e, err) : CV_OK;
+    for (size_t done = 0; done < e->size;) {
+        uint64_t pos = e->pos + done;
+        size_t part = SECTOR - (size_t)(pos % SECTOR);
+        if (part > e->size - done) part = e->size - done;
+        if (flip(im)) CV_TRY(put(im, pos, e->bytes + done, part, err));
+        done += part;
+    }
+    return CV_OK;
+}
+
+/* ---- Models ------------------------------------------------------------- */
+
+static cv_status apply_range(const cv_fault_store *f, image *im, size_t from, size_t to,
+                             cv_error *err)
+{
+    for (size_t i = from; i < to; i++) CV_TRY(apply(im, &f->entries[i], err));
+    return CV_OK;
+}
+
+static cv_status make_torn(const cv_fault_store *f, image *im, size_t point, size_t part,
+                           cv_error *err)
+{
+    CV_TRY(apply_range(f, im, 0, point, err));
+    if (point == f->n_entries) return CV_OK;
+    const cv_fault_entry *e = &f->entries[point];
+    if (e->kind != CV_FAULT_ENTRY_WRITE || !changes_frame(e)) return CV_OK;
+    return put(im, e->pos, e->bytes, part < e->size ? part : e->size, err);
+}
+
+static bool is_sync(const cv_fault_entry *e)
+{
+    return e->object == CV_FRAME_OBJECT &&
+           (e->kind == CV_FAULT_ENTRY_SYNC ||
+            (e->kind == CV_FAULT_ENTRY_REPLACE && e->durable));
+}
+
+static cv_status make_power(const cv_fault_store *f, image *im, size_t point, cv_error *err)
+{
+    size_t synced = point;
+    while (synced > 0 && !is_sync(&f->entries[synced - 1])) synced--;
+    CV_TRY(apply_range(f, im, 0, synced, err));
+    for (size_t i = synced; i < point; i++) CV_TRY(apply_by_chance(im, &f->entries[i], err));
+    return CV_OK;
+}
+
+static int64_t last_mark(const cv_fault_store *f, size_t point)
+{
+    for (size_t i = point; i > 0; i--)
+        if (f->entries[i - 1].kind == CV_FAULT_ENTRY_MARK) return f->entries[i - 1].token;
+    return -1;
+}
+
+static cv_status make(const cv_fault_store *f, image *im, cv_crash_model model, size_t point,
+                      size_t part, cv_error *err)
+{
+    CV_TRY(resize(im, 1, err)); /* the caller gets memory also for an empty image */
+    im->size = 0;
+    CV_TRY(put(im, 0, f->initial, f->initial_size, err));
+    if (model == CV_CRASH_TORN) return make_torn(f, im, point, part, err);
+    if (model == CV_CRASH_POWER) return make_power(f, im, point, err);
+    return apply_range(f, im, 0, point, err);
+}
+
+cv_status cv_store_fault_image(const cv_store *store, cv_crash_model model, int64_t point,
+                               size_t part, uint64_t seed, uint8_t **bytes, size_t *size,
+                               int64_t *mark, cv_error *err)
+{
+    cv_fault_store *f = (cv_fault_store *)store;
+    image im = {.random = seed};
+    cv_status status;
+    pthread_mutex_lock(&f->lock);
+    if (point < 0 || (size_t)point > f->n_entries)
+        status = cv_fail(err, CATERVA_EINVAL, -1, "point %lld of a journal of %zu entries",
+                         (long long)point, f->n_entries);
+    else
+        status = make(f, &im, model, (size_t)point, part, err);
+    if (status == CV_OK) {
+        *bytes = im.bytes;
+        *size = im.size;
+        *mark = last_mark(f, (size_t)point);
+    } else {
+        free(im.bytes);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}

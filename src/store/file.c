@@ -1,0 +1,228 @@
+/* Room: store. A frame in a regular file, by pread and pwrite at positions: no
+ * mapping (others may truncate the file) and no shared file offset. A new file
+ * lives under a temporary name until it is published; the writer's lock belongs
+ * to the open file and goes with it through the rename. */
+#include "base/arith.h"
+#include "base/os.h"
+#include "store/internal.h"
+#include "store/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct file_store {
+    cv_store base;
+    int fd;
+    uint64_t offset; /* where the frame begins */
+    cv_place place;  /* of a created one; closed: dir_fd is -1 */
+    cv_shown_path shown;
+} file_store;
+
+/* ---- Bytes -------------------------------------------------------------- */
+
+static cv_status file_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    struct stat st;
+    CV_TRY(cv_store_check_frame(store, object, err));
+    if (fstat(f->fd, &st)) return cv_fail_sys(err, errno, "cannot look at %s", f->shown.text);
+    uint64_t stored = (uint64_t)st.st_size;
+    *size = stored > f->offset ? stored - f->offset : 0;
+    return CV_OK;
+}
+
+static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                           size_t size, cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    uint64_t at, end = 0;
+    size_t done = 0;
+    CV_TRY(cv_store_check_frame(store, object, err));
+
+    int error = 0;
+    if (cv_add_u64(f->offset, pos, &at) && cv_add_u64(at, size, &end))
+        error = cv_os_read(f->fd, dst, size, at, &done);
+    if (error)
+        return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of %s", size,
+                           (unsigned long long)pos, f->shown.text);
+    if (done == size) return CV_OK;
+    CV_TRY(file_size(store, object, &end, err));
+    return cv_fail_past_end(err, f->shown.text, pos, size, end);
+}
+
+static cv_status file_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                            size_t size, cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    CV_TRY(cv_store_check_writable(store, err));
+    CV_TRY(cv_store_check_frame(store, object, err));
+    int error = cv_os_write(f->fd, src, size, pos);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot write %zu bytes at %llu of %s", size,
+                       (unsigned long long)pos, f->shown.text);
+}
+
+static cv_status file_truncate(cv_store *store, cv_object object, uint64_t size,
+                               cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    CV_TRY(cv_store_check_writable(store, err));
+    CV_TRY(cv_store_check_frame(store, object, err));
+    int error = size > INT64_MAX ? EFBIG : ftruncate(f->fd, (off_t)size) ? errno : 0;
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot cut %s to %llu bytes", f->shown.text,
+                       (unsigned long long)size);
+}
+
+static cv_status file_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    CV_TRY(cv_store_check_frame(store, object, err));
+    int error = cv_os_sync_data(f->fd);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot sync %s", f->shown.text);
+}
+
+/* ---- Publishing and closing --------------------------------------------- */
+
+static cv_status file_publish(cv_store *store, bool durable, cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    if (store->published) return CV_OK;
+    cv_status status = cv_place_publish(&f->place, durable, &store->published, err);
+    if (store->published) cv_place_close(&f->place);
+    return status;
+}
+
+static void file_close(cv_store *store)
+{
+    file_store *f = (file_store *)store;
+    if (!store->published) cv_place_remove_temp(&f->place);
+    cv_place_close(&f->place);
+    close(f->fd);
+    free(f);
+}
+
+static const cv_store_ops file_ops = {
+    .name = "file",
+    .size = file_size,
+    .read = file_read,
+    .write = file_write,
+    .truncate = file_truncate,
+    .sync = file_sync,
+    .replace = cv_store_no_replace,
+    .remove = cv_store_no_remove,
+    .publish = file_publish,
+    .close = file_close,
+};
+
+/* ---- Opening ------------------------------------------------------------ */
+
+static cv_status check_regular(int fd, const char *path, uint64_t offset, cv_error *err)
+{
+    struct stat st;
+    cv_shown_path shown = cv_show_path(path);
+    if (fstat(fd, &st)) return cv_fail_sys(err, errno, "cannot look at %s", shown.text);
+    if (S_ISDIR(st.st_mode)) return cv_fail_open(err, EISDIR, path);
+    if (!S_ISREG(st.st_mode))
+        return cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file", shown.text);
+    if (offset > (uint64_t)st.st_size)
+        return cv_fail(err, CATERVA_ECORRUPT, 0,
+                       "%s has %lld bytes, no frame can begin at byte %llu", shown.text,
+                       (long long)st.st_size, (unsigned long long)offset);
+    return CV_OK;
+}
+
+/* Between opening and locking another process may publish over the path: a
+ * lock on a file without its name would exclude nobody. */
+static cv_status open_locked(const char *path, int *fd, cv_error *err)
+{
+    for (;;) {
+        int error = cv_os_open_at(AT_FDCWD, path, O_RDWR, 0, fd);
+        if (error) return cv_fail_open(err, error, path);
+        error = cv_os_lock(*fd);
+        if (!error && cv_os_names_fd_at(AT_FDCWD, path, *fd)) return CV_OK;
+        close(*fd);
+        if (error) return cv_fail_lock(err, error, path);
+    }
+}
+
+static cv_status open_for_reading(const char *path, int *fd, cv_error *err)
+{
+    int error = cv_os_open_at(AT_FDCWD, path, O_RDONLY, 0, fd);
+    return error ? cv_fail_open(err, error, path) : CV_OK;
+}
+
+static cv_status new_store(int fd, const char *path, cv_store **out, cv_error *err)
+{
+    file_store *f = calloc(1, sizeof *f);
+    if (!f) return cv_fail_memory(err, sizeof *f, "a store");
+    f->base.ops = &file_ops;
+    f->fd = fd;
+    f->place.dir_fd = -1;
+    f->shown = cv_show_path(path);
+    *out = &f->base;
+    return CV_OK;
+}
+
+cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
+                             cv_error *err)
+{
+    char *stripped;
+    int fd = -1;
+    if (writable && offset > 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a frame inside a file is read-only");
+    CV_TRY(cv_strip_slashes(path, &stripped, err));
+    cv_status status =
+        writable ? open_locked(stripped, &fd, err) : open_for_reading(stripped, &fd, err);
+    free(stripped);
+    CV_TRY(status);
+
+    status = check_regular(fd, path, offset, err);
+    if (status == CV_OK) status = new_store(fd, path, out, err);
+    if (status != CV_OK) {
+        close(fd);
+        return status;
+    }
+    ((file_store *)*out)->offset = offset;
+    (*out)->writable = writable;
+    (*out)->published = true;
+    return CV_OK;
+}
+
+static cv_status create_temp(cv_place *place, int *fd, cv_error *err)
+{
+    int error = cv_os_create_temp_file_at(place->dir_fd, place->name, place->temp, fd);
+    if (error) return cv_fail_sys(err, error, "cannot create %s", place->shown.text);
+    error = cv_os_lock(*fd);
+    if (!error) return CV_OK;
+    cv_place_remove_temp(place);
+    close(*fd);
+    return cv_fail_lock(err, error, place->shown.text);
+}
+
+cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
+                               cv_error *err)
+{
+    cv_place place;
+    int fd;
+    CV_TRY(cv_place_open(path, overwrite, &place, err));
+    cv_status status = create_temp(&place, &fd, err);
+    if (status != CV_OK) {
+        cv_place_close(&place);
+        return status;
+    }
+    status = new_store(fd, path, out, err);
+    if (status != CV_OK) {
+        cv_place_remove_temp(&place);
+        cv_place_close(&place);
+        close(fd);
+        return status;
+    }
+    ((file_store *)*out)->place = place;
+    (*out)->writable = true;
+    return CV_OK;
+}

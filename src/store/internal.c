@@ -1,0 +1,84 @@
+/* Room: store. What several stores say in the same words. Knows neither
+ * descriptors nor memory. */
+#include "store/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+cv_shown_path cv_show_path(const char *path)
+{
+    cv_shown_path shown;
+    size_t length = strlen(path);
+    size_t room = sizeof shown.text - 1;
+    if (length <= room)
+        (void)snprintf(shown.text, sizeof shown.text, "%s", path);
+    else
+        (void)snprintf(shown.text, sizeof shown.text, "...%s", path + length - (room - 3));
+    return shown;
+}
+
+cv_status cv_strip_slashes(const char *path, char **out, cv_error *err)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    *out = malloc(length + 1);
+    if (!*out) return cv_fail_memory(err, length + 1, "a path");
+    memcpy(*out, path, length);
+    (*out)[length] = '\0';
+    return CV_OK;
+}
+
+cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path)
+{
+    cv_shown_path shown = cv_show_path(path);
+    if (sys_errno == ENOENT || sys_errno == ENOTDIR)
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s does not exist", shown.text);
+    return cv_fail_sys(err, sys_errno, "cannot open %s", shown.text);
+}
+
+cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path)
+{
+    cv_shown_path shown = cv_show_path(path);
+    if (sys_errno == EWOULDBLOCK || sys_errno == EAGAIN)
+        return cv_fail(err, CATERVA_EBUSY, -1, "%s is open for writing elsewhere",
+                       shown.text);
+    return cv_fail_sys(err, sys_errno, "cannot lock %s", shown.text);
+}
+
+cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
+                           uint64_t end)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)end,
+                   "%s ends at byte %llu: cannot read %zu bytes at %llu", what,
+                   (unsigned long long)end, size, (unsigned long long)pos);
+}
+
+cv_status cv_store_check_writable(const cv_store *store, cv_error *err)
+{
+    if (store->writable) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "this %s was opened for reading only",
+                   store->ops->name);
+}
+
+cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err)
+{
+    if (object == CV_FRAME_OBJECT) return CV_OK;
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "a %s has no chunk object %lld",
+                   store->ops->name, (long long)object);
+}
+
+cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                              cv_error *err)
+{
+    (void)bytes, (void)size, (void)durable;
+    return cv_fail(err, CATERVA_EINVAL, -1, "a %s is not replaced whole", store->ops->name);
+}
+
+cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err)
+{
+    if (object != CV_FRAME_OBJECT) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "the frame of a %s is not removed",
+                   store->ops->name);
+}

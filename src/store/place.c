@@ -1,0 +1,167 @@
+/* Room: store. Publishing: the new array is complete under a temporary name and
+ * takes the target's name in one step. Promises: an old array is either still
+ * in its place, or the new one is, whole; only regular files and directories
+ * that are arrays are ever replaced. Must not know what is inside the files. */
+#include "store/place.h"
+
+#include "store/sframe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Finding ------------------------------------------------------------ */
+
+typedef enum target_kind { TARGET_NONE, TARGET_FILE, TARGET_DIRECTORY } target_kind;
+
+static cv_status refuse_target(const cv_place *place, const char *why, cv_error *err)
+{
+    return cv_fail(err, CATERVA_EEXIST, -1, "%s %s", place->shown.text, why);
+}
+
+/* What stands at the target, or CATERVA_EEXIST when it must stay there. */
+static cv_status check_target(const cv_place *place, target_kind *kind, cv_error *err)
+{
+    struct stat st;
+    *kind = TARGET_NONE;
+    if (fstatat(place->dir_fd, place->name, &st, AT_SYMLINK_NOFOLLOW)) {
+        if (errno == ENOENT) return CV_OK;
+        return cv_fail_sys(err, errno, "cannot look at %s", place->shown.text);
+    }
+    if (!place->overwrite) return refuse_target(place, "exists already", err);
+
+    *kind = S_ISDIR(st.st_mode) ? TARGET_DIRECTORY : TARGET_FILE;
+    if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir_fd, place->name))
+        return refuse_target(place, "is a directory that is not an array: not replaced", err);
+    if (*kind == TARGET_FILE && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+        return refuse_target(place, "is not a regular file: not replaced", err);
+    return CV_OK;
+}
+
+/* The path without trailing slashes and, where something is to be overwritten,
+ * without symbolic links. Owned. */
+static cv_status resolve(const char *path, bool overwrite, char **out, cv_error *err)
+{
+    *out = overwrite ? realpath(path, NULL) : NULL;
+    return *out ? CV_OK : cv_strip_slashes(path, out, err);
+}
+
+/* Cuts `resolved` into the opened directory and the name in it. */
+static cv_status split(char *resolved, cv_place *place, cv_error *err)
+{
+    char *slash = strrchr(resolved, '/');
+    const char *name = slash ? slash + 1 : resolved;
+    place->name = strdup(name);
+    if (!place->name) return cv_fail_memory(err, strlen(name) + 1, "a path");
+
+    const char *parent = !slash ? "." : slash == resolved ? "/" : resolved;
+    if (slash) *slash = '\0';
+    int error = cv_os_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0, &place->dir_fd);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot create %s: its directory", place->shown.text);
+}
+
+cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err)
+{
+    cv_place place = {.dir_fd = -1, .overwrite = overwrite, .shown = cv_show_path(path)};
+    char *resolved;
+    if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
+    CV_TRY(resolve(path, overwrite, &resolved, err));
+
+    target_kind kind;
+    cv_status status = split(resolved, &place, err);
+    if (status == CV_OK && !*place.name)
+        status = refuse_target(&place, "is the root directory", err);
+    if (status == CV_OK) status = check_target(&place, &kind, err);
+    free(resolved);
+    if (status != CV_OK) {
+        cv_place_close(&place);
+        return status;
+    }
+    *out = place;
+    return CV_OK;
+}
+
+void cv_place_close(cv_place *place)
+{
+    if (place->dir_fd >= 0) close(place->dir_fd);
+    free(place->name);
+    place->dir_fd = -1;
+    place->name = NULL;
+}
+
+/* ---- Publishing --------------------------------------------------------- */
+
+/* For file systems that cannot exchange two names: the old one steps aside,
+ * and comes back when the new one cannot take its place. Either way the
+ * temporary name is the old one's afterwards. Returns an errno number. */
+static int step_aside(cv_place *place)
+{
+    char aside[CV_OS_TEMP_NAME];
+    cv_os_temp_name(place->name, "old", aside);
+    int error = cv_os_rename_new_at(place->dir_fd, place->name, aside);
+    if (error) return error;
+    error = cv_os_rename_new_at(place->dir_fd, place->temp, place->name);
+    if (error) {
+        cv_os_rename_new_at(place->dir_fd, aside, place->name);
+        return error;
+    }
+    memcpy(place->temp, aside, sizeof aside);
+    return 0;
+}
+
+/* One attempt, given what stood at the target a moment ago. *displaced: the
+ * old one now has the temporary name. Returns an errno number. */
+static int move_once(cv_place *place, target_kind kind, bool *displaced)
+{
+    *displaced = false;
+    if (kind == TARGET_NONE)
+        return cv_os_rename_new_at(place->dir_fd, place->temp, place->name);
+    if (kind == TARGET_FILE && !place->is_directory)
+        return renameat(place->dir_fd, place->temp, place->dir_fd, place->name) ? errno : 0;
+
+    int error = cv_os_exchange_at(place->dir_fd, place->temp, place->name);
+    if (error == ENOTSUP) error = step_aside(place);
+    *displaced = !error;
+    return error;
+}
+
+/* Others may create and remove the target meanwhile: look again then. */
+static cv_status move(cv_place *place, bool *displaced, cv_error *err)
+{
+    enum { TRIES = 20 };
+    int error = 0;
+    for (int i = 0; i < TRIES; i++) {
+        target_kind kind;
+        CV_TRY(check_target(place, &kind, err));
+        error = move_once(place, kind, displaced);
+        if (!error) return CV_OK;
+        if (error != EEXIST && error != ENOENT && error != EISDIR && error != ENOTDIR) break;
+    }
+    if (error == EEXIST) return refuse_target(place, "exists already", err);
+    return cv_fail_sys(err, error, "cannot put %s in place", place->shown.text);
+}
+
+cv_status cv_place_publish(cv_place *place, bool durable, bool *moved, cv_error *err)
+{
+    bool displaced = false;
+    *moved = false;
+    CV_TRY(move(place, &displaced, err));
+    *moved = true;
+
+    int error = durable ? cv_os_sync_directory(place->dir_fd) : 0;
+    if (error) /* a displaced array stays: it may be the one a power loss leaves */
+        return cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text);
+    if (displaced) cv_place_remove_temp(place);
+    return CV_OK;
+}
+
+void cv_place_remove_temp(cv_place *place)
+{
+    if (unlinkat(place->dir_fd, place->temp, 0) == 0) return;
+    cv_sframe_remove_at(place->dir_fd, place->temp);
+}

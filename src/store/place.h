@@ -1,0 +1,35 @@
+/* Where an unpublished store lives and where it goes: a temporary name beside
+ * a target name, both in one directory that is held open, so that neither
+ * chdir nor a rename of that directory leads astray. */
+#ifndef CV_STORE_PLACE_H
+#define CV_STORE_PLACE_H
+
+#include "base/os.h"
+#include "store/internal.h"
+
+typedef struct cv_place {
+    int dir_fd;
+    char *name;                 /* of the target */
+    char temp[CV_OS_TEMP_NAME]; /* filled by who creates it */
+    bool overwrite;
+    bool is_directory;   /* what is to be published */
+    cv_shown_path shown; /* the target, for sentences */
+} cv_place;
+
+/* Finds the place of `path`, trailing slashes or not. With `overwrite`, of
+ * what a symbolic link there leads to. CATERVA_EEXIST when the target exists
+ * and may not be replaced: not asked for, or neither file nor array. Release
+ * with cv_place_close; nothing to release on failure. */
+cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err);
+
+/* Renames the temporary to the target. Until that has happened, an old target
+ * is untouched; it is removed after the new name is durable (`durable`).
+ * *moved: the new one is in place, which may be the case on an error, too. */
+cv_status cv_place_publish(cv_place *place, bool durable, bool *moved, cv_error *err);
+
+/* Removes what lies under the temporary name. */
+void cv_place_remove_temp(cv_place *place);
+
+void cv_place_close(cv_place *place);
+
+#endif

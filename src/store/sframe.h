@@ -1,0 +1,26 @@
+/* The files of a directory that holds one array (an sframe), by name. */
+#ifndef CV_STORE_SFRAME_H
+#define CV_STORE_SFRAME_H
+
+#include "store/store.h"
+
+#define CV_SFRAME_FRAME "chunks.b2frame"
+#define CV_SFRAME_NEW_FRAME "chunks.b2frame.tmp"
+#define CV_SFRAME_LOCK ".caterva.lock"
+
+typedef struct cv_chunk_name {
+    char text[24];
+} cv_chunk_name;
+
+/* "%08X.chunk" of the chunk's id; id >= 0. */
+cv_chunk_name cv_sframe_chunk_name(cv_object id);
+
+/* Whether the directory `name` in `dir_fd` holds a chunks.b2frame and beside
+ * it nothing but what arrays are made of. False also when it cannot be read. */
+bool cv_sframe_is_array_at(int dir_fd, const char *name);
+
+/* Removes the files of an array from the directory and then, when nothing else
+ * is left, the directory. Does what it can. */
+void cv_sframe_remove_at(int dir_fd, const char *name);
+
+#endif

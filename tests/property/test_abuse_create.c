@@ -1,0 +1,269 @@
+/* Misuse of creating and opening: every rule of the options broken once, each
+ * refused with a defined status and a sentence, leaving nothing at the path. */
+#include "caterva.h"
+
+#include "support/check.h"
+#include "support/refuse.h"
+#include "support/scratch.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* `number`: which of a table, for the message. */
+static void refuse_create(const caterva_create_options *options, unsigned allowed,
+                          const char *what, int number)
+{
+    char path[SCRATCH_PATH];
+    char label[80];
+    struct stat st;
+    caterva_error err = { .code = CATERVA_OK };
+    caterva_array *array = NULL;
+    snprintf(label, sizeof(label), "create with a bad %s (%d)", what, number);
+    caterva_status status = caterva_create("mem:", options, &array, &err);
+    check_refusal(allowed, status, &err, __LINE__, label);
+    status = caterva_create(scratch_path(path, "refused.b2nd"), options, &array, NULL);
+    check_refusal(allowed, status, NULL, __LINE__, label);
+    CHECK(array == NULL, "%s: a handle in spite of the refusal", label);
+    CHECK(stat(path, &st) != 0, "%s: a file in spite of the refusal", label);
+}
+
+static void abuse_create_arguments(void)
+{
+    caterva_create_options o = small_options();
+    caterva_array *array = NULL;
+    char path[SCRATCH_PATH];
+    REFUSE(EINVAL_BIT, caterva_create(NULL, &o, &array, err));
+    REFUSE(EINVAL_BIT, caterva_create("mem:", NULL, &array, err));
+    REFUSE(EINVAL_BIT, caterva_create("mem:", &o, NULL, err));
+    REFUSE(EINVAL_BIT | ENOTFOUND_BIT | EIO_BIT, caterva_create("", &o, &array, err));
+    o.struct_size = 0;
+    refuse_create(&o, EINVAL_BIT, "struct size", 0);
+    o = small_options();
+    o.layout = CATERVA_SPARSE;
+    REFUSE(EINVAL_BIT | EUNSUPPORTED_BIT, caterva_create("mem:", &o, &array, err));
+    scratch_path(path, "no-such-folder/array.b2nd");
+    o = small_options();
+    caterva_error detail;
+    caterva_status status = caterva_create(path, &o, &array, &detail);
+    if (status == CATERVA_OK) /* allowed to fail as late as the first commit */
+        status = caterva_close(array, &detail);
+    check_refusal(EIO_BIT | ENOTFOUND_BIT, status, &detail, __LINE__, "create in no folder");
+}
+
+static void abuse_ndim(void)
+{
+    static const int ndims[] = { -1, 16, 17, 127, 1000, INT32_MAX, INT32_MIN };
+    for (int i = 0; i < COUNT(ndims); i++) {
+        caterva_create_options o = small_options();
+        o.ndim = ndims[i];
+        refuse_create(&o, EINVAL_BIT, "ndim", i);
+    }
+    caterva_create_options o = small_options();
+    o.shape = NULL;
+    refuse_create(&o, EINVAL_BIT, "shape pointer", 0);
+}
+
+static void abuse_shapes(void)
+{
+    static const int64_t shapes[][2] = { { -1, 7 }, { 6, -1 }, { INT64_MIN, 7 },
+                                         { INT64_MAX, INT64_MAX }, { INT64_MAX, 1 },
+                                         { INT64_MAX / 4, 1 }, { (int64_t)1 << 40, 1 << 20 },
+                                         { (int64_t)1 << 32, (int64_t)1 << 32 } };
+    static const int32_t chunks[][2] = { { 0, 3 }, { 4, 0 }, { -1, 3 }, { 4, INT32_MIN },
+                                         { INT32_MAX, INT32_MAX }, { 1 << 16, 1 << 16 },
+                                         { INT32_MAX, 1 } };
+    static const int32_t blocks[][2] = { { 0, 3 }, { 2, 0 }, { 5, 3 }, { 2, 4 }, { -2, 3 },
+                                         { INT32_MAX, 3 }, { INT32_MIN, 3 } };
+    for (int i = 0; i < COUNT(shapes); i++) {
+        caterva_create_options o = small_options();
+        o.shape = shapes[i];
+        refuse_create(&o, EINVAL_BIT, "shape", i);
+    }
+    for (int i = 0; i < COUNT(chunks); i++) {
+        caterva_create_options o = small_options();
+        o.chunk_shape = chunks[i];
+        refuse_create(&o, EINVAL_BIT, "chunk shape", i);
+    }
+    for (int i = 0; i < COUNT(blocks); i++) {
+        caterva_create_options o = small_options();
+        o.block_shape = blocks[i];
+        refuse_create(&o, EINVAL_BIT, "block shape", i);
+    }
+}
+
+static void abuse_items(void)
+{
+    static const struct {
+        const char *dtype;
+        int32_t item_size;
+    } items[] = { { NULL, 0 },    { NULL, -1 },   { NULL, INT32_MIN }, { NULL, INT32_MAX },
+                  { "<i4", 8 },   { "<i4", 3 },   { "<i4", -4 },       { "|S7", 8 },
+                  { "|u1", 300 }, { "<c16", 15 }, { "[('a', '<f4')]", 5 } };
+    for (int i = 0; i < COUNT(items); i++) {
+        caterva_create_options o = small_options();
+        o.dtype = items[i].dtype;
+        o.item_size = items[i].item_size;
+        refuse_create(&o, EINVAL_BIT, "dtype and item size", i);
+    }
+}
+
+static void abuse_codec(void)
+{
+    static const struct {
+        int codec, codec_meta, level, use_dict;
+    } codecs[] = { { -1, 0, 5, 0 },   { 3, 0, 5, 0 },    { 6, 0, 5, 0 },   { 31, 0, 5, 0 },
+                   { 99, 0, 5, 0 },   { 255, 0, 5, 0 },  { 256, 0, 5, 0 }, { 1, -1, 5, 0 },
+                   { 1, 256, 5, 0 },  { 1, 0, -1, 0 },   { 1, 0, 10, 0 },  { 5, 0, 100, 0 },
+                   { 0, 0, 5, 1 },    { 4, 0, 5, 1 },    { 5, 0, INT32_MIN, 0 } };
+    for (int i = 0; i < COUNT(codecs); i++) {
+        caterva_create_options o = small_options();
+        o.codec = codecs[i].codec;
+        o.codec_meta = codecs[i].codec_meta;
+        o.level = codecs[i].level;
+        o.use_dict = codecs[i].use_dict;
+        refuse_create(&o, EINVAL_BIT | EUNSUPPORTED_BIT, "codec", i);
+    }
+}
+
+static void abuse_filters(void)
+{
+    static const int filters[][2] = { { -1, 0 },  { 5, 0 },    { 31, 0 },   { 37, 0 },
+                                      { 255, 0 }, { 256, 0 },  { 1, 256 },  { 1, -129 },
+                                      { 1 << 20, 0 }, { INT32_MIN, 0 }, { 1, INT32_MAX } };
+    for (int i = 0; i < COUNT(filters); i++) {
+        caterva_create_options o = small_options();
+        o.filters[i % CATERVA_MAX_FILTERS] = filters[i][0];
+        o.filters_meta[i % CATERVA_MAX_FILTERS] = filters[i][1];
+        refuse_create(&o, EINVAL_BIT | EUNSUPPORTED_BIT, "filter", i);
+    }
+}
+
+static void abuse_choices(void)
+{
+    caterva_create_options o = small_options();
+    o.layout = (caterva_layout)7;
+    refuse_create(&o, EINVAL_BIT, "layout", 0);
+    o = small_options();
+    o.metalayer = (caterva_metalayer_kind)5;
+    refuse_create(&o, EINVAL_BIT, "metalayer kind", 0);
+    o = small_options();
+    o.fill = (caterva_fill)9;
+    refuse_create(&o, EINVAL_BIT, "fill", 0);
+    o.fill = CATERVA_FILL_VALUE;
+    refuse_create(&o, EINVAL_BIT, "fill value", 0);
+    o.fill = CATERVA_FILL_NAN;
+    o.dtype = "|S3";
+    refuse_create(&o, EINVAL_BIT, "NaN size", 0);
+    o = small_options();
+    o.durability = (caterva_durability)4;
+    refuse_create(&o, EINVAL_BIT, "durability", 0);
+    o = small_options();
+    o.threads = -1;
+    refuse_create(&o, EINVAL_BIT, "threads", 0);
+}
+
+static void abuse_metalayers(void)
+{
+    static const caterva_metalayer layers[] = {
+        { NULL, "x", 1 },
+        { "", "x", 1 },
+        { "b2nd", "x", 1 },
+        { "caterva", "x", 1 },
+        { "a-name-of-more-than-31-characters", "x", 1 },
+        { "user", NULL, 1 },
+        { "user", "x", (size_t)1 << 40 },
+    };
+    for (int i = 0; i < COUNT(layers); i++) {
+        caterva_create_options o = small_options();
+        o.metalayers = &layers[i];
+        o.n_metalayers = 1;
+        refuse_create(&o, EINVAL_BIT, "metalayer", i);
+    }
+    static const caterva_metalayer same[] = { { "user", "x", 1 }, { "user", "y", 1 } };
+    static const int counts[] = { -1, 16, 1000, INT32_MAX };
+    caterva_create_options o = small_options();
+    o.metalayers = same;
+    o.n_metalayers = 2;
+    refuse_create(&o, EINVAL_BIT, "metalayer name", 0);
+    for (int i = 0; i < COUNT(counts); i++) {
+        o.n_metalayers = counts[i];
+        refuse_create(&o, EINVAL_BIT, "metalayer count", i);
+    }
+    o.n_metalayers = 1;
+    o.metalayers = NULL;
+    refuse_create(&o, EINVAL_BIT, "metalayer list", 0);
+}
+
+static void abuse_open(void)
+{
+    char path[SCRATCH_PATH];
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    caterva_array *array = NULL;
+    scratch_path(path, "missing.b2nd");
+    REFUSE(EINVAL_BIT, caterva_open(NULL, &o, &array, err));
+    REFUSE(EINVAL_BIT, caterva_open(path, &o, NULL, err));
+    REFUSE(ENOTFOUND_BIT, caterva_open(path, &o, &array, err));
+    REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_open("", &o, &array, err));
+    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_open("mem:", &o, &array, err));
+    scratch_path(path, "folder");
+    CHECK(mkdir(path, 0777) == 0, "cannot make %s", path);
+    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT | ENOTFOUND_BIT, caterva_open(path, &o, &array, err));
+
+    scratch_path(path, "open.b2nd");
+    caterva_error detail;
+    CHECK_OK(caterva_close(make_small_array(path), &detail), detail);
+    o.struct_size = 0;
+    REFUSE(EINVAL_BIT, caterva_open(path, &o, &array, err));
+    o.struct_size = sizeof(o);
+    o.mode = (caterva_mode)9;
+    REFUSE(EINVAL_BIT, caterva_open(path, &o, &array, err));
+    o.mode = CATERVA_WRITE;
+    o.offset = 1;
+    REFUSE(EINVAL_BIT, caterva_open(path, &o, &array, err));
+    o.mode = CATERVA_READ;
+    static const uint64_t offsets[] = { 1, 100, 1u << 30, INT64_MAX, UINT64_MAX };
+    for (int i = 0; i < COUNT(offsets); i++) {
+        o.offset = offsets[i];
+        REFUSE(EINVAL_BIT | ECORRUPT_BIT | EUNSUPPORTED_BIT | EIO_BIT,
+               caterva_open(path, &o, &array, err));
+    }
+}
+
+static void abuse_modes(void)
+{
+    char path[SCRATCH_PATH];
+    caterva_error detail;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    caterva_create_options create = small_options();
+    caterva_array *array = NULL;
+    caterva_array *second = NULL;
+    int64_t start[2] = { 0, 0 };
+    scratch_path(path, "modes.b2nd");
+    array = make_small_array(path);
+    o.mode = CATERVA_WRITE;
+    REFUSE(EBUSY_BIT, caterva_open(path, &o, &second, err));
+    CHECK_OK(caterva_close(array, &detail), detail);
+    REFUSE(EEXIST_BIT, caterva_create(path, &create, &second, err));
+
+    CHECK_OK(caterva_open(path, NULL, &array, &detail), detail);
+    REFUSE(EINVAL_BIT, caterva_write(array, start, small_shape, small_values, sizeof(small_values), err));
+    check_small_array(array);
+    CHECK_OK(caterva_close(array, &detail), detail);
+}
+
+int main(void)
+{
+    abuse_create_arguments();
+    abuse_ndim();
+    abuse_shapes();
+    abuse_items();
+    abuse_codec();
+    abuse_filters();
+    abuse_choices();
+    abuse_metalayers();
+    abuse_open();
+    abuse_modes();
+    printf("%d misuses refused\n", refusals());
+    CHECK(refusals() >= 200, "too few");
+    return 0;
+}
