@@ -33,7 +33,7 @@ static void grow(int ndim, const int64_t *limit, const int64_t *unit, int64_t it
 
 static void choose_blocks(int ndim, const int64_t *limit, int64_t item_size, int32_t *blocks)
 {
-    int64_t unit[CV_MAX_DIMS], shape[CV_MAX_DIMS];
+    int64_t unit[CV_MAX_DIMS] = {0}, shape[CV_MAX_DIMS] = {0};
     for (int d = 0; d < ndim; d++) unit[d] = shape[d] = 1;
     grow(ndim, limit, unit, item_size, BLOCK_BYTES, shape);
     for (int d = 0; d < ndim; d++) blocks[d] = (int32_t)cv_min_i64(shape[d], limit[d]);
@@ -42,7 +42,7 @@ static void choose_blocks(int ndim, const int64_t *limit, int64_t item_size, int
 static void choose_chunks(int ndim, const int64_t *limit, int64_t item_size,
                           const int32_t *blocks, int32_t *chunks)
 {
-    int64_t unit[CV_MAX_DIMS], shape[CV_MAX_DIMS];
+    int64_t unit[CV_MAX_DIMS] = {0}, shape[CV_MAX_DIMS] = {0};
     for (int d = 0; d < ndim; d++) {
         unit[d] = blocks[d];
         shape[d] = 1;
@@ -67,7 +67,7 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
         return cv_fail(err, CATERVA_EINVAL, -1, "item size %lld, the format allows 1 to %lld",
                        (long long)item_size, (long long)CV_MAX_BLOCK_BYTES);
 
-    int64_t limit[CV_MAX_DIMS]; /* what blocks (then chunks) may grow to */
+    int64_t limit[CV_MAX_DIMS] = {0}; /* what blocks (then chunks) may grow to */
     for (int d = 0; d < ndim; d++) {
         int64_t bound = given_chunk_shape ? given_chunk_shape[d] : shape[d];
         limit[d] = cv_min_i64(cv_max_i64(bound, 1), INT32_MAX);

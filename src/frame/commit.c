@@ -11,8 +11,8 @@
  * no old state: it is written whole under a temporary name and renamed after
  * 5. A directory's chunks.b2frame is replaced by rename instead of 4.
  *
- * A sync that fails leaves unknown what reached the disk: the frame is poisoned
- * and takes no further commit. */
+ * A sync or header write that fails leaves unknown what reached the disk: the
+ * frame is poisoned and takes no further change. */
 #include "base/arith.h"
 #include "frame/txn_internal.h"
 
@@ -135,6 +135,28 @@ static cv_status sync_object(commit *c, cv_object object, cv_error *err)
     return status;
 }
 
+/* The step that makes the new state the committed one. */
+static cv_status write_header(commit *c, cv_error *err)
+{
+    const cv_buffer *header = &c->next->header_bytes;
+    cv_status status =
+        cv_store_write(c->txn->frame->store, CV_FRAME_OBJECT, HEADER_WRITE_START,
+                       header->data + HEADER_WRITE_START, header->size - HEADER_WRITE_START, err);
+    if (status != CV_OK) c->txn->frame->poisoned = true;
+    return status;
+}
+
+/* A new frame gets its name. When that failed but the name is there, it is not
+ * known whether it will be after a power cut. */
+static cv_status publish_store(commit *c, bool durable, cv_error *err)
+{
+    cv_frame *frame = c->txn->frame;
+    bool was_published = frame->store->published;
+    cv_status status = cv_store_publish(frame->store, durable, err);
+    if (status != CV_OK && frame->store->published && !was_published) frame->poisoned = true;
+    return status;
+}
+
 static cv_status write_contiguous(commit *c, cv_error *err)
 {
     cv_frame *frame = c->txn->frame;
@@ -149,11 +171,9 @@ static cv_status write_contiguous(commit *c, cv_error *err)
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
     if (first_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
-    if (fresh) return cv_store_publish(frame->store, second_sync, err);
+    if (fresh) return publish_store(c, second_sync, err);
 
-    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, HEADER_WRITE_START,
-                          header->data + HEADER_WRITE_START, header->size - HEADER_WRITE_START,
-                          err));
+    CV_TRY(write_header(c, err));
     return second_sync ? sync_object(c, CV_FRAME_OBJECT, err) : CV_OK;
 }
 
@@ -172,7 +192,7 @@ static cv_status write_directory(commit *c, cv_error *err)
     if (status == CV_OK) status = cv_buffer_append(&frame, c->tail.data, c->tail.size, err);
     if (status == CV_OK) status = cv_store_replace(store, frame.data, frame.size, durable, err);
     cv_buffer_free(&frame);
-    if (status == CV_OK) status = cv_store_publish(store, durable, err);
+    if (status == CV_OK) status = publish_store(c, durable, err);
     return status;
 }
 
@@ -210,17 +230,9 @@ static void publish(commit *c)
     c->next = NULL;
 }
 
-static cv_status check_commit(const cv_txn *txn, cv_error *err)
-{
-    if (txn->frame->poisoned)
-        return cv_fail(err, CATERVA_EIO, -1,
-                       "a sync failed before: what is on disk is unknown, reopen the array");
-    return CV_OK;
-}
-
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
 {
-    CV_TRY(check_commit(txn, err));
+    CV_TRY(cv_txn_check(txn, err));
     if (!cv_txn_pending(txn)) return CV_OK;
 
     commit c = {.txn = txn, .next = cv_snapshot_new()};

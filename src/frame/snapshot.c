@@ -163,16 +163,27 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
     return CV_OK;
 }
 
+/* A file may grow by another process's commit between the look at its size and
+ * the read of its header: a header that says more is believed after a second
+ * look. */
+static cv_status check_frame_size(const cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    uint64_t stored;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    if (s->header.frame_size > stored)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
+                       "the file ends at byte %llu, the frame should have %llu: truncated",
+                       (unsigned long long)stored, (unsigned long long)s->header.frame_size);
+    return CV_OK;
+}
+
 static cv_status load(cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t stored;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
     CV_TRY(read_header(s, store, stored, err));
     CV_TRY(cv_snapshot_parse(s, err));
-    if (s->header.frame_size > stored)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
-                       "the file ends at byte %llu, the frame should have %llu: truncated",
-                       (unsigned long long)stored, (unsigned long long)s->header.frame_size);
+    if (s->header.frame_size > stored) CV_TRY(check_frame_size(s, store, err));
     if (s->header.sparse != store->has_chunk_objects)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        s->header.sparse ? "the index of a directory, but no directory"

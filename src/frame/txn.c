@@ -142,12 +142,32 @@ static cv_status own_offsets(cv_txn *txn, cv_error *err)
     return CV_OK;
 }
 
+/* The chunk file, put since the commit, that a second put makes useless; -1:
+ * none. Takes it off the list. Called with the lock. */
+static cv_object superseded_file(cv_txn *txn, int64_t offset)
+{
+    if (!txn->snapshot->header.sparse || cv_offset_is_special(offset)) return -1;
+    for (size_t i = 0; i < txn->n_new_files; i++) {
+        if (txn->new_files[i] != offset) continue;
+        txn->new_files[i] = txn->new_files[--txn->n_new_files];
+        return offset;
+    }
+    return -1;
+}
+
 static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error *err)
 {
-    CV_TRY(own_offsets(txn, err));
-    txn->offsets[chunk] = offset;
-    txn->changed = true;
-    return CV_OK;
+    cv_object useless = -1;
+    pthread_mutex_lock(&txn->lock);
+    cv_status status = own_offsets(txn, err);
+    if (status == CV_OK) {
+        useless = superseded_file(txn, txn->offsets[chunk]);
+        txn->offsets[chunk] = offset;
+        txn->changed = true;
+    }
+    pthread_mutex_unlock(&txn->lock);
+    if (useless >= 0) cv_store_remove(txn->frame->store, useless, NULL);
+    return status;
 }
 
 /* ---- Putting chunks ----------------------------------------------------- */
@@ -186,25 +206,30 @@ static cv_status reserve(cv_txn *txn, size_t size, cv_chunk_ref *place, int64_t 
     return status;
 }
 
+/* After a failed sync or header write the disk may hold the new state: what
+ * seems free space may be its. */
+cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
+{
+    if (!txn->frame->poisoned) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "a commit failed half-way: what is on disk is unknown, reopen the array");
+}
+
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, const cv_buffer *encoded, cv_error *err)
 {
     cv_chunk_ref place;
     int64_t offset;
+    CV_TRY(cv_txn_check(txn, err));
     CV_TRY(reserve(txn, encoded->size, &place, &offset, err));
     CV_TRY(cv_store_write(txn->frame->store, place.object, place.pos, encoded->data,
                           encoded->size, err));
-    pthread_mutex_lock(&txn->lock);
-    cv_status status = set_offset(txn, chunk, offset, err);
-    pthread_mutex_unlock(&txn->lock);
-    return status;
+    return set_offset(txn, chunk, offset, err);
 }
 
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err)
 {
-    pthread_mutex_lock(&txn->lock);
-    cv_status status = set_offset(txn, chunk, cv_offset_of_kind(kind), err);
-    pthread_mutex_unlock(&txn->lock);
-    return status;
+    CV_TRY(cv_txn_check(txn, err));
+    return set_offset(txn, chunk, cv_offset_of_kind(kind), err);
 }
 
 void cv_txn_rollback(cv_txn *txn)

@@ -19,4 +19,7 @@ struct cv_txn {
 /* Empties the transaction and stands it on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn);
 
+/* CATERVA_EIO when the frame is poisoned. */
+cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
+
 #endif

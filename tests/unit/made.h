@@ -1,0 +1,109 @@
+/* Arrays made the short way, for tests that look behind the public API. */
+#ifndef UNIT_MADE_H
+#define UNIT_MADE_H
+
+#include "array/array.h"
+#include "frame/txn_internal.h"
+#include "store/fault.h"
+
+#include "check.h"
+#include "oracle.h"
+#include "pipelines.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MADE_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const pipeline made_lz4 = {
+    .codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}};
+
+static inline geometry made_line(int64_t shape, int32_t chunk, int32_t block, int32_t item_size)
+{
+    return (geometry){.ndim = 1,
+                      .shape = {shape},
+                      .chunk_shape = {chunk},
+                      .block_shape = {block},
+                      .item_size = item_size};
+}
+
+static inline caterva_array *made_array(const char *url, const geometry *g, const pipeline *p,
+                                        caterva_layout layout)
+{
+    caterva_error err;
+    caterva_array *array = NULL;
+    caterva_create_options options = options_for(g, p);
+    options.layout = layout;
+    options.threads = 2;
+    CHECK_OK(caterva_create(url, &options, &array, &err), err);
+    return array;
+}
+
+/* Items [start, stop) of a 1-d array of int32 become first, first + step, ... */
+static inline caterva_status made_write(caterva_array *array, int64_t start, int64_t stop,
+                                        int32_t first, int32_t step, caterva_error *err)
+{
+    size_t n = (size_t)(stop - start);
+    int32_t *values = check_alloc(n * sizeof values[0]);
+    for (size_t i = 0; i < n; i++) values[i] = first + (int32_t)i * step;
+    caterva_status status =
+        caterva_write(array, &start, &stop, values, n * sizeof values[0], err);
+    free(values);
+    return status;
+}
+
+static inline int32_t made_item(caterva_array *array, int64_t at)
+{
+    caterva_error err;
+    int32_t value = -1;
+    int64_t stop = at + 1;
+    CHECK_OK(caterva_read(array, &at, &stop, &value, sizeof value, &err), err);
+    return value;
+}
+
+/* A copy of the array's frame object as it is stored now. Free with free. */
+static inline uint8_t *made_bytes(caterva_array *array, size_t *size)
+{
+    caterva_error err;
+    uint64_t stored;
+    CHECK_OK(cv_store_size(array->frame->store, CV_FRAME_OBJECT, &stored, &err), err);
+    uint8_t *bytes = check_alloc((size_t)stored);
+    CHECK_OK(cv_store_read(array->frame->store, CV_FRAME_OBJECT, 0, bytes, (size_t)stored, &err),
+             err);
+    *size = (size_t)stored;
+    return bytes;
+}
+
+/* The array that `bytes` hold, in a fault store around memory. */
+static inline caterva_array *made_faulty(const uint8_t *bytes, size_t size,
+                                         caterva_durability durability)
+{
+    caterva_error err;
+    cv_store *memory, *store;
+    cv_frame *frame;
+    caterva_array *array;
+    CHECK_OK(cv_store_memory_create(&memory, &err), err);
+    CHECK_OK(cv_store_write(memory, CV_FRAME_OBJECT, 0, bytes, size, &err), err);
+    CHECK_OK(cv_store_publish(memory, false, &err), err);
+    CHECK_OK(cv_store_fault_create(memory, &store, &err), err);
+    CHECK_OK(cv_frame_open(store, durability, &frame, &err), err);
+    CHECK_OK(cv_array_new(frame, true, 1, &array, &err), err);
+    return array;
+}
+
+/* A frame of 1-d int32, n items 0, 1, 2, ..., in memory. Free with free. */
+static inline uint8_t *made_frame(int64_t n, int32_t chunk, int32_t block, const pipeline *p,
+                                  size_t *size)
+{
+    caterva_error err;
+    geometry g = made_line(n, chunk, block, sizeof(int32_t));
+    caterva_array *array = made_array("mem:", &g, p, CATERVA_CONTIGUOUS);
+    CHECK_OK(made_write(array, 0, n, 0, 1, &err), err);
+    CHECK_OK(caterva_commit(array, &err), err);
+    uint8_t *bytes = made_bytes(array, size);
+    caterva_discard(array);
+    return bytes;
+}
+
+#endif

@@ -1,0 +1,208 @@
+/* Copy and fill kernels against a loop over items: any strides, merged axes or
+ * not, every item size with a typed loop and some without. */
+#include "engine/copy.h"
+
+#include "check.h"
+#include "random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t seed;
+
+enum { ROOM = 1 << 16, MAX_LENGTH = 6 };
+
+static const int64_t item_sizes[] = {1, 2, 3, 4, 5, 8, 12, 16, 17, 300};
+
+typedef struct copy_case {
+    int ndim;
+    int64_t shape[CV_MAX_DIMS];
+    int64_t item_size;
+} copy_case;
+
+static copy_case random_case(rng *r)
+{
+    copy_case c = {.ndim = rng_int(r, 0, 5), .item_size = item_sizes[rng_int(r, 0, 9)]};
+    int64_t room = ROOM / 8 / c.item_size;
+    for (int d = 0; d < c.ndim; d++) {
+        int64_t most = room < MAX_LENGTH ? room : MAX_LENGTH;
+        c.shape[d] = rng_one_in(r, 40) ? 0 : rng_between(r, 1, most);
+        if (c.shape[d] > 0) room /= c.shape[d];
+        if (room < 1) room = 1;
+    }
+    return c;
+}
+
+/* C order, now and then with gaps, so that some axes merge and others do not. */
+static void random_strides(rng *r, const copy_case *c, int64_t *strides)
+{
+    int64_t stride = c->item_size;
+    for (int d = c->ndim - 1; d >= 0; d--) {
+        if (rng_one_in(r, 4)) stride += c->item_size * rng_int(r, 1, 1 + (stride < 2000));
+        strides[d] = stride;
+        stride *= c->shape[d] > 0 ? c->shape[d] : 1;
+    }
+    int last = c->ndim - 1;
+    if (last > 0 && rng_one_in(r, 4) && c->shape[0] == c->shape[last]) { /* transposed */
+        int64_t first = strides[0];
+        strides[0] = strides[last];
+        strides[last] = first;
+    }
+}
+
+static int64_t n_items(const copy_case *c)
+{
+    int64_t n = 1;
+    for (int d = 0; d < c->ndim; d++) n *= c->shape[d];
+    return n;
+}
+
+static int64_t position(const copy_case *c, const int64_t *strides, int64_t item)
+{
+    int64_t pos = 0;
+    for (int d = c->ndim - 1; d >= 0; d--) {
+        pos += item % c->shape[d] * strides[d];
+        item /= c->shape[d];
+    }
+    return pos;
+}
+
+static void boxes_are_copied_item_by_item(void **state)
+{
+    (void)state;
+    rng r = rng_from_seed(seed);
+    uint8_t *src = check_alloc(ROOM * 8), *dst = check_alloc(ROOM * 8),
+            *expected = check_alloc(ROOM * 8);
+    rng_fill(&r, src, ROOM * 8);
+    for (int i = 0; i < 4000; i++) {
+        copy_case c = random_case(&r);
+        int64_t from[CV_MAX_DIMS], to[CV_MAX_DIMS];
+        random_strides(&r, &c, from);
+        random_strides(&r, &c, to);
+        memset(dst, 0xee, ROOM);
+        memset(expected, 0xee, ROOM);
+        bool fits = true;
+        for (int64_t k = 0; k < n_items(&c); k++) {
+            int64_t pos = position(&c, to, k);
+            fits = fits && pos + c.item_size <= ROOM && position(&c, from, k) < ROOM * 4;
+            if (fits) memcpy(expected + pos, src + position(&c, from, k), (size_t)c.item_size);
+        }
+        if (!fits) continue;
+        cv_copy_box(c.ndim, c.shape, c.item_size, (cv_strided){src, from}, (cv_strided){dst, to});
+        assert_memory_equal(dst, expected, ROOM);
+    }
+    free(src);
+    free(dst);
+    free(expected);
+}
+
+static void boxes_are_filled_item_by_item(void **state)
+{
+    (void)state;
+    rng r = rng_from_seed(seed);
+    uint8_t *dst = check_alloc(ROOM), *expected = check_alloc(ROOM), item[300], zeros[300] = {0};
+    for (int i = 0; i < 4000; i++) {
+        copy_case c = random_case(&r);
+        int64_t to[CV_MAX_DIMS];
+        random_strides(&r, &c, to);
+        rng_fill(&r, item, sizeof item);
+        bool zero = rng_one_in(&r, 3), fits = true;
+        memset(dst, 0xee, ROOM);
+        memset(expected, 0xee, ROOM);
+        for (int64_t k = 0; k < n_items(&c); k++) {
+            int64_t pos = position(&c, to, k);
+            fits = fits && pos + c.item_size <= ROOM;
+            if (fits) memcpy(expected + pos, zero ? zeros : item, (size_t)c.item_size);
+        }
+        if (!fits) continue;
+        cv_fill_box(c.ndim, c.shape, c.item_size, zero ? NULL : item, (cv_strided){dst, to});
+        assert_memory_equal(dst, expected, ROOM);
+    }
+    free(dst);
+    free(expected);
+}
+
+static void strides_may_be_zero_or_negative(void **state)
+{
+    (void)state;
+    const int32_t src[] = {1, 2, 3, 4, 5, 6};
+    int32_t dst[6];
+    const int64_t shape[] = {2, 3}, c_order[] = {12, 4}, back[] = {-12, -4}, same[] = {0, 0};
+    cv_copy_box(2, shape, 4, (cv_strided){(uint8_t *)(src + 5), back},
+                (cv_strided){(uint8_t *)dst, c_order});
+    for (int i = 0; i < 6; i++) assert_int_equal(dst[i], 6 - i);
+    cv_copy_box(2, shape, 4, (cv_strided){(uint8_t *)(src + 2), same},
+                (cv_strided){(uint8_t *)dst, c_order});
+    for (int i = 0; i < 6; i++) assert_int_equal(dst[i], 3);
+    cv_copy_box(2, shape, 4, (cv_strided){(uint8_t *)src, c_order},
+                (cv_strided){(uint8_t *)(dst + 5), back});
+    for (int i = 0; i < 6; i++) assert_int_equal(dst[i], 6 - i);
+    cv_fill_box(2, shape, 4, (const uint8_t *)(src + 1), (cv_strided){(uint8_t *)(dst + 5), back});
+    for (int i = 0; i < 6; i++) assert_int_equal(dst[i], 2);
+}
+
+/* One long axis in 16 dimensions; no axis at all. */
+static void all_numbers_of_axes(void **state)
+{
+    (void)state;
+    for (int ndim = 0; ndim <= CV_MAX_DIMS; ndim++) {
+        uint8_t src[256], dst[256] = {0};
+        int64_t shape[CV_MAX_DIMS], strides[CV_MAX_DIMS], gaps[CV_MAX_DIMS];
+        for (int d = 0; d < ndim; d++) {
+            shape[d] = d % 2 && d < 12 ? 2 : 1;
+            strides[d] = gaps[d] = 1;
+        }
+        int64_t n = 1, gap = 2;
+        for (int d = ndim - 1; d >= 0; d--) {
+            strides[d] = n;
+            gaps[d] = gap;
+            n *= shape[d];
+            gap *= shape[d];
+        }
+        for (int i = 0; i < 256; i++) src[i] = (uint8_t)(i + 1);
+        cv_copy_box(ndim, shape, 1, (cv_strided){src, strides}, (cv_strided){dst, gaps});
+        for (int64_t i = 0; i < n; i++) {
+            assert_int_equal(dst[2 * i], i + 1);
+            assert_int_equal(dst[2 * i + 1], 0);
+        }
+    }
+}
+
+static void sameness_is_seen(void **state)
+{
+    (void)state;
+    uint8_t bytes[600] = {0};
+    for (size_t size = 0; size < sizeof bytes; size += 7) {
+        assert_true(cv_all_zero(bytes, size));
+        for (size_t at = 0; at < size; at += size / 5 + 1) {
+            bytes[at] = 1;
+            assert_false(cv_all_zero(bytes, size));
+            bytes[at] = 0;
+        }
+    }
+    for (size_t item = 1; item < 60; item++) {
+        for (size_t i = 0; i < 600; i++) bytes[i] = (uint8_t)(i % item);
+        assert_true(cv_all_same(bytes, item * 10, item));
+        assert_true(cv_all_same(bytes, item, item));
+        bytes[item * 10 - 1] ^= 0x80;
+        assert_false(cv_all_same(bytes, item * 10, item));
+        bytes[item * 10 - 1] ^= 0x80;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    seed = seed_argument(argc, argv, 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boxes_are_copied_item_by_item),
+        cmocka_unit_test(boxes_are_filled_item_by_item),
+        cmocka_unit_test(strides_may_be_zero_or_negative),
+        cmocka_unit_test(all_numbers_of_axes),
+        cmocka_unit_test(sameness_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* Unit: base/os. Whole reads and writes, locks, renames that do not replace (by
+ * the kernel's call and by the portable way), temporary names. */
+#include "base/os.h"
+#include "scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+typedef int (*rename_new_fn)(int dir_fd, const char *from, const char *to);
+
+static int open_scratch_dir(const char *name)
+{
+    char path[SCRATCH_PATH];
+    int fd;
+    mkdir(scratch_path(path, name), 0777);
+    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &fd), 0);
+    return fd;
+}
+
+static void put_file_at(int dir_fd, const char *name, const char *text)
+{
+    int fd;
+    assert_int_equal(cv_os_open_at(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0666, &fd), 0);
+    assert_int_equal(cv_os_write(fd, text, strlen(text), 0), 0);
+    close(fd);
+}
+
+static void expect_file_at(int dir_fd, const char *name, const char *text)
+{
+    char bytes[64] = {0};
+    size_t done;
+    int fd;
+    assert_int_equal(cv_os_open_at(dir_fd, name, O_RDONLY, 0, &fd), 0);
+    assert_int_equal(cv_os_read(fd, bytes, sizeof bytes - 1, 0, &done), 0);
+    assert_string_equal(bytes, text);
+    close(fd);
+}
+
+static bool exists_at(int dir_fd, const char *name)
+{
+    return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Exit status of `body` in a child process. */
+static int in_child(int (*body)(const char *path), const char *path)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(body(path));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+/* ---- Files -------------------------------------------------------------- */
+
+static void test_read_stops_only_at_the_end(void **state)
+{
+    (void)state;
+    int dir = open_scratch_dir("read"), fd;
+    char bytes[16];
+    size_t done;
+    put_file_at(dir, "f", "0123456789");
+    assert_int_equal(cv_os_open_at(dir, "f", O_RDONLY, 0, &fd), 0);
+    assert_int_equal(cv_os_read(fd, bytes, 4, 3, &done), 0);
+    assert_int_equal(done, 4);
+    assert_memory_equal(bytes, "3456", 4);
+    assert_int_equal(cv_os_read(fd, bytes, 16, 8, &done), 0);
+    assert_int_equal(done, 2);
+    assert_int_equal(cv_os_read(fd, bytes, 16, 100, &done), 0);
+    assert_int_equal(done, 0);
+    assert_int_equal(cv_os_read(fd, bytes, 16, UINT64_MAX, &done), 0);
+    assert_int_equal(done, 0);
+    close(fd);
+    assert_int_equal(cv_os_read(-1, bytes, 1, 0, &done), EBADF);
+    close(dir);
+}
+
+static void test_write_beyond_what_positions_can_say(void **state)
+{
+    (void)state;
+    int dir = open_scratch_dir("far"), fd;
+    put_file_at(dir, "f", "");
+    assert_int_equal(cv_os_open_at(dir, "f", O_RDWR, 0, &fd), 0);
+    assert_int_equal(cv_os_write(fd, "x", 1, UINT64_MAX), EFBIG);
+    assert_int_equal(cv_os_write(fd, "xy", 2, INT64_MAX - 1), EFBIG);
+    close(fd);
+    close(dir);
+}
+
+/* The limit makes the kernel write the first 1000 bytes and then refuse: only
+ * a loop gets both answers. */
+static int write_into_the_limit(const char *path)
+{
+    struct rlimit limit = {1000, 1000};
+    char bytes[3000];
+    int fd;
+    memset(bytes, 'x', sizeof bytes);
+    signal(SIGXFSZ, SIG_IGN);
+    if (cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, &fd)) return 1;
+    if (setrlimit(RLIMIT_FSIZE, &limit)) return 2;
+    if (cv_os_write(fd, bytes, sizeof bytes, 0) != EFBIG) return 3;
+    struct stat st;
+    return fstat(fd, &st) || st.st_size != 1000 ? 4 : 0;
+}
+
+static void test_short_write_is_continued(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    assert_int_equal(in_child(write_into_the_limit, scratch_path(path, "limited")), 0);
+}
+
+static void test_descriptors_close_on_exec_and_sync(void **state)
+{
+    (void)state;
+    char temp[CV_OS_TEMP_NAME];
+    int dir = open_scratch_dir("cloexec"), fd;
+    assert_true(fcntl(dir, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(cv_os_create_temp_file_at(dir, "a", temp, &fd), 0);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(cv_os_sync_data(fd), 0);
+    assert_int_equal(cv_os_sync_directory(dir), 0);
+    close(fd);
+    assert_int_equal(cv_os_sync_data(-1), EBADF);
+    assert_int_equal(cv_os_sync_directory(-1), EBADF);
+    close(dir);
+}
+
+static void test_names_fd_notices_replacing(void **state)
+{
+    (void)state;
+    int dir = open_scratch_dir("named"), fd;
+    put_file_at(dir, "a", "old");
+    put_file_at(dir, "b", "new");
+    assert_int_equal(cv_os_open_at(dir, "a", O_RDONLY, 0, &fd), 0);
+    assert_true(cv_os_names_fd_at(dir, "a", fd));
+    assert_false(cv_os_names_fd_at(dir, "b", fd));
+    assert_int_equal(renameat(dir, "b", dir, "a"), 0);
+    assert_false(cv_os_names_fd_at(dir, "a", fd));
+    assert_false(cv_os_names_fd_at(dir, "a", -1));
+    close(fd);
+    close(dir);
+}
+
+/* ---- Locks -------------------------------------------------------------- */
+
+/* 0: got the lock, 1: held elsewhere. */
+static int try_lock(const char *path)
+{
+    int fd;
+    if (cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, &fd)) return 2;
+    int error = cv_os_lock(fd);
+    close(fd);
+    return error == 0 ? 0 : error == EWOULDBLOCK ? 1 : 3;
+}
+
+static void test_lock_excludes_other_openings(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    int fd;
+    scratch_path(path, "lock");
+    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, &fd), 0);
+    assert_int_equal(cv_os_lock(fd), 0);
+    assert_int_equal(try_lock(path), 1);
+    assert_int_equal(in_child(try_lock, path), 1);
+    close(fd);
+    assert_int_equal(try_lock(path), 0);
+    assert_int_equal(in_child(try_lock, path), 0);
+}
+
+/* ---- Renaming ----------------------------------------------------------- */
+
+static void check_rename_new(int dir, rename_new_fn rename_new)
+{
+    put_file_at(dir, "from", "new");
+    assert_int_equal(rename_new(dir, "from", "to"), 0);
+    expect_file_at(dir, "to", "new");
+    assert_false(exists_at(dir, "from"));
+
+    put_file_at(dir, "from", "newer");
+    assert_int_equal(rename_new(dir, "from", "to"), EEXIST);
+    expect_file_at(dir, "to", "new");
+    expect_file_at(dir, "from", "newer");
+
+    assert_int_equal(mkdirat(dir, "d", 0777), 0);
+    assert_int_equal(rename_new(dir, "from", "d"), EEXIST);
+    assert_int_equal(rename_new(dir, "d", "to"), EEXIST);
+    assert_int_equal(rename_new(dir, "d", "e"), 0);
+    assert_true(exists_at(dir, "e"));
+    assert_int_equal(mkdirat(dir, "d", 0777), 0);
+    assert_int_equal(rename_new(dir, "d", "e"), EEXIST);
+    assert_int_equal(rename_new(dir, "none", "fresh"), ENOENT);
+    assert_false(exists_at(dir, "fresh"));
+    close(dir);
+}
+
+static void test_rename_new(void **state)
+{
+    (void)state;
+    check_rename_new(open_scratch_dir("rename"), cv_os_rename_new_at);
+    check_rename_new(open_scratch_dir("rename2"), cv_os_rename_new_portable_at);
+}
+
+static void test_exchange(void **state)
+{
+    (void)state;
+    int dir = open_scratch_dir("exchange");
+    put_file_at(dir, "a", "file");
+    assert_int_equal(mkdirat(dir, "b", 0777), 0);
+    int error = cv_os_exchange_at(dir, "a", "b");
+    if (error == ENOTSUP) {
+        expect_file_at(dir, "a", "file");
+        close(dir);
+        skip();
+    }
+    assert_int_equal(error, 0);
+    expect_file_at(dir, "b", "file");
+    assert_int_equal(unlinkat(dir, "a", AT_REMOVEDIR), 0);
+    assert_int_equal(cv_os_exchange_at(dir, "a", "b"), ENOENT);
+    expect_file_at(dir, "b", "file");
+    close(dir);
+}
+
+/* ---- Temporary names ---------------------------------------------------- */
+
+static void test_temp_names_are_new_and_hidden(void **state)
+{
+    (void)state;
+    enum { N = 50 };
+    char temps[N][CV_OS_TEMP_NAME];
+    int dir = open_scratch_dir("temp"), fd;
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(cv_os_create_temp_file_at(dir, "a.b2nd", temps[i], &fd), 0);
+        close(fd);
+        assert_memory_equal(temps[i], ".a.b2nd.tmp-", 12);
+        assert_int_equal(strlen(temps[i]), 18);
+        for (int j = 0; j < i; j++) assert_string_not_equal(temps[i], temps[j]);
+    }
+    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", temps[0], &fd), 0);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    close(fd);
+    close(dir);
+}
+
+static void test_temp_name_of_the_longest_name_fits(void **state)
+{
+    (void)state;
+    char name[256], temp[CV_OS_TEMP_NAME];
+    int dir = open_scratch_dir("long"), fd;
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    assert_int_equal(cv_os_create_temp_file_at(dir, name, temp, &fd), 0);
+    assert_true(exists_at(dir, temp));
+    close(fd);
+    close(dir);
+}
+
+static void test_temp_files_have_umask_modes(void **state)
+{
+    (void)state;
+    char temp[CV_OS_TEMP_NAME];
+    int dir = open_scratch_dir("mode"), fd;
+    struct stat st;
+    mode_t before = umask(027);
+    assert_int_equal(cv_os_create_temp_file_at(dir, "f", temp, &fd), 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    close(fd);
+    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", temp, &fd), 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0750);
+    close(fd);
+    umask(before);
+    assert_int_equal(cv_os_create_temp_file_at(-1, "f", temp, &fd), EBADF);
+    close(dir);
+}
+
+/* ---- The machine -------------------------------------------------------- */
+
+static void test_machine(void **state)
+{
+    (void)state;
+    assert_in_range(cv_os_cores(), 1, 4096);
+    size_t l2 = cv_os_l2_cache(), l3 = cv_os_l3_cache();
+    assert_true(l2 == 0 || (l2 >= 16 << 10 && l2 <= (size_t)1 << 32));
+    assert_true(l3 == 0 || (l3 >= 64 << 10 && l3 <= (size_t)1 << 36));
+    uint64_t before = cv_os_clock_ns();
+    usleep(2000);
+    uint64_t passed = cv_os_clock_ns() - before;
+    assert_in_range(passed, 2000000, UINT64_C(60000000000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read_stops_only_at_the_end),
+        cmocka_unit_test(test_write_beyond_what_positions_can_say),
+        cmocka_unit_test(test_short_write_is_continued),
+        cmocka_unit_test(test_descriptors_close_on_exec_and_sync),
+        cmocka_unit_test(test_names_fd_notices_replacing),
+        cmocka_unit_test(test_lock_excludes_other_openings),
+        cmocka_unit_test(test_rename_new),
+        cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_temp_names_are_new_and_hidden),
+        cmocka_unit_test(test_temp_name_of_the_longest_name_fits),
+        cmocka_unit_test(test_temp_files_have_umask_modes),
+        cmocka_unit_test(test_machine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* The pool: every job once, from any number of callers, also inside one another
+ * and across fork; the first failure ends a queue. */
+#include "engine/pool.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { N_JOBS = 1000, N_CALLERS = 8, HANG_SECONDS = 120 };
+
+typedef struct counting {
+    cv_job_queue queue;
+    atomic_int done[N_JOBS];
+    atomic_int bodies;
+    int fail_at; /* -1: never */
+} counting;
+
+static void count_jobs(void *context)
+{
+    counting *c = context;
+    int64_t job;
+    atomic_fetch_add(&c->bodies, 1);
+    while (cv_job_queue_next(&c->queue, &job)) {
+        atomic_fetch_add(&c->done[job], 1);
+        if (job != c->fail_at) continue;
+        cv_error err;
+        cv_job_queue_fail(&c->queue, cv_fail(&err, CATERVA_EIO, job, "job %d", (int)job), &err);
+    }
+}
+
+static counting *new_counting(int fail_at)
+{
+    counting *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    cv_job_queue_init(&c->queue, N_JOBS);
+    c->fail_at = fail_at;
+    return c;
+}
+
+/* False when a job was done another number of times. For threads and children,
+ * where cmocka cannot assert. */
+static bool all_done_once(counting *c)
+{
+    for (int i = 0; i < N_JOBS; i++)
+        if (atomic_load(&c->done[i]) != 1) return false;
+    return cv_job_queue_result(&c->queue, NULL) == CV_OK;
+}
+
+static bool run_once(int helpers)
+{
+    counting *c = calloc(1, sizeof *c);
+    if (!c) return false;
+    cv_job_queue_init(&c->queue, N_JOBS);
+    c->fail_at = -1;
+    cv_pool_run(helpers, count_jobs, c);
+    bool good = all_done_once(c);
+    good = good && atomic_load(&c->bodies) >= 1 &&
+           atomic_load(&c->bodies) <= (helpers > 0 ? helpers : 0) + 1;
+    free(c);
+    return good;
+}
+
+static void every_job_is_done_once(void **state)
+{
+    (void)state;
+    for (int helpers = -1; helpers <= 20; helpers++)
+        for (int i = 0; i < 20; i++) assert_true(run_once(helpers));
+}
+
+static void a_queue_may_be_empty(void **state)
+{
+    (void)state;
+    cv_job_queue queue;
+    int64_t job;
+    cv_job_queue_init(&queue, 0);
+    assert_false(cv_job_queue_next(&queue, &job));
+    assert_int_equal(cv_job_queue_result(&queue, NULL), CV_OK);
+}
+
+static void the_first_failure_ends_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        counting *c = new_counting(10);
+        cv_error err = {.code = CV_OK};
+        cv_pool_run(i % 4, count_jobs, c);
+        assert_int_equal(cv_job_queue_result(&c->queue, &err), CATERVA_EIO);
+        assert_string_equal(err.message, "job 10");
+        assert_int_equal(err.position, 10);
+        int64_t job;
+        assert_false(cv_job_queue_next(&c->queue, &job));
+        int done = 0;
+        for (int k = 0; k < N_JOBS; k++) done += atomic_load(&c->done[k]);
+        if (i % 4 == 0) assert_int_equal(done, 11);
+        cv_job_queue_fail(&c->queue, CATERVA_ENOMEM, &err); /* too late */
+        assert_int_equal(cv_job_queue_result(&c->queue, NULL), CATERVA_EIO);
+        free(c);
+    }
+}
+
+/* ---- Many at once ----------------------------------------------------------------- */
+
+static void *call_often(void *result)
+{
+    for (int i = 0; i < 100; i++)
+        if (!run_once(i % 5)) *(bool *)result = false;
+    return NULL;
+}
+
+static void many_threads_share_the_pool(void **state)
+{
+    (void)state;
+    pthread_t threads[N_CALLERS];
+    bool good[N_CALLERS];
+    for (int i = 0; i < N_CALLERS; i++) {
+        good[i] = true;
+        assert_int_equal(pthread_create(&threads[i], NULL, call_often, &good[i]), 0);
+    }
+    for (int i = 0; i < N_CALLERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(good[i]);
+    }
+}
+
+typedef struct nesting {
+    cv_job_queue queue;
+    atomic_bool bad;
+} nesting;
+
+static void run_inside(void *context)
+{
+    nesting *n = context;
+    int64_t job;
+    while (cv_job_queue_next(&n->queue, &job))
+        if (!run_once((int)(job % 4))) atomic_store(&n->bad, true);
+}
+
+static void a_body_may_use_the_pool(void **state)
+{
+    (void)state;
+    nesting n = {.bad = false};
+    cv_job_queue_init(&n.queue, 200);
+    cv_pool_run(3, run_inside, &n);
+    assert_false(atomic_load(&n.bad));
+}
+
+/* Helpers do help: two bodies that wait for each other both come. */
+typedef struct meeting {
+    atomic_int present;
+    atomic_bool met;
+} meeting;
+
+static void wait_for_another(void *context)
+{
+    meeting *m = context;
+    atomic_fetch_add(&m->present, 1);
+    for (int i = 0; i < 20000 && atomic_load(&m->present) < 2; i++) usleep(1000);
+    if (atomic_load(&m->present) >= 2) atomic_store(&m->met, true);
+}
+
+static void helpers_come(void **state)
+{
+    (void)state;
+    meeting m = {.present = 0};
+    cv_pool_run(1, wait_for_another, &m);
+    assert_true(atomic_load(&m.met));
+}
+
+/* A child of a process with busy threads may find the sanitizer's own locks
+ * taken; without one, the C library sees to its locks. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifdef SANITIZED
+#define SKIP_IF_SANITIZED() skip()
+#else
+#define SKIP_IF_SANITIZED() ((void)0)
+#endif
+
+/* ---- Fork ------------------------------------------------------------------------- */
+
+static void check_child(pid_t child)
+{
+    int status;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static pid_t fork_and_use_pool(void)
+{
+    pid_t child = fork();
+    if (child != 0) return child;
+    alarm(HANG_SECONDS);
+    bool good = true;
+    for (int i = 0; i < 20 && good; i++) good = run_once(3);
+    _exit(good ? 0 : 1);
+}
+
+static void a_child_starts_its_own_threads(void **state)
+{
+    (void)state;
+    SKIP_IF_SANITIZED();
+    assert_true(run_once(3));
+    for (int i = 0; i < 20; i++) check_child(fork_and_use_pool());
+    assert_true(run_once(3));
+}
+
+typedef struct busy {
+    atomic_bool stop;
+    atomic_bool bad;
+} busy;
+
+static void *keep_busy(void *context)
+{
+    busy *b = context;
+    while (!atomic_load(&b->stop))
+        if (!run_once(2)) atomic_store(&b->bad, true);
+    return NULL;
+}
+
+/* Fork while other threads are in the middle of their requests. */
+static void forking_in_the_middle(void **state)
+{
+    (void)state;
+    SKIP_IF_SANITIZED();
+    busy b = {.stop = false};
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &b), 0);
+    for (int i = 0; i < 50; i++) check_child(fork_and_use_pool());
+    atomic_store(&b.stop, true);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    assert_false(atomic_load(&b.bad));
+}
+
+typedef struct forking {
+    atomic_int bodies;
+    atomic_int bad_children;
+} forking;
+
+/* A body forks, on the caller and on a pool thread. */
+static void fork_inside(void *context)
+{
+    forking *f = context;
+    int status;
+    atomic_fetch_add(&f->bodies, 1);
+    pid_t child = fork_and_use_pool();
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        atomic_fetch_add(&f->bad_children, 1);
+}
+
+static void forking_inside_a_body(void **state)
+{
+    (void)state;
+    SKIP_IF_SANITIZED();
+    for (int i = 0; i < 10; i++) {
+        forking f = {.bodies = 0};
+        cv_pool_run(2, fork_inside, &f);
+        assert_true(atomic_load(&f.bodies) >= 1);
+        assert_int_equal(atomic_load(&f.bad_children), 0);
+    }
+}
+
+int main(void)
+{
+    alarm(5 * HANG_SECONDS); /* a hang ends the program with a signal */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_job_is_done_once),
+        cmocka_unit_test(a_queue_may_be_empty),
+        cmocka_unit_test(the_first_failure_ends_it),
+        cmocka_unit_test(many_threads_share_the_pool),
+        cmocka_unit_test(a_body_may_use_the_pool),
+        cmocka_unit_test(helpers_come),
+        cmocka_unit_test(a_child_starts_its_own_threads),
+        cmocka_unit_test(forking_in_the_middle),
+        cmocka_unit_test(forking_inside_a_body),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
