@@ -1,0 +1,35 @@
+# The short way in. The build itself is CMake's: see README.md.
+
+PREFIX ?= /usr/local
+
+help:
+	@echo 'make demo             a real MRI head: compressed, read back, drawn, compared'
+	@echo 'make demo INPUT=FILE  the same with your own .npy'
+	@echo 'make test             every test, optimised and again under ASan and UBSan'
+	@echo 'make bench            build and run the benchmarks'
+	@echo 'make install          build and install below PREFIX ($(PREFIX))'
+	@echo 'make format           clang-format over all sources'
+	@echo 'make clean            remove all builds (build/deps and build/venv stay)'
+
+demo:
+	@scripts/demo $(if $(INPUT),'$(INPUT)')
+
+test:
+	@scripts/test
+
+bench:
+	@scripts/bench
+
+install:
+	@scripts/bootstrap
+	@scripts/build release
+	@cmake --install build/release --prefix '$(PREFIX)'
+
+format:
+	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
+
+clean:
+	rm -rf build/release build/dev build/asan build/tsan build/demo
+	rm -f build/CTestTestfile.cmake build/test.log
+
+.PHONY: help demo test bench install format clean

@@ -1,0 +1,31 @@
+# How everything in this tree is compiled.
+
+# Sanitizers of the `asan` and `tsan` presets: the first report ends the program.
+function(caterva_sanitize target)
+    if(CATERVA_SANITIZE STREQUAL "address")
+        set(flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    elseif(CATERVA_SANITIZE STREQUAL "thread")
+        set(flags -fsanitize=thread -fno-omit-frame-pointer)
+    elseif(CATERVA_SANITIZE STREQUAL "")
+        return()
+    else()
+        message(FATAL_ERROR "CATERVA_SANITIZE is '${CATERVA_SANITIZE}'; "
+                            "it must be empty, address or thread.")
+    endif()
+    target_compile_options(${target} PRIVATE ${flags})
+    # A static library hands the flag on, or its users would not link.
+    target_link_options(${target} PUBLIC ${flags})
+endfunction()
+
+function(caterva_flags target)
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+    if(CATERVA_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        # GCC loses track of initialisations among the sanitizer's calls.
+        target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+    endif()
+    if(CATERVA_WERROR)
+        target_compile_options(${target} PRIVATE -Werror)
+    endif()
+    caterva_sanitize(${target})
+endfunction()

@@ -1,0 +1,91 @@
+# What `cmake --install` puts where, and how others find it.
+#
+# The installed library must find its C-Blosc2 again:
+#   system, root  where it is; by rpath when the loader does not look there
+#   bootstrap     build/deps may be gone tomorrow, so a private copy goes to
+#                 LIBDIR/caterva, where no other program looks
+
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Caterva")
+set(private_dir "${CMAKE_INSTALL_LIBDIR}/caterva")
+set(origin "$ORIGIN")
+if(APPLE)
+    set(origin "@loader_path")
+endif()
+
+# ---- C-Blosc2 ----------------------------------------------------------------
+
+# For users of the static library: where C-Blosc2 is (CMake), what to link
+# (pkg-config). An own libblosc2.a is self-contained but for the system's.
+set(pc_requires "")
+set(pc_libs "-lm -pthread")
+set(library_rpath "")
+set(config_blosc2 "${Blosc2_LIBRARY}")
+if(NOT Blosc2_ORIGIN STREQUAL "bootstrap"
+   AND NOT Blosc2_LIBRARY_DIR IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+    set(library_rpath "${Blosc2_LIBRARY_DIR}")
+endif()
+if(Blosc2_ORIGIN STREQUAL "system")
+    set(pc_requires "blosc2 >= 3.3")
+elseif(Blosc2_ORIGIN STREQUAL "root")
+    set(blosc2_dir "${Blosc2_LIBRARY_DIR}")
+    set(pc_libs "-L${blosc2_dir} -Wl,-rpath,${blosc2_dir} -lblosc2 -ldl -lm -pthread")
+else()
+    set(library_rpath "${origin}/caterva")
+    set(config_blosc2 "\${PACKAGE_PREFIX_DIR}/${private_dir}/libblosc2.a")
+    set(pc_libs "-L\${libdir}/caterva -lblosc2 -ldl -lm -pthread")
+    # Under the name that the loader asks for; not as libblosc2.so, which a
+    # linker would prefer to the archive.
+    file(GLOB blosc2_runtime "${Blosc2_LIBRARY_DIR}/libblosc2.so.[0-9]*"
+                             "${Blosc2_LIBRARY_DIR}/libblosc2.[0-9]*.dylib")
+    install(FILES ${blosc2_runtime} "${Blosc2_LIBRARY_DIR}/libblosc2.a"
+            DESTINATION "${private_dir}")
+    install(FILES "${Blosc2_LIBRARY_DIR}/../LICENSE.txt"
+            DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME LICENSE.C-Blosc2.txt OPTIONAL)
+endif()
+
+# ---- Files -------------------------------------------------------------------
+
+file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+set_target_properties(caterva_shared PROPERTIES INSTALL_RPATH "${library_rpath}")
+install(TARGETS caterva_shared EXPORT CatervaTargets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS caterva_static EXPORT CatervaStaticTargets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(TARGET caterva)
+    set_target_properties(caterva PROPERTIES INSTALL_RPATH "${origin}/${bin_to_lib}")
+    install(TARGETS caterva RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+install(FILES include/caterva.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+file(GLOB man_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
+if(man_pages)
+    install(FILES ${man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+endif()
+
+# ---- pkg-config --------------------------------------------------------------
+
+# Relocatable: the prefix is found from where the .pc file lies.
+file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+                                "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+file(RELATIVE_PATH pc_libdir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+file(RELATIVE_PATH pc_includedir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+configure_file(cmake/caterva.pc.in caterva.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/caterva.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# ---- find_package(Caterva) ---------------------------------------------------
+
+configure_package_config_file(cmake/CatervaConfig.cmake.in CatervaConfig.cmake
+    INSTALL_DESTINATION "${package_dir}"
+    NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/CatervaConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion) # 0.x promises no more
+install(FILES "${PROJECT_BINARY_DIR}/CatervaConfig.cmake"
+              "${PROJECT_BINARY_DIR}/CatervaConfigVersion.cmake"
+        DESTINATION "${package_dir}")
+install(EXPORT CatervaTargets NAMESPACE Caterva:: DESTINATION "${package_dir}")
+install(EXPORT CatervaStaticTargets NAMESPACE Caterva:: DESTINATION "${package_dir}")

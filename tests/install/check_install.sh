@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs a build, moves the installed tree elsewhere, and builds the first
+# example against it in the three ways a user may: CMake, pkg-config, static.
+#
+#   check_install.sh SOURCE_DIR BUILD_DIR SCRATCH_DIR LIBDIR
+set -eu
+source=$1 build=$2 scratch=$3 libdir=$4
+
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cmake --install "$build" --prefix "$scratch/first" >"$scratch/install.log"
+mv "$scratch/first" "$scratch/moved"
+prefix=$scratch/moved
+cd "$scratch"
+
+headers=$(ls "$prefix/include")
+[ "$headers" = caterva.h ] || { echo "installed headers: $headers"; exit 1; }
+
+# Nothing that the caller's environment says may be needed to run the tool.
+if [ -x "$prefix/bin/caterva" ]; then
+    env -i "$prefix/bin/caterva" --version
+fi
+
+expect="item (40, 3, 5) is 4006"
+check() { # name command...
+    name=$1
+    shift
+    "$@" >"$name.out" || { echo "$name: exit status $?"; exit 1; }
+    grep -qF "$expect" "$name.out" || { echo "$name printed:"; cat "$name.out"; exit 1; }
+    echo "$name: $(cat "$name.out")"
+}
+
+example=$source/examples/01-first-array
+cmake -S "$example" -B by-cmake -DCMAKE_PREFIX_PATH="$prefix" >cmake.log
+cmake --build by-cmake >>cmake.log
+check cmake by-cmake/first-array
+
+# The static target beside the shared one.
+sed 's/Caterva::caterva)/Caterva::caterva_static)/' "$example/CMakeLists.txt" >CMakeLists.txt
+cp "$example/main.c" main.c
+cmake -S . -B by-cmake-static -DCMAKE_PREFIX_PATH="$prefix" >>cmake.log
+cmake --build by-cmake-static >>cmake.log
+check cmake-static by-cmake-static/first-array
+
+# Libraries that stand nowhere special are found with the caller's help only.
+export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+blosc2_dir=$(pkg-config --variable=libdir blosc2 2>/dev/null || true)
+${CC:-cc} main.c $(pkg-config --cflags --libs caterva) -o by-pkg-config
+check pkg-config env LD_LIBRARY_PATH="$prefix/$libdir" ./by-pkg-config
+
+${CC:-cc} main.c $(pkg-config --cflags caterva) "$prefix/$libdir/libcaterva.a" \
+    $(pkg-config --static --libs caterva | sed 's/-lcaterva//') -o by-pkg-config-static
+check pkg-config-static env LD_LIBRARY_PATH="$blosc2_dir" ./by-pkg-config-static
