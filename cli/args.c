@@ -1,0 +1,230 @@
+/* Room: cli. Options: one table says for every option how it is spelled, what it
+ * takes, where its value goes and how help explains it. Parser and help both
+ * read the table; a command only names the options that it accepts. */
+#include "cli.h"
+#include "numbers.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef enum value_kind { VALUE_FLAG, VALUE_TEXT, VALUE_INT, VALUE_SIZE } value_kind;
+
+typedef struct option {
+    unsigned long commands; /* CLI_OPT_* bit that lets a command accept it */
+    char letter;
+    const char *name;
+    const char *value; /* how help calls it */
+    value_kind kind;
+    size_t field; /* offset in cli_args */
+    int64_t min, max;
+    const char *help;
+} option;
+
+#define FIELD(name) offsetof(cli_args, name)
+
+static const option options[] = {
+    {CLI_OPT_OUTPUT, 'o', "output", "OUT", VALUE_TEXT, FIELD(output), 0, 0,
+     "write to the file OUT instead of standard output"},
+    {CLI_OPT_FROM, 0, "from", "FORMAT", VALUE_TEXT, FIELD(from), 0, 0,
+     "format of the input: raw, npy or b2nd"},
+    {CLI_OPT_TO, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
+     "format of the output: raw, npy, b2nd, text or csv"},
+    {CLI_OPT_SELECT, 0, "select", "SEL", VALUE_TEXT, FIELD(select), 0, 0,
+     "take only this selection of the input"},
+    {CLI_OPT_SHAPE, 0, "shape", "N,N,...", VALUE_TEXT, FIELD(shape), 0, 0,
+     "shape of the array; '()' for no axes"},
+    {CLI_OPT_DTYPE, 0, "dtype", "DTYPE", VALUE_TEXT, FIELD(dtype), 0, 0,
+     "type of the items in NumPy's words: '<f4', '|S8', '<M8[ns]'"},
+    {CLI_OPT_OFFSET, 0, "offset", "SIZE", VALUE_SIZE, FIELD(offset), 0, INT64_MAX,
+     "bytes to skip at the start of a raw input"},
+    {CLI_OPT_PARTITION, 0, "chunks", "N,N,...", VALUE_TEXT, FIELD(chunks), 0, 0,
+     "chunk shape (chosen when left out)"},
+    {CLI_OPT_PARTITION, 0, "blocks", "N,N,...", VALUE_TEXT, FIELD(blocks), 0, 0,
+     "block shape (chosen when left out)"},
+    {CLI_OPT_PARTITION, 0, "codec", "NAME[:META]", VALUE_TEXT, FIELD(codec), 0, 0,
+     "blosclz, lz4, lz4hc, zlib, zstd, ... (zstd)"},
+    {CLI_OPT_PARTITION, 0, "level", "N", VALUE_INT, FIELD(level), 0, 9,
+     "compression level 0 to 9 (5)"},
+    {CLI_OPT_PARTITION, 0, "filters", "NAME[:META],...", VALUE_TEXT, FIELD(filters), 0, 0,
+     "filters in the order they are applied, or none (shuffle)"},
+    {CLI_OPT_PARTITION, 0, "sparse", NULL, VALUE_FLAG, FIELD(sparse), 0, 0,
+     "make a directory with one file for each chunk"},
+    {CLI_OPT_PARTITION, 0, "metalayer", "KIND", VALUE_TEXT, FIELD(metalayer), 0, 0,
+     "b2nd, or caterva for old readers (no dtype)"},
+    {CLI_OPT_FILL, 0, "fill", "V", VALUE_TEXT, FIELD(fill), 0, 0,
+     "value of every item: a number, text, nan, uninit"},
+    {CLI_OPT_MEMORY, 0, "memory", "SIZE", VALUE_SIZE, FIELD(memory), 4096, INT64_MAX,
+     "bound of the memory for items on their way (256MiB)"},
+    {CLI_OPT_CSV, 0, "csv", NULL, VALUE_FLAG, FIELD(csv), 0, 0, "separate values by commas"},
+    {CLI_OPT_PRECISION, 0, "precision", "N", VALUE_INT, FIELD(precision), 1, 40,
+     "significant digits of floats (as many as needed)"},
+    {CLI_OPT_LIST_CHUNKS, 0, "chunks", NULL, VALUE_FLAG, FIELD(list_chunks), 0, 0,
+     "list every chunk"},
+    {CLI_OPT_QUICK, 0, "quick", NULL, VALUE_FLAG, FIELD(quick), 0, 0,
+     "check the structure only, decode nothing"},
+    {CLI_OPT_PICTURE, 0, "png", "OUT", VALUE_TEXT, FIELD(png), 0, 0,
+     "write a PNG file instead of showing the picture"},
+    {CLI_OPT_PICTURE, 0, "cmap", "NAME", VALUE_TEXT, FIELD(cmap), 0, 0,
+     "gray, viridis, magma, inferno, plasma, turbo, hot, coolwarm"},
+    {CLI_OPT_PICTURE, 0, "range", "LO,HI", VALUE_TEXT, FIELD(range), 0, 0,
+     "values of the first and last colour (smallest and largest)"},
+    {CLI_OPT_JSON, 0, "json", NULL, VALUE_FLAG, FIELD(json), 0, 0, "print one JSON object"},
+    {CLI_OPT_FORCE, 'f', "force", NULL, VALUE_FLAG, FIELD(force), 0, 0,
+     "replace an existing result"},
+    {CLI_OPT_THREADS, 'T', "threads", "N", VALUE_INT, FIELD(threads), 0, 1024,
+     "threads, 0 for all cores (0)"},
+    {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,
+     "no progress bar"},
+    {~0UL, 'h', "help", NULL, VALUE_FLAG, FIELD(help), 0, 0, "print this help"},
+};
+#define N_OPTIONS (sizeof options / sizeof options[0])
+
+/* What is left of argv while it is read. */
+typedef struct argument_list {
+    const cli_command *command;
+    int argc;
+    char **argv;
+    int next;
+} argument_list;
+
+static const option *find_name(const cli_command *command, const char *name, size_t size)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (command->options & options[i].commands && strlen(options[i].name) == size &&
+            memcmp(options[i].name, name, size) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static const option *find_letter(const cli_command *command, char letter)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (command->options & options[i].commands && options[i].letter == letter)
+            return &options[i];
+    return NULL;
+}
+
+static cli_exit unknown_option(const argument_list *list, const char *text)
+{
+    return cli_fail(CLI_USAGE, "%s has no option '%s'; see 'caterva %s --help'",
+                    list->command->name, text, list->command->name);
+}
+
+static cli_exit store_value(const option *o, const char *text, cli_args *out)
+{
+    void *field = (char *)out + o->field;
+    int64_t value = 0;
+    const char *end = text;
+    switch (o->kind) {
+    case VALUE_FLAG: *(bool *)field = true; return CLI_OK;
+    case VALUE_TEXT: *(const char **)field = text; return CLI_OK;
+    case VALUE_INT:
+        if (!number_scan(&end, &value) || *end)
+            return cli_fail(CLI_USAGE, "--%s takes a number, not '%s'", o->name, text);
+        break;
+    case VALUE_SIZE:
+        if (!number_size(text, &value))
+            return cli_fail(CLI_USAGE, "--%s takes a size such as 64KiB or 1M, not '%s'",
+                            o->name, text);
+        break;
+    }
+    if (value < o->min || value > o->max)
+        return cli_fail(CLI_USAGE, "--%s is %s, must lie between %lld and %lld", o->name,
+                        text, (long long)o->min, (long long)o->max);
+    *(int64_t *)field = value;
+    return CLI_OK;
+}
+
+/* The value that follows an option, in the same argument or the next one. */
+static cli_exit take_value(argument_list *list, const option *o, const char *attached,
+                           const char **value)
+{
+    *value = attached;
+    if (o->kind == VALUE_FLAG || attached) return CLI_OK;
+    if (list->next == list->argc)
+        return cli_fail(CLI_USAGE, "--%s needs a value (%s)", o->name, o->value);
+    *value = list->argv[list->next++];
+    return CLI_OK;
+}
+
+static cli_exit parse_long(argument_list *list, const char *text, cli_args *out)
+{
+    const char *equals = strchr(text, '=');
+    size_t size = equals ? (size_t)(equals - text) : strlen(text);
+    const option *o = find_name(list->command, text + 2, size - 2);
+    if (!o) return unknown_option(list, text);
+    if (equals && o->kind == VALUE_FLAG)
+        return cli_fail(CLI_USAGE, "--%s takes no value", o->name);
+    const char *value;
+    CLI_TRY(take_value(list, o, equals ? equals + 1 : NULL, &value));
+    return store_value(o, value, out);
+}
+
+/* "-f", "-T4", "-T 4", and flags joined as in "-fT4". */
+static cli_exit parse_letters(argument_list *list, const char *text, cli_args *out)
+{
+    for (const char *letter = text + 1; *letter; letter++) {
+        const option *o = find_letter(list->command, *letter);
+        if (!o) return unknown_option(list, text);
+        const char *value;
+        CLI_TRY(take_value(list, o, letter[1] ? letter + 1 : NULL, &value));
+        CLI_TRY(store_value(o, value, out));
+        if (o->kind != VALUE_FLAG) break;
+    }
+    return CLI_OK;
+}
+
+static cli_exit add_positional(const argument_list *list, const char *text, cli_args *out)
+{
+    if (out->n_positional == list->command->max_args)
+        return cli_fail(CLI_USAGE, "%s: unexpected argument '%s'; usage: caterva %s %s",
+                        list->command->name, text, list->command->name,
+                        list->command->synopsis);
+    out->positional[out->n_positional++] = text;
+    return CLI_OK;
+}
+
+/* "-1" and "-5:" begin a selection, "-" alone is a file. */
+static bool is_positional(const char *text)
+{
+    return text[0] != '-' || !text[1] || isdigit((unsigned char)text[1]);
+}
+
+static cli_exit parse_one(argument_list *list, bool *options_ended, cli_args *out)
+{
+    const char *text = list->argv[list->next++];
+    if (*options_ended || is_positional(text)) return add_positional(list, text, out);
+    if (strcmp(text, "--") == 0) {
+        *options_ended = true;
+        return CLI_OK;
+    }
+    return text[1] == '-' ? parse_long(list, text, out) : parse_letters(list, text, out);
+}
+
+cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out)
+{
+    *out = (cli_args){.precision = -1, .level = -1, .memory = (int64_t)256 << 20};
+    argument_list list = {command, argc, argv, 0};
+    bool options_ended = false;
+    while (list.next < argc && !out->help) CLI_TRY(parse_one(&list, &options_ended, out));
+    if (!out->help && out->n_positional < command->min_args)
+        return cli_fail(CLI_USAGE, "%s needs more arguments; usage: caterva %s %s",
+                        command->name, command->name, command->synopsis);
+    return CLI_OK;
+}
+
+void cli_print_help(const cli_command *command)
+{
+    printf("usage: caterva %s [OPTION]... %s\n\n%s\n\noptions:\n", command->name,
+           command->synopsis, command->details);
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const option *o = &options[i];
+        if (!(command->options & o->commands)) continue;
+        char spelled[48];
+        snprintf(spelled, sizeof spelled, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
+                 o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name,
+                 o->value ? " " : "", o->value ? o->value : "");
+        printf("  %-31s %s\n", spelled, o->help);
+    }
+}

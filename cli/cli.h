@@ -1,0 +1,133 @@
+/* What every part of the command line shares: exit statuses, the one way to
+ * report a failure, interruption, and the parsed arguments. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <caterva.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit statuses. Functions that can fail return one, after they have said on
+ * stderr what happened; callers only pass it on. */
+typedef enum cli_exit {
+    CLI_OK = 0,
+    CLI_NO = 1, /* the answer is no */
+    CLI_USAGE = 2,
+    CLI_IO = 3,
+    CLI_CORRUPT = 4,
+    CLI_UNSUPPORTED = 5,
+    CLI_INTERRUPTED = 130
+} cli_exit;
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define CLI_PRINTF(fmt, args)
+#endif
+
+/* Returns from the calling function when `expr` is not CLI_OK. Only where
+ * nothing needs freeing. */
+#define CLI_TRY(expr)                                                                        \
+    do {                                                                                     \
+        cli_exit cli_try_code_ = (expr);                                                     \
+        if (cli_try_code_ != CLI_OK) return cli_try_code_;                                   \
+    } while (0)
+
+/* ---- Reports (all on stderr) -------------------------------------------- */
+
+/* Prints "caterva: <sentence>" and returns `code`. */
+cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
+
+/* The same for a failed system call: appends errno's text and returns CLI_IO,
+ * or CLI_INTERRUPTED when a signal was the reason. */
+cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
+
+/* The same for a failed library call on the array at `path`. */
+cli_exit cli_fail_array(const char *path, const caterva_error *err);
+
+/* "caterva: note: <sentence>": worth knowing, not a failure. */
+void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2);
+
+/* malloc of `size` bytes (at least one) that reports its failure. */
+void *cli_alloc(size_t size);
+char *cli_copy_text(const char *text);
+
+/* Flushes stdout; CLI_IO with a sentence when anything written to it was lost. */
+cli_exit cli_flush_stdout(void);
+
+/* ---- Interruption ------------------------------------------------------- */
+
+/* SIGINT, SIGTERM and SIGHUP set a flag that loops look at; a closed pipe is an
+ * ordinary write error. */
+void cli_catch_signals(void);
+bool cli_interrupted(void);
+
+/* ---- Arguments ---------------------------------------------------------- */
+
+#define CLI_MAX_POSITIONAL 4
+
+/* One field for each option of any command. Text is borrowed from argv; NULL,
+ * false or -1 means "not given" unless a default stands here. */
+typedef struct cli_args {
+    const char *positional[CLI_MAX_POSITIONAL];
+    int n_positional;
+    bool help, json, force, no_progress, list_chunks, csv, sparse, quick;
+    int64_t threads; /* 0: all cores */
+    int64_t precision;
+    int64_t level;
+    int64_t offset; /* default 0 */
+    int64_t memory; /* default 256 MiB */
+    const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
+    const char *fill, *metalayer, *select, *png, *cmap, *range;
+} cli_args;
+
+/* Options a command may accept; OR them together in cli_command.options. */
+#define CLI_OPT_JSON (1UL << 0)
+#define CLI_OPT_THREADS (1UL << 1)
+#define CLI_OPT_FORCE (1UL << 2)
+#define CLI_OPT_NO_PROGRESS (1UL << 3)
+#define CLI_OPT_LIST_CHUNKS (1UL << 4)
+#define CLI_OPT_CSV (1UL << 5)
+#define CLI_OPT_PRECISION (1UL << 6)
+#define CLI_OPT_OUTPUT (1UL << 7)
+#define CLI_OPT_FROM (1UL << 8)
+#define CLI_OPT_TO (1UL << 9)
+#define CLI_OPT_SHAPE (1UL << 10)
+#define CLI_OPT_DTYPE (1UL << 11)
+#define CLI_OPT_OFFSET (1UL << 12)
+#define CLI_OPT_SELECT (1UL << 13)
+#define CLI_OPT_MEMORY (1UL << 14)
+#define CLI_OPT_FILL (1UL << 15)
+#define CLI_OPT_PARTITION (1UL << 16) /* chunks, blocks, codec, ..., metalayer */
+#define CLI_OPT_QUICK (1UL << 17)
+#define CLI_OPT_PICTURE (1UL << 18) /* png, cmap, range */
+
+typedef struct cli_command {
+    const char *name;
+    const char *synopsis; /* of the arguments: "FILE [SEL]" */
+    const char *summary;  /* one line, for the list of commands */
+    const char *details;  /* lines for its own help */
+    unsigned long options;
+    int min_args, max_args;
+    cli_exit (*run)(const cli_args *args);
+} cli_command;
+
+/* Reads argv (without program and command name). Options may stand anywhere;
+ * "--" ends them; "-1" and "-5:" are selections, "-" is a file. */
+cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out);
+
+/* Prints the command's help to stdout. */
+void cli_print_help(const cli_command *command);
+
+/* ---- Arrays ------------------------------------------------------------- */
+
+/* Opens the array at `path` with the threads that were asked for. */
+cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
+                        caterva_array **out);
+
+extern const cli_command cli_command_info, cli_command_get, cli_command_put,
+    cli_command_create, cli_command_convert, cli_command_verify, cli_command_view,
+    cli_command_attr;
+
+#endif

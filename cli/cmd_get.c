@@ -1,0 +1,70 @@
+/* Room: cli. `caterva get`: a slice out of an array, as text or into a file of any
+ * format. Only joins a source, a selection and a sink; the items pass by in boxes,
+ * so that an array larger than memory can be printed. */
+#include "sink.h"
+
+#include <string.h>
+
+/* Text, unless --to, --csv or the name of the output says otherwise. */
+static cli_exit output_format(const cli_args *args, data_format *format)
+{
+    bool standard = !args->output || strcmp(args->output, "-") == 0;
+    *format = args->csv ? FORMAT_CSV : FORMAT_TEXT;
+    if (args->csv && args->to && strcmp(args->to, "csv") != 0)
+        return cli_fail(CLI_USAGE, "--csv and --to %s contradict each other", args->to);
+    if (args->csv || (standard && !args->to)) return CLI_OK;
+    CLI_TRY(format_find(args->output ? args->output : "-", args->to, "--to", format));
+    if (*format == FORMAT_NONE)
+        return cli_fail(CLI_USAGE, "the name %s does not tell a format; use --to",
+                        args->output);
+    if (standard && *format == FORMAT_ARRAY)
+        return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output; use -o");
+    return CLI_OK;
+}
+
+static cli_exit open_selection(const cli_args *args, caterva_array *array, source **from)
+{
+    const char *path = args->positional[0];
+    const caterva_info *info = caterva_describe(array);
+    selection sel;
+    CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
+                            info->shape, &sel));
+    CLI_TRY(source_of_array(array, path, from));
+    return source_select(*from, &sel, from);
+}
+
+static cli_exit get(const cli_args *args, caterva_array *array)
+{
+    data_format format;
+    source *from;
+    sink *to;
+    CLI_TRY(output_format(args, &format));
+    CLI_TRY(open_selection(args, array, &from));
+    cli_exit code = sink_open(args, args->output, format, from, NULL, &to);
+    if (code == CLI_OK) code = transfer(args, from, to);
+    source_close(from);
+    return code;
+}
+
+static cli_exit run_get(const cli_args *args)
+{
+    caterva_array *array;
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_READ, &array));
+    cli_exit code = get(args, array);
+    caterva_discard(array);
+    return code;
+}
+
+const cli_command cli_command_get = {
+    .name = "get",
+    .synopsis = "FILE [SEL]",
+    .summary = "a slice to text, npy or raw",
+    .details = "Prints the selected items, or all. A row of the result is a line; above two\n"
+               "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
+               "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd.",
+    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_FORCE |
+               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run_get,
+};

@@ -1,0 +1,138 @@
+/* Room: cli. `caterva verify`: is every byte of it good. The library finds the
+ * damage; here each place becomes a line or a JSON object. The library may call from
+ * any of its threads, but never twice at once. */
+#include "json.h"
+#include "progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct verification {
+    const char *path;
+    const caterva_info *info;
+    json *j; /* NULL: text */
+    progress bar;
+} verification;
+
+/* "chunk 17 (0,2,1) at byte 4096: block 3 damaged: ...": the library's sentence,
+ * with the chunk's coordinates put behind its number. */
+static void print_damage(const verification *v, const caterva_damage *damage)
+{
+    const char *rest = damage->message;
+    printf("%s: ", v->path);
+    if (damage->chunk >= 0) {
+        char name[32];
+        int size = snprintf(name, sizeof name, "chunk %lld", (long long)damage->chunk);
+        bool named = strncmp(rest, name, (size_t)size) == 0;
+        printf("%s (", name);
+        for (int d = 0; d < v->info->ndim; d++)
+            printf("%s%lld", d ? "," : "", (long long)damage->index[d]);
+        printf(named ? ")" : "): ");
+        rest += named ? size : 0;
+    }
+    printf("%s\n", rest);
+}
+
+static void put_damage(const verification *v, const caterva_damage *damage)
+{
+    json_object_begin(v->j, NULL);
+    json_int(v->j, "chunk", damage->chunk);
+    json_ints(v->j, "index", damage->index, damage->chunk >= 0 ? v->info->ndim : 0);
+    json_int(v->j, "position", damage->position);
+    json_text(v->j, "status", caterva_status_name(damage->code));
+    json_text(v->j, "message", damage->message);
+    json_object_end(v->j);
+}
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    const verification *v = context;
+    if (v->j)
+        put_damage(v, damage);
+    else
+        print_damage(v, damage);
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    verification *v = context;
+    (void)total;
+    progress_step(&v->bar, done);
+    return cli_interrupted();
+}
+
+static void print_verdict(const verification *v, const caterva_verify_result *result,
+                          const caterva_space *space, bool quick)
+{
+    if (v->j) {
+        json_array_end(v->j);
+        json_bool(v->j, "ok", result->damages == 0);
+        json_int(v->j, "checked_chunks", result->checked_chunks);
+        json_int(v->j, "damaged_chunks", result->damaged_chunks);
+        json_bool(v->j, "sealed", v->info->sealed);
+        json_object_end(v->j);
+        putchar('\n');
+    } else if (result->damages == 0) {
+        printf("%s: ok, %lld %s, %lld stored, %s, %s\n", v->path,
+               (long long)result->checked_chunks,
+               result->checked_chunks == 1 ? "chunk" : "chunks",
+               (long long)space->stored_chunks,
+               quick ? "structure only" : "every block decodes",
+               v->info->sealed ? "sealed" : "unsealed");
+    } else {
+        printf("%s: damaged, %lld of %lld chunks\n", v->path,
+               (long long)result->damaged_chunks, (long long)result->checked_chunks);
+    }
+}
+
+static cli_exit verify(const cli_args *args, caterva_array *array, verification *v)
+{
+    caterva_verify_options options = CATERVA_VERIFY_INIT;
+    options.quick = args->quick;
+    options.on_damage = on_damage;
+    options.on_progress = on_progress;
+    options.context = v;
+    caterva_verify_result result = {0};
+    caterva_space space = {0};
+    caterva_error err;
+    progress_start(&v->bar, args, v->info->n_chunks);
+    caterva_status status = caterva_verify(array, &options, &result, &err);
+    progress_end(&v->bar);
+    if (status != CATERVA_OK) return cli_fail_array(v->path, &err);
+    if (result.damages == 0 && caterva_measure(array, &space, &err) != CATERVA_OK)
+        return cli_fail_array(v->path, &err);
+    print_verdict(v, &result, &space, args->quick);
+    return result.damages ? CLI_NO : CLI_OK;
+}
+
+static cli_exit run_verify(const cli_args *args)
+{
+    caterva_array *array;
+    verification v = {.path = args->positional[0]};
+    CLI_TRY(cli_open_array(args, v.path, CATERVA_READ, &array));
+    v.info = caterva_describe(array);
+    json j = {.stream = stdout};
+    if (args->json) {
+        v.j = &j;
+        json_object_begin(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_text(&j, "file", v.path);
+        json_array_begin(&j, "damages");
+    }
+    cli_exit code = verify(args, array, &v);
+    caterva_discard(array);
+    return code;
+}
+
+const cli_command cli_command_verify = {
+    .name = "verify",
+    .synopsis = "FILE",
+    .summary = "structure, then every block decodes; names each damaged chunk",
+    .details = "Checks the structure of FILE and that every block decodes, and names each\n"
+               "damaged place. Exit status 1 when there is damage, 4 when FILE cannot be\n"
+               "opened at all.",
+    .options = CLI_OPT_JSON | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_verify,
+};

@@ -1,0 +1,27 @@
+/* What --shape, --chunks, --codec and their like say about an array to be made. */
+#ifndef CLI_CREATION_H
+#define CLI_CREATION_H
+
+#include "transfer.h"
+
+typedef struct creation {
+    caterva_create_options options;
+    array_shape shape;
+    caterva_dtype *dtype;
+    char *dtype_text;
+    int32_t chunk_shape[CATERVA_MAX_DIMS], block_shape[CATERVA_MAX_DIMS];
+    uint8_t *fill_value;
+    caterva_metalayer metalayers[CATERVA_MAX_DIMS];
+} creation;
+
+/* Fills `c` for an array of this shape and dtype; options that were not given are
+ * chosen by the library or, with `like` (not NULL), taken from that array. Release
+ * with creation_free, also after a failure. `c` must stay where it is. */
+cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
+                       const char *dtype, caterva_array *like);
+void creation_free(creation *c);
+
+/* Makes the array at `path`. */
+cli_exit creation_make(creation *c, const char *path, caterva_array **out);
+
+#endif

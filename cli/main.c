@@ -1,0 +1,96 @@
+/* Room: cli. Finds the command and runs it. What a command does stands in its own
+ * file; here is only what is true for all of them: help, the version, and that lost
+ * output is a failure. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const cli_command *const commands[] = {
+    &cli_command_info,    &cli_command_get,    &cli_command_put,  &cli_command_create,
+    &cli_command_convert, &cli_command_verify, &cli_command_view, &cli_command_attr,
+};
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static const cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static void print_overview(FILE *stream)
+{
+    fputs("usage: caterva COMMAND [OPTION]... ARGUMENT...\n"
+          "       caterva help COMMAND | --help | --version\n\n"
+          "n-dimensional arrays in compressed chunks, in Blosc2 files (b2nd)\n\n"
+          "commands:\n",
+          stream);
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        char spelled[48];
+        snprintf(spelled, sizeof spelled, "%s %s", commands[i]->name, commands[i]->synopsis);
+        fprintf(stream, "  %-24s %s\n", spelled, commands[i]->summary);
+    }
+    fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5\n"
+          "Exit status: 0 ok, 1 the answer is no, 2 usage, 3 input/output, 4 corrupt,\n"
+          "5 unsupported, 130 interrupted\n",
+          stream);
+}
+
+static cli_exit unknown_command(const char *name)
+{
+    return cli_fail(CLI_USAGE, "there is no command '%s'; see 'caterva --help'", name);
+}
+
+static cli_exit print_help(const char *name)
+{
+    const cli_command *command = name ? find_command(name) : NULL;
+    if (name && !command) return unknown_command(name);
+    if (command) {
+        cli_print_help(command);
+    } else {
+        print_overview(stdout);
+    }
+    return cli_flush_stdout();
+}
+
+static cli_exit run(const cli_command *command, int argc, char **argv)
+{
+    cli_args args;
+    CLI_TRY(cli_parse_args(command, argc, argv, &args));
+    if (args.help) return print_help(command->name);
+    cli_exit code = command->run(&args);
+    if (code != CLI_OK && code != CLI_NO) return code;
+    CLI_TRY(cli_flush_stdout());
+    return code;
+}
+
+static bool is_word(const char *text, const char *word, const char *option,
+                    const char *letter)
+{
+    return strcmp(text, word) == 0 || strcmp(text, option) == 0 || strcmp(text, letter) == 0;
+}
+
+static cli_exit dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_overview(stderr);
+        return CLI_USAGE;
+    }
+    const char *name = argv[1];
+    if (is_word(name, "help", "--help", "-h")) return print_help(argc > 2 ? argv[2] : NULL);
+    if (is_word(name, "version", "--version", "-V")) {
+        printf("caterva %s (C-Blosc2 %s)\n", caterva_version(), caterva_codec_version());
+        return cli_flush_stdout();
+    }
+    const cli_command *command = find_command(name);
+    return command ? run(command, argc - 2, argv + 2) : unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+    cli_catch_signals();
+    cli_exit code = dispatch(argc, argv);
+    if (code == CLI_INTERRUPTED) cli_fail(code, "interrupted");
+    return (int)code;
+}

@@ -1,0 +1,181 @@
+/* Room: cli. Result files: written under a temporary name, synced and renamed, so
+ * that an interrupted run leaves nothing half made. Devices and pipes are written as
+ * they are, never replaced. Knows nothing of formats. */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE ((size_t)1 << 16)
+
+static cli_exit exists(const char *path)
+{
+    return cli_fail(CLI_IO, "%s exists already; -f replaces it", path);
+}
+
+static void release(output *out)
+{
+    free(out->path);
+    free(out->target);
+    free(out->temporary);
+    free(out->buffer);
+    *out = (output){.fd = -1};
+}
+
+static cli_exit open_directly(output *out, const char *path)
+{
+    out->fd = path ? open(path, O_WRONLY | O_CLOEXEC) : dup(STDOUT_FILENO);
+    if (out->fd < 0) return cli_fail_sys("cannot write to %s", out->path);
+    return CLI_OK;
+}
+
+/* ".name.pid.tmp" beside the target: same file system, so rename is atomic. */
+static char *temporary_name(const char *target)
+{
+    const char *slash = strrchr(target, '/');
+    const char *name = slash ? slash + 1 : target;
+    size_t size = strlen(target) + 32;
+    char *text = cli_alloc(size);
+    if (text)
+        snprintf(text, size, "%.*s.%.200s.%ld.tmp", (int)(name - target), target, name,
+                 (long)getpid());
+    return text;
+}
+
+static cli_exit open_temporary(output *out, mode_t mode)
+{
+    out->temporary = temporary_name(out->target);
+    if (!out->temporary) return CLI_IO;
+    out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (out->fd < 0) {
+        free(out->temporary);
+        out->temporary = NULL;
+        return cli_fail_sys("cannot write %s", out->path);
+    }
+    if (mode) fchmod(out->fd, mode & 07777); /* a replaced file keeps its permissions */
+    out->seekable = true;
+    return CLI_OK;
+}
+
+static cli_exit open_path(output *out, const char *path, bool force)
+{
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) return cli_fail(CLI_IO, "%s is a directory", path);
+    if (there && !S_ISREG(st.st_mode)) return open_directly(out, path);
+    if (there && !force) return exists(path);
+    /* Through a symbolic link the file behind it is replaced, not the link. */
+    out->target = there ? realpath(path, NULL) : cli_copy_text(path);
+    out->force = force;
+    if (!out->target) return cli_fail_sys("cannot write %s", path);
+    return open_temporary(out, there ? st.st_mode : 0);
+}
+
+cli_exit output_open(output *out, const char *path, bool force)
+{
+    bool standard = !path || strcmp(path, "-") == 0;
+    *out = (output){.fd = -1};
+    out->path = cli_copy_text(standard ? "standard output" : path);
+    out->buffer = cli_alloc(BUFFER_SIZE);
+    cli_exit code = CLI_IO;
+    if (out->path && out->buffer)
+        code = standard ? open_directly(out, NULL) : open_path(out, path, force);
+    if (code != CLI_OK) release(out);
+    return code;
+}
+
+static cli_exit write_all(output *out, const uint8_t *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(out->fd, bytes, size);
+        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
+        if (n < 0) return cli_fail_sys("cannot write to %s", out->path);
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return CLI_OK;
+}
+
+static cli_exit flush(output *out)
+{
+    size_t used = out->used;
+    out->used = 0;
+    return write_all(out, out->buffer, used);
+}
+
+cli_exit output_write(output *out, const void *bytes, size_t size)
+{
+    if (size > BUFFER_SIZE - out->used) CLI_TRY(flush(out));
+    if (size >= BUFFER_SIZE) return write_all(out, bytes, size);
+    memcpy(out->buffer + out->used, bytes, size);
+    out->used += size;
+    return CLI_OK;
+}
+
+cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position)
+{
+    const uint8_t *at = bytes;
+    while (size > 0) {
+        ssize_t n = pwrite(out->fd, at, size, position);
+        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
+        if (n < 0) return cli_fail_sys("cannot write to %s", out->path);
+        at += n;
+        position += n;
+        size -= (size_t)n;
+    }
+    return CLI_OK;
+}
+
+/* Gives the temporary file its name. Without -f by link, which refuses a file
+ * that appeared meanwhile; file systems without links get the rename. */
+static cli_exit publish(output *out)
+{
+    if (fsync(out->fd) != 0) return cli_fail_sys("cannot write to %s", out->path);
+    if (cli_interrupted()) return CLI_INTERRUPTED;
+    if (!out->force) {
+        if (link(out->temporary, out->target) == 0) {
+            unlink(out->temporary);
+            return CLI_OK;
+        }
+        if (errno == EEXIST) return exists(out->path);
+    }
+    if (rename(out->temporary, out->target) != 0)
+        return cli_fail_sys("cannot write %s", out->path);
+    return CLI_OK;
+}
+
+cli_exit output_finish(output *out)
+{
+    cli_exit code = flush(out);
+    if (code == CLI_OK && out->temporary) code = publish(out);
+    if (code != CLI_OK) {
+        output_abandon(out);
+        return code;
+    }
+    if (close(out->fd) != 0) code = cli_fail_sys("cannot write to %s", out->path);
+    release(out);
+    return code;
+}
+
+void output_abandon(output *out)
+{
+    if (out->fd < 0) return;
+    close(out->fd);
+    if (out->temporary) unlink(out->temporary);
+    release(out);
+}
+
+cli_exit output_check_array(const char *path, bool force)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0) return CLI_OK;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+        return cli_fail(CLI_IO, "%s is neither a file nor a directory", path);
+    return force ? CLI_OK : exists(path);
+}

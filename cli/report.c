@@ -1,0 +1,122 @@
+/* Room: cli. Reports and interruption: every sentence that goes to stderr is
+ * written here, so that each begins with "caterva: " and ends its own line. The
+ * interruption flag is the only state of the process. */
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+void cli_catch_signals(void)
+{
+    /* No SA_RESTART: a read from a quiet pipe must return to see the flag. */
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool cli_interrupted(void) { return interrupted != 0; }
+
+static void print_sentence(const char *prefix, const char *fmt, va_list arguments)
+{
+    fflush(stdout); /* keeps the order of the two streams on a terminal */
+    fputs(prefix, stderr);
+    vfprintf(stderr, fmt, arguments);
+}
+
+cli_exit cli_fail(cli_exit code, const char *fmt, ...)
+{
+    va_list arguments;
+    va_start(arguments, fmt);
+    print_sentence("caterva: ", fmt, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return code;
+}
+
+cli_exit cli_fail_sys(const char *fmt, ...)
+{
+    int sys_errno = errno;
+    if (sys_errno == EINTR && interrupted) return CLI_INTERRUPTED;
+    va_list arguments;
+    va_start(arguments, fmt);
+    print_sentence("caterva: ", fmt, arguments);
+    va_end(arguments);
+    fprintf(stderr, ": %s\n", strerror(sys_errno));
+    return CLI_IO;
+}
+
+void cli_note(const char *fmt, ...)
+{
+    va_list arguments;
+    va_start(arguments, fmt);
+    print_sentence("caterva: note: ", fmt, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+static cli_exit exit_of_status(caterva_status status)
+{
+    switch (status) {
+    case CATERVA_OK: return CLI_OK;
+    case CATERVA_EINVAL: return CLI_USAGE;
+    case CATERVA_ECORRUPT: return CLI_CORRUPT;
+    case CATERVA_EUNSUPPORTED: return CLI_UNSUPPORTED;
+    default: return CLI_IO;
+    }
+}
+
+cli_exit cli_fail_array(const char *path, const caterva_error *err)
+{
+    if (interrupted) return CLI_INTERRUPTED;
+    cli_exit code = exit_of_status(err->code);
+    if (strstr(err->message, path)) return cli_fail(code, "%s", err->message);
+    return cli_fail(code, "%s: %s", path, err->message);
+}
+
+void *cli_alloc(size_t size)
+{
+    void *memory = malloc(size ? size : 1);
+    if (!memory) cli_fail(CLI_IO, "no memory for %zu bytes", size);
+    return memory;
+}
+
+char *cli_copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = cli_alloc(size);
+    if (copy) memcpy(copy, text, size);
+    return copy;
+}
+
+cli_exit cli_flush_stdout(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return CLI_OK;
+    return cli_fail_sys("cannot write to standard output");
+}
+
+cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
+                        caterva_array **out)
+{
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = mode;
+    options.threads = (int)args->threads;
+    caterva_error err;
+    if (caterva_open(path, &options, out, &err) != CATERVA_OK)
+        return cli_fail_array(path, &err);
+    return CLI_OK;
+}

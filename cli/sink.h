@@ -1,0 +1,31 @@
+/* Where items go. Each opener gives a sink that its finish or its abandon
+ * releases, the memory it stands in included. */
+#ifndef CLI_SINK_H
+#define CLI_SINK_H
+
+#include "creation.h"
+#include "item.h"
+#include "source.h"
+
+/* The selected items of an open array, which the sink owns from now on: finish
+ * commits, abandon leaves the file as it was. */
+cli_exit sink_of_array(caterva_array *array, const char *path, const selection *sel,
+                       sink **out);
+
+/* A new array for the items of `from`. `like`: as creation_init. */
+cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
+                           caterva_array *like, sink **out);
+
+/* A raw or npy file, or standard output (`path` NULL or "-"). */
+cli_exit sink_of_file(const cli_args *args, const char *path, data_format format,
+                      const source *from, sink **out);
+
+/* Text: a line for each row, a blank line and "# [i,:,:]" between pages. */
+cli_exit sink_of_text(const cli_args *args, const char *path, bool csv, const source *from,
+                      sink **out);
+
+/* Any of the last three, by format. */
+cli_exit sink_open(const cli_args *args, const char *path, data_format format,
+                   const source *from, caterva_array *like, sink **out);
+
+#endif

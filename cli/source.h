@@ -1,0 +1,41 @@
+/* Where items come from. Each opener gives a source that source_close releases. */
+#ifndef CLI_SOURCE_H
+#define CLI_SOURCE_H
+
+#include "transfer.h"
+
+typedef enum data_format {
+    FORMAT_NONE,
+    FORMAT_ARRAY, /* b2nd, or the older caterva */
+    FORMAT_NPY,
+    FORMAT_RAW,
+    FORMAT_TEXT,
+    FORMAT_CSV
+} data_format;
+
+/* The format of `path` by its name, or `named` (--from, --to: `option`). A
+ * directory is an array. FORMAT_NONE when the name does not tell. */
+cli_exit format_find(const char *path, const char *named, const char *option,
+                     data_format *out);
+
+/* An open array; the source closes nothing: `array` stays the caller's. */
+cli_exit source_of_array(caterva_array *array, const char *path, source **out);
+
+/* A raw or npy file, or "-" for standard input (then in order). Raw needs
+ * --shape and --dtype and must have exactly their size behind --offset. */
+cli_exit source_of_file(const cli_args *args, const char *path, data_format format,
+                        source **out);
+
+/* The selected items of `inner`, which the result owns from now on, also after a
+ * failure. */
+cli_exit source_select(source *inner, const selection *sel, source **out);
+
+/* `item` again and again; copied. */
+cli_exit source_of_value(const array_shape *shape, const char *dtype, const void *item,
+                         source **out);
+
+/* "(3, 4)" for sentences. */
+#define SHAPE_TEXT_SIZE (CATERVA_MAX_DIMS * 22 + 4)
+const char *shape_text(int ndim, const int64_t *shape, char text[SHAPE_TEXT_SIZE]);
+
+#endif

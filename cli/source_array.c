@@ -1,0 +1,172 @@
+/* Room: cli. Sources that need no file of their own: an open array, one value
+ * again and again, and the selected items of another source. None of them copies
+ * more than the box that was asked for, or its bounds. */
+#include "source.h"
+#include "strided.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- An open array ------------------------------------------------------ */
+
+typedef struct array_source {
+    source base;
+    caterva_array *array;
+    const char *path;
+} array_source;
+
+static cli_exit read_array(source *self, const box *b, void *dst)
+{
+    array_source *s = (array_source *)self;
+    size_t size = (size_t)(box_items(b, self->shape.ndim) * self->shape.item_size);
+    caterva_error err;
+    if (caterva_read(s->array, b->start, b->stop, dst, size, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+cli_exit source_of_array(caterva_array *array, const char *path, source **out)
+{
+    const caterva_info *info = caterva_describe(array);
+    array_source *s = cli_alloc(sizeof *s);
+    if (!s) return CLI_IO;
+    *s = (array_source){.array = array, .path = path};
+    s->base.read = read_array;
+    s->base.shape.ndim = info->ndim;
+    s->base.shape.item_size = info->item_size;
+    s->base.dtype = cli_copy_text(info->dtype);
+    transfer_neutral(s->base.align, s->base.stretch);
+    for (int d = 0; d < info->ndim; d++) {
+        s->base.shape.shape[d] = info->shape[d];
+        s->base.align[d] = info->chunk_shape[d] > 0 ? info->chunk_shape[d] : 1;
+    }
+    if (!s->base.dtype) {
+        source_close(&s->base);
+        return CLI_IO;
+    }
+    *out = &s->base;
+    return CLI_OK;
+}
+
+/* ---- One value ---------------------------------------------------------- */
+
+typedef struct value_source {
+    source base;
+    uint8_t *item;
+} value_source;
+
+static cli_exit read_value(source *self, const box *b, void *dst)
+{
+    value_source *s = (value_source *)self;
+    size_t size = (size_t)self->shape.item_size;
+    uint8_t *at = dst;
+    for (int64_t n = box_items(b, self->shape.ndim); n > 0; n--, at += size)
+        memcpy(at, s->item, size);
+    return CLI_OK;
+}
+
+static void close_value(source *self) { free(((value_source *)self)->item); }
+
+cli_exit source_of_value(const array_shape *shape, const char *dtype, const void *item,
+                         source **out)
+{
+    value_source *s = cli_alloc(sizeof *s);
+    if (!s) return CLI_IO;
+    *s = (value_source){.base = {.shape = *shape, .read = read_value, .close = close_value}};
+    transfer_neutral(s->base.align, s->base.stretch);
+    s->base.dtype = cli_copy_text(dtype);
+    s->item = cli_alloc((size_t)shape->item_size);
+    if (!s->base.dtype || !s->item) {
+        source_close(&s->base);
+        return CLI_IO;
+    }
+    memcpy(s->item, item, (size_t)shape->item_size);
+    *out = &s->base;
+    return CLI_OK;
+}
+
+/* ---- A selection -------------------------------------------------------- */
+
+typedef struct select_source {
+    source base;
+    source *inner;
+    selection sel;
+    uint8_t *scratch; /* the bounds of a box when its items lie apart */
+    size_t scratch_size;
+} select_source;
+
+static cli_exit reserve(select_source *s, size_t size)
+{
+    if (size <= s->scratch_size) return CLI_OK;
+    free(s->scratch);
+    s->scratch_size = 0;
+    s->scratch = cli_alloc(size);
+    if (!s->scratch) return CLI_IO;
+    s->scratch_size = size;
+    return CLI_OK;
+}
+
+static cli_exit read_selection(source *self, const box *b, void *dst)
+{
+    select_source *s = (select_source *)self;
+    box bounds;
+    selection_bounds(&s->sel, b, &bounds);
+    if (selection_is_box(&s->sel)) return s->inner->read(s->inner, &bounds, dst);
+
+    strided_copy copy = {.ndim = self->shape.ndim, .item_size = self->shape.item_size};
+    for (int d = 0; d < copy.ndim; d++) copy.counts[d] = b->stop[d] - b->start[d];
+    strides_of_box(b, copy.ndim, copy.item_size, copy.dst_strides);
+    int64_t first =
+        strides_of_selection(&s->sel, b, &bounds, copy.item_size, copy.src_strides);
+    CLI_TRY(reserve(s, (size_t)(box_items(&bounds, s->sel.ndim) * copy.item_size)));
+    CLI_TRY(s->inner->read(s->inner, &bounds, s->scratch));
+    strided_copy_run(&copy, s->scratch + first, dst);
+    return CLI_OK;
+}
+
+static void close_selection(source *self)
+{
+    select_source *s = (select_source *)self;
+    source_close(s->inner);
+    free(s->scratch);
+}
+
+/* The result's axes in the terms of the inner source's. */
+static void describe_selection(select_source *s)
+{
+    source *base = &s->base;
+    transfer_neutral(base->align, base->stretch);
+    base->shape.item_size = s->inner->shape.item_size;
+    base->shape.ndim = selection_shape(&s->sel, base->shape.shape);
+    base->first_axis_fastest = s->inner->first_axis_fastest;
+    int r = 0;
+    for (int d = 0; d < s->sel.ndim; d++) {
+        const selection_axis *a = &s->sel.axis[d];
+        if (a->dropped) continue;
+        if (a->step == 1) base->align[r] = s->inner->align[d];
+        base->stretch[r++] = a->step < 0 ? -a->step : a->step;
+    }
+}
+
+cli_exit source_select(source *inner, const selection *sel, source **out)
+{
+    if (inner->in_order) {
+        source_close(inner);
+        return cli_fail(CLI_UNSUPPORTED, "a selection cannot be taken from a pipe");
+    }
+    select_source *s = cli_alloc(sizeof *s);
+    char *dtype = cli_copy_text(inner->dtype);
+    if (!s || !dtype) {
+        free(s);
+        free(dtype);
+        source_close(inner);
+        return CLI_IO;
+    }
+    *s = (select_source){.inner = inner, .sel = *sel};
+    s->base.dtype = dtype;
+    s->base.read = read_selection;
+    s->base.close = close_selection;
+    describe_selection(s);
+    *out = &s->base;
+    return CLI_OK;
+}

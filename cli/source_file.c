@@ -1,0 +1,288 @@
+/* Room: cli. Raw and npy files as sources. A file is read at any place, in C or
+ * Fortran order, with memory for one run of items; a pipe only forward. Sizes are
+ * checked against the shape before the first item is read. */
+#include "descr.h"
+#include "npy.h"
+#include "numbers.h"
+#include "source.h"
+#include "strided.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct file_source {
+    source base;
+    int fd;
+    const char *path; /* for messages */
+    bool fortran_order;
+    int64_t position; /* of the first item */
+    int64_t left;     /* bytes of items not read yet; pipes only */
+    uint8_t *run;     /* scratch, Fortran order only */
+    size_t run_size;
+} file_source;
+
+/* ---- Bytes -------------------------------------------------------------- */
+
+static cli_exit ends_early(const file_source *s)
+{
+    return cli_fail(CLI_CORRUPT, "%s ends before its last item", s->path);
+}
+
+static cli_exit read_forward(file_source *s, void *dst, size_t size)
+{
+    uint8_t *at = dst;
+    while (size > 0) {
+        ssize_t n = read(s->fd, at, size);
+        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
+        if (n < 0) return cli_fail_sys("cannot read %s", s->path);
+        if (n == 0) return ends_early(s);
+        at += n;
+        size -= (size_t)n;
+    }
+    return CLI_OK;
+}
+
+static cli_exit read_at(file_source *s, void *dst, size_t size, int64_t position)
+{
+    uint8_t *at = dst;
+    while (size > 0) {
+        ssize_t n = pread(s->fd, at, size, position);
+        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
+        if (n < 0) return cli_fail_sys("cannot read %s", s->path);
+        if (n == 0) return ends_early(s);
+        at += n;
+        position += n;
+        size -= (size_t)n;
+    }
+    return CLI_OK;
+}
+
+/* ---- Boxes -------------------------------------------------------------- */
+
+/* A box in the order of the file: axis 0 here is the slowest of the file. */
+typedef struct file_box {
+    int ndim;
+    int64_t start[CATERVA_MAX_DIMS], count[CATERVA_MAX_DIMS];
+    int64_t file_strides[CATERVA_MAX_DIMS]; /* bytes */
+    int64_t dst_strides[CATERVA_MAX_DIMS];  /* bytes */
+    int run_axis;                           /* from here on the file is contiguous */
+    int64_t run_size;                       /* bytes */
+} file_box;
+
+static void describe_box(const file_source *s, const box *b, file_box *out)
+{
+    const array_shape *shape = &s->base.shape;
+    int64_t dst_strides[CATERVA_MAX_DIMS];
+    strides_of_box(b, shape->ndim, shape->item_size, dst_strides);
+    out->ndim = shape->ndim;
+    int64_t stride = shape->item_size;
+    out->run_axis = 0;
+    out->run_size = shape->item_size;
+    bool contiguous = true;
+    for (int i = shape->ndim - 1; i >= 0; i--) {
+        int d = s->fortran_order ? shape->ndim - 1 - i : i;
+        out->start[i] = b->start[d];
+        out->count[i] = b->stop[d] - b->start[d];
+        out->file_strides[i] = stride;
+        out->dst_strides[i] = dst_strides[d];
+        stride *= shape->shape[d];
+        if (!contiguous) continue;
+        out->run_size *= out->count[i];
+        out->run_axis = i;
+        contiguous = out->count[i] == shape->shape[d];
+    }
+}
+
+/* Reads one run and puts its items where they belong; in C order they belong
+ * together and go there at once. */
+static cli_exit read_run(file_source *s, const file_box *fb, int64_t position, uint8_t *dst)
+{
+    size_t size = (size_t)fb->run_size;
+    if (!s->fortran_order) return read_at(s, dst, size, position);
+    if (size > s->run_size) {
+        free(s->run);
+        s->run_size = 0;
+        s->run = cli_alloc(size);
+        if (!s->run) return CLI_IO;
+        s->run_size = size;
+    }
+    CLI_TRY(read_at(s, s->run, size, position));
+    strided_copy copy = {.ndim = fb->ndim - fb->run_axis,
+                         .item_size = s->base.shape.item_size};
+    int64_t stride = copy.item_size;
+    for (int i = copy.ndim - 1; i >= 0; i--) {
+        int d = fb->run_axis + i;
+        copy.counts[i] = fb->count[d];
+        copy.dst_strides[i] = fb->dst_strides[d];
+        copy.src_strides[i] = stride;
+        stride *= fb->count[d];
+    }
+    strided_copy_run(&copy, s->run, dst);
+    return CLI_OK;
+}
+
+static cli_exit read_box(source *self, const box *b, void *dst)
+{
+    file_source *s = (file_source *)self;
+    file_box fb;
+    describe_box(s, b, &fb);
+    int64_t position = s->position;
+    for (int d = 0; d < fb.ndim; d++) position += fb.start[d] * fb.file_strides[d];
+
+    int64_t index[CATERVA_MAX_DIMS] = {0};
+    uint8_t *at = dst;
+    int d = 0;
+    while (d >= 0) {
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        CLI_TRY(read_run(s, &fb, position, at));
+        for (d = fb.run_axis - 1; d >= 0; d--) {
+            position += fb.file_strides[d];
+            at += fb.dst_strides[d];
+            if (++index[d] < fb.count[d]) break;
+            position -= fb.count[d] * fb.file_strides[d];
+            at -= fb.count[d] * fb.dst_strides[d];
+            index[d] = 0;
+        }
+    }
+    return CLI_OK;
+}
+
+static cli_exit read_next(source *self, const box *b, void *dst)
+{
+    file_source *s = (file_source *)self;
+    int64_t size = box_items(b, self->shape.ndim) * self->shape.item_size;
+    CLI_TRY(read_forward(s, dst, (size_t)size));
+    s->left -= size;
+    uint8_t extra;
+    if (s->left == 0 && read(s->fd, &extra, 1) == 1)
+        return cli_fail(CLI_USAGE, "%s has more bytes than the shape needs", s->path);
+    return CLI_OK;
+}
+
+static void close_file(source *self)
+{
+    file_source *s = (file_source *)self;
+    if (s->fd > STDIN_FILENO) close(s->fd);
+    free(s->run);
+}
+
+/* ---- Opening ------------------------------------------------------------ */
+
+static cli_exit data_size(const file_source *s, int64_t *size)
+{
+    const array_shape *shape = &s->base.shape;
+    bool fits = true, empty = false;
+    *size = shape->item_size;
+    for (int d = 0; d < shape->ndim; d++) {
+        empty = empty || shape->shape[d] == 0;
+        fits = fits && !__builtin_mul_overflow(*size, shape->shape[d], size);
+    }
+    if (empty) *size = 0;
+    if (empty || fits) return CLI_OK;
+    return cli_fail(CLI_USAGE, "%s: the shape is too large", s->path);
+}
+
+/* A file must be as long as its shape says; a pipe is counted while it is read. */
+static cli_exit check_size(file_source *s)
+{
+    struct stat st;
+    char text[SHAPE_TEXT_SIZE];
+    CLI_TRY(data_size(s, &s->left));
+    if (fstat(s->fd, &st) != 0) return cli_fail_sys("cannot read %s", s->path);
+    if (!S_ISREG(st.st_mode)) {
+        s->base.in_order = true;
+        s->base.read = read_next;
+        if (!s->fortran_order) return CLI_OK;
+        return cli_fail(CLI_UNSUPPORTED,
+                        "%s is in Fortran order, which cannot be read from a pipe", s->path);
+    }
+    int64_t has = st.st_size > s->position ? st.st_size - s->position : 0;
+    if (has == s->left) return CLI_OK;
+    return cli_fail(
+        CLI_USAGE, "%s has %lld bytes of items, the shape %s of %lld-byte items needs %lld",
+        s->path, (long long)has, shape_text(s->base.shape.ndim, s->base.shape.shape, text),
+        (long long)s->base.shape.item_size, (long long)s->left);
+}
+
+static cli_exit take_dtype(file_source *s, const char *where, const char *text)
+{
+    caterva_dtype *dtype;
+    CLI_TRY(descr_parse(where, text, &dtype));
+    s->base.shape.item_size = dtype->item_size;
+    caterva_dtype_free(dtype);
+    if (s->base.shape.item_size < 1)
+        return cli_fail(CLI_UNSUPPORTED, "%s: items of '%s' have no bytes", s->path, text);
+    return CLI_OK;
+}
+
+static cli_exit skip_forward(file_source *s, int64_t bytes)
+{
+    uint8_t waste[4096];
+    while (bytes > 0) {
+        size_t n = bytes < (int64_t)sizeof waste ? (size_t)bytes : sizeof waste;
+        CLI_TRY(read_forward(s, waste, n));
+        bytes -= (int64_t)n;
+    }
+    return CLI_OK;
+}
+
+static cli_exit describe_raw(const cli_args *args, file_source *s)
+{
+    if (!args->shape || !args->dtype)
+        return cli_fail(CLI_USAGE, "%s is raw: --shape and --dtype must say what it holds",
+                        s->path);
+    CLI_TRY(number_shape(args->shape, "--shape", &s->base.shape.ndim, s->base.shape.shape));
+    CLI_TRY(take_dtype(s, "--dtype", args->dtype));
+    CLI_TRY(descr_for_array(args->dtype, &s->base.dtype));
+    s->position = args->offset;
+    CLI_TRY(check_size(s));
+    return s->base.in_order ? skip_forward(s, args->offset) : CLI_OK;
+}
+
+static cli_exit read_header_bytes(void *context, void *dst, size_t size)
+{
+    return read_forward(context, dst, size);
+}
+
+static cli_exit describe_npy(file_source *s)
+{
+    npy_header header;
+    CLI_TRY(npy_read_header(s->path, read_header_bytes, s, &header));
+    s->fortran_order = header.fortran_order && header.ndim > 1;
+    s->base.first_axis_fastest = s->fortran_order;
+    s->position = header.data_position;
+    s->base.shape.ndim = header.ndim;
+    memcpy(s->base.shape.shape, header.shape, sizeof header.shape);
+    cli_exit code = take_dtype(s, s->path, header.dtype);
+    if (code == CLI_OK) code = descr_for_array(header.dtype, &s->base.dtype);
+    free(header.dtype);
+    return code == CLI_OK ? check_size(s) : code;
+}
+
+cli_exit source_of_file(const cli_args *args, const char *path, data_format format,
+                        source **out)
+{
+    bool standard = strcmp(path, "-") == 0;
+    file_source *s = cli_alloc(sizeof *s);
+    if (!s) return CLI_IO;
+    *s = (file_source){.path = standard ? "standard input" : path};
+    s->base.read = read_box;
+    s->base.close = close_file;
+    transfer_neutral(s->base.align, s->base.stretch);
+    s->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    cli_exit code;
+    if (s->fd < 0)
+        code = cli_fail_sys("cannot open %s", path);
+    else
+        code = format == FORMAT_NPY ? describe_npy(s) : describe_raw(args, s);
+    if (code == CLI_OK)
+        *out = &s->base;
+    else
+        source_close(&s->base);
+    return code;
+}

@@ -1,0 +1,96 @@
+"""get and put against NumPy's own indexing, over random shapes, partitions and
+selections. The seed is printed; CATERVA_SEED repeats a run."""
+
+import io
+import os
+import random
+
+import blosc2
+import numpy as np
+
+from tool_cli import Case, main
+
+SEED = int(os.environ.get("CATERVA_SEED", random.randrange(2**32)))
+print("seed", SEED)
+
+
+def bound(rng, extent):
+    return "" if rng.random() < 0.3 else str(rng.randint(-extent - 2, extent + 2))
+
+
+def random_part(rng, extent):
+    kind = rng.random()
+    if kind < 0.25 and extent:
+        return str(rng.randint(-extent, extent - 1))
+    text = bound(rng, extent) + ":" + bound(rng, extent)
+    if kind < 0.7:
+        text += ":" + rng.choice(["", "1", "2", "3", "-1", "-2", "-7", str(extent + 1)])
+    return text
+
+
+def random_selection(rng, shape):
+    parts = [random_part(rng, extent) for extent in shape]
+    if rng.random() < 0.3:
+        at = rng.randint(0, len(parts))
+        parts[at:at + rng.randint(0, 2)] = ["..."]
+    return ",".join(parts[:rng.randint(1, len(parts))] if "..." not in parts else parts)
+
+
+def as_index(text):
+    return eval(f"np.s_[{text}]")
+
+
+def random_array(rng, path):
+    shape = tuple(rng.randint(1, 13) for _ in range(rng.randint(1, 4)))
+    chunks = tuple(rng.randint(1, n) for n in shape)
+    blocks = tuple(rng.randint(1, n) for n in chunks)
+    dtype = rng.choice(["<i4", "|u1", ">f8", "<i2", "<c16"])
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    blosc2.asarray(values, chunks=chunks, blocks=blocks, urlpath=str(path), mode="w")
+    return values
+
+
+class Slices(Case):
+    def test_get(self):
+        rng = random.Random(SEED)
+        for n in range(40):
+            path = self.path(f"{n}.b2nd")
+            values = random_array(rng, path)
+            for _ in range(4):
+                sel = random_selection(rng, values.shape)
+                memory = rng.choice(["4096", "256MiB"])
+                got = np.load(io.BytesIO(
+                    self.ok("get", path, sel, "--to", "npy", "--memory", memory)))
+                want = np.asarray(values[as_index(sel)], values.dtype)
+                self.assertEqual(got.shape, want.shape, (values.shape, sel))
+                self.assertEqual(got.dtype, want.dtype)
+                np.testing.assert_array_equal(got, want, f"{values.shape} {sel}")
+
+    def test_put(self):
+        rng = random.Random(SEED + 1)
+        for n in range(40):
+            path, new = self.path(f"{n}.b2nd"), self.path("new.npy")
+            values = random_array(rng, path)
+            for _ in range(3):
+                sel = random_selection(rng, values.shape)
+                patch = np.asarray(values[as_index(sel)] + 100).astype(values.dtype)
+                np.save(new, patch)
+                self.ok("put", path, sel, new, "--memory", rng.choice(["4096", "1MiB"]))
+                values[as_index(sel)] = patch
+                np.testing.assert_array_equal(blosc2.open(str(path))[...], values, sel)
+
+    def test_text_of_a_selection(self):
+        path = self.path("a.b2nd")
+        values = np.arange(24).reshape(2, 3, 4)
+        blosc2.asarray(values, urlpath=str(path))
+        self.assertEqual(self.text("get", path, "1,0"), "12 13 14 15\n")
+        self.assertEqual(self.text("get", path, "1,2,-1"), "23\n")
+        self.assertEqual(self.text("get", path, "-1,::-1,0:2"), "20 21\n16 17\n12 13\n")
+        self.assertEqual(self.text("get", path, "...,0", "--csv"), "0,4,8\n12,16,20\n")
+        self.assertEqual(self.text("get", path, ":,:2,1:3"),
+                         "# [0,:,:]\n1 2\n5 6\n\n# [1,:,:]\n13 14\n17 18\n")
+        self.assertEqual(self.text("get", path, "0,0:0"), "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What the command line tests share: running the built program, scratch folders."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+CLI = os.environ.get("CATERVA_CLI", "caterva")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def environment(**changes):
+    """The caller's environment without what would change the output."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
+    kept.update(changes)
+    return kept
+
+
+def run(*arguments, stdin=None, **changes):
+    """Runs the program; returns (exit status, stdout, stderr) as bytes, bytes, text."""
+    done = subprocess.run([CLI, *map(str, arguments)], input=stdin, capture_output=True,
+                          env=environment(**changes), timeout=300)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own; `self.path(name)` lies in it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def path(self, name):
+        return self.folder / name
+
+    def names(self):
+        return sorted(p.name for p in self.folder.iterdir())
+
+    def ok(self, *arguments, **kwargs):
+        """stdout of a run that must succeed in silence."""
+        status, out, err = run(*arguments, **kwargs)
+        self.assertEqual((status, err), (0, ""), arguments)
+        return out
+
+    def text(self, *arguments, **kwargs):
+        return self.ok(*arguments, **kwargs).decode()
+
+    def fails(self, expected, *arguments, **kwargs):
+        """stderr of a run that must fail with this status and one sentence."""
+        status, out, err = run(*arguments, **kwargs)
+        self.assertEqual((status, out), (expected, b""), (arguments, err))
+        self.assertRegex(err, r"\Acaterva: [^\n]+\n\Z")
+        return err
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
