@@ -279,6 +279,7 @@ typedef struct caterva_info {
     int64_t block_counts[CATERVA_MAX_DIMS]; /* blocks of one chunk along each axis       */
     const char *dtype;     /* description that fits item_size; "|V<n>" when none does    */
     const char *dtype_stored; /* what the file says, NULL without dtype                  */
+    const void *fill_value; /* one item: what new cells hold; NULL: zeros                */
     int dtype_disagrees;   /* 1: the stored dtype does not fit item_size; items are opaque */
     int32_t item_size;     /* bytes                                                      */
     caterva_layout layout;
@@ -358,6 +359,36 @@ CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *st
                                          const int64_t *stop, const void *src, size_t src_size,
                                          caterva_error *err);
 
+/* ---- Changes of shape --------------------------------------------------- */
+
+/* On any axis, at any position; chunks that stay whole keep their bytes. New
+ * cells hold the array's fill (zeros in files of other writers), and cells that
+ * go out of view are cleared: growing again brings nothing back. Seen at once
+ * through this handle, by others after the commit. Of wrong arguments nothing
+ * is changed; another failure leaves what is pending fit for caterva_rollback
+ * only, and the committed state untouched. */
+
+/* To `shape` (ndim entries), each axis grown or shrunk at its end. */
+CATERVA_API caterva_status caterva_resize(caterva_array *array, const int64_t *shape,
+                                          caterva_error *err);
+
+/* `n` items more at the end of `axis`, from `src`: C order, shaped as the array
+ * but for `n` on that axis. */
+CATERVA_API caterva_status caterva_append(caterva_array *array, int axis, int64_t n,
+                                          const void *src, size_t src_size,
+                                          caterva_error *err);
+
+/* The same in front of position `at` in [0, shape[axis]]; src NULL: the fill.
+ * Costs an edit of the index where `at` and `n` are multiples of the chunk
+ * shape, else a move of all behind. */
+CATERVA_API caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_t n,
+                                          const void *src, size_t src_size,
+                                          caterva_error *err);
+
+/* Takes items [start, stop) of `axis` out; what is behind moves up. */
+CATERVA_API caterva_status caterva_remove(caterva_array *array, int axis, int64_t start,
+                                          int64_t stop, caterva_error *err);
+
 /* ---- Attributes and metalayers ------------------------------------------ */
 
 /* Attributes are Blosc2's variable-length metalayers. Values are bytes;
@@ -372,6 +403,17 @@ CATERVA_API const char *caterva_attr_name(const caterva_array *array, int i);
 CATERVA_API caterva_status caterva_attr_get(caterva_array *array, const char *name,
                                             void **value, size_t *size, caterva_error *err);
 
+/* Sets an attribute to `size` bytes (python-blosc2 expects msgpack); pending
+ * until the commit. Names have 1 to 31 bytes; at most 16 attributes, ours
+ * included where the array has a fill. */
+CATERVA_API caterva_status caterva_attr_set(caterva_array *array, const char *name,
+                                            const void *value, size_t size,
+                                            caterva_error *err);
+
+/* CATERVA_ENOTFOUND when there is none. */
+CATERVA_API caterva_status caterva_attr_remove(caterva_array *array, const char *name,
+                                               caterva_error *err);
+
 /* Fixed metalayers, in file order, the array's own among them. Name of
  * metalayer `i` in [0, n_metalayers), NULL outside; borrowed as above. */
 CATERVA_API const char *caterva_meta_name(const caterva_array *array, int i);
@@ -380,6 +422,11 @@ CATERVA_API const char *caterva_meta_name(const caterva_array *array, int i);
 CATERVA_API caterva_status caterva_meta_get(const caterva_array *array, const char *name,
                                             const void **content, size_t *size,
                                             caterva_error *err);
+
+/* Replaces the content of one of the user's metalayers; its length stays. */
+CATERVA_API caterva_status caterva_meta_update(caterva_array *array, const char *name,
+                                               const void *content, size_t size,
+                                               caterva_error *err);
 
 /* ---- Verify ------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 
 #include "base/os.h"
 #include "base/sync.h"
+#include "format/own.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +57,50 @@ cv_source cv_array_source(caterva_array *array)
     bool changed = array->pending && cv_pending_any(array->pending);
     return (cv_source){
         .frame = array->frame,
-        .snapshot = array->snapshot,
+        .snapshot = changed ? cv_txn_snapshot(array->pending->txn) : array->snapshot,
         .pending = changed ? array->pending : NULL,
         .workers = &array->workers,
         .threads = array->threads,
     };
+}
+
+const cv_snapshot *cv_array_state(const caterva_array *array)
+{
+    return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
+}
+
+/* ---- The fill ------------------------------------------------------------ */
+
+cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
+{
+    size_t size = (size_t)array->snapshot->grid.item_size;
+    array->fill = malloc(size);
+    if (!array->fill) return cv_fail_memory(err, size, "the fill value");
+    memcpy(array->fill, item, size);
+    return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
+}
+
+/* Files of other writers have no such attribute: zeros. */
+cv_status cv_array_load_fill(caterva_array *array, cv_error *err)
+{
+    const cv_trailer *t = &array->snapshot->trailer;
+    const cv_metalayer *own =
+        cv_metalayers_find(t->attributes, t->n_attributes, CV_OWN_ATTRIBUTE);
+    if (!own) return CV_OK;
+    cv_buffer value = {0};
+    cv_own content;
+    cv_status status = cv_frame_attribute(own, &value, err);
+    if (status == CV_OK) status = cv_own_parse(value.data, value.size, &content, err);
+    if (status == CV_OK && content.fill) {
+        if (content.fill_size == (uint32_t)array->snapshot->grid.item_size)
+            status = cv_array_set_fill(array, content.fill, err);
+        else
+            status = cv_fail(err, CATERVA_ECORRUPT, -1,
+                             "the fill value has %u bytes, items have %d", content.fill_size,
+                             array->snapshot->grid.item_size);
+    }
+    cv_buffer_free(&value);
+    return status;
 }
 
 /* ---- Making and releasing ----------------------------------------------- */
@@ -80,9 +120,10 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 
     cv_status status = cv_workers_init(&array->workers, array->snapshot, err);
     if (status == CV_OK) status = cv_codec_check(&array->workers.spec, err);
-    if (status == CV_OK) status = cv_array_describe(array, err);
     if (status == CV_OK && writable)
         status = cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
+    if (status == CV_OK) status = cv_array_load_fill(array, err);
+    if (status == CV_OK) status = cv_array_describe(array, err);
     if (status != CV_OK) {
         cv_array_free(array);
         return status;
@@ -138,8 +179,8 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     cv_array_lock_alone(array);
     bool fresh = !array->frame->store->published;
     cv_pending_rollback(array->pending);
-    cv_status status = CV_OK;
-    if (fresh && array->fill) status = cv_pending_fill(array->pending, array->fill, err);
+    cv_status status = fresh ? cv_pending_fill(array->pending, err) : CV_OK;
+    if (status == CV_OK) status = cv_array_describe(array, err);
     cv_array_unlock(array);
     return status;
 }

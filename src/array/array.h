@@ -12,8 +12,8 @@ struct caterva_array {
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     pthread_rwlock_t lock;
-    cv_snapshot *snapshot;  /* what reads stand on; replaced by a commit */
-    uint8_t *fill;          /* the item that a new array holds everywhere, else NULL */
+    cv_snapshot *snapshot;  /* the committed state; replaced by a commit */
+    uint8_t *fill;          /* the item that new cells hold; NULL: zeros */
     caterva_info info;
     char *dtype;            /* what info.dtype points at */
     char *dtype_stored;
@@ -28,6 +28,17 @@ void cv_array_free(caterva_array *array);
 
 /* Fills array->info from array->snapshot. */
 cv_status cv_array_describe(caterva_array *array, cv_error *err);
+
+/* The state as this handle sees it: the committed one, or with what is pending
+ * of shape, attributes and metalayers. */
+const cv_snapshot *cv_array_state(const caterva_array *array);
+
+/* Number of the user's attributes: ours is not counted. */
+int cv_array_attributes(const caterva_array *array);
+
+/* Takes the array's fill from its own attribute, or from `item`. */
+cv_status cv_array_load_fill(caterva_array *array, cv_error *err);
+cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error *err);
 
 /* The lock, where the handle has one. */
 void cv_array_lock_shared(caterva_array *array);

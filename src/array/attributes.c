@@ -1,13 +1,32 @@
-/* Room: array. Attributes and fixed metalayers, by name. */
+/* Room: array. Attributes and fixed metalayers, by name. The attribute that this
+ * library keeps for itself is not shown and cannot be set. */
 #include "array/array.h"
+#include "format/own.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_own(const cv_metalayer *attribute)
+{
+    return strcmp(attribute->name, CV_OWN_ATTRIBUTE) == 0;
+}
+
+int cv_array_attributes(const caterva_array *array)
+{
+    const cv_trailer *trailer = &cv_array_state(array)->trailer;
+    int n = 0;
+    for (int i = 0; i < trailer->n_attributes; i++) n += !is_own(&trailer->attributes[i]);
+    return n;
+}
+
 const char *caterva_attr_name(const caterva_array *array, int i)
 {
-    if (!array || i < 0 || i >= array->snapshot->trailer.n_attributes) return NULL;
-    return array->snapshot->trailer.attributes[i].name;
+    if (!array || i < 0) return NULL;
+    const cv_trailer *trailer = &cv_array_state(array)->trailer;
+    for (int k = 0; k < trailer->n_attributes; k++)
+        if (!is_own(&trailer->attributes[k]) && i-- == 0) return trailer->attributes[k].name;
+    return NULL;
 }
 
 static cv_status get_attribute(const cv_snapshot *snapshot, const char *name, cv_buffer *value,
@@ -29,7 +48,7 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
         return cv_fail(err, CATERVA_EINVAL, -1, "name, value or size is NULL");
     cv_buffer buffer = {0};
     cv_array_lock_shared(array);
-    cv_status status = get_attribute(array->snapshot, name, &buffer, err);
+    cv_status status = get_attribute(cv_array_state(array), name, &buffer, err);
     cv_array_unlock(array);
     if (status == CV_OK) status = cv_buffer_reserve(&buffer, 1, err); /* never NULL */
     if (status != CV_OK) {
@@ -41,10 +60,91 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
     return CV_OK;
 }
 
+/* ---- Changing attributes ------------------------------------------------ */
+
+static cv_status check_name(const char *name, cv_error *err)
+{
+    if (!name || !name[0] || strlen(name) > CV_MAX_NAME)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
+                       CV_MAX_NAME);
+    if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own", name);
+    return CV_OK;
+}
+
+/* The attributes without `name`, and with `added` where it is not NULL. */
+static cv_status replace_attribute(caterva_array *array, const char *name,
+                                   const cv_metalayer *added, bool *found, cv_error *err)
+{
+    const cv_trailer *old = &cv_array_state(array)->trailer;
+    size_t size = ((size_t)old->n_attributes + 1) * sizeof(cv_metalayer);
+    cv_metalayer *list = malloc(size);
+    if (!list) return cv_fail_memory(err, size, "the attributes");
+    int n = 0;
+    *found = false;
+    for (int i = 0; i < old->n_attributes; i++) {
+        bool same = strcmp(old->attributes[i].name, name) == 0;
+        *found = *found || same;
+        if (!same)
+            list[n++] = old->attributes[i];
+        else if (added) /* in its old place */
+            list[n++] = *added;
+    }
+    if (added && !*found) list[n++] = *added;
+    cv_status status = CV_OK;
+    if (added && !*found && n > CV_MAX_METALAYERS)
+        status = cv_fail(err, CATERVA_EINVAL, -1,
+                         "%d attributes: with more than %d C-Blosc2 could not change the file",
+                         n, CV_MAX_METALAYERS);
+    cv_change change = {.set_attributes = true, .attributes = list, .n_attributes = n};
+    if (status == CV_OK && (added || *found))
+        status = cv_txn_change(array->pending->txn, &change, err);
+    free(list);
+    return status;
+}
+
+caterva_status caterva_attr_set(caterva_array *array, const char *name, const void *value,
+                                size_t size, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(check_name(name, err));
+    if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
+    cv_metalayer added = {.size = 0};
+    cv_buffer encoded = {0};
+    CV_TRY(cv_encode_plain(value, size, &encoded, err));
+    snprintf(added.name, sizeof added.name, "%s", name);
+    added.data = encoded.data;
+    added.size = (uint32_t)encoded.size;
+
+    bool found;
+    cv_array_lock_alone(array);
+    cv_status status = replace_attribute(array, name, &added, &found, err);
+    if (status == CV_OK) status = cv_array_describe(array, err);
+    cv_array_unlock(array);
+    cv_buffer_free(&encoded);
+    return status;
+}
+
+caterva_status caterva_attr_remove(caterva_array *array, const char *name, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(check_name(name, err));
+    bool found;
+    cv_array_lock_alone(array);
+    cv_status status = replace_attribute(array, name, NULL, &found, err);
+    if (status == CV_OK && !found)
+        status = cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%s\"", name);
+    if (status == CV_OK) status = cv_array_describe(array, err);
+    cv_array_unlock(array);
+    return status;
+}
+
+/* ---- Fixed metalayers --------------------------------------------------- */
+
 const char *caterva_meta_name(const caterva_array *array, int i)
 {
-    if (!array || i < 0 || i >= array->snapshot->header.n_metalayers) return NULL;
-    return array->snapshot->header.metalayers[i].name;
+    if (!array || i < 0 || i >= cv_array_state(array)->header.n_metalayers) return NULL;
+    return cv_array_state(array)->header.metalayers[i].name;
 }
 
 caterva_status caterva_meta_get(const caterva_array *array, const char *name,
@@ -53,10 +153,30 @@ caterva_status caterva_meta_get(const caterva_array *array, const char *name,
     CV_TRY(cv_array_check(array, err));
     if (!name || !content || !size)
         return cv_fail(err, CATERVA_EINVAL, -1, "name, content or size is NULL");
-    const cv_frame_header *h = &array->snapshot->header;
+    const cv_frame_header *h = &cv_array_state(array)->header;
     const cv_metalayer *layer = cv_metalayers_find(h->metalayers, h->n_metalayers, name);
     if (!layer) return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
     *content = layer->data;
     *size = layer->size;
     return CV_OK;
+}
+
+caterva_status caterva_meta_update(caterva_array *array, const char *name, const void *content,
+                                   size_t size, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    if (!name || (!content && size > 0))
+        return cv_fail(err, CATERVA_EINVAL, -1, "name or content is NULL");
+    if (strlen(name) > CV_MAX_NAME || size > UINT32_MAX)
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "no such metalayer");
+    if (strcmp(name, "b2nd") == 0 || strcmp(name, "caterva") == 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is the array's own", name);
+    cv_metalayer layer = {.data = content, .size = (uint32_t)size};
+    snprintf(layer.name, sizeof layer.name, "%s", name);
+    cv_change change = {.metalayer = &layer};
+    cv_array_lock_alone(array);
+    cv_status status = cv_txn_change(array->pending->txn, &change, err);
+    if (status == CV_OK) status = cv_array_describe(array, err);
+    cv_array_unlock(array);
+    return status;
 }

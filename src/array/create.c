@@ -4,6 +4,7 @@
 #include "engine/copy.h"
 #include "engine/partition.h"
 #include "format/dtype.h"
+#include "format/own.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@ typedef struct blueprint {
     int32_t block_shape[CV_MAX_DIMS];
     cv_grid grid;
     cv_buffer meta;         /* the b2nd or caterva metalayer */
+    uint8_t nan[8];         /* the fill, where it is NaN */
+    cv_buffer own;          /* our attribute's value */
+    cv_metalayer attribute; /* and the attribute */
     cv_frame_seed seed;
 } blueprint;
 
@@ -167,6 +171,47 @@ static cv_status set_metalayers(blueprint *b, cv_error *err)
     return CV_OK;
 }
 
+static void swap_bytes(uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size / 2; i++) {
+        uint8_t byte = bytes[i];
+        bytes[i] = bytes[size - 1 - i];
+        bytes[size - 1 - i] = byte;
+    }
+}
+
+/* A fill other than zeros is kept in our own attribute. A NaN in the other byte
+ * order than this machine's is a value like any other. */
+static cv_status set_fill(blueprint *b, cv_error *err)
+{
+    caterva_create_options *o = &b->options;
+    size_t size = (size_t)b->item_size;
+    const float nan32 = __builtin_nanf("");
+    const double nan64 = __builtin_nan("");
+    if (o->fill == CATERVA_FILL_NAN) {
+        uint8_t *nan = b->nan;
+        memcpy(nan, size == sizeof nan32 ? (const void *)&nan32 : (const void *)&nan64, size);
+        if (b->dtype_text[0] == '>') swap_bytes(nan, size);
+        o->fill_value = nan;
+        o->fill = CATERVA_FILL_VALUE;
+    }
+    cv_ref_kind kind = o->fill == CATERVA_FILL_UNINIT ? CV_REF_UNINIT : CV_REF_ZEROS;
+    if (o->fill == CATERVA_FILL_VALUE && cv_is_nan(o->fill_value, size)) kind = CV_REF_NAN;
+    b->seed.initial_offset = cv_offset_of_kind(kind);
+    if (o->fill != CATERVA_FILL_VALUE || cv_all_zero(o->fill_value, size)) return CV_OK;
+
+    cv_own own = {.fill = o->fill_value, .fill_size = (uint32_t)size};
+    cv_buffer value = {0};
+    cv_status status = cv_own_write(&own, &value, err);
+    if (status == CV_OK) status = cv_encode_plain(value.data, value.size, &b->own, err);
+    cv_buffer_free(&value);
+    b->attribute = (cv_metalayer){.name = CV_OWN_ATTRIBUTE, .data = b->own.data};
+    b->attribute.size = (uint32_t)b->own.size;
+    b->seed.attributes = &b->attribute;
+    b->seed.n_attributes = 1;
+    return status;
+}
+
 static cv_status draw(blueprint *b, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
@@ -185,9 +230,7 @@ static cv_status draw(blueprint *b, cv_error *err)
     h->block_size = (int32_t)b->grid.block_bytes;
     h->chunk_size = (int32_t)b->grid.chunk_bytes;
     CV_TRY(set_codec(o, h, err));
-    b->seed.initial_offset = cv_offset_of_kind(o->fill == CATERVA_FILL_NAN      ? CV_REF_NAN
-                                               : o->fill == CATERVA_FILL_UNINIT ? CV_REF_UNINIT
-                                                                                : CV_REF_ZEROS);
+    CV_TRY(set_fill(b, err));
     return set_metalayers(b, err);
 }
 
@@ -206,17 +249,6 @@ static cv_status create_store(const char *url, const caterva_create_options *o, 
     return cv_store_file_create(url, overwrite, out, err);
 }
 
-static cv_status keep_fill(caterva_array *array, const blueprint *b, cv_error *err)
-{
-    size_t size = (size_t)b->item_size;
-    if (b->options.fill != CATERVA_FILL_VALUE || cv_all_zero(b->options.fill_value, size))
-        return CV_OK;
-    array->fill = malloc(size);
-    if (!array->fill) return cv_fail_memory(err, size, "the fill value");
-    memcpy(array->fill, b->options.fill_value, size);
-    return cv_pending_fill(array->pending, array->fill, err);
-}
-
 static cv_status create(const char *url, const blueprint *b, caterva_array **out, cv_error *err)
 {
     cv_store *store;
@@ -224,7 +256,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(create_store(url, &b->options, &store, err));
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
-    cv_status status = keep_fill(*out, b, err);
+    cv_status status = cv_pending_fill((*out)->pending, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;
@@ -243,6 +275,7 @@ caterva_status caterva_create(const char *url, const caterva_create_options *opt
     cv_status status = draw(&b, err);
     if (status == CV_OK) status = create(url, &b, out, err);
     cv_buffer_free(&b.meta);
+    cv_buffer_free(&b.own);
     return status;
 }
 

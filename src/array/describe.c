@@ -13,7 +13,7 @@
  * opaque, and the info says so. */
 static cv_status describe_dtype(caterva_array *array, cv_error *err)
 {
-    const cv_array_meta *meta = &array->snapshot->meta;
+    const cv_array_meta *meta = &cv_array_state(array)->meta;
     caterva_info *info = &array->info;
     free(array->dtype);
     free(array->dtype_stored);
@@ -76,15 +76,16 @@ static void describe_header(const cv_snapshot *s, caterva_info *info)
     }
     info->frame_bytes = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
     info->header_bytes = h->header_size;
-    info->n_attributes = s->trailer.n_attributes;
     info->n_metalayers = h->n_metalayers;
 }
 
 cv_status cv_array_describe(caterva_array *array, cv_error *err)
 {
     array->info = (caterva_info){.in_memory = array->frame->store->in_memory};
-    describe_grid(&array->snapshot->grid, &array->info);
+    describe_grid(&cv_array_state(array)->grid, &array->info);
     describe_header(array->snapshot, &array->info);
+    array->info.n_attributes = cv_array_attributes(array);
+    array->info.fill_value = array->fill;
     return describe_dtype(array, err);
 }
 

@@ -38,8 +38,9 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     CV_TRY(cv_array_check_writable(array, err));
     cv_array_lock_alone(array);
     cv_plan plan;
-    cv_status status =
-        plan_box(&array->snapshot->grid, start, stop, src, src_size, &plan, err);
+    cv_status status = cv_pending_check(array->pending, err);
+    if (status == CV_OK)
+        status = plan_box(&cv_array_state(array)->grid, start, stop, src, src_size, &plan, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
     cv_array_unlock(array);
     return status;

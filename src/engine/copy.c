@@ -169,3 +169,11 @@ bool cv_all_zero(const uint8_t *bytes, size_t size)
 {
     return size == 0 || (bytes[0] == 0 && cv_all_same(bytes, size, 1));
 }
+
+bool cv_is_nan(const uint8_t *item, size_t item_size)
+{
+    const float nan32 = __builtin_nanf("");
+    const double nan64 = __builtin_nan("");
+    if (item_size == sizeof nan32) return memcmp(item, &nan32, sizeof nan32) == 0;
+    return item_size == sizeof nan64 && memcmp(item, &nan64, sizeof nan64) == 0;
+}

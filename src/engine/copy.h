@@ -18,6 +18,10 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
                  cv_strided dst);
 
+/* True for the NaN that an index entry stands for: a quiet one of 4 or 8 bytes,
+ * in this machine's order. */
+bool cv_is_nan(const uint8_t *item, size_t item_size);
+
 /* True when all bytes are zero. */
 bool cv_all_zero(const uint8_t *bytes, size_t size);
 

@@ -28,11 +28,12 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
     return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
 }
 
-cv_status cv_pending_fill(cv_pending *pending, const uint8_t *item, cv_error *err)
+cv_status cv_pending_fill(cv_pending *pending, cv_error *err)
 {
     int64_t n_chunks = cv_txn_snapshot(pending->txn)->grid.n_chunks;
+    if (!pending->fill_is_stored) return CV_OK; /* new arrays say it in the index */
     cv_buffer chunk = {0};
-    cv_status status = cv_encode_repeated(&pending->workers->spec, item, &chunk, err);
+    cv_status status = cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
     for (int64_t i = 0; i < n_chunks && status == CV_OK; i++)
         status = cv_txn_put(pending->txn, i, &chunk, err);
     cv_buffer_free(&chunk);

@@ -2,7 +2,10 @@
  * flush.c. */
 #include "engine/pending.h"
 
+#include "engine/copy.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_BUCKETS = 64 };
 
@@ -17,11 +20,24 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
     pending->budget = CV_DIRTY_BUDGET;
     pthread_mutex_init(&pending->lock, NULL);
     cv_status status = cv_txn_begin(frame, &pending->txn, err);
+    if (status == CV_OK) status = cv_pending_set_fill(pending, NULL, err);
     if (status != CV_OK) {
         cv_pending_free(pending);
         return status;
     }
     *out = pending;
+    return CV_OK;
+}
+
+cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err)
+{
+    size_t size = (size_t)cv_txn_snapshot(pending->txn)->grid.item_size;
+    if (!pending->fill) pending->fill = calloc(1, size);
+    if (!pending->fill) return cv_fail_memory(err, size, "the fill value");
+    if (item) memcpy(pending->fill, item, size);
+    bool nan = item && cv_is_nan(item, size);
+    pending->fill_kind = nan ? CV_REF_NAN : CV_REF_ZEROS;
+    pending->fill_is_stored = item && !nan && !cv_all_zero(item, size);
     return CV_OK;
 }
 
@@ -50,6 +66,7 @@ void cv_pending_free(cv_pending *pending)
     if (!pending) return;
     drop_all(pending);
     free(pending->buckets);
+    free(pending->fill);
     cv_txn_free(pending->txn);
     pthread_mutex_destroy(&pending->lock);
     free(pending);
@@ -66,6 +83,16 @@ static size_t bucket_of(const cv_pending *pending, int64_t chunk)
 {
     return (size_t)((uint64_t)chunk * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
            (pending->n_buckets - 1);
+}
+
+/* Counts a chunk out that is in no bucket any more. */
+static void forget(cv_pending *pending, cv_dirty_chunk *dirty)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    pending->n_chunks--;
+    pending->bytes -= dirty->n_dirty * grid->block_bytes + (int64_t)sizeof *dirty +
+                      grid->n_blocks * (int64_t)sizeof(uint8_t *);
+    free_dirty(pending, dirty);
 }
 
 static cv_dirty_chunk *find(const cv_pending *pending, int64_t chunk)
@@ -124,6 +151,32 @@ static cv_status insert(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out
     return CV_OK;
 }
 
+void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from)
+{
+    const cv_grid *to = &cv_txn_snapshot(pending->txn)->grid;
+    cv_dirty_chunk *all = NULL;
+    for (size_t i = 0; i < pending->n_buckets; i++) { /* out of the table */
+        while (pending->buckets[i]) {
+            cv_dirty_chunk *dirty = pending->buckets[i];
+            pending->buckets[i] = dirty->next;
+            dirty->next = all;
+            all = dirty;
+        }
+    }
+    while (all) { /* and in again */
+        cv_dirty_chunk *dirty = all;
+        all = dirty->next;
+        dirty->chunk = cv_reshape_target(reshape, from, to, dirty->chunk);
+        if (dirty->chunk < 0) {
+            forget(pending, dirty);
+            continue;
+        }
+        cv_dirty_chunk **bucket = &pending->buckets[bucket_of(pending, dirty->chunk)];
+        dirty->next = *bucket;
+        *bucket = dirty;
+    }
+}
+
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err)
 {
@@ -163,14 +216,10 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk)
     pthread_mutex_lock(&pending->lock);
     cv_dirty_chunk *dirty = find(pending, chunk);
     if (dirty) {
-        const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
         cv_dirty_chunk **link = &pending->buckets[bucket_of(pending, chunk)];
         while (*link != dirty) link = &(*link)->next;
         *link = dirty->next;
-        pending->n_chunks--;
-        pending->bytes -= dirty->n_dirty * grid->block_bytes +
-                          (int64_t)sizeof *dirty + grid->n_blocks * (int64_t)sizeof(uint8_t *);
-        free_dirty(pending, dirty);
+        forget(pending, dirty);
     }
     pthread_mutex_unlock(&pending->lock);
 }
@@ -183,8 +232,16 @@ bool cv_pending_over_budget(cv_pending *pending)
     return over;
 }
 
+cv_status cv_pending_check(const cv_pending *pending, cv_error *err)
+{
+    if (!pending->broken) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "a change of shape failed half-way: roll back what is pending first");
+}
+
 cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
 {
+    CV_TRY(cv_pending_check(pending, err));
     CV_TRY(cv_pending_flush(pending, err));
     return cv_txn_commit(pending->txn, err);
 }
@@ -193,4 +250,5 @@ void cv_pending_rollback(cv_pending *pending)
 {
     drop_all(pending);
     cv_txn_rollback(pending->txn);
+    pending->broken = false;
 }

@@ -24,6 +24,10 @@ typedef struct cv_pending {
     cv_workers *workers;
     int threads;
     int64_t budget;              /* bytes of dirty blocks; above it they are flushed */
+    uint8_t *fill;               /* one item: what cells hold that nobody has written */
+    cv_ref_kind fill_kind;       /* how the index says so */
+    bool fill_is_stored;         /* it cannot: a chunk of the repeated item is stored */
+    bool broken;                 /* a change of shape failed half-way */
     pthread_mutex_t lock;        /* guards all below inside a write */
     int64_t bytes;
     cv_dirty_chunk **buckets;
@@ -65,9 +69,16 @@ bool cv_pending_over_budget(cv_pending *pending);
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, cv_error *err);
 
-/* Makes every chunk one item repeated: a stored chunk for each, because an
- * index entry cannot hold a value. */
-cv_status cv_pending_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
+/* Sets what new cells hold: `item`, or zeros for NULL. */
+cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
+
+/* Makes every chunk the fill, one stored chunk for each where an index entry
+ * cannot say it. */
+cv_status cv_pending_fill(cv_pending *pending, cv_error *err);
+
+/* Gives dirty blocks the numbers of a new shape; those of dropped chunks are
+ * forgotten. After cv_txn_reshape; `from` is the grid before it. */
+void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
 /* Rebuilds one chunk from its dirty blocks and its stored ones, and puts it. */
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
@@ -75,6 +86,9 @@ cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t
 
 /* Rebuilds all dirty chunks, in parallel. */
 cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
+
+/* CATERVA_EINVAL when what is pending must be rolled back. */
+cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
 
 /* Flushes and commits. */
 cv_status cv_pending_commit(cv_pending *pending, cv_error *err);

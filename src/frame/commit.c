@@ -29,32 +29,82 @@ typedef struct commit {
     cv_snapshot *next;
     cv_buffer tail;      /* index and trailer */
     int64_t cbytes;
+    int64_t *old_files;  /* directory: those the next state does not name */
+    size_t n_old_files;
 } commit;
 
-/* ---- Building the next state -------------------------------------------- */
+/* ---- A directory's chunk files ------------------------------------------ */
 
-static int64_t entry_of(const cv_txn *txn, const cv_index *old, int64_t chunk)
+static int by_number(const void *a, const void *b)
 {
-    if (txn->offsets) return txn->offsets[chunk];
-    return old->offsets ? old->offsets[chunk] : old->same;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
 }
+
+/* The chunk files that an index names, in ascending order. */
+static cv_status list_files(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
+                            cv_error *err)
+{
+    *n_files = 0;
+    size_t size = ((size_t)n + 1) * sizeof(int64_t);
+    *files = malloc(size);
+    if (!*files) return cv_fail_memory(err, size, "a list of chunk files");
+    for (int64_t i = 0; i < n; i++) {
+        int64_t entry = index->offsets ? index->offsets[i] : index->same;
+        if (!cv_offset_is_special(entry)) (*files)[(*n_files)++] = entry;
+    }
+    qsort(*files, *n_files, sizeof **files, by_number);
+    return CV_OK;
+}
+
+/* What the committed index names and the transaction's does not. */
+static cv_status find_old_files(commit *c, cv_error *err)
+{
+    cv_txn *txn = c->txn;
+    if (!txn->offsets) return CV_OK;
+    const cv_index *old;
+    CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &old, err));
+    CV_TRY(list_files(old, txn->base->grid.n_chunks, &c->old_files, &c->n_old_files, err));
+
+    cv_index index = {.offsets = txn->offsets};
+    int64_t *kept;
+    size_t n_kept, left = 0;
+    CV_TRY(list_files(&index, txn->state->grid.n_chunks, &kept, &n_kept, err));
+    for (size_t i = 0, k = 0; i < c->n_old_files; i++) {
+        while (k < n_kept && kept[k] < c->old_files[i]) k++;
+        if (k == n_kept || kept[k] != c->old_files[i]) c->old_files[left++] = c->old_files[i];
+    }
+    c->n_old_files = left;
+    free(kept);
+    return CV_OK;
+}
+
+static void remove_old_files(const commit *c)
+{
+    for (size_t i = 0; i < c->n_old_files; i++)
+        cv_store_remove(c->txn->frame->store, c->old_files[i], NULL);
+}
+
+/* ---- Building the next state -------------------------------------------- */
 
 static cv_status build_index(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
-    int64_t n = txn->snapshot->grid.n_chunks;
-    if (n == 0) return CV_OK;
-    if (txn->offsets) return cv_encode_index(txn->offsets, n, &c->tail, err);
+    if (txn->state->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_txn_own_offsets(txn, err));
+    return cv_encode_index(txn->offsets, txn->state->grid.n_chunks, &c->tail, err);
+}
 
-    /* Nothing was put: a new frame's first commit. */
-    const cv_index *old;
-    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &old, err));
-    int64_t *offsets = malloc((size_t)n * sizeof offsets[0]);
-    if (!offsets) return cv_fail_memory(err, (size_t)n * sizeof offsets[0], "the chunk index");
-    for (int64_t i = 0; i < n; i++) offsets[i] = entry_of(txn, old, i);
-    cv_status status = cv_encode_index(offsets, n, &c->tail, err);
-    free(offsets);
-    return status;
+/* The bytes of all chunk files the new state names. */
+static cv_status count_files(const cv_txn *txn, int64_t *cbytes, cv_error *err)
+{
+    *cbytes = txn->base->header.cbytes;
+    for (size_t i = 0; i < txn->n_new_files; i++) {
+        uint64_t size;
+        CV_TRY(cv_store_size(txn->frame->store, txn->new_files[i], &size, err));
+        *cbytes += (int64_t)size;
+    }
+    return CV_OK;
 }
 
 /* cbytes as the format counts it: up to the index with dead space, or all
@@ -62,36 +112,23 @@ static cv_status build_index(commit *c, cv_error *err)
 static cv_status count_cbytes(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
-    const cv_frame_header *h = &txn->snapshot->header;
-    if (!h->sparse) {
-        c->cbytes = (int64_t)(txn->end - h->header_size);
+    if (!txn->base->header.sparse) {
+        c->cbytes = (int64_t)(txn->end - txn->base->header.header_size);
         return CV_OK;
     }
-    c->cbytes = h->cbytes;
-    if (!txn->offsets) return CV_OK;
-
-    const cv_index *old;
-    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &old, err));
-    for (int64_t i = 0; i < txn->snapshot->grid.n_chunks; i++) {
-        int64_t before = old->offsets ? old->offsets[i] : old->same;
-        int64_t after = txn->offsets[i];
+    CV_TRY(find_old_files(c, err));
+    CV_TRY(count_files(txn, &c->cbytes, err));
+    for (size_t i = 0; i < c->n_old_files; i++) {
         uint64_t size;
-        if (before == after) continue;
-        if (!cv_offset_is_special(before)) {
-            CV_TRY(cv_store_size(txn->frame->store, before, &size, err));
-            c->cbytes -= (int64_t)size;
-        }
-        if (!cv_offset_is_special(after)) {
-            CV_TRY(cv_store_size(txn->frame->store, after, &size, err));
-            c->cbytes += (int64_t)size;
-        }
+        CV_TRY(cv_store_size(txn->frame->store, c->old_files[i], &size, err));
+        c->cbytes -= (int64_t)size;
     }
     return CV_OK;
 }
 
 static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
 {
-    const cv_snapshot *old = c->txn->snapshot;
+    const cv_snapshot *old = c->txn->state;
     cv_frame_header header = old->header;
     header.frame_size = frame_size;
     header.cbytes = c->cbytes;
@@ -107,7 +144,7 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
 
 static cv_status build(commit *c, cv_error *err)
 {
-    const cv_snapshot *old = c->txn->snapshot;
+    const cv_snapshot *old = c->txn->state;
     CV_TRY(build_index(c, err));
     CV_TRY(count_cbytes(c, err));
 
@@ -196,29 +233,13 @@ static cv_status write_directory(commit *c, cv_error *err)
     return status;
 }
 
-/* Chunk files that the new state does not name any more. */
-static void remove_replaced_files(cv_txn *txn)
-{
-    const cv_index *old;
-    if (!txn->snapshot->header.sparse || !txn->offsets) return;
-    if (cv_snapshot_index(txn->snapshot, txn->frame->store, &old, NULL) != CV_OK) return;
-    for (int64_t i = 0; i < txn->snapshot->grid.n_chunks; i++) {
-        int64_t before = old->offsets ? old->offsets[i] : old->same;
-        if (before != txn->offsets[i] && !cv_offset_is_special(before))
-            cv_store_remove(txn->frame->store, before, NULL);
-    }
-}
-
 /* ---- Publishing --------------------------------------------------------- */
 
 /* The next snapshot takes over the transaction's index, and readers see it. */
 static void publish(commit *c)
 {
     cv_txn *txn = c->txn;
-    if (txn->offsets)
-        c->next->index.offsets = txn->offsets;
-    else
-        c->next->index = txn->snapshot->index; /* a fresh frame: no owned offsets */
+    c->next->index.offsets = txn->offsets; /* NULL only when there are no chunks */
     txn->offsets = NULL;
     atomic_store_explicit(&c->next->index_ready, true, memory_order_release);
 
@@ -238,14 +259,15 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     commit c = {.txn = txn, .next = cv_snapshot_new()};
     cv_status status = c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
     if (status == CV_OK)
-        status = txn->snapshot->header.sparse ? write_directory(&c, err)
+        status = txn->base->header.sparse ? write_directory(&c, err)
                                               : write_contiguous(&c, err);
     if (status == CV_OK) {
-        remove_replaced_files(txn);
+        remove_old_files(&c);
         publish(&c);
         cv_txn_reset(txn);
     }
     cv_snapshot_release(c.next);
     cv_buffer_free(&c.tail);
+    free(c.old_files);
     return status;
 }

@@ -50,6 +50,20 @@ cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err);
  * against the others. */
 cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
 
+/* What a new state changes of an old one. */
+typedef struct cv_change {
+    const int64_t *shape;           /* ndim entries, or NULL: as it is */
+    bool set_attributes;            /* then the list below replaces the old one */
+    const cv_metalayer *attributes; /* encoded values */
+    int n_attributes;
+    const cv_metalayer *metalayer;  /* replaces the one of this name, same size; or NULL */
+} cv_change;
+
+/* A state that is not committed: `from` with a change. Header and trailer are
+ * encoded and parsed like those of a file; it has no index of its own. */
+cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
+                             cv_snapshot **out, cv_error *err);
+
 /* The decoded index; reads and decodes it the first time. Any thread. */
 cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
                             cv_error *err);

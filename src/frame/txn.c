@@ -18,7 +18,7 @@
  * is not given twice by one handle, also not after a rollback. */
 static cv_status find_next_file(cv_txn *txn, cv_error *err)
 {
-    cv_snapshot *s = txn->snapshot;
+    cv_snapshot *s = txn->base;
     if (!s->header.sparse || s->grid.n_chunks == 0) return CV_OK;
     const cv_index *index;
     CV_TRY(cv_snapshot_index(s, txn->frame->store, &index, err));
@@ -34,13 +34,16 @@ static cv_status find_next_file(cv_txn *txn, cv_error *err)
 /* Stands the (empty) transaction on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn)
 {
-    cv_snapshot_release(txn->snapshot);
-    txn->snapshot = cv_frame_snapshot(txn->frame);
+    cv_snapshot_release(txn->base);
+    cv_snapshot_release(txn->state);
+    txn->base = cv_frame_snapshot(txn->frame);
+    txn->state = txn->base;
+    cv_snapshot_retain(txn->state);
     free(txn->offsets);
     txn->offsets = NULL;
     txn->changed = false;
     txn->n_new_files = 0;
-    const cv_frame_header *h = &txn->snapshot->header;
+    const cv_frame_header *h = &txn->base->header;
     txn->end = txn->frame->store->published ? h->frame_size : h->header_size;
 }
 
@@ -73,7 +76,8 @@ void cv_txn_free(cv_txn *txn)
 {
     if (!txn) return;
     if (txn->frame->store->published) remove_new_files(txn);
-    cv_snapshot_release(txn->snapshot);
+    cv_snapshot_release(txn->base);
+    cv_snapshot_release(txn->state);
     free(txn->offsets);
     free(txn->new_files);
     pthread_mutex_destroy(&txn->lock);
@@ -85,7 +89,18 @@ bool cv_txn_pending(const cv_txn *txn)
     return txn->changed || !txn->frame->store->published;
 }
 
-cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->snapshot; }
+cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->state; }
+
+cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    cv_snapshot *next;
+    CV_TRY(cv_snapshot_derive(txn->state, change, &next, err));
+    cv_snapshot_release(txn->state);
+    txn->state = next;
+    txn->changed = true;
+    return CV_OK;
+}
 
 /* ---- The pending index -------------------------------------------------- */
 
@@ -97,7 +112,7 @@ static cv_status offset_of(cv_txn *txn, int64_t chunk, int64_t *offset, cv_error
         return CV_OK;
     }
     const cv_index *index;
-    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &index, err));
+    CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
     *offset = index->offsets ? index->offsets[chunk] : index->same;
     return CV_OK;
 }
@@ -111,9 +126,9 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
     pthread_mutex_unlock(&txn->lock);
     if (status != CV_OK) return status;
 
-    const cv_frame_header *h = &txn->snapshot->header;
+    const cv_frame_header *h = &txn->base->header;
     if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
-        return cv_chunk_ref_make(txn->snapshot, chunk, offset, out, err);
+        return cv_chunk_ref_make(txn->base, chunk, offset, out, err);
     *out = (cv_chunk_ref){ /* put since the commit, behind its end */
         .chunk = chunk,
         .kind = CV_REF_STORED,
@@ -124,13 +139,12 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
     return CV_OK;
 }
 
-/* A private copy of the index, made at the first change. Called with the lock. */
-static cv_status own_offsets(cv_txn *txn, cv_error *err)
+cv_status cv_txn_own_offsets(cv_txn *txn, cv_error *err)
 {
     if (txn->offsets) return CV_OK;
     const cv_index *index;
-    CV_TRY(cv_snapshot_index(txn->snapshot, txn->frame->store, &index, err));
-    int64_t n = txn->snapshot->grid.n_chunks;
+    CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
+    int64_t n = txn->base->grid.n_chunks;
     size_t size = (size_t)n * sizeof(int64_t);
     int64_t *offsets = malloc(size);
     if (!offsets) return cv_fail_memory(err, size, "the chunk index");
@@ -146,7 +160,7 @@ static cv_status own_offsets(cv_txn *txn, cv_error *err)
  * none. Takes it off the list. Called with the lock. */
 static cv_object superseded_file(cv_txn *txn, int64_t offset)
 {
-    if (!txn->snapshot->header.sparse || cv_offset_is_special(offset)) return -1;
+    if (!txn->base->header.sparse || cv_offset_is_special(offset)) return -1;
     for (size_t i = 0; i < txn->n_new_files; i++) {
         if (txn->new_files[i] != offset) continue;
         txn->new_files[i] = txn->new_files[--txn->n_new_files];
@@ -159,7 +173,7 @@ static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error
 {
     cv_object useless = -1;
     pthread_mutex_lock(&txn->lock);
-    cv_status status = own_offsets(txn, err);
+    cv_status status = cv_txn_own_offsets(txn, err);
     if (status == CV_OK) {
         useless = superseded_file(txn, txn->offsets[chunk]);
         txn->offsets[chunk] = offset;
@@ -192,14 +206,14 @@ static cv_status reserve(cv_txn *txn, size_t size, cv_chunk_ref *place, int64_t 
 {
     cv_status status = CV_OK;
     pthread_mutex_lock(&txn->lock);
-    if (txn->snapshot->header.sparse) {
+    if (txn->base->header.sparse) {
         *place = (cv_chunk_ref){.object = txn->next_file};
         *offset = txn->next_file;
         status = remember_file(txn, txn->next_file, err);
         if (status == CV_OK) txn->next_file++;
     } else {
         *place = (cv_chunk_ref){.object = CV_FRAME_OBJECT, .pos = txn->end};
-        *offset = (int64_t)(txn->end - txn->snapshot->header.header_size);
+        *offset = (int64_t)(txn->end - txn->base->header.header_size);
         txn->end += size;
     }
     pthread_mutex_unlock(&txn->lock);

@@ -18,8 +18,34 @@ void cv_txn_free(cv_txn *txn);
  * was ever committed. */
 bool cv_txn_pending(const cv_txn *txn);
 
-/* The state this transaction stands on. Borrowed until the next commit. */
+/* The state as the transaction would leave it: shape, attributes, metalayers
+ * (chunks are found by cv_txn_find). Borrowed until the next change. */
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn);
+
+/* Changes attributes or a metalayer; the shape must be NULL. */
+cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err);
+
+/* How chunks move when the shape changes: along `axis`, those from index
+ * `at` on go `shift` chunks further (negative: back, over dropped ones); then
+ * the new shape cuts off what lies outside. shift 0: nothing moves. */
+typedef struct cv_reshape {
+    const int64_t *shape;
+    int axis;
+    int64_t at;
+    int64_t shift;
+} cv_reshape;
+
+/* Gives the array the new shape: chunks move as told, new ones are special of
+ * kind `fill`. */
+cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
+                         cv_error *err);
+
+/* The old number of a chunk of the new grid, or -1: it is new. And the new
+ * number of an old one, or -1: it is dropped. */
+int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk);
+int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk);
 
 /* Where chunk `chunk` is, as the transaction sees it. Any thread. */
 cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err);

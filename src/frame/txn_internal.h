@@ -6,9 +6,10 @@
 
 struct cv_txn {
     cv_frame *frame;
-    cv_snapshot *snapshot;   /* the committed state this stands on */
+    cv_snapshot *base;       /* the committed state this stands on */
+    cv_snapshot *state;      /* base with the changes of shape and attributes */
     pthread_mutex_t lock;    /* guards all below */
-    int64_t *offsets;        /* the whole index with its changes, or NULL: none */
+    int64_t *offsets;        /* state's whole index, or NULL: as base's */
     bool changed;
     uint64_t end;            /* contiguous: first byte nobody uses */
     int64_t next_file;       /* directory: first number nobody uses */
@@ -18,6 +19,10 @@ struct cv_txn {
 
 /* Empties the transaction and stands it on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn);
+
+/* A private copy of the index, made at the first change. Called with the lock,
+ * or by the only thread. */
+cv_status cv_txn_own_offsets(cv_txn *txn, cv_error *err);
 
 /* CATERVA_EIO when the frame is poisoned. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);

@@ -1,0 +1,26 @@
+/* Our own attribute, `_caterva`: what the frame has no field for. A msgpack map,
+ * so that python-blosc2, which unpacks every attribute, can read it too.
+ *
+ *   version  1
+ *   fill     one item (bin): what cells hold that nobody has written
+ *
+ * Keys that this version does not know are passed over. */
+#ifndef CV_FORMAT_OWN_H
+#define CV_FORMAT_OWN_H
+
+#include "base/buffer.h"
+
+#define CV_OWN_ATTRIBUTE "_caterva"
+
+typedef struct cv_own {
+    const uint8_t *fill; /* borrowed; NULL: zeros */
+    uint32_t fill_size;
+} cv_own;
+
+/* Parses the attribute's (decoded) value. CATERVA_EUNSUPPORTED for a newer
+ * version. */
+cv_status cv_own_parse(const uint8_t *bytes, size_t size, cv_own *out, cv_error *err);
+
+cv_status cv_own_write(const cv_own *own, cv_buffer *out, cv_error *err);
+
+#endif
