@@ -17,11 +17,20 @@ static cv_status check_box(const cv_grid *grid, const int64_t *start, const int6
     return CV_OK;
 }
 
+static bool is_empty(int ndim, const int64_t *start, const int64_t *stop)
+{
+    for (int d = 0; d < ndim; d++)
+        if (start[d] == stop[d]) return true;
+    return false;
+}
+
 cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
                       cv_plan *out, cv_error *err)
 {
     CV_TRY(check_box(grid, start, stop, err));
-    out->grid = grid;
+    *out = (cv_plan){.grid = grid};
+    if (is_empty(grid->ndim, start, stop)) return CV_OK; /* its other axes may not fit */
+
     out->n_chunks = 1;
     out->n_items = 1;
     int64_t stride = grid->item_size; /* fits: the box is inside a shape that does */
@@ -31,11 +40,10 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
         out->stop[d] = stop[d];
         out->buffer_strides[d] = stride;
         out->first_chunk[d] = start[d] / grid->chunk_shape[d];
-        out->chunk_counts[d] =
-            length == 0 ? 0 : (stop[d] - 1) / grid->chunk_shape[d] - out->first_chunk[d] + 1;
+        out->chunk_counts[d] = (stop[d] - 1) / grid->chunk_shape[d] - out->first_chunk[d] + 1;
         out->n_chunks *= out->chunk_counts[d];
         out->n_items *= length;
-        stride *= cv_max_i64(length, 1);
+        stride *= length;
     }
     return CV_OK;
 }

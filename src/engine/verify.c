@@ -136,14 +136,18 @@ static int by_pos(const void *a, const void *b)
 static void check_overlaps(verify_task *task)
 {
     qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
+    const extent *a = task->extents; /* the one that reaches furthest so far */
     for (int64_t i = 1; i < task->n_extents; i++) {
-        const extent *a = &task->extents[i - 1], *b = &task->extents[i];
-        if (b->pos >= a->pos + a->size) continue;
+        const extent *b = &task->extents[i];
+        bool apart = b->pos >= a->pos + a->size;
+        const extent *last = a;
+        if (b->pos + b->size > a->pos + a->size) a = b;
+        if (apart) continue;
         cv_error error;
         cv_status status =
             cv_fail(&error, CATERVA_ECORRUPT, (int64_t)b->pos,
                     "chunk %lld at byte %llu shares bytes with chunk %lld", (long long)b->chunk,
-                    (unsigned long long)b->pos, (long long)a->chunk);
+                    (unsigned long long)b->pos, (long long)last->chunk);
         report(task, b->chunk, status, &error);
     }
 }

@@ -147,7 +147,7 @@ static cv_status parse_titled_name(parser *p, caterva_field *field)
 
 static cv_status parse_field(parser *p, caterva_dtype *type)
 {
-    caterva_field *field;
+    caterva_field *field = NULL;
     CV_TRY(cv_literal_expect(&p->in, '('));
     CV_TRY(reach_field(p, type, type->n_fields, &field));
     CV_TRY(parse_titled_name(p, field));
@@ -202,7 +202,7 @@ static cv_status parse_columns(parser *p, caterva_dtype *out, parse_column *pars
     *n = 0;
     CV_TRY(cv_literal_expect(&p->in, '['));
     while (cv_literal_peek(&p->in) != ']') {
-        caterva_field *field;
+        caterva_field *field = NULL;
         CV_TRY(reach_field(p, out, (*n)++, &field));
         CV_TRY(parse(p, field));
         if (!cv_literal_accept(&p->in, ',')) break;
@@ -380,7 +380,7 @@ cv_status cv_dtype_parse(const char *text, size_t size, caterva_dtype **out, cv_
 
 cv_status cv_dtype_item_size(const char *text, size_t size, int64_t *out, cv_error *err)
 {
-    caterva_dtype *type;
+    caterva_dtype *type = NULL;
     CV_TRY(cv_dtype_parse(text, size, &type, err));
     *out = type->item_size;
     caterva_dtype_free(type);

@@ -291,7 +291,7 @@ static void files_of_others_parse(void **state)
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[1024];
-        size_t size;
+        size_t size = 0;
         snprintf(path, sizeof path, "%s/../shared/data/%s", CATERVA_SOURCE_DIR,
                  files[i].path);
         uint8_t *bytes = load(path, &size);
