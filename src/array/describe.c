@@ -15,19 +15,18 @@ static cv_status describe_dtype(caterva_array *array, cv_error *err)
 {
     const cv_array_meta *meta = &cv_array_state(array)->meta;
     caterva_info *info = &array->info;
-    free(array->dtype);
-    free(array->dtype_stored);
-    array->dtype = NULL;
+    free(array->dtype_stored); /* of an attempt that failed */
     array->dtype_stored = NULL;
     if (meta->dtype) {
         array->dtype_stored = strndup(meta->dtype, meta->dtype_size);
         if (!array->dtype_stored) return cv_fail_memory(err, meta->dtype_size, "a dtype");
         int64_t size;
-        bool fits = meta->dtype_format == 0 &&
-                    cv_dtype_item_size(meta->dtype, meta->dtype_size, &size, NULL) == CV_OK &&
-                    size == info->item_size;
+        cv_status parsed = cv_dtype_item_size(meta->dtype, meta->dtype_size, &size, NULL);
+        if (parsed == CATERVA_ENOMEM) return cv_fail_memory(err, meta->dtype_size, "a dtype");
+        bool fits = meta->dtype_format == 0 && parsed == CV_OK && size == info->item_size;
         info->dtype_disagrees = !fits;
         if (fits) array->dtype = strdup(array->dtype_stored);
+        if (fits && !array->dtype) return cv_fail_memory(err, meta->dtype_size, "a dtype");
     }
     if (!array->dtype) {
         char opaque[24];
@@ -81,12 +80,17 @@ static void describe_header(const cv_snapshot *s, caterva_info *info)
 
 cv_status cv_array_describe(caterva_array *array, cv_error *err)
 {
+    int disagrees = array->info.dtype_disagrees;
     array->info = (caterva_info){.in_memory = array->frame->store->in_memory};
     describe_grid(&cv_array_state(array)->grid, &array->info);
     describe_header(array->snapshot, &array->info);
     array->info.n_attributes = cv_array_attributes(array);
     array->info.fill_value = array->fill;
-    return describe_dtype(array, err);
+    if (!array->dtype) return describe_dtype(array, err);
+    array->info.dtype = array->dtype; /* fixed at creation: a commit cannot fail here */
+    array->info.dtype_stored = array->dtype_stored;
+    array->info.dtype_disagrees = disagrees;
+    return CV_OK;
 }
 
 const caterva_info *caterva_describe(const caterva_array *array)

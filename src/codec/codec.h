@@ -43,10 +43,10 @@ int cv_filter_number(const char *name);
 
 /* How the blocks of a stored chunk can be had, decided here alone. */
 typedef enum cv_block_access {
-    CV_ACCESS_RAW,    /* memcpyed: block k is the bytes at 32 + k * block_bytes      */
-    CV_ACCESS_BLOCK,  /* each block decodes from its own streams: cv_decode_block    */
-    CV_ACCESS_RANGE,  /* needs the chunk's other parts (dictionary): cv_decode_range */
-    CV_ACCESS_CHUNK   /* blocks depend on each other (delta): cv_decode_chunk only   */
+    CV_ACCESS_RAW,   /* memcpyed: block k is the bytes at 32 + k * block_bytes     */
+    CV_ACCESS_BLOCK, /* each block decodes from its own streams: cv_decode_block   */
+    CV_ACCESS_CHUNK  /* blocks need other parts of the chunk (dictionary, delta):
+                        cv_decode_chunk only                                       */
 } cv_block_access;
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32]);
@@ -82,8 +82,7 @@ typedef struct cv_packed_block {
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err);
 
-/* Decodes bytes [start, start + size) of a chunk present whole (not
- * CV_ACCESS_CHUNK). start and size are multiples of the item size. */
+/* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk present whole. start and size are multiples of the item size. */
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
                           int32_t start, int32_t size, void *dst, cv_error *err);
 
@@ -101,6 +100,10 @@ void cv_encoder_free(cv_encoder *encoder);
 /* Encodes one chunk of spec.chunk_bytes; the result stands in `out` (sized to
  * it). Never larger than chunk_bytes + 32. */
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err);
+
+/* True for an encoded chunk that says nothing but "zeros": lossy filters can
+ * make one of other bytes. C-Blosc2 wants it in the index, not stored. */
+bool cv_codec_is_zeros(const cv_buffer *encoded);
 
 /* Encodes one block of spec.block_bytes: appends its streams to `out`, as they
  * stand in a chunk of this array, and gives the header that such a chunk has

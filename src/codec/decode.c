@@ -30,9 +30,11 @@ struct cv_decoder {
 cv_block_access cv_codec_access(const uint8_t chunk_header[32])
 {
     if (chunk_header[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) return CV_ACCESS_RAW;
+    /* blosc2_getitem_* would do for a dictionary if it loaded one: it decodes
+     * with that of the chunk decompressed last (3.3.5). */
+    if (chunk_header[BLOSC2_CHUNK_BLOSC2_FLAGS] & BLOSC2_USEDICT) return CV_ACCESS_CHUNK;
     for (int i = 0; i < CV_CODEC_FILTERS; i++)
         if (chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] == BLOSC_DELTA) return CV_ACCESS_CHUNK;
-    if (chunk_header[BLOSC2_CHUNK_BLOSC2_FLAGS] & BLOSC2_USEDICT) return CV_ACCESS_RANGE;
     return CV_ACCESS_BLOCK;
 }
 

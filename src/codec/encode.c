@@ -84,6 +84,13 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
     return CV_OK;
 }
 
+bool cv_codec_is_zeros(const cv_buffer *encoded)
+{
+    return encoded->size == BLOSC_EXTENDED_HEADER_LENGTH &&
+           (encoded->data[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) ==
+               BLOSC2_SPECIAL_ZERO;
+}
+
 /* ---- One block ---------------------------------------------------------- */
 
 /* Header bytes that decide how streams decode. The flags byte counts without
@@ -187,6 +194,10 @@ cv_status cv_encode_index(const int64_t *offsets, int64_t n, cv_buffer *out, cv_
     params.splitmode = BLOSC_NEVER_SPLIT;
     params.typesize = sizeof(int64_t);
     params.blocksize = INDEX_BLOCK_BYTES;
+    int64_t most = BLOSC2_MAX_BUFFERSIZE / (int64_t)sizeof(int64_t);
+    if (n > most)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an index of %lld chunks, the format allows %lld",
+                       (long long)n, (long long)most);
     int32_t size = (int32_t)(n * (int64_t)sizeof(int64_t));
     if (n < 8 || !all_equal(offsets, n)) return compress_once(params, offsets, size, out, err);
 

@@ -113,30 +113,16 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
                                  cv_error *err)
 {
     cv_worker *worker = task->worker;
-    int32_t block_bytes = (int32_t)task->grid->block_bytes;
     int32_t chunk_bytes = (int32_t)task->grid->chunk_bytes;
-    int32_t size = task->layout->header.cbytes;
     const uint8_t *chunk;
     CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
-
-    bool all = task->layout->access == CV_ACCESS_CHUNK;
-    if (all) {
-        CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)chunk_bytes, err));
-        cv_status status = cv_decode_chunk(worker->decoder, chunk, size, worker->chunk.data,
-                                           chunk_bytes, err);
-        if (status != CV_OK) return name_block(status, ref, -1, err);
-    }
+    CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)chunk_bytes, err));
+    cv_status status = cv_decode_chunk(worker->decoder, chunk, task->layout->header.cbytes,
+                                       worker->chunk.data, chunk_bytes, err);
+    if (status != CV_OK) return name_block(status, ref, -1, err);
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &worker->wanted[i];
-        int32_t start = (int32_t)(wanted->block * block_bytes);
-        if (all) {
-            deliver(task, wanted->tag, worker->chunk.data + start);
-            continue;
-        }
-        cv_status status = cv_decode_range(worker->decoder, chunk, size, start, block_bytes,
-                                           worker->block.data, err);
-        if (status != CV_OK) return name_block(status, ref, wanted->block, err);
-        deliver(task, wanted->tag, worker->block.data);
+        deliver(task, wanted->tag, worker->chunk.data + wanted->block * task->grid->block_bytes);
     }
     return CV_OK;
 }

@@ -24,6 +24,8 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
         cv_encoder *encoder;
         CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
         CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
+        if (cv_codec_is_zeros(&worker->encoded))
+            return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
     }
     return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
 }

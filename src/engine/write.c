@@ -104,11 +104,20 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
     return CV_OK;
 }
 
-/* Blocks that could not be decoded hold nothing and must not stay dirty. */
+/* After a failure: blocks that were not decoded, or not yet taken from the
+ * caller, hold nothing and must not stay dirty. Of a covered block every cell
+ * is the failed write's to lose. */
 static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 {
+    cv_pending *pending = p->task->pending;
     for (int64_t i = 0; i < n; i++)
-        cv_pending_remove_block(p->task->pending, p->dirty, worker->wanted[i].block);
+        cv_pending_remove_block(pending, p->dirty, worker->wanted[i].block);
+    for (int64_t j = 0; j < p->chunk->n_blocks; j++) {
+        cv_block_job job;
+        cv_plan_block(p->task->plan, p->chunk, j, &job);
+        if (job.covers && p->dirty->blocks[job.block])
+            cv_pending_remove_block(pending, p->dirty, job.block);
+    }
 }
 
 static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, cv_error *err)

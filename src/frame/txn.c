@@ -67,6 +67,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
  * files that the index does not name. */
 static void remove_new_files(cv_txn *txn)
 {
+    if (txn->frame->poisoned) return; /* the disk may name them */
     for (size_t i = 0; i < txn->n_new_files; i++)
         cv_store_remove(txn->frame->store, txn->new_files[i], NULL);
     txn->n_new_files = 0;

@@ -19,7 +19,7 @@ enum { MAX_STATES = 16 };
 /* The states that were committed, or were about to be, in order. */
 typedef struct history {
     geometry geometry;
-    oracle now;                /* what the handle holds, pending included */
+    oracle now; /* what the handle holds, pending included */
     oracle states[MAX_STATES];
     int n_states;
 } history;
@@ -61,8 +61,8 @@ static inline void read_all(caterva_array *array, const geometry *g, uint8_t *ds
 }
 
 /* Writes random data into a random box, and into the oracle when that worked. */
-static inline caterva_status write_random(rng *r, caterva_array *array, history *h, const box *b,
-                                          caterva_error *err)
+static inline caterva_status write_random(rng *r, caterva_array *array, history *h,
+                                          const box *b, caterva_error *err)
 {
     size_t size = box_size(b, &h->geometry);
     uint8_t *data = check_alloc(size);

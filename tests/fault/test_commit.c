@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static uint64_t seed;
-static int rounds = 1;  /* of each workload and durability */
+static int rounds = 1; /* of each workload and durability */
 static int n_images;
 
 /* ---- Workloads ------------------------------------------------------------------ */
@@ -28,7 +28,8 @@ static void write_box(rng *r, caterva_array *array, history *h, box b)
 
 static void aligned_overwrites(rng *r, caterva_array *array, history *h)
 {
-    for (int i = rng_int(r, 1, 2); i > 0; i--) write_box(r, array, h, chunk_box(r, &h->geometry));
+    for (int i = rng_int(r, 1, 2); i > 0; i--)
+        write_box(r, array, h, chunk_box(r, &h->geometry));
 }
 
 static void unaligned_overwrites(rng *r, caterva_array *array, history *h)
@@ -113,14 +114,15 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     int64_t mark;
     uint64_t flips = rng_next(&t->random);
     if (point <= t->published) return; /* nothing to be seen yet */
-    CHECK_OK(cv_store_fault_image(store, model, point, part, flips, &bytes, &size, &mark, &err),
-             err);
+    CHECK_OK(
+        cv_store_fault_image(store, model, point, part, flips, &bytes, &size, &mark, &err),
+        err);
     bool may_lose_one = model == CV_CRASH_POWER && t->durability == CATERVA_DURABLE_ORDERED;
     char what[120];
     snprintf(what, sizeof what, "%s image at %lld, part %zu, flips %llu", names[model],
              (long long)point, part, (unsigned long long)flips);
-    int state = check_image(&t->history, bytes, size, (int)mark - may_lose_one, (int)mark + 1,
-                            what);
+    int state =
+        check_image(&t->history, bytes, size, (int)mark - may_lose_one, (int)mark + 1, what);
     if (rng_one_in(&t->random, 8)) check_life_goes_on(t, bytes, size, state);
     free(bytes);
     n_images++;
@@ -143,7 +145,8 @@ static void check_trial(trial *t)
         if (point < n && may_tear(t, point)) {
             int64_t size = cv_store_fault_journal_bytes(t->array->frame->store, point);
             check_point(t, CV_CRASH_TORN, point, 1);
-            check_point(t, CV_CRASH_TORN, point, (size_t)rng_between(&t->random, 1, size - 1));
+            check_point(t, CV_CRASH_TORN, point,
+                        (size_t)rng_between(&t->random, 1, size - 1));
         }
         for (int i = 0; i < 3 && t->durability != CATERVA_DURABLE_NONE; i++)
             check_point(t, CV_CRASH_POWER, point, 0);
@@ -233,7 +236,8 @@ static trial start_existing(uint64_t own_seed, caterva_durability durability, bo
         CHECK(b2nd_from_cframe(bytes, (int64_t)size, true, &array) >= 0, "no frame");
         CHECK(b2nd_set_slice_cbuffer(t.history.now.bytes, t.history.geometry.shape,
                                      (int64_t)t.history.now.size, (int64_t[]){0, 0},
-                                     t.history.geometry.shape, array) >= 0, "no slice");
+                                     t.history.geometry.shape, array) >= 0,
+              "no slice");
         CHECK(b2nd_to_cframe(array, &frame, &frame_size, &needs_free) >= 0, "no cframe");
         t.array = made_faulty(frame, (size_t)frame_size, durability);
         if (needs_free) free(frame);

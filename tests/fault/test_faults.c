@@ -52,7 +52,8 @@ static void check_stored(const victim *v, const char *what)
     int64_t mark;
     int64_t n = cv_store_fault_journal_size(store_of(v));
     CHECK_OK(cv_store_fault_image(store_of(v), CV_CRASH_PREFIX, n, 0, 0, &bytes, &size, &mark,
-                                  &err), err);
+                                  &err),
+             err);
     check_image(&v->history, bytes, size, v->committed, v->history.n_states - 1, what);
     free(bytes);
 }
@@ -269,12 +270,9 @@ int main(int argc, char **argv)
     seed = seed_argument(argc, argv, 1);
     blosc2_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_change_fails_once),
-        cmocka_unit_test(changes_fail_for_good),
-        cmocka_unit_test(a_write_is_cut_short),
-        cmocka_unit_test(a_read_fails),
-        cmocka_unit_test(a_first_commit_fails),
-        cmocka_unit_test(closing_says_what_failed),
+        cmocka_unit_test(a_change_fails_once),  cmocka_unit_test(changes_fail_for_good),
+        cmocka_unit_test(a_write_is_cut_short), cmocka_unit_test(a_read_fails),
+        cmocka_unit_test(a_first_commit_fails), cmocka_unit_test(closing_says_what_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

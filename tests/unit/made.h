@@ -19,7 +19,8 @@
 static const pipeline made_lz4 = {
     .codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}};
 
-static inline geometry made_line(int64_t shape, int32_t chunk, int32_t block, int32_t item_size)
+static inline geometry made_line(int64_t shape, int32_t chunk, int32_t block,
+                                 int32_t item_size)
 {
     return (geometry){.ndim = 1,
                       .shape = {shape},
@@ -46,7 +47,8 @@ static inline caterva_status made_write(caterva_array *array, int64_t start, int
 {
     size_t n = (size_t)(stop - start);
     int32_t *values = check_alloc(n * sizeof values[0]);
-    for (size_t i = 0; i < n; i++) values[i] = first + (int32_t)i * step;
+    for (size_t i = 0; i < n; i++)
+        values[i] = first + (int32_t)((uint32_t)i * (uint32_t)step);
     caterva_status status =
         caterva_write(array, &start, &stop, values, n * sizeof values[0], err);
     free(values);
@@ -69,8 +71,9 @@ static inline uint8_t *made_bytes(caterva_array *array, size_t *size)
     uint64_t stored;
     CHECK_OK(cv_store_size(array->frame->store, CV_FRAME_OBJECT, &stored, &err), err);
     uint8_t *bytes = check_alloc((size_t)stored);
-    CHECK_OK(cv_store_read(array->frame->store, CV_FRAME_OBJECT, 0, bytes, (size_t)stored, &err),
-             err);
+    CHECK_OK(
+        cv_store_read(array->frame->store, CV_FRAME_OBJECT, 0, bytes, (size_t)stored, &err),
+        err);
     *size = (size_t)stored;
     return bytes;
 }

@@ -89,10 +89,12 @@ static void boxes_are_copied_item_by_item(void **state)
         for (int64_t k = 0; k < n_items(&c); k++) {
             int64_t pos = position(&c, to, k);
             fits = fits && pos + c.item_size <= ROOM && position(&c, from, k) < ROOM * 4;
-            if (fits) memcpy(expected + pos, src + position(&c, from, k), (size_t)c.item_size);
+            if (fits)
+                memcpy(expected + pos, src + position(&c, from, k), (size_t)c.item_size);
         }
         if (!fits) continue;
-        cv_copy_box(c.ndim, c.shape, c.item_size, (cv_strided){src, from}, (cv_strided){dst, to});
+        cv_copy_box(c.ndim, c.shape, c.item_size, (cv_strided){src, from},
+                    (cv_strided){dst, to});
         assert_memory_equal(dst, expected, ROOM);
     }
     free(src);
@@ -104,7 +106,8 @@ static void boxes_are_filled_item_by_item(void **state)
 {
     (void)state;
     rng r = rng_from_seed(seed);
-    uint8_t *dst = check_alloc(ROOM), *expected = check_alloc(ROOM), item[300], zeros[300] = {0};
+    uint8_t *dst = check_alloc(ROOM), *expected = check_alloc(ROOM), item[300],
+            zeros[300] = {0};
     for (int i = 0; i < 4000; i++) {
         copy_case c = random_case(&r);
         int64_t to[CV_MAX_DIMS];
@@ -141,7 +144,8 @@ static void strides_may_be_zero_or_negative(void **state)
     cv_copy_box(2, shape, 4, (cv_strided){(uint8_t *)src, c_order},
                 (cv_strided){(uint8_t *)(dst + 5), back});
     for (int i = 0; i < 6; i++) assert_int_equal(dst[i], 6 - i);
-    cv_fill_box(2, shape, 4, (const uint8_t *)(src + 1), (cv_strided){(uint8_t *)(dst + 5), back});
+    cv_fill_box(2, shape, 4, (const uint8_t *)(src + 1),
+                (cv_strided){(uint8_t *)(dst + 5), back});
     for (int i = 0; i < 6; i++) assert_int_equal(dst[i], 2);
 }
 

@@ -12,7 +12,8 @@
 
 static uint64_t seed;
 
-static cv_status init_1d(cv_grid *g, int64_t shape, int32_t chunk, int32_t block, int64_t item)
+static cv_status init_1d(cv_grid *g, int64_t shape, int32_t chunk, int32_t block,
+                         int64_t item)
 {
     return cv_grid_init(g, 1, &shape, &chunk, &block, item, NULL);
 }
@@ -103,9 +104,9 @@ static void limits_of_the_format(void **state)
     assert_int_equal(init_1d(&g, CV_MAX_CHUNKS, 1, 1, 1), CV_OK);
     assert_int_equal(init_1d(&g, CV_MAX_CHUNKS + 1, 1, 1, 1), CATERVA_EINVAL);
     /* Rounded up to blocks the chunk is too large, though it alone is not. */
-    assert_int_equal(init_1d(&g, 5, (int32_t)CV_MAX_CHUNK_BYTES, (int32_t)CV_MAX_BLOCK_BYTES - 1,
-                             1),
-                     CATERVA_EINVAL);
+    assert_int_equal(
+        init_1d(&g, 5, (int32_t)CV_MAX_CHUNK_BYTES, (int32_t)CV_MAX_BLOCK_BYTES - 1, 1),
+        CATERVA_EINVAL);
     assert_int_equal(init_1d(&g, INT64_MAX, INT32_MAX - 32, 1, 2), CATERVA_EINVAL);
 }
 
@@ -183,7 +184,8 @@ static void laws_hold_for_random_shapes(void **state)
 static void any_numbers_get_an_answer(void **state)
 {
     (void)state;
-    static const int64_t edges[] = {0, 1, 2, 255, 65536, INT32_MAX, INT64_MAX / 2, INT64_MAX, -1};
+    static const int64_t edges[] = {0,         1, 2, 255, 65536, INT32_MAX, INT64_MAX / 2,
+                                    INT64_MAX, -1};
     rng r = rng_from_seed(seed);
     int good = 0;
     for (int i = 0; i < 200000; i++) {

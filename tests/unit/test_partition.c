@@ -21,9 +21,9 @@ typedef struct choice {
 static choice choose(int ndim, const int64_t *shape, int64_t item_size)
 {
     choice c;
-    assert_int_equal(cv_partition_choose(ndim, shape, item_size, NULL, NULL, c.chunk, c.block,
-                                         NULL),
-                     CV_OK);
+    assert_int_equal(
+        cv_partition_choose(ndim, shape, item_size, NULL, NULL, c.chunk, c.block, NULL),
+        CV_OK);
     assert_int_equal(cv_grid_init(&c.grid, ndim, shape, c.chunk, c.block, item_size, NULL),
                      CV_OK);
     return c;
@@ -82,9 +82,9 @@ static void what_is_given_is_kept(void **state)
     const int64_t shape[] = {1000, 2000};
     const int32_t given_chunk[] = {100, 30}, given_block[] = {33, 7};
     int32_t chunk[2], block[2];
-    assert_int_equal(cv_partition_choose(2, shape, 4, given_chunk, given_block, chunk, block,
-                                         NULL),
-                     CV_OK);
+    assert_int_equal(
+        cv_partition_choose(2, shape, 4, given_chunk, given_block, chunk, block, NULL),
+        CV_OK);
     assert_memory_equal(chunk, given_chunk, sizeof chunk);
     assert_memory_equal(block, given_block, sizeof block);
 
@@ -132,8 +132,8 @@ static void random_shapes_get_valid_partitions(void **state)
     for (int i = 0; i < 5000; i++) {
         int64_t shape[CV_MAX_DIMS], room = INT64_C(1) << 40;
         int ndim = rng_int(&r, 0, CV_MAX_DIMS);
-        int64_t item_size = rng_one_in(&r, 4) ? rng_between(&r, 1, 1 << 20)
-                                              : rng_between(&r, 1, 16);
+        int64_t item_size =
+            rng_one_in(&r, 4) ? rng_between(&r, 1, 1 << 20) : rng_between(&r, 1, 16);
         room /= item_size;
         for (int d = 0; d < ndim; d++) {
             shape[d] = rng_between(&r, 0, 1) ? rng_between(&r, 0, room < 100 ? room : 100)
@@ -147,8 +147,8 @@ static void random_shapes_get_valid_partitions(void **state)
             assert_true(c.chunk[d] <= (shape[d] > 1 ? shape[d] : 1));
         }
         assert_true(c.grid.block_bytes <= (item_size > 32 * 1024 ? item_size : 32 * 1024));
-        assert_true(c.grid.chunk_bytes <= (item_size > 32 * 1024 ? 8 * item_size + (8 << 20)
-                                                                 : 8 << 20));
+        assert_true(c.grid.chunk_bytes <=
+                    (item_size > 32 * 1024 ? 8 * item_size + (8 << 20) : 8 << 20));
     }
 }
 

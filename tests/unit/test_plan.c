@@ -15,7 +15,8 @@
 static uint64_t seed;
 
 /* Where item `at` (array coordinates) is stored: FORMAT.md section 3. */
-static int64_t stored_item(const geometry *g, const int64_t *at, int64_t *chunk, int64_t *block)
+static int64_t stored_item(const geometry *g, const int64_t *at, int64_t *chunk,
+                           int64_t *block)
 {
     int64_t inner = 0;
     *chunk = *block = 0;
@@ -74,12 +75,14 @@ static void walk_block(const walk *w, const cv_plan *plan, const cv_chunk_job *c
             buffer_pos += index[d] * plan->buffer_strides[d];
         }
         see_item(w, at, chunk, block, block_pos, buffer_pos);
-        for (int d = grid->ndim - 1; d >= 0 && ++index[d] == block->shape[d]; d--) index[d] = 0;
+        for (int d = grid->ndim - 1; d >= 0 && ++index[d] == block->shape[d]; d--)
+            index[d] = 0;
     }
 }
 
 /* Items that the array has in this block, against those the job wants. */
-static void check_flags(const cv_plan *plan, const cv_chunk_job *chunk, const cv_block_job *job)
+static void check_flags(const cv_plan *plan, const cv_chunk_job *chunk,
+                        const cv_block_job *job)
 {
     const cv_grid *g = plan->grid;
     int64_t wanted = 1, all = 1, present = 1;
@@ -150,9 +153,9 @@ static void every_item_is_planned_once(void **state)
 static void boxes_outside_are_refused(void **state)
 {
     (void)state;
-    static const int64_t bad[][4] = {{-1, 0, 5, 6}, {0, 0, 6, 6}, {0, 3, 5, 2}, {0, 0, 5, 7},
-                                     {0, -1, 5, 6}, {INT64_MIN, 0, 5, 6}, {0, 0, 5, INT64_MAX},
-                                     {6, 0, 6, 6}};
+    static const int64_t bad[][4] = {
+        {-1, 0, 5, 6}, {0, 0, 6, 6},         {0, 3, 5, 2},         {0, 0, 5, 7},
+        {0, -1, 5, 6}, {INT64_MIN, 0, 5, 6}, {0, 0, 5, INT64_MAX}, {6, 0, 6, 6}};
     const int64_t shape[] = {5, 6};
     const int32_t chunk[] = {4, 3};
     cv_grid grid;

@@ -30,7 +30,8 @@ static void count_jobs(void *context)
         atomic_fetch_add(&c->done[job], 1);
         if (job != c->fail_at) continue;
         cv_error err;
-        cv_job_queue_fail(&c->queue, cv_fail(&err, CATERVA_EIO, job, "job %d", (int)job), &err);
+        cv_job_queue_fail(&c->queue, cv_fail(&err, CATERVA_EIO, job, "job %d", (int)job),
+                          &err);
     }
 }
 

@@ -293,7 +293,8 @@ static void a_number_is_never_given_twice(void **state)
 
     assert_int_equal(made_write(array, 0, CHUNK, 1 << 20, 12345, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
-    for (int i = 0; i < CHUNK; i++) assert_int_equal(made_item(array, i), (1 << 20) + i * 12345);
+    for (int i = 0; i < CHUNK; i++)
+        assert_int_equal(made_item(array, i), (1 << 20) + i * 12345);
     caterva_discard(array);
 }
 

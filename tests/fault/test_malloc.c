@@ -1,0 +1,385 @@
+/* The n-th allocation fails, for every n: a clean error, no crash, no leak, the
+ * stored array as it was, and the handle good for another try. Only the library's
+ * own allocations fail: libblosc2 and the C library are not on trial here. */
+#include "crash.h"
+#include "scratch.h"
+
+#include <errno.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#define CANNOT_REPLACE 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CANNOT_REPLACE 1
+#endif
+#endif
+
+#ifdef CANNOT_REPLACE
+int main(void)
+{
+    printf("skipped: the allocator cannot be replaced here\n");
+    return 77;
+}
+#else
+
+/* ---- The failing allocator --------------------------------------------------------- */
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
+
+enum { MAX_LIVE = 4096 };
+
+static struct {
+    uintptr_t code_start, code_end; /* of this program, the library linked in */
+    bool armed;
+    long countdown; /* allocations of ours until one fails */
+    long n_failed;
+    void *live[MAX_LIVE]; /* ours, made while armed */
+    int n_live;
+} heap;
+
+static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        if (h->p_type != PT_LOAD || !(h->p_flags & PF_X)) continue;
+        heap.code_start = info->dlpi_addr + h->p_vaddr;
+        heap.code_end = heap.code_start + h->p_memsz;
+    }
+    return 1; /* the program comes first */
+}
+
+static bool is_ours(const void *caller)
+{
+    return heap.armed && (uintptr_t)caller >= heap.code_start &&
+           (uintptr_t)caller < heap.code_end;
+}
+
+static bool must_fail(const void *caller)
+{
+    if (!is_ours(caller) || heap.countdown-- != 0) return false;
+    heap.n_failed++;
+    errno = ENOMEM;
+    return true;
+}
+
+static void *note(const void *caller, void *memory)
+{
+    if (is_ours(caller) && memory) {
+        if (heap.n_live == MAX_LIVE) abort();
+        heap.live[heap.n_live++] = memory;
+    }
+    return memory;
+}
+
+static void forget(const void *memory)
+{
+    for (int i = heap.n_live - 1; i >= 0 && memory; i--) {
+        if (heap.live[i] != memory) continue;
+        heap.live[i] = heap.live[--heap.n_live];
+        return;
+    }
+}
+
+#define CALLER __builtin_return_address(0)
+
+CATERVA_API void *malloc(size_t size)
+{
+    return must_fail(CALLER) ? NULL : note(CALLER, __libc_malloc(size));
+}
+
+CATERVA_API void *calloc(size_t n, size_t size)
+{
+    return must_fail(CALLER) ? NULL : note(CALLER, __libc_calloc(n, size));
+}
+
+CATERVA_API void *realloc(void *memory, size_t size)
+{
+    if (must_fail(CALLER)) return NULL;
+    forget(memory);
+    return note(CALLER, __libc_realloc(memory, size));
+}
+
+CATERVA_API int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    if (must_fail(CALLER)) return ENOMEM;
+    *out = note(CALLER, __libc_memalign(alignment, size));
+    return *out ? 0 : ENOMEM;
+}
+
+CATERVA_API char *strndup(const char *text, size_t most)
+{
+    size_t size = strnlen(text, most);
+    char *copy = must_fail(CALLER) ? NULL : note(CALLER, __libc_malloc(size + 1));
+    if (!copy) return NULL;
+    memcpy(copy, text, size);
+    copy[size] = 0;
+    return copy;
+}
+
+CATERVA_API char *strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = must_fail(CALLER) ? NULL : note(CALLER, __libc_malloc(size));
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+CATERVA_API void free(void *memory)
+{
+    forget(memory);
+    __libc_free(memory);
+}
+
+/* ---- One life of an array ------------------------------------------------------------ */
+
+enum { N = 400, CHUNK = 100, BLOCK = 25 };
+
+typedef enum place { IN_MEMORY, IN_FILE, IN_DIRECTORY } place;
+
+typedef struct life {
+    place place;
+    char path[SCRATCH_PATH];
+    uint8_t *frame; /* of the array in memory */
+    size_t frame_size;
+    caterva_array *array;
+    int32_t values[N];
+} life;
+
+static caterva_status open_it(life *l, caterva_error *err)
+{
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.mode = CATERVA_WRITE;
+    o.threads = 1;
+    if (l->place == IN_MEMORY)
+        return caterva_open_frame(l->frame, l->frame_size, 1, &o, &l->array, err);
+    return caterva_open(l->path, &o, &l->array, err);
+}
+
+static caterva_status read_it(life *l, caterva_error *err)
+{
+    int64_t start = 0, stop = N;
+    return caterva_read(l->array, &start, &stop, l->values, sizeof l->values, err);
+}
+
+static caterva_status write_at(life *l, int64_t start, int64_t stop, caterva_error *err)
+{
+    int32_t values[N];
+    for (int i = 0; i < N; i++) values[i] = 1000 + i;
+    return caterva_write(l->array, &start, &stop, values + start,
+                         (size_t)(stop - start) * sizeof values[0], err);
+}
+
+static caterva_status write_a_part(life *l, caterva_error *err)
+{
+    return write_at(l, 10, 130, err);
+}
+
+static caterva_status write_a_chunk(life *l, caterva_error *err)
+{
+    return write_at(l, 200, 300, err);
+}
+
+static caterva_status commit_it(life *l, caterva_error *err)
+{
+    return caterva_commit(l->array, err);
+}
+
+static caterva_status verify_it(life *l, caterva_error *err)
+{
+    caterva_verify_result result;
+    return caterva_verify(l->array, NULL, &result, err);
+}
+
+static caterva_status copy_it(life *l, caterva_error *err)
+{
+    void *frame;
+    size_t size;
+    CV_TRY(caterva_to_frame(l->array, &frame, &size, err));
+    caterva_free(frame);
+    return CATERVA_OK;
+}
+
+typedef caterva_status step(life *l, caterva_error *err);
+static step *const steps[] = {open_it, read_it,   write_a_part, write_a_chunk,
+                              copy_it, commit_it, verify_it,    read_it};
+enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 5 };
+
+static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
+
+/* What another process finds; `committed`: whether the commit was acknowledged. */
+static void check_stored(life *l, bool committed, long n)
+{
+    caterva_error err;
+    caterva_array *array;
+    int32_t values[N];
+    int64_t start = 0, stop = N;
+    if (l->place == IN_MEMORY) return;
+    CHECK_OK(caterva_open(l->path, NULL, &array, &err), err);
+    CHECK_OK(caterva_read(array, &start, &stop, values, sizeof values, &err), err);
+    caterva_discard(array);
+    for (int i = 0; i < N; i++)
+        CHECK(values[i] == (committed && is_new(i) ? 1000 + i : i),
+              "allocation %ld: item %d is %d after %s commit", n, i, values[i],
+              committed ? "the" : "no");
+}
+
+/* The failed step once more, and those behind it. Failed writes are repeated
+ * whole: what their box holds is undefined. */
+static void live_on(life *l, int failed_step)
+{
+    caterva_error err;
+    for (int i = failed_step; i < N_STEPS; i++) CHECK_OK(steps[i](l, &err), err);
+    CHECK(caterva_describe(l->array)->dtype != NULL, "no dtype");
+    for (int i = 0; i < N; i++)
+        CHECK(l->values[i] == (is_new(i) ? 1000 + i : i), "item %d is %d", i, l->values[i]);
+}
+
+/* False when there is no n-th allocation. */
+static bool fail_at(life *l, long n)
+{
+    caterva_error err = {.code = CATERVA_OK};
+    caterva_status status = CATERVA_OK;
+    int at = 0;
+    heap.n_failed = heap.n_live = 0;
+    heap.countdown = n;
+    l->array = NULL;
+    heap.armed = true;
+    for (; at < N_STEPS; at++) {
+        status = steps[at](l, &err);
+        if (status != CATERVA_OK) break;
+    }
+    heap.armed = false;
+    bool failed = heap.n_failed > 0;
+    CHECK(failed == (status != CATERVA_OK), "allocation %ld: step %d: %s", n, at,
+          err.message);
+    if (failed) {
+        CHECK(status == CATERVA_ENOMEM && err.code == status && err.message[0],
+              "allocation %ld: step %d: %s", n, at, caterva_status_name(status));
+        check_stored(l, at > COMMIT_STEP, n);
+        live_on(l, at);
+    }
+    check_stored(l, true, n);
+    caterva_discard(l->array);
+    CHECK(heap.n_live == 0, "allocation %ld: step %d: %d leaks", n, at, heap.n_live);
+    return failed;
+}
+
+static void make_it(life *l)
+{
+    caterva_error err;
+    geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
+    caterva_create_options o = options_for(&g, &made_lz4);
+    caterva_array *array;
+    o.layout = l->place == IN_DIRECTORY ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    o.overwrite = 1;
+    o.threads = 1;
+    CHECK_OK(caterva_create(l->path, &o, &array, &err), err);
+    CHECK_OK(made_write(array, 0, N, 0, 1, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+static void sweep(place where, const char *name)
+{
+    life l = {.place = where};
+    scratch_path(l.path, name);
+    bool failed = true;
+    long n = 0;
+    if (where == IN_MEMORY) l.frame = made_frame(N, CHUNK, BLOCK, &made_lz4, &l.frame_size);
+    for (; failed; n++) {
+        if (where != IN_MEMORY) make_it(&l);
+        failed = fail_at(&l, n);
+    }
+    CHECK(n > 30, "only %ld allocations", n);
+    printf("%s: %ld allocations failed\n", name, n - 1);
+    free(l.frame);
+}
+
+static void an_array_in_memory(void **state)
+{
+    (void)state;
+    sweep(IN_MEMORY, "memory");
+}
+
+static void an_array_in_a_file(void **state)
+{
+    (void)state;
+    sweep(IN_FILE, "file");
+}
+
+static void an_array_in_a_directory(void **state)
+{
+    (void)state;
+    sweep(IN_DIRECTORY, "directory");
+}
+
+/* ---- Creating -------------------------------------------------------------------------- */
+
+static caterva_status create_one(const char *url, caterva_layout layout, caterva_array **out,
+                                 caterva_error *err)
+{
+    static const int32_t value = 7;
+    geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
+    caterva_create_options o = options_for(&g, &made_lz4);
+    o.layout = layout;
+    o.threads = 1;
+    o.fill = CATERVA_FILL_VALUE;
+    o.fill_value = &value;
+    CV_TRY(caterva_create(url, &o, out, err));
+    CV_TRY(caterva_write(*out, (int64_t[]){5}, (int64_t[]){6}, &value, sizeof value, err));
+    return caterva_commit(*out, err);
+}
+
+/* A creation that fails leaves nothing at the path, or all of it. */
+static void creating(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    for (int kind = 0; kind < 3; kind++) {
+        const char *url = kind == 0 ? "mem:" : scratch_path(path, kind == 1 ? "f" : "d");
+        caterva_layout layout = kind == 2 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+        bool failed = true;
+        for (long n = 0; failed; n++) {
+            caterva_error err = {.code = CATERVA_OK};
+            caterva_array *array = NULL, *other;
+            heap.n_failed = heap.n_live = 0;
+            heap.countdown = n;
+            heap.armed = true;
+            caterva_status status = create_one(url, layout, &array, &err);
+            heap.armed = false;
+            failed = heap.n_failed > 0;
+            CHECK(status == (failed ? CATERVA_ENOMEM : CATERVA_OK), "allocation %ld: %s", n,
+                  caterva_status_name(status));
+            caterva_discard(array);
+            CHECK(heap.n_live == 0, "creating, allocation %ld: %d leaks", n, heap.n_live);
+            if (kind == 0) continue;
+            status = caterva_open(path, NULL, &other, &err);
+            CHECK(status == (failed ? CATERVA_ENOTFOUND : CATERVA_OK), "allocation %ld: %s",
+                  n, caterva_status_name(status));
+            if (!failed) caterva_discard(other);
+        }
+    }
+}
+
+int main(void)
+{
+    dl_iterate_phdr(find_code, NULL);
+    blosc2_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_array_in_memory),
+        cmocka_unit_test(an_array_in_a_file),
+        cmocka_unit_test(an_array_in_a_directory),
+        cmocka_unit_test(creating),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

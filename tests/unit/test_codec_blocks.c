@@ -1,0 +1,177 @@
+/* Blocks encoded one by one make a chunk as good as one encoded whole; damaged
+ * streams are refused, never obeyed.
+ *
+ * usage: test_codec_blocks [SEED] */
+#include "codec_setting.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static uint64_t seed;
+
+/* ---- Single blocks ----------------------------------------------------------------- */
+
+/* A chunk put together from blocks that were encoded one by one. */
+static void check_assembled(const setting *s, const cv_buffer *streams, const size_t *ends,
+                            uint8_t header[32], const uint8_t *items)
+{
+    cv_error err;
+    cv_decoder *decoder;
+    size_t starts = 32 + (size_t)s->n_blocks * 4, size = starts + streams->size;
+    uint8_t *chunk = check_alloc(size), *got = check_alloc((size_t)s->spec.chunk_bytes);
+    cv_codec_set_sizes(header, s->spec.chunk_bytes, (int32_t)size);
+    memcpy(chunk, header, 32);
+    for (int32_t b = 0; b < s->n_blocks; b++)
+        cv_store_le32(chunk + 32 + 4 * (size_t)b, (uint32_t)(starts + (b ? ends[b - 1] : 0)));
+    memcpy(chunk + starts, streams->data, streams->size);
+    CHECK_OK(cv_decoder_create(&s->spec, &decoder, &err), err);
+    CHECK_OK(cv_decode_chunk(decoder, chunk, (int32_t)size, got, s->spec.chunk_bytes, &err),
+             err);
+    CHECK(memcmp(got, items, (size_t)s->spec.chunk_bytes) == 0, "%s: assembled", s->name);
+    cv_decoder_free(decoder);
+    free(chunk);
+    free(got);
+}
+
+static bool check_single_blocks(const setting *s)
+{
+    cv_error err;
+    rng r = rng_from_seed(seed);
+    uint8_t *items = make_items(s, &r), header[32], first[32];
+    size_t ends[MAX_BLOCKS];
+    cv_buffer streams = {0};
+    cv_encoder *encoder;
+    bool encoded = true;
+    CHECK_OK(cv_encoder_create(&s->spec, &encoder, &err), err);
+    for (int32_t b = 0; b < s->n_blocks && encoded; b++) {
+        size_t before = streams.size;
+        CHECK_OK(cv_encode_block(encoder, items + (size_t)b * (size_t)s->spec.block_bytes,
+                                 &streams, header, &encoded, &err),
+                 err);
+        CHECK(encoded || streams.size == before, "%s: something appended", s->name);
+        if (b == 0) memcpy(first, header, 32);
+        encoded = encoded && cv_codec_same_encoding(first, header);
+        ends[b] = streams.size;
+    }
+    if (encoded) check_assembled(s, &streams, ends, header, items);
+    cv_encoder_free(encoder);
+    cv_buffer_free(&streams);
+    free(items);
+    return encoded;
+}
+
+static void single_blocks_make_a_chunk(void **state)
+{
+    (void)state;
+    static const int filters[][2] = {{0, 0}, {0, 1}, {0, 2}};
+    int done = 0, all = 0;
+    for (size_t c = 0; c < 5; c++) {
+        for (size_t f = 0; f < COUNT(filters); f++) {
+            for (size_t i = 0; i < COUNT(sizes); i++) {
+                setting s = make_setting(codecs[c], filters[f], sizes[i], 9);
+                done += check_single_blocks(&s);
+                all++;
+                free_setting(&s);
+            }
+        }
+    }
+    assert_true(done > all * 3 / 4);
+}
+
+static void encodings_are_told_apart(void **state)
+{
+    (void)state;
+    rng r = rng_from_seed(seed);
+    setting s = make_setting(CATERVA_CODEC_LZ4, NULL, 4, 4);
+    uint8_t *items = make_items(&s, &r), other[32];
+    packed p = encode(&s, items);
+    memcpy(other, p.chunk.data, 32);
+    cv_codec_set_sizes(other, 1000, 2000);
+    assert_true(cv_codec_same_encoding(p.chunk.data, other));
+    static const int matter[] = {1, 2, 3, 8, 16, 21, 22, 23, 24, 29, 31};
+    for (size_t i = 0; i < COUNT(matter); i++) {
+        other[matter[i]] ^= 0x10;
+        assert_false(cv_codec_same_encoding(p.chunk.data, other));
+        other[matter[i]] ^= 0x10;
+    }
+    free_packed(&p);
+    free(items);
+    free_setting(&s);
+}
+
+/* ---- Damage ------------------------------------------------------------------------ */
+
+static void damage_streams(const packed *p, rng *r, uint8_t *chunk)
+{
+    memcpy(chunk, p->chunk.data, p->chunk.size);
+    int64_t first = 32 + cv_block_starts_size(&p->header);
+    for (int n = rng_int(r, 1, 8); n > 0; n--)
+        chunk[rng_between(r, first, (int64_t)p->chunk.size - 1)] = (uint8_t)rng_next(r);
+}
+
+/* Each damaged chunk in an allocation of its own size: whatever is decoded, the
+ * status is OK (a codec without checks may not notice) or ECORRUPT. */
+static int check_damaged(const setting *s, int times)
+{
+    cv_error err;
+    cv_decoder *decoder;
+    rng r = rng_from_seed(seed);
+    int refused = 0;
+    uint8_t *items = make_items(s, &r), *dst = check_alloc((size_t)s->spec.chunk_bytes);
+    packed p = encode(s, items);
+    uint8_t *chunk = check_alloc(p.chunk.size);
+    CHECK_OK(cv_decoder_create(&s->spec, &decoder, &err), err);
+    for (int i = 0; i < times; i++) {
+        damage_streams(&p, &r, chunk);
+        cv_status status = cv_decode_chunk(decoder, chunk, (int32_t)p.chunk.size, dst,
+                                           s->spec.chunk_bytes, &err);
+        CHECK(status == CV_OK || status == CATERVA_ECORRUPT, "%s: %d", s->name, status);
+        refused += status != CV_OK;
+        for (int32_t b = 0; b < s->n_blocks && p.access == CV_ACCESS_BLOCK; b++) {
+            cv_packed_block block = block_of(s, &p, b, chunk);
+            status = cv_decode_block(decoder, &block, dst, s->spec.block_bytes, &err);
+            CHECK(status == CV_OK || status == CATERVA_ECORRUPT, "%s: %d", s->name, status);
+        }
+    }
+    /* The decoder is as good as new after all that. */
+    CHECK_OK(cv_decode_chunk(decoder, p.chunk.data, (int32_t)p.chunk.size, dst,
+                             s->spec.chunk_bytes, &err),
+             err);
+    cv_decoder_free(decoder);
+    free_packed(&p);
+    free(chunk);
+    free(dst);
+    free(items);
+    return refused;
+}
+
+static void damaged_streams_are_refused(void **state)
+{
+    (void)state;
+    static const int filters[][2] = {{0, 1}, {0, 2}, {3, 1}};
+    for (size_t c = 0; c < 5; c++) {
+        for (size_t f = 0; f < COUNT(filters); f++) {
+            setting s = make_setting(codecs[c], filters[f], 4, 6);
+            assert_true(check_damaged(&s, 60) > 0);
+            free_setting(&s);
+        }
+    }
+    const int shuffle[] = {0, 1};
+    setting s = make_setting(CATERVA_CODEC_ZSTD, shuffle, 8, 64);
+    s.spec.use_dict = true;
+    assert_true(check_damaged(&s, 60) > 0);
+    free_setting(&s);
+}
+
+int main(int argc, char **argv)
+{
+    seed = seed_argument(argc, argv, 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(single_blocks_make_a_chunk),
+        cmocka_unit_test(encodings_are_told_apart),
+        cmocka_unit_test(damaged_streams_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

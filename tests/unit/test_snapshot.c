@@ -1,0 +1,490 @@
+/* Opening frames built by hand: every place where header, metalayer, file,
+ * trailer and index can disagree is refused with the position; every form of the
+ * index that writers make is read. */
+#include "base/arith.h"
+#include "format/chunk_header.h"
+#include "made.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { N = 40, CHUNK = 10, BLOCK = 5, N_CHUNKS = 4, CHUNK_SIZE = 32 + CHUNK * 4 };
+
+/* A frame in the making; what a test changes before it is assembled. */
+typedef struct recipe {
+    cv_frame_header header;
+    cv_buffer meta;
+    cv_buffer chunks; /* the chunk area */
+    cv_buffer index;  /* an encoded chunk */
+    cv_buffer trailer;
+    int64_t gap; /* bytes between index and trailer */
+} recipe;
+
+/* A memcpyed chunk whose items are first, first + 1, ... */
+static void append_chunk(cv_buffer *out, int32_t first)
+{
+    uint8_t chunk[CHUNK_SIZE] = {5, 1, 0x17, 4};
+    cv_store_le32(chunk + 4, CHUNK * 4);
+    cv_store_le32(chunk + 8, BLOCK * 4);
+    cv_store_le32(chunk + 12, CHUNK_SIZE);
+    for (int i = 0; i < CHUNK; i++) cv_store_le32(chunk + 32 + 4 * i, (uint32_t)(first + i));
+    assert_int_equal(cv_buffer_append(out, chunk, sizeof chunk, NULL), CV_OK);
+}
+
+static void set_index(recipe *p, const int64_t *offsets)
+{
+    p->index.size = 0;
+    assert_int_equal(cv_encode_index(offsets, N_CHUNKS, &p->index, NULL), CV_OK);
+}
+
+static void set_meta(recipe *p, int64_t shape, int32_t chunk, int32_t block)
+{
+    cv_array_meta meta = {.ndim = 1,
+                          .shape = {shape},
+                          .chunk_shape = {chunk},
+                          .block_shape = {block},
+                          .dtype = "<i4",
+                          .dtype_size = 3};
+    p->meta.size = 0;
+    assert_int_equal(cv_array_meta_write(&meta, &p->meta, NULL), CV_OK);
+    p->header.metalayers[0] = (cv_metalayer){"b2nd", p->meta.data, (uint32_t)p->meta.size};
+}
+
+static recipe new_recipe(void)
+{
+    recipe p = {.gap = 0};
+    p.header = (cv_frame_header){.version = 2,
+                                 .codec = 1,
+                                 .level = 5,
+                                 .split_mode = 3,
+                                 .nbytes = N_CHUNKS * CHUNK * 4,
+                                 .type_size = 4,
+                                 .block_size = BLOCK * 4,
+                                 .chunk_size = CHUNK * 4,
+                                 .encode_threads = 1,
+                                 .decode_threads = 1,
+                                 .n_metalayers = 1};
+    set_meta(&p, N, CHUNK, BLOCK);
+    int64_t offsets[N_CHUNKS];
+    for (int i = 0; i < N_CHUNKS; i++) {
+        offsets[i] = (int64_t)p.chunks.size;
+        append_chunk(&p.chunks, i * CHUNK);
+    }
+    set_index(&p, offsets);
+    assert_int_equal(cv_trailer_write(NULL, 0, &p.trailer, NULL), CV_OK);
+    p.header.cbytes = (int64_t)p.chunks.size;
+    return p;
+}
+
+static void free_recipe(recipe *p)
+{
+    cv_buffer_free(&p->meta);
+    cv_buffer_free(&p->chunks);
+    cv_buffer_free(&p->index);
+    cv_buffer_free(&p->trailer);
+}
+
+/* The frame's bytes; sizes are right unless a test changes them afterwards. */
+static cv_buffer assemble(recipe *p)
+{
+    cv_buffer frame = {0};
+    for (int pass = 0; pass < 2; pass++) {
+        frame.size = 0;
+        assert_int_equal(cv_frame_header_write(&p->header, &frame, NULL), CV_OK);
+        p->header.frame_size = p->header.header_size + p->chunks.size + p->index.size +
+                               (uint64_t)p->gap + p->trailer.size;
+    }
+    assert_int_equal(cv_buffer_append(&frame, p->chunks.data, p->chunks.size, NULL), CV_OK);
+    assert_int_equal(cv_buffer_append(&frame, p->index.data, p->index.size, NULL), CV_OK);
+    for (int64_t i = 0; i < p->gap; i++)
+        assert_int_equal(cv_buffer_append(&frame, "\xee", 1, NULL), CV_OK);
+    assert_int_equal(cv_buffer_append(&frame, p->trailer.data, p->trailer.size, NULL), CV_OK);
+    return frame;
+}
+
+/* Reads item i as an array opened from these bytes gives it; *status: of all. */
+static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_error *err)
+{
+    caterva_array *array;
+    int32_t value = -1;
+    int64_t stop = i + 1;
+    *status = caterva_open_frame(frame->data, frame->size, 0, NULL, &array, err);
+    if (*status != CV_OK) return -1;
+    *status = caterva_read(array, &i, &stop, &value, sizeof value, err);
+    caterva_discard(array);
+    return value;
+}
+
+static void check_items(const cv_buffer *frame)
+{
+    for (int64_t i = 0; i < N; i += 3) {
+        cv_status status;
+        cv_error err = {.code = CV_OK};
+        assert_int_equal(item_of(frame, i, &status, &err), i);
+        assert_int_equal(status, CV_OK);
+    }
+}
+
+static void check_refused(const cv_buffer *frame, cv_status expected, const char *sentence)
+{
+    cv_status status;
+    cv_error err = {.code = CV_OK};
+    item_of(frame, 25, &status, &err);
+    if (status != expected || !strstr(err.message, sentence))
+        fail_msg("%s: %s, not \"%s\"", caterva_status_name(status), err.message, sentence);
+    assert_int_equal(err.code, expected);
+}
+
+/* ---- What is read ------------------------------------------------------------------ */
+
+static void a_frame_made_by_hand_opens(void **state)
+{
+    (void)state;
+    recipe p = new_recipe();
+    cv_buffer frame = assemble(&p);
+    check_items(&frame);
+    cv_buffer_free(&frame);
+
+    p.gap = 100; /* a hole before the trailer is fine */
+    frame = assemble(&p);
+    check_items(&frame);
+    assert_int_equal(cv_buffer_append(&frame, "garbage behind the frame", 24, NULL), CV_OK);
+    check_items(&frame);
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+static void chunks_in_any_order_with_holes(void **state)
+{
+    (void)state;
+    recipe p = new_recipe();
+    static const int order[N_CHUNKS] = {2, 0, 3, 1};
+    int64_t offsets[N_CHUNKS];
+    p.chunks.size = 0;
+    for (int i = 0; i < N_CHUNKS; i++) {
+        assert_int_equal(cv_buffer_append(&p.chunks, "a hole", 6, NULL), CV_OK);
+        offsets[order[i]] = (int64_t)p.chunks.size;
+        append_chunk(&p.chunks, order[i] * CHUNK);
+    }
+    p.header.cbytes = (int64_t)p.chunks.size;
+    set_index(&p, offsets);
+    cv_buffer frame = assemble(&p);
+    check_items(&frame);
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+/* An index stored without compression. */
+static void set_plain_index(recipe *p, const int64_t *offsets)
+{
+    uint8_t chunk[32 + 8 * N_CHUNKS] = {5, 1, 0x17, 8};
+    cv_store_le32(chunk + 4, 8 * N_CHUNKS);
+    cv_store_le32(chunk + 8, 8 * N_CHUNKS);
+    cv_store_le32(chunk + 12, sizeof chunk);
+    for (int i = 0; i < N_CHUNKS; i++)
+        cv_store_le64(chunk + 32 + 8 * i, (uint64_t)offsets[i]);
+    p->index.size = 0;
+    assert_int_equal(cv_buffer_append(&p->index, chunk, sizeof chunk, NULL), CV_OK);
+}
+
+/* One of libblosc2's special chunks, 32 bytes and perhaps one value. */
+static void set_special_index(recipe *p, uint8_t kind, int64_t value)
+{
+    uint8_t chunk[40] = {5, 1, 0x05, 8};
+    size_t size = kind == 3 ? 40 : 32;
+    cv_store_le32(chunk + 4, 8 * N_CHUNKS);
+    cv_store_le32(chunk + 8, 8 * N_CHUNKS);
+    cv_store_le32(chunk + 12, (uint32_t)size);
+    chunk[31] = (uint8_t)(kind << 4);
+    cv_store_le64(chunk + 32, (uint64_t)value);
+    p->index.size = 0;
+    assert_int_equal(cv_buffer_append(&p->index, chunk, size, NULL), CV_OK);
+}
+
+static void every_form_of_the_index(void **state)
+{
+    (void)state;
+    recipe p = new_recipe();
+    int64_t offsets[N_CHUNKS];
+    cv_status status;
+    for (int i = 0; i < N_CHUNKS; i++) offsets[i] = i * CHUNK_SIZE;
+    set_plain_index(&p, offsets);
+    cv_buffer frame = assemble(&p);
+    check_items(&frame);
+    cv_buffer_free(&frame);
+
+    set_special_index(&p, 3, cv_offset_of_kind(CV_REF_ZEROS)); /* all chunks zeros */
+    frame = assemble(&p);
+    assert_int_equal(item_of(&frame, 17, &status, NULL), 0);
+    assert_int_equal(status, CV_OK);
+    cv_buffer_free(&frame);
+
+    set_special_index(&p, 3, 2 * CHUNK_SIZE); /* all chunks the same one */
+    frame = assemble(&p);
+    assert_int_equal(item_of(&frame, 17, &status, NULL), 27);
+    cv_buffer_free(&frame);
+
+    set_special_index(&p, 1, 0); /* offset 0 for all */
+    frame = assemble(&p);
+    assert_int_equal(item_of(&frame, 17, &status, NULL), 7);
+    cv_buffer_free(&frame);
+
+    set_special_index(&p, 2, 0); /* not-a-number says no position */
+    frame = assemble(&p);
+    check_refused(&frame, CATERVA_ECORRUPT, "index");
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+static void special_chunks_of_the_index(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t top;
+        cv_ref_kind kind;
+    } known[] = {{0x81, CV_REF_ZEROS}, {0x82, CV_REF_NAN},    {0x84, CV_REF_UNINIT},
+                 {0x83, CV_REF_ZEROS}, {0x86, CV_REF_UNINIT}, {0x87, CV_REF_ZEROS}};
+    recipe p = new_recipe();
+    cv_buffer frame = assemble(&p);
+    caterva_array *array;
+    assert_int_equal(caterva_open_frame(frame.data, frame.size, 0, NULL, &array, NULL),
+                     CV_OK);
+    cv_chunk_ref ref;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        int64_t offset = (int64_t)(known[i].top << 56 | 12345);
+        assert_true(cv_offset_is_special(offset));
+        assert_int_equal(cv_chunk_ref_make(array->snapshot, 1, offset, &ref, NULL), CV_OK);
+        assert_int_equal(ref.kind, known[i].kind);
+    }
+    for (uint64_t top = 0x80; top <= 0xf8; top += 8)
+        assert_int_equal(
+            cv_chunk_ref_make(array->snapshot, 1, (int64_t)(top << 56), &ref, NULL),
+            CATERVA_ECORRUPT);
+    for (cv_ref_kind kind = CV_REF_ZEROS; kind <= CV_REF_UNINIT; kind++) {
+        assert_int_equal(
+            cv_chunk_ref_make(array->snapshot, 1, cv_offset_of_kind(kind), &ref, NULL),
+            CV_OK);
+        assert_int_equal(ref.kind, kind);
+    }
+    caterva_discard(array);
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+/* User's metalayers that push the header beyond the first read of 4 KiB. */
+static void a_header_of_any_length(void **state)
+{
+    (void)state;
+    static uint8_t content[30000];
+    memset(content, 0x77, sizeof content);
+    for (uint32_t size = 0; size <= sizeof content; size += 997) {
+        recipe p = new_recipe();
+        p.header.n_metalayers = 3;
+        p.header.metalayers[1] = (cv_metalayer){"large", content, size};
+        p.header.metalayers[2] = (cv_metalayer){"last", content, 3};
+        cv_buffer frame = assemble(&p);
+        caterva_array *array;
+        const void *got;
+        size_t got_size;
+        check_items(&frame);
+        assert_int_equal(caterva_open_frame(frame.data, frame.size, 0, NULL, &array, NULL),
+                         CV_OK);
+        assert_int_equal(caterva_meta_get(array, "large", &got, &got_size, NULL), CV_OK);
+        assert_int_equal(got_size, size);
+        assert_memory_equal(got, content, size);
+        caterva_discard(array);
+        frame.size = p.header.header_size - 1; /* ends inside the header */
+        check_refused(&frame, CATERVA_ECORRUPT, "header");
+        cv_buffer_free(&frame);
+        free_recipe(&p);
+    }
+}
+
+/* ---- What is refused --------------------------------------------------------------- */
+
+static void cut_frames_are_refused(void **state)
+{
+    (void)state;
+    recipe p = new_recipe();
+    cv_buffer frame = assemble(&p);
+    size_t whole = frame.size;
+    for (size_t size = 0; size < whole; size++) {
+        cv_status status;
+        uint8_t *exact = check_alloc(size);
+        memcpy(exact, frame.data, size);
+        cv_buffer cut = {.data = exact, .size = size};
+        item_of(&cut, 25, &status, NULL);
+        assert_int_equal(status, CATERVA_ECORRUPT);
+        free(exact);
+    }
+    frame.size = whole - 1;
+    check_refused(&frame, CATERVA_ECORRUPT, "truncated");
+    frame.size = 0;
+    check_refused(&frame, CATERVA_ECORRUPT, "empty");
+    frame.size = whole;
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+/* A change to the recipe and how the frame is refused then. */
+typedef struct refusal {
+    void (*change)(recipe *p);
+    cv_status status;
+    const char *sentence;
+} refusal;
+
+static void wrong_nbytes(recipe *p) { p->header.nbytes += CHUNK * 4; }
+static void wrong_chunk_size(recipe *p) { p->header.chunk_size = CHUNK * 4 + 4; }
+static void wrong_type_size(recipe *p) { p->header.type_size = 8; }
+static void shape_of_more_chunks(recipe *p) { set_meta(p, N + 1, CHUNK, BLOCK); }
+static void shape_of_fewer_chunks(recipe *p) { set_meta(p, N - CHUNK, CHUNK, BLOCK); }
+static void block_above_chunk(recipe *p) { set_meta(p, N, CHUNK, CHUNK + 1); }
+static void large_cbytes(recipe *p) { p->header.cbytes += 100000; }
+static void huge_cbytes(recipe *p) { p->header.cbytes = INT64_MAX; }
+static void cbytes_to_the_trailer(recipe *p)
+{
+    p->header.cbytes = (int64_t)(p->chunks.size + p->index.size) - 31;
+}
+static void cbytes_off_by_one(recipe *p) { p->header.cbytes++; }
+static void cbytes_into_a_chunk(recipe *p) { p->header.cbytes -= CHUNK_SIZE; }
+static void no_metalayer(recipe *p) { p->header.n_metalayers = 0; }
+static void other_metalayer(recipe *p) { strcpy(p->header.metalayers[0].name, "b2nx"); }
+static void vl_without_metalayer(recipe *p)
+{
+    no_metalayer(p);
+    p->header.version = 3;
+    p->header.vl_blocks = true;
+}
+static void variable_chunks(recipe *p)
+{
+    p->header.version = 3;
+    p->header.variable_chunks = true;
+}
+static void a_sparse_frame(recipe *p) { p->header.sparse = true; }
+static void an_index_too_short(recipe *p)
+{
+    int64_t offsets[3] = {0, CHUNK_SIZE, 2 * CHUNK_SIZE};
+    p->index.size = 0;
+    assert_int_equal(cv_encode_index(offsets, 3, &p->index, NULL), CV_OK);
+}
+static void an_index_without_header(recipe *p) { memset(p->index.data, 0, 32); }
+static void no_index(recipe *p) { p->index.size = 0; }
+static void a_trailer_without_end(recipe *p) { p->trailer.data[p->trailer.size - 23] = 0; }
+static void a_trailer_too_long(recipe *p)
+{
+    cv_store_be32(p->trailer.data + p->trailer.size - 22, 1 << 20);
+}
+static void a_trailer_over_the_header(recipe *p)
+{
+    cv_store_be32(p->trailer.data + p->trailer.size - 22,
+                  (uint32_t)(p->header.frame_size - 10));
+}
+static void a_trailer_too_short(recipe *p)
+{
+    cv_store_be32(p->trailer.data + p->trailer.size - 22, 34);
+}
+static void a_trailer_of_another_kind(recipe *p) { p->trailer.data[0] = 0x95; }
+
+static void disagreements_are_refused(void **state)
+{
+    (void)state;
+    static const refusal refusals[] = {
+        {wrong_nbytes, CATERVA_ECORRUPT, "bytes of chunks, the shape needs"},
+        {wrong_chunk_size, CATERVA_ECORRUPT, "chunks of 44 bytes"},
+        {wrong_type_size, CATERVA_ECORRUPT, "the shape needs"},
+        {shape_of_more_chunks, CATERVA_ECORRUPT, "the shape needs"},
+        {shape_of_fewer_chunks, CATERVA_ECORRUPT, "the shape needs"},
+        {block_above_chunk, CATERVA_ECORRUPT, "no valid array"},
+        {large_cbytes, CATERVA_ECORRUPT, ""},
+        {huge_cbytes, CATERVA_ECORRUPT, ""},
+        {cbytes_to_the_trailer, CATERVA_ECORRUPT, "no room for the index"},
+        {cbytes_off_by_one, CATERVA_ECORRUPT, "index"},
+        {cbytes_into_a_chunk, CATERVA_ECORRUPT, "index"},
+        {no_metalayer, CATERVA_EUNSUPPORTED, "without the b2nd or caterva metalayer"},
+        {other_metalayer, CATERVA_EUNSUPPORTED, "without the b2nd or caterva metalayer"},
+        {vl_without_metalayer, CATERVA_EUNSUPPORTED, "variable-length blocks"},
+        {variable_chunks, CATERVA_EUNSUPPORTED, "variable-size chunks"},
+        {a_sparse_frame, CATERVA_ECORRUPT, "directory"},
+        {an_index_too_short, CATERVA_ECORRUPT, "index"},
+        {an_index_without_header, CATERVA_ECORRUPT, "format version 0"},
+        {no_index, CATERVA_ECORRUPT, "no room for the index"},
+        {a_trailer_without_end, CATERVA_ECORRUPT, "trailer"},
+        {a_trailer_too_long, CATERVA_ECORRUPT, "trailer"},
+        {a_trailer_over_the_header, CATERVA_ECORRUPT, "trailer"},
+        {a_trailer_too_short, CATERVA_ECORRUPT, "trailer"},
+        {a_trailer_of_another_kind, CATERVA_ECORRUPT, "trailer"},
+    };
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        recipe p = new_recipe();
+        cv_buffer frame = assemble(&p); /* sizes that a change may build on */
+        cv_buffer_free(&frame);
+        refusals[i].change(&p);
+        frame = assemble(&p);
+        check_refused(&frame, refusals[i].status, refusals[i].sentence);
+        cv_buffer_free(&frame);
+        free_recipe(&p);
+    }
+}
+
+static void offsets_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t bad[] = {N_CHUNKS * CHUNK_SIZE - 31,
+                                  N_CHUNKS * CHUNK_SIZE,
+                                  1 << 20,
+                                  INT64_MAX,
+                                  INT64_MAX - 16,
+                                  INT64_MIN,
+                                  -1 - (INT64_C(7) << 56)};
+    recipe p = new_recipe();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int64_t offsets[N_CHUNKS] = {0, CHUNK_SIZE, bad[i], 3 * CHUNK_SIZE};
+        cv_status status;
+        set_plain_index(&p, offsets);
+        cv_buffer frame = assemble(&p);
+        check_refused(&frame, CATERVA_ECORRUPT, "chunk 2");
+        assert_int_equal(item_of(&frame, 15, &status, NULL), 15); /* others are readable */
+        assert_int_equal(status, CV_OK);
+        cv_buffer_free(&frame);
+    }
+    /* The last place where a chunk could begin holds no chunk header. */
+    int64_t offsets[N_CHUNKS] = {0, CHUNK_SIZE, N_CHUNKS * CHUNK_SIZE - 32, 3 * CHUNK_SIZE};
+    set_plain_index(&p, offsets);
+    cv_buffer frame = assemble(&p);
+    check_refused(&frame, CATERVA_EUNSUPPORTED, "chunk 2 at byte"); /* of version 32 */
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+static void a_chunk_may_not_reach_into_the_index(void **state)
+{
+    (void)state;
+    recipe p = new_recipe();
+    cv_store_le32(p.chunks.data + 3 * CHUNK_SIZE + 12, CHUNK_SIZE + 4);
+    cv_buffer frame = assemble(&p);
+    cv_status status;
+    cv_error err;
+    item_of(&frame, 35, &status, &err);
+    assert_int_equal(status, CATERVA_ECORRUPT);
+    assert_non_null(strstr(err.message, "room for"));
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_frame_made_by_hand_opens),
+        cmocka_unit_test(chunks_in_any_order_with_holes),
+        cmocka_unit_test(every_form_of_the_index),
+        cmocka_unit_test(special_chunks_of_the_index),
+        cmocka_unit_test(a_header_of_any_length),
+        cmocka_unit_test(cut_frames_are_refused),
+        cmocka_unit_test(disagreements_are_refused),
+        cmocka_unit_test(offsets_out_of_range_are_refused),
+        cmocka_unit_test(a_chunk_may_not_reach_into_the_index),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
