@@ -198,6 +198,7 @@ typedef struct caterva_create_options {
     int overwrite;              /* replace what exists at the first commit            */
     int threads;                /* at most so many per request; 0: all cores          */
     caterva_durability durability;
+    int64_t dirty_budget;       /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
 } caterva_create_options;
 #define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
 
@@ -209,6 +210,7 @@ typedef struct caterva_open_options {
     uint64_t offset;  /* the frame begins there in the file (reading only)  */
     int threads;      /* at most so many per request; 0: all cores          */
     caterva_durability durability;
+    int64_t dirty_budget; /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 
@@ -259,6 +261,17 @@ CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *er
 /* Releases the handle and drops what is pending. A new array that was never
  * committed leaves nothing behind. */
 CATERVA_API void caterva_discard(caterva_array *array);
+
+/* Turns a handle for reading to the last committed state; until then it goes on
+ * seeing the state it opened. Needs the handle alone; what caterva_describe and
+ * others lent ends. Handles for writing and arrays in memory: does nothing. */
+CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
+
+/* Rewrites the array at `url` without its dead space, chunks copied compressed,
+ * beside it, and renames: all or nothing. CATERVA_EBUSY while it is written.
+ * Open handles go on seeing the old file; caterva_refresh turns them. */
+CATERVA_API caterva_status caterva_compact(const char *url, caterva_durability durability,
+                                           caterva_error *err);
 
 /* The array as one contiguous frame in memory, pending changes included:
  * compact, chunks copied compressed. Release *frame with caterva_free. */

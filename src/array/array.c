@@ -141,6 +141,7 @@ void cv_array_free(caterva_array *array)
     cv_frame_close(array->frame);
     pthread_rwlock_destroy(&array->lock);
     free(array->fill);
+    free(array->url);
     free(array->dtype);
     free(array->dtype_stored);
     free(array);

@@ -47,6 +47,9 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     if (o->durability < CATERVA_DURABLE_FULL || o->durability > CATERVA_DURABLE_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);
+    if (o->dirty_budget < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
+                       (long long)o->dirty_budget);
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
     return CV_OK;
 }
@@ -256,6 +259,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(create_store(url, &b->options, &store, err));
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
+    if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
     cv_status status = cv_pending_fill((*out)->pending, err);
     if (status != CV_OK) {
         cv_array_free(*out);

@@ -1,5 +1,4 @@
-/* Room: array. Opening what exists: which store a url means, and with which
- * rights. */
+/* Room: array. Opening what exists, and opening it again. */
 #include "array/array.h"
 
 #include <string.h>
@@ -18,6 +17,9 @@ static cv_status copy_open_options(const caterva_open_options *options,
     if (out->durability < CATERVA_DURABLE_FULL || out->durability > CATERVA_DURABLE_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)out->durability);
+    if (out->dirty_budget < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
+                       (long long)out->dirty_budget);
     if (out->offset != 0 && out->mode == CATERVA_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "a frame at an offset in its file can be read only");
@@ -29,7 +31,23 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
 {
     cv_frame *frame;
     CV_TRY(cv_frame_open(store, o->durability, &frame, err));
-    return cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err);
+    CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
+    if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
+    return CV_OK;
+}
+
+static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
+                          cv_error *err)
+{
+    cv_store *store;
+    CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_WRITE, &store, err));
+    CV_TRY(open_array(store, o, out, err));
+    (*out)->url = strdup(url);
+    (*out)->offset = o->offset;
+    if ((*out)->url) return CV_OK;
+    cv_array_free(*out);
+    *out = NULL;
+    return cv_fail_memory(err, strlen(url), "a path");
 }
 
 caterva_status caterva_open(const char *url, const caterva_open_options *options,
@@ -42,9 +60,46 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (strcmp(url, "mem:") == 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"mem:\" names nothing to open: use caterva_open_frame");
-    cv_store *store;
-    CV_TRY(cv_store_open(url, o.offset, o.mode == CATERVA_WRITE, &store, err));
-    return open_array(store, &o, out, err);
+    return open_url(url, &o, out, err);
+}
+
+/* Everything but the locks, which stay where they are. */
+static void swap_state(caterva_array *a, caterva_array *b)
+{
+    caterva_array old = {.frame = a->frame,
+                         .snapshot = a->snapshot,
+                         .fill = a->fill,
+                         .info = a->info,
+                         .dtype = a->dtype,
+                         .dtype_stored = a->dtype_stored};
+    a->frame = b->frame;
+    a->snapshot = b->snapshot;
+    a->fill = b->fill;
+    a->info = b->info;
+    a->dtype = b->dtype;
+    a->dtype_stored = b->dtype_stored;
+    b->frame = old.frame;
+    b->snapshot = old.snapshot;
+    b->fill = old.fill;
+    b->info = old.info;
+    b->dtype = old.dtype;
+    b->dtype_stored = old.dtype_stored;
+    cv_workers_swap(&a->workers, &b->workers);
+}
+
+caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (array->pending || !array->url) return CV_OK; /* sees all there is */
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.offset = array->offset;
+    o.threads = array->threads;
+    o.durability = array->frame->durability;
+    caterva_array *fresh;
+    CV_TRY(open_url(array->url, &o, &fresh, err));
+    swap_state(array, fresh);
+    cv_array_free(fresh);
+    return CV_OK;
 }
 
 static cv_status copy_to_memory(const void *frame, size_t size, cv_store **out, cv_error *err)

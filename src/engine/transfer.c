@@ -4,19 +4,34 @@
 
 #include <stdlib.h>
 
+/* A special chunk that some writer stored: the index can say it. */
+static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
+{
+    switch (layout->header.special) {
+    case CV_SPECIAL_ZEROS: *kind = CV_REF_ZEROS; return true;
+    case CV_SPECIAL_NAN: *kind = CV_REF_NAN; return true;
+    case CV_SPECIAL_UNINIT: *kind = CV_REF_UNINIT; return true;
+    default: return false;
+    }
+}
+
 static cv_status copy_chunk(const cv_source *source, const cv_chunk_ref *ref, cv_txn *to,
                             cv_buffer *bytes, cv_error *err)
 {
-    if (ref->kind != CV_REF_STORED)
-        return cv_txn_put_special(to, ref->chunk, ref->kind, err);
+    cv_ref_kind kind = ref->kind;
+    if (kind != CV_REF_STORED) return cv_txn_put_special(to, ref->chunk, kind, err);
 
     cv_layout *layout;
     CV_TRY(cv_layout_get(source->frame, source->snapshot, ref, &layout, err));
     const uint8_t *chunk;
-    cv_status status = cv_fetch_chunk(source->frame, layout, bytes, &chunk, err);
-    if (status == CV_OK) {
-        cv_buffer encoded = {.data = (uint8_t *)chunk, .size = (size_t)layout->header.cbytes};
-        status = cv_txn_put(to, ref->chunk, &encoded, err);
+    cv_status status;
+    if (is_special(layout, &kind)) {
+        status = cv_txn_put_special(to, ref->chunk, kind, err);
+    } else {
+        status = cv_fetch_chunk(source->frame, layout, bytes, &chunk, err);
+        cv_buffer encoded = {.size = (size_t)layout->header.cbytes};
+        encoded.data = status == CV_OK ? (uint8_t *)chunk : NULL;
+        if (status == CV_OK) status = cv_txn_put(to, ref->chunk, &encoded, err);
     }
     cv_layout_release(layout);
     return status;
@@ -56,8 +71,8 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     return CV_OK;
 }
 
-cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
-                                cv_error *err)
+cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
+                      caterva_durability durability, cv_frame **out, cv_error *err)
 {
     const cv_snapshot *s = source->snapshot;
     cv_frame_seed seed = {
@@ -66,14 +81,27 @@ cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *s
         .n_attributes = s->trailer.n_attributes,
         .initial_offset = cv_offset_of_kind(CV_REF_ZEROS),
     };
-    seed.header.sparse = false;
+    seed.header.sparse = sparse;
 
+    cv_frame *frame;
+    CV_TRY(cv_frame_create(store, &seed, durability, &frame, err));
+    cv_status status = copy_chunks(source, frame, err);
+    if (status != CV_OK) {
+        cv_frame_close(frame);
+        return status;
+    }
+    *out = frame;
+    return CV_OK;
+}
+
+cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
+                                cv_error *err)
+{
     cv_store *store;
     cv_frame *frame;
     CV_TRY(cv_store_memory_create(&store, err));
-    CV_TRY(cv_frame_create(store, &seed, CATERVA_DURABLE_NONE, &frame, err));
-    cv_status status = copy_chunks(source, frame, err);
-    if (status == CV_OK) status = read_frame(frame, bytes, size, err);
+    CV_TRY(cv_transfer(source, store, false, CATERVA_DURABLE_NONE, &frame, err));
+    cv_status status = read_frame(frame, bytes, size, err);
     cv_frame_close(frame);
     return status;
 }

@@ -4,6 +4,12 @@
 
 #include "engine/read.h"
 
+/* Copies the source into `store`, which is new and owned from then on, and
+ * commits: chunk after chunk as they are stored, no dead space between them.
+ * `sparse`: the store is a directory. Release *out with cv_frame_close. */
+cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
+                      caterva_durability durability, cv_frame **out, cv_error *err);
+
 /* Copies the source, pending chunks included (dirty blocks must have been
  * flushed), as a compact contiguous frame into fresh memory: *bytes is malloc'ed. */
 cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,

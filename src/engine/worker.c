@@ -34,6 +34,19 @@ void cv_workers_destroy(cv_workers *workers)
     pthread_mutex_destroy(&workers->lock);
 }
 
+void cv_workers_swap(cv_workers *a, cv_workers *b)
+{
+    cv_worker *idle = a->idle;
+    cv_codec_spec spec = a->spec;
+    cv_buffer geometry = a->geometry;
+    a->idle = b->idle;
+    a->spec = b->spec;
+    a->geometry = b->geometry;
+    b->idle = idle;
+    b->spec = spec;
+    b->geometry = geometry;
+}
+
 static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error *err)
 {
     cv_worker *worker = calloc(1, sizeof *worker);

@@ -31,6 +31,9 @@ typedef struct cv_workers {
 cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err);
 void cv_workers_destroy(cv_workers *workers);
 
+/* Exchanges contents; nobody may be using either. */
+void cv_workers_swap(cv_workers *a, cv_workers *b);
+
 /* An idle worker or a new one; give it back when done. Any thread. */
 cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err);
 void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */

@@ -1,0 +1,37 @@
+/* Room: array. Giving dead space back: a compact copy takes the file's place. */
+#include "array/array.h"
+#include "engine/transfer.h"
+
+#include <string.h>
+
+static cv_status create_beside(const char *url, bool sparse, cv_store **out, cv_error *err)
+{
+    return sparse ? cv_store_directory_create(url, true, out, err)
+                  : cv_store_file_create(url, true, out, err);
+}
+
+/* The handle for writing keeps other writers out until the copy has the name. */
+static cv_status compact(const char *url, caterva_array *array, cv_error *err)
+{
+    cv_source source = cv_array_source(array);
+    bool sparse = source.snapshot->header.sparse;
+    cv_store *store;
+    cv_frame *frame;
+    CV_TRY(create_beside(url, sparse, &store, err));
+    CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
+    cv_frame_close(frame);
+    return CV_OK;
+}
+
+caterva_status caterva_compact(const char *url, caterva_durability durability,
+                               caterva_error *err)
+{
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = CATERVA_WRITE;
+    options.durability = durability;
+    caterva_array *array;
+    CV_TRY(caterva_open(url, &options, &array, err));
+    cv_status status = compact(url, array, err);
+    cv_array_free(array);
+    return status;
+}

@@ -1,0 +1,100 @@
+/* Two handles on one array: a reader keeps the state it opened, through commits,
+ * changes of shape and compaction, until it refreshes. */
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { N = 1000, ROUNDS = 20 };
+
+static const int64_t origin[1] = {0};
+
+static void write_all(caterva_array *array, int32_t value, int64_t n)
+{
+    caterva_error err;
+    int32_t *items = check_alloc((size_t)n * sizeof *items);
+    for (int64_t i = 0; i < n; i++) items[i] = value + (int32_t)i;
+    CHECK_OK(caterva_write(array, origin, &n, items, (size_t)n * sizeof *items, &err), err);
+    free(items);
+}
+
+static void check_all(caterva_array *array, int32_t value, int64_t n)
+{
+    caterva_error err;
+    CHECK(caterva_describe(array)->shape[0] == n, "%lld items, not %lld",
+          (long long)caterva_describe(array)->shape[0], (long long)n);
+    int32_t *items = check_alloc((size_t)n * sizeof *items);
+    CHECK_OK(caterva_read(array, origin, &n, items, (size_t)n * sizeof *items, &err), err);
+    for (int64_t i = 0; i < n; i++)
+        CHECK(items[i] == value + (int32_t)i, "item %lld is %d, not %d", (long long)i, items[i],
+              value + (int32_t)i);
+    free(items);
+}
+
+static int64_t file_size(const char *path)
+{
+    struct stat info;
+    CHECK(stat(path, &info) == 0, "%s", path);
+    return info.st_size;
+}
+
+static caterva_array *create(const char *path)
+{
+    caterva_error err;
+    int64_t shape[1] = {N};
+    int32_t chunks[1] = {300}, blocks[1] = {50};
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 1;
+    options.shape = shape;
+    options.chunk_shape = chunks;
+    options.block_shape = blocks;
+    options.dtype = "<i4";
+    options.overwrite = 1;
+    options.durability = CATERVA_DURABLE_NONE;
+    caterva_array *array;
+    CHECK_OK(caterva_create(path, &options, &array, &err), err);
+    return array;
+}
+
+int main(void)
+{
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    scratch_path(path, "refresh.b2nd");
+    caterva_array *writer = create(path), *reader;
+    write_all(writer, 0, N);
+    CHECK_OK(caterva_commit(writer, &err), err);
+    CHECK_OK(caterva_open(path, NULL, &reader, &err), err);
+
+    int64_t n = N;
+    for (int round = 1; round <= ROUNDS; round++) {
+        int64_t before = n;
+        n = N + 37 * round;
+        CHECK_OK(caterva_resize(writer, &n, &err), err);
+        write_all(writer, 1000 * round, n);
+        check_all(reader, 1000 * (round - 1), before);
+        CHECK_OK(caterva_commit(writer, &err), err);
+        check_all(reader, 1000 * (round - 1), before);
+        CHECK_OK(caterva_refresh(reader, &err), err);
+        check_all(reader, 1000 * round, n);
+    }
+    CHECK(caterva_compact(path, CATERVA_DURABLE_NONE, &err) == CATERVA_EBUSY, "not busy");
+    CHECK_OK(caterva_close(writer, &err), err);
+
+    int64_t size = file_size(path);
+    CHECK_OK(caterva_compact(path, CATERVA_DURABLE_FULL, &err), err);
+    CHECK(file_size(path) < size / 4, "%lld bytes became %lld", (long long)size,
+          (long long)file_size(path));
+    check_all(reader, 1000 * ROUNDS, n); /* still the old file */
+    CHECK_OK(caterva_refresh(reader, &err), err);
+    check_all(reader, 1000 * ROUNDS, n);
+    caterva_space space;
+    CHECK_OK(caterva_measure(reader, &space, &err), err);
+    CHECK(space.dead_bytes == 0, "%lld dead bytes", (long long)space.dead_bytes);
+    CHECK_OK(caterva_close(reader, &err), err);
+    puts("a reader sees one state until it refreshes");
+    return 0;
+}
