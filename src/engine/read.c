@@ -28,9 +28,8 @@ cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *o
                          cv_error *err)
 {
     if (source->pending) return cv_txn_find(source->pending->txn, chunk, out, err);
-    const cv_index *index;
-    CV_TRY(cv_snapshot_index(source->snapshot, source->frame->store, &index, err));
-    int64_t offset = index->offsets ? index->offsets[chunk] : index->same;
+    int64_t offset;
+    CV_TRY(cv_snapshot_offset(source->snapshot, source->frame->store, chunk, &offset, err));
     return cv_chunk_ref_make(source->snapshot, chunk, offset, out, err);
 }
 

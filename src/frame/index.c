@@ -1,6 +1,7 @@
-/* Room: frame. The chunk index: an ordinary Blosc2 chunk of int64 offsets,
- * decoded whole at first need, once per committed state. Every entry is checked
- * when it is used, so that opening costs nothing per chunk. */
+/* Room: frame. The chunk index: an ordinary Blosc2 chunk of int64 offsets. The
+ * first few entries are looked up one by one, then it is decoded whole, once per
+ * committed state. Every entry is checked when it is used, so that opening
+ * costs nothing per chunk. */
 #include "base/arith.h"
 #include "format/chunk_header.h"
 #include "frame/snapshot.h"
@@ -94,16 +95,21 @@ static cv_status decode_offsets(const cv_snapshot *s, const uint8_t *bytes,
     return CV_OK;
 }
 
-static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_index *out,
-                              cv_error *err)
+static cv_chunk_expect expect_index(const cv_snapshot *s)
 {
-    cv_chunk_expect expect = {
+    return (cv_chunk_expect){
         .chunk = -1,
         .pos = (int64_t)s->index_pos,
         .nbytes = s->grid.n_chunks * (int64_t)sizeof(int64_t),
         .item_size = sizeof(int64_t),
         .max_cbytes = (int64_t)s->index_size,
     };
+}
+
+static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_index *out,
+                              cv_error *err)
+{
+    cv_chunk_expect expect = expect_index(s);
     cv_chunk_header header;
     CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
     switch (header.special) {
@@ -149,4 +155,109 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
     }
     *out = &snapshot->index;
     return status;
+}
+
+/* ---- One entry ---------------------------------------------------------- */
+
+/* Below so many chunks decoding all is as quick; above so many lookups too. */
+enum { LARGE_INDEX = 16384, LOOKUPS = 8 };
+
+typedef struct lookup {
+    const cv_snapshot *snapshot;
+    cv_store *store;
+    cv_chunk_header header;
+    uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
+    cv_buffer starts;
+    cv_buffer ranges;
+    cv_buffer streams; /* one block's, behind room for the decoder's prefix */
+    cv_buffer block;   /* decoded */
+} lookup;
+
+static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size, cv_error *err)
+{
+    return cv_store_read(l->store, CV_FRAME_OBJECT, l->snapshot->index_pos + at, dst, size, err);
+}
+
+/* Reads the header; *possible: the index has blocks that stand for themselves. */
+static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
+{
+    cv_chunk_expect expect = expect_index(l->snapshot);
+    CV_TRY(read_index(l, 0, l->header_bytes, sizeof l->header_bytes, err));
+    CV_TRY(cv_chunk_header_parse(l->header_bytes, &expect, &l->header, err));
+    *possible = l->header.special == CV_SPECIAL_NONE && !l->header.split &&
+                cv_codec_access(l->header_bytes) == CV_ACCESS_BLOCK;
+    return CV_OK;
+}
+
+static cv_status find_block(lookup *l, int64_t block, cv_block_range *range, cv_error *err)
+{
+    cv_chunk_expect expect = expect_index(l->snapshot);
+    size_t size = (size_t)cv_block_starts_size(&l->header);
+    int64_t n_blocks = (int64_t)(size / sizeof(int32_t));
+    CV_TRY(cv_buffer_resize(&l->starts, size, err));
+    CV_TRY(cv_buffer_resize(&l->ranges, (size_t)n_blocks * sizeof *range, err));
+    CV_TRY(read_index(l, CV_CHUNK_HEADER_SIZE, l->starts.data, size, err));
+    cv_block_range *ranges = (cv_block_range *)l->ranges.data;
+    CV_TRY(cv_block_starts_parse(&l->header, l->starts.data, n_blocks, &expect, ranges, err));
+    *range = ranges[block];
+    return CV_OK;
+}
+
+static cv_status decode_block(lookup *l, cv_block_range range, int32_t size, cv_error *err)
+{
+    size_t streams = (size_t)(range.end - range.start);
+    CV_TRY(cv_buffer_resize(&l->streams, CV_BLOCK_PREFIX + streams, err));
+    CV_TRY(cv_buffer_resize(&l->block, (size_t)size, err));
+    cv_packed_block packed = {.chunk_header = l->header_bytes,
+                              .streams = l->streams.data + CV_BLOCK_PREFIX,
+                              .streams_size = range.end - range.start,
+                              .in_place = true};
+    CV_TRY(read_index(l, (uint64_t)range.start, packed.streams, streams, err));
+    cv_decoder *decoder;
+    cv_codec_spec spec = {.item_size = sizeof(int64_t)};
+    CV_TRY(cv_decoder_create(&spec, &decoder, err));
+    cv_status status = cv_decode_block(decoder, &packed, l->block.data, size, err);
+    cv_decoder_free(decoder);
+    return status;
+}
+
+/* *found is false when the index must be decoded whole after all. */
+static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, bool *found, cv_error *err)
+{
+    CV_TRY(open_lookup(l, found, err));
+    if (!*found) return CV_OK;
+    int64_t at = chunk * (int64_t)sizeof(int64_t);
+    int64_t block = at / l->header.block_size;
+    int64_t rest = l->header.nbytes - block * l->header.block_size;
+    cv_block_range range;
+    CV_TRY(find_block(l, block, &range, err));
+    CV_TRY(decode_block(l, range, (int32_t)cv_min_i64(rest, l->header.block_size), err));
+    *out = (int64_t)cv_load_le64(l->block.data + at % l->header.block_size);
+    return CV_OK;
+}
+
+static bool worth_a_lookup(cv_snapshot *s)
+{
+    return s->grid.n_chunks >= LARGE_INDEX &&
+           !atomic_load_explicit(&s->index_ready, memory_order_acquire) &&
+           atomic_fetch_add_explicit(&s->index_lookups, 1, memory_order_relaxed) < LOOKUPS;
+}
+
+cv_status cv_snapshot_offset(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
+                             int64_t *out, cv_error *err)
+{
+    if (worth_a_lookup(snapshot)) {
+        lookup l = {.snapshot = snapshot, .store = store};
+        bool found;
+        cv_status status = look_up(&l, chunk, out, &found, err);
+        cv_buffer_free(&l.starts);
+        cv_buffer_free(&l.ranges);
+        cv_buffer_free(&l.streams);
+        cv_buffer_free(&l.block);
+        if (status != CV_OK || found) return status;
+    }
+    const cv_index *index;
+    CV_TRY(cv_snapshot_index(snapshot, store, &index, err));
+    *out = index->offsets ? index->offsets[chunk] : index->same;
+    return CV_OK;
 }

@@ -16,6 +16,7 @@ cv_snapshot *cv_snapshot_new(void)
     if (!snapshot) return NULL;
     atomic_init(&snapshot->references, 1);
     atomic_init(&snapshot->index_ready, false);
+    atomic_init(&snapshot->index_lookups, 0);
     pthread_mutex_init(&snapshot->index_lock, NULL);
     return snapshot;
 }

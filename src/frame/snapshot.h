@@ -34,6 +34,7 @@ typedef struct cv_snapshot {
     /* The index, decoded at first need and then shared by all readers. */
     pthread_mutex_t index_lock;
     atomic_bool index_ready;
+    atomic_int index_lookups; /* made without it */
     cv_index index;
 } cv_snapshot;
 
@@ -67,6 +68,11 @@ cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
 /* The decoded index; reads and decodes it the first time. Any thread. */
 cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
                             cv_error *err);
+
+/* One entry of the index. The first few of a large index are looked up in their
+ * block alone; who asks more often has it decoded whole. Any thread. */
+cv_status cv_snapshot_offset(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
+                             int64_t *out, cv_error *err);
 
 /* ---- Chunk references --------------------------------------------------- */
 

@@ -1,0 +1,84 @@
+/* The chunk index: entries looked up one by one equal those decoded whole, for
+ * every block of the index, the short last one included. */
+#include "array/array.h"
+#include "support/check.h"
+#include "support/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+enum { CHUNKS = 40003, CHUNK = 16 };
+
+static uint64_t seed;
+
+/* Stored, repeated and zero chunks in a random mix. */
+static caterva_array *make(rng *r, int percent_stored)
+{
+    int64_t shape[1] = {(int64_t)CHUNKS * CHUNK};
+    int32_t chunks[1] = {CHUNK};
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 1;
+    options.shape = shape;
+    options.chunk_shape = chunks;
+    options.dtype = "<i4";
+    caterva_array *array;
+    assert_int_equal(caterva_create("mem:", &options, &array, NULL), CATERVA_OK);
+    for (int64_t i = 0; i < CHUNKS; i++) {
+        int32_t items[CHUNK];
+        if (rng_int(r, 0, 99) >= percent_stored) continue;
+        rng_fill(r, items, sizeof items);
+        int64_t start = i * CHUNK, stop = start + CHUNK;
+        assert_int_equal(caterva_write(array, &start, &stop, items, sizeof items, NULL),
+                         CATERVA_OK);
+    }
+    return array;
+}
+
+static void check_lookups(caterva_array *array, rng *r)
+{
+    void *frame;
+    size_t size;
+    assert_int_equal(caterva_to_frame(array, &frame, &size, NULL), CATERVA_OK);
+    caterva_array *whole;
+    assert_int_equal(caterva_open_frame(frame, size, 0, NULL, &whole, NULL), CATERVA_OK);
+    const cv_index *index;
+    assert_int_equal(cv_snapshot_index(whole->snapshot, whole->frame->store, &index, NULL),
+                     CV_OK);
+    for (int round = 0; round < 12; round++) {
+        caterva_array *fresh;
+        assert_int_equal(caterva_open_frame(frame, size, 0, NULL, &fresh, NULL), CATERVA_OK);
+        for (int i = 0; i < 10; i++) { /* the last ones decode it whole */
+            int64_t chunk = i == 0 ? CHUNKS - 1 : rng_between(r, 0, CHUNKS - 1);
+            int64_t offset;
+            assert_int_equal(cv_snapshot_offset(fresh->snapshot, fresh->frame->store, chunk,
+                                                &offset, NULL),
+                             CV_OK);
+            assert_int_equal(offset, index->offsets ? index->offsets[chunk] : index->same);
+            assert_int_equal(atomic_load(&fresh->snapshot->index_ready), i >= 8 || !index->offsets);
+        }
+        caterva_close(fresh, NULL);
+    }
+    caterva_close(whole, NULL);
+    caterva_free(frame);
+}
+
+static void lookups_equal_the_whole(void **state)
+{
+    (void)state;
+    rng r = rng_from_seed(seed);
+    const int percents[] = {1, 50, 100};
+    for (int i = 0; i < 3; i++) {
+        caterva_array *array = make(&r, percents[i]);
+        check_lookups(array, &r);
+        caterva_discard(array);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    seed = seed_argument(argc, argv, 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lookups_equal_the_whole)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
