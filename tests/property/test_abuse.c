@@ -15,16 +15,19 @@ static void abuse_boxes(caterva_array *array)
 {
     static const int64_t boxes[][4] = {
         /* start, stop */
-        { -1, 0, 2, 2 },         { 0, -1, 2, 2 },         { 0, 0, 7, 7 },
-        { 0, 0, 6, 8 },          { 3, 0, 2, 7 },          { 0, 5, 6, 4 },
-        { 7, 0, 7, 7 },          { INT64_MIN, 0, 6, 7 },  { 0, 0, INT64_MAX, 7 },
-        { 0, INT64_MAX, 6, 7 },  { 0, 0, 6, INT64_MIN },  { INT64_MIN, 0, INT64_MAX, 7 },
-        { -5, -5, -2, -2 },      { INT64_MAX, 0, INT64_MIN, 7 }, { 0, 8, 0, 9 },
-        { 6, 7, 7, 8 },
+        {-1, 0, 2, 2},        {0, -1, 2, 2},
+        {0, 0, 7, 7},         {0, 0, 6, 8},
+        {3, 0, 2, 7},         {0, 5, 6, 4},
+        {7, 0, 7, 7},         {INT64_MIN, 0, 6, 7},
+        {0, 0, INT64_MAX, 7}, {0, INT64_MAX, 6, 7},
+        {0, 0, 6, INT64_MIN}, {INT64_MIN, 0, INT64_MAX, 7},
+        {-5, -5, -2, -2},     {INT64_MAX, 0, INT64_MIN, 7},
+        {0, 8, 0, 9},         {6, 7, 7, 8},
     };
-    int32_t bytes[64] = { 0 };
+    int32_t bytes[64] = {0};
     for (int i = 0; i < COUNT(boxes); i++) {
-        REFUSE(EINVAL_BIT, caterva_read(array, boxes[i], boxes[i] + 2, bytes, sizeof(bytes), err));
+        REFUSE(EINVAL_BIT,
+               caterva_read(array, boxes[i], boxes[i] + 2, bytes, sizeof(bytes), err));
         REFUSE(EINVAL_BIT,
                caterva_write(array, boxes[i], boxes[i] + 2, bytes, sizeof(bytes), err));
     }
@@ -33,9 +36,10 @@ static void abuse_boxes(caterva_array *array)
 
 static void abuse_sizes(caterva_array *array)
 {
-    static const size_t sizes[] = { 0, 1, 4, sizeof(small_values) - 1, sizeof(small_values) - 4 };
-    int64_t start[2] = { 0, 0 };
-    int32_t bytes[42] = { 0 };
+    static const size_t sizes[] = {0, 1, 4, sizeof(small_values) - 1,
+                                   sizeof(small_values) - 4};
+    int64_t start[2] = {0, 0};
+    int32_t bytes[42] = {0};
     for (int i = 0; i < COUNT(sizes); i++) {
         REFUSE(EINVAL_BIT, caterva_read(array, start, small_shape, bytes, sizes[i], err));
         REFUSE(EINVAL_BIT, caterva_write(array, start, small_shape, bytes, sizes[i], err));
@@ -45,7 +49,7 @@ static void abuse_sizes(caterva_array *array)
 
 static void abuse_pointers(caterva_array *array)
 {
-    int64_t start[2] = { 0, 0 };
+    int64_t start[2] = {0, 0};
     int32_t bytes[42];
     size_t size = sizeof(bytes);
     REFUSE(EINVAL_BIT, caterva_read(NULL, start, small_shape, bytes, size, err));
@@ -69,7 +73,7 @@ static void abuse_reports(caterva_array *array)
     caterva_chunk_info chunk;
     caterva_verify_result result;
     caterva_verify_options verify = CATERVA_VERIFY_INIT;
-    static const int64_t chunks[] = { -1, 6, 7, INT64_MAX, INT64_MIN };
+    static const int64_t chunks[] = {-1, 6, 7, INT64_MAX, INT64_MIN};
     REFUSE(EINVAL_BIT, caterva_to_frame(NULL, &frame, &size, err));
     REFUSE(EINVAL_BIT, caterva_to_frame(array, NULL, &size, err));
     REFUSE(EINVAL_BIT, caterva_to_frame(array, &frame, NULL, err));
@@ -100,7 +104,7 @@ static void abuse_names(caterva_array *array)
     REFUSE(EINVAL_BIT, caterva_meta_get(NULL, "b2nd", &content, &size, err));
     REFUSE(EINVAL_BIT, caterva_meta_get(array, NULL, &content, &size, err));
     REFUSE(EINVAL_BIT, caterva_meta_get(array, "b2nd", NULL, &size, err));
-    static const int numbers[] = { -1, 1, 2, 100, INT32_MAX, INT32_MIN };
+    static const int numbers[] = {-1, 1, 2, 100, INT32_MAX, INT32_MIN};
     for (int i = 0; i < COUNT(numbers); i++) {
         CHECK(caterva_attr_name(array, numbers[i]) == NULL, "attribute %d", numbers[i]);
         CHECK(caterva_meta_name(array, numbers[i]) == NULL, "metalayer %d", numbers[i]);
@@ -135,17 +139,49 @@ static void abuse_frames(void)
 static void abuse_dtypes(void)
 {
     static const char *const texts[] = {
-        "", " ", "<", "<f3", "<i5", "x4", "<f4 ", "<f4x", "<<f4", "<f-4", "<f4,<f4",
-        "|S-1", "<U99999999999999999999", "<M8[", "<M8[]x", "<M8[zz]", "<m8[ns", "<M4[ns]",
-        "[", "[(", "[()]", "[('a')]", "[('a', )]", "[('a', '<f4'", "[('a', '<f4')", "('a', '<f4')",
-        "[('a', '<f4'),, ('b', '<f4')]", "[('a', '<f9')]", "[('a', '<f4', (3)]",
-        "[('a', '<f4', (-1,))]", "[('a', '<f4', (9999999999, 9999999999, 9999999999))]",
-        "[('a', '<f4')] ]", "[('a' '<f4')]", "['a', '<f4']", "[('a', '<f4', 3, 4)]",
-        "[('a\\', '<f4')]", "\xff\xfe", "[[[[[[[[[[[[", "{'names': 1}",
+        "",
+        " ",
+        "<",
+        "<f3",
+        "<i5",
+        "x4",
+        "<f4 ",
+        "<f4x",
+        "<<f4",
+        "<f-4",
+        "<f4,<f4",
+        "|S-1",
+        "<U99999999999999999999",
+        "<M8[",
+        "<M8[]x",
+        "<M8[zz]",
+        "<m8[ns",
+        "<M4[ns]",
+        "[",
+        "[(",
+        "[()]",
+        "[('a')]",
+        "[('a', )]",
+        "[('a', '<f4'",
+        "[('a', '<f4')",
+        "('a', '<f4')",
+        "[('a', '<f4'),, ('b', '<f4')]",
+        "[('a', '<f9')]",
+        "[('a', '<f4', (3)]",
+        "[('a', '<f4', (-1,))]",
+        "[('a', '<f4', (9999999999, 9999999999, 9999999999))]",
+        "[('a', '<f4')] ]",
+        "[('a' '<f4')]",
+        "['a', '<f4']",
+        "[('a', '<f4', 3, 4)]",
+        "[('a\\', '<f4')]",
+        "\xff\xfe",
+        "[[[[[[[[[[[[",
+        "{'names': 1}",
     };
     caterva_dtype *dtype = NULL;
     for (int i = 0; i < COUNT(texts); i++) {
-        caterva_error detail = { .code = CATERVA_OK };
+        caterva_error detail = {.code = CATERVA_OK};
         caterva_status status = caterva_dtype_parse(texts[i], &dtype, &detail);
         check_refusal(EINVAL_BIT | EUNSUPPORTED_BIT, status, &detail, __LINE__, texts[i]);
         status = caterva_dtype_parse(texts[i], &dtype, NULL);
@@ -156,8 +192,7 @@ static void abuse_dtypes(void)
 
     /* Deep nesting is refused or parsed, never a crash. */
     static char deep[60000];
-    for (int n = 0; n + 16 < (int)sizeof(deep); n += 7)
-        memcpy(deep + n, "[('a', ", 7);
+    for (int n = 0; n + 16 < (int)sizeof(deep); n += 7) memcpy(deep + n, "[('a', ", 7);
     REFUSE(EINVAL_BIT | EUNSUPPORTED_BIT, caterva_dtype_parse(deep, &dtype, err));
 }
 
@@ -165,9 +200,9 @@ static void abuse_partition(void)
 {
     int32_t chunks[16];
     int32_t blocks[16];
-    static const int64_t negative[2] = { 6, -7 };
-    static const int64_t huge[2] = { INT64_MAX, INT64_MAX };
-    static const int32_t zero[2] = { 0, 3 };
+    static const int64_t negative[2] = {6, -7};
+    static const int64_t huge[2] = {INT64_MAX, INT64_MAX};
+    static const int32_t zero[2] = {0, 3};
     const int64_t *s = small_shape;
     REFUSE(EINVAL_BIT, caterva_choose_partition(-1, s, 4, NULL, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT, caterva_choose_partition(99, s, 4, NULL, NULL, chunks, blocks, err));
@@ -176,7 +211,8 @@ static void abuse_partition(void)
     REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, -4, NULL, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT,
            caterva_choose_partition(2, s, INT64_MAX, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, negative, 4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT,
+           caterva_choose_partition(2, negative, 4, NULL, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT, caterva_choose_partition(2, huge, 4, NULL, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 4, zero, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 4, NULL, zero, chunks, blocks, err));
@@ -186,7 +222,7 @@ static void abuse_partition(void)
 
 static void abuse_lookups(void)
 {
-    static const int numbers[] = { -1, 3, 6, 31, 99, 256, INT32_MAX, INT32_MIN };
+    static const int numbers[] = {-1, 3, 6, 31, 99, 256, INT32_MAX, INT32_MIN};
     for (int i = 0; i < COUNT(numbers); i++) {
         CHECK(caterva_codec_name(numbers[i]) == NULL, "codec %d has a name", numbers[i]);
         if (numbers[i] != 3) /* filter 3 is delta */

@@ -16,7 +16,7 @@ static void refuse_create(const caterva_create_options *options, unsigned allowe
     char path[SCRATCH_PATH];
     char label[80];
     struct stat st;
-    caterva_error err = { .code = CATERVA_OK };
+    caterva_error err = {.code = CATERVA_OK};
     caterva_array *array = NULL;
     snprintf(label, sizeof(label), "create with a bad %s (%d)", what, number);
     caterva_status status = caterva_create("mem:", options, &array, &err);
@@ -52,7 +52,7 @@ static void abuse_create_arguments(void)
 
 static void abuse_ndim(void)
 {
-    static const int ndims[] = { -1, 16, 17, 127, 1000, INT32_MAX, INT32_MIN };
+    static const int ndims[] = {-1, 16, 17, 127, 1000, INT32_MAX, INT32_MIN};
     for (int i = 0; i < COUNT(ndims); i++) {
         caterva_create_options o = small_options();
         o.ndim = ndims[i];
@@ -65,15 +65,23 @@ static void abuse_ndim(void)
 
 static void abuse_shapes(void)
 {
-    static const int64_t shapes[][2] = { { -1, 7 }, { 6, -1 }, { INT64_MIN, 7 },
-                                         { INT64_MAX, INT64_MAX }, { INT64_MAX, 1 },
-                                         { INT64_MAX / 4, 1 }, { (int64_t)1 << 40, 1 << 20 },
-                                         { (int64_t)1 << 32, (int64_t)1 << 32 } };
-    static const int32_t chunks[][2] = { { 0, 3 }, { 4, 0 }, { -1, 3 }, { 4, INT32_MIN },
-                                         { INT32_MAX, INT32_MAX }, { 1 << 16, 1 << 16 },
-                                         { INT32_MAX, 1 } };
-    static const int32_t blocks[][2] = { { 0, 3 }, { 2, 0 }, { 5, 3 }, { 2, 4 }, { -2, 3 },
-                                         { INT32_MAX, 3 }, { INT32_MIN, 3 } };
+    static const int64_t shapes[][2] = {{-1, 7},
+                                        {6, -1},
+                                        {INT64_MIN, 7},
+                                        {INT64_MAX, INT64_MAX},
+                                        {INT64_MAX, 1},
+                                        {INT64_MAX / 4, 1},
+                                        {(int64_t)1 << 40, 1 << 20},
+                                        {(int64_t)1 << 32, (int64_t)1 << 32}};
+    static const int32_t chunks[][2] = {{0, 3},
+                                        {4, 0},
+                                        {-1, 3},
+                                        {4, INT32_MIN},
+                                        {INT32_MAX, INT32_MAX},
+                                        {1 << 16, 1 << 16},
+                                        {INT32_MAX, 1}};
+    static const int32_t blocks[][2] = {{0, 3},  {2, 0},         {5, 3},        {2, 4},
+                                        {-2, 3}, {INT32_MAX, 3}, {INT32_MIN, 3}};
     for (int i = 0; i < COUNT(shapes); i++) {
         caterva_create_options o = small_options();
         o.shape = shapes[i];
@@ -96,9 +104,9 @@ static void abuse_items(void)
     static const struct {
         const char *dtype;
         int32_t item_size;
-    } items[] = { { NULL, 0 },    { NULL, -1 },   { NULL, INT32_MIN }, { NULL, INT32_MAX },
-                  { "<i4", 8 },   { "<i4", 3 },   { "<i4", -4 },       { "|S7", 8 },
-                  { "|u1", 300 }, { "<c16", 15 }, { "[('a', '<f4')]", 5 } };
+    } items[] = {{NULL, 0},    {NULL, -1},   {NULL, INT32_MIN},    {NULL, INT32_MAX},
+                 {"<i4", 8},   {"<i4", 3},   {"<i4", -4},          {"|S7", 8},
+                 {"|u1", 300}, {"<c16", 15}, {"[('a', '<f4')]", 5}};
     for (int i = 0; i < COUNT(items); i++) {
         caterva_create_options o = small_options();
         o.dtype = items[i].dtype;
@@ -111,10 +119,10 @@ static void abuse_codec(void)
 {
     static const struct {
         int codec, codec_meta, level, use_dict;
-    } codecs[] = { { -1, 0, 5, 0 },   { 3, 0, 5, 0 },    { 6, 0, 5, 0 },   { 31, 0, 5, 0 },
-                   { 99, 0, 5, 0 },   { 255, 0, 5, 0 },  { 256, 0, 5, 0 }, { 1, -1, 5, 0 },
-                   { 1, 256, 5, 0 },  { 1, 0, -1, 0 },   { 1, 0, 10, 0 },  { 5, 0, 100, 0 },
-                   { 0, 0, 5, 1 },    { 4, 0, 5, 1 },    { 5, 0, INT32_MIN, 0 } };
+    } codecs[] = {{-1, 0, 5, 0},  {3, 0, 5, 0},   {6, 0, 5, 0},        {31, 0, 5, 0},
+                  {99, 0, 5, 0},  {255, 0, 5, 0}, {256, 0, 5, 0},      {1, -1, 5, 0},
+                  {1, 256, 5, 0}, {1, 0, -1, 0},  {1, 0, 10, 0},       {5, 0, 100, 0},
+                  {0, 0, 5, 1},   {4, 0, 5, 1},   {5, 0, INT32_MIN, 0}};
     for (int i = 0; i < COUNT(codecs); i++) {
         caterva_create_options o = small_options();
         o.codec = codecs[i].codec;
@@ -127,9 +135,9 @@ static void abuse_codec(void)
 
 static void abuse_filters(void)
 {
-    static const int filters[][2] = { { -1, 0 },  { 5, 0 },    { 31, 0 },   { 37, 0 },
-                                      { 255, 0 }, { 256, 0 },  { 1, 256 },  { 1, -129 },
-                                      { 1 << 20, 0 }, { INT32_MIN, 0 }, { 1, INT32_MAX } };
+    static const int filters[][2] = {{-1, 0},      {5, 0},         {31, 0},       {37, 0},
+                                     {255, 0},     {256, 0},       {1, 256},      {1, -129},
+                                     {1 << 20, 0}, {INT32_MIN, 0}, {1, INT32_MAX}};
     for (int i = 0; i < COUNT(filters); i++) {
         caterva_create_options o = small_options();
         o.filters[i % CATERVA_MAX_FILTERS] = filters[i][0];
@@ -165,13 +173,13 @@ static void abuse_choices(void)
 static void abuse_metalayers(void)
 {
     static const caterva_metalayer layers[] = {
-        { NULL, "x", 1 },
-        { "", "x", 1 },
-        { "b2nd", "x", 1 },
-        { "caterva", "x", 1 },
-        { "a-name-of-more-than-31-characters", "x", 1 },
-        { "user", NULL, 1 },
-        { "user", "x", (size_t)1 << 40 },
+        {NULL, "x", 1},
+        {"", "x", 1},
+        {"b2nd", "x", 1},
+        {"caterva", "x", 1},
+        {"a-name-of-more-than-31-characters", "x", 1},
+        {"user", NULL, 1},
+        {"user", "x", (size_t)1 << 40},
     };
     for (int i = 0; i < COUNT(layers); i++) {
         caterva_create_options o = small_options();
@@ -179,8 +187,8 @@ static void abuse_metalayers(void)
         o.n_metalayers = 1;
         refuse_create(&o, EINVAL_BIT, "metalayer", i);
     }
-    static const caterva_metalayer same[] = { { "user", "x", 1 }, { "user", "y", 1 } };
-    static const int counts[] = { -1, 16, 1000, INT32_MAX };
+    static const caterva_metalayer same[] = {{"user", "x", 1}, {"user", "y", 1}};
+    static const int counts[] = {-1, 16, 1000, INT32_MAX};
     caterva_create_options o = small_options();
     o.metalayers = same;
     o.n_metalayers = 2;
@@ -207,7 +215,8 @@ static void abuse_open(void)
     REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_open("mem:", &o, &array, err));
     scratch_path(path, "folder");
     CHECK(mkdir(path, 0777) == 0, "cannot make %s", path);
-    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT | ENOTFOUND_BIT, caterva_open(path, &o, &array, err));
+    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT | ENOTFOUND_BIT,
+           caterva_open(path, &o, &array, err));
 
     scratch_path(path, "open.b2nd");
     caterva_error detail;
@@ -221,7 +230,7 @@ static void abuse_open(void)
     o.offset = 1;
     REFUSE(EINVAL_BIT, caterva_open(path, &o, &array, err));
     o.mode = CATERVA_READ;
-    static const uint64_t offsets[] = { 1, 100, 1u << 30, INT64_MAX, UINT64_MAX };
+    static const uint64_t offsets[] = {1, 100, 1u << 30, INT64_MAX, UINT64_MAX};
     for (int i = 0; i < COUNT(offsets); i++) {
         o.offset = offsets[i];
         REFUSE(EINVAL_BIT | ECORRUPT_BIT | EUNSUPPORTED_BIT | EIO_BIT,
@@ -237,7 +246,7 @@ static void abuse_modes(void)
     caterva_create_options create = small_options();
     caterva_array *array = NULL;
     caterva_array *second = NULL;
-    int64_t start[2] = { 0, 0 };
+    int64_t start[2] = {0, 0};
     scratch_path(path, "modes.b2nd");
     array = make_small_array(path);
     o.mode = CATERVA_WRITE;
@@ -246,7 +255,8 @@ static void abuse_modes(void)
     REFUSE(EEXIST_BIT, caterva_create(path, &create, &second, err));
 
     CHECK_OK(caterva_open(path, NULL, &array, &detail), detail);
-    REFUSE(EINVAL_BIT, caterva_write(array, start, small_shape, small_values, sizeof(small_values), err));
+    REFUSE(EINVAL_BIT,
+           caterva_write(array, start, small_shape, small_values, sizeof(small_values), err));
     check_small_array(array);
     CHECK_OK(caterva_close(array, &detail), detail);
 }

@@ -40,18 +40,18 @@ static void refuse_bytes(sample *s, const void *bytes, size_t size, unsigned all
     caterva_array *array = NULL;
     scratch_save(s->path, bytes, size);
     REFUSE(allowed, caterva_open(s->path, NULL, &array, err));
-    if (size > 0)
-        REFUSE(allowed, caterva_open_frame(bytes, size, 0, NULL, &array, err));
+    if (size > 0) REFUSE(allowed, caterva_open_frame(bytes, size, 0, NULL, &array, err));
     CHECK(array == NULL, "a handle in spite of the refusal");
 }
 
 /* The sentence must name what stands in the way. */
 static void need_words(const char *path, const char *words)
 {
-    caterva_error err = { .code = CATERVA_OK };
+    caterva_error err = {.code = CATERVA_OK};
     caterva_array *array = NULL;
     CHECK(caterva_open(path, NULL, &array, &err) != CATERVA_OK, "%s was opened", path);
-    CHECK(strstr(err.message, words) != NULL, "\"%s\" does not say \"%s\"", err.message, words);
+    CHECK(strstr(err.message, words) != NULL, "\"%s\" does not say \"%s\"", err.message,
+          words);
 }
 
 static sample good_sample(void)
@@ -71,7 +71,8 @@ static sample good_sample(void)
 
 static void refuse_missing_and_empty(sample *s)
 {
-    static const char text[] = "shape: 6 x 7, but this is a text file that somebody renamed\n";
+    static const char text[] =
+        "shape: 6 x 7, but this is a text file that somebody renamed\n";
     uint8_t *other = check_alloc(5000);
     caterva_array *array = NULL;
     char path[SCRATCH_PATH];
@@ -92,8 +93,7 @@ static void refuse_truncated(sample *s)
 {
     caterva_error err;
     caterva_array *array = NULL;
-    for (size_t n = 0; n < s->size; n++)
-        refuse_bytes(s, s->bytes, n, ECORRUPT_BIT);
+    for (size_t n = 0; n < s->size; n++) refuse_bytes(s, s->bytes, n, ECORRUPT_BIT);
     uint8_t *longer = check_alloc(s->size + 50);
     memcpy(longer, s->bytes, s->size);
     scratch_save(s->path, longer, s->size + 50);
@@ -144,7 +144,7 @@ static void refuse_unknown_codec_and_filter(sample *s)
 /* Every header field that has one right value, given a wrong one. */
 static void refuse_broken_headers(sample *s)
 {
-    static const size_t markers[] = { 0, 1, 2, 9, 10, 15, 24, 29, 38, 47, 52, 57, 69, 70 };
+    static const size_t markers[] = {0, 1, 2, 9, 10, 15, 24, 29, 38, 47, 52, 57, 69, 70};
     for (int i = 0; i < COUNT(markers); i++)
         refuse_patched(s, markers[i], (uint8_t)(s->bytes[markers[i]] ^ 0x55u), ECORRUPT_BIT);
 }
@@ -155,8 +155,10 @@ static blosc2_schunk *new_schunk(const char *path, int contiguous)
 {
     blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
     blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
-    blosc2_storage storage = { .contiguous = contiguous != 0, .urlpath = (char *)(uintptr_t)path,
-                               .cparams = &cparams, .dparams = &dparams };
+    blosc2_storage storage = {.contiguous = contiguous != 0,
+                              .urlpath = (char *)(uintptr_t)path,
+                              .cparams = &cparams,
+                              .dparams = &dparams};
     blosc2_remove_urlpath(path);
     blosc2_schunk *schunk = blosc2_schunk_new(&storage);
     CHECK(schunk != NULL, "C-Blosc2 makes no super-chunk at %s", path);
@@ -166,7 +168,7 @@ static blosc2_schunk *new_schunk(const char *path, int contiguous)
 static void refuse_plain_frames(void)
 {
     char path[SCRATCH_PATH];
-    int64_t data[1000] = { 1, 2, 3 };
+    int64_t data[1000] = {1, 2, 3};
     caterva_array *array = NULL;
     for (int contiguous = 0; contiguous < 2; contiguous++) {
         scratch_path(path, contiguous ? "plain.b2frame" : "plain-folder");
@@ -185,9 +187,9 @@ static void refuse_variable_blocks(void)
 {
     char path[SCRATCH_PATH];
     uint8_t chunk[4096];
-    static const char *const words[] = { "blocks", "of", "variable length, each its own" };
-    const void *sources[3] = { words[0], words[1], words[2] };
-    int32_t sizes[3] = { 6, 2, 29 };
+    static const char *const words[] = {"blocks", "of", "variable length, each its own"};
+    const void *sources[3] = {words[0], words[1], words[2]};
+    int32_t sizes[3] = {6, 2, 29};
     int64_t shape = 37;
     int32_t part = 37;
     uint8_t *meta = NULL;
@@ -233,15 +235,16 @@ static void damage_chunk_files(void)
     caterva_error detail;
     caterva_array *array = NULL;
     caterva_create_options o = small_options();
-    int64_t start[2] = { 0, 0 };
-    int64_t stop[2] = { 1, 1 };
-    int64_t last[2] = { 5, 6 };
+    int64_t start[2] = {0, 0};
+    int64_t stop[2] = {1, 1};
+    int64_t last[2] = {5, 6};
     int32_t got[42];
     scratch_path(path, "sparse");
     o.layout = CATERVA_SPARSE;
     CHECK_OK(caterva_create(path, &o, &array, &detail), detail);
-    CHECK_OK(caterva_write(array, start, small_shape, small_values, sizeof(small_values), &detail),
-             detail);
+    CHECK_OK(
+        caterva_write(array, start, small_shape, small_values, sizeof(small_values), &detail),
+        detail);
     CHECK_OK(caterva_close(array, &detail), detail);
     scratch_path(chunk, "sparse/00000000.chunk");
     CHECK(truncate(chunk, 20) == 0, "there is no %s", chunk);

@@ -32,15 +32,14 @@ typedef struct subject {
     oracle now;       /* what the handle must show             */
     oracle committed; /* what everybody else must show         */
     int ever_committed;
-    int64_t number;   /* of the array, for messages            */
+    int64_t number; /* of the array, for messages            */
 } subject;
 
 static void report(const subject *s, const char *what, const box *b)
 {
     char text[512];
     char range[512] = "";
-    if (b != NULL)
-        box_text(b, s->geometry.ndim, range, sizeof(range));
+    if (b != NULL) box_text(b, s->geometry.ndim, range, sizeof(range));
     fprintf(stderr, "array %lld, %s, place %d, codec %d level %d filters %d %d: %s %s\n",
             (long long)s->number, geometry_text(&s->geometry, text, sizeof(text)), s->place,
             s->pipeline.codec, s->pipeline.level, s->pipeline.filters[0],
@@ -51,25 +50,22 @@ static void report(const subject *s, const char *what, const box *b)
 static void need_ok(const subject *s, caterva_status status, const caterva_error *err,
                     const char *what, const box *b)
 {
-    if (status == CATERVA_OK)
-        return;
+    if (status == CATERVA_OK) return;
     report(s, what, b);
     CHECK(status == CATERVA_OK, "%s: %s", caterva_status_name(status), err->message);
 }
 
 static void choose_fill(subject *s, caterva_create_options *options, uint8_t *item)
 {
-    static const uint8_t nan4[4] = { 0, 0, 0xC0, 0x7F };
-    static const uint8_t nan8[8] = { 0, 0, 0, 0, 0, 0, 0xF8, 0x7F };
+    static const uint8_t nan4[4] = {0, 0, 0xC0, 0x7F};
+    static const uint8_t nan8[8] = {0, 0, 0, 0, 0, 0, 0xF8, 0x7F};
     size_t size = (size_t)s->geometry.item_size;
     memset(item, 0, size);
     options->fill = (caterva_fill)rng_int(s->random, 0, 3);
     if (options->fill == CATERVA_FILL_NAN && size != 4 && size != 8)
         options->fill = CATERVA_FILL_ZEROS;
-    if (options->fill == CATERVA_FILL_NAN)
-        memcpy(item, size == 4 ? nan4 : nan8, size);
-    if (options->fill == CATERVA_FILL_VALUE)
-        rng_fill(s->random, item, size);
+    if (options->fill == CATERVA_FILL_NAN) memcpy(item, size == 4 ? nan4 : nan8, size);
+    if (options->fill == CATERVA_FILL_VALUE) rng_fill(s->random, item, size);
     options->fill_value = item;
 }
 
@@ -90,8 +86,7 @@ static void start_subject(subject *s, rng *r, int64_t number)
     s->place = (place)rng_int(r, IN_MEMORY, IN_DIRECTORY);
     snprintf(name, sizeof(name), "array-%lld.b2nd", (long long)number);
     scratch_path(s->path, name);
-    if (s->place == IN_MEMORY)
-        snprintf(s->path, sizeof(s->path), "mem:");
+    if (s->place == IN_MEMORY) snprintf(s->path, sizeof(s->path), "mem:");
 
     caterva_create_options options = options_for(&s->geometry, &s->pipeline);
     options.layout = s->place == IN_DIRECTORY ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
@@ -111,8 +106,7 @@ static void end_subject(subject *s)
 {
     caterva_error err;
     need_ok(s, caterva_close(s->array, &err), &err, "close", NULL);
-    if (s->place != IN_MEMORY)
-        scratch_remove(s->path);
+    if (s->place != IN_MEMORY) scratch_remove(s->path);
     oracle_free(&s->now);
     oracle_free(&s->committed);
 }
@@ -273,8 +267,7 @@ int main(int argc, char **argv)
     while (done < cases) {
         subject s;
         start_subject(&s, &r, arrays++);
-        for (int i = 0; i < CASES_PER_ARRAY; i++, done++)
-            run_case(&s);
+        for (int i = 0; i < CASES_PER_ARRAY; i++, done++) run_case(&s);
         read_and_compare(&s, s.array, &s.now, "last read");
         end_subject(&s);
     }

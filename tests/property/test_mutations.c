@@ -27,7 +27,7 @@ enum {
     MAX_ITEMS = 600,
     MAX_READ = 1 << 20, /* bytes of one read */
     HANG_SECONDS = 500,
-    SLOW_SECONDS = 20   /* one damaged frame may not take longer */
+    SLOW_SECONDS = 20 /* one damaged frame may not take longer */
 };
 
 typedef struct frame {
@@ -45,7 +45,7 @@ static frame frame_by_us(rng *r)
     caterva_error err;
     caterva_array *array = NULL;
     void *bytes = NULL;
-    frame f = { NULL, 0 };
+    frame f = {NULL, 0};
     geometry g = random_geometry(r, 4, MAX_ITEMS);
     pipeline p = random_pipeline(r, g.item_size);
     caterva_create_options options = options_for(&g, &p);
@@ -67,33 +67,39 @@ static frame frame_by_us(rng *r)
 /* With what we do not write: attributes, dictionaries, blocks out of order. */
 static frame frame_by_b2nd(rng *r)
 {
-    frame f = { NULL, 0 };
+    frame f = {NULL, 0};
     uint8_t *bytes = NULL;
     int64_t size = 0;
     bool needs_free = false;
-    int64_t shape[2] = { rng_between(r, 1, 60), rng_between(r, 1, 60) };
-    int32_t chunks[2] = { rng_int(r, 1, 40), rng_int(r, 1, 40) };
-    int32_t blocks[2] = { rng_int(r, 1, chunks[0]), rng_int(r, 1, chunks[1]) };
-    int32_t *data = check_alloc((size_t)(shape[0] * shape[1]) * sizeof(*data));
+    int64_t shape[2] = {rng_between(r, 1, 60), rng_between(r, 1, 60)};
+    int32_t chunks[2] = {rng_int(r, 1, 40), rng_int(r, 1, 40)};
+    int32_t blocks[2] = {rng_int(r, 1, chunks[0]), rng_int(r, 1, chunks[1])};
     blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
     blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
-    blosc2_storage storage = { .contiguous = true, .cparams = &cparams, .dparams = &dparams };
+    blosc2_storage storage = {.contiguous = true, .cparams = &cparams, .dparams = &dparams};
     b2nd_array_t *array = NULL;
     cparams.typesize = 4;
     cparams.nthreads = 4;
     cparams.compcode = rng_one_in(r, 2) ? BLOSC_ZSTD : BLOSC_LZ4;
-    cparams.use_dict = rng_one_in(r, 2);
-    for (int64_t i = 0; i < shape[0] * shape[1]; i++)
-        data[i] = (int32_t)(i * 3);
-    b2nd_context_t *ctx = b2nd_create_ctx(&storage, 2, shape, chunks, blocks, "<i4", 0, NULL, 0);
+    if (rng_one_in(r, 2)) {
+        /* C-Blosc2 moves a dictionary (a twentieth of the chunk) by the length of
+         * the block starts with memcpy: with many blocks it does not overlap. */
+        cparams.use_dict = 1;
+        shape[0] = shape[1] = chunks[0] = chunks[1] = 40;
+        blocks[0] = blocks[1] = 4;
+    }
+    int32_t *data = check_alloc((size_t)(shape[0] * shape[1]) * sizeof(*data));
+    for (int64_t i = 0; i < shape[0] * shape[1]; i++) data[i] = (int32_t)(i * 3);
+    b2nd_context_t *ctx =
+        b2nd_create_ctx(&storage, 2, shape, chunks, blocks, "<i4", 0, NULL, 0);
     CHECK(b2nd_from_cbuffer(ctx, &array, data, shape[0] * shape[1] * 4) >= 0, "b2nd");
-    CHECK(blosc2_vlmeta_add(array->sc, "name", (uint8_t *)data, 64, NULL) >= 0, "attribute");
+    uint8_t value[64] = {0xA3, 'o', 'n', 'e'};
+    CHECK(blosc2_vlmeta_add(array->sc, "name", value, sizeof(value), NULL) >= 0, "attribute");
     CHECK(b2nd_to_cframe(array, &bytes, &size, &needs_free) >= 0, "b2nd");
     f.size = (size_t)size;
     f.bytes = check_alloc(f.size);
     memcpy(f.bytes, bytes, f.size);
-    if (needs_free)
-        free(bytes);
+    if (needs_free) free(bytes);
     b2nd_free(array);
     b2nd_free_ctx(ctx);
     free(data);
@@ -107,18 +113,24 @@ static size_t random_place(rng *r, size_t size)
 {
     size_t span = size < 220 ? size : 220;
     int kind = rng_int(r, 0, 3);
-    if (kind == 0)
-        return (size_t)rng_between(r, 0, (int64_t)span - 1);
-    if (kind == 1)
-        return size - 1 - (size_t)rng_between(r, 0, (int64_t)span - 1);
+    if (kind == 0) return (size_t)rng_between(r, 0, (int64_t)span - 1);
+    if (kind == 1) return size - 1 - (size_t)rng_between(r, 0, (int64_t)span - 1);
     return (size_t)rng_between(r, 0, (int64_t)size - 1);
 }
 
 /* A number a parser may trip over, big- or little-endian, 4 or 8 bytes. */
 static void put_number(rng *r, uint8_t *at, size_t room)
 {
-    static const uint64_t numbers[] = { 0, 1, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
-                                        0x7FFFFFFFFFFFFFFF, 0x8000000000000000, UINT64_MAX };
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       31,
+                                       32,
+                                       0x7FFFFFFF,
+                                       0x80000000,
+                                       0xFFFFFFFF,
+                                       0x7FFFFFFFFFFFFFFF,
+                                       0x8000000000000000,
+                                       UINT64_MAX};
     uint64_t number = numbers[rng_int(r, 0, 9)] + (uint64_t)rng_between(r, -2, 2);
     size_t width = rng_one_in(r, 2) ? 4 : 8;
     int big = rng_one_in(r, 2);
@@ -186,7 +198,7 @@ static void use_array(rng *r, caterva_array *array)
     caterva_chunk_info chunk;
     caterva_space space;
     box b = bounded_box(r, info);
-    geometry g = { .ndim = info->ndim, .item_size = info->item_size };
+    geometry g = {.ndim = info->ndim, .item_size = info->item_size};
     size_t size = box_size(&b, &g);
     if (size <= MAX_READ) { /* one item may be larger: left alone */
         uint8_t *bytes = check_alloc(size);
@@ -196,8 +208,7 @@ static void use_array(rng *r, caterva_array *array)
     use_attributes(array);
     caterva_describe_chunk(array, 0, &chunk, NULL);
     caterva_describe_chunk(array, info->n_chunks - 1, &chunk, NULL);
-    if (info->n_chunks < 100000)
-        caterva_measure(array, &space, NULL);
+    if (info->n_chunks < 100000) caterva_measure(array, &space, NULL);
     verify.on_progress = stop_long_verify;
     caterva_verify(array, &verify, &result, NULL);
 }
@@ -214,11 +225,10 @@ static caterva_status open_damaged(rng *r, const frame *f, const char *path,
 static void try_damaged(rng *r, const frame *good, const char *path)
 {
     caterva_array *array = NULL;
-    frame f = { check_alloc(good->size), good->size };
+    frame f = {check_alloc(good->size), good->size};
     memcpy(f.bytes, good->bytes, good->size);
     int times = rng_one_in(r, 2) ? 1 : rng_int(r, 2, 5);
-    for (int i = 0; i < times; i++)
-        damage_once(r, &f);
+    for (int i = 0; i < times; i++) damage_once(r, &f);
     if (f.size < good->size) { /* exactly its size, so that an overread shows */
         uint8_t *cut = check_alloc(f.size);
         memcpy(cut, f.bytes, f.size);
@@ -255,8 +265,7 @@ int main(int argc, char **argv)
         slowest = took > slowest ? took : slowest;
         CHECK(took <= SLOW_SECONDS, "mutation %d took %d s", i, (int)took);
     }
-    for (int i = 0; i < N_FRAMES; i++)
-        free(frames[i].bytes);
+    for (int i = 0; i < N_FRAMES; i++) free(frames[i].bytes);
     printf("%d damaged frames, %d opened, %d read, slowest about %d s\n", mutations, n_opened,
            n_read, (int)slowest);
     return 0;

@@ -22,9 +22,9 @@
 #include <string.h>
 
 enum {
-    SIDE = 256,       /* the array is SIDE x SIDE           */
-    HALF = SIDE / 2,  /* columns from here on are rewritten */
-    BAND = 32,        /* rows of one write, one chunk       */
+    SIDE = 256,      /* the array is SIDE x SIDE           */
+    HALF = SIDE / 2, /* columns from here on are rewritten */
+    BAND = 32,       /* rows of one write, one chunk       */
     N_BANDS = SIDE / BAND,
     N_READERS = 8,
     DEFAULT_ROUNDS = 150
@@ -57,8 +57,8 @@ static void check_left(const uint32_t *got, const int64_t *start, const int64_t 
 {
     for (int64_t row = start[0]; row < stop[0]; row++) {
         for (int64_t column = start[1]; column < stop[1]; column++, got++)
-            CHECK(*got == item_of(0, row, column), "item (%lld, %lld) is 0x%x", (long long)row,
-                  (long long)column, (unsigned)*got);
+            CHECK(*got == item_of(0, row, column), "item (%lld, %lld) is 0x%x",
+                  (long long)row, (long long)column, (unsigned)*got);
     }
 }
 
@@ -86,8 +86,7 @@ static void random_range(rng *r, int64_t low, int64_t high, int64_t *start, int6
 
 static void load_all(const atomic_int *from, int *to)
 {
-    for (int i = 0; i < N_BANDS; i++)
-        to[i] = atomic_load(&from[i]);
+    for (int i = 0; i < N_BANDS; i++) to[i] = atomic_load(&from[i]);
 }
 
 static void read_one_box(shared *s, rng *r, uint32_t *bytes)
@@ -117,17 +116,18 @@ static void read_committed_state(shared *s, uint32_t *bytes)
 {
     caterva_error err;
     caterva_array *other = NULL;
-    int64_t start[2] = { 0, HALF };
-    int64_t stop[2] = { SIDE, SIDE };
+    int64_t start[2] = {0, HALF};
+    int64_t stop[2] = {SIDE, SIDE};
     int oldest = atomic_load(&s->committed);
     CHECK_OK(caterva_open(s->path, NULL, &other, &err), err);
     int newest = atomic_load(&s->started[0]);
-    CHECK_OK(caterva_read(other, start, stop, bytes, SIDE * SIDE * sizeof(*bytes), &err), err);
+    CHECK_OK(caterva_read(other, start, stop, bytes, SIDE * SIDE * sizeof(*bytes), &err),
+             err);
     int number = (int)(bytes[0] >> 16);
     int numbers[N_BANDS];
-    for (int i = 0; i < N_BANDS; i++)
-        numbers[i] = number;
-    CHECK(number >= oldest && number <= newest, "commit %d, not %d..%d", number, oldest, newest);
+    for (int i = 0; i < N_BANDS; i++) numbers[i] = number;
+    CHECK(number >= oldest && number <= newest, "commit %d, not %d..%d", number, oldest,
+          newest);
     check_right(bytes, start, stop, numbers, numbers);
     caterva_discard(other);
 }
@@ -141,8 +141,7 @@ static void *run_reader(void *argument)
     int looks_at_commits = self->number < 2;
     do {
         read_one_box(s, &r, bytes);
-        if (looks_at_commits && rng_one_in(&r, 8))
-            read_committed_state(s, bytes);
+        if (looks_at_commits && rng_one_in(&r, 8)) read_committed_state(s, bytes);
     } while (!atomic_load(&s->done));
     free(bytes);
     return NULL;
@@ -151,8 +150,8 @@ static void *run_reader(void *argument)
 static void write_band(shared *s, int band, int number, uint32_t *bytes)
 {
     caterva_error err;
-    int64_t start[2] = { band * BAND, HALF };
-    int64_t stop[2] = { (band + 1) * BAND, SIDE };
+    int64_t start[2] = {band * BAND, HALF};
+    int64_t stop[2] = {(band + 1) * BAND, SIDE};
     uint32_t *to = bytes;
     for (int64_t row = start[0]; row < stop[0]; row++) {
         for (int64_t column = start[1]; column < stop[1]; column++)
@@ -171,8 +170,7 @@ static void run_writer(shared *s)
     uint32_t *bytes = check_alloc(BAND * HALF * sizeof(*bytes));
     for (int number = 1; number <= s->rounds; number++) {
         int first = rng_int(&r, 0, N_BANDS - 1);
-        for (int i = 0; i < N_BANDS; i++)
-            write_band(s, (first + i) % N_BANDS, number, bytes);
+        for (int i = 0; i < N_BANDS; i++) write_band(s, (first + i) % N_BANDS, number, bytes);
         CHECK_OK(caterva_commit(s->array, &err), err);
         atomic_store(&s->committed, number);
     }
@@ -183,13 +181,12 @@ static void create_array(shared *s)
 {
     caterva_error err;
     caterva_create_options options = CATERVA_CREATE_INIT;
-    int64_t shape[2] = { SIDE, SIDE };
-    int32_t chunks[2] = { BAND, 64 };
-    int32_t blocks[2] = { 8, 16 };
-    int64_t start[2] = { 0, 0 };
+    int64_t shape[2] = {SIDE, SIDE};
+    int32_t chunks[2] = {BAND, 64};
+    int32_t blocks[2] = {8, 16};
+    int64_t start[2] = {0, 0};
     uint32_t *bytes = check_alloc(SIDE * SIDE * sizeof(*bytes));
-    for (int64_t i = 0; i < SIDE * SIDE; i++)
-        bytes[i] = item_of(0, i / SIDE, i % SIDE);
+    for (int64_t i = 0; i < SIDE * SIDE; i++) bytes[i] = item_of(0, i / SIDE, i % SIDE);
     options.ndim = 2;
     options.shape = shape;
     options.chunk_shape = chunks;
@@ -210,11 +207,12 @@ static void check_file(const shared *s)
 {
     caterva_error err;
     caterva_array *array = NULL;
-    int64_t start[2] = { 0, 0 };
-    int64_t stop[2] = { SIDE, SIDE };
+    int64_t start[2] = {0, 0};
+    int64_t stop[2] = {SIDE, SIDE};
     uint32_t *bytes = check_alloc(SIDE * SIDE * sizeof(*bytes));
     CHECK_OK(caterva_open(s->path, NULL, &array, &err), err);
-    CHECK_OK(caterva_read(array, start, stop, bytes, SIDE * SIDE * sizeof(*bytes), &err), err);
+    CHECK_OK(caterva_read(array, start, stop, bytes, SIDE * SIDE * sizeof(*bytes), &err),
+             err);
     for (int64_t row = 0; row < SIDE; row++) {
         for (int64_t column = 0; column < SIDE; column++) {
             uint32_t want = item_of(column < HALF ? 0 : s->rounds, row, column);
@@ -236,13 +234,12 @@ int main(int argc, char **argv)
     s.seed = seed_argument(argc, argv, 2);
     create_array(&s);
     for (int i = 0; i < N_READERS; i++) {
-        readers[i] = (reader){ .shared = &s, .number = i };
+        readers[i] = (reader){.shared = &s, .number = i};
         CHECK(pthread_create(&threads[i], NULL, run_reader, &readers[i]) == 0, "no thread");
     }
     run_writer(&s);
     atomic_store(&s.done, 1);
-    for (int i = 0; i < N_READERS; i++)
-        pthread_join(threads[i], NULL);
+    for (int i = 0; i < N_READERS; i++) pthread_join(threads[i], NULL);
     CHECK_OK(caterva_close(s.array, &err), err);
     check_file(&s);
     printf("%lld boxes read beside %d commits\n", (long long)atomic_load(&s.reads), s.rounds);

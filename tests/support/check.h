@@ -16,19 +16,18 @@
 _Noreturn void check_failed(const char *file, int line, const char *what, const char *format,
                             ...) CHECK_PRINTF(4, 5);
 
-#define CHECK(condition, ...)                                                                  \
-    do {                                                                                       \
-        if (!(condition))                                                                      \
-            check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);                         \
+#define CHECK(condition, ...)                                                                \
+    do {                                                                                     \
+        if (!(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);         \
     } while (0)
 
 /* Runs `call`, which fills `err`, and fails with its sentence unless OK. */
-#define CHECK_OK(call, err)                                                                    \
-    do {                                                                                       \
-        caterva_status check_status_ = (call);                                                 \
-        if (check_status_ != CATERVA_OK)                                                       \
-            check_failed(__FILE__, __LINE__, #call, "%s: %s",                                  \
-                         caterva_status_name(check_status_), (err).message);                   \
+#define CHECK_OK(call, err)                                                                  \
+    do {                                                                                     \
+        caterva_status check_status_ = (call);                                               \
+        if (check_status_ != CATERVA_OK)                                                     \
+            check_failed(__FILE__, __LINE__, #call, "%s: %s",                                \
+                         caterva_status_name(check_status_), (err).message);                 \
     } while (0)
 
 /* Never NULL, also for 0 bytes; a failing allocation fails the test. */

@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* Mostly sizes NumPy has, some odd ones, and one above the chunk header's byte. */
-static const int32_t item_sizes[] = { 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 3, 5, 7, 12, 16, 24, 300 };
+static const int32_t item_sizes[] = {1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 3, 5, 7, 12, 16, 24, 300};
 
 /* The longest axis that keeps the padded array within `room` items. */
 static int64_t axis_limit(int ndim, int64_t room)
 {
-    static const int64_t usual[] = { 1, 4000, 70, 20, 11, 7, 5, 4, 3 };
+    static const int64_t usual[] = {1, 4000, 70, 20, 11, 7, 5, 4, 3};
     int64_t limit = usual[ndim < 9 ? ndim : 8];
     return limit < room ? limit : room;
 }
@@ -26,8 +26,7 @@ static void random_axis(rng *r, geometry *g, int axis, int64_t limit)
     if (rng_one_in(r, 4) && g->shape[axis] > 0)
         g->chunk_shape[axis] = (int32_t)g->shape[axis];
     g->block_shape[axis] = (int32_t)rng_between(r, 1, g->chunk_shape[axis]);
-    if (rng_one_in(r, 4))
-        g->block_shape[axis] = g->chunk_shape[axis];
+    if (rng_one_in(r, 4)) g->block_shape[axis] = g->chunk_shape[axis];
 }
 
 static int64_t padded_length(const geometry *g, int axis)
@@ -41,7 +40,7 @@ static int64_t padded_length(const geometry *g, int axis)
 
 geometry random_geometry(rng *r, int max_ndim, int64_t max_items)
 {
-    geometry g = { .ndim = rng_int(r, 0, max_ndim) };
+    geometry g = {.ndim = rng_int(r, 0, max_ndim)};
     int n_sizes = (int)(sizeof(item_sizes) / sizeof(item_sizes[0]));
     g.item_size = item_sizes[rng_int(r, 0, n_sizes - 1)];
     int64_t room = max_items;
@@ -91,8 +90,7 @@ box whole_box(const geometry *g)
 int64_t box_items(const box *b, int ndim)
 {
     int64_t n = 1;
-    for (int axis = 0; axis < ndim; axis++)
-        n *= b->stop[axis] - b->start[axis];
+    for (int axis = 0; axis < ndim; axis++) n *= b->stop[axis] - b->start[axis];
     return n;
 }
 
@@ -118,8 +116,7 @@ const char *geometry_text(const geometry *g, char *text, size_t size)
 {
     char tail[48];
     size_t at = put_list(text, size, 0, "shape (");
-    for (int i = 0; i < g->ndim; i++)
-        at = put_number(text, size, at, g->shape[i], i == 0);
+    for (int i = 0; i < g->ndim; i++) at = put_number(text, size, at, g->shape[i], i == 0);
     at = put_list(text, size, at, ") chunks (");
     for (int i = 0; i < g->ndim; i++)
         at = put_number(text, size, at, g->chunk_shape[i], i == 0);
@@ -146,7 +143,7 @@ const char *box_text(const box *b, int ndim, char *text, size_t size)
 oracle oracle_new(const geometry *g)
 {
     box all = whole_box(g);
-    oracle o = { .geometry = *g, .size = box_size(&all, g) };
+    oracle o = {.geometry = *g, .size = box_size(&all, g)};
     o.bytes = check_alloc(o.size);
     return o;
 }
@@ -165,8 +162,7 @@ void oracle_copy(oracle *to, const oracle *from)
 void oracle_fill(oracle *o, const void *item)
 {
     size_t item_size = (size_t)o->geometry.item_size;
-    for (size_t at = 0; at < o->size; at += item_size)
-        memcpy(o->bytes + at, item, item_size);
+    for (size_t at = 0; at < o->size; at += item_size) memcpy(o->bytes + at, item, item_size);
 }
 
 /* Where item number `n` (C order) of the box lies in the array's bytes. */

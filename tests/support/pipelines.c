@@ -5,22 +5,21 @@
 
 pipeline random_pipeline(rng *r, int32_t item_size)
 {
-    static const int codecs[] = { CATERVA_CODEC_BLOSCLZ, CATERVA_CODEC_LZ4, CATERVA_CODEC_LZ4HC,
-                                  CATERVA_CODEC_ZLIB, CATERVA_CODEC_ZSTD };
+    static const int codecs[] = {CATERVA_CODEC_BLOSCLZ, CATERVA_CODEC_LZ4,
+                                 CATERVA_CODEC_LZ4HC, CATERVA_CODEC_ZLIB, CATERVA_CODEC_ZSTD};
     static const int filters[][2] = {
-        { CATERVA_FILTER_NONE, CATERVA_FILTER_NONE },
-        { CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_NONE },
-        { CATERVA_FILTER_BITSHUFFLE, CATERVA_FILTER_NONE },
-        { CATERVA_FILTER_DELTA, CATERVA_FILTER_NONE },
-        { CATERVA_FILTER_DELTA, CATERVA_FILTER_SHUFFLE },
-        { CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_BYTEDELTA },
+        {CATERVA_FILTER_NONE, CATERVA_FILTER_NONE},
+        {CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_NONE},
+        {CATERVA_FILTER_BITSHUFFLE, CATERVA_FILTER_NONE},
+        {CATERVA_FILTER_DELTA, CATERVA_FILTER_NONE},
+        {CATERVA_FILTER_DELTA, CATERVA_FILTER_SHUFFLE},
+        {CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_BYTEDELTA},
     };
     /* Byte delta needs the item size, which a chunk keeps in one byte. */
     int choice = rng_int(r, 0, item_size > 255 ? 4 : 5);
-    pipeline p = { .codec = codecs[rng_int(r, 0, 4)], .level = rng_int(r, 0, 9) };
+    pipeline p = {.codec = codecs[rng_int(r, 0, 4)], .level = rng_int(r, 0, 9)};
     memcpy(p.filters, filters[choice], sizeof(filters[choice]));
-    if (p.filters[1] == CATERVA_FILTER_BYTEDELTA)
-        p.filters_meta[1] = item_size;
+    if (p.filters[1] == CATERVA_FILTER_BYTEDELTA) p.filters_meta[1] = item_size;
     return p;
 }
 
@@ -44,15 +43,13 @@ static void fill_ramp(rng *r, uint8_t *bytes, size_t size, size_t item_size)
 {
     uint8_t value = (uint8_t)rng_next(r);
     memset(bytes, 0, size);
-    for (size_t at = 0; at < size; at += item_size)
-        bytes[at] = value++;
+    for (size_t at = 0; at < size; at += item_size) bytes[at] = value++;
 }
 
 static void fill_one_value(rng *r, uint8_t *bytes, size_t size, size_t item_size)
 {
     rng_fill(r, bytes, size < item_size ? size : item_size);
-    for (size_t at = item_size; at < size; at++)
-        bytes[at] = bytes[at - item_size];
+    for (size_t at = item_size; at < size; at++) bytes[at] = bytes[at - item_size];
 }
 
 void random_data(rng *r, void *bytes, size_t size, int32_t item_size)

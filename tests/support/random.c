@@ -7,10 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-rng rng_from_seed(uint64_t seed)
-{
-    return (rng){ .state = seed };
-}
+rng rng_from_seed(uint64_t seed) { return (rng){.state = seed}; }
 
 uint64_t rng_next(rng *r)
 {
@@ -27,15 +24,9 @@ int64_t rng_between(rng *r, int64_t low, int64_t high)
     return (int64_t)((uint64_t)low + rng_next(r) % range);
 }
 
-int rng_int(rng *r, int low, int high)
-{
-    return (int)rng_between(r, low, high);
-}
+int rng_int(rng *r, int low, int high) { return (int)rng_between(r, low, high); }
 
-int rng_one_in(rng *r, int n)
-{
-    return rng_next(r) % (uint64_t)n == 0;
-}
+int rng_one_in(rng *r, int n) { return rng_next(r) % (uint64_t)n == 0; }
 
 void rng_fill(rng *r, void *bytes, size_t size)
 {

@@ -5,27 +5,24 @@
 
 static int n_refused;
 
-void check_refusal(unsigned allowed, caterva_status status, const caterva_error *err, int line,
-                   const char *call)
+void check_refusal(unsigned allowed, caterva_status status, const caterva_error *err,
+                   int line, const char *call)
 {
     unsigned bit = status < 0 && status > -32 ? 1u << -(int)status : 0;
-    CHECK((bit & allowed) != 0, "line %d: %s gave %s", line, call, caterva_status_name(status));
+    CHECK((bit & allowed) != 0, "line %d: %s gave %s", line, call,
+          caterva_status_name(status));
     n_refused++;
-    if (err == NULL)
-        return;
+    if (err == NULL) return;
     CHECK(err->code == status, "line %d: err->code is %d", line, err->code);
     size_t length = strnlen(err->message, sizeof(err->message));
     CHECK(length > 0 && length < sizeof(err->message), "line %d: no sentence", line);
 }
 
-int refusals(void)
-{
-    return n_refused;
-}
+int refusals(void) { return n_refused; }
 
-const int64_t small_shape[16] = { 6, 7 };
-static const int32_t small_chunks[16] = { 4, 3 };
-static const int32_t small_blocks[16] = { 2, 3 };
+const int64_t small_shape[16] = {6, 7};
+static const int32_t small_chunks[16] = {4, 3};
+static const int32_t small_blocks[16] = {2, 3};
 
 caterva_create_options small_options(void)
 {
@@ -49,12 +46,13 @@ caterva_array *make_small_array(const char *url)
     caterva_error err;
     caterva_array *array = NULL;
     caterva_create_options o = small_options();
-    int64_t start[2] = { 0, 0 };
-    for (int i = 0; i < 42; i++)
-        small_values[i] = i * i;
+    int64_t start[2] = {0, 0};
+    for (int i = 0; i < 42; i++) small_values[i] = i * i;
     o.overwrite = 1;
     CHECK_OK(caterva_create(url, &o, &array, &err), err);
-    CHECK_OK(caterva_write(array, start, small_shape, small_values, sizeof(small_values), &err), err);
+    CHECK_OK(
+        caterva_write(array, start, small_shape, small_values, sizeof(small_values), &err),
+        err);
     CHECK_OK(caterva_commit(array, &err), err);
     return array;
 }
@@ -62,8 +60,8 @@ caterva_array *make_small_array(const char *url)
 void check_small_array(caterva_array *array)
 {
     caterva_error err;
-    int32_t got[42] = { 0 };
-    int64_t start[2] = { 0, 0 };
+    int32_t got[42] = {0};
+    int64_t start[2] = {0, 0};
     CHECK_OK(caterva_read(array, start, small_shape, got, sizeof(got), &err), err);
     CHECK(memcmp(got, small_values, sizeof(got)) == 0, "the array changed");
 }

@@ -18,17 +18,17 @@
 
 /* Fails unless `status` is one of the `allowed` bits and `err`, where given,
  * says the same with a sentence. */
-void check_refusal(unsigned allowed, caterva_status status, const caterva_error *err, int line,
-                   const char *call);
+void check_refusal(unsigned allowed, caterva_status status, const caterva_error *err,
+                   int line, const char *call);
 
 /* `call` names the error struct `err`; it is made twice, with one and without. */
-#define REFUSE(allowed, call)                                                                  \
-    do {                                                                                       \
-        caterva_error detail_ = { .code = CATERVA_OK };                                        \
-        caterva_error *err = &detail_;                                                         \
-        check_refusal(allowed, call, err, __LINE__, #call);                                    \
-        err = NULL;                                                                            \
-        check_refusal(allowed, call, err, __LINE__, #call);                                    \
+#define REFUSE(allowed, call)                                                                \
+    do {                                                                                     \
+        caterva_error detail_ = {.code = CATERVA_OK};                                        \
+        caterva_error *err = &detail_;                                                       \
+        check_refusal(allowed, call, err, __LINE__, #call);                                  \
+        err = NULL;                                                                          \
+        check_refusal(allowed, call, err, __LINE__, #call);                                  \
     } while (0)
 
 /* How many refusals were checked so far. */

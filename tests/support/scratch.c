@@ -21,15 +21,11 @@ static int remove_entry(const char *path, const struct stat *st, int flag, struc
     return remove(path);
 }
 
-void scratch_remove(const char *path)
-{
-    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
+void scratch_remove(const char *path) { nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
 
 static void remove_scratch_dir(void)
 {
-    if (getpid() == scratch_owner)
-        scratch_remove(scratch_dir);
+    if (getpid() == scratch_owner) scratch_remove(scratch_dir);
 }
 
 static void make_scratch_dir(void)
@@ -43,8 +39,7 @@ static void make_scratch_dir(void)
 
 const char *scratch_path(char path[SCRATCH_PATH], const char *name)
 {
-    if (scratch_dir[0] == '\0')
-        make_scratch_dir();
+    if (scratch_dir[0] == '\0') make_scratch_dir();
     int n = snprintf(path, SCRATCH_PATH, "%s/%s", scratch_dir, name);
     CHECK(n > 0 && n < SCRATCH_PATH, "path too long: %s", name);
     return path;
@@ -53,8 +48,7 @@ const char *scratch_path(char path[SCRATCH_PATH], const char *name)
 uint8_t *scratch_load(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return NULL;
+    if (file == NULL) return NULL;
     fseek(file, 0, SEEK_END);
     long end = ftell(file);
     rewind(file);

@@ -1,0 +1,125 @@
+"""Drives the helper program `tool_array` from Python, one line for each job.
+
+The helper is found in $CATERVA_HELPER_DIR/compat (the test suite sets it) or
+named by --tool. A helper that dies takes its job with it: the job fails with
+what the helper said on stderr, and the next job starts a new one.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77  # exit status of a test that cannot run here
+
+
+def skip(sentence):
+    print("skipped:", sentence)
+    sys.exit(SKIPPED)
+
+
+def helper_path():
+    if "--tool" in sys.argv:
+        return sys.argv[sys.argv.index("--tool") + 1]
+    folder = os.environ.get("CATERVA_HELPER_DIR")
+    if folder is None:
+        sys.exit("set CATERVA_HELPER_DIR to the tests folder of the build, or give --tool PATH")
+    return os.path.join(folder, "compat", "tool_array")
+
+
+def format_box(box):
+    """A box (a tuple of slices) in the helper's words."""
+    return ",".join(f"{s.start}:{s.stop}" for s in box) or "."
+
+
+def format_boxes(boxes):
+    return ";".join(format_box(box) for box in boxes)
+
+
+def box_shape(box):
+    return tuple(s.stop - s.start for s in box)
+
+
+class HelperError(Exception):
+    """The helper answered with a status other than OK, or died."""
+
+    def __init__(self, status, message):
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+
+
+class Helper:
+    def __init__(self, folder):
+        self.folder = folder
+        self.process = None
+        self.numbers = itertools.count()
+        self.stderr = tempfile.TemporaryFile()
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            status = self.process.wait()
+            if status != 0:
+                raise HelperError("ended", f"with status {status}: {self.last_words()}")
+
+    def fresh_path(self, ending):
+        return os.path.join(self.folder, f"{next(self.numbers)}.{ending}")
+
+    def last_words(self):
+        self.stderr.seek(0)
+        return self.stderr.read().decode(errors="replace")[-6000:]
+
+    def start(self):
+        self.stderr.truncate(0)
+        self.process = subprocess.Popen([helper_path()], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.stderr)
+
+    def run(self, op, **words):
+        """One job; returns its answer as a dict or raises HelperError."""
+        if self.process is None:
+            self.start()
+        line = "\t".join([f"op={op}"] + [f"{k}={v}" for k, v in words.items() if v is not None])
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = b""
+        if not answer:
+            status = self.process.wait()
+            self.process = None
+            raise HelperError("died", f"with status {status} at {line!r}: {self.last_words()}")
+        result = json.loads(answer)
+        if result["status"] != "CATERVA_OK":
+            raise HelperError(result["status"], result["message"])
+        return result
+
+    def read(self, url, boxes=(), **words):
+        """The array's description and its bytes: the whole, then each box."""
+        out = self.fresh_path("raw")
+        info = self.run("read", url=url, out=out, boxes=format_boxes(boxes) or None, **words)
+        with open(out, "rb") as file:
+            data = file.read()
+        os.remove(out)
+        sizes = [info["item_size"]] + [info["item_size"]] * len(boxes)
+        for length in info["shape"]:
+            sizes[0] *= length
+        for i, box in enumerate(boxes):
+            for length in box_shape(box):
+                sizes[i + 1] *= length
+        ends = list(itertools.accumulate(sizes))
+        assert len(data) == ends[-1], f"the helper wrote {len(data)} bytes, not {ends[-1]}"
+        return info, [data[end - size:end] for end, size in zip(ends, sizes)]
+
+    def write(self, op, pieces, boxes=None, **words):
+        """Creates (op "create") or changes (op "write") with `pieces` of bytes."""
+        data = self.fresh_path("raw")
+        with open(data, "wb") as file:
+            file.write(b"".join(pieces))
+        try:
+            return self.run(op, data=data, boxes=format_boxes(boxes) if boxes else None, **words)
+        finally:
+            os.remove(data)
