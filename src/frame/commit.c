@@ -14,6 +14,7 @@
  * A sync or header write that fails leaves unknown what reached the disk: the
  * frame is poisoned and takes no further change. */
 #include "base/arith.h"
+#include "format/chunk_header.h"
 #include "frame/txn_internal.h"
 
 #include <stdlib.h>
@@ -123,6 +124,10 @@ static cv_status count_cbytes(commit *c, cv_error *err)
         CV_TRY(cv_store_size(txn->frame->store, c->old_files[i], &size, err));
         c->cbytes -= (int64_t)size;
     }
+    /* C-Blosc2 holds file numbers to the bound of offsets, cbytes - 32, and
+     * does not open a small directory with large numbers: say more then. */
+    for (int64_t i = 0; i < txn->state->grid.n_chunks && txn->offsets; i++)
+        c->cbytes = cv_max_i64(c->cbytes, txn->offsets[i] + CV_CHUNK_HEADER_SIZE);
     return CV_OK;
 }
 

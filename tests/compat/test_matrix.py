@@ -192,11 +192,10 @@ def we_create(helper, case, path, rng):
 
 
 def we_update(helper, case, path, model, rng):
-    """Several boxes, each with a commit of its own, in the file and the model. Not
-    for tiny sparse arrays: each commit takes new chunk numbers, and C-Blosc2 opens
-    no directory with a number above its bytes of chunks less 32."""
-    tiny = case.layout == "sparse" and model.nbytes < 512
-    boxes = some_boxes(model.shape, rng, 0 if tiny else 5)
+    """Several boxes, each with a commit of its own, in the file and the model. In
+    tiny sparse arrays each takes new chunk numbers, which C-Blosc2 holds to its
+    bytes of chunks less 32."""
+    boxes = some_boxes(model.shape, rng, 5)
     pieces = [contents(case, tuple(s.stop - s.start for s in b), rng) for b in boxes]
     for box, piece in zip(boxes, pieces):
         set_box(model, box, piece)
