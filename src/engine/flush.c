@@ -3,7 +3,6 @@
 #include "engine/blocks.h"
 #include "engine/copy.h"
 #include "engine/pending.h"
-#include "engine/pool.h"
 #include "engine/splice.h"
 
 #include <stdlib.h>
@@ -146,20 +145,12 @@ cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t
 typedef struct flush_task {
     cv_pending *pending;
     const int64_t *chunks;
-    cv_job_queue queue;
 } flush_task;
 
-static void flush_body(void *context)
+static cv_status flush_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
-    flush_task *task = context;
-    cv_worker *worker = NULL;
-    cv_error error = {0};
-    cv_status status = cv_worker_take(task->pending->workers, &worker, &error);
-    int64_t job;
-    while (status == CV_OK && cv_job_queue_next(&task->queue, &job))
-        status = cv_pending_flush_chunk(task->pending, worker, task->chunks[job], &error);
-    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
-    cv_worker_give(task->pending->workers, worker);
+    const flush_task *task = context;
+    return cv_pending_flush_chunk(task->pending, worker, task->chunks[job], err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -180,9 +171,9 @@ cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
     qsort(chunks, n, sizeof chunks[0], by_number);
 
     flush_task task = {.pending = pending, .chunks = chunks};
-    cv_job_queue_init(&task.queue, (int64_t)n);
     int helpers = (int64_t)n < pending->threads ? (int)n - 1 : pending->threads - 1;
-    cv_pool_run(helpers, flush_body, &task);
+    cv_status status =
+        cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);
     free(chunks);
-    return cv_job_queue_result(&task.queue, err);
+    return status;
 }

@@ -8,7 +8,6 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
-#include "engine/pool.h"
 
 #include <string.h>
 
@@ -21,7 +20,6 @@ typedef struct read_task {
     uint8_t *dst;
     bool straight;      /* whole blocks can be decoded into dst */
     int64_t n_parts;    /* of each chunk */
-    cv_job_queue queue;
 } read_task;
 
 cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,
@@ -103,8 +101,9 @@ static cv_status list_blocks(const read_task *task, delivery *d, int64_t part,
     return CV_OK;
 }
 
-static cv_status read_part(const read_task *task, int64_t job, cv_worker *worker, cv_error *err)
+static cv_status read_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
+    const read_task *task = context;
     const cv_source *source = task->source;
     cv_chunk_job chunk;
     cv_plan_chunk(task->plan, job / task->n_parts, &chunk);
@@ -117,19 +116,6 @@ static cv_status read_part(const read_task *task, int64_t job, cv_worker *worker
     CV_TRY(cv_source_find(source, chunk.chunk, &ref, err));
     cv_block_sink sink = {place_block, take_block, fill_block, &d};
     return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
-}
-
-static void read_body(void *context)
-{
-    read_task *task = context;
-    cv_worker *worker = NULL;
-    cv_error error = {0};
-    cv_status status = cv_worker_take(task->source->workers, &worker, &error);
-    int64_t job;
-    while (status == CV_OK && cv_job_queue_next(&task->queue, &job))
-        status = read_part(task, job, worker, &error);
-    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
-    cv_worker_give(task->source->workers, worker);
 }
 
 /* ---- The read ----------------------------------------------------------- */
@@ -161,7 +147,6 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
         task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));
     }
-    cv_job_queue_init(&task.queue, plan->n_chunks * task.n_parts);
-    cv_pool_run(helpers, read_body, &task);
-    return cv_job_queue_result(&task.queue, err);
+    return cv_workers_run(source->workers, helpers, plan->n_chunks * task.n_parts, read_part,
+                          &task, err);
 }

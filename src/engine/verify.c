@@ -5,7 +5,6 @@
 
 #include "base/arith.h"
 #include "engine/blocks.h"
-#include "engine/pool.h"
 
 #include <stdlib.h>
 
@@ -22,7 +21,6 @@ typedef struct verify_task {
     cv_workers *workers;
     const caterva_verify_options *options;
     const cv_index *index;
-    cv_job_queue queue;
     pthread_mutex_t lock; /* guards all below, and the caller's functions */
     caterva_verify_result *result;
     extent *extents;
@@ -103,26 +101,21 @@ static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status
     if (damaged) status = CV_OK;
     if (status == CV_OK) {
         int64_t done = ++task->result->checked_chunks;
-        if (o->on_progress && o->on_progress(o->context, done, task->queue.n_jobs))
+        if (o->on_progress && o->on_progress(o->context, done, task->snapshot->grid.n_chunks))
             status = cv_fail(error, CATERVA_EINVAL, -1, "stopped");
     }
     pthread_mutex_unlock(&task->lock);
     return status;
 }
 
-static void verify_body(void *context)
+static cv_status verify_chunk(void *context, int64_t chunk, cv_worker *worker, cv_error *err)
 {
     verify_task *task = context;
-    cv_worker *worker = NULL;
     cv_error error = {0};
-    cv_status status = cv_worker_take(task->workers, &worker, &error);
-    int64_t chunk;
-    while (status == CV_OK && cv_job_queue_next(&task->queue, &chunk)) {
-        status = check_chunk(task, chunk, worker, &error);
-        status = finish_chunk(task, chunk, status, &error);
-    }
-    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
-    cv_worker_give(task->workers, worker);
+    cv_status status = check_chunk(task, chunk, worker, &error);
+    status = finish_chunk(task, chunk, status, &error);
+    if (status != CV_OK && err) *err = error;
+    return status;
 }
 
 /* ---- The rest ----------------------------------------------------------- */
@@ -189,9 +182,8 @@ static cv_status check_chunks(verify_task *task, int threads, cv_error *err)
     task->extents = malloc((size_t)n * sizeof task->extents[0]);
     if (!task->extents)
         return cv_fail_memory(err, (size_t)n * sizeof task->extents[0], "a list of chunks");
-    cv_job_queue_init(&task->queue, n);
-    cv_pool_run((int)cv_min_i64(threads, n) - 1, verify_body, task);
-    status = cv_job_queue_result(&task->queue, err);
+    status = cv_workers_run(task->workers, (int)cv_min_i64(threads, n) - 1, n, verify_chunk,
+                            task, err);
     if (status == CV_OK) check_overlaps(task);
     free(task->extents);
     return status;

@@ -1,5 +1,8 @@
-/* Room: engine. Keeps codec contexts and scratch memory between requests. */
+/* Room: engine. Keeps codec contexts and scratch memory between requests, and
+ * runs the jobs of a request on the pool. */
 #include "engine/worker.h"
+
+#include "engine/pool.h"
 
 #include <stdlib.h>
 
@@ -100,4 +103,36 @@ cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err)
     worker->wanted = grown;
     worker->max_wanted = n;
     return CV_OK;
+}
+
+/* ---- Jobs --------------------------------------------------------------- */
+
+typedef struct request {
+    cv_workers *workers;
+    cv_job_fn job;
+    void *context;
+    cv_job_queue queue;
+} request;
+
+/* What each thread of a request does. */
+static void serve(void *context)
+{
+    request *r = context;
+    cv_worker *worker = NULL;
+    cv_error error = {0};
+    cv_status status = cv_worker_take(r->workers, &worker, &error);
+    int64_t job;
+    while (status == CV_OK && cv_job_queue_next(&r->queue, &job))
+        status = r->job(r->context, job, worker, &error);
+    if (status != CV_OK) cv_job_queue_fail(&r->queue, status, &error);
+    cv_worker_give(r->workers, worker);
+}
+
+cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
+                         void *context, cv_error *err)
+{
+    request r = {.workers = workers, .job = job, .context = context};
+    cv_job_queue_init(&r.queue, n);
+    cv_pool_run(helpers, serve, &r);
+    return cv_job_queue_result(&r.queue, err);
 }

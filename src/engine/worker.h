@@ -38,6 +38,14 @@ void cv_workers_swap(cv_workers *a, cv_workers *b);
 cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err);
 void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
 
+/* One job of a request, on whichever thread takes it. */
+typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
+
+/* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others,
+ * each with a worker of its own. The first failure ends it and is returned. */
+cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
+                         void *context, cv_error *err);
+
 /* The worker's encoder. */
 cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
                             cv_error *err);

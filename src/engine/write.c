@@ -7,7 +7,6 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
-#include "engine/pool.h"
 
 #include <string.h>
 
@@ -15,7 +14,6 @@ typedef struct write_task {
     cv_pending *pending;
     const cv_plan *plan;
     const uint8_t *src;
-    cv_job_queue queue;
 } write_task;
 
 /* Copies the block's part of the box from the caller to `block`. */
@@ -152,8 +150,9 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
     return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, err);
 }
 
-static cv_status write_chunk(const write_task *task, int64_t k, cv_worker *worker, cv_error *err)
+static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
+    const write_task *task = context;
     cv_chunk_job job;
     cv_plan_chunk(task->plan, k, &job);
     if (cv_chunk_job_covers(task->plan, &job))
@@ -162,19 +161,6 @@ static cv_status write_chunk(const write_task *task, int64_t k, cv_worker *worke
 }
 
 /* ---- The write ---------------------------------------------------------- */
-
-static void write_body(void *context)
-{
-    write_task *task = context;
-    cv_worker *worker = NULL;
-    cv_error error = {0};
-    cv_status status = cv_worker_take(task->pending->workers, &worker, &error);
-    int64_t job;
-    while (status == CV_OK && cv_job_queue_next(&task->queue, &job))
-        status = write_chunk(task, job, worker, &error);
-    if (status != CV_OK) cv_job_queue_fail(&task->queue, status, &error);
-    cv_worker_give(task->pending->workers, worker);
-}
 
 /* Small writes stay on the calling thread. */
 static int count_helpers(const cv_pending *pending, const cv_plan *plan)
@@ -191,7 +177,6 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
     if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
 
     write_task task = {.pending = pending, .plan = plan, .src = src};
-    cv_job_queue_init(&task.queue, plan->n_chunks);
-    cv_pool_run(count_helpers(pending, plan), write_body, &task);
-    return cv_job_queue_result(&task.queue, err);
+    return cv_workers_run(pending->workers, count_helpers(pending, plan), plan->n_chunks,
+                          write_chunk, &task, err);
 }
