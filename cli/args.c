@@ -52,6 +52,8 @@ static const option options[] = {
      "make a directory with one file for each chunk"},
     {CLI_OPT_PARTITION, 0, "metalayer", "KIND", VALUE_TEXT, FIELD(metalayer), 0, 0,
      "b2nd, or caterva for old readers (no dtype)"},
+    {CLI_OPT_AXIS, 0, "axis", "N", VALUE_INT, FIELD(axis), -CATERVA_MAX_DIMS,
+     CATERVA_MAX_DIMS - 1, "axis along which to grow (0)"},
     {CLI_OPT_FILL, 0, "fill", "V", VALUE_TEXT, FIELD(fill), 0, 0,
      "value of every item: a number, text, nan, uninit"},
     {CLI_OPT_MEMORY, 0, "memory", "SIZE", VALUE_SIZE, FIELD(memory), 4096, INT64_MAX,

@@ -46,9 +46,6 @@ cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 /* The same for a failed library call on the array at `path`. */
 cli_exit cli_fail_array(const char *path, const caterva_error *err);
 
-/* "caterva: note: <sentence>": worth knowing, not a failure. */
-void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2);
-
 /* malloc of `size` bytes (at least one) that reports its failure. */
 void *cli_alloc(size_t size);
 char *cli_copy_text(const char *text);
@@ -76,6 +73,7 @@ typedef struct cli_args {
     int64_t threads; /* 0: all cores */
     int64_t precision;
     int64_t level;
+    int64_t axis;   /* default 0; negative counts from the end */
     int64_t offset; /* default 0 */
     int64_t memory; /* default 256 MiB */
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
@@ -102,6 +100,7 @@ typedef struct cli_args {
 #define CLI_OPT_PARTITION (1UL << 16) /* chunks, blocks, codec, ..., metalayer */
 #define CLI_OPT_QUICK (1UL << 17)
 #define CLI_OPT_PICTURE (1UL << 18) /* png, cmap, range */
+#define CLI_OPT_AXIS (1UL << 19)
 
 typedef struct cli_command {
     const char *name;
@@ -126,8 +125,12 @@ void cli_print_help(const cli_command *command);
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out);
 
+/* Commits and closes an array after `code` OK, drops what is pending after anything
+ * else, and when a signal came. */
+cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code);
+
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,
-    cli_command_create, cli_command_convert, cli_command_verify, cli_command_view,
-    cli_command_attr;
+    cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
+    cli_command_verify, cli_command_view, cli_command_attr;
 
 #endif

@@ -5,6 +5,7 @@
 #include "json.h"
 #include "numbers.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ typedef struct report {
     const char *path;
     caterva_array *array;
     const caterva_info *info;
+    caterva_dtype *dtype; /* NULL: not understood */
+    uint8_t *fill;        /* one item */
     caterva_space space;
     bool measured; /* false: some chunk header is damaged, space is not known */
 } report;
@@ -32,6 +35,32 @@ static const char *name_or_number(const char *name, int number, char text[16])
     return text;
 }
 
+/* ---- Values in one short piece of text ----------------------------------- */
+
+#define SHORT_VALUE 60
+
+static void print_short(const char *text, size_t size)
+{
+    bool cut = size > SHORT_VALUE;
+    if (cut) size = SHORT_VALUE - 4; /* for " ..." */
+    while (cut && size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80)
+        size--; /* not inside a character */
+    printf("%.*s%s", (int)size, text, cut ? " ..." : "");
+}
+
+/* The fill as get would print it. Release *text with free. */
+static cli_exit fill_text(const report *r, char **text, size_t *size)
+{
+    static const item_style style = {.precision = -1};
+    *text = NULL;
+    FILE *stream = open_memstream(text, size);
+    if (!stream) return cli_fail_sys("no memory for the fill");
+    item_print(stream, r->dtype, r->fill, &style);
+    if (fclose(stream) == 0) return CLI_OK;
+    free(*text);
+    return cli_fail_sys("no memory for the fill");
+}
+
 /* ---- Attributes, in one short line or in JSON ---------------------------- */
 
 static cli_exit attribute_json(caterva_array *array, const char *path, const char *name,
@@ -47,8 +76,6 @@ static cli_exit attribute_json(caterva_array *array, const char *path, const cha
     return CLI_OK;
 }
 
-#define SHORT_VALUE 60
-
 static cli_exit print_attribute(const report *r, const char *name)
 {
     char *text = NULL;
@@ -59,11 +86,9 @@ static cli_exit print_attribute(const report *r, const char *name)
     cli_exit code = attribute_json(r->array, r->path, name, &j);
     fclose(stream);
     if (code == CLI_OK) {
-        bool cut = size > SHORT_VALUE;
-        while (cut && size > SHORT_VALUE - 4) size--; /* leaves room for " ..." */
-        while (cut && size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80)
-            size--; /* not inside a character */
-        printf("    %.*s%s\n", (int)size, text, cut ? " ..." : "");
+        printf("    ");
+        print_short(text, size);
+        putchar('\n');
     }
     free(text);
     return code;
@@ -103,10 +128,7 @@ static void print_partition(const report *r)
         int shape_width = digits_of(info->shape[d]), chunk_width = digits_of(chunk[d]);
         widths[d] = shape_width > chunk_width ? shape_width : chunk_width;
     }
-    caterva_dtype *dtype = NULL;
-    caterva_dtype_parse(info->dtype, &dtype, NULL);
-    item_type_name(dtype, info->dtype, type);
-    caterva_dtype_free(dtype);
+    item_type_name(r->dtype, info->dtype, type);
 
     print_extents("shape", info->shape, widths, info->ndim);
     printf("     %s     %s     ratio %.2f\n", type, number_bytes(info->data_bytes, bytes),
@@ -132,7 +154,19 @@ static int codec_meta_as_given(const caterva_info *info)
     return power && info->codec_meta > 127 ? info->codec_meta - 256 : info->codec_meta;
 }
 
-static void print_codec(const report *r)
+static cli_exit print_fill(const report *r)
+{
+    char *text;
+    size_t size;
+    if (!r->dtype) return CLI_OK;
+    CLI_TRY(fill_text(r, &text, &size));
+    printf("     fill ");
+    print_short(text, size);
+    free(text);
+    return CLI_OK;
+}
+
+static cli_exit print_codec(const report *r)
 {
     const caterva_info *info = r->info;
     char number[16], bytes[NUMBER_TEXT_SIZE];
@@ -146,8 +180,10 @@ static void print_codec(const report *r)
         printf(", %s", name_or_number(caterva_filter_name(filter), filter, number));
         if (info->filters_meta[i]) printf(":%d", info->filters_meta[i]);
     }
+    CLI_TRY(print_fill(r));
     if (r->measured) printf("     dead %s", number_bytes(r->space.dead_bytes, bytes));
     putchar('\n');
+    return CLI_OK;
 }
 
 static void print_remarks(const report *r)
@@ -197,7 +233,7 @@ static cli_exit print_text(const report *r)
            info->layout == CATERVA_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);
-    print_codec(r);
+    CLI_TRY(print_codec(r));
     print_remarks(r);
     return print_metadata(r);
 }
@@ -244,6 +280,31 @@ static void put_codec(json *j, const caterva_info *info)
         json_object_end(j);
     }
     json_array_end(j);
+}
+
+/* A number or a boolean where JSON has it; NaN and all else as get prints it. */
+static cli_exit put_fill(json *j, const report *r)
+{
+    const caterva_dtype *dtype = r->dtype;
+    char *text;
+    size_t size;
+    if (!dtype) return CLI_OK;
+    char kind = dtype->ndim > 0 || dtype->item_size > 8 ? 'V' : dtype->kind;
+    double real = kind == 'f' ? item_load_real(dtype, r->fill, dtype->item_size) : NAN;
+    if (kind == 'b') {
+        json_bool(j, "fill", r->fill[0] != 0);
+    } else if (kind == 'i') {
+        json_int(j, "fill", item_load_int(dtype, r->fill, dtype->item_size));
+    } else if (kind == 'u') {
+        json_uint(j, "fill", item_load_uint(dtype, r->fill, dtype->item_size));
+    } else if (isfinite(real)) {
+        json_real(j, "fill", real);
+    } else {
+        CLI_TRY(fill_text(r, &text, &size));
+        json_text_n(j, "fill", text, size);
+        free(text);
+    }
+    return CLI_OK;
 }
 
 static void put_counts(json *j, const report *r)
@@ -337,6 +398,7 @@ static cli_exit print_json(const report *r, bool chunks)
     json_bool(&j, "sealed", r->info->sealed);
     put_partition(&j, r->info);
     put_codec(&j, r->info);
+    CLI_TRY(put_fill(&j, r));
     put_counts(&j, r);
     CLI_TRY(put_attributes(&j, r));
     if (chunks) CLI_TRY(list_chunks(r, &j));
@@ -352,15 +414,29 @@ static cli_exit print_report(const report *r, const cli_args *args)
     return args->list_chunks ? list_chunks(r, NULL) : CLI_OK;
 }
 
+static cli_exit gather(report *r)
+{
+    size_t size = (size_t)r->info->item_size;
+    caterva_dtype_parse(r->info->dtype, &r->dtype, NULL);
+    r->fill = cli_alloc(size);
+    if (!r->fill) return CLI_IO;
+    memset(r->fill, 0, size);
+    if (r->info->fill_value) memcpy(r->fill, r->info->fill_value, size);
+    return CLI_OK;
+}
+
 static cli_exit run_info(const cli_args *args)
 {
     report r = {.path = args->positional[0]};
     CLI_TRY(cli_open_array(args, r.path, CATERVA_READ, &r.array));
     caterva_error err;
     r.info = caterva_describe(r.array);
+    cli_exit code = gather(&r);
     r.measured = caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
-    cli_exit code = print_report(&r, args);
+    if (code == CLI_OK) code = print_report(&r, args);
     if (code == CLI_OK && !r.measured) code = cli_fail_array(r.path, &err);
+    caterva_dtype_free(r.dtype);
+    free(r.fill);
     caterva_discard(r.array);
     return code;
 }
@@ -370,8 +446,8 @@ const cli_command cli_command_info = {
     .synopsis = "FILE",
     .summary = "what is it: shape, dtype, partition, codec, ratio, attributes",
     .details =
-        "Tells what FILE is: shape, dtype, chunks and blocks, codec, compression ratio,\n"
-        "stored and special chunks, dead bytes, metalayers and attributes.",
+        "Tells what FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
+        "ratio, stored and special chunks, dead bytes, metalayers and attributes.",
     .options = CLI_OPT_JSON | CLI_OPT_LIST_CHUNKS,
     .min_args = 1,
     .max_args = 1,

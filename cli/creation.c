@@ -176,9 +176,10 @@ static cli_exit copy_like(creation *c, const cli_args *args, caterva_array *like
     const caterva_info *info = caterva_describe(like);
     copy_codec(&c->options, info);
     if (!args->chunks && !args->blocks) copy_partition(c, info);
-    if (info->n_attributes > 0)
-        cli_note("%d %s not copied", info->n_attributes,
-                 info->n_attributes == 1 ? "attribute is" : "attributes are");
+    if (info->fill_value && info->item_size == c->options.item_size) {
+        c->options.fill = CATERVA_FILL_VALUE;
+        c->options.fill_value = info->fill_value;
+    }
     return copy_metalayers(c, like);
 }
 

@@ -96,9 +96,9 @@ void json_null(json *j, const char *key)
     fputs("null", j->stream);
 }
 
-/* Bytes of the valid UTF-8 sequence at `text`, 0 when it is not valid. */
-static size_t utf8_length(const unsigned char *text, size_t size)
+size_t json_utf8_length(const char *bytes, size_t size)
 {
+    const unsigned char *text = (const unsigned char *)bytes;
     unsigned char c = text[0];
     size_t length = c < 0x80   ? 1
                     : c < 0xC2 ? 0
@@ -131,15 +131,15 @@ static void quote_ascii(FILE *stream, unsigned char c)
 
 void json_quote(FILE *stream, const char *text, size_t size)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const char *at = text;
     fputc('"', stream);
     while (size > 0) {
-        size_t length = utf8_length(at, size);
+        size_t length = json_utf8_length(at, size);
         if (length == 0) {
             fputs("\\ufffd", stream);
             length = 1;
         } else if (length == 1) {
-            quote_ascii(stream, *at);
+            quote_ascii(stream, (unsigned char)*at);
         } else {
             fwrite(at, 1, length, stream);
         }

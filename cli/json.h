@@ -37,6 +37,9 @@ void json_base64(json *j, const char *key, const void *bytes, size_t size);
 /* Quotes and escapes `size` bytes, without a comma: also for text output. */
 void json_quote(FILE *stream, const char *text, size_t size);
 
+/* Bytes of the valid UTF-8 sequence at `text`, 0 when it is not valid. size >= 1. */
+size_t json_utf8_length(const char *text, size_t size);
+
 /* Shortest decimal form of a finite double that reads back the same. */
 #define JSON_REAL_SIZE 32
 const char *json_shortest(double value, char text[JSON_REAL_SIZE]);
@@ -44,5 +47,11 @@ const char *json_shortest(double value, char text[JSON_REAL_SIZE]);
 /* One MessagePack value as JSON; bytes that are no such value become
  * {"$binary": base64}. */
 void json_msgpack(json *j, const char *key, const void *bytes, size_t size);
+
+/* The other way: one JSON value, NUL behind its `size` bytes, as MessagePack. When it
+ * is not JSON, CLI_USAGE with a sentence "<what> is not JSON: ...<hint>". Release *out
+ * with free. */
+cli_exit json_to_msgpack(const char *text, size_t size, const char *what, const char *hint,
+                         uint8_t **out, size_t *out_size);
 
 #endif

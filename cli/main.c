@@ -7,8 +7,9 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_command_info,    &cli_command_get,    &cli_command_put,  &cli_command_create,
-    &cli_command_convert, &cli_command_verify, &cli_command_view, &cli_command_attr,
+    &cli_command_info,   &cli_command_get,     &cli_command_put,    &cli_command_append,
+    &cli_command_create, &cli_command_convert, &cli_command_resize, &cli_command_verify,
+    &cli_command_view,   &cli_command_attr,
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -29,7 +30,7 @@ static void print_overview(FILE *stream)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         char spelled[48];
         snprintf(spelled, sizeof spelled, "%s %s", commands[i]->name, commands[i]->synopsis);
-        fprintf(stream, "  %-24s %s\n", spelled, commands[i]->summary);
+        fprintf(stream, "  %-28s %s\n", spelled, commands[i]->summary);
     }
     fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5\n"
           "Exit status: 0 ok, 1 the answer is no, 2 usage, 3 input/output, 4 corrupt,\n"

@@ -60,15 +60,6 @@ cli_exit cli_fail_sys(const char *fmt, ...)
     return CLI_IO;
 }
 
-void cli_note(const char *fmt, ...)
-{
-    va_list arguments;
-    va_start(arguments, fmt);
-    print_sentence("caterva: note: ", fmt, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-}
-
 static cli_exit exit_of_status(caterva_status status)
 {
     switch (status) {
@@ -119,4 +110,15 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     if (caterva_open(path, &options, out, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);
     return CLI_OK;
+}
+
+cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)
+{
+    if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
+    if (code != CLI_OK) {
+        caterva_discard(array);
+        return code;
+    }
+    caterva_error err;
+    return caterva_close(array, &err) == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
 }

@@ -12,7 +12,8 @@
 cli_exit sink_of_array(caterva_array *array, const char *path, const selection *sel,
                        sink **out);
 
-/* A new array for the items of `from`. `like`: as creation_init. */
+/* A new array for the items of `from`. `like`: as creation_init, and with the
+ * attributes of that array. */
 cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
                            caterva_array *like, sink **out);
 

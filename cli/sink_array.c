@@ -102,10 +102,29 @@ cli_exit sink_of_array(caterva_array *array, const char *path, const selection *
     for (int d = 0; d < info->ndim; d++) {
         const selection_axis *a = &sel->axis[d];
         if (a->dropped) continue;
-        if (a->step == 1 && info->chunk_shape[d] > 0) s->base.align[r] = info->chunk_shape[d];
+        if (a->step == 1 && info->chunk_shape[d] > 0) {
+            s->base.align[r] = info->chunk_shape[d];
+            s->base.phase[r] = a->start % info->chunk_shape[d];
+        }
         s->base.stretch[r++] = a->step < 0 ? -a->step : a->step;
     }
     *out = &s->base;
+    return CLI_OK;
+}
+
+static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const char *path)
+{
+    const char *name;
+    caterva_error err;
+    for (int i = 0; (name = caterva_attr_name(from, i)); i++) {
+        void *value;
+        size_t size;
+        if (caterva_attr_get(from, name, &value, &size, &err) != CATERVA_OK)
+            return cli_fail_array(name, &err);
+        caterva_status status = caterva_attr_set(to, name, value, size, &err);
+        caterva_free(value);
+        if (status != CATERVA_OK) return cli_fail_array(path, &err);
+    }
     return CLI_OK;
 }
 
@@ -119,6 +138,10 @@ cli_exit sink_of_new_array(const cli_args *args, const char *path, const source 
     creation_free(&c);
     if (code != CLI_OK) return code;
     selection whole;
-    code = selection_parse(NULL, from->shape.ndim, from->shape.shape, &whole);
-    return code == CLI_OK ? sink_of_array(array, path, &whole, out) : code;
+    if (like) code = copy_attributes(like, array, path);
+    if (code == CLI_OK)
+        code = selection_parse(NULL, from->shape.ndim, from->shape.shape, &whole);
+    if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
+    caterva_discard(array);
+    return code;
 }

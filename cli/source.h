@@ -26,6 +26,10 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out);
 cli_exit source_of_file(const cli_args *args, const char *path, data_format format,
                         source **out);
 
+/* Bytes of items in a raw file, behind --offset; -1 when only its end will tell: a
+ * pipe. */
+cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size);
+
 /* The selected items of `inner`, which the result owns from now on, also after a
  * failure. */
 cli_exit source_select(source *inner, const selection *sel, source **out);

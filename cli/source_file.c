@@ -5,6 +5,7 @@
 #include "npy.h"
 #include "numbers.h"
 #include "source.h"
+#include "stream.h"
 #include "strided.h"
 
 #include <errno.h>
@@ -35,16 +36,9 @@ static cli_exit ends_early(const file_source *s)
 
 static cli_exit read_forward(file_source *s, void *dst, size_t size)
 {
-    uint8_t *at = dst;
-    while (size > 0) {
-        ssize_t n = read(s->fd, at, size);
-        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
-        if (n < 0) return cli_fail_sys("cannot read %s", s->path);
-        if (n == 0) return ends_early(s);
-        at += n;
-        size -= (size_t)n;
-    }
-    return CLI_OK;
+    size_t got;
+    CLI_TRY(stream_read(s->fd, s->path, dst, size, &got));
+    return got == size ? CLI_OK : ends_early(s);
 }
 
 static cli_exit read_at(file_source *s, void *dst, size_t size, int64_t position)
@@ -220,17 +214,6 @@ static cli_exit take_dtype(file_source *s, const char *where, const char *text)
     return CLI_OK;
 }
 
-static cli_exit skip_forward(file_source *s, int64_t bytes)
-{
-    uint8_t waste[4096];
-    while (bytes > 0) {
-        size_t n = bytes < (int64_t)sizeof waste ? (size_t)bytes : sizeof waste;
-        CLI_TRY(read_forward(s, waste, n));
-        bytes -= (int64_t)n;
-    }
-    return CLI_OK;
-}
-
 static cli_exit describe_raw(const cli_args *args, file_source *s)
 {
     if (!args->shape || !args->dtype)
@@ -241,7 +224,10 @@ static cli_exit describe_raw(const cli_args *args, file_source *s)
     CLI_TRY(descr_for_array(args->dtype, &s->base.dtype));
     s->position = args->offset;
     CLI_TRY(check_size(s));
-    return s->base.in_order ? skip_forward(s, args->offset) : CLI_OK;
+    if (!s->base.in_order) return CLI_OK;
+    int64_t skipped;
+    CLI_TRY(stream_skip(s->fd, s->path, args->offset, &skipped));
+    return skipped == args->offset ? CLI_OK : ends_early(s);
 }
 
 static cli_exit read_header_bytes(void *context, void *dst, size_t size)
@@ -262,6 +248,17 @@ static cli_exit describe_npy(file_source *s)
     if (code == CLI_OK) code = descr_for_array(header.dtype, &s->base.dtype);
     free(header.dtype);
     return code == CLI_OK ? check_size(s) : code;
+}
+
+cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size)
+{
+    struct stat st;
+    bool standard = strcmp(path, "-") == 0;
+    if ((standard ? fstat(STDIN_FILENO, &st) : stat(path, &st)) != 0)
+        return cli_fail_sys("cannot open %s", path);
+    int64_t has = st.st_size > args->offset ? st.st_size - args->offset : 0;
+    *size = S_ISREG(st.st_mode) ? has : -1;
+    return CLI_OK;
 }
 
 cli_exit source_of_file(const cli_args *args, const char *path, data_format format,

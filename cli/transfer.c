@@ -56,10 +56,23 @@ static void grow_tile(walk *w, const walk_plan *plan, int64_t items)
         if (reach < w->shape[d]) {
             if (reach >= plan->align[d]) reach -= reach % plan->align[d];
             w->tile[d] = reach;
-            return;
+            break;
         }
         w->tile[d] = w->shape[d];
     }
+}
+
+/* Tiles end where chunks do, also when the first chunk was begun before. */
+static void shift_tiles(walk *w, const walk_plan *plan)
+{
+    for (int d = 0; d < w->ndim; d++)
+        if (w->tile[d] < w->shape[d] && w->tile[d] % plan->align[d] == 0)
+            w->phase[d] = plan->phase[d];
+}
+
+static int64_t first_stop(const walk *w, int d)
+{
+    return min_i64(w->tile[d] - w->phase[d], w->shape[d]);
 }
 
 void walk_begin(walk *w, const array_shape *shape, const walk_plan *plan)
@@ -73,7 +86,8 @@ void walk_begin(walk *w, const array_shape *shape, const walk_plan *plan)
     int64_t items = plan->memory / shape->item_size;
     start_tile(w, plan, items);
     grow_tile(w, plan, items);
-    for (int d = 0; d < w->ndim; d++) w->next.stop[d] = w->tile[d];
+    shift_tiles(w, plan);
+    for (int d = 0; d < w->ndim; d++) w->next.stop[d] = first_stop(w, d);
 }
 
 bool walk_next(walk *w, box *out)
@@ -84,7 +98,7 @@ bool walk_next(walk *w, box *out)
     for (int d = w->ndim - 1; d >= 0 && w->done; d--) {
         int64_t start = w->next.stop[d] < w->shape[d] ? w->next.stop[d] : 0;
         w->next.start[d] = start;
-        w->next.stop[d] = min_i64(start + w->tile[d], w->shape[d]);
+        w->next.stop[d] = start ? min_i64(start + w->tile[d], w->shape[d]) : first_stop(w, d);
         w->done = start == 0; /* wrapped around: the next axis moves on */
     }
     return true;
@@ -103,13 +117,15 @@ size_t walk_box_size(const walk *w, int64_t item_size)
  * library hold beside it. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
-    int64_t align[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
+    int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
     for (int d = 0; d < from->shape.ndim; d++) {
         align[d] = to->align[d] > 1 ? to->align[d] : from->align[d];
+        phase[d] = to->phase[d];
         stretch[d] = from->stretch[d] > to->stretch[d] ? from->stretch[d] : to->stretch[d];
     }
     walk_plan plan = {
         .align = align,
+        .phase = phase,
         .stretch = stretch,
         .in_order = from->in_order || to->in_order,
         .first_axis_fastest = from->first_axis_fastest,

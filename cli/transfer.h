@@ -32,6 +32,7 @@ struct source {
 typedef struct sink sink;
 struct sink {
     int64_t align[CATERVA_MAX_DIMS];
+    int64_t phase[CATERVA_MAX_DIMS]; /* how far behind a multiple of align it begins */
     int64_t stretch[CATERVA_MAX_DIMS];
     bool in_order;
     cli_exit (*write)(sink *self, const box *b, const void *src);
@@ -51,12 +52,13 @@ typedef struct walk {
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
     int64_t tile[CATERVA_MAX_DIMS];
+    int64_t phase[CATERVA_MAX_DIMS]; /* by so much the first tile is shorter */
     box next;
     bool done;
 } walk;
 
 typedef struct walk_plan {
-    const int64_t *align, *stretch;
+    const int64_t *align, *phase, *stretch;
     bool in_order, first_axis_fastest;
     int64_t memory; /* bytes for one box, stretched */
 } walk_plan;

@@ -1,6 +1,7 @@
 """raw, npy and b2nd, either way: bit for bit, in bounded memory, through pipes."""
 
 import io
+import json
 import os
 import subprocess
 
@@ -129,7 +130,8 @@ class Convert(Case):
         path = self.path("a.b2nd")
         self.ok("convert", self.path("a.npy"), path, "--codec", "zfp-accuracy:-3", "--chunks",
                 "32,32,32", "--blocks", "16,16,16")
-        self.assertIn("codec    zfp-accuracy 5:-3     dead", self.text("info", path))
+        self.assertIn("codec    zfp-accuracy 5:-3     fill 0     dead",
+                      self.text("info", path))
         self.assertLess(np.abs(blosc2.open(str(path))[...] - values).max(), 1e-3)
         self.assertLess(path.stat().st_size, values.nbytes // 3)
 
@@ -140,6 +142,37 @@ class Convert(Case):
         self.assertIn("Caterva in a contiguous frame", self.text("info", self.path("a.cat")))
         self.ok("convert", self.path("a.cat"), self.path("b.b2nd"), "--dtype", "<f4")
         self.same(self.path("b.b2nd"), values)
+
+    def test_attributes_metalayers_and_fill_come_along(self):
+        values = {"note": "x", "map": {"a": [1, None, b"\0"]}, "big": list(range(5000))}
+        self.ok("create", self.path("a.b2nd"), "--shape", "6,5", "--dtype", "<f4", "--fill",
+                "2.5", "--chunks", "4,4")
+        array = blosc2.open(str(self.path("a.b2nd")), mode="a")
+        for key, value in values.items():
+            array.schunk.vlmeta[key] = value
+        for name, options in (("b.b2nd", []), ("s.b2nd", ["--sparse", "--codec", "lz4"]),
+                              ("c.b2nd", ["--chunks", "3,3"]),
+                              ("d.b2nd", ["--select", "1:,0"]),
+                              ("e.b2nd", ["--dtype", "<i4"])):
+            copy = self.path(name)
+            self.ok("convert", self.path("a.b2nd"), copy, *options)
+            array = blosc2.open(str(copy))
+            self.assertEqual({key: array.schunk.vlmeta[key] for key in values}, values)
+            facts = json.loads(self.text("info", copy, "--json"))
+            self.assertEqual(list(facts["attributes"]), list(values))
+            self.assertEqual(facts["fill"], 0x40200000 if "<i4" in options else 2.5)
+            self.ok("resize", copy, ",".join(str(n + 3) for n in facts["shape"]))
+            last = ",".join(["-1"] * len(facts["shape"]))
+            self.assertEqual(float(self.text("get", copy, last)), facts["fill"])
+        array = blosc2.asarray(np.arange(5), urlpath=str(self.path("m.b2nd")),
+                               meta={"mine": b"fixed"})
+        array.schunk.vlmeta["note"] = "x"
+        self.ok("convert", self.path("m.b2nd"), self.path("n.b2nd"))
+        copy = blosc2.open(str(self.path("n.b2nd")))
+        self.assertEqual((copy.schunk.meta["mine"], copy.schunk.vlmeta["note"]),
+                         (b"fixed", "x"))
+        self.ok("convert", self.path("m.b2nd"), self.path("m.npy"))
+        np.testing.assert_array_equal(np.load(self.path("m.npy")), np.arange(5))
 
     def test_select(self):
         values = sample((20, 10), "<i8")
@@ -227,15 +260,6 @@ class Refusals(Case):
         self.refuse(3, self.path("missing.npy"), out)
         self.refuse(3, npy, self.path("no/such/folder/out.b2nd"))
         self.refuse(3, npy, self.path("no/such/folder/out.npy"), "--select", "1:")
-
-    def test_attributes_are_mentioned(self):
-        array = blosc2.asarray(np.arange(5), urlpath=str(self.path("a.b2nd")),
-                               meta={"mine": b"fixed"})
-        array.schunk.vlmeta["note"] = "x"
-        status, _, err = run("convert", self.path("a.b2nd"), self.path("b.b2nd"))
-        self.assertEqual((status, err), (0, "caterva: note: 1 attribute is not copied\n"))
-        copy = blosc2.open(str(self.path("b.b2nd")))
-        self.assertEqual(copy.schunk.meta["mine"], b"fixed")
 
 
 if __name__ == "__main__":

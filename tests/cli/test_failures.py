@@ -12,12 +12,13 @@ import numpy as np
 
 from tool_cli import CLI, Case, environment, main, run
 
-COMMANDS = ("info", "get", "put", "create", "convert", "verify", "view", "attr")
+COMMANDS = ("info", "get", "put", "append", "create", "convert", "resize", "verify", "view",
+            "attr")
 
 
 class Usage(Case):
     def test_commands(self):
-        for arguments in (["what"], ["help", "what"], ["append", "a", "b"], ["get"],
+        for arguments in (["what"], ["help", "what"], ["tune", "a"], ["append", "a"], ["get"],
                           ["info", "a", "b"], ["info", "--what", "a"], ["info", "-x", "a"],
                           ["get", "a", "--precision"], ["get", "a", "--precision", "many"],
                           ["get", "a", "-T", "-1"], ["convert", "a", "b", "--memory", "1X"],
@@ -42,11 +43,16 @@ class Usage(Case):
                          r"\Acaterva \d+\.\d+\.\d+ \(C-Blosc2 .*\)\n\Z")
 
     def test_the_manual_knows_every_command_and_option(self):
-        manual = (Path(__file__).resolve().parents[2] / "man" / "caterva.1").read_text()
-        manual = manual.replace("\\-", "-")
+        folder = Path(__file__).resolve().parents[2] / "man"
+        manual = (folder / "caterva.1").read_text().replace("\\-", "-")
         for name in COMMANDS:
+            page = (folder / f"caterva-{name}.1").read_text().replace("\\-", "-")
             self.assertRegex(manual, rf'\.BI? "{name} ')
-            for option in re.findall(r"--[a-z-]+", self.text("help", name)):
+            self.assertIn(f".BR caterva-{name} (1)", manual)
+            known = set(re.findall(r"--[a-z-]+", self.text("help", name)))
+            described = page.split(".SH OPTIONS")[1].split(".SH EXIT STATUS")[0]
+            self.assertEqual(set(re.findall(r"--[a-z-]+", described)), known, name)
+            for option in known:
                 self.assertIn(option, manual, name)
 
     def test_options_stand_anywhere(self):

@@ -26,7 +26,7 @@ class Info(Case):
             f"ratio {facts['data_bytes'] / facts['frame_bytes']:.2f}",
             "  chunks    91 x 109 x 181     2 x 2 x 1 = 4 chunks  (4 stored, 0 special)",
             "  blocks    16 x  32 x  64     6 x 4 x 3 = 72 per chunk, 32 KiB each",
-            "  codec    zstd 5, shuffle     dead 0 B",
+            "  codec    zstd 5, shuffle     fill 0     dead 0 B",
         ])
 
     def test_json(self):
@@ -46,7 +46,8 @@ class Info(Case):
             "chunk_counts": [3, 1], "block_counts": [2, 3], "dtype": ">i4",
             "dtype_stored": ">i4", "dtype_disagrees": False, "item_size": 4,
             "codec": {"name": "lz4", "level": 3, "meta": 0, "dictionary": False},
-            "filters": [{"name": "bitshuffle", "meta": 0}], "n_items": 600, "n_chunks": 3,
+            "filters": [{"name": "bitshuffle", "meta": 0}], "fill": 0, "n_items": 600,
+            "n_chunks": 3,
             "n_blocks": 6, "data_bytes": 2400, "chunk_bytes": 840, "block_bytes": 140,
             "frame_bytes": path.stat().st_size, "stored_chunks": 1, "special_chunks": 2,
             "attributes": {"k": [1, {"x": None}]}, "metalayers": ["b2nd", "mine"],
@@ -60,6 +61,27 @@ class Info(Case):
         self.assertIn('\n  attributes\n    "k": [1, {"x": null}]\n', text)
         self.assertIn("\n  chunk 2 (2,0)  zeros\n", text)
         self.assertRegex(text, r"\n  chunk 0 \(0,0\)  stored  at \d+, \d+ bytes, ratio ")
+
+    def test_fill(self):
+        path = self.path("f.b2nd")
+        for dtype, fill, text, value in (
+                ("<i4", "-7", "-7", -7),
+                ("<u8", "18446744073709551615", "18446744073709551615", 2**64 - 1),
+                (">f8", "0.1", "0.1", 0.1),
+                ("<f4", "nan", "nan", "nan"), ("<f8", "-inf", "-inf", "-inf"),
+                ("<f8", "uninit", "0", 0.0), ("|b1", "True", "True", True),
+                ("<f8", "3", "3", 3.0), ("<c8", "1-2j", "1-2j", "1-2j"),
+                ("<U3", "ab", '"ab"', '"ab"'), ("<M8[D]", "1", "1970-01-02", "1970-01-02"),
+                ("|V2", "0x01ff", "0x01ff", "0x01ff")):
+            self.ok("create", path, "--shape", "5", "--dtype", dtype, "--fill", fill, "-f")
+            self.assertIn(f"zstd 5, shuffle     fill {text}     dead ",
+                          self.text("info", path))
+            got = json.loads(self.text("info", path, "--json"))["fill"]
+            self.assertEqual((got, type(got)), (value, type(value)))
+        blosc2.zeros((3,), dtype=[("a", "<i2"), ("b", "S2")], urlpath=str(path), mode="w")
+        self.assertIn('     fill (0, "")     dead 0 B\n', self.text("info", path))
+        blosc2.zeros((3,), dtype="V90", urlpath=str(path), mode="w")
+        self.assertIn("     fill 0x" + "0" * 54 + " ...     dead", self.text("info", path))
 
     def test_shapes_without_items(self):
         for shape, line in (("()", "  shape    ()     float64     8 B"),
