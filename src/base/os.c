@@ -109,6 +109,37 @@ int cv_os_lock(int fd)
     return failed ? errno : 0;
 }
 
+/* A byte that no file has, so that no other use of record locks meets it. */
+#ifdef F_OFD_SETLK
+static struct flock reader_lock(short type)
+{
+    return (struct flock){
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(INT64_MAX / 2), .l_len = 1};
+}
+#endif
+
+int cv_os_share(int fd)
+{
+#ifdef F_OFD_SETLK
+    struct flock lock = reader_lock(F_RDLCK);
+    return fcntl(fd, F_OFD_SETLK, &lock) ? errno : 0;
+#else
+    (void)fd;
+    return ENOTSUP;
+#endif
+}
+
+bool cv_os_is_shared(int fd)
+{
+#ifdef F_OFD_SETLK
+    struct flock lock = reader_lock(F_WRLCK);
+    return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+#else
+    (void)fd;
+    return true;
+#endif
+}
+
 /* ---- Renaming ----------------------------------------------------------- */
 
 typedef enum rename_how { RENAME_TO_NEW, RENAME_BOTH_WAYS } rename_how;

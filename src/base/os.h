@@ -36,6 +36,12 @@ int cv_os_sync_directory(int fd);
  * releases it; children of fork share it. */
 int cv_os_lock(int fd);
 
+/* Takes a shared lock that goes with this opening of the file, beside the
+ * exclusive one of cv_os_lock and not excluding it: "somebody reads here". And
+ * asks whether another opening holds one: true also when that cannot be known. */
+int cv_os_share(int fd);
+bool cv_os_is_shared(int fd);
+
 /* Renames without replacing: EEXIST when `to` exists, decided by the system
  * and not by looking first. */
 int cv_os_rename_new_at(int dir_fd, const char *from, const char *to);

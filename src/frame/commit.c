@@ -1,7 +1,7 @@
 /* Room: frame. The commit: the one way committed state changes.
  *
  *   1. new chunks already lie in space the committed state does not use
- *   2. new index and trailer, contiguous, behind them
+ *   2. new index and trailer, contiguous, behind all chunks
  *   3. sync
  *   4. one write of the header, from its frame_size field to its end
  *   5. sync: acknowledged
@@ -30,6 +30,7 @@ typedef struct commit {
     cv_snapshot *next;
     cv_buffer tail;      /* index and trailer */
     int64_t cbytes;
+    uint64_t tail_pos;   /* contiguous: where the tail goes */
     int64_t *old_files;  /* directory: those the next state does not name */
     size_t n_old_files;
 } commit;
@@ -108,13 +109,30 @@ static cv_status count_files(const cv_txn *txn, int64_t *cbytes, cv_error *err)
     return CV_OK;
 }
 
+/* Contiguous: the tail goes right behind the chunks where nothing needed lies
+ * there (as a rule it and the committed one take turns), else behind that, else
+ * behind everything. */
+static uint64_t place_tail(const cv_txn *txn, uint64_t size)
+{
+    const cv_snapshot *base = txn->base;
+    if (!txn->frame->store->published || !txn->may_reuse) return txn->end;
+    uint64_t old_end = base->header.frame_size;
+    uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
+    uint64_t low = txn->chunks_end;
+    uint64_t high = low > old_end ? low : old_end;
+    if ((low + size <= old_pos || low >= old_end) && cv_space_is_clear(&txn->space, low, size))
+        return low;
+    if (cv_space_is_clear(&txn->space, high, size)) return high;
+    return txn->end;
+}
+
 /* cbytes as the format counts it: up to the index with dead space, or all
  * chunk files together. */
 static cv_status count_cbytes(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
     if (!txn->base->header.sparse) {
-        c->cbytes = (int64_t)(txn->end - txn->base->header.header_size);
+        c->cbytes = (int64_t)(c->tail_pos - txn->base->header.header_size);
         return CV_OK;
     }
     CV_TRY(find_old_files(c, err));
@@ -150,22 +168,20 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
 static cv_status build(commit *c, cv_error *err)
 {
     const cv_snapshot *old = c->txn->state;
-    CV_TRY(build_index(c, err));
-    CV_TRY(count_cbytes(c, err));
-
     cv_snapshot *next = c->next;
-    uint64_t header_size = old->header.header_size;
-    bool has_index = old->grid.n_chunks > 0;
-    next->index_pos = has_index ? (old->header.sparse ? header_size : c->txn->end) : 0;
+    CV_TRY(build_index(c, err));
     next->index_size = c->tail.size;
     CV_TRY(cv_buffer_append(&c->tail, old->trailer_bytes.data, old->trailer_bytes.size, err));
     CV_TRY(cv_buffer_append(&next->trailer_bytes, old->trailer_bytes.data,
                             old->trailer_bytes.size, err));
 
-    uint64_t tail_pos = old->header.sparse ? header_size : c->txn->end;
-    CV_TRY(build_header(c, tail_pos + c->tail.size, err));
+    c->tail_pos = old->header.sparse ? old->header.header_size
+                                     : place_tail(c->txn, c->tail.size);
+    next->index_pos = old->grid.n_chunks > 0 ? c->tail_pos : 0;
+    CV_TRY(count_cbytes(c, err));
+    CV_TRY(build_header(c, c->tail_pos + c->tail.size, err));
     return cv_trailer_parse(next->trailer_bytes.data, next->trailer_bytes.size,
-                            (int64_t)(tail_pos + next->index_size), &next->trailer, err);
+                            (int64_t)(c->tail_pos + next->index_size), &next->trailer, err);
 }
 
 /* ---- Writing it --------------------------------------------------------- */
@@ -207,7 +223,7 @@ static cv_status write_contiguous(commit *c, cv_error *err)
     bool first_sync = frame->durability != CATERVA_DURABLE_NONE;
     bool second_sync = frame->durability == CATERVA_DURABLE_FULL;
 
-    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->txn->end, c->tail.data,
+    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.data,
                           c->tail.size, err));
     if (fresh) /* nobody can see it yet: the header may go with the rest */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
@@ -243,6 +259,25 @@ static cv_status write_directory(commit *c, cv_error *err)
 
 /* ---- Publishing --------------------------------------------------------- */
 
+/* The books of a contiguous frame: where the new tail is, and that the old one,
+ * like all that was replaced, is dead. Without a second sync the new header may
+ * not be on the disk yet, and the old one be needed; without any, nothing is
+ * promised for a power cut. */
+static void account(commit *c, bool fresh)
+{
+    cv_txn *txn = c->txn;
+    const cv_snapshot *base = txn->base;
+    if (base->header.sparse) return;
+    uint64_t old_end = base->header.frame_size;
+    uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
+    uint64_t tail_end = c->tail_pos + c->tail.size;
+    cv_space_occupy(&txn->space, c->tail_pos, c->tail.size);
+    if (!fresh) cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
+    cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABLE_ORDERED);
+    txn->base_end = txn->end > tail_end ? txn->end : tail_end;
+    txn->base_chunks_end = txn->chunks_end;
+}
+
 /* The next snapshot takes over the transaction's index, and readers see it. */
 static void publish(commit *c)
 {
@@ -264,6 +299,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     CV_TRY(cv_txn_check(txn, err));
     if (!cv_txn_pending(txn)) return CV_OK;
 
+    bool fresh = !txn->frame->store->published;
     commit c = {.txn = txn, .next = cv_snapshot_new()};
     cv_status status = c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
     if (status == CV_OK)
@@ -271,6 +307,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
                                               : write_contiguous(&c, err);
     if (status == CV_OK) {
         remove_old_files(&c);
+        account(&c, fresh);
         publish(&c);
         cv_txn_reset(txn);
     }

@@ -69,6 +69,19 @@ static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
     return found;
 }
 
+void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos)
+{
+    cv_chunk_ref ref = {.object = object, .pos = pos};
+    size_t slot = slot_of(cache, &ref);
+    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES];
+    pthread_mutex_lock(lock);
+    cv_layout *found = cache->slots[slot];
+    bool is_it = found && found->pos == pos && found->object == object;
+    if (is_it) cache->slots[slot] = NULL;
+    pthread_mutex_unlock(lock);
+    if (is_it) cv_layout_release(found);
+}
+
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     size_t slot = slot_of(cache, ref);

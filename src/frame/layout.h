@@ -1,6 +1,6 @@
 /* A chunk's layout: its checked header and where each block's bytes are. Read
- * once per chunk and kept, bounded: written bytes never change, so that only a
- * rollback can make a layout stale. */
+ * once per chunk and kept, bounded: written bytes never change while anybody
+ * needs them, and who gives a position to another chunk says so here. */
 #ifndef CV_FRAME_LAYOUT_H
 #define CV_FRAME_LAYOUT_H
 
@@ -29,7 +29,9 @@ void cv_layout_release(cv_layout *layout);
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
 void cv_layout_cache_free(cv_layout_cache *cache);
 
-/* Forgets all layouts: a rollback gives positions to other chunks. */
+/* Forgets all layouts, or that of the chunk at `pos`: a rollback, or the use of
+ * dead space, gives positions to other chunks. */
 void cv_layout_cache_clear(cv_layout_cache *cache);
+void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
 
 #endif

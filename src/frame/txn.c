@@ -1,11 +1,11 @@
 /* Room: frame. The writer's side between two commits: where new chunks go, and
  * which index entries they change. Committing is in commit.c.
  *
- *   contiguous:  | committed state ............ | new chunks ... end ->
+ *   contiguous:  | committed state, free space | new chunks ... end ->
  *   directory:   new chunk files with numbers never used before
  *
- * Nothing is written below `end` as the transaction found it, so the committed
- * state stays whole whatever happens. */
+ * Nothing is written where the committed state has bytes, so it stays whole
+ * whatever happens; nor where an older state has some that a reader still sees. */
 #include "frame/txn_internal.h"
 
 #include "base/arith.h"
@@ -43,8 +43,26 @@ void cv_txn_reset(cv_txn *txn)
     txn->offsets = NULL;
     txn->changed = false;
     txn->n_new_files = 0;
-    const cv_frame_header *h = &txn->base->header;
-    txn->end = txn->frame->store->published ? h->frame_size : h->header_size;
+    txn->end = txn->base_end;
+    txn->chunks_end = txn->base_chunks_end;
+    txn->may_reuse = !cv_store_has_readers(txn->frame->store);
+}
+
+/* What is used of a contiguous frame when it is opened. Behind its end may lie
+ * what an older header needs, should a power cut bring it back. */
+static cv_status find_ends(cv_txn *txn, cv_error *err)
+{
+    const cv_frame_header *h = &txn->frame->current->header;
+    txn->base_chunks_end = h->header_size;
+    txn->base_end = h->header_size;
+    if (h->sparse || !txn->frame->store->published) return CV_OK;
+    uint64_t stored;
+    CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
+    txn->base_chunks_end += (uint64_t)h->cbytes;
+    txn->base_end = stored > h->frame_size ? stored : h->frame_size;
+    cv_extent behind = {h->frame_size, txn->base_end - h->frame_size};
+    cv_extents_add(&txn->space.aging, behind, true);
+    return CV_OK;
 }
 
 cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
@@ -53,8 +71,9 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     if (!txn) return cv_fail_memory(err, sizeof *txn, "a transaction");
     txn->frame = frame;
     pthread_mutex_init(&txn->lock, NULL);
+    cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
-    cv_status status = find_next_file(txn, err);
+    if (status == CV_OK) status = find_next_file(txn, err);
     if (status != CV_OK) {
         cv_txn_free(txn);
         return status;
@@ -77,6 +96,7 @@ void cv_txn_free(cv_txn *txn)
 {
     if (!txn) return;
     if (txn->frame->store->published) remove_new_files(txn);
+    cv_space_destroy(&txn->space);
     cv_snapshot_release(txn->base);
     cv_snapshot_release(txn->state);
     free(txn->offsets);
@@ -130,7 +150,7 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
     const cv_frame_header *h = &txn->base->header;
     if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
         return cv_chunk_ref_make(txn->base, chunk, offset, out, err);
-    *out = (cv_chunk_ref){ /* put since the commit, behind its end */
+    *out = (cv_chunk_ref){ /* put since the commit, behind its chunks */
         .chunk = chunk,
         .kind = CV_REF_STORED,
         .object = CV_FRAME_OBJECT,
@@ -177,6 +197,9 @@ static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error
     cv_status status = cv_txn_own_offsets(txn, err);
     if (status == CV_OK) {
         useless = superseded_file(txn, txn->offsets[chunk]);
+        if (!txn->base->header.sparse && !cv_offset_is_special(txn->offsets[chunk]))
+            cv_space_replaced(&txn->space, txn->base->header.header_size +
+                                               (uint64_t)txn->offsets[chunk]);
         txn->offsets[chunk] = offset;
         txn->changed = true;
     }
@@ -200,6 +223,19 @@ static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
     return CV_OK;
 }
 
+/* A hole that is large enough, or the place behind the end. */
+static uint64_t reserve_range(cv_txn *txn, size_t size)
+{
+    uint64_t pos = txn->end;
+    if (txn->may_reuse && cv_space_take(&txn->space, size, &pos))
+        cv_layout_cache_forget(txn->frame->layouts, CV_FRAME_OBJECT, pos);
+    else
+        txn->end += size;
+    if (pos + size > txn->chunks_end) txn->chunks_end = pos + size;
+    cv_space_put(&txn->space, pos, size);
+    return pos;
+}
+
 /* Takes space for `size` bytes: a range behind the end, or a new chunk file.
  * `offset` is what the index will say. */
 static cv_status reserve(cv_txn *txn, size_t size, cv_chunk_ref *place, int64_t *offset,
@@ -213,9 +249,9 @@ static cv_status reserve(cv_txn *txn, size_t size, cv_chunk_ref *place, int64_t 
         status = remember_file(txn, txn->next_file, err);
         if (status == CV_OK) txn->next_file++;
     } else {
-        *place = (cv_chunk_ref){.object = CV_FRAME_OBJECT, .pos = txn->end};
-        *offset = (int64_t)(txn->end - txn->base->header.header_size);
-        txn->end += size;
+        place->object = CV_FRAME_OBJECT;
+        place->pos = reserve_range(txn, size);
+        *offset = (int64_t)(place->pos - txn->base->header.header_size);
     }
     pthread_mutex_unlock(&txn->lock);
     return status;
@@ -252,4 +288,5 @@ void cv_txn_rollback(cv_txn *txn)
     remove_new_files(txn);
     cv_layout_cache_clear(txn->frame->layouts);
     cv_txn_reset(txn);
+    cv_space_rolled_back(&txn->space, txn->end);
 }

@@ -256,6 +256,11 @@ static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos
     return armed ? NULL : cv_store_view(f->inner, object, pos, size);
 }
 
+static bool fault_has_readers(cv_store *store)
+{
+    return cv_store_has_readers(as_fault(store)->inner);
+}
+
 /* ---- Opening and closing ------------------------------------------------ */
 
 static void fault_close(cv_store *store)
@@ -280,6 +285,7 @@ static const cv_store_ops fault_ops = {
     .replace = fault_replace,
     .remove = fault_remove,
     .publish = fault_publish,
+    .has_readers = fault_has_readers,
     .close = fault_close,
 };
 

@@ -97,6 +97,11 @@ static cv_status file_publish(cv_store *store, bool durable, cv_error *err)
     return status;
 }
 
+static bool file_has_readers(cv_store *store)
+{
+    return cv_os_is_shared(((file_store *)store)->fd);
+}
+
 static void file_close(cv_store *store)
 {
     file_store *f = (file_store *)store;
@@ -116,6 +121,7 @@ static const cv_store_ops file_ops = {
     .replace = cv_store_no_replace,
     .remove = cv_store_no_remove,
     .publish = file_publish,
+    .has_readers = file_has_readers,
     .close = file_close,
 };
 
@@ -150,10 +156,15 @@ static cv_status open_locked(const char *path, int *fd, cv_error *err)
     }
 }
 
+/* The lock comes before the first byte is read: a writer that does not see it
+ * has not yet reused what this reader will see as live. Where it cannot be had,
+ * a writer cannot ask for it either, and reuses nothing. */
 static cv_status open_for_reading(const char *path, int *fd, cv_error *err)
 {
     int error = cv_os_open_at(AT_FDCWD, path, O_RDONLY, 0, fd);
-    return error ? cv_fail_open(err, error, path) : CV_OK;
+    if (error) return cv_fail_open(err, error, path);
+    (void)cv_os_share(*fd);
+    return CV_OK;
 }
 
 static cv_status new_store(int fd, const char *path, cv_store **out, cv_error *err)

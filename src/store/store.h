@@ -52,6 +52,9 @@ typedef struct cv_store_ops {
      * `durable`). CATERVA_EEXIST when the target exists and the store was
      * created without `overwrite`. A published one: nothing. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
+    /* Might another opening, anywhere, read a state older than the present one?
+     * Openings for reading say so by a shared lock. NULL: no. */
+    bool (*has_readers)(cv_store *store);
     /* Closes and frees; unpublished: removes every trace. */
     void (*close)(cv_store *store);
 } cv_store_ops;
@@ -132,6 +135,10 @@ static inline cv_status cv_store_remove(cv_store *s, cv_object o, cv_error *e)
 static inline cv_status cv_store_publish(cv_store *s, bool durable, cv_error *e)
 {
     return s->ops->publish(s, durable, e);
+}
+static inline bool cv_store_has_readers(cv_store *s)
+{
+    return s->ops->has_readers && s->ops->has_readers(s);
 }
 static inline void cv_store_close(cv_store *s)
 {

@@ -1,0 +1,176 @@
+/* Room: frame. Bookkeeping of dead and free bytes; pure, no I/O. */
+#include "frame/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Extents ------------------------------------------------------------ */
+
+/* Index of the first extent at or behind `pos`. */
+static size_t find(const cv_extents *e, uint64_t pos)
+{
+    size_t low = 0, high = e->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->items[middle].pos < pos)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool make_room(cv_extents *e)
+{
+    if (e->n < e->max) return true;
+    size_t max = e->max ? e->max * 2 : 16;
+    cv_extent *items = realloc(e->items, max * sizeof items[0]);
+    if (!items) return false;
+    e->items = items;
+    e->max = max;
+    return true;
+}
+
+static void erase(cv_extents *e, size_t i)
+{
+    memmove(&e->items[i], &e->items[i + 1], (e->n - i - 1) * sizeof e->items[0]);
+    e->n--;
+}
+
+static uint64_t end_of(cv_extent extent) { return extent.pos + extent.size; }
+
+void cv_extents_add(cv_extents *e, cv_extent extent, bool merge)
+{
+    size_t i = find(e, extent.pos);
+    if (merge && i > 0 && end_of(e->items[i - 1]) == extent.pos) {
+        extent.pos = e->items[i - 1].pos;
+        extent.size += e->items[i - 1].size;
+        erase(e, --i);
+    }
+    if (merge && i < e->n && end_of(extent) == e->items[i].pos) {
+        extent.size += e->items[i].size;
+        erase(e, i);
+    }
+    if (extent.size == 0 || !make_room(e)) return;
+    memmove(&e->items[i + 1], &e->items[i], (e->n - i) * sizeof e->items[0]);
+    e->items[i] = extent;
+    e->n++;
+}
+
+bool cv_extents_remove(cv_extents *e, uint64_t pos, cv_extent *out)
+{
+    size_t i = find(e, pos);
+    if (i == e->n || e->items[i].pos != pos) return false;
+    *out = e->items[i];
+    erase(e, i);
+    return true;
+}
+
+bool cv_extents_take(cv_extents *e, uint64_t size, uint64_t *pos)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->items[i].size < size) continue;
+        *pos = e->items[i].pos;
+        e->items[i].pos += size;
+        e->items[i].size -= size;
+        if (e->items[i].size == 0) erase(e, i);
+        return true;
+    }
+    return false;
+}
+
+void cv_extents_clear(cv_extents *e) { e->n = 0; }
+
+void cv_extents_move(cv_extents *to, cv_extents *from)
+{
+    for (size_t i = 0; i < from->n; i++) cv_extents_add(to, from->items[i], true);
+    cv_extents_clear(from);
+}
+
+void cv_extents_destroy(cv_extents *e)
+{
+    free(e->items);
+    *e = (cv_extents){0};
+}
+
+/* ---- The life of a chunk's bytes ---------------------------------------- */
+
+void cv_space_put(cv_space *space, uint64_t pos, uint64_t size)
+{
+    if (space->ours.n < CV_SPACE_OURS)
+        cv_extents_add(&space->ours, (cv_extent){pos, size}, false);
+}
+
+void cv_space_replaced(cv_space *space, uint64_t pos)
+{
+    cv_extent extent;
+    if (cv_extents_remove(&space->ours, pos, &extent))
+        cv_extents_add(&space->dead, extent, true);
+}
+
+bool cv_space_take(cv_space *space, uint64_t size, uint64_t *pos)
+{
+    if (!cv_extents_take(&space->free, size, pos)) return false;
+    cv_extents_add(&space->taken, (cv_extent){*pos, size}, true);
+    return true;
+}
+
+static bool overlaps(const cv_extents *e, uint64_t pos, uint64_t size)
+{
+    size_t i = find(e, pos);
+    if (i > 0 && end_of(e->items[i - 1]) > pos) return true;
+    return i < e->n && e->items[i].pos < pos + size;
+}
+
+bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size)
+{
+    return !overlaps(&space->dead, pos, size) && !overlaps(&space->aging, pos, size);
+}
+
+void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
+{
+    cv_extents rest = {0};
+    uint64_t end = pos + size;
+    for (size_t i = 0; i < space->free.n; i++) {
+        cv_extent old = space->free.items[i];
+        uint64_t before = old.pos < pos ? (end_of(old) < pos ? end_of(old) : pos) - old.pos : 0;
+        uint64_t from = old.pos > end ? old.pos : end;
+        uint64_t behind = end_of(old) > from ? end_of(old) - from : 0;
+        cv_extents_add(&rest, (cv_extent){old.pos, before}, false);
+        cv_extents_add(&rest, (cv_extent){from, behind}, false);
+    }
+    cv_extents_destroy(&space->free);
+    space->free = rest;
+}
+
+void cv_space_committed(cv_space *space, bool header_is_durable)
+{
+    cv_extents_move(&space->free, &space->aging);
+    cv_extents_move(header_is_durable ? &space->free : &space->aging, &space->dead);
+    cv_extents_clear(&space->taken);
+}
+
+/* What was put and taken since the commit is free again; what was replaced
+ * lives on, its size forgotten. Chunks at or behind `end` were new. */
+void cv_space_rolled_back(cv_space *space, uint64_t end)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < space->ours.n; i++) {
+        cv_extent extent = space->ours.items[i];
+        size_t t = find(&space->taken, extent.pos + 1);
+        bool taken = t > 0 && end_of(space->taken.items[t - 1]) > extent.pos;
+        if (extent.pos < end && !taken) space->ours.items[kept++] = extent;
+    }
+    space->ours.n = kept;
+    cv_extents_move(&space->free, &space->taken);
+    cv_extents_clear(&space->dead);
+}
+
+void cv_space_destroy(cv_space *space)
+{
+    cv_extents_destroy(&space->ours);
+    cv_extents_destroy(&space->dead);
+    cv_extents_destroy(&space->aging);
+    cv_extents_destroy(&space->free);
+    cv_extents_destroy(&space->taken);
+}

@@ -1,0 +1,65 @@
+/* Which bytes of a contiguous frame a writer may use again.
+ *
+ *   dead    what the next commit makes dead: replaced chunks, the old tail
+ *   aging   dead, but a power cut may still bring back a header that needs it
+ *   free    nobody needs it: new chunks go here, else behind the frame's end
+ *
+ * Only what this handle wrote itself is ever counted dead: its size is known
+ * for sure, and no lying header of a foreign chunk can give away a live one. */
+#ifndef CV_FRAME_SPACE_H
+#define CV_FRAME_SPACE_H
+
+#include "base/status.h"
+
+typedef struct cv_extent {
+    uint64_t pos;
+    uint64_t size;
+} cv_extent;
+
+/* Extents in ascending order; never overlapping. */
+typedef struct cv_extents {
+    cv_extent *items;
+    size_t n, max;
+} cv_extents;
+
+/* Adds an extent; `merge` joins it with neighbours it touches. Without memory
+ * it is forgotten, which costs space and nothing else. */
+void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
+
+/* Takes out the extent that begins at `pos`; false when there is none. */
+bool cv_extents_remove(cv_extents *extents, uint64_t pos, cv_extent *out);
+
+/* Takes `size` bytes out of the first extent that has them. */
+bool cv_extents_take(cv_extents *extents, uint64_t size, uint64_t *pos);
+
+void cv_extents_move(cv_extents *to, cv_extents *from); /* merging; empties `from` */
+void cv_extents_clear(cv_extents *extents);
+void cv_extents_destroy(cv_extents *extents);
+
+typedef struct cv_space {
+    cv_extents ours;   /* live chunks that this handle put, at most CV_SPACE_OURS */
+    cv_extents dead;
+    cv_extents aging;
+    cv_extents free;
+    cv_extents taken;  /* from free since the commit: a rollback gives it back */
+} cv_space;
+
+enum { CV_SPACE_OURS = 65536 };
+
+void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);      /* a chunk was put */
+void cv_space_replaced(cv_space *space, uint64_t pos);                /* a chunk died */
+bool cv_space_take(cv_space *space, uint64_t size, uint64_t *pos);
+
+/* True when nobody may need bytes of [pos, pos + size) that are not live. */
+bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size);
+
+/* The range is used from now on, whatever part of it was free. */
+void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size);
+
+/* After a commit: what it made dead may be used again, by the next transaction
+ * when its header is on the disk (or need not be), else one commit later. */
+void cv_space_committed(cv_space *space, bool header_is_durable);
+void cv_space_rolled_back(cv_space *space, uint64_t end);
+void cv_space_destroy(cv_space *space);
+
+#endif
