@@ -70,6 +70,7 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
     int64_t limit[CV_MAX_DIMS] = {0}; /* what blocks (then chunks) may grow to */
     for (int d = 0; d < ndim; d++) {
         int64_t bound = given_chunk_shape ? given_chunk_shape[d] : shape[d];
+        if (bound == 0) bound = INT32_MAX; /* an axis that is empty will grow */
         limit[d] = cv_min_i64(cv_max_i64(bound, 1), INT32_MAX);
     }
     for (int d = 0; d < ndim && given_block_shape; d++) block_shape[d] = given_block_shape[d];

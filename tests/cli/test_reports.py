@@ -84,12 +84,12 @@ class Info(Case):
         self.assertIn("     fill 0x" + "0" * 54 + " ...     dead", self.text("info", path))
 
     def test_shapes_without_items(self):
-        for shape, line in (("()", "  shape    ()     float64     8 B"),
-                            ("0", "  shape    0     float64     0 B"),
-                            ("7,0,2", "  shape    7 x 0 x 2     float64     0 B")):
+        for shape, line in (("()", "shape () float64 8 B"),
+                            ("0", "shape 0 float64 0 B"),
+                            ("7,0,2", "shape 7 x 0 x 2 float64 0 B")):
             path = self.path("e.b2nd")
             self.ok("create", path, "--shape", shape, "--dtype", "<f8", "-f")
-            self.assertIn(line, self.text("info", path))
+            self.assertIn(line, " ".join(self.text("info", path).split()))
             json.loads(self.text("info", path, "--json"))
 
     def test_remarks(self):
