@@ -116,7 +116,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     added.data = encoded.data;
     added.size = (uint32_t)encoded.size;
 
-    bool found;
+    bool found = false;
     cv_array_lock_alone(array);
     cv_status status = replace_attribute(array, name, &added, &found, err);
     if (status == CV_OK) status = cv_array_describe(array, err);
@@ -129,7 +129,7 @@ caterva_status caterva_attr_remove(caterva_array *array, const char *name, cater
 {
     CV_TRY(cv_array_check_writable(array, err));
     CV_TRY(check_name(name, err));
-    bool found;
+    bool found = false;
     cv_array_lock_alone(array);
     cv_status status = replace_attribute(array, name, NULL, &found, err);
     if (status == CV_OK && !found)
