@@ -121,7 +121,8 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     cv_status status = cv_workers_init(&array->workers, array->snapshot, err);
     if (status == CV_OK) status = cv_codec_check(&array->workers.spec, err);
     if (status == CV_OK && writable)
-        status = cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
+        status =
+            cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
     if (status == CV_OK) status = cv_array_load_fill(array, err);
     if (status == CV_OK) status = cv_array_describe(array, err);
     if (status != CV_OK) {

@@ -7,17 +7,17 @@
 struct caterva_array {
     cv_frame *frame;
     cv_workers workers;
-    cv_pending *pending;    /* NULL on handles for reading */
+    cv_pending *pending; /* NULL on handles for reading */
     int threads;
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     pthread_rwlock_t lock;
-    cv_snapshot *snapshot;  /* the committed state; replaced by a commit */
-    uint8_t *fill;          /* the item that new cells hold; NULL: zeros */
+    cv_snapshot *snapshot; /* the committed state; replaced by a commit */
+    uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
     caterva_info info;
-    char *url;              /* of a file or directory, else NULL */
-    uint64_t offset;        /* of the frame in the file */
-    char *dtype;            /* what info.dtype points at */
+    char *url;       /* of a file or directory, else NULL */
+    uint64_t offset; /* of the frame in the file */
+    char *dtype;     /* what info.dtype points at */
     char *dtype_stored;
 };
 

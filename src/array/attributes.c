@@ -29,8 +29,8 @@ const char *caterva_attr_name(const caterva_array *array, int i)
     return NULL;
 }
 
-static cv_status get_attribute(const cv_snapshot *snapshot, const char *name, cv_buffer *value,
-                               cv_error *err)
+static cv_status get_attribute(const cv_snapshot *snapshot, const char *name,
+                               cv_buffer *value, cv_error *err)
 {
     const cv_trailer *trailer = &snapshot->trailer;
     const cv_metalayer *attribute =
@@ -68,7 +68,8 @@ static cv_status check_name(const char *name, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
                        CV_MAX_NAME);
     if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own", name);
+        return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own",
+                       name);
     return CV_OK;
 }
 
@@ -93,9 +94,10 @@ static cv_status replace_attribute(caterva_array *array, const char *name,
     if (added && !*found) list[n++] = *added;
     cv_status status = CV_OK;
     if (added && !*found && n > CV_MAX_METALAYERS)
-        status = cv_fail(err, CATERVA_EINVAL, -1,
-                         "%d attributes: with more than %d C-Blosc2 could not change the file",
-                         n, CV_MAX_METALAYERS);
+        status =
+            cv_fail(err, CATERVA_EINVAL, -1,
+                    "%d attributes: with more than %d C-Blosc2 could not change the file", n,
+                    CV_MAX_METALAYERS);
     cv_change change = {.set_attributes = true, .attributes = list, .n_attributes = n};
     if (status == CV_OK && (added || *found))
         status = cv_txn_change(array->pending->txn, &change, err);
@@ -161,8 +163,8 @@ caterva_status caterva_meta_get(const caterva_array *array, const char *name,
     return CV_OK;
 }
 
-caterva_status caterva_meta_update(caterva_array *array, const char *name, const void *content,
-                                   size_t size, caterva_error *err)
+caterva_status caterva_meta_update(caterva_array *array, const char *name,
+                                   const void *content, size_t size, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
     if (!name || (!content && size > 0))

@@ -13,7 +13,7 @@
 /* A frame header in the making, with what it borrows. */
 typedef struct blueprint {
     caterva_create_options options;
-    char dtype[24];         /* "|V<n>" when the options name none */
+    char dtype[24]; /* "|V<n>" when the options name none */
     const char *dtype_text;
     int64_t item_size;
     int32_t chunk_shape[CV_MAX_DIMS];
@@ -33,17 +33,19 @@ enum { DEFAULT_LEVEL = 5, SPLIT_AUTO = 3 };
 static cv_status check_choices(const caterva_create_options *o, cv_error *err)
 {
     if (o->ndim < 0 || o->ndim > CATERVA_MAX_WRITE_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written", o->ndim,
-                       CATERVA_MAX_WRITE_DIMS);
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written",
+                       o->ndim, CATERVA_MAX_WRITE_DIMS);
     if (o->ndim > 0 && !o->shape) return cv_fail(err, CATERVA_EINVAL, -1, "shape is NULL");
     if (o->layout != CATERVA_CONTIGUOUS && o->layout != CATERVA_SPARSE)
         return cv_fail(err, CATERVA_EINVAL, -1, "layout %d is not known", (int)o->layout);
     if (o->metalayer != CATERVA_METALAYER_B2ND && o->metalayer != CATERVA_METALAYER_CATERVA)
-        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer %d is not known", (int)o->metalayer);
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer %d is not known",
+                       (int)o->metalayer);
     if (o->fill < CATERVA_FILL_ZEROS || o->fill > CATERVA_FILL_VALUE)
         return cv_fail(err, CATERVA_EINVAL, -1, "fill %d is not known", (int)o->fill);
     if (o->fill == CATERVA_FILL_VALUE && !o->fill_value)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the fill is a value, but fill_value is NULL");
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "the fill is a value, but fill_value is NULL");
     if (o->durability < CATERVA_DURABLE_FULL || o->durability > CATERVA_DURABLE_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);
@@ -68,10 +70,12 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
     b->dtype_text = o->dtype;
     CV_TRY(cv_dtype_item_size(o->dtype, strlen(o->dtype), &b->item_size, err));
     if (b->item_size < 1)
-        return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes", o->dtype);
+        return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes",
+                       o->dtype);
     if (o->item_size != 0 && o->item_size != b->item_size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "item_size is %d, dtype %.100s has %lld bytes",
-                       o->item_size, o->dtype, (long long)b->item_size);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
+                       (long long)b->item_size);
     return CV_OK;
 }
 
@@ -86,15 +90,16 @@ static cv_status check_fill(const blueprint *b, cv_error *err)
 
 /* ---- Building the header ------------------------------------------------ */
 
-static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h, cv_error *err)
+static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h,
+                             cv_error *err)
 {
     for (int i = 0; i < CV_MAX_FILTERS; i++) {
         if (o->filters[i] < 0 || o->filters[i] > 255)
             return cv_fail(err, CATERVA_EINVAL, -1, "filters[%d] is %d, not in 0..255", i,
                            o->filters[i]);
         if (o->filters_meta[i] < -128 || o->filters_meta[i] > 255)
-            return cv_fail(err, CATERVA_EINVAL, -1, "filters_meta[%d] is %d, not in -128..255",
-                           i, o->filters_meta[i]);
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "filters_meta[%d] is %d, not in -128..255", i, o->filters_meta[i]);
         h->filters[i] = (uint8_t)o->filters[i];
         h->filters_meta[i] = (uint8_t)o->filters_meta[i];
     }
@@ -114,7 +119,8 @@ static cv_status set_codec(const caterva_create_options *o, cv_frame_header *h, 
         return cv_fail(err, CATERVA_EINVAL, -1, "codec %d with meta %d is not in 0..255",
                        o->codec, o->codec_meta);
     if (o->level < 0 || o->level > 9)
-        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in 0..9", o->level);
+        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in 0..9",
+                       o->level);
     h->codec = (uint8_t)o->codec;
     h->codec_meta = (uint8_t)o->codec_meta;
     h->level = (uint8_t)o->level;
@@ -160,7 +166,8 @@ static cv_status set_metalayers(blueprint *b, cv_error *err)
     CV_TRY(cv_array_meta_write(&meta, &b->meta, err));
 
     cv_frame_header *h = &b->seed.header;
-    CV_TRY(add_metalayer(h, meta.legacy ? "caterva" : "b2nd", b->meta.data, b->meta.size, err));
+    CV_TRY(
+        add_metalayer(h, meta.legacy ? "caterva" : "b2nd", b->meta.data, b->meta.size, err));
     if (o->n_metalayers < 0 || (o->n_metalayers > 0 && !o->metalayers))
         return cv_fail(err, CATERVA_EINVAL, -1, "%d metalayers, but none given",
                        o->n_metalayers);
@@ -221,8 +228,8 @@ static cv_status draw(blueprint *b, cv_error *err)
     CV_TRY(check_choices(o, err));
     CV_TRY(check_item_size(b, err));
     CV_TRY(check_fill(b, err));
-    CV_TRY(cv_partition_choose(o->ndim, o->shape, b->item_size, o->chunk_shape, o->block_shape,
-                               b->chunk_shape, b->block_shape, err));
+    CV_TRY(cv_partition_choose(o->ndim, o->shape, b->item_size, o->chunk_shape,
+                               o->block_shape, b->chunk_shape, b->block_shape, err));
     CV_TRY(cv_grid_init(&b->grid, o->ndim, o->shape, b->chunk_shape, b->block_shape,
                         b->item_size, err));
     cv_frame_header *h = &b->seed.header;
@@ -239,20 +246,23 @@ static cv_status draw(blueprint *b, cv_error *err)
 
 /* ---- Creating ----------------------------------------------------------- */
 
-static cv_status create_store(const char *url, const caterva_create_options *o, cv_store **out,
-                              cv_error *err)
+static cv_status create_store(const char *url, const caterva_create_options *o,
+                              cv_store **out, cv_error *err)
 {
     bool overwrite = o->overwrite != 0;
     if (strcmp(url, "mem:") == 0) {
         if (o->layout == CATERVA_SPARSE)
-            return cv_fail(err, CATERVA_EINVAL, -1, "an array in memory cannot be a directory");
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "an array in memory cannot be a directory");
         return cv_store_memory_create(out, err);
     }
-    if (o->layout == CATERVA_SPARSE) return cv_store_directory_create(url, overwrite, out, err);
+    if (o->layout == CATERVA_SPARSE)
+        return cv_store_directory_create(url, overwrite, out, err);
     return cv_store_file_create(url, overwrite, out, err);
 }
 
-static cv_status create(const char *url, const blueprint *b, caterva_array **out, cv_error *err)
+static cv_status create(const char *url, const blueprint *b, caterva_array **out,
+                        cv_error *err)
 {
     cv_store *store;
     cv_frame *frame;
@@ -285,8 +295,9 @@ caterva_status caterva_create(const char *url, const caterva_create_options *opt
 
 caterva_status caterva_choose_partition(int ndim, const int64_t *shape, int64_t item_size,
                                         const int32_t *given_chunk_shape,
-                                        const int32_t *given_block_shape, int32_t *chunk_shape,
-                                        int32_t *block_shape, caterva_error *err)
+                                        const int32_t *given_block_shape,
+                                        int32_t *chunk_shape, int32_t *block_shape,
+                                        caterva_error *err)
 {
     if (ndim > 0 && (!shape || !chunk_shape || !block_shape))
         return cv_fail(err, CATERVA_EINVAL, -1, "shape, chunk_shape or block_shape is NULL");

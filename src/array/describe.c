@@ -134,10 +134,11 @@ caterva_status caterva_verify(caterva_array *array, const caterva_verify_options
     CV_TRY(cv_array_check(array, err));
     if (!result) return cv_fail(err, CATERVA_EINVAL, -1, "result is NULL");
     caterva_verify_options o;
-    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "verify options", err));
+    CV_TRY(
+        cv_options_copy(&o, sizeof o, options ? options : &defaults, "verify options", err));
     cv_array_lock_shared(array);
-    cv_status status = cv_verify(array->frame, array->snapshot, &array->workers, array->threads,
-                                 &o, result, err);
+    cv_status status = cv_verify(array->frame, array->snapshot, &array->workers,
+                                 array->threads, &o, result, err);
     cv_array_unlock(array);
     return status;
 }

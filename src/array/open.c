@@ -12,8 +12,7 @@ static cv_status copy_open_options(const caterva_open_options *options,
     if (out->mode != CATERVA_READ && out->mode != CATERVA_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1, "open mode %d is neither READ nor WRITE",
                        (int)out->mode);
-    if (out->threads < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", out->threads);
+    if (out->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", out->threads);
     if (out->durability < CATERVA_DURABLE_FULL || out->durability > CATERVA_DURABLE_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)out->durability);
@@ -128,7 +127,8 @@ caterva_status caterva_open_frame(const void *frame, size_t size, int copy,
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "an offset is for files: pass the address where the frame begins");
     if (o.mode == CATERVA_WRITE && !copy)
-        return cv_fail(err, CATERVA_EINVAL, -1, "borrowed memory can be read only: pass copy 1");
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "borrowed memory can be read only: pass copy 1");
     cv_store *store;
     if (copy)
         CV_TRY(copy_to_memory(frame, size, &store, err));

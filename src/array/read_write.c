@@ -5,7 +5,8 @@
 #include "engine/write.h"
 
 static cv_status plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
-                          const void *buffer, size_t buffer_size, cv_plan *plan, cv_error *err)
+                          const void *buffer, size_t buffer_size, cv_plan *plan,
+                          cv_error *err)
 {
     if (grid->ndim > 0 && (!start || !stop))
         return cv_fail(err, CATERVA_EINVAL, -1, "start or stop is NULL");
@@ -40,7 +41,8 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     cv_plan plan;
     cv_status status = cv_pending_check(array->pending, err);
     if (status == CV_OK)
-        status = plan_box(&cv_array_state(array)->grid, start, stop, src, src_size, &plan, err);
+        status =
+            plan_box(&cv_array_state(array)->grid, start, stop, src, src_size, &plan, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
     cv_array_unlock(array);
     return status;

@@ -1,8 +1,8 @@
 /* Room: array. Changes of shape: arguments checked, the lock taken, the engine
  * called. */
+#include "engine/resize.h"
 #include "array/array.h"
 #include "base/arith.h"
-#include "engine/resize.h"
 
 #include <string.h>
 
@@ -33,8 +33,9 @@ static cv_status check_slab(const cv_grid *grid, int axis, int64_t n, const void
         fits = cv_mul_i64(needed, d == axis ? n : grid->shape[d], &needed) && fits;
     if (!fits) return cv_fail(err, CATERVA_EINVAL, -1, "the size does not fit 64 bits");
     if (src && (uint64_t)needed > src_size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%lld items of axis %d have %lld bytes, src %zu",
-                       (long long)n, axis, (long long)needed, src_size);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%lld items of axis %d have %lld bytes, src %zu", (long long)n, axis,
+                       (long long)needed, src_size);
     return CV_OK;
 }
 
@@ -70,15 +71,16 @@ caterva_status caterva_resize(caterva_array *array, const int64_t *shape, caterv
     return status;
 }
 
-static cv_status insert(caterva_array *array, int axis, int64_t at, int64_t n, const void *src,
-                        size_t src_size, cv_error *err)
+static cv_status insert(caterva_array *array, int axis, int64_t at, int64_t n,
+                        const void *src, size_t src_size, cv_error *err)
 {
     const cv_grid *grid = &cv_array_state(array)->grid;
     CV_TRY(cv_pending_check(array->pending, err));
     CV_TRY(check_axis(grid, axis, err));
     if (at < 0 || at > grid->shape[axis])
-        return cv_fail(err, CATERVA_EINVAL, -1, "position %lld on axis %d is not in [0, %lld]",
-                       (long long)at, axis, (long long)grid->shape[axis]);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "position %lld on axis %d is not in [0, %lld]", (long long)at, axis,
+                       (long long)grid->shape[axis]);
     CV_TRY(check_slab(grid, axis, n, src, src_size, err));
     return finish(array, cv_insert(array->pending, axis, at, n, src, err), err);
 }
@@ -101,7 +103,8 @@ caterva_status caterva_append(caterva_array *array, int axis, int64_t n, const v
     cv_array_lock_alone(array);
     const cv_grid *grid = &cv_array_state(array)->grid;
     cv_status status = check_axis(grid, axis, err);
-    if (status == CV_OK) status = insert(array, axis, grid->shape[axis], n, src, src_size, err);
+    if (status == CV_OK)
+        status = insert(array, axis, grid->shape[axis], n, src, src_size, err);
     cv_array_unlock(array);
     return status;
 }
@@ -114,8 +117,8 @@ static cv_status remove_items(caterva_array *array, int axis, int64_t start, int
     CV_TRY(check_axis(grid, axis, err));
     if (start < 0 || stop > grid->shape[axis] || start > stop)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "items [%lld, %lld) of axis %d do not lie in [0, %lld)", (long long)start,
-                       (long long)stop, axis, (long long)grid->shape[axis]);
+                       "items [%lld, %lld) of axis %d do not lie in [0, %lld)",
+                       (long long)start, (long long)stop, axis, (long long)grid->shape[axis]);
     return finish(array, cv_remove(array->pending, axis, start, stop, err), err);
 }
 

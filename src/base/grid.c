@@ -90,10 +90,12 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
         return cv_fail(err, CATERVA_EINVAL, -1, "the %s size does not fit 64 bits",
                        fits ? "shape's" : "chunk shape's");
     if (grid->block_bytes > CV_MAX_BLOCK_BYTES)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a block of %lld bytes, the format allows %lld",
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "a block of %lld bytes, the format allows %lld",
                        (long long)grid->block_bytes, (long long)CV_MAX_BLOCK_BYTES);
     if (grid->chunk_bytes > CV_MAX_CHUNK_BYTES)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a chunk of %lld bytes, the format allows %lld",
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "a chunk of %lld bytes, the format allows %lld",
                        (long long)grid->chunk_bytes, (long long)CV_MAX_CHUNK_BYTES);
     if (grid->n_chunks > CV_MAX_CHUNKS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",

@@ -27,23 +27,23 @@
 #define CV_MAX_CHUNKS ((int64_t)268435455)
 
 typedef struct cv_grid {
-    int ndim;                              /* 0..16; 0 has one chunk of one item */
-    int32_t item_size;                     /* bytes, >= 1 */
-    int64_t shape[CV_MAX_DIMS];            /* >= 0 */
-    int64_t chunk_shape[CV_MAX_DIMS];      /* >= 1 (a stored 0 is read as 1) */
-    int64_t block_shape[CV_MAX_DIMS];      /* >= 1 */
-    int64_t ext_chunk_shape[CV_MAX_DIMS];  /* chunk_shape rounded up to blocks */
-    int64_t chunk_counts[CV_MAX_DIMS];     /* chunks along each axis; 0 where shape is 0 */
-    int64_t block_counts[CV_MAX_DIMS];     /* blocks of a chunk along each axis */
-    int64_t chunk_strides[CV_MAX_DIMS];    /* chunk number per step of chunk index */
-    int64_t block_strides[CV_MAX_DIMS];    /* block number per step of block index */
-    int64_t item_strides[CV_MAX_DIMS];     /* bytes inside a block, per item */
-    int64_t n_items;                       /* of the array */
+    int ndim;                             /* 0..16; 0 has one chunk of one item */
+    int32_t item_size;                    /* bytes, >= 1 */
+    int64_t shape[CV_MAX_DIMS];           /* >= 0 */
+    int64_t chunk_shape[CV_MAX_DIMS];     /* >= 1 (a stored 0 is read as 1) */
+    int64_t block_shape[CV_MAX_DIMS];     /* >= 1 */
+    int64_t ext_chunk_shape[CV_MAX_DIMS]; /* chunk_shape rounded up to blocks */
+    int64_t chunk_counts[CV_MAX_DIMS];    /* chunks along each axis; 0 where shape is 0 */
+    int64_t block_counts[CV_MAX_DIMS];    /* blocks of a chunk along each axis */
+    int64_t chunk_strides[CV_MAX_DIMS];   /* chunk number per step of chunk index */
+    int64_t block_strides[CV_MAX_DIMS];   /* block number per step of block index */
+    int64_t item_strides[CV_MAX_DIMS];    /* bytes inside a block, per item */
+    int64_t n_items;                      /* of the array */
     int64_t n_chunks;
-    int64_t n_blocks;                      /* of one chunk */
-    int64_t chunk_bytes;                   /* ext_chunk_shape items, decoded */
+    int64_t n_blocks;    /* of one chunk */
+    int64_t chunk_bytes; /* ext_chunk_shape items, decoded */
     int64_t block_bytes;
-    int64_t total_bytes;                   /* n_items * item_size */
+    int64_t total_bytes; /* n_items * item_size */
 } cv_grid;
 
 /* Computes the grid, or CATERVA_EINVAL naming the axis and number that does

@@ -34,10 +34,10 @@ cv_status cv_fail_memory(cv_error *err, size_t size, const char *what);
 
 /* Returns from the calling function when `expr` is not CV_OK. Only where
  * nothing needs freeing; elsewhere one `goto done`. */
-#define CV_TRY(expr)                                                                     \
-    do {                                                                                 \
-        cv_status cv_try_status_ = (expr);                                               \
-        if (cv_try_status_ != CV_OK) return cv_try_status_;                              \
+#define CV_TRY(expr)                                                                         \
+    do {                                                                                     \
+        cv_status cv_try_status_ = (expr);                                                   \
+        if (cv_try_status_ != CV_OK) return cv_try_status_;                                  \
     } while (0)
 
 #endif

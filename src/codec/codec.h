@@ -12,10 +12,10 @@
 
 /* How the chunks of one array are encoded. */
 typedef struct cv_codec_spec {
-    int codec;       /* compcode, as in the frame header */
+    int codec; /* compcode, as in the frame header */
     int codec_meta;
-    int level;       /* 0..9 */
-    int split_mode;  /* 1..4 */
+    int level;      /* 0..9 */
+    int split_mode; /* 1..4 */
     bool use_dict;
     uint8_t filters[CV_CODEC_FILTERS];
     uint8_t filters_meta[CV_CODEC_FILTERS];
@@ -73,7 +73,7 @@ typedef struct cv_packed_block {
     bool in_place;        /* the CV_BLOCK_PREFIX bytes before streams are ours to use */
     const uint8_t *chunk; /* the whole chunk where it is at hand, else NULL */
     int32_t chunk_size;
-    int32_t block;        /* number in the chunk, and how many there are */
+    int32_t block; /* number in the chunk, and how many there are */
     int32_t n_blocks;
 } cv_packed_block;
 
@@ -99,7 +99,8 @@ void cv_encoder_free(cv_encoder *encoder);
 
 /* Encodes one chunk of spec.chunk_bytes; the result stands in `out` (sized to
  * it). Never larger than chunk_bytes + 32. */
-cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err);
+cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out,
+                          cv_error *err);
 
 /* True for an encoded chunk that says nothing but "zeros": lossy filters can
  * make one of other bytes. C-Blosc2 wants it in the index, not stored. */

@@ -34,7 +34,8 @@ cv_block_access cv_codec_access(const uint8_t chunk_header[32])
      * with that of the chunk decompressed last (3.3.5). */
     if (chunk_header[BLOSC2_CHUNK_BLOSC2_FLAGS] & BLOSC2_USEDICT) return CV_ACCESS_CHUNK;
     for (int i = 0; i < CV_CODEC_FILTERS; i++)
-        if (chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] == BLOSC_DELTA) return CV_ACCESS_CHUNK;
+        if (chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] == BLOSC_DELTA)
+            return CV_ACCESS_CHUNK;
     return CV_ACCESS_BLOCK;
 }
 
@@ -80,7 +81,8 @@ static cv_status check_decoded(int result, int32_t expected, cv_error *err)
     if (result < 0)
         return cv_fail(err, CATERVA_ECORRUPT, -1, "libblosc2 cannot decode it: %s",
                        blosc2_error_string(result));
-    return cv_fail(err, CATERVA_ECORRUPT, -1, "decodes to %d bytes, not %d", result, expected);
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "decodes to %d bytes, not %d", result,
+                   expected);
 }
 
 static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_t block_bytes)
@@ -88,7 +90,8 @@ static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_
     memcpy(at, block->chunk_header, BLOSC_EXTENDED_HEADER_LENGTH);
     cv_store_le32(at + BLOSC2_CHUNK_NBYTES, (uint32_t)block_bytes);
     cv_store_le32(at + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
-    cv_store_le32(at + BLOSC2_CHUNK_CBYTES, (uint32_t)(CV_BLOCK_PREFIX + block->streams_size));
+    cv_store_le32(at + BLOSC2_CHUNK_CBYTES,
+                  (uint32_t)(CV_BLOCK_PREFIX + block->streams_size));
     cv_store_le32(at + BLOSC_EXTENDED_HEADER_LENGTH, CV_BLOCK_PREFIX);
 }
 
@@ -119,8 +122,8 @@ cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, voi
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
                           int32_t start, int32_t size, void *dst, cv_error *err)
 {
-    int result = blosc2_getitem_bytes_ctx(decoder->context, chunk, chunk_size, start, size,
-                                          dst, size);
+    int result =
+        blosc2_getitem_bytes_ctx(decoder->context, chunk, chunk_size, start, size, dst, size);
     return check_decoded(result, size, err);
 }
 

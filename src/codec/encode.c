@@ -98,9 +98,11 @@ bool cv_codec_is_zeros(const cv_buffer *encoded)
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32])
 {
     return a[BLOSC2_CHUNK_VERSIONLZ] == b[BLOSC2_CHUNK_VERSIONLZ] &&
-           (a[BLOSC2_CHUNK_FLAGS] | BLOSC_MEMCPYED) == (b[BLOSC2_CHUNK_FLAGS] | BLOSC_MEMCPYED) &&
+           (a[BLOSC2_CHUNK_FLAGS] | BLOSC_MEMCPYED) ==
+               (b[BLOSC2_CHUNK_FLAGS] | BLOSC_MEMCPYED) &&
            a[BLOSC2_CHUNK_TYPESIZE] == b[BLOSC2_CHUNK_TYPESIZE] &&
-           memcmp(a + BLOSC2_CHUNK_BLOCKSIZE, b + BLOSC2_CHUNK_BLOCKSIZE, sizeof(int32_t)) == 0 &&
+           memcmp(a + BLOSC2_CHUNK_BLOCKSIZE, b + BLOSC2_CHUNK_BLOCKSIZE, sizeof(int32_t)) ==
+               0 &&
            memcmp(a + BLOSC2_CHUNK_FILTER_CODES, b + BLOSC2_CHUNK_FILTER_CODES,
                   BLOSC_EXTENDED_HEADER_LENGTH - BLOSC2_CHUNK_FILTER_CODES) == 0;
 }
@@ -116,7 +118,8 @@ void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes)
  * the two, it has: in [block, filler] the first block is stored as in any
  * larger chunk. The filler of zeros is a few bytes; the filler for zeros is one
  * bit in one item. */
-static cv_status encode_pair(cv_encoder *encoder, const void *block, bool zeros, cv_error *err)
+static cv_status encode_pair(cv_encoder *encoder, const void *block, bool zeros,
+                             cv_error *err)
 {
     size_t size = (size_t)encoder->block_bytes;
     CV_TRY(cv_buffer_resize(&encoder->pair, 2 * size, err));
@@ -164,7 +167,8 @@ cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buf
     int result = blosc2_chunk_repeatval(cv_codec_cparams(spec), spec->chunk_bytes, out->data,
                                         room, item);
     if (result != room)
-        return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode a repeated value: %s",
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "libblosc2 cannot encode a repeated value: %s",
                        blosc2_error_string(result));
     return CV_OK;
 }
@@ -196,10 +200,12 @@ cv_status cv_encode_index(const int64_t *offsets, int64_t n, cv_buffer *out, cv_
     params.blocksize = INDEX_BLOCK_BYTES;
     int64_t most = BLOSC2_MAX_BUFFERSIZE / (int64_t)sizeof(int64_t);
     if (n > most)
-        return cv_fail(err, CATERVA_EINVAL, -1, "an index of %lld chunks, the format allows %lld",
-                       (long long)n, (long long)most);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "an index of %lld chunks, the format allows %lld", (long long)n,
+                       (long long)most);
     int32_t size = (int32_t)(n * (int64_t)sizeof(int64_t));
-    if (n < 8 || !all_equal(offsets, n)) return compress_once(params, offsets, size, out, err);
+    if (n < 8 || !all_equal(offsets, n))
+        return compress_once(params, offsets, size, out, err);
 
     cv_codec_init();
     int32_t room = BLOSC_EXTENDED_HEADER_LENGTH + (int32_t)sizeof(int64_t);

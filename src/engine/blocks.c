@@ -30,7 +30,8 @@ static cv_status name_block(cv_status status, const cv_chunk_ref *ref, int64_t b
     snprintf(reason, sizeof reason, "%s", err->message);
     int64_t pos = (int64_t)ref->pos;
     if (block >= 0)
-        return cv_fail(err, status, pos, "chunk %lld at byte %lld: block %lld damaged: %.160s",
+        return cv_fail(err, status, pos,
+                       "chunk %lld at byte %lld: block %lld damaged: %.160s",
                        (long long)ref->chunk, (long long)pos, (long long)block, reason);
     return cv_fail(err, status, pos, "chunk %lld at byte %lld damaged: %.180s",
                    (long long)ref->chunk, (long long)pos, reason);
@@ -70,8 +71,8 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
     for (int64_t done = 0; done < task->n;) {
         cv_wanted *wanted = task->worker->wanted + done;
         int64_t fetched;
-        CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done, FETCH_BUDGET,
-                               &task->worker->packed, &fetched, err));
+        CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done,
+                               FETCH_BUDGET, &task->worker->packed, &fetched, err));
         for (int64_t i = 0; i < fetched; i++) {
             uint8_t *place = sink->place(sink->context, wanted[i].tag);
             uint8_t *dst = place ? place : task->worker->block.data;
@@ -122,16 +123,20 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     if (status != CV_OK) return name_block(status, ref, -1, err);
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &worker->wanted[i];
-        deliver(task, wanted->tag, worker->chunk.data + wanted->block * task->grid->block_bytes);
+        deliver(task, wanted->tag,
+                worker->chunk.data + wanted->block * task->grid->block_bytes);
     }
     return CV_OK;
 }
 
-static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
+static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
+                               cv_error *err)
 {
     switch (task->layout->header.special) {
     case CV_SPECIAL_NONE: break;
-    case CV_SPECIAL_NAN: fill_nan(task->grid, task->worker, task->n, task->sink); return CV_OK;
+    case CV_SPECIAL_NAN:
+        fill_nan(task->grid, task->worker, task->n, task->sink);
+        return CV_OK;
     case CV_SPECIAL_VALUE:
         fill_all(task->worker, task->n, task->sink, task->layout->item);
         return CV_OK;

@@ -37,15 +37,15 @@ static void merge(int ndim, const int64_t *shape, const int64_t *src, const int6
     box->ndim = n;
 }
 
-#define DEFINE_STRIDED_RUN(name, type)                                                         \
-    static void name(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,     \
-                     int64_t n)                                                                \
-    {                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                      \
-            type item;                                                                         \
-            memcpy(&item, src + i * src_step, sizeof item);                                    \
-            memcpy(dst + i * dst_step, &item, sizeof item);                                    \
-        }                                                                                      \
+#define DEFINE_STRIDED_RUN(name, type)                                                       \
+    static void name(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,   \
+                     int64_t n)                                                              \
+    {                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                    \
+            type item;                                                                       \
+            memcpy(&item, src + i * src_step, sizeof item);                                  \
+            memcpy(dst + i * dst_step, &item, sizeof item);                                  \
+        }                                                                                    \
     }
 
 typedef struct item16 {
@@ -82,7 +82,8 @@ static bool is_empty(int ndim, const int64_t *shape)
 
 /* Steps both pointers to the next run of the outer axes [1, ndim); false at the
  * end. */
-static bool next_run(const merged_box *box, int64_t *index, const uint8_t **src, uint8_t **dst)
+static bool next_run(const merged_box *box, int64_t *index, const uint8_t **src,
+                     uint8_t **dst)
 {
     for (int d = 1; d < box->ndim; d++) {
         *src += box->src_strides[d];

@@ -34,7 +34,8 @@ cv_status cv_pending_fill(cv_pending *pending, cv_error *err)
     int64_t n_chunks = cv_txn_snapshot(pending->txn)->grid.n_chunks;
     if (!pending->fill_is_stored) return CV_OK; /* new arrays say it in the index */
     cv_buffer chunk = {0};
-    cv_status status = cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
+    cv_status status =
+        cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
     for (int64_t i = 0; i < n_chunks && status == CV_OK; i++)
         status = cv_txn_put(pending->txn, i, &chunk, err);
     cv_buffer_free(&chunk);
@@ -117,8 +118,8 @@ static cv_status put_spliced(cv_pending *pending, cv_worker *worker, int64_t chu
     return cv_txn_put(pending->txn, chunk, encoded, err);
 }
 
-static cv_status flush_dirty(cv_pending *pending, cv_worker *worker, const cv_dirty_chunk *dirty,
-                             cv_error *err)
+static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
+                             const cv_dirty_chunk *dirty, cv_error *err)
 {
     bool spliced;
     CV_TRY(cv_splice_chunk(pending, worker, dirty, &spliced, err));
@@ -167,7 +168,8 @@ cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
     if (!chunks) return cv_fail_memory(err, n * sizeof chunks[0], "dirty chunks");
     size_t found = 0;
     for (size_t i = 0; i < pending->n_buckets; i++)
-        for (cv_dirty_chunk *d = pending->buckets[i]; d; d = d->next) chunks[found++] = d->chunk;
+        for (cv_dirty_chunk *d = pending->buckets[i]; d; d = d->next)
+            chunks[found++] = d->chunk;
     qsort(chunks, n, sizeof chunks[0], by_number);
 
     flush_task task = {.pending = pending, .chunks = chunks};

@@ -32,7 +32,8 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     cv_chunk_ref ref;
     CV_TRY(cv_chunk_ref_make(snapshot, chunk, offset, &ref, err));
 
-    *out = (caterva_chunk_info){.chunk = chunk, .position = -1, .kind = kind_of_ref(ref.kind)};
+    *out =
+        (caterva_chunk_info){.chunk = chunk, .position = -1, .kind = kind_of_ref(ref.kind)};
     cv_grid_chunk_index(&snapshot->grid, chunk, out->index);
     if (ref.kind != CV_REF_STORED) return CV_OK;
 
@@ -46,7 +47,8 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     return CV_OK;
 }
 
-cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out, cv_error *err)
+cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
+                     cv_error *err)
 {
     const cv_frame_header *h = &snapshot->header;
     *out = (caterva_space){.live_bytes = (int64_t)(h->header_size + snapshot->index_size +

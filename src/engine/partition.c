@@ -61,8 +61,8 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               int32_t *block_shape, cv_error *err)
 {
     if (ndim < 0 || ndim > CV_MAX_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, the format allows 0 to %d", ndim,
-                       CV_MAX_DIMS);
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, the format allows 0 to %d",
+                       ndim, CV_MAX_DIMS);
     if (item_size < 1 || item_size > CV_MAX_BLOCK_BYTES)
         return cv_fail(err, CATERVA_EINVAL, -1, "item size %lld, the format allows 1 to %lld",
                        (long long)item_size, (long long)CV_MAX_BLOCK_BYTES);

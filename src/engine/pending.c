@@ -134,7 +134,8 @@ static cv_status grow(cv_pending *pending, cv_error *err)
     return CV_OK;
 }
 
-static cv_status insert(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out, cv_error *err)
+static cv_status insert(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
+                        cv_error *err)
 {
     if (pending->n_chunks >= pending->n_buckets) CV_TRY(grow(pending, err));
     size_t n_blocks = (size_t)cv_txn_snapshot(pending->txn)->grid.n_blocks;

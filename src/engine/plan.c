@@ -95,7 +95,8 @@ void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j, cv_b
         out->block_pos += lo * g->item_strides[d];
         out->buffer_pos += (origin + lo - job->lo[d]) * plan->buffer_strides[d];
         out->whole = out->whole && hi - lo == length;
-        out->covers = out->covers && lo == 0 && hi >= cv_min_i64(job->valid[d] - origin, length);
+        out->covers =
+            out->covers && lo == 0 && hi >= cv_min_i64(job->valid[d] - origin, length);
     }
 }
 
@@ -110,6 +111,7 @@ bool cv_plan_block_contiguous(const cv_plan *plan)
 {
     const cv_grid *g = plan->grid;
     for (int d = 0; d < g->ndim; d++)
-        if (g->block_shape[d] > 1 && plan->buffer_strides[d] != g->item_strides[d]) return false;
+        if (g->block_shape[d] > 1 && plan->buffer_strides[d] != g->item_strides[d])
+            return false;
     return true;
 }

@@ -17,36 +17,36 @@
 #include "base/grid.h"
 
 typedef struct cv_plan {
-    const cv_grid *grid;                   /* borrowed */
-    int64_t start[CV_MAX_DIMS];            /* the box, in items of the array */
+    const cv_grid *grid;        /* borrowed */
+    int64_t start[CV_MAX_DIMS]; /* the box, in items of the array */
     int64_t stop[CV_MAX_DIMS];
-    int64_t buffer_strides[CV_MAX_DIMS];   /* caller's buffer, bytes per item */
-    int64_t first_chunk[CV_MAX_DIMS];      /* touched chunks: an n-d range */
+    int64_t buffer_strides[CV_MAX_DIMS]; /* caller's buffer, bytes per item */
+    int64_t first_chunk[CV_MAX_DIMS];    /* touched chunks: an n-d range */
     int64_t chunk_counts[CV_MAX_DIMS];
-    int64_t n_chunks;                      /* touched; 0 for an empty box */
-    int64_t n_items;                       /* of the box */
+    int64_t n_chunks; /* touched; 0 for an empty box */
+    int64_t n_items;  /* of the box */
 } cv_plan;
 
 /* One touched chunk. Coordinates are items from the chunk's first item. */
 typedef struct cv_chunk_job {
-    int64_t chunk;                         /* number in the array */
-    int64_t lo[CV_MAX_DIMS];               /* the box inside the chunk: [lo, hi) */
+    int64_t chunk;           /* number in the array */
+    int64_t lo[CV_MAX_DIMS]; /* the box inside the chunk: [lo, hi) */
     int64_t hi[CV_MAX_DIMS];
-    int64_t valid[CV_MAX_DIMS];            /* items inside chunk and array shape */
-    int64_t first_block[CV_MAX_DIMS];      /* touched blocks: an n-d range */
+    int64_t valid[CV_MAX_DIMS];       /* items inside chunk and array shape */
+    int64_t first_block[CV_MAX_DIMS]; /* touched blocks: an n-d range */
     int64_t block_counts[CV_MAX_DIMS];
-    int64_t n_blocks;                      /* touched */
-    int64_t buffer_pos;                    /* byte of item `lo` in the buffer */
+    int64_t n_blocks;   /* touched */
+    int64_t buffer_pos; /* byte of item `lo` in the buffer */
 } cv_chunk_job;
 
 /* One touched block's part. */
 typedef struct cv_block_job {
-    int64_t block;                         /* number in the chunk */
-    int64_t shape[CV_MAX_DIMS];            /* items wanted along each axis */
-    int64_t block_pos;                     /* byte of the first wanted item in the block */
-    int64_t buffer_pos;                    /* and in the caller's buffer */
-    bool whole;                            /* every item of the block is wanted */
-    bool covers;                           /* every item inside chunk and array is wanted */
+    int64_t block;              /* number in the chunk */
+    int64_t shape[CV_MAX_DIMS]; /* items wanted along each axis */
+    int64_t block_pos;          /* byte of the first wanted item in the block */
+    int64_t buffer_pos;         /* and in the caller's buffer */
+    bool whole;                 /* every item of the block is wanted */
+    bool covers;                /* every item inside chunk and array is wanted */
 } cv_block_job;
 
 /* Checks 0 <= start <= stop <= shape (CATERVA_EINVAL names axis and numbers)
@@ -58,7 +58,8 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
 void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out);
 
 /* The j-th touched block of a job, j in [0, n_blocks). */
-void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j, cv_block_job *out);
+void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
+                   cv_block_job *out);
 
 /* True when the box wants every item that chunk and array have there. */
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job);

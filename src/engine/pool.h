@@ -21,7 +21,7 @@ typedef struct cv_job_queue {
     int64_t n_jobs;
     atomic_int status; /* cv_status of the first failure */
     atomic_bool failed;
-    cv_error error;    /* filled by the first failure */
+    cv_error error; /* filled by the first failure */
 } cv_job_queue;
 
 void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs);

@@ -18,8 +18,8 @@ typedef struct read_task {
     const cv_source *source;
     const cv_plan *plan;
     uint8_t *dst;
-    bool straight;      /* whole blocks can be decoded into dst */
-    int64_t n_parts;    /* of each chunk */
+    bool straight;   /* whole blocks can be decoded into dst */
+    int64_t n_parts; /* of each chunk */
 } read_task;
 
 cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,

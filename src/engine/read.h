@@ -12,7 +12,7 @@ typedef struct cv_source {
     cv_snapshot *snapshot;
     cv_pending *pending; /* NULL: none */
     cv_workers *workers;
-    int threads;         /* at most so many, the caller's included */
+    int threads; /* at most so many, the caller's included */
 } cv_source;
 
 /* Where a chunk is, pending changes included. */

@@ -31,7 +31,8 @@ static box whole(const cv_grid *grid)
 /* ---- Filling ------------------------------------------------------------ */
 
 /* Writes one item all over a box: its steps in the buffer are all 0. */
-static cv_status fill_box(cv_pending *pending, const cv_grid *grid, const box *b, cv_error *err)
+static cv_status fill_box(cv_pending *pending, const cv_grid *grid, const box *b,
+                          cv_error *err)
 {
     cv_plan plan;
     CV_TRY(cv_plan_box(grid, b->start, b->stop, &plan, err));
@@ -65,7 +66,8 @@ static cv_status clear_padding(cv_pending *pending, int axis, cv_error *err)
 
 /* Fills the cells that growing along `axis` from the shape `old` brings into
  * view inside chunks that were there; new chunks hold the fill already. */
-static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old, cv_error *err)
+static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
+                              cv_error *err)
 {
     const cv_grid *grid = grid_of(pending);
     if (old[axis] % grid->chunk_shape[axis] == 0) return CV_OK;
@@ -81,13 +83,14 @@ static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
 /* ---- Changing the index ------------------------------------------------- */
 
 /* A fill that an index entry cannot say is stored once for each new chunk. */
-static cv_status store_fill(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from,
-                            cv_error *err)
+static cv_status store_fill(cv_pending *pending, const cv_reshape *reshape,
+                            const cv_grid *from, cv_error *err)
 {
     if (!pending->fill_is_stored) return CV_OK;
     const cv_grid *to = grid_of(pending);
     cv_buffer chunk = {0};
-    cv_status status = cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
+    cv_status status =
+        cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
     for (int64_t i = 0; i < to->n_chunks && status == CV_OK; i++)
         if (cv_reshape_source(reshape, from, to, i) < 0)
             status = cv_txn_put(pending->txn, i, &chunk, err);
@@ -145,7 +148,8 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
 {
     cv_pending *pending = m->pending;
     cv_snapshot *snapshot = cv_txn_snapshot(pending->txn);
-    cv_source source = {pending->frame, snapshot, pending, pending->workers, pending->threads};
+    cv_source source = {pending->frame, snapshot, pending, pending->workers,
+                        pending->threads};
     cv_plan plan;
     CV_TRY(cv_plan_box(&snapshot->grid, at->start, at->stop, &plan, err));
     CV_TRY(cv_read_box(&source, &plan, m->buffer, err));
@@ -256,7 +260,8 @@ cv_status cv_remove(cv_pending *pending, int axis, int64_t start, int64_t stop, 
         cv_reshape change = {shape, axis, start / chunk, -(n / chunk)};
         return reshape(pending, &change, err);
     }
-    move m = {.pending = pending, .axis = axis, .from = stop, .to = start, .length = old - stop};
+    move m = {
+        .pending = pending, .axis = axis, .from = stop, .to = start, .length = old - stop};
     CV_TRY(move_items(&m, err));
     CV_TRY(reshape_axis(pending, axis, old - n, err));
     return clear_padding(pending, axis, err);

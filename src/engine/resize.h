@@ -21,6 +21,7 @@ cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n, const 
                     cv_error *err);
 
 /* Without items [start, stop) of `axis`. */
-cv_status cv_remove(cv_pending *pending, int axis, int64_t start, int64_t stop, cv_error *err);
+cv_status cv_remove(cv_pending *pending, int axis, int64_t start, int64_t stop,
+                    cv_error *err);
 
 #endif

@@ -16,9 +16,9 @@
 
 /* Where the clean blocks come from. */
 typedef struct clean_source {
-    cv_layout *layout;        /* of a stored chunk with blocks, else NULL */
-    const uint8_t *chunk;     /* its bytes */
-    cv_buffer repeated;       /* else: the streams every clean block has */
+    cv_layout *layout;    /* of a stored chunk with blocks, else NULL */
+    const uint8_t *chunk; /* its bytes */
+    cv_buffer repeated;   /* else: the streams every clean block has */
 } clean_source;
 
 typedef struct splice {
@@ -53,7 +53,8 @@ static cv_status encode_block(splice *s, const uint8_t *block, cv_buffer *out, b
 
 /* A special chunk has no streams: one block of its item is encoded, and stands
  * for every clean one. */
-static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible, cv_error *err)
+static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
+                                 cv_error *err)
 {
     cv_worker *worker = s->worker;
     int64_t n_items = s->grid->block_bytes / s->grid->item_size;
@@ -64,7 +65,8 @@ static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
     return encode_block(s, worker->block.data, &s->clean.repeated, possible, err);
 }
 
-static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible, cv_error *err)
+static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
+                             cv_error *err)
 {
     const cv_snapshot *snapshot = cv_txn_snapshot(s->pending->txn);
     CV_TRY(cv_layout_get(s->pending->frame, snapshot, ref, &s->clean.layout, err));
@@ -78,7 +80,8 @@ static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
     }
     if (layout->access != CV_ACCESS_BLOCK) return CV_OK;
     *possible = same_encoding(s, layout->header_bytes);
-    return cv_fetch_chunk(s->pending->frame, layout, &s->worker->packed, &s->clean.chunk, err);
+    return cv_fetch_chunk(s->pending->frame, layout, &s->worker->packed, &s->clean.chunk,
+                          err);
 }
 
 static cv_status open_clean(splice *s, bool *possible, cv_error *err)
@@ -96,7 +99,8 @@ static cv_status append_clean(const splice *s, int64_t block, cv_buffer *out, cv
     const clean_source *c = &s->clean;
     if (!c->chunk) return cv_buffer_append(out, c->repeated.data, c->repeated.size, err);
     cv_block_range range = c->layout->blocks[block];
-    return cv_buffer_append(out, c->chunk + range.start, (size_t)(range.end - range.start), err);
+    return cv_buffer_append(out, c->chunk + range.start, (size_t)(range.end - range.start),
+                            err);
 }
 
 /* ---- The new chunk ------------------------------------------------------ */

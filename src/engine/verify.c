@@ -29,8 +29,10 @@ typedef struct verify_task {
 
 static void report(verify_task *task, int64_t chunk, cv_status status, const cv_error *error)
 {
-    caterva_damage damage = {
-        .chunk = chunk, .position = error->position, .code = status, .message = error->message};
+    caterva_damage damage = {.chunk = chunk,
+                             .position = error->position,
+                             .code = status,
+                             .message = error->message};
     if (chunk >= 0) cv_grid_chunk_index(&task->snapshot->grid, chunk, damage.index);
     task->result->damages++;
     if (chunk >= 0) task->result->damaged_chunks++;
@@ -74,7 +76,8 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
     pthread_mutex_unlock(&task->lock);
 }
 
-static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker, cv_error *err)
+static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker,
+                             cv_error *err)
 {
     int64_t offset = task->index->offsets ? task->index->offsets[chunk] : task->index->same;
     cv_chunk_ref ref;
@@ -139,8 +142,8 @@ static void check_overlaps(verify_task *task)
         cv_error error;
         cv_status status =
             cv_fail(&error, CATERVA_ECORRUPT, (int64_t)b->pos,
-                    "chunk %lld at byte %llu shares bytes with chunk %lld", (long long)b->chunk,
-                    (unsigned long long)b->pos, (long long)last->chunk);
+                    "chunk %lld at byte %llu shares bytes with chunk %lld",
+                    (long long)b->chunk, (unsigned long long)b->pos, (long long)last->chunk);
         report(task, b->chunk, status, &error);
     }
 }

@@ -11,7 +11,8 @@ cv_status cv_verify(cv_frame *frame, cv_snapshot *snapshot, cv_workers *workers,
                     cv_error *err);
 
 /* Counts stored and special chunks, live and dead bytes. */
-cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out, cv_error *err);
+cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
+                     cv_error *err);
 
 /* One chunk's kind and place. */
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,

@@ -88,8 +88,7 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker)
 cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
                             cv_error *err)
 {
-    if (!worker->encoder)
-        CV_TRY(cv_encoder_create(&workers->spec, &worker->encoder, err));
+    if (!worker->encoder) CV_TRY(cv_encoder_create(&workers->spec, &worker->encoder, err));
     *out = worker->encoder;
     return CV_OK;
 }

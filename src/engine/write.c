@@ -83,7 +83,8 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
 
 /* Makes the touched blocks dirty; those that keep something of what is stored
  * are listed in the worker's `wanted`. */
-static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n, cv_error *err)
+static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
+                                cv_error *err)
 {
     const cv_grid *grid = p->task->plan->grid;
     CV_TRY(cv_worker_wanted(worker, p->chunk->n_blocks, err));
@@ -171,7 +172,8 @@ static int count_helpers(const cv_pending *pending, const cv_plan *plan)
     return (int)cv_min_i64(most, worth);
 }
 
-cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src, cv_error *err)
+cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src,
+                       cv_error *err)
 {
     if (plan->n_items == 0) return CV_OK;
     if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));

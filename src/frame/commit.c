@@ -28,10 +28,10 @@ enum { HEADER_WRITE_START = 16 };
 typedef struct commit {
     cv_txn *txn;
     cv_snapshot *next;
-    cv_buffer tail;      /* index and trailer */
+    cv_buffer tail; /* index and trailer */
     int64_t cbytes;
-    uint64_t tail_pos;   /* contiguous: where the tail goes */
-    int64_t *old_files;  /* directory: those the next state does not name */
+    uint64_t tail_pos;  /* contiguous: where the tail goes */
+    int64_t *old_files; /* directory: those the next state does not name */
     size_t n_old_files;
 } commit;
 
@@ -44,8 +44,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /* The chunk files that an index names, in ascending order. */
-static cv_status list_files(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
-                            cv_error *err)
+static cv_status list_files(const cv_index *index, int64_t n, int64_t **files,
+                            size_t *n_files, cv_error *err)
 {
     *n_files = 0;
     size_t size = ((size_t)n + 1) * sizeof(int64_t);
@@ -120,7 +120,8 @@ static uint64_t place_tail(const cv_txn *txn, uint64_t size)
     uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
     uint64_t low = txn->chunks_end;
     uint64_t high = low > old_end ? low : old_end;
-    if ((low + size <= old_pos || low >= old_end) && cv_space_is_clear(&txn->space, low, size))
+    if ((low + size <= old_pos || low >= old_end) &&
+        cv_space_is_clear(&txn->space, low, size))
         return low;
     if (cv_space_is_clear(&txn->space, high, size)) return high;
     return txn->end;
@@ -175,8 +176,8 @@ static cv_status build(commit *c, cv_error *err)
     CV_TRY(cv_buffer_append(&next->trailer_bytes, old->trailer_bytes.data,
                             old->trailer_bytes.size, err));
 
-    c->tail_pos = old->header.sparse ? old->header.header_size
-                                     : place_tail(c->txn, c->tail.size);
+    c->tail_pos =
+        old->header.sparse ? old->header.header_size : place_tail(c->txn, c->tail.size);
     next->index_pos = old->grid.n_chunks > 0 ? c->tail_pos : 0;
     CV_TRY(count_cbytes(c, err));
     CV_TRY(build_header(c, c->tail_pos + c->tail.size, err));
@@ -197,9 +198,9 @@ static cv_status sync_object(commit *c, cv_object object, cv_error *err)
 static cv_status write_header(commit *c, cv_error *err)
 {
     const cv_buffer *header = &c->next->header_bytes;
-    cv_status status =
-        cv_store_write(c->txn->frame->store, CV_FRAME_OBJECT, HEADER_WRITE_START,
-                       header->data + HEADER_WRITE_START, header->size - HEADER_WRITE_START, err);
+    cv_status status = cv_store_write(c->txn->frame->store, CV_FRAME_OBJECT,
+                                      HEADER_WRITE_START, header->data + HEADER_WRITE_START,
+                                      header->size - HEADER_WRITE_START, err);
     if (status != CV_OK) c->txn->frame->poisoned = true;
     return status;
 }
@@ -245,8 +246,8 @@ static cv_status write_directory(commit *c, cv_error *err)
     if (durable && txn->n_new_files > 0) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
 
     cv_buffer frame = {0};
-    cv_status status = cv_buffer_append(&frame, c->next->header_bytes.data,
-                                        c->next->header_bytes.size, err);
+    cv_status status =
+        cv_buffer_append(&frame, c->next->header_bytes.data, c->next->header_bytes.size, err);
     if (status == CV_OK) status = cv_buffer_append(&frame, c->tail.data, c->tail.size, err);
     if (status == CV_OK) {
         status = cv_store_replace(store, frame.data, frame.size, durable, err);
@@ -272,7 +273,8 @@ static void account(commit *c, bool fresh)
     uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
     uint64_t tail_end = c->tail_pos + c->tail.size;
     cv_space_occupy(&txn->space, c->tail_pos, c->tail.size);
-    if (!fresh) cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
+    if (!fresh)
+        cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
     cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABLE_ORDERED);
     txn->base_end = txn->end > tail_end ? txn->end : tail_end;
     txn->base_chunks_end = txn->chunks_end;
@@ -301,10 +303,11 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
 
     bool fresh = !txn->frame->store->published;
     commit c = {.txn = txn, .next = cv_snapshot_new()};
-    cv_status status = c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
+    cv_status status =
+        c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
     if (status == CV_OK)
-        status = txn->base->header.sparse ? write_directory(&c, err)
-                                              : write_contiguous(&c, err);
+        status =
+            txn->base->header.sparse ? write_directory(&c, err) : write_contiguous(&c, err);
     if (status == CV_OK) {
         remove_old_files(&c);
         account(&c, fresh);

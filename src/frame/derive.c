@@ -22,9 +22,10 @@ static cv_status replace_content(cv_frame_header *header, const char *name,
         cv_metalayer *layer = &header->metalayers[i];
         if (strcmp(layer->name, name) != 0) continue;
         if (layer->size != content->size)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "metalayer \"%s\" has %u bytes and keeps its length: %zu do not fit",
-                           name, layer->size, content->size);
+            return cv_fail(
+                err, CATERVA_EINVAL, -1,
+                "metalayer \"%s\" has %u bytes and keeps its length: %zu do not fit", name,
+                layer->size, content->size);
         layer->data = content->data;
         return CV_OK;
     }
@@ -47,7 +48,8 @@ static cv_status change_shape(const cv_snapshot *from, const int64_t *shape,
     const cv_metalayer *old =
         cv_metalayers_find(header->metalayers, header->n_metalayers, name);
     if (old && bytes->size < old->size) /* a tail that another writer left */
-        CV_TRY(cv_buffer_append(bytes, old->data + bytes->size, old->size - bytes->size, err));
+        CV_TRY(
+            cv_buffer_append(bytes, old->data + bytes->size, old->size - bytes->size, err));
     return replace_content(header, name, bytes, err);
 }
 
@@ -77,8 +79,8 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
                        "the header of %u bytes would become %u: its encoding is not ours",
                        from->header.header_size, header.header_size);
     CV_TRY(cv_snapshot_parse(to, err));
-    return cv_trailer_parse(to->trailer_bytes.data, to->trailer_bytes.size, header.header_size,
-                            &to->trailer, err);
+    return cv_trailer_parse(to->trailer_bytes.data, to->trailer_bytes.size,
+                            header.header_size, &to->trailer, err);
 }
 
 cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,

@@ -113,9 +113,8 @@ cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *w
     uint8_t *at = buffer->data;
     for (int64_t i = 0; i < *fetched;) {
         cv_block_range run;
-        size_t left = budget > (size_t)(at - buffer->data)
-                          ? budget - (size_t)(at - buffer->data)
-                          : 0;
+        size_t left =
+            budget > (size_t)(at - buffer->data) ? budget - (size_t)(at - buffer->data) : 0;
         int64_t end = run_end(layout, wanted, i, n, left, &run);
         size_t size = (size_t)(run.end - run.start);
         at += CV_BLOCK_PREFIX;

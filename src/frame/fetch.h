@@ -7,8 +7,8 @@
 
 /* One wanted block, and after the fetch its bytes. */
 typedef struct cv_wanted {
-    int64_t block;           /* number in the chunk */
-    int64_t tag;             /* the caller's; kept when the list is reordered */
+    int64_t block; /* number in the chunk */
+    int64_t tag;   /* the caller's; kept when the list is reordered */
     cv_packed_block packed;
 } cv_wanted;
 

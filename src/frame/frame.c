@@ -44,7 +44,8 @@ cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame
 
 /* The parser wants a frame with room for a trailer: the header gets the sizes
  * that a commit of no chunks would give it. */
-static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot, cv_error *err)
+static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot,
+                                cv_error *err)
 {
     CV_TRY(cv_trailer_write(seed->attributes, seed->n_attributes, &snapshot->trailer_bytes,
                             err));
@@ -126,8 +127,9 @@ cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
     return CV_OK;
 }
 
-static cv_status decode_attribute(const cv_chunk_header *header, const cv_metalayer *attribute,
-                                  cv_buffer *out, cv_error *err)
+static cv_status decode_attribute(const cv_chunk_header *header,
+                                  const cv_metalayer *attribute, cv_buffer *out,
+                                  cv_error *err)
 {
     cv_decoder *decoder;
     cv_codec_spec spec = {.item_size = 1};

@@ -9,12 +9,12 @@
 typedef struct cv_layout_cache cv_layout_cache;
 
 typedef struct cv_frame {
-    cv_store *store;         /* owned */
-    pthread_mutex_t lock;    /* guards `current` against a commit */
-    cv_snapshot *current;    /* one reference is the frame's */
+    cv_store *store;      /* owned */
+    pthread_mutex_t lock; /* guards `current` against a commit */
+    cv_snapshot *current; /* one reference is the frame's */
     cv_layout_cache *layouts;
     caterva_durability durability;
-    bool poisoned;           /* a commit failed half-way: what is on disk is unknown */
+    bool poisoned; /* a commit failed half-way: what is on disk is unknown */
 } cv_frame;
 
 /* Opens what `store` holds; owns the store from then on, also on failure. */
@@ -26,7 +26,7 @@ typedef struct cv_frame_seed {
     cv_frame_header header;         /* metalayers included; sizes are filled in */
     const cv_metalayer *attributes; /* encoded values */
     int n_attributes;
-    int64_t initial_offset;         /* every chunk's index entry: one of the special kinds */
+    int64_t initial_offset; /* every chunk's index entry: one of the special kinds */
 } cv_frame_seed;
 
 /* A frame not yet written anywhere; the first commit writes and publishes it.

@@ -42,8 +42,8 @@ static cv_status make_special(const cv_snapshot *s, int64_t offset, cv_chunk_ref
                        (long long)out->chunk, (unsigned long long)bits);
     if (out->kind == CV_REF_NAN && s->grid.item_size != 4 && s->grid.item_size != 8)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
-                       "chunk %lld is all NaN, but items have %d bytes", (long long)out->chunk,
-                       s->grid.item_size);
+                       "chunk %lld is all NaN, but items have %d bytes",
+                       (long long)out->chunk, s->grid.item_size);
     return CV_OK;
 }
 
@@ -62,9 +62,10 @@ cv_status cv_chunk_ref_make(const cv_snapshot *s, int64_t chunk, int64_t offset,
         return CV_OK;
     }
     if (offset > s->header.cbytes - CV_CHUNK_HEADER_SIZE)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
-                       "chunk %lld is said to begin at offset %lld of a chunk area of %lld bytes",
-                       (long long)chunk, (long long)offset, (long long)s->header.cbytes);
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+            "chunk %lld is said to begin at offset %lld of a chunk area of %lld bytes",
+            (long long)chunk, (long long)offset, (long long)s->header.cbytes);
     out->pos = s->header.header_size + (uint64_t)offset;
     out->limit = (uint64_t)(s->header.cbytes - offset);
     return CV_OK;
@@ -123,7 +124,8 @@ static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_ind
     }
 }
 
-static cv_status load_index(const cv_snapshot *s, cv_store *store, cv_index *out, cv_error *err)
+static cv_status load_index(const cv_snapshot *s, cv_store *store, cv_index *out,
+                            cv_error *err)
 {
     if (s->index_size == 0) return CV_OK;
     const uint8_t *bytes =
@@ -173,9 +175,11 @@ typedef struct lookup {
     cv_buffer block;   /* decoded */
 } lookup;
 
-static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size, cv_error *err)
+static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size,
+                            cv_error *err)
 {
-    return cv_store_read(l->store, CV_FRAME_OBJECT, l->snapshot->index_pos + at, dst, size, err);
+    return cv_store_read(l->store, CV_FRAME_OBJECT, l->snapshot->index_pos + at, dst, size,
+                         err);
 }
 
 /* Reads the header; *possible: the index has blocks that stand for themselves. */

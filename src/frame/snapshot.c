@@ -43,7 +43,8 @@ void cv_snapshot_release(cv_snapshot *snapshot)
 static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
 {
     size_t first = stored < FIRST_READ ? (size_t)stored : FIRST_READ;
-    if (first == 0) return cv_fail(err, CATERVA_ECORRUPT, 0, "the file is empty, not a frame");
+    if (first == 0)
+        return cv_fail(err, CATERVA_ECORRUPT, 0, "the file is empty, not a frame");
     CV_TRY(cv_buffer_resize(&s->header_bytes, first, err));
     CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, 0, s->header_bytes.data, first, err));
 
@@ -72,8 +73,9 @@ static cv_status parse_meta(cv_snapshot *s, cv_error *err)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "a Blosc2 frame of variable-size chunks, not an n-d array");
     if (!layer)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame without the b2nd or caterva metalayer, not an n-d array");
+        return cv_fail(
+            err, CATERVA_EUNSUPPORTED, -1,
+            "a Blosc2 frame without the b2nd or caterva metalayer, not an n-d array");
     return cv_array_meta_parse(layer->data, layer->size, legacy,
                                layer->data - s->header_bytes.data, &s->meta, err);
 }
@@ -106,7 +108,8 @@ static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
 
 cv_status cv_snapshot_parse(cv_snapshot *s, cv_error *err)
 {
-    CV_TRY(cv_frame_header_parse(s->header_bytes.data, s->header_bytes.size, &s->header, err));
+    CV_TRY(
+        cv_frame_header_parse(s->header_bytes.data, s->header_bytes.size, &s->header, err));
     CV_TRY(parse_meta(s, err));
 
     cv_error reason = {0};
@@ -155,10 +158,11 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
     uint64_t pos = h->header_size;
     if (!h->sparse && !cv_add_u64(pos, (uint64_t)h->cbytes, &pos)) pos = UINT64_MAX;
     if (pos > trailer_pos || trailer_pos - pos < 32)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)h->header_size,
-                       "%lld bytes of chunks leave no room for the index before the trailer at "
-                       "byte %llu",
-                       (long long)h->cbytes, (unsigned long long)trailer_pos);
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)h->header_size,
+            "%lld bytes of chunks leave no room for the index before the trailer at "
+            "byte %llu",
+            (long long)h->cbytes, (unsigned long long)trailer_pos);
     s->index_pos = pos;
     s->index_size = trailer_pos - pos;
     return CV_OK;

@@ -22,14 +22,14 @@ typedef struct cv_index {
 
 typedef struct cv_snapshot {
     atomic_int references;
-    cv_frame_header header;  /* metalayers borrow from header_bytes */
+    cv_frame_header header; /* metalayers borrow from header_bytes */
     cv_buffer header_bytes;
-    cv_array_meta meta;      /* dtype borrows from header_bytes */
+    cv_array_meta meta; /* dtype borrows from header_bytes */
     cv_grid grid;
-    cv_trailer trailer;      /* attributes borrow from trailer_bytes */
+    cv_trailer trailer; /* attributes borrow from trailer_bytes */
     cv_buffer trailer_bytes;
-    uint64_t index_pos;      /* bytes from the frame's start */
-    uint64_t index_size;     /* 0 without chunks */
+    uint64_t index_pos;  /* bytes from the frame's start */
+    uint64_t index_size; /* 0 without chunks */
 
     /* The index, decoded at first need and then shared by all readers. */
     pthread_mutex_t index_lock;
@@ -57,7 +57,7 @@ typedef struct cv_change {
     bool set_attributes;            /* then the list below replaces the old one */
     const cv_metalayer *attributes; /* encoded values */
     int n_attributes;
-    const cv_metalayer *metalayer;  /* replaces the one of this name, same size; or NULL */
+    const cv_metalayer *metalayer; /* replaces the one of this name, same size; or NULL */
 } cv_change;
 
 /* A state that is not committed: `from` with a change. Header and trailer are
@@ -87,9 +87,9 @@ typedef enum cv_ref_kind {
 typedef struct cv_chunk_ref {
     int64_t chunk;
     cv_ref_kind kind;
-    cv_object object;  /* of a stored chunk: the frame, or a chunk file */
-    uint64_t pos;      /* of its first byte in the object */
-    uint64_t limit;    /* bytes the object can hold of it (0: ask the store) */
+    cv_object object; /* of a stored chunk: the frame, or a chunk file */
+    uint64_t pos;     /* of its first byte in the object */
+    uint64_t limit;   /* bytes the object can hold of it (0: ask the store) */
 } cv_chunk_ref;
 
 /* Index entries: offset from the header's end, chunk file number, or one of

@@ -133,7 +133,8 @@ void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
     uint64_t end = pos + size;
     for (size_t i = 0; i < space->free.n; i++) {
         cv_extent old = space->free.items[i];
-        uint64_t before = old.pos < pos ? (end_of(old) < pos ? end_of(old) : pos) - old.pos : 0;
+        uint64_t before =
+            old.pos < pos ? (end_of(old) < pos ? end_of(old) : pos) - old.pos : 0;
         uint64_t from = old.pos > end ? old.pos : end;
         uint64_t behind = end_of(old) > from ? end_of(old) - from : 0;
         cv_extents_add(&rest, (cv_extent){old.pos, before}, false);

@@ -37,17 +37,17 @@ void cv_extents_clear(cv_extents *extents);
 void cv_extents_destroy(cv_extents *extents);
 
 typedef struct cv_space {
-    cv_extents ours;   /* live chunks that this handle put, at most CV_SPACE_OURS */
+    cv_extents ours; /* live chunks that this handle put, at most CV_SPACE_OURS */
     cv_extents dead;
     cv_extents aging;
     cv_extents free;
-    cv_extents taken;  /* from free since the commit: a rollback gives it back */
+    cv_extents taken; /* from free since the commit: a rollback gives it back */
 } cv_space;
 
 enum { CV_SPACE_OURS = 65536 };
 
-void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);      /* a chunk was put */
-void cv_space_replaced(cv_space *space, uint64_t pos);                /* a chunk died */
+void cv_space_put(cv_space *space, uint64_t pos, uint64_t size); /* a chunk was put */
+void cv_space_replaced(cv_space *space, uint64_t pos);           /* a chunk died */
 bool cv_space_take(cv_space *space, uint64_t size, uint64_t *pos);
 
 /* True when nobody may need bytes of [pos, pos + size) that are not live. */

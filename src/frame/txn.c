@@ -150,7 +150,8 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
     const cv_frame_header *h = &txn->base->header;
     if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
         return cv_chunk_ref_make(txn->base, chunk, offset, out, err);
-    *out = (cv_chunk_ref){ /* put since the commit, behind its chunks */
+    *out = (cv_chunk_ref){
+        /* put since the commit, behind its chunks */
         .chunk = chunk,
         .kind = CV_REF_STORED,
         .object = CV_FRAME_OBJECT,
@@ -198,8 +199,8 @@ static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error
     if (status == CV_OK) {
         useless = superseded_file(txn, txn->offsets[chunk]);
         if (!txn->base->header.sparse && !cv_offset_is_special(txn->offsets[chunk]))
-            cv_space_replaced(&txn->space, txn->base->header.header_size +
-                                               (uint64_t)txn->offsets[chunk]);
+            cv_space_replaced(&txn->space,
+                              txn->base->header.header_size + (uint64_t)txn->offsets[chunk]);
         txn->offsets[chunk] = offset;
         txn->changed = true;
     }

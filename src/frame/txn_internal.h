@@ -7,19 +7,19 @@
 
 struct cv_txn {
     cv_frame *frame;
-    cv_snapshot *base;       /* the committed state this stands on */
-    cv_snapshot *state;      /* base with the changes of shape and attributes */
-    pthread_mutex_t lock;    /* guards all below */
-    int64_t *offsets;        /* state's whole index, or NULL: as base's */
+    cv_snapshot *base;    /* the committed state this stands on */
+    cv_snapshot *state;   /* base with the changes of shape and attributes */
+    pthread_mutex_t lock; /* guards all below */
+    int64_t *offsets;     /* state's whole index, or NULL: as base's */
     bool changed;
-    uint64_t end;            /* contiguous: first byte behind all that was ever used */
-    uint64_t chunks_end;     /* and behind all chunks, committed and put */
-    uint64_t base_end;       /* the same two as the last commit left them */
+    uint64_t end;        /* contiguous: first byte behind all that was ever used */
+    uint64_t chunks_end; /* and behind all chunks, committed and put */
+    uint64_t base_end;   /* the same two as the last commit left them */
     uint64_t base_chunks_end;
-    cv_space space;          /* contiguous: what below `end` may be used again */
-    bool may_reuse;          /* no reader holds a state older than base */
-    int64_t next_file;       /* directory: first number nobody uses */
-    cv_object *new_files;    /* directory: chunk files put since the commit */
+    cv_space space;       /* contiguous: what below `end` may be used again */
+    bool may_reuse;       /* no reader holds a state older than base */
+    int64_t next_file;    /* directory: first number nobody uses */
+    cv_object *new_files; /* directory: chunk files put since the commit */
     size_t n_new_files, max_new_files;
 };
 

@@ -63,7 +63,8 @@ static void naive_reshape(run *t, const int64_t *shape, int axis, int64_t at, in
             inside = inside && i >= 0 && i < t->g.shape[d];
             from = from * t->g.shape[d] + i;
         }
-        if (inside) memcpy(next.bytes + (size_t)k * item, t->now.bytes + (size_t)from * item, item);
+        if (inside)
+            memcpy(next.bytes + (size_t)k * item, t->now.bytes + (size_t)from * item, item);
     }
     oracle_free(&t->now);
     t->now = next;
@@ -130,7 +131,8 @@ static void step_insert(run *t)
     if (with_data && at == old && rng_one_in(&t->r, 2))
         CHECK_OK(caterva_append(t->array, axis, n, data, size, &err), err);
     else
-        CHECK_OK(caterva_insert(t->array, axis, at, n, with_data ? data : NULL, size, &err), err);
+        CHECK_OK(caterva_insert(t->array, axis, at, n, with_data ? data : NULL, size, &err),
+                 err);
     free(data);
 }
 
@@ -189,8 +191,8 @@ static void check_ours(const run *t)
     caterva_error err;
     const caterva_info *info = caterva_describe(t->array);
     for (int d = 0; d < t->g.ndim; d++)
-        CHECK(info->shape[d] == t->g.shape[d], "shape[%d] %lld:%s", d, (long long)info->shape[d],
-              t->text);
+        CHECK(info->shape[d] == t->g.shape[d], "shape[%d] %lld:%s", d,
+              (long long)info->shape[d], t->text);
     box all = whole_box(&t->g);
     uint8_t *got = check_alloc(t->now.size);
     CHECK_OK(caterva_read(t->array, all.start, all.stop, got, t->now.size, &err), err);
@@ -213,10 +215,12 @@ static void check_theirs(const run *t)
     if (has_delta(&t->p)) return; /* b2nd reads those wrongly, see test_updates.c */
     CHECK_OK(caterva_to_frame(t->array, &frame, &size, &err), err);
     b2nd_array_t *theirs;
-    CHECK(b2nd_from_cframe(frame, (int64_t)size, true, &theirs) >= 0, "b2nd opens:%s", t->text);
+    CHECK(b2nd_from_cframe(frame, (int64_t)size, true, &theirs) >= 0, "b2nd opens:%s",
+          t->text);
     uint8_t *got = check_alloc(t->now.size);
     if (t->now.size > 0)
-        CHECK(b2nd_to_cbuffer(theirs, got, (int64_t)t->now.size) >= 0, "b2nd reads:%s", t->text);
+        CHECK(b2nd_to_cbuffer(theirs, got, (int64_t)t->now.size) >= 0, "b2nd reads:%s",
+              t->text);
     CHECK(memcmp(got, t->now.bytes, t->now.size) == 0, "b2nd's differs:%s", t->text);
     free(got);
     b2nd_free(theirs);

@@ -43,8 +43,8 @@ static void check_ours(const run *t, caterva_array *a)
     box all = whole_box(&t->g);
     uint8_t *got = check_alloc(t->o.size);
     CHECK_OK(caterva_read(a, all.start, all.stop, got, t->o.size, &err), err);
-    CHECK(memcmp(got, t->o.bytes, t->o.size) == 0, "ours differs: %s codec %d level %d", t->text,
-          t->p.codec, t->p.level);
+    CHECK(memcmp(got, t->o.bytes, t->o.size) == 0, "ours differs: %s codec %d level %d",
+          t->text, t->p.codec, t->p.level);
     free(got);
 }
 
@@ -65,11 +65,12 @@ static void check_theirs(const run *t, caterva_array *a)
     size_t size;
     CHECK_OK(caterva_to_frame(a, &frame, &size, &err), err);
     b2nd_array_t *theirs;
-    CHECK(b2nd_from_cframe(frame, (int64_t)size, true, &theirs) >= 0, "b2nd opens: %s", t->text);
+    CHECK(b2nd_from_cframe(frame, (int64_t)size, true, &theirs) >= 0, "b2nd opens: %s",
+          t->text);
     uint8_t *got = check_alloc(t->o.size);
     if (t->o.size > 0)
-        CHECK(b2nd_to_cbuffer(theirs, got, (int64_t)t->o.size) >= 0, "b2nd reads: %s codec %d",
-              t->text, t->p.codec);
+        CHECK(b2nd_to_cbuffer(theirs, got, (int64_t)t->o.size) >= 0,
+              "b2nd reads: %s codec %d", t->text, t->p.codec);
     CHECK(memcmp(got, t->o.bytes, t->o.size) == 0, "b2nd's differs: %s codec %d level %d",
           t->text, t->p.codec, t->p.level);
     free(got);

@@ -174,7 +174,8 @@ static void check_trial(trial *t)
         check_point(t, CV_CRASH_PREFIX, point, 0);
         if (point < n && may_tear(t, point)) {
             int64_t size = cv_store_fault_journal_bytes(t->array->frame->store, point);
-            check_point(t, CV_CRASH_TORN, point, (size_t)rng_between(&t->random, 1, size - 1));
+            check_point(t, CV_CRASH_TORN, point,
+                        (size_t)rng_between(&t->random, 1, size - 1));
         }
         for (int i = 0; i < 2 && t->durability != CATERVA_DURABLE_NONE; i++)
             check_point(t, CV_CRASH_POWER, point, 0);

@@ -29,8 +29,8 @@ static void check_all(caterva_array *array, int32_t value, int64_t n)
     int32_t *items = check_alloc((size_t)n * sizeof *items);
     CHECK_OK(caterva_read(array, origin, &n, items, (size_t)n * sizeof *items, &err), err);
     for (int64_t i = 0; i < n; i++)
-        CHECK(items[i] == value + (int32_t)i, "item %lld is %d, not %d", (long long)i, items[i],
-              value + (int32_t)i);
+        CHECK(items[i] == value + (int32_t)i, "item %lld is %d, not %d", (long long)i,
+              items[i], value + (int32_t)i);
     free(items);
 }
 

@@ -4,9 +4,9 @@
 #include "support/check.h"
 #include "support/random.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
 enum { CHUNKS = 40003, CHUNK = 16 };
@@ -56,7 +56,8 @@ static void check_lookups(caterva_array *array, rng *r)
                                                 &offset, NULL),
                              CV_OK);
             assert_int_equal(offset, index->offsets ? index->offsets[chunk] : index->same);
-            assert_int_equal(atomic_load(&fresh->snapshot->index_ready), i >= 8 || !index->offsets);
+            assert_int_equal(atomic_load(&fresh->snapshot->index_ready),
+                             i >= 8 || !index->offsets);
         }
         caterva_close(fresh, NULL);
     }

@@ -7,9 +7,9 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -117,7 +117,8 @@ static caterva_array *make(const char *path, caterva_durability durability, rng 
     caterva_array *array;
     rng_fill(r, items, sizeof items);
     assert_int_equal(caterva_create(path, &options, &array, NULL), CATERVA_OK);
-    assert_int_equal(caterva_write(array, origin, shape, items, sizeof items, NULL), CATERVA_OK);
+    assert_int_equal(caterva_write(array, origin, shape, items, sizeof items, NULL),
+                     CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     return array;
 }
@@ -127,7 +128,8 @@ static void rewrite_one_chunk(caterva_array *array, rng *r, uint32_t *model)
     uint32_t items[CHUNK];
     int64_t start = rng_between(r, 0, N / CHUNK - 1) * CHUNK, stop = start + CHUNK;
     rng_fill(r, items, sizeof items);
-    assert_int_equal(caterva_write(array, &start, &stop, items, sizeof items, NULL), CATERVA_OK);
+    assert_int_equal(caterva_write(array, &start, &stop, items, sizeof items, NULL),
+                     CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     memcpy(model + start, items, sizeof items);
 }
