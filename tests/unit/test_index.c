@@ -4,10 +4,11 @@
 #include "support/check.h"
 #include "support/random.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 enum { CHUNKS = 40003, CHUNK = 16 };
 

@@ -7,11 +7,12 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include <cmocka.h>
 
 enum { BYTES = 512, N = 40000, CHUNK = 2000, COMMITS = 300 };
 
