@@ -3,7 +3,6 @@
 #include "frame/txn_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk)
@@ -51,19 +50,37 @@ static bool keeps_numbers(const cv_reshape *reshape, const cv_grid *from, const 
     return true;
 }
 
-static void renumber(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
-                     const int64_t *old, int64_t *offsets, int64_t fill)
+/* The index grown or cut in place; twice the room it needs, so that a series of
+ * appends copies it rarely. */
+static cv_status extend(cv_txn *txn, int64_t n, int64_t fill, cv_error *err)
 {
-    if (keeps_numbers(reshape, from, to)) {
-        int64_t kept = from->n_chunks < to->n_chunks ? from->n_chunks : to->n_chunks;
-        memcpy(offsets, old, (size_t)kept * sizeof old[0]);
-        for (int64_t i = kept; i < to->n_chunks; i++) offsets[i] = fill;
-        return;
+    if (n > txn->max_offsets) {
+        size_t size = 2 * (size_t)n * sizeof(int64_t);
+        int64_t *grown = realloc(txn->offsets, size);
+        if (!grown) return cv_fail_memory(err, size, "the chunk index");
+        txn->offsets = grown;
+        txn->max_offsets = 2 * n;
     }
+    for (int64_t i = txn->state->grid.n_chunks; i < n; i++) txn->offsets[i] = fill;
+    return CV_OK;
+}
+
+static cv_status renumber(cv_txn *txn, const cv_reshape *reshape, const cv_grid *to,
+                          int64_t fill, cv_error *err)
+{
+    const cv_grid *from = &txn->state->grid;
+    if (keeps_numbers(reshape, from, to)) return extend(txn, to->n_chunks, fill, err);
+    size_t size = ((size_t)to->n_chunks + 1) * sizeof(int64_t);
+    int64_t *offsets = malloc(size);
+    if (!offsets) return cv_fail_memory(err, size, "the chunk index");
     for (int64_t i = 0; i < to->n_chunks; i++) {
         int64_t source = cv_reshape_source(reshape, from, to, i);
-        offsets[i] = source < 0 ? fill : old[source];
+        offsets[i] = source < 0 ? fill : txn->offsets[source];
     }
+    free(txn->offsets);
+    txn->offsets = offsets;
+    txn->max_offsets = to->n_chunks;
+    return CV_OK;
 }
 
 cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
@@ -75,16 +92,11 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
     cv_snapshot *next;
     CV_TRY(cv_snapshot_derive(txn->state, &change, &next, err));
 
-    size_t size = ((size_t)next->grid.n_chunks + 1) * sizeof(int64_t);
-    int64_t *offsets = malloc(size);
-    if (!offsets) {
+    cv_status status = renumber(txn, reshape, &next->grid, cv_offset_of_kind(fill), err);
+    if (status != CV_OK) {
         cv_snapshot_release(next);
-        return cv_fail_memory(err, size, "the chunk index");
+        return status;
     }
-    renumber(reshape, &txn->state->grid, &next->grid, txn->offsets, offsets,
-             cv_offset_of_kind(fill));
-    free(txn->offsets);
-    txn->offsets = offsets;
     cv_snapshot_release(txn->state);
     txn->state = next;
     txn->changed = true;

@@ -167,14 +167,15 @@ cv_status cv_txn_own_offsets(cv_txn *txn, cv_error *err)
     const cv_index *index;
     CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
     int64_t n = txn->base->grid.n_chunks;
-    size_t size = (size_t)n * sizeof(int64_t);
+    size_t size = ((size_t)n + 1) * sizeof(int64_t);
     int64_t *offsets = malloc(size);
     if (!offsets) return cv_fail_memory(err, size, "the chunk index");
     if (index->offsets)
-        memcpy(offsets, index->offsets, size);
+        memcpy(offsets, index->offsets, (size_t)n * sizeof offsets[0]);
     else
         for (int64_t i = 0; i < n; i++) offsets[i] = index->same;
     txn->offsets = offsets;
+    txn->max_offsets = n;
     return CV_OK;
 }
 

@@ -11,6 +11,7 @@ struct cv_txn {
     cv_snapshot *state;   /* base with the changes of shape and attributes */
     pthread_mutex_t lock; /* guards all below */
     int64_t *offsets;     /* state's whole index, or NULL: as base's */
+    int64_t max_offsets;  /* entries there is room for */
     bool changed;
     uint64_t end;        /* contiguous: first byte behind all that was ever used */
     uint64_t chunks_end; /* and behind all chunks, committed and put */
