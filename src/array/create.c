@@ -270,7 +270,8 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
-    cv_status status = cv_pending_fill((*out)->pending, err);
+    cv_status status = cv_codec_check_encoding(&(*out)->workers.spec, err);
+    if (status == CV_OK) status = cv_pending_fill((*out)->pending, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

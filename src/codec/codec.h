@@ -33,6 +33,9 @@ typedef struct cv_codec_spec {
  * (a dictionary with blosclz, zfp on 2-byte items, ...). */
 cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err);
 
+/* The same for writing: CATERVA_EINVAL for blocks that readers must refuse. */
+cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err);
+
 const char *cv_codec_engine_version(void);
 
 /* Codec and filter names as in caterva_codec_name; NULL or -1 without. */

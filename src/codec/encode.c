@@ -20,6 +20,7 @@ struct cv_encoder {
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err)
 {
     cv_codec_init();
+    CV_TRY(cv_codec_check_encoding(spec, err));
     cv_encoder *encoder = calloc(1, sizeof *encoder);
     if (!encoder) return cv_fail_memory(err, sizeof *encoder, "an encoder");
     encoder->chunk_bytes = spec->chunk_bytes;

@@ -113,6 +113,20 @@ cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err)
     return CV_OK;
 }
 
+/* libblosc2's BloscLZ decoder overflows on streams longer than this; whether a
+ * block is split into shorter ones is known only when it is encoded. */
+enum { MAX_BLOSCLZ_BLOCK = 8 << 20 };
+
+cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err)
+{
+    CV_TRY(cv_codec_check(spec, err));
+    if (spec->codec == BLOSC_BLOSCLZ && spec->block_bytes > MAX_BLOSCLZ_BLOCK)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "blosclz takes blocks of at most %d bytes, these have %d",
+                       MAX_BLOSCLZ_BLOCK, spec->block_bytes);
+    return CV_OK;
+}
+
 bool cv_codec_blocks_independent(const cv_codec_spec *spec)
 {
     for (int i = 0; i < CV_CODEC_FILTERS; i++)

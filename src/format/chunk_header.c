@@ -216,6 +216,20 @@ static cv_status check_special(const cv_chunk_header *header, const cv_chunk_exp
     return CV_OK;
 }
 
+/* A split block has one stream for each byte of an item, but for a last block
+ * that is shorter than the others. */
+static cv_status check_blosclz(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                               cv_error *err)
+{
+    bool split =
+        header->split && header->type_size > 0 && header->nbytes % header->block_size == 0;
+    int32_t stream = split ? header->block_size / header->type_size : header->block_size;
+    if (stream <= MAX_BLOSCLZ_STREAM) return CV_OK;
+    return refuse(expect, CATERVA_EUNSUPPORTED, err,
+                  "has BloscLZ streams of %d bytes; above %d they are unsafe", stream,
+                  MAX_BLOSCLZ_STREAM);
+}
+
 static cv_status check_codec(const cv_chunk_header *header, const cv_chunk_expect *expect,
                              cv_error *err)
 {
@@ -224,11 +238,7 @@ static cv_status check_codec(const cv_chunk_header *header, const cv_chunk_expec
     case LZ4:
     case ZLIB:
     case ZSTD: return CV_OK;
-    case CODEC_BLOSCLZ:
-        if (header->block_size <= MAX_BLOSCLZ_STREAM) return CV_OK;
-        return refuse(expect, CATERVA_EUNSUPPORTED, err,
-                      "has BloscLZ blocks of %d bytes; above %d they are unsafe",
-                      header->block_size, MAX_BLOSCLZ_STREAM);
+    case CODEC_BLOSCLZ: return check_blosclz(header, expect, err);
     case CODEC_PLUGIN:
         if (header->codec_id >= NDLZ && header->codec_id <= ZFP_LAST) return CV_OK;
         return refuse(expect, CATERVA_EUNSUPPORTED, err,

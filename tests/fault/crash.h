@@ -129,6 +129,14 @@ static inline int check_image(const history *h, const uint8_t *bytes, size_t siz
     return state;
 }
 
+/* The header is written inside one sector, which a disk writes whole or not. */
+static inline bool may_tear(const cv_store *store, int64_t entry)
+{
+    const cv_fault_entry *e = &((const cv_fault_store *)store)->entries[entry];
+    return e->kind == CV_FAULT_ENTRY_WRITE && e->size > 1 &&
+           !(e->pos < 512 && e->pos + e->size <= 512);
+}
+
 static inline geometry crash_geometry(void)
 {
     return (geometry){.ndim = 2,

@@ -128,21 +128,12 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     n_images++;
 }
 
-/* The header is written inside one sector, which a disk writes whole or not. */
-static bool may_tear(const trial *t, int64_t entry)
-{
-    const cv_fault_store *f = (const cv_fault_store *)t->array->frame->store;
-    const cv_fault_entry *e = &f->entries[entry];
-    return e->kind == CV_FAULT_ENTRY_WRITE && e->size > 1 &&
-           !(e->pos < 512 && e->pos + e->size <= 512);
-}
-
 static void check_trial(trial *t)
 {
     int64_t n = cv_store_fault_journal_size(t->array->frame->store);
     for (int64_t point = 0; point <= n; point++) {
         check_point(t, CV_CRASH_PREFIX, point, 0);
-        if (point < n && may_tear(t, point)) {
+        if (point < n && may_tear(t->array->frame->store, point)) {
             int64_t size = cv_store_fault_journal_bytes(t->array->frame->store, point);
             check_point(t, CV_CRASH_TORN, point, 1);
             check_point(t, CV_CRASH_TORN, point,

@@ -285,8 +285,17 @@ static void long_blosclz_blocks_are_refused(void **state)
     cv_error err = {0};
     assert_int_equal(cv_chunk_header_parse(bytes, &expect, &header, &err),
                      CATERVA_EUNSUPPORTED);
-    assert_non_null(strstr(err.message, "BloscLZ blocks of 8388864 bytes"));
+    assert_non_null(strstr(err.message, "BloscLZ streams of 8388864 bytes"));
+    bytes[2] = 0x05; /* split, but the last block, which is shorter, is not */
+    assert_int_equal(cv_chunk_header_parse(bytes, &expect, &header, &err),
+                     CATERVA_EUNSUPPORTED);
+    memcpy(bytes + 4, "\0\2\0\1", 4); /* two whole blocks: streams of a quarter */
+    expect.nbytes = 2 * (int64_t)expect.block_size;
+    assert_int_equal(cv_chunk_header_parse(bytes, &expect, &header, &err), CV_OK);
+    bytes[2] = 0x15;
+    memcpy(bytes + 4, "\0\0\0\1", 4);
     bytes[9] = 0;
+    expect.nbytes = 16 << 20;
     expect.block_size = 8 << 20;
     assert_int_equal(cv_chunk_header_parse(bytes, &expect, &header, &err), CV_OK);
 }
