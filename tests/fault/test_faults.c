@@ -172,7 +172,7 @@ static void sweep(cv_fault_kind kind, const char *name)
         reached = fail_at(&v, kind, n, what);
         free_victim(&v);
     }
-    CHECK(n > 10, "only %lld operations", (long long)n);
+    CHECK(n > 1, "%s: no operation to fail", name); /* how many, the seed decides */
     printf("%s: %lld operations\n", name, (long long)n - 1);
     free(bytes);
     history_free(&start);
