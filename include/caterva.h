@@ -228,6 +228,14 @@ CATERVA_API caterva_status caterva_create(const char *url,
                                           const caterva_create_options *options,
                                           caterva_array **out, caterva_error *err);
 
+/* The same, and writes the whole array from `src`: C order, `src_size` bytes at
+ * least the array's. Not yet committed. On failure nothing is left behind. */
+CATERVA_API caterva_status caterva_create_from_buffer(const char *url,
+                                                      const caterva_create_options *options,
+                                                      const void *src, size_t src_size,
+                                                      caterva_array **out,
+                                                      caterva_error *err);
+
 /* Opens the array at `url`: a file, or the directory of a sparse frame.
  * `options` NULL: reading. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
  * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_WRITE also

@@ -48,6 +48,21 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     return status;
 }
 
+caterva_status caterva_create_from_buffer(const char *url,
+                                          const caterva_create_options *options,
+                                          const void *src, size_t src_size,
+                                          caterva_array **out, caterva_error *err)
+{
+    static const int64_t origin[CATERVA_MAX_DIMS] = {0};
+    CV_TRY(caterva_create(url, options, out, err));
+    cv_status status = caterva_write(*out, origin, (*out)->info.shape, src, src_size, err);
+    if (status != CV_OK) {
+        cv_array_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
                                 caterva_error *err)
 {

@@ -1,0 +1,99 @@
+/* The ways to make an array: each fill, and from a buffer; what is in it, what
+ * lies at the path before and after the commit, and nothing after a failure. */
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { ROWS = 37, COLUMNS = 23 };
+
+static const int64_t shape[2] = {ROWS, COLUMNS}, origin[2] = {0, 0};
+static float got[ROWS][COLUMNS];
+
+static caterva_create_options options_with(caterva_fill fill, const float *value)
+{
+    static const int32_t chunks[2] = {10, 9}, blocks[2] = {4, 5};
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 2;
+    options.shape = shape;
+    options.chunk_shape = chunks;
+    options.block_shape = blocks;
+    options.dtype = "<f4";
+    options.fill = fill;
+    options.fill_value = value;
+    return options;
+}
+
+static int exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static void read_back(const char *path)
+{
+    caterva_error err;
+    caterva_array *array;
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    CHECK_OK(caterva_read(array, origin, shape, got, sizeof got, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+static void check_fill(const char *path, caterva_fill fill, const float *value,
+                       float expected)
+{
+    caterva_error err;
+    caterva_array *array;
+    caterva_create_options options = options_with(fill, value);
+    CHECK_OK(caterva_create(path, &options, &array, &err), err);
+    CHECK(!exists(path), "there before the commit");
+    CHECK_OK(caterva_close(array, &err), err);
+    read_back(path);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        float item = got[i / COLUMNS][i % COLUMNS];
+        CHECK(isnan(expected) ? isnan(item) : item == expected, "fill %d: item %d is %g",
+              (int)fill, i, (double)item);
+    }
+    scratch_remove(path);
+}
+
+static void check_buffer(const char *path)
+{
+    caterva_error err;
+    caterva_array *array;
+    float items[ROWS][COLUMNS];
+    caterva_create_options options = options_with(CATERVA_FILL_ZEROS, NULL);
+    for (int i = 0; i < ROWS * COLUMNS; i++) items[i / COLUMNS][i % COLUMNS] = (float)i;
+    CHECK_OK(caterva_create_from_buffer(path, &options, items, sizeof items, &array, &err),
+             err);
+    CHECK(!exists(path), "there before the commit");
+    CHECK_OK(caterva_close(array, &err), err);
+    read_back(path);
+    CHECK(memcmp(got, items, sizeof got) == 0, "not what the buffer held");
+    scratch_remove(path);
+
+    CHECK(caterva_create_from_buffer(path, &options, items, sizeof items - 1, &array, &err) ==
+              CATERVA_EINVAL,
+          "a buffer too small was taken");
+    CHECK(!array && !exists(path), "something was left behind");
+    CHECK(caterva_create_from_buffer(path, &options, NULL, sizeof items, &array, &err) ==
+              CATERVA_EINVAL,
+          "no buffer was taken");
+}
+
+int main(void)
+{
+    char path[SCRATCH_PATH];
+    const float value = 2.5f;
+    scratch_path(path, "created.b2nd");
+    check_fill(path, CATERVA_FILL_ZEROS, NULL, 0.0f);
+    check_fill(path, CATERVA_FILL_UNINIT, NULL, 0.0f);
+    check_fill(path, CATERVA_FILL_NAN, NULL, NAN);
+    check_fill(path, CATERVA_FILL_VALUE, &value, value);
+    check_buffer(path);
+    puts("every way to make an array makes it");
+    return 0;
+}
