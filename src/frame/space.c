@@ -51,7 +51,11 @@ void cv_extents_add(cv_extents *e, cv_extent extent, bool merge)
         extent.size += e->items[i].size;
         erase(e, i);
     }
-    if (extent.size == 0 || !make_room(e)) return;
+    if (extent.size == 0) return;
+    if (!make_room(e)) {
+        e->forgot = true;
+        return;
+    }
     memmove(&e->items[i + 1], &e->items[i], (e->n - i) * sizeof e->items[0]);
     e->items[i] = extent;
     e->n++;
@@ -84,6 +88,7 @@ void cv_extents_clear(cv_extents *e) { e->n = 0; }
 void cv_extents_move(cv_extents *to, cv_extents *from)
 {
     for (size_t i = 0; i < from->n; i++) cv_extents_add(to, from->items[i], true);
+    to->forgot = to->forgot || from->forgot;
     cv_extents_clear(from);
 }
 
@@ -124,6 +129,7 @@ static bool overlaps(const cv_extents *e, uint64_t pos, uint64_t size)
 
 bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size)
 {
+    if (space->dead.forgot || space->aging.forgot) return false;
     return !overlaps(&space->dead, pos, size) && !overlaps(&space->aging, pos, size);
 }
 

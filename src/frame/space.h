@@ -20,10 +20,11 @@ typedef struct cv_extent {
 typedef struct cv_extents {
     cv_extent *items;
     size_t n, max;
+    bool forgot; /* an extent could not be kept for want of memory */
 } cv_extents;
 
 /* Adds an extent; `merge` joins it with neighbours it touches. Without memory
- * it is forgotten, which costs space and nothing else. */
+ * it is forgotten, and `forgot` says so for good. */
 void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 
 /* Takes out the extent that begins at `pos`; false when there is none. */
@@ -50,7 +51,8 @@ void cv_space_put(cv_space *space, uint64_t pos, uint64_t size); /* a chunk was 
 void cv_space_replaced(cv_space *space, uint64_t pos);           /* a chunk died */
 bool cv_space_take(cv_space *space, uint64_t size, uint64_t *pos);
 
-/* True when nobody may need bytes of [pos, pos + size) that are not live. */
+/* True when nobody may need bytes of [pos, pos + size) that are not live; false
+ * also when that is not known any more. */
 bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size);
 
 /* The range is used from now on, whatever part of it was free. */

@@ -81,6 +81,20 @@ static void what_died_is_free_one_commit_later(void **state)
     }
 }
 
+/* Where the books have a gap, no place below the end may be taken for clear. */
+static void a_gap_in_the_books_is_not_clear(void **state)
+{
+    (void)state;
+    cv_space space = {.free = {0}};
+    assert_true(cv_space_is_clear(&space, 100, 10));
+    space.dead.forgot = true;
+    assert_false(cv_space_is_clear(&space, 100, 10));
+    cv_space_committed(&space, false);
+    space.dead.forgot = false;
+    assert_false(cv_space_is_clear(&space, 100, 10)); /* it went on to aging */
+    cv_space_destroy(&space);
+}
+
 static void a_rollback_gives_back_what_was_taken(void **state)
 {
     (void)state;
@@ -190,6 +204,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(extents_are_a_set_of_bytes),
         cmocka_unit_test(what_died_is_free_one_commit_later),
+        cmocka_unit_test(a_gap_in_the_books_is_not_clear),
         cmocka_unit_test(a_rollback_gives_back_what_was_taken),
         cmocka_unit_test(many_commits_grow_a_file_little),
     };
