@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "unit/rooms.h"
+
 typedef int (*rename_new_fn)(int dir_fd, const char *from, const char *to);
 
 static int open_scratch_dir(const char *name)
@@ -51,17 +53,6 @@ static void expect_file_at(int dir_fd, const char *name, const char *text)
 static bool exists_at(int dir_fd, const char *name)
 {
     return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Exit status of `body` in a child process. */
-static int in_child(int (*body)(const char *path), const char *path)
-{
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) _exit(body(path));
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
 /* ---- Files -------------------------------------------------------------- */

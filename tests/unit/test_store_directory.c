@@ -19,32 +19,15 @@
 
 #include <cmocka.h>
 
+#include "unit/rooms.h"
+
 static cv_error error;
 
-typedef struct room {
-    char dir[SCRATCH_PATH];
-    char path[SCRATCH_PATH + 16]; /* "target" in it */
-} room;
-
-static room new_room(const char *name)
+/* A fresh directory, and no error yet. */
+static room begin(const char *name)
 {
-    room r;
-    scratch_path(r.dir, name);
-    scratch_remove(r.dir);
-    assert_int_equal(mkdir(r.dir, 0777), 0);
-    snprintf(r.path, sizeof r.path, "%s/target", r.dir);
     memset(&error, 0, sizeof error);
-    return r;
-}
-
-static int count_entries(const char *path)
-{
-    int n = -2; /* . and .. */
-    DIR *dir = opendir(path);
-    assert_non_null(dir);
-    while (readdir(dir)) n++;
-    closedir(dir);
-    return n;
+    return new_room(name);
 }
 
 static const char *inside(const room *r, const char *name)
@@ -114,22 +97,12 @@ static cv_store *open_reader(const char *path)
     return store;
 }
 
-static int in_child(int (*body)(const char *path), const char *path)
-{
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) _exit(body(path));
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
-
 /* ---- Objects ------------------------------------------------------------ */
 
 static void test_write_publish_read(void **state)
 {
     (void)state;
-    room r = new_room("bytes");
+    room r = begin("bytes");
     cv_store_close(create_published(r.path, false));
     expect_text(inside(&r, "chunks.b2frame"), "frame");
     expect_text(inside(&r, "00000000.chunk"), "zero");
@@ -148,7 +121,7 @@ static void test_write_publish_read(void **state)
 static void test_what_does_not_exist(void **state)
 {
     (void)state;
-    room r = new_room("missing");
+    room r = begin("missing");
     uint64_t size;
     char back[8];
     cv_store *store = create_published(r.path, false);
@@ -173,7 +146,7 @@ static void test_what_does_not_exist(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    room r = new_room("refusals");
+    room r = begin("refusals");
     cv_store *store = create_published(r.path, false);
     assert_int_equal(put(store, CV_FRAME_OBJECT, "x"), CATERVA_EINVAL);
     assert_int_equal(cv_store_truncate(store, CV_FRAME_OBJECT, 0, &error), CATERVA_EINVAL);
@@ -192,7 +165,7 @@ static void test_refusals(void **state)
 static void test_a_chunk_begins_anew_under_a_stray_name(void **state)
 {
     (void)state;
-    room r = new_room("stray");
+    room r = begin("stray");
     cv_store *store = create_published(r.path, false);
     scratch_save(inside(&r, "00000005.chunk"), "left by a crash", 15);
     assert_int_equal(put(store, 5, "five"), CV_OK);
@@ -208,7 +181,7 @@ static void test_a_chunk_begins_anew_under_a_stray_name(void **state)
 static void test_removed_ids_are_forgotten(void **state)
 {
     (void)state;
-    room r = new_room("removed");
+    room r = begin("removed");
     uint64_t size;
     cv_store *store = create_published(r.path, false);
     expect_object(store, 10, "ten");
@@ -222,7 +195,7 @@ static void test_removed_ids_are_forgotten(void **state)
 static void test_readers_follow_the_frame_when_they_look_anew(void **state)
 {
     (void)state;
-    room r = new_room("follow");
+    room r = begin("follow");
     char back[6] = {0};
     cv_store *writer = create_published(r.path, false);
     cv_store *reader = open_reader(r.path);
@@ -255,7 +228,7 @@ static void expect_open_fails(const char *path, cv_status status, int sys_errno)
 static void test_what_is_no_array(void **state)
 {
     (void)state;
-    room r = new_room("noarray");
+    room r = begin("noarray");
     expect_open_fails(r.path, CATERVA_ENOTFOUND, 0);
     assert_int_equal(mkdir(r.path, 0777), 0);
     expect_open_fails(r.path, CATERVA_ENOTFOUND, 0);
@@ -277,7 +250,7 @@ static int open_writable_status(const char *path)
 static void test_one_writer(void **state)
 {
     (void)state;
-    room r = new_room("lock");
+    room r = begin("lock");
     cv_store *writer = create_published(r.path, false);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(open_writable_status(r.path), -CATERVA_EBUSY);
@@ -294,7 +267,7 @@ static void test_one_writer(void **state)
 static void test_trailing_slashes(void **state)
 {
     (void)state;
-    room r = new_room("slashes");
+    room r = begin("slashes");
     char path[SCRATCH_PATH + 64];
     snprintf(path, sizeof path, "%s//", r.path);
     cv_store_close(create_published(path, false));
@@ -310,7 +283,7 @@ static void test_trailing_slashes(void **state)
 static void test_unpublished_leaves_nothing(void **state)
 {
     (void)state;
-    room r = new_room("unpublished");
+    room r = begin("unpublished");
     cv_store *store = create(r.path, false);
     assert_int_equal(access(r.path, F_OK), -1);
     assert_int_equal(count_entries(r.dir), 1);
@@ -321,7 +294,7 @@ static void test_unpublished_leaves_nothing(void **state)
 static void test_existing_targets_are_kept(void **state)
 {
     (void)state;
-    room r = new_room("exists");
+    room r = begin("exists");
     cv_store *store, *late = create(r.path, false);
     cv_store_close(create_published(r.path, false));
     assert_int_equal(cv_store_directory_create(r.path, false, &store, &error),
@@ -346,7 +319,7 @@ static void test_existing_targets_are_kept(void **state)
 static void test_overwrite_a_file(void **state)
 {
     (void)state;
-    room r = new_room("overfile");
+    room r = begin("overfile");
     scratch_save(r.path, "old", 3);
     cv_store_close(create(r.path, true));
     expect_text(r.path, "old");
@@ -358,7 +331,7 @@ static void test_overwrite_a_file(void **state)
 static void test_overwrite_a_directory(void **state)
 {
     (void)state;
-    room r = new_room("overdir");
+    room r = begin("overdir");
     cv_store *old = create_published(r.path, false);
     assert_int_equal(put(old, 0xABCDEF, "only in the old one"), CV_OK);
     cv_store_close(old);
@@ -379,7 +352,7 @@ static void test_overwrite_a_directory(void **state)
 static void test_foreign_directories_are_never_removed(void **state)
 {
     (void)state;
-    room r = new_room("foreign");
+    room r = begin("foreign");
     cv_store *store;
     cv_store_close(create_published(r.path, false));
     cv_store *late = create(r.path, true);
@@ -397,7 +370,7 @@ static void test_foreign_directories_are_never_removed(void **state)
 static void test_closing_removes_only_our_files(void **state)
 {
     (void)state;
-    room r = new_room("ours");
+    room r = begin("ours");
     cv_store *store = create(r.path, false);
     char temp[SCRATCH_PATH + 300] = "";
     DIR *dir = opendir(r.dir);
@@ -466,7 +439,7 @@ static int write_beside_readers(cv_store *store)
 static void test_many_readers_beside_a_writer(void **state)
 {
     (void)state;
-    room r = new_room("threads");
+    room r = begin("threads");
     uint8_t bytes[CHUNK_SIZE];
     atomic_int wrong = 0;
     pthread_t threads[READERS];
@@ -490,7 +463,7 @@ static void test_descriptors_are_bounded_and_closed(void **state)
 {
     (void)state;
     if (access("/proc/self/fd", R_OK) != 0) skip();
-    room r = new_room("descriptors");
+    room r = begin("descriptors");
     int before = count_entries("/proc/self/fd");
     cv_store *store = create_published(r.path, false);
     for (cv_object id = 0; id < CHUNKS; id++)

@@ -28,33 +28,15 @@
 
 #include <cmocka.h>
 
+#include "unit/rooms.h"
+
 static cv_error error;
 
-/* A fresh directory for one test; `path` is "target" in it. */
-typedef struct room {
-    char dir[SCRATCH_PATH];
-    char path[SCRATCH_PATH + 16];
-} room;
-
-static room new_room(const char *name)
+/* A fresh directory, and no error yet. */
+static room begin(const char *name)
 {
-    room r;
-    scratch_path(r.dir, name);
-    scratch_remove(r.dir);
-    assert_int_equal(mkdir(r.dir, 0777), 0);
-    snprintf(r.path, sizeof r.path, "%s/target", r.dir);
     memset(&error, 0, sizeof error);
-    return r;
-}
-
-static int count_entries(const char *path)
-{
-    int n = -2; /* . and .. */
-    DIR *dir = opendir(path);
-    assert_non_null(dir);
-    while (readdir(dir)) n++;
-    closedir(dir);
-    return n;
+    return new_room(name);
 }
 
 static void save_text(const char *path, const char *text)
@@ -97,22 +79,12 @@ static cv_store *create(const char *path, bool overwrite, const char *text)
     return store;
 }
 
-static int in_child(int (*body)(const char *path), const char *path)
-{
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) _exit(body(path));
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
-
 /* ---- Bytes -------------------------------------------------------------- */
 
 static void test_write_publish_read(void **state)
 {
     (void)state;
-    room r = new_room("bytes");
+    room r = begin("bytes");
     char back[16] = {0};
     uint64_t size;
     cv_store *store = create(r.path, false, "hello");
@@ -139,7 +111,7 @@ static void test_write_publish_read(void **state)
 static void test_truncate_and_grow(void **state)
 {
     (void)state;
-    room r = new_room("truncate");
+    room r = begin("truncate");
     char back[8];
     cv_store *store = create(r.path, false, "12345678");
     assert_int_equal(cv_store_truncate(store, CV_FRAME_OBJECT, 4, &error), CV_OK);
@@ -154,7 +126,7 @@ static void test_truncate_and_grow(void **state)
 static void test_read_past_the_end_says_where(void **state)
 {
     (void)state;
-    room r = new_room("past");
+    room r = begin("past");
     char back[16];
     cv_store *store;
     save_text(r.path, "0123456789");
@@ -184,7 +156,7 @@ static void test_read_past_the_end_says_where(void **state)
 static void test_objects_that_a_file_has_not(void **state)
 {
     (void)state;
-    room r = new_room("objects");
+    room r = begin("objects");
     uint64_t size;
     char byte;
     cv_store *store = create(r.path, false, "x");
@@ -213,7 +185,7 @@ static void expect_open_fails(const char *path, cv_status status, int sys_errno,
 static void test_what_is_no_file(void **state)
 {
     (void)state;
-    room r = new_room("nofile");
+    room r = begin("nofile");
     expect_open_fails(r.path, CATERVA_ENOTFOUND, 0, "nofile/target does not exist");
     expect_open_fails(r.dir, CATERVA_EIO, EISDIR, "s a directory");
     assert_int_equal(mkfifo(r.path, 0666), 0);
@@ -244,7 +216,7 @@ static void expect_create_fails(const char *path, cv_status status, int sys_errn
 static void test_parents_that_will_not_do(void **state)
 {
     (void)state;
-    room r = new_room("parents");
+    room r = begin("parents");
     char path[SCRATCH_PATH + 64];
     snprintf(path, sizeof path, "%s/none/target", r.dir);
     expect_create_fails(path, CATERVA_EIO, ENOENT, "none/target");
@@ -268,7 +240,7 @@ static int create_in_a_closed_directory(const char *path)
 static void test_parent_that_is_not_writable(void **state)
 {
     (void)state;
-    room r = new_room("closed");
+    room r = begin("closed");
     assert_int_equal(chmod(r.dir, 0555), 0);
     assert_int_equal(in_child(create_in_a_closed_directory, r.path), 0);
     assert_int_equal(chmod(r.dir, 0777), 0);
@@ -295,7 +267,7 @@ static int write_too_much(const char *path)
 static void test_full_disk(void **state)
 {
     (void)state;
-    room r = new_room("full");
+    room r = begin("full");
     assert_int_equal(in_child(write_too_much, r.path), 0);
     assert_int_equal(count_entries(r.dir), 0);
 }
@@ -313,7 +285,7 @@ static int open_writable_status(const char *path)
 static void test_one_writer(void **state)
 {
     (void)state;
-    room r = new_room("lock");
+    room r = begin("lock");
     cv_store *writer, *reader;
     save_text(r.path, "x");
     assert_int_equal(cv_store_file_open(r.path, 0, true, &writer, &error), CV_OK);
@@ -330,7 +302,7 @@ static void test_one_writer(void **state)
 static void test_lock_of_a_created_file_lasts_beyond_publish(void **state)
 {
     (void)state;
-    room r = new_room("locknew");
+    room r = begin("locknew");
     cv_store *store = create(r.path, false, "new");
     assert_int_equal(cv_store_publish(store, true, &error), CV_OK);
     assert_int_equal(open_writable_status(r.path), -CATERVA_EBUSY);
@@ -346,7 +318,7 @@ static void test_lock_of_a_created_file_lasts_beyond_publish(void **state)
 static void test_unpublished_leaves_nothing(void **state)
 {
     (void)state;
-    room r = new_room("unpublished");
+    room r = begin("unpublished");
     cv_store *store = create(r.path, false, "new");
     assert_int_equal(access(r.path, F_OK), -1);
     assert_int_equal(count_entries(r.dir), 1);
@@ -357,7 +329,7 @@ static void test_unpublished_leaves_nothing(void **state)
 static void test_existing_target_is_refused_early(void **state)
 {
     (void)state;
-    room r = new_room("early");
+    room r = begin("early");
     save_text(r.path, "old");
     expect_create_fails(r.path, CATERVA_EEXIST, 0, "early/target exists already");
     assert_int_equal(count_entries(r.dir), 1);
@@ -369,7 +341,7 @@ static void test_existing_target_is_refused_early(void **state)
 static void test_target_that_came_meanwhile_is_kept(void **state)
 {
     (void)state;
-    room r = new_room("meanwhile");
+    room r = begin("meanwhile");
     cv_store *store = create(r.path, false, "new");
     save_text(r.path, "theirs");
     assert_int_equal(cv_store_publish(store, true, &error), CATERVA_EEXIST);
@@ -405,7 +377,7 @@ static void *run_race(void *context)
 static void test_many_publish_one_wins(void **state)
 {
     (void)state;
-    room r = new_room("race");
+    room r = begin("race");
     for (int round = 0; round < ROUNDS; round++) {
         race ra = {.path = r.path};
         pthread_t threads[RACERS];
@@ -424,7 +396,7 @@ static void test_many_publish_one_wins(void **state)
 static void test_names_with_slashes_and_from_elsewhere(void **state)
 {
     (void)state;
-    room r = new_room("slashes");
+    room r = begin("slashes");
     char path[SCRATCH_PATH + 64], before[4096];
     assert_non_null(getcwd(before, sizeof before));
     snprintf(path, sizeof path, "%s//", r.path);
@@ -449,7 +421,7 @@ static void test_names_with_slashes_and_from_elsewhere(void **state)
 static void test_umask_decides_the_mode(void **state)
 {
     (void)state;
-    room r = new_room("mode");
+    room r = begin("mode");
     struct stat st;
     mode_t before = umask(026);
     cv_store *store = create(r.path, false, "x");
@@ -465,7 +437,7 @@ static void test_umask_decides_the_mode(void **state)
 static void test_overwrite_a_file(void **state)
 {
     (void)state;
-    room r = new_room("overwrite");
+    room r = begin("overwrite");
     cv_store *reader;
     char back[3];
     save_text(r.path, "old");
@@ -490,7 +462,7 @@ static void test_overwrite_a_file(void **state)
 static void test_overwrite_without_target(void **state)
 {
     (void)state;
-    room r = new_room("overnone");
+    room r = begin("overnone");
     cv_store *store = create(r.path, true, "new");
     assert_int_equal(cv_store_publish(store, true, &error), CV_OK);
     cv_store_close(store);
@@ -508,7 +480,7 @@ static void test_overwrite_without_target(void **state)
 static void test_overwrite_an_array_directory(void **state)
 {
     (void)state;
-    room r = new_room("overdir");
+    room r = begin("overdir");
     make_array_directory(r.path);
     cv_store *store = create(r.path, true, "dropped");
     cv_store_close(store);
@@ -542,7 +514,7 @@ static void test_foreign_directories_are_never_removed(void **state)
     static const char *const foreign[] = {"notes.txt", "0000000.chunk", "00000000.chunk.bak",
                                           "zzzzzzzz.chunk", ".hidden"};
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
-        room r = new_room("foreign");
+        room r = begin("foreign");
         char name[SCRATCH_PATH + 64];
         make_array_directory(r.path);
         snprintf(name, sizeof name, "%s/%s", r.path, foreign[i]);
@@ -557,7 +529,7 @@ static void test_foreign_directories_are_never_removed(void **state)
 static void test_directories_that_only_resemble_arrays(void **state)
 {
     (void)state;
-    room r = new_room("resemble");
+    room r = begin("resemble");
     char name[SCRATCH_PATH + 64];
     assert_int_equal(mkdir(r.path, 0777), 0);
     expect_overwrite_refused(r.path, "not an array"); /* empty */
@@ -573,7 +545,7 @@ static void test_directories_that_only_resemble_arrays(void **state)
 static void test_directory_that_became_foreign_is_kept(void **state)
 {
     (void)state;
-    room r = new_room("became");
+    room r = begin("became");
     char name[SCRATCH_PATH + 64];
     make_array_directory(r.path);
     cv_store *store = create(r.path, true, "new");
@@ -589,7 +561,7 @@ static void test_directory_that_became_foreign_is_kept(void **state)
 static void test_overwrite_through_a_symbolic_link(void **state)
 {
     (void)state;
-    room r = new_room("symlink");
+    room r = begin("symlink");
     char real[SCRATCH_PATH + 64];
     struct stat st;
     snprintf(real, sizeof real, "%s/real", r.dir);
@@ -607,7 +579,7 @@ static void test_overwrite_through_a_symbolic_link(void **state)
 static void test_special_files_are_not_replaced(void **state)
 {
     (void)state;
-    room r = new_room("special");
+    room r = begin("special");
     struct stat st;
     assert_int_equal(mkfifo(r.path, 0666), 0);
     expect_overwrite_refused(r.path, "is not a regular file");
@@ -635,7 +607,7 @@ static void remove_temporaries(const char *dir_path)
 static void test_failed_publish_leaves_the_old_array(void **state)
 {
     (void)state;
-    room r = new_room("failed");
+    room r = begin("failed");
     make_array_directory(r.path);
     cv_store *store = create(r.path, true, "new");
     remove_temporaries(r.dir);
