@@ -1,16 +1,21 @@
 # How everything in this tree is compiled.
 
-# Sanitizers of the `asan` and `tsan` presets: the first report ends the program.
+# Sanitizers of the `asan`, `tsan` and `fuzz` presets: the first report ends the
+# program. The last one is Clang's: coverage for libFuzzer, whose main() only the
+# targets of fuzz/ link.
 function(caterva_sanitize target)
     if(CATERVA_SANITIZE STREQUAL "address")
         set(flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
     elseif(CATERVA_SANITIZE STREQUAL "thread")
         set(flags -fsanitize=thread -fno-omit-frame-pointer)
+    elseif(CATERVA_SANITIZE STREQUAL "fuzzer")
+        set(flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+                  -fno-omit-frame-pointer)
     elseif(CATERVA_SANITIZE STREQUAL "")
         return()
     else()
         message(FATAL_ERROR "CATERVA_SANITIZE is '${CATERVA_SANITIZE}'; "
-                            "it must be empty, address or thread.")
+                            "it must be empty, address, thread or fuzzer.")
     endif()
     target_compile_options(${target} PRIVATE ${flags})
     # A static library hands the flag on, or its users would not link.

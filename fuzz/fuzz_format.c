@@ -1,0 +1,103 @@
+/* Any bytes as each of the structures a frame is made of. The first byte picks
+ * the parser; what parses and has a writer must be written back as it was
+ * understood. */
+#include "fuzz.h"
+
+#include "format/array_meta.h"
+#include "format/chunk_header.h"
+#include "format/frame_header.h"
+#include "format/own.h"
+#include "format/trailer.h"
+
+static void try_header(const uint8_t *bytes, size_t size)
+{
+    uint32_t header_size;
+    if (cv_frame_header_peek(bytes, size, &header_size, NULL) != CV_OK || header_size > size)
+        return;
+    cv_frame_header header, again;
+    if (cv_frame_header_parse(bytes, header_size, &header, NULL) != CV_OK) return;
+    cv_buffer out = {0};
+    if (cv_frame_header_write(&header, &out, NULL) == CV_OK) {
+        FUZZ_NEED(cv_frame_header_parse(out.data, out.size, &again, NULL) == CV_OK,
+                  "a header that was written does not parse");
+        FUZZ_NEED(again.frame_size == header.frame_size && again.cbytes == header.cbytes &&
+                      again.n_metalayers == header.n_metalayers,
+                  "a header does not come back");
+    }
+    cv_buffer_free(&out);
+}
+
+static void try_trailer(const uint8_t *bytes, size_t size)
+{
+    uint32_t trailer_size;
+    if (size >= CV_TRAILER_TAIL)
+        cv_trailer_peek(bytes + size - CV_TRAILER_TAIL, 1 << 20, &trailer_size, NULL);
+    cv_trailer trailer;
+    if (cv_trailer_parse(bytes, size, 0, &trailer, NULL) != CV_OK) return;
+    cv_buffer out = {0};
+    if (cv_trailer_write(trailer.attributes, trailer.n_attributes, &out, NULL) == CV_OK)
+        FUZZ_NEED(out.size <= size, "a trailer grew from %zu to %zu bytes", size, out.size);
+    cv_buffer_free(&out);
+    cv_trailer_free(&trailer);
+}
+
+static void try_meta(const uint8_t *bytes, size_t size, bool legacy)
+{
+    cv_array_meta meta;
+    if (size > UINT32_MAX ||
+        cv_array_meta_parse(bytes, (uint32_t)size, legacy, 0, &meta, NULL) != CV_OK)
+        return;
+    cv_buffer out = {0};
+    if (cv_array_meta_write(&meta, &out, NULL) == CV_OK)
+        FUZZ_NEED(out.size <= size, "a metalayer grew from %zu to %zu bytes", size, out.size);
+    cv_buffer_free(&out);
+}
+
+static void try_own(const uint8_t *bytes, size_t size)
+{
+    cv_own own;
+    if (cv_own_parse(bytes, size, &own, NULL) == CV_OK && own.fill)
+        FUZZ_NEED(own.fill >= bytes && own.fill + own.fill_size <= bytes + size,
+                  "the fill lies outside its attribute");
+}
+
+/* What passes must send libblosc2 to no byte outside the chunk. */
+static void try_chunk(const uint8_t *bytes, size_t size)
+{
+    if (size < CV_CHUNK_HEADER_SIZE) return;
+    cv_chunk_expect expect = {.nbytes = -1, .max_cbytes = (int64_t)size};
+    cv_chunk_header header;
+    if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) return;
+    FUZZ_NEED(header.cbytes >= CV_CHUNK_HEADER_SIZE && (size_t)header.cbytes <= size,
+              "a chunk of %d bytes in %zu", header.cbytes, size);
+    int64_t n = cv_block_starts_size(&header) / 4;
+    if (n == 0) return;
+    cv_block_range *ranges = fuzz_alloc((size_t)n * sizeof *ranges);
+    if (cv_block_starts_parse(&header, bytes + CV_CHUNK_HEADER_SIZE, n, &expect, ranges,
+                              NULL) == CV_OK)
+        for (int64_t i = 0; i < n; i++)
+            FUZZ_NEED(ranges[i].start >= CV_CHUNK_HEADER_SIZE + 4 * n &&
+                          ranges[i].end > ranges[i].start && ranges[i].end <= header.cbytes,
+                      "block %lld is [%d, %d) of %d", (long long)i, ranges[i].start,
+                      ranges[i].end, header.cbytes);
+    free(ranges);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    if (size == 0) return 0;
+    uint8_t which = *bytes++;
+    size--;
+    uint8_t *exact = fuzz_alloc(size);
+    if (size > 0) memcpy(exact, bytes, size);
+    switch (which % 6) {
+    case 0: try_header(exact, size); break;
+    case 1: try_trailer(exact, size); break;
+    case 2: try_meta(exact, size, false); break;
+    case 3: try_meta(exact, size, true); break;
+    case 4: try_own(exact, size); break;
+    default: try_chunk(exact, size); break;
+    }
+    free(exact);
+    return 0;
+}
