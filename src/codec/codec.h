@@ -117,20 +117,27 @@ bool cv_codec_is_zeros(const cv_buffer *encoded);
 cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
                           uint8_t header[32], bool *encoded, cv_error *err);
 
+/* The same for a chunk's last block, `size` <= spec.block_bytes bytes long (more
+ * blocks than one, and never split). Appends nothing where there are no streams. */
+cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t size,
+                               cv_buffer *out, uint8_t header[32], cv_error *err);
+
 /* True when streams encoded under one header decode under the other: same
  * codec, filters, item size and splitting. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32]);
 
 /* Makes `header` that of a chunk of these sizes with block starts. */
 void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes);
+void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes);
 
 /* A chunk that repeats one item of spec.item_size bytes. */
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
                              cv_error *err);
 
-/* Chunks that are not part of the grid: the index (bytes as int64) and
- * attribute values. */
-cv_status cv_encode_index(const int64_t *offsets, int64_t n, cv_buffer *out, cv_error *err);
+/* Chunks that are not part of the grid: `size` bytes encoded as `spec` says, but
+ * for its chunk_bytes; and attribute values. */
+cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,
+                          cv_buffer *out, cv_error *err);
 cv_status cv_encode_plain(const void *src, size_t size, cv_buffer *out, cv_error *err);
 
 #endif

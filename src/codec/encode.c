@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDEX_BLOCK_BYTES = 16 * 1024 };
-
 struct cv_encoder {
     blosc2_context *context;
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
     int32_t chunk_bytes;
     int32_t block_bytes;
-    cv_buffer pair;        /* an incompressible block and one of zeros */
+    cv_buffer pair;        /* a block without streams of its own, and another */
     cv_buffer block_chunk; /* a block, encoded as a chunk of its own */
 };
 
@@ -114,21 +112,31 @@ void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes)
     cv_store_le32(header + BLOSC2_CHUNK_CBYTES, (uint32_t)cbytes);
 }
 
+void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
+{
+    cv_store_le32(header + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
+}
+
 /* Alone, a block of zeros becomes a special chunk and an incompressible one a
  * memcpyed chunk, and neither has streams. Beside a block that is the other of
  * the two, it has: in [block, filler] the first block is stored as in any
  * larger chunk. The filler of zeros is a few bytes; the filler for zeros is one
- * bit in one item. */
-static cv_status encode_pair(cv_encoder *encoder, const void *block, bool zeros,
-                             cv_error *err)
+ * bit in one item.
+ *
+ * A block shorter than the others stands last: [filler, block]. Alone it would
+ * also leave the context with its size for the block size, for good. */
+static cv_status encode_pair(cv_encoder *encoder, const void *block, int32_t size,
+                             bool filler_is_zeros, cv_error *err)
 {
-    size_t size = (size_t)encoder->block_bytes;
-    CV_TRY(cv_buffer_resize(&encoder->pair, 2 * size, err));
-    memcpy(encoder->pair.data, block, size);
-    memset(encoder->pair.data + size, 0, size);
-    if (zeros) encoder->pair.data[2 * size - 1] = 0x40;
-    return compress(encoder->context, encoder->pair.data, 2 * encoder->block_bytes,
-                    &encoder->block_chunk, err);
+    size_t first = (size_t)encoder->block_bytes;
+    size_t total = first + (size_t)size;
+    bool full = size == encoder->block_bytes;
+    CV_TRY(cv_buffer_resize(&encoder->pair, total, err));
+    uint8_t *pair = encoder->pair.data;
+    memset(pair, 0, total);
+    memcpy(full ? pair : pair + first, block, (size_t)size);
+    if (!filler_is_zeros) pair[full ? total - 1 : first - 1] = 0x40;
+    return compress(encoder->context, pair, (int32_t)total, &encoder->block_chunk, err);
 }
 
 static bool has_streams(const cv_buffer *chunk)
@@ -138,25 +146,49 @@ static bool has_streams(const cv_buffer *chunk)
            (chunk->data[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == 0;
 }
 
+/* Where the streams of block `k` of `chunk`'s n stand; false: nowhere. */
+static bool find_streams(const cv_buffer *chunk, uint32_t n, uint32_t k, size_t *begin,
+                         size_t *end)
+{
+    if (!has_streams(chunk)) return false;
+    const uint8_t *starts = chunk->data + BLOSC_EXTENDED_HEADER_LENGTH;
+    *begin = cv_load_le32(starts + k * sizeof(int32_t));
+    *end = k + 1 < n ? cv_load_le32(starts + (k + 1) * sizeof(int32_t)) : chunk->size;
+    return *begin >= BLOSC_EXTENDED_HEADER_LENGTH + n * sizeof(int32_t) && *end >= *begin &&
+           *end <= chunk->size;
+}
+
+static cv_status append_streams(const cv_buffer *chunk, uint32_t n, uint32_t k,
+                                cv_buffer *out, uint8_t header[32], cv_error *err)
+{
+    size_t begin, end;
+    if (!find_streams(chunk, n, k, &begin, &end)) return CV_OK;
+    memcpy(header, chunk->data, BLOSC_EXTENDED_HEADER_LENGTH);
+    return cv_buffer_append(out, chunk->data + begin, end - begin, err);
+}
+
+cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t size,
+                               cv_buffer *out, uint8_t header[32], cv_error *err)
+{
+    cv_buffer *chunk = &encoder->block_chunk;
+    if (size < encoder->block_bytes) {
+        CV_TRY(encode_pair(encoder, block, size, false, err));
+        return append_streams(chunk, 2, 1, out, header, err);
+    }
+    CV_TRY(compress(encoder->context, block, size, chunk, err));
+    if (has_streams(chunk)) return append_streams(chunk, 1, 0, out, header, err);
+    bool zeros = chunk->size == BLOSC_EXTENDED_HEADER_LENGTH;
+    CV_TRY(encode_pair(encoder, block, size, !zeros, err));
+    return append_streams(chunk, 2, 0, out, header, err);
+}
+
 cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
                           uint8_t header[32], bool *encoded, cv_error *err)
 {
-    cv_buffer *chunk = &encoder->block_chunk;
-    CV_TRY(compress(encoder->context, block, encoder->block_bytes, chunk, err));
-    int32_t n_blocks = 1;
-    if (!has_streams(chunk)) {
-        bool zeros = chunk->size == BLOSC_EXTENDED_HEADER_LENGTH;
-        CV_TRY(encode_pair(encoder, block, zeros, err));
-        n_blocks = 2;
-    }
-    const uint8_t *starts = chunk->data + BLOSC_EXTENDED_HEADER_LENGTH;
-    size_t begin = BLOSC_EXTENDED_HEADER_LENGTH + (size_t)n_blocks * sizeof(int32_t);
-    size_t end = n_blocks == 1 ? chunk->size : cv_load_le32(starts + sizeof(int32_t));
-    *encoded = has_streams(chunk) && cv_load_le32(starts) == begin && end >= begin &&
-               end <= chunk->size;
-    if (!*encoded) return CV_OK;
-    memcpy(header, chunk->data, BLOSC_EXTENDED_HEADER_LENGTH);
-    return cv_buffer_append(out, chunk->data + begin, end - begin, err);
+    size_t before = out->size;
+    CV_TRY(cv_encode_last_block(encoder, block, encoder->block_bytes, out, header, err));
+    *encoded = out->size > before;
+    return CV_OK;
 }
 
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
@@ -185,35 +217,10 @@ static cv_status compress_once(blosc2_cparams params, const void *src, int32_t s
     return status;
 }
 
-static bool all_equal(const int64_t *offsets, int64_t n)
+cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,
+                          cv_buffer *out, cv_error *err)
 {
-    for (int64_t i = 1; i < n; i++)
-        if (offsets[i] != offsets[0]) return false;
-    return true;
-}
-
-cv_status cv_encode_index(const int64_t *offsets, int64_t n, cv_buffer *out, cv_error *err)
-{
-    blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
-    params.compcode = BLOSC_BLOSCLZ;
-    params.splitmode = BLOSC_NEVER_SPLIT;
-    params.typesize = sizeof(int64_t);
-    params.blocksize = INDEX_BLOCK_BYTES;
-    int64_t most = BLOSC2_MAX_BUFFERSIZE / (int64_t)sizeof(int64_t);
-    if (n > most)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "an index of %lld chunks, the format allows %lld", (long long)n,
-                       (long long)most);
-    int32_t size = (int32_t)(n * (int64_t)sizeof(int64_t));
-    if (n < 8 || !all_equal(offsets, n))
-        return compress_once(params, offsets, size, out, err);
-
-    cv_codec_init();
-    int32_t room = BLOSC_EXTENDED_HEADER_LENGTH + (int32_t)sizeof(int64_t);
-    CV_TRY(cv_buffer_resize(out, (size_t)room, err));
-    if (blosc2_chunk_repeatval(params, size, out->data, room, offsets) != room)
-        return cv_fail_memory(err, (size_t)room, "the index");
-    return CV_OK;
+    return compress_once(cv_codec_cparams(spec), src, size, out, err);
 }
 
 cv_status cv_encode_plain(const void *src, size_t size, cv_buffer *out, cv_error *err)

@@ -28,7 +28,7 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
 {
     const cv_index *index;
     CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
-    int64_t offset = index->offsets ? index->offsets[chunk] : index->same;
+    int64_t offset = cv_index_get(index, chunk);
     cv_chunk_ref ref;
     CV_TRY(cv_chunk_ref_make(snapshot, chunk, offset, &ref, err));
 

@@ -79,7 +79,7 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
 static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker,
                              cv_error *err)
 {
-    int64_t offset = task->index->offsets ? task->index->offsets[chunk] : task->index->same;
+    int64_t offset = cv_index_get(task->index, chunk);
     cv_chunk_ref ref;
     CV_TRY(cv_chunk_ref_make(task->snapshot, chunk, offset, &ref, err));
     if (ref.kind != CV_REF_STORED) return CV_OK;

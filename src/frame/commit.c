@@ -52,7 +52,7 @@ static cv_status list_files(const cv_index *index, int64_t n, int64_t **files,
     *files = malloc(size);
     if (!*files) return cv_fail_memory(err, size, "a list of chunk files");
     for (int64_t i = 0; i < n; i++) {
-        int64_t entry = index->offsets ? index->offsets[i] : index->same;
+        int64_t entry = cv_index_get(index, i);
         if (!cv_offset_is_special(entry)) (*files)[(*n_files)++] = entry;
     }
     qsort(*files, *n_files, sizeof **files, by_number);
@@ -63,15 +63,14 @@ static cv_status list_files(const cv_index *index, int64_t n, int64_t **files,
 static cv_status find_old_files(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
-    if (!txn->offsets) return CV_OK;
+    if (!txn->has_index) return CV_OK;
     const cv_index *old;
     CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &old, err));
     CV_TRY(list_files(old, txn->base->grid.n_chunks, &c->old_files, &c->n_old_files, err));
 
-    cv_index index = {.offsets = txn->offsets};
     int64_t *kept;
     size_t n_kept, left = 0;
-    CV_TRY(list_files(&index, txn->state->grid.n_chunks, &kept, &n_kept, err));
+    CV_TRY(list_files(&txn->index, txn->state->grid.n_chunks, &kept, &n_kept, err));
     for (size_t i = 0, k = 0; i < c->n_old_files; i++) {
         while (k < n_kept && kept[k] < c->old_files[i]) k++;
         if (k == n_kept || kept[k] != c->old_files[i]) c->old_files[left++] = c->old_files[i];
@@ -93,8 +92,8 @@ static cv_status build_index(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
     if (txn->state->grid.n_chunks == 0) return CV_OK;
-    CV_TRY(cv_txn_own_offsets(txn, err));
-    return cv_encode_index(txn->offsets, txn->state->grid.n_chunks, &c->tail, err);
+    CV_TRY(cv_txn_own_index(txn, err));
+    return cv_index_encode(&txn->index, &txn->encoder, &c->tail, err);
 }
 
 /* The bytes of all chunk files the new state names. */
@@ -145,8 +144,9 @@ static cv_status count_cbytes(commit *c, cv_error *err)
     }
     /* C-Blosc2 holds file numbers to the bound of offsets, cbytes - 32, and
      * does not open a small directory with large numbers: say more then. */
-    for (int64_t i = 0; i < txn->state->grid.n_chunks && txn->offsets; i++)
-        c->cbytes = cv_max_i64(c->cbytes, txn->offsets[i] + CV_CHUNK_HEADER_SIZE);
+    for (int64_t i = 0; i < txn->index.n; i++)
+        c->cbytes =
+            cv_max_i64(c->cbytes, cv_index_get(&txn->index, i) + CV_CHUNK_HEADER_SIZE);
     return CV_OK;
 }
 
@@ -284,8 +284,9 @@ static void account(commit *c, bool fresh)
 static void publish(commit *c)
 {
     cv_txn *txn = c->txn;
-    c->next->index.offsets = txn->offsets; /* NULL only when there are no chunks */
-    txn->offsets = NULL;
+    c->next->index = txn->index; /* empty only when there are no chunks */
+    txn->index = (cv_index){0};
+    txn->has_index = false;
     atomic_store_explicit(&c->next->index_ready, true, memory_order_release);
 
     pthread_mutex_lock(&txn->frame->lock);

@@ -1,18 +1,13 @@
 /* Room: frame. From one state to the next: the header and trailer that a change
- * of shape, attributes or metalayers asks for. Chunks are not looked at. */
+ * of shape, attributes or metalayers asks for. Chunks are not looked at.
+ *
+ * Attributes and metalayers change rarely and get a new state. The shape changes
+ * with every append: it changes in place, in a state that the transaction has
+ * for itself. */
 #include "base/arith.h"
 #include "frame/snapshot.h"
 
 #include <string.h>
-
-/* The array's own metalayer with the new shape, into `bytes`. */
-static cv_status write_shape(const cv_snapshot *from, const int64_t *shape, cv_buffer *bytes,
-                             cv_error *err)
-{
-    cv_array_meta meta = from->meta;
-    memcpy(meta.shape, shape, (size_t)meta.ndim * sizeof shape[0]);
-    return cv_array_meta_write(&meta, bytes, err);
-}
 
 /* C-Blosc2 keeps a tail behind content that shrank; ours must not lose it. */
 static cv_status replace_content(cv_frame_header *header, const char *name,
@@ -32,27 +27,6 @@ static cv_status replace_content(cv_frame_header *header, const char *name,
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
 }
 
-static cv_status change_shape(const cv_snapshot *from, const int64_t *shape,
-                              cv_frame_header *header, cv_buffer *bytes, cv_error *err)
-{
-    const cv_array_meta *m = &from->meta;
-    cv_grid grid;
-    CV_TRY(cv_grid_init(&grid, m->ndim, shape, m->chunk_shape, m->block_shape,
-                        from->grid.item_size, err));
-    if (!cv_mul_i64(grid.n_chunks, grid.chunk_bytes, &header->nbytes))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the shape's size does not fit 64 bits");
-    header->chunk_size = (int32_t)grid.chunk_bytes;
-    header->block_size = (int32_t)grid.block_bytes;
-    CV_TRY(write_shape(from, shape, bytes, err));
-    const char *name = m->legacy ? "caterva" : "b2nd";
-    const cv_metalayer *old =
-        cv_metalayers_find(header->metalayers, header->n_metalayers, name);
-    if (old && bytes->size < old->size) /* a tail that another writer left */
-        CV_TRY(
-            cv_buffer_append(bytes, old->data + bytes->size, old->size - bytes->size, err));
-    return replace_content(header, name, bytes, err);
-}
-
 static cv_status change_metalayer(const cv_metalayer *layer, cv_frame_header *header,
                                   cv_error *err)
 {
@@ -61,7 +35,7 @@ static cv_status change_metalayer(const cv_metalayer *layer, cv_frame_header *he
 }
 
 static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_snapshot *to,
-                        cv_buffer *bytes, cv_error *err)
+                        cv_error *err)
 {
     cv_frame_header header = from->header;
     const cv_trailer *t = &from->trailer;
@@ -69,7 +43,6 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
     CV_TRY(cv_trailer_write(change->set_attributes ? change->attributes : t->attributes, n,
                             &to->trailer_bytes, err));
     header.has_attributes = n > 0;
-    if (change->shape) CV_TRY(change_shape(from, change->shape, &header, bytes, err));
     if (change->metalayer) CV_TRY(change_metalayer(change->metalayer, &header, err));
 
     header.frame_size += to->trailer_bytes.size; /* room enough, until the commit knows */
@@ -88,13 +61,60 @@ cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
 {
     cv_snapshot *to = cv_snapshot_new();
     if (!to) return cv_fail_memory(err, sizeof *to, "a snapshot");
-    cv_buffer bytes = {0};
-    cv_status status = derive(from, change, to, &bytes, err);
-    cv_buffer_free(&bytes);
+    cv_status status = derive(from, change, to, err);
     if (status != CV_OK) {
         cv_snapshot_release(to);
         return status;
     }
     *out = to;
     return CV_OK;
+}
+
+/* ---- The shape ---------------------------------------------------------- */
+
+/* Where the state's header has the array's own metalayer. */
+static const cv_metalayer *own_layer(const cv_snapshot *s)
+{
+    return cv_metalayers_find(s->header.metalayers, s->header.n_metalayers,
+                              s->meta.legacy ? "caterva" : "b2nd");
+}
+
+static cv_status encode_shape(const cv_snapshot *s, const int64_t *shape, cv_buffer *meta,
+                              cv_error *err)
+{
+    cv_array_meta changed = s->meta;
+    memcpy(changed.shape, shape, (size_t)changed.ndim * sizeof shape[0]);
+    CV_TRY(cv_array_meta_write(&changed, meta, err));
+    const cv_metalayer *layer = own_layer(s);
+    if (layer && meta->size <= layer->size) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "metalayer \"%s\" has %u bytes and keeps its length: %zu do not fit",
+                   s->meta.legacy ? "caterva" : "b2nd", layer ? layer->size : 0, meta->size);
+}
+
+cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_new_shape *out,
+                            cv_error *err)
+{
+    const cv_array_meta *m = &state->meta;
+    *out = (cv_new_shape){.nbytes = 0};
+    CV_TRY(cv_grid_init(&out->grid, m->ndim, shape, m->chunk_shape, m->block_shape,
+                        state->grid.item_size, err));
+    if (!cv_mul_i64(out->grid.n_chunks, out->grid.chunk_bytes, &out->nbytes))
+        return cv_fail(err, CATERVA_EINVAL, -1, "the shape's size does not fit 64 bits");
+    cv_status status = encode_shape(state, shape, &out->meta, err);
+    if (status != CV_OK) cv_buffer_free(&out->meta);
+    return status;
+}
+
+/* Behind a shorter encoding stays the tail that another writer left. */
+void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state)
+{
+    size_t pos = (size_t)(own_layer(state)->data - state->header_bytes.data);
+    memcpy(state->header_bytes.data + pos, change->meta.data, change->meta.size);
+    memcpy(state->meta.shape, change->grid.shape,
+           (size_t)state->meta.ndim * sizeof state->meta.shape[0]);
+    state->grid = change->grid;
+    state->header.nbytes = change->nbytes;
+    state->header.chunk_size = (int32_t)change->grid.chunk_bytes;
+    state->header.block_size = (int32_t)change->grid.block_bytes;
 }

@@ -58,7 +58,7 @@ static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot
         header.frame_size = header.header_size + snapshot->trailer_bytes.size;
     }
     CV_TRY(cv_snapshot_parse(snapshot, err));
-    snapshot->index.same = seed->initial_offset;
+    snapshot->index = (cv_index){.n = snapshot->grid.n_chunks, .same = seed->initial_offset};
     atomic_store(&snapshot->index_ready, true);
     return cv_trailer_parse(snapshot->trailer_bytes.data, snapshot->trailer_bytes.size,
                             header.header_size, &snapshot->trailer, err);

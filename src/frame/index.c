@@ -6,7 +6,6 @@
 #include "format/chunk_header.h"
 #include "frame/snapshot.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A special chunk is a negative offset with its kind in the top byte. The bits
@@ -73,29 +72,6 @@ cv_status cv_chunk_ref_make(const cv_snapshot *s, int64_t chunk, int64_t offset,
 
 /* ---- Decoding ----------------------------------------------------------- */
 
-static cv_status decode_offsets(const cv_snapshot *s, const uint8_t *bytes,
-                                const cv_chunk_header *header, cv_index *out, cv_error *err)
-{
-    size_t size = (size_t)s->grid.n_chunks * sizeof(int64_t);
-    int64_t *offsets = malloc(size);
-    if (!offsets) return cv_fail_memory(err, size, "the chunk index");
-
-    cv_decoder *decoder = NULL;
-    cv_codec_spec spec = {.item_size = sizeof(int64_t)};
-    cv_status status = cv_decoder_create(&spec, &decoder, err);
-    if (status == CV_OK)
-        status = cv_decode_chunk(decoder, bytes, header->cbytes, offsets, (int32_t)size, err);
-    cv_decoder_free(decoder);
-    if (status != CV_OK) {
-        free(offsets);
-        return status;
-    }
-    for (int64_t i = 0; i < s->grid.n_chunks; i++)
-        offsets[i] = (int64_t)cv_load_le64((const uint8_t *)&offsets[i]);
-    out->offsets = offsets;
-    return CV_OK;
-}
-
 static cv_chunk_expect expect_index(const cv_snapshot *s)
 {
     return (cv_chunk_expect){
@@ -107,6 +83,88 @@ static cv_chunk_expect expect_index(const cv_snapshot *s)
     };
 }
 
+/* Blocks that decode from their own streams. */
+static bool blocks_stand_alone(const cv_chunk_header *header, const uint8_t *header_bytes)
+{
+    return header->special == CV_SPECIAL_NONE && !header->split &&
+           cv_codec_access(header_bytes) == CV_ACCESS_BLOCK;
+}
+
+typedef struct decoding {
+    const cv_snapshot *snapshot;
+    const uint8_t *bytes; /* the encoded index */
+    const cv_chunk_header *header;
+    cv_index *out;
+    cv_decoder *decoder;
+    cv_buffer scratch;
+} decoding;
+
+/* Bytes of page `p`: all pages but the last are full. */
+static size_t page_size(const decoding *d, int64_t p)
+{
+    int64_t rest = d->out->n - p * CV_INDEX_PAGE;
+    return (size_t)cv_min_i64(rest, CV_INDEX_PAGE) * sizeof(int64_t);
+}
+
+/* Decodes all of it and cuts it into pages. */
+static cv_status decode_whole(decoding *d, cv_error *err)
+{
+    size_t size = (size_t)d->header->nbytes;
+    CV_TRY(cv_buffer_resize(&d->scratch, size, err));
+    CV_TRY(cv_decode_chunk(d->decoder, d->bytes, d->header->cbytes, d->scratch.data,
+                           (int32_t)size, err));
+    for (int64_t p = 0; p < d->out->n_pages; p++)
+        memcpy(d->out->pages[p]->entries, d->scratch.data + p * CV_INDEX_PAGE_BYTES,
+               page_size(d, p));
+    return CV_OK;
+}
+
+/* Decodes block after block, each into its page. */
+static cv_status decode_blocks(decoding *d, cv_error *err)
+{
+    cv_chunk_expect expect = expect_index(d->snapshot);
+    int64_t n = d->out->n_pages;
+    CV_TRY(cv_buffer_resize(&d->scratch, (size_t)n * sizeof(cv_block_range), err));
+    cv_block_range *ranges = (cv_block_range *)d->scratch.data;
+    CV_TRY(cv_block_starts_parse(d->header, d->bytes + CV_CHUNK_HEADER_SIZE, n, &expect,
+                                 ranges, err));
+    for (int64_t p = 0; p < n; p++) {
+        cv_packed_block block = {.chunk_header = d->bytes,
+                                 .streams = (uint8_t *)d->bytes + ranges[p].start,
+                                 .streams_size = ranges[p].end - ranges[p].start};
+        CV_TRY(cv_decode_block(d->decoder, &block, d->out->pages[p]->entries,
+                               (int32_t)page_size(d, p), err));
+    }
+    return CV_OK;
+}
+
+static cv_status decode_pages(decoding *d, cv_error *err)
+{
+    cv_codec_spec spec = {.item_size = sizeof(int64_t)};
+    CV_TRY(cv_decoder_create(&spec, &d->decoder, err));
+    bool fits = d->header->block_size == CV_INDEX_PAGE_BYTES;
+    CV_TRY(fits && blocks_stand_alone(d->header, d->bytes) ? decode_blocks(d, err)
+                                                           : decode_whole(d, err));
+    for (int64_t p = 0; p < d->out->n_pages; p++) {
+        int64_t *entries = d->out->pages[p]->entries;
+        for (size_t i = 0; i < page_size(d, p) / sizeof entries[0]; i++)
+            entries[i] = (int64_t)cv_load_le64((const uint8_t *)&entries[i]);
+    }
+    return CV_OK;
+}
+
+static cv_status decode_entries(const cv_snapshot *s, const uint8_t *bytes,
+                                const cv_chunk_header *header, cv_index *out, cv_error *err)
+{
+    CV_TRY(cv_index_create(s->grid.n_chunks, out, err));
+    decoding d = {.snapshot = s, .bytes = bytes, .header = header, .out = out};
+    cv_status status = decode_pages(&d, err);
+    cv_decoder_free(d.decoder);
+    cv_buffer_free(&d.scratch);
+    if (status != CV_OK) cv_index_free(out);
+    return status;
+}
+
 static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_index *out,
                               cv_error *err)
 {
@@ -114,11 +172,12 @@ static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_ind
     cv_chunk_header header;
     CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
     switch (header.special) {
-    case CV_SPECIAL_NONE: return decode_offsets(s, bytes, &header, out, err);
+    case CV_SPECIAL_NONE: return decode_entries(s, bytes, &header, out, err);
     case CV_SPECIAL_VALUE:
-        out->same = (int64_t)cv_load_le64(bytes + CV_CHUNK_HEADER_SIZE);
+        *out = (cv_index){.n = s->grid.n_chunks,
+                          .same = (int64_t)cv_load_le64(bytes + CV_CHUNK_HEADER_SIZE)};
         return CV_OK;
-    case CV_SPECIAL_ZEROS: out->same = 0; return CV_OK;
+    case CV_SPECIAL_ZEROS: *out = (cv_index){.n = s->grid.n_chunks}; return CV_OK;
     default:
         return cv_fail(err, CATERVA_ECORRUPT, expect.pos, "the chunk index has no values");
     }
@@ -188,8 +247,7 @@ static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
     cv_chunk_expect expect = expect_index(l->snapshot);
     CV_TRY(read_index(l, 0, l->header_bytes, sizeof l->header_bytes, err));
     CV_TRY(cv_chunk_header_parse(l->header_bytes, &expect, &l->header, err));
-    *possible = l->header.special == CV_SPECIAL_NONE && !l->header.split &&
-                cv_codec_access(l->header_bytes) == CV_ACCESS_BLOCK;
+    *possible = blocks_stand_alone(&l->header, l->header_bytes);
     return CV_OK;
 }
 
@@ -262,6 +320,6 @@ cv_status cv_snapshot_offset(cv_snapshot *snapshot, cv_store *store, int64_t chu
     }
     const cv_index *index;
     CV_TRY(cv_snapshot_index(snapshot, store, &index, err));
-    *out = index->offsets ? index->offsets[chunk] : index->same;
+    *out = cv_index_get(index, chunk);
     return CV_OK;
 }

@@ -2,8 +2,6 @@
  * bytes and get other numbers. Pure index arithmetic; no chunk is read. */
 #include "frame/txn_internal.h"
 
-#include <stdlib.h>
-
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk)
 {
@@ -50,36 +48,32 @@ static bool keeps_numbers(const cv_reshape *reshape, const cv_grid *from, const 
     return true;
 }
 
-/* The index grown or cut in place; twice the room it needs, so that a series of
- * appends copies it rarely. */
-static cv_status extend(cv_txn *txn, int64_t n, int64_t fill, cv_error *err)
+static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_grid *from,
+                          const cv_grid *to, int64_t fill, cv_error *err)
 {
-    if (n > txn->max_offsets) {
-        size_t size = 2 * (size_t)n * sizeof(int64_t);
-        int64_t *grown = realloc(txn->offsets, size);
-        if (!grown) return cv_fail_memory(err, size, "the chunk index");
-        txn->offsets = grown;
-        txn->max_offsets = 2 * n;
+    if (keeps_numbers(reshape, from, to))
+        return cv_index_resize(index, to->n_chunks, fill, err);
+    cv_index moved;
+    CV_TRY(cv_index_create(to->n_chunks, &moved, err));
+    for (int64_t i = 0; i < to->n_chunks; i++) {
+        int64_t source = cv_reshape_source(reshape, from, to, i);
+        moved.pages[i / CV_INDEX_PAGE]->entries[i % CV_INDEX_PAGE] =
+            source < 0 ? fill : cv_index_get(index, source);
     }
-    for (int64_t i = txn->state->grid.n_chunks; i < n; i++) txn->offsets[i] = fill;
+    cv_index_free(index);
+    *index = moved;
     return CV_OK;
 }
 
-static cv_status renumber(cv_txn *txn, const cv_reshape *reshape, const cv_grid *to,
-                          int64_t fill, cv_error *err)
+/* The shape changes in place, in a state that no reader has. */
+static cv_status own_state(cv_txn *txn, cv_error *err)
 {
-    const cv_grid *from = &txn->state->grid;
-    if (keeps_numbers(reshape, from, to)) return extend(txn, to->n_chunks, fill, err);
-    size_t size = ((size_t)to->n_chunks + 1) * sizeof(int64_t);
-    int64_t *offsets = malloc(size);
-    if (!offsets) return cv_fail_memory(err, size, "the chunk index");
-    for (int64_t i = 0; i < to->n_chunks; i++) {
-        int64_t source = cv_reshape_source(reshape, from, to, i);
-        offsets[i] = source < 0 ? fill : txn->offsets[source];
-    }
-    free(txn->offsets);
-    txn->offsets = offsets;
-    txn->max_offsets = to->n_chunks;
+    if (txn->state != txn->base) return CV_OK;
+    cv_change nothing = {.set_attributes = false};
+    cv_snapshot *state;
+    CV_TRY(cv_snapshot_derive(txn->base, &nothing, &state, err));
+    cv_snapshot_release(txn->state);
+    txn->state = state;
     return CV_OK;
 }
 
@@ -87,18 +81,16 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
                          cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
-    CV_TRY(cv_txn_own_offsets(txn, err));
-    cv_change change = {.shape = reshape->shape};
-    cv_snapshot *next;
-    CV_TRY(cv_snapshot_derive(txn->state, &change, &next, err));
-
-    cv_status status = renumber(txn, reshape, &next->grid, cv_offset_of_kind(fill), err);
-    if (status != CV_OK) {
-        cv_snapshot_release(next);
-        return status;
+    CV_TRY(cv_txn_own_index(txn, err));
+    CV_TRY(own_state(txn, err));
+    cv_new_shape change;
+    CV_TRY(cv_new_shape_make(txn->state, reshape->shape, &change, err));
+    cv_status status = renumber(&txn->index, reshape, &txn->state->grid, &change.grid,
+                                cv_offset_of_kind(fill), err);
+    if (status == CV_OK) {
+        cv_new_shape_apply(&change, txn->state);
+        txn->changed = true;
     }
-    cv_snapshot_release(txn->state);
-    txn->state = next;
-    txn->changed = true;
-    return CV_OK;
+    cv_buffer_free(&change.meta);
+    return status;
 }

@@ -33,7 +33,7 @@ void cv_snapshot_release(cv_snapshot *snapshot)
     cv_buffer_free(&snapshot->header_bytes);
     cv_buffer_free(&snapshot->trailer_bytes);
     cv_trailer_free(&snapshot->trailer);
-    free((void *)snapshot->index.offsets);
+    cv_index_free(&snapshot->index);
     pthread_mutex_destroy(&snapshot->index_lock);
     free(snapshot);
 }

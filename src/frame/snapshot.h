@@ -8,17 +8,11 @@
 #include "format/array_meta.h"
 #include "format/frame_header.h"
 #include "format/trailer.h"
+#include "frame/index.h"
 #include "store/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* Where chunk offsets live once the index is decoded. All chunks the same (a
- * fresh array of zeros) costs no memory. */
-typedef struct cv_index {
-    const int64_t *offsets; /* owned, n_chunks entries, or NULL: all are `same` */
-    int64_t same;
-} cv_index;
 
 typedef struct cv_snapshot {
     atomic_int references;
@@ -53,7 +47,6 @@ cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
 
 /* What a new state changes of an old one. */
 typedef struct cv_change {
-    const int64_t *shape;           /* ndim entries, or NULL: as it is */
     bool set_attributes;            /* then the list below replaces the old one */
     const cv_metalayer *attributes; /* encoded values */
     int n_attributes;
@@ -64,6 +57,18 @@ typedef struct cv_change {
  * encoded and parsed like those of a file; it has no index of its own. */
 cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
                              cv_snapshot **out, cv_error *err);
+
+/* A new shape for a state of one owner, checked and encoded: applying it cannot
+ * fail. Free `meta` when done. */
+typedef struct cv_new_shape {
+    cv_grid grid;
+    int64_t nbytes;
+    cv_buffer meta; /* the array's own metalayer */
+} cv_new_shape;
+
+cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape,
+                            cv_new_shape *out, cv_error *err);
+void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 
 /* The decoded index; reads and decodes it the first time. Any thread. */
 cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,

@@ -22,12 +22,8 @@ static cv_status find_next_file(cv_txn *txn, cv_error *err)
     if (!s->header.sparse || s->grid.n_chunks == 0) return CV_OK;
     const cv_index *index;
     CV_TRY(cv_snapshot_index(s, txn->frame->store, &index, err));
-    if (!index->offsets) {
-        txn->next_file = cv_max_i64(0, index->same + 1);
-        return CV_OK;
-    }
     for (int64_t i = 0; i < s->grid.n_chunks; i++)
-        txn->next_file = cv_max_i64(txn->next_file, index->offsets[i] + 1);
+        txn->next_file = cv_max_i64(txn->next_file, cv_index_get(index, i) + 1);
     return CV_OK;
 }
 
@@ -39,8 +35,8 @@ void cv_txn_reset(cv_txn *txn)
     txn->base = cv_frame_snapshot(txn->frame);
     txn->state = txn->base;
     cv_snapshot_retain(txn->state);
-    free(txn->offsets);
-    txn->offsets = NULL;
+    cv_index_free(&txn->index);
+    txn->has_index = false;
     txn->changed = false;
     txn->n_new_files = 0;
     txn->end = txn->base_end;
@@ -99,7 +95,8 @@ void cv_txn_free(cv_txn *txn)
     cv_space_destroy(&txn->space);
     cv_snapshot_release(txn->base);
     cv_snapshot_release(txn->state);
-    free(txn->offsets);
+    cv_index_free(&txn->index);
+    cv_encoder_free(txn->encoder);
     free(txn->new_files);
     pthread_mutex_destroy(&txn->lock);
     free(txn);
@@ -128,13 +125,9 @@ cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
 /* The committed entry, or what a later put made of it. Called with the lock. */
 static cv_status offset_of(cv_txn *txn, int64_t chunk, int64_t *offset, cv_error *err)
 {
-    if (txn->offsets) {
-        *offset = txn->offsets[chunk];
-        return CV_OK;
-    }
-    const cv_index *index;
-    CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
-    *offset = index->offsets ? index->offsets[chunk] : index->same;
+    const cv_index *index = &txn->index;
+    if (!txn->has_index) CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
+    *offset = cv_index_get(index, chunk);
     return CV_OK;
 }
 
@@ -161,21 +154,13 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
     return CV_OK;
 }
 
-cv_status cv_txn_own_offsets(cv_txn *txn, cv_error *err)
+cv_status cv_txn_own_index(cv_txn *txn, cv_error *err)
 {
-    if (txn->offsets) return CV_OK;
+    if (txn->has_index) return CV_OK;
     const cv_index *index;
     CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
-    int64_t n = txn->base->grid.n_chunks;
-    size_t size = ((size_t)n + 1) * sizeof(int64_t);
-    int64_t *offsets = malloc(size);
-    if (!offsets) return cv_fail_memory(err, size, "the chunk index");
-    if (index->offsets)
-        memcpy(offsets, index->offsets, (size_t)n * sizeof offsets[0]);
-    else
-        for (int64_t i = 0; i < n; i++) offsets[i] = index->same;
-    txn->offsets = offsets;
-    txn->max_offsets = n;
+    CV_TRY(cv_index_share(index, &txn->index, err));
+    txn->has_index = true;
     return CV_OK;
 }
 
@@ -195,14 +180,17 @@ static cv_object superseded_file(cv_txn *txn, int64_t offset)
 static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error *err)
 {
     cv_object useless = -1;
+    int64_t old = 0;
     pthread_mutex_lock(&txn->lock);
-    cv_status status = cv_txn_own_offsets(txn, err);
+    cv_status status = cv_txn_own_index(txn, err);
     if (status == CV_OK) {
-        useless = superseded_file(txn, txn->offsets[chunk]);
-        if (!txn->base->header.sparse && !cv_offset_is_special(txn->offsets[chunk]))
-            cv_space_replaced(&txn->space,
-                              txn->base->header.header_size + (uint64_t)txn->offsets[chunk]);
-        txn->offsets[chunk] = offset;
+        old = cv_index_get(&txn->index, chunk);
+        status = cv_index_set(&txn->index, chunk, offset, err);
+    }
+    if (status == CV_OK) {
+        useless = superseded_file(txn, old);
+        if (!txn->base->header.sparse && !cv_offset_is_special(old))
+            cv_space_replaced(&txn->space, txn->base->header.header_size + (uint64_t)old);
         txn->changed = true;
     }
     pthread_mutex_unlock(&txn->lock);

@@ -22,7 +22,7 @@ bool cv_txn_pending(const cv_txn *txn);
  * (chunks are found by cv_txn_find). Borrowed until the next change. */
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn);
 
-/* Changes attributes or a metalayer; the shape must be NULL. */
+/* Changes attributes or a metalayer. */
 cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err);
 
 /* How chunks move when the shape changes: along `axis`, those from index

@@ -8,10 +8,11 @@
 struct cv_txn {
     cv_frame *frame;
     cv_snapshot *base;    /* the committed state this stands on */
-    cv_snapshot *state;   /* base with the changes of shape and attributes */
+    cv_snapshot *state;   /* base, or one of our own with changes of shape, attributes */
     pthread_mutex_t lock; /* guards all below */
-    int64_t *offsets;     /* state's whole index, or NULL: as base's */
-    int64_t max_offsets;  /* entries there is room for */
+    bool has_index;       /* else the index is as base's */
+    cv_index index;       /* state's whole index; what did not change it shares */
+    cv_encoder *encoder;  /* of the index; NULL until the first commit */
     bool changed;
     uint64_t end;        /* contiguous: first byte behind all that was ever used */
     uint64_t chunks_end; /* and behind all chunks, committed and put */
@@ -27,9 +28,9 @@ struct cv_txn {
 /* Empties the transaction and stands it on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn);
 
-/* A private copy of the index, made at the first change. Called with the lock,
- * or by the only thread. */
-cv_status cv_txn_own_offsets(cv_txn *txn, cv_error *err);
+/* An index of the transaction's own, made at the first change. Called with the
+ * lock, or by the only thread. */
+cv_status cv_txn_own_index(cv_txn *txn, cv_error *err);
 
 /* CATERVA_EIO when the frame is poisoned. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);

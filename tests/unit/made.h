@@ -64,6 +64,20 @@ static inline int32_t made_item(caterva_array *array, int64_t at)
     return value;
 }
 
+/* Appends the chunk that an index of these entries is in a file. */
+static inline cv_status made_index(const int64_t *entries, int64_t n, cv_buffer *out)
+{
+    cv_index index;
+    cv_encoder *encoder = NULL;
+    cv_status status = cv_index_create(n, &index, NULL);
+    for (int64_t i = 0; i < n && status == CV_OK; i++)
+        status = cv_index_set(&index, i, entries[i], NULL);
+    if (status == CV_OK) status = cv_index_encode(&index, &encoder, out, NULL);
+    cv_index_free(&index);
+    cv_encoder_free(encoder);
+    return status;
+}
+
 /* A copy of the array's frame object as it is stored now. Free with free. */
 static inline uint8_t *made_bytes(caterva_array *array, size_t *size)
 {

@@ -300,34 +300,6 @@ static void a_repeated_item_takes_its_own_size(void **state)
     }
 }
 
-static void the_index_is_a_chunk(void **state)
-{
-    (void)state;
-    static const int64_t counts[] = {1, 2, 7, 8, 9, 5000};
-    for (size_t i = 0; i < COUNT(counts); i++) {
-        for (int same = 0; same <= 1; same++) {
-            int64_t n = counts[i], *offsets = check_alloc((size_t)n * 8);
-            int64_t *got = check_alloc((size_t)n * 8);
-            cv_buffer out = {0};
-            cv_decoder *decoder;
-            cv_codec_spec spec = {.item_size = 8};
-            for (int64_t k = 0; k < n; k++) offsets[k] = same ? INT64_MIN + 77 : k * 1000 - 5;
-            assert_int_equal(cv_encode_index(offsets, n, &out, NULL), CV_OK);
-            if (same && n >= 8) assert_int_equal(out.size, 40);
-            assert_true(out.size >= 32);
-            assert_int_equal(cv_decoder_create(&spec, &decoder, NULL), CV_OK);
-            assert_int_equal(cv_decode_chunk(decoder, out.data, (int32_t)out.size, got,
-                                             (int32_t)(n * 8), NULL),
-                             CV_OK);
-            assert_memory_equal(got, offsets, (size_t)n * 8);
-            cv_decoder_free(decoder);
-            cv_buffer_free(&out);
-            free(offsets);
-            free(got);
-        }
-    }
-}
-
 static void names_and_numbers_agree(void **state)
 {
     (void)state;
@@ -357,7 +329,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_libblosc2_lacks_is_refused),
         cmocka_unit_test(noise_is_stored_plainly),
         cmocka_unit_test(a_repeated_item_takes_its_own_size),
-        cmocka_unit_test(the_index_is_a_chunk),
         cmocka_unit_test(names_and_numbers_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,9 +56,9 @@ static void check_lookups(caterva_array *array, rng *r)
             assert_int_equal(cv_snapshot_offset(fresh->snapshot, fresh->frame->store, chunk,
                                                 &offset, NULL),
                              CV_OK);
-            assert_int_equal(offset, index->offsets ? index->offsets[chunk] : index->same);
+            assert_int_equal(offset, cv_index_get(index, chunk));
             assert_int_equal(atomic_load(&fresh->snapshot->index_ready),
-                             i >= 8 || !index->offsets);
+                             i >= 8 || !index->pages);
         }
         caterva_close(fresh, NULL);
     }

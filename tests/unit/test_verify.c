@@ -177,7 +177,7 @@ static uint8_t *with_offsets(const uint8_t *bytes, size_t size, const int64_t *o
     cv_buffer index = {0}, frame = {0};
     assert_int_equal(caterva_open_frame(bytes, size, 0, NULL, &array, NULL), CATERVA_OK);
     const cv_snapshot *s = array->snapshot;
-    assert_int_equal(cv_encode_index(offsets, N_CHUNKS, &index, NULL), CV_OK);
+    assert_int_equal(made_index(offsets, N_CHUNKS, &index), CV_OK);
     assert_int_equal(cv_buffer_append(&frame, bytes, (size_t)s->index_pos, NULL), CV_OK);
     assert_int_equal(cv_buffer_append(&frame, index.data, index.size, NULL), CV_OK);
     assert_int_equal(
@@ -239,7 +239,10 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     cv_chunk_ref ref;
     assert_int_equal(cv_txn_find(txn, 0, &ref, NULL), CV_OK);
     assert_int_equal(ref.limit, 32 + WIDE * 4); /* stored plainly */
-    for (int i = 0; i < 2; i++) txn->offsets[1 + i] = txn->offsets[0] + 32 + 400 + 2000 * i;
+    int64_t first = cv_index_get(&txn->index, 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(cv_index_set(&txn->index, 1 + i, first + 32 + 400 + 2000 * i, NULL),
+                         CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     findings f = {.n = 0};
     assert_int_equal(verify(array, 0, &f, NULL), CV_OK);

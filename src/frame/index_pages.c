@@ -1,0 +1,179 @@
+/* Room: frame. The pages of a chunk index: made, shared, changed by copy. No
+ * bytes of a file are known here. */
+#include "frame/index.h"
+
+#include "base/arith.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALLEST_ROOM = 16 };
+
+static int64_t pages_for(int64_t n) { return cv_ceil_div(n, CV_INDEX_PAGE); }
+
+/* ---- One page ----------------------------------------------------------- */
+
+/* The last page of a growing index doubles its room until it is full. */
+static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
+{
+    int room = SMALLEST_ROOM;
+    while (room < n) room *= 2;
+    size_t size = sizeof(cv_index_page) + (size_t)room * sizeof(int64_t);
+    cv_index_page *page = malloc(size);
+    if (!page) return cv_fail_memory(err, size, "the chunk index");
+    atomic_init(&page->references, 1);
+    page->room = room;
+    page->n_encoded = 0;
+    page->streams = NULL;
+    page->streams_size = 0;
+    *out = page;
+    return CV_OK;
+}
+
+static void retain(cv_index_page *page, int n)
+{
+    atomic_fetch_add_explicit(&page->references, n, memory_order_relaxed);
+}
+
+static void release(cv_index_page *page)
+{
+    if (atomic_fetch_sub_explicit(&page->references, 1, memory_order_acq_rel) > 1) return;
+    free(page->streams);
+    free(page);
+}
+
+/* Makes page `p` the index's own, with room for `n` entries. */
+static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
+{
+    cv_index_page *old = index->pages[p];
+    bool alone = atomic_load_explicit(&old->references, memory_order_acquire) == 1;
+    if (!alone || old->room < n) {
+        cv_index_page *page = NULL;
+        CV_TRY(new_page(n > old->room ? n : old->room, &page, err));
+        memcpy(page->entries, old->entries, (size_t)old->room * sizeof(int64_t));
+        index->pages[p] = page;
+        release(old);
+    }
+    index->pages[p]->n_encoded = 0;
+    return CV_OK;
+}
+
+/* ---- The table ---------------------------------------------------------- */
+
+/* Twice the room it needs, so that a series of appends copies it rarely. */
+static cv_status make_room(cv_index *index, int64_t n_pages, cv_error *err)
+{
+    if (index->pages && n_pages <= index->max_pages) return CV_OK;
+    size_t size = ((size_t)n_pages + 1) * 2 * sizeof(cv_index_page *);
+    cv_index_page **pages = realloc(index->pages, size);
+    if (!pages) return cv_fail_memory(err, size, "the chunk index");
+    index->pages = pages;
+    index->max_pages = (n_pages + 1) * 2;
+    return CV_OK;
+}
+
+static void drop_pages(cv_index *index, int64_t n_pages)
+{
+    while (index->n_pages > n_pages) release(index->pages[--index->n_pages]);
+}
+
+void cv_index_free(cv_index *index)
+{
+    drop_pages(index, 0);
+    free(index->pages);
+    *index = (cv_index){0};
+}
+
+cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err)
+{
+    cv_index index = {.n = n};
+    cv_status status = make_room(&index, pages_for(n), err);
+    for (int64_t left = n; left > 0 && status == CV_OK; left -= CV_INDEX_PAGE) {
+        status = new_page(cv_min_i64(left, CV_INDEX_PAGE), &index.pages[index.n_pages], err);
+        if (status == CV_OK) index.n_pages++;
+    }
+    if (status != CV_OK) {
+        cv_index_free(&index);
+        return status;
+    }
+    *out = index;
+    return CV_OK;
+}
+
+cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err)
+{
+    cv_index index = {.n = 0};
+    cv_status status = make_room(&index, pages_for(from->n), err);
+    if (status == CV_OK && !from->pages)
+        status = cv_index_resize(&index, from->n, from->same, err);
+    if (status != CV_OK) {
+        cv_index_free(&index);
+        return status;
+    }
+    if (from->pages) {
+        index.n = from->n;
+        index.n_pages = from->n_pages;
+        for (int64_t p = 0; p < from->n_pages; p++) {
+            index.pages[p] = from->pages[p];
+            retain(index.pages[p], 1);
+        }
+    }
+    *out = index;
+    return CV_OK;
+}
+
+/* ---- Changes ------------------------------------------------------------ */
+
+cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, cv_error *err)
+{
+    int64_t p = chunk / CV_INDEX_PAGE;
+    CV_TRY(own_page(index, p, 0, err));
+    index->pages[p]->entries[chunk % CV_INDEX_PAGE] = entry;
+    return CV_OK;
+}
+
+static void fill(cv_index_page *page, int64_t from, int64_t to, int64_t entry)
+{
+    for (int64_t i = from; i < to; i++) page->entries[i] = entry;
+}
+
+/* Pages of new entries are all alike: one stands for those that are full. */
+static cv_status add_pages(cv_index *index, int64_t n, int64_t entry, cv_error *err)
+{
+    int64_t n_full = n / CV_INDEX_PAGE, rest = n % CV_INDEX_PAGE;
+    cv_index_page *full = NULL, *last = NULL;
+    if (n_full > index->n_pages) CV_TRY(new_page(CV_INDEX_PAGE, &full, err));
+    cv_status status =
+        rest > 0 && index->n_pages <= n_full ? new_page(rest, &last, err) : CV_OK;
+    if (status != CV_OK) {
+        if (full) release(full);
+        return status;
+    }
+    if (full) {
+        fill(full, 0, CV_INDEX_PAGE, entry);
+        retain(full, (int)(n_full - index->n_pages - 1));
+        while (index->n_pages < n_full) index->pages[index->n_pages++] = full;
+    }
+    if (last) {
+        fill(last, 0, rest, entry);
+        index->pages[index->n_pages++] = last;
+    }
+    return CV_OK;
+}
+
+cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *err)
+{
+    int64_t old = index->n, last = old / CV_INDEX_PAGE, used = old % CV_INDEX_PAGE;
+    if (n <= old) {
+        drop_pages(index, pages_for(n));
+        index->n = n;
+        return CV_OK;
+    }
+    int64_t in_last = cv_min_i64(n - last * CV_INDEX_PAGE, CV_INDEX_PAGE);
+    CV_TRY(make_room(index, pages_for(n), err));
+    if (used > 0) CV_TRY(own_page(index, last, in_last, err));
+    CV_TRY(add_pages(index, n, entry, err));
+    if (used > 0) fill(index->pages[last], used, in_last, entry);
+    index->n = n;
+    return CV_OK;
+}
