@@ -158,6 +158,11 @@ static bool find_streams(const cv_buffer *chunk, uint32_t n, uint32_t k, size_t 
            *end <= chunk->size;
 }
 
+static bool is_zeros(const uint8_t *bytes, int32_t size)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0;
+}
+
 static cv_status append_streams(const cv_buffer *chunk, uint32_t n, uint32_t k,
                                 cv_buffer *out, uint8_t header[32], cv_error *err)
 {
@@ -172,7 +177,7 @@ cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t s
 {
     cv_buffer *chunk = &encoder->block_chunk;
     if (size < encoder->block_bytes) {
-        CV_TRY(encode_pair(encoder, block, size, false, err));
+        CV_TRY(encode_pair(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
     }
     CV_TRY(compress(encoder->context, block, size, chunk, err));

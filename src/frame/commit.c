@@ -303,7 +303,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (!cv_txn_pending(txn)) return CV_OK;
 
     bool fresh = !txn->frame->store->published;
-    commit c = {.txn = txn, .next = cv_snapshot_new()};
+    commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = txn->tail};
     cv_status status =
         c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
     if (status == CV_OK)
@@ -316,7 +316,8 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
         cv_txn_reset(txn);
     }
     cv_snapshot_release(c.next);
-    cv_buffer_free(&c.tail);
+    txn->tail = c.tail;
+    txn->tail.size = 0;
     free(c.old_files);
     return status;
 }

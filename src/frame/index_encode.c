@@ -28,7 +28,6 @@ enum { SMALL_INDEX = 8 };
 typedef struct encoding {
     const cv_index *index;
     cv_encoder *encoder;
-    cv_buffer streams; /* of one page */
     cv_buffer *out;
     size_t origin; /* of the chunk in `out` */
     bool possible; /* false: the index must be encoded whole */
@@ -80,18 +79,18 @@ static cv_status encode_whole(encoding *e, cv_error *err)
 
 /* ---- Page by page ------------------------------------------------------- */
 
-/* Makes the page remember its streams for its first `n` entries. */
+/* Appends new streams for the page's first `n` entries; it remembers them. */
 static cv_status encode_page(encoding *e, cv_index_page *page, int n, cv_error *err)
 {
-    e->streams.size = 0;
-    CV_TRY(cv_encode_last_block(e->encoder, page->entries, n * (int)sizeof(int64_t),
-                                &e->streams, page->header, err));
-    size_t size = e->streams.size;
+    size_t before = e->out->size;
+    CV_TRY(cv_encode_last_block(e->encoder, page->entries, n * (int)sizeof(int64_t), e->out,
+                                page->header, err));
+    size_t size = e->out->size - before;
     e->possible = size > 0;
     if (!e->possible) return CV_OK;
     uint8_t *streams = realloc(page->streams, size);
     if (!streams) return cv_fail_memory(err, size, "the encoded index");
-    memcpy(streams, e->streams.data, size);
+    memcpy(streams, e->out->data + before, size);
     page->streams = streams;
     page->streams_size = size;
     page->n_encoded = n;
@@ -103,14 +102,16 @@ static cv_status append_page(encoding *e, int64_t p, cv_error *err)
     const cv_index *index = e->index;
     cv_index_page *page = index->pages[p];
     int n = (int)cv_min_i64(index->n - p * CV_INDEX_PAGE, CV_INDEX_PAGE);
-    if (page->n_encoded != n) CV_TRY(encode_page(e, page, n, err));
-    e->possible =
-        e->possible && cv_codec_same_encoding(index->pages[0]->header, page->header);
-    if (!e->possible) return CV_OK;
     uint8_t *starts = e->out->data + e->origin + CV_CHUNK_HEADER_SIZE;
     cv_store_le32(starts + p * (int64_t)sizeof(int32_t),
                   (uint32_t)(e->out->size - e->origin));
-    return cv_buffer_append(e->out, page->streams, page->streams_size, err);
+    if (page->n_encoded == n)
+        CV_TRY(cv_buffer_append(e->out, page->streams, page->streams_size, err));
+    else
+        CV_TRY(encode_page(e, page, n, err));
+    e->possible =
+        e->possible && cv_codec_same_encoding(index->pages[0]->header, page->header);
+    return CV_OK;
 }
 
 static cv_status encode_pages(encoding *e, cv_error *err)
@@ -149,6 +150,5 @@ cv_status cv_index_encode(const cv_index *index, cv_encoder **encoder, cv_buffer
     cv_status status = encode_pages(&e, err);
     if (status != CV_OK || !e.possible) out->size = e.origin;
     if (status == CV_OK && !e.possible) status = encode_whole(&e, err);
-    cv_buffer_free(&e.streams);
     return status;
 }

@@ -135,19 +135,18 @@ bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size)
 
 void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
 {
-    cv_extents rest = {0};
+    cv_extents *holes = &space->free;
     uint64_t end = pos + size;
-    for (size_t i = 0; i < space->free.n; i++) {
-        cv_extent old = space->free.items[i];
-        uint64_t before =
-            old.pos < pos ? (end_of(old) < pos ? end_of(old) : pos) - old.pos : 0;
-        uint64_t from = old.pos > end ? old.pos : end;
-        uint64_t behind = end_of(old) > from ? end_of(old) - from : 0;
-        cv_extents_add(&rest, (cv_extent){old.pos, before}, false);
-        cv_extents_add(&rest, (cv_extent){from, behind}, false);
-    }
-    cv_extents_destroy(&space->free);
-    space->free = rest;
+    size_t first = find(holes, pos);
+    if (first > 0 && end_of(holes->items[first - 1]) > pos) first--;
+    size_t last = find(holes, end); /* behind those that overlap */
+    if (first == last) return;
+    uint64_t before = holes->items[first].pos, behind = end_of(holes->items[last - 1]);
+    memmove(&holes->items[first], &holes->items[last],
+            (holes->n - last) * sizeof holes->items[0]);
+    holes->n -= last - first;
+    if (behind > end) cv_extents_add(holes, (cv_extent){end, behind - end}, false);
+    if (before < pos) cv_extents_add(holes, (cv_extent){before, pos - before}, false);
 }
 
 void cv_space_committed(cv_space *space, bool header_is_durable)

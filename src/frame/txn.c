@@ -97,6 +97,7 @@ void cv_txn_free(cv_txn *txn)
     cv_snapshot_release(txn->state);
     cv_index_free(&txn->index);
     cv_encoder_free(txn->encoder);
+    cv_buffer_free(&txn->tail);
     free(txn->new_files);
     pthread_mutex_destroy(&txn->lock);
     free(txn);

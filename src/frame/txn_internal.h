@@ -13,6 +13,7 @@ struct cv_txn {
     bool has_index;       /* else the index is as base's */
     cv_index index;       /* state's whole index; what did not change it shares */
     cv_encoder *encoder;  /* of the index; NULL until the first commit */
+    cv_buffer tail;       /* memory that one commit leaves to the next */
     bool changed;
     uint64_t end;        /* contiguous: first byte behind all that was ever used */
     uint64_t chunks_end; /* and behind all chunks, committed and put */
