@@ -5,6 +5,7 @@
  * usage: test_index_pages [SEED [STEPS]] */
 #include "base/arith.h"
 #include "made.h"
+#include "scratch.h"
 
 #define print_error blosc2_print_error /* cmocka has one of this name too */
 #include <blosc2.h>
@@ -184,6 +185,59 @@ static void equal_pages_are_one(void **state)
     cv_index_free(&index);
 }
 
+/* ---- In a file ---------------------------------------------------------------- */
+
+/* The offsets as C-Blosc2's own schunk finds them. */
+static void check_file(const char *path, caterva_array *array)
+{
+    const cv_index *index;
+    cv_snapshot *s = array->snapshot;
+    assert_int_equal(cv_snapshot_index(s, array->frame->store, &index, NULL), CV_OK);
+    blosc2_schunk *schunk = blosc2_schunk_open(path);
+    assert_non_null(schunk);
+    assert_int_equal(schunk->nchunks, s->grid.n_chunks);
+    int64_t *offsets = blosc2_frame_get_offsets(schunk);
+    assert_non_null(offsets);
+    for (int64_t i = 0; i < schunk->nchunks; i++)
+        assert_int_equal(offsets[i], cv_index_get(index, i));
+    free(offsets);
+    blosc2_schunk_free(schunk);
+}
+
+static void c_blosc2_finds_the_same_offsets(void **state)
+{
+    (void)state;
+    enum { ITEMS = 8, FIRST = CV_INDEX_PAGE - 10, ROUNDS = 60 };
+    rng r = rng_from_seed(seed);
+    char path[SCRATCH_PATH];
+    scratch_path(path, "pages.b2nd");
+    geometry g = made_line((int64_t)FIRST * ITEMS, ITEMS, ITEMS, sizeof(int32_t));
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_CONTIGUOUS);
+    for (int i = 0; i < ROUNDS; i++) {
+        int32_t items[200 * ITEMS];
+        int64_t n = rng_between(&r, 1, 200) * ITEMS;
+        rng_fill(&r, items, sizeof items);
+        if (rng_one_in(&r, 4)) {
+            int64_t shape = caterva_describe(array)->shape[0] - n;
+            assert_int_equal(caterva_resize(array, &shape, NULL), CATERVA_OK);
+        } else {
+            assert_int_equal(caterva_append(array, 0, n, items, sizeof items, NULL),
+                             CATERVA_OK);
+        }
+        int64_t chunks = caterva_describe(array)->n_chunks;
+        for (int k = 0; k < 3; k++) {
+            int64_t start = rng_between(&r, 0, chunks - 1) * ITEMS, stop = start + ITEMS;
+            assert_int_equal(caterva_write(array, &start, &stop, items, sizeof items, NULL),
+                             CATERVA_OK);
+        }
+        assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+        if (i % 4 == 0) check_file(path, array);
+    }
+    check_file(path, array);
+    caterva_close(array, NULL);
+    scratch_remove(path);
+}
+
 /* ---- Threads ------------------------------------------------------------------ */
 
 /* Where the writer puts a state, and readers take it; like a frame's current
@@ -256,6 +310,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_index_of_any_length_is_a_chunk),
         cmocka_unit_test(random_changes),
         cmocka_unit_test(equal_pages_are_one),
+        cmocka_unit_test(c_blosc2_finds_the_same_offsets),
         cmocka_unit_test(readers_keep_their_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
