@@ -70,17 +70,22 @@ bool cv_extents_remove(cv_extents *e, uint64_t pos, cv_extent *out)
     return true;
 }
 
-bool cv_extents_take(cv_extents *e, uint64_t size, uint64_t *pos)
+bool cv_extents_take(cv_extents *e, uint64_t size, cv_extent *out)
 {
+    size_t best = e->n;
     for (size_t i = 0; i < e->n; i++) {
         if (e->items[i].size < size) continue;
-        *pos = e->items[i].pos;
-        e->items[i].pos += size;
-        e->items[i].size -= size;
-        if (e->items[i].size == 0) erase(e, i);
-        return true;
+        if (best == e->n || e->items[i].size < e->items[best].size) best = i;
+        if (e->items[i].size == size) break;
     }
-    return false;
+    if (best == e->n) return false;
+    cv_extent *from = &e->items[best];
+    bool all = from->size - size <= size / CV_SPACE_SLACK;
+    *out = (cv_extent){from->pos, all ? from->size : size};
+    from->pos += out->size;
+    from->size -= out->size;
+    if (all) erase(e, best);
+    return true;
 }
 
 void cv_extents_clear(cv_extents *e) { e->n = 0; }
@@ -113,10 +118,10 @@ void cv_space_replaced(cv_space *space, uint64_t pos)
         cv_extents_add(&space->dead, extent, true);
 }
 
-bool cv_space_take(cv_space *space, uint64_t size, uint64_t *pos)
+bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out)
 {
-    if (!cv_extents_take(&space->free, size, pos)) return false;
-    cv_extents_add(&space->taken, (cv_extent){*pos, size}, true);
+    if (!cv_extents_take(&space->free, size, out)) return false;
+    cv_extents_add(&space->taken, *out, true);
     return true;
 }
 

@@ -30,8 +30,14 @@ void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 /* Takes out the extent that begins at `pos`; false when there is none. */
 bool cv_extents_remove(cv_extents *extents, uint64_t pos, cv_extent *out);
 
-/* Takes `size` bytes out of the first extent that has them. */
-bool cv_extents_take(cv_extents *extents, uint64_t size, uint64_t *pos);
+/* Chunks that replace each other are of nearly the same size. With a little room
+ * left over, up to 1/CV_SPACE_SLACK, either fits the other's hole. */
+enum { CV_SPACE_SLACK = 32 };
+
+/* Takes `size` bytes out of the smallest extent that has them: the larger ones
+ * stay whole for larger chunks. A rest that is but slack is taken with it, so
+ * out->size may be more. */
+bool cv_extents_take(cv_extents *extents, uint64_t size, cv_extent *out);
 
 void cv_extents_move(cv_extents *to, cv_extents *from); /* merging; empties `from` */
 void cv_extents_clear(cv_extents *extents);
@@ -47,9 +53,9 @@ typedef struct cv_space {
 
 enum { CV_SPACE_OURS = 65536 };
 
-void cv_space_put(cv_space *space, uint64_t pos, uint64_t size); /* a chunk was put */
-void cv_space_replaced(cv_space *space, uint64_t pos);           /* a chunk died */
-bool cv_space_take(cv_space *space, uint64_t size, uint64_t *pos);
+void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);    /* a chunk was put */
+void cv_space_replaced(cv_space *space, uint64_t pos);              /* a chunk died */
+bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out); /* cv_extents_take */
 
 /* True when nobody may need bytes of [pos, pos + size) that are not live; false
  * also when that is not known any more. */

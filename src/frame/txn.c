@@ -132,27 +132,35 @@ static cv_status offset_of(cv_txn *txn, int64_t chunk, int64_t *offset, cv_error
     return CV_OK;
 }
 
+/* A chunk put since the commit, behind its chunks. Slack behind it, and chunks
+ * that others are about to write, are not stored yet. */
+static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_ref *out,
+                          cv_error *err)
+{
+    uint64_t stored;
+    CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
+    *out = (cv_chunk_ref){
+        .chunk = chunk,
+        .kind = CV_REF_STORED,
+        .object = CV_FRAME_OBJECT,
+        .pos = txn->base->header.header_size + (uint64_t)offset,
+    };
+    out->limit = stored > out->pos ? stored - out->pos : 0;
+    return CV_OK;
+}
+
 cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
 {
     int64_t offset;
     pthread_mutex_lock(&txn->lock);
     cv_status status = offset_of(txn, chunk, &offset, err);
-    uint64_t end = txn->end;
     pthread_mutex_unlock(&txn->lock);
     if (status != CV_OK) return status;
 
     const cv_frame_header *h = &txn->base->header;
     if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
         return cv_chunk_ref_make(txn->base, chunk, offset, out, err);
-    *out = (cv_chunk_ref){
-        /* put since the commit, behind its chunks */
-        .chunk = chunk,
-        .kind = CV_REF_STORED,
-        .object = CV_FRAME_OBJECT,
-        .pos = h->header_size + (uint64_t)offset,
-    };
-    out->limit = end - out->pos;
-    return CV_OK;
+    return find_put(txn, chunk, offset, out, err);
 }
 
 cv_status cv_txn_own_index(cv_txn *txn, cv_error *err)
@@ -214,40 +222,6 @@ static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
     return CV_OK;
 }
 
-/* A hole that is large enough, or the place behind the end. */
-static uint64_t reserve_range(cv_txn *txn, size_t size)
-{
-    uint64_t pos = txn->end;
-    if (txn->may_reuse && cv_space_take(&txn->space, size, &pos))
-        cv_layout_cache_forget(txn->frame->layouts, CV_FRAME_OBJECT, pos);
-    else
-        txn->end += size;
-    if (pos + size > txn->chunks_end) txn->chunks_end = pos + size;
-    cv_space_put(&txn->space, pos, size);
-    return pos;
-}
-
-/* Takes space for `size` bytes: a range behind the end, or a new chunk file.
- * `offset` is what the index will say. */
-static cv_status reserve(cv_txn *txn, size_t size, cv_chunk_ref *place, int64_t *offset,
-                         cv_error *err)
-{
-    cv_status status = CV_OK;
-    pthread_mutex_lock(&txn->lock);
-    if (txn->base->header.sparse) {
-        *place = (cv_chunk_ref){.object = txn->next_file};
-        *offset = txn->next_file;
-        status = remember_file(txn, txn->next_file, err);
-        if (status == CV_OK) txn->next_file++;
-    } else {
-        place->object = CV_FRAME_OBJECT;
-        place->pos = reserve_range(txn, size);
-        *offset = (int64_t)(place->pos - txn->base->header.header_size);
-    }
-    pthread_mutex_unlock(&txn->lock);
-    return status;
-}
-
 /* After a failed sync or header write the disk may hold the new state: what
  * seems free space may be its. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
@@ -257,15 +231,78 @@ cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
                    "a commit failed half-way: what is on disk is unknown, reopen the array");
 }
 
+/* A hole that is large enough, or the place behind the end; there with slack for
+ * a chunk that replaces another, since more of its kind will follow. Reuse is also
+ * speed: bytes a file already has are much cheaper to write than new ones. */
+static uint64_t reserve_range(cv_txn *txn, size_t size, bool replaces)
+{
+    cv_extent at;
+    if (txn->may_reuse && cv_space_take(&txn->space, size, &at)) {
+        cv_layout_cache_forget(txn->frame->layouts, CV_FRAME_OBJECT, at.pos);
+    } else {
+        at = (cv_extent){txn->end, size + (replaces ? size / CV_SPACE_SLACK : 0)};
+        txn->end += at.size;
+    }
+    if (at.pos + at.size > txn->chunks_end) txn->chunks_end = at.pos + at.size;
+    cv_space_put(&txn->space, at.pos, at.size);
+    return at.pos;
+}
+
+/* A range of the frame, or a new chunk file. Called with the lock. */
+static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
+{
+    if (txn->base->header.sparse) {
+        put->object = put->offset = txn->next_file;
+        CV_TRY(remember_file(txn, txn->next_file, err));
+        txn->next_file++;
+        return CV_OK;
+    }
+    int64_t replaced;
+    CV_TRY(offset_of(txn, put->chunk, &replaced, err));
+    put->object = CV_FRAME_OBJECT;
+    put->pos = reserve_range(txn, size, !cv_offset_is_special(replaced));
+    put->offset = (int64_t)(put->pos - txn->base->header.header_size);
+    return CV_OK;
+}
+
+cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
+                           cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    *out = (cv_put){.chunk = chunk};
+    pthread_mutex_lock(&txn->lock);
+    cv_status status = reserve(txn, size, out, err);
+    pthread_mutex_unlock(&txn->lock);
+    return status;
+}
+
+static void abandon(cv_txn *txn, const cv_put *put)
+{
+    bool sparse = txn->base->header.sparse;
+    pthread_mutex_lock(&txn->lock);
+    if (sparse)
+        (void)superseded_file(txn, put->object);
+    else
+        cv_space_replaced(&txn->space, put->pos);
+    pthread_mutex_unlock(&txn->lock);
+    if (sparse) cv_store_remove(txn->frame->store, put->object, NULL);
+}
+
+cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_error *err)
+{
+    cv_status status = written;
+    if (status == CV_OK) status = set_offset(txn, put->chunk, put->offset, err);
+    if (status != CV_OK) abandon(txn, put);
+    return status;
+}
+
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, const cv_buffer *encoded, cv_error *err)
 {
-    cv_chunk_ref place;
-    int64_t offset;
-    CV_TRY(cv_txn_check(txn, err));
-    CV_TRY(reserve(txn, encoded->size, &place, &offset, err));
-    CV_TRY(cv_store_write(txn->frame->store, place.object, place.pos, encoded->data,
-                          encoded->size, err));
-    return set_offset(txn, chunk, offset, err);
+    cv_put put;
+    CV_TRY(cv_txn_put_begin(txn, chunk, encoded->size, &put, err));
+    cv_status status = cv_store_write(txn->frame->store, put.object, put.pos, encoded->data,
+                                      encoded->size, err);
+    return cv_txn_put_end(txn, &put, status, err);
 }
 
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err)

@@ -55,6 +55,22 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, const cv_buffer *encoded, cv_error *err);
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err);
 
+/* The same in steps, for a chunk that is not at hand in one buffer: begin takes
+ * space, in which the caller writes `size` bytes (of the chunk's own object from
+ * its first byte on); end makes it the chunk, unless `written` says that this
+ * failed: then, as after a failure of its own, the space is given back. Returns
+ * `written`, or that failure. */
+typedef struct cv_put {
+    int64_t chunk;
+    cv_object object;
+    uint64_t pos;
+    int64_t offset; /* what the index will say */
+} cv_put;
+
+cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
+                           cv_error *err);
+cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_error *err);
+
 /* The commit protocol. On failure before the header write the committed state
  * is untouched and the transaction kept; a failed sync poisons the frame. */
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);

@@ -45,10 +45,11 @@ static void extents_are_a_set_of_bytes(void **state)
         if (size > 40) size = 40;
         bool touched = memchr(map + pos, true, size) != NULL;
         if (rng_one_in(&r, 3)) {
-            uint64_t at;
+            cv_extent at;
             if (cv_extents_take(&space.free, size, &at)) {
-                for (uint64_t i = 0; i < size; i++) assert_true(map[at + i]);
-                memset(map + at, false, size);
+                assert_in_range(at.size, size, size + size / CV_SPACE_SLACK);
+                for (uint64_t i = 0; i < at.size; i++) assert_true(map[at.pos + i]);
+                memset(map + at.pos, false, at.size);
             }
         } else if (rng_one_in(&r, 3)) {
             cv_space_occupy(&space, pos, size);
@@ -62,21 +63,43 @@ static void extents_are_a_set_of_bytes(void **state)
     cv_space_destroy(&space);
 }
 
+/* The smallest that fits, and with it a rest that only one of its kind could use. */
+static void a_hole_goes_to_a_chunk_of_its_size(void **state)
+{
+    (void)state;
+    cv_extents holes = {0};
+    cv_extent at;
+    cv_extents_add(&holes, (cv_extent){0, 9000}, true);
+    cv_extents_add(&holes, (cv_extent){10000, 1010}, true);
+    cv_extents_add(&holes, (cv_extent){20000, 2000}, true);
+    assert_true(cv_extents_take(&holes, 1000, &at));
+    assert_int_equal(at.pos, 10000);
+    assert_int_equal(at.size, 1010);
+    assert_true(cv_extents_take(&holes, 1000, &at));
+    assert_int_equal(at.pos, 20000);
+    assert_int_equal(at.size, 1000);
+    assert_int_equal(holes.n, 2);
+    assert_true(cv_extents_take(&holes, 9000, &at));
+    assert_int_equal(at.pos, 0);
+    assert_false(cv_extents_take(&holes, 9000, &at));
+    cv_extents_destroy(&holes);
+}
+
 static void what_died_is_free_one_commit_later(void **state)
 {
     (void)state;
     for (int durable = 0; durable < 2; durable++) {
         cv_space space = {.free = {0}};
-        uint64_t pos;
+        cv_extent at;
         cv_space_put(&space, 100, 50);
         cv_space_committed(&space, durable);
         cv_space_replaced(&space, 100);
-        assert_false(cv_space_take(&space, 10, &pos)); /* committed still */
+        assert_false(cv_space_take(&space, 10, &at)); /* committed still */
         assert_false(cv_space_is_clear(&space, 120, 10));
         cv_space_committed(&space, durable);
-        assert_int_equal(cv_space_take(&space, 10, &pos), durable);
+        assert_int_equal(cv_space_take(&space, 10, &at), durable);
         cv_space_committed(&space, durable);
-        assert_true(cv_space_take(&space, 10, &pos));
+        assert_true(cv_space_take(&space, 10, &at));
         cv_space_destroy(&space);
     }
 }
@@ -99,11 +122,12 @@ static void a_rollback_gives_back_what_was_taken(void **state)
 {
     (void)state;
     cv_space space = {.free = {0}};
-    uint64_t pos;
+    cv_extent at;
     cv_extents_add(&space.free, (cv_extent){100, 50}, true);
     cv_space_put(&space, 400, 10);
-    assert_true(cv_space_take(&space, 20, &pos));
-    cv_space_put(&space, pos, 20);
+    assert_true(cv_space_take(&space, 20, &at));
+    assert_int_equal(at.size, 20);
+    cv_space_put(&space, at.pos, at.size);
     cv_space_put(&space, 1000, 10); /* behind the end */
     cv_space_replaced(&space, 400);
     cv_space_rolled_back(&space, 1000);
@@ -206,6 +230,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_died_is_free_one_commit_later),
         cmocka_unit_test(a_gap_in_the_books_is_not_clear),
         cmocka_unit_test(a_rollback_gives_back_what_was_taken),
+        cmocka_unit_test(a_hole_goes_to_a_chunk_of_its_size),
         cmocka_unit_test(many_commits_grow_a_file_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
