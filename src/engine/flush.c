@@ -8,24 +8,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Block by block, so that threads can help: a splice of nothing old. */
+static cv_status put_by_blocks(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                               const uint8_t *decoded, int idle, bool *done, cv_error *err)
+{
+    const cv_codec_spec *spec = &pending->workers->spec;
+    size_t n_blocks = (size_t)spec->chunk_bytes / (size_t)spec->block_bytes;
+    const uint8_t **blocks = malloc(n_blocks * sizeof blocks[0]);
+    if (!blocks) return cv_fail_memory(err, n_blocks * sizeof blocks[0], "a list of blocks");
+    for (size_t b = 0; b < n_blocks; b++) blocks[b] = decoded + b * (size_t)spec->block_bytes;
+    cv_splice_job job = {pending, worker, chunk, blocks, (int64_t)n_blocks, idle};
+    cv_status status = cv_splice_chunk(&job, done, err);
+    free(blocks);
+    return status;
+}
+
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                               const uint8_t *decoded, cv_error *err)
+                               const uint8_t *decoded, int idle, cv_error *err)
 {
     const cv_codec_spec *spec = &pending->workers->spec;
     size_t size = (size_t)spec->chunk_bytes;
     size_t item_size = (size_t)spec->item_size;
     if (cv_all_zero(decoded, size))
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
-
     if (size > item_size && cv_all_same(decoded, size, item_size)) {
         CV_TRY(cv_encode_repeated(spec, decoded, &worker->encoded, err));
-    } else {
-        cv_encoder *encoder;
-        CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
-        CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
-        if (cv_codec_is_zeros(&worker->encoded))
-            return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
+        return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
     }
+    bool done = false;
+    if (cv_pending_helpers(idle, spec->chunk_bytes / spec->block_bytes, spec->chunk_bytes) >
+        0)
+        CV_TRY(put_by_blocks(pending, worker, chunk, decoded, idle, &done, err));
+    if (done) return CV_OK;
+
+    cv_encoder *encoder;
+    CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
+    CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
+    if (cv_codec_is_zeros(&worker->encoded))
+        return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
     return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
 }
 
@@ -89,54 +109,54 @@ static cv_status decode_clean(cv_pending *pending, cv_worker *worker,
     return cv_decode_blocks(pending->frame, snapshot, &ref, worker, n, &sink, err);
 }
 
+static cv_status fill_chunk(cv_pending *pending, cv_worker *worker,
+                            const cv_dirty_chunk *dirty, uint8_t *chunk, cv_error *err)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    CV_TRY(decode_clean(pending, worker, dirty, chunk, err));
+    for (int64_t b = 0; b < grid->n_blocks; b++) {
+        if (dirty->blocks[b])
+            memcpy(chunk + b * grid->block_bytes, dirty->blocks[b],
+                   (size_t)grid->block_bytes);
+    }
+    return CV_OK;
+}
+
 /* The worker's chunk buffer serves decoding of dependent blocks already, so a
  * rebuild has one of its own. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
-                               const cv_dirty_chunk *dirty, cv_buffer *chunk, cv_error *err)
+                               const cv_dirty_chunk *dirty, int idle, cv_error *err)
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
-    CV_TRY(cv_buffer_resize(chunk, (size_t)grid->chunk_bytes, err));
-    CV_TRY(decode_clean(pending, worker, dirty, chunk->data, err));
-    for (int64_t b = 0; b < grid->n_blocks; b++) {
-        if (dirty->blocks[b])
-            memcpy(chunk->data + b * grid->block_bytes, dirty->blocks[b],
-                   (size_t)grid->block_bytes);
-    }
-    return cv_pending_put_chunk(pending, worker, dirty->chunk, chunk->data, err);
-}
-
-/* Streams of zero blocks are zero bytes: a spliced chunk of nothing else is a
- * special one. */
-static cv_status put_spliced(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                             cv_error *err)
-{
-    const cv_buffer *encoded = &worker->encoded;
-    size_t n_blocks = (size_t)cv_txn_snapshot(pending->txn)->grid.n_blocks;
-    size_t streams = CV_CHUNK_HEADER_SIZE + n_blocks * sizeof(int32_t);
-    if (cv_all_zero(encoded->data + streams, encoded->size - streams))
-        return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
-    return cv_txn_put(pending->txn, chunk, encoded, err);
-}
-
-static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
-                             const cv_dirty_chunk *dirty, cv_error *err)
-{
-    bool spliced;
-    CV_TRY(cv_splice_chunk(pending, worker, dirty, &spliced, err));
-    if (spliced) return put_spliced(pending, worker, dirty->chunk, err);
-
-    cv_buffer decoded = {0};
-    cv_status status = rebuild_chunk(pending, worker, dirty, &decoded, err);
-    cv_buffer_free(&decoded);
+    cv_buffer chunk = {0};
+    CV_TRY(cv_buffer_resize(&chunk, (size_t)grid->chunk_bytes, err));
+    cv_status status = fill_chunk(pending, worker, dirty, chunk.data, err);
+    if (status == CV_OK)
+        status = cv_pending_put_chunk(pending, worker, dirty->chunk, chunk.data, idle, err);
+    cv_buffer_free(&chunk);
     return status;
 }
 
+static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
+                             const cv_dirty_chunk *dirty, int64_t n_chunks, cv_error *err)
+{
+    int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
+    int idle = cv_pending_idle(pending, n_chunks);
+    bool spliced = false;
+    if (dirty->n_dirty < n_blocks) {
+        cv_splice_job job = {pending,        worker, dirty->chunk, (void *)dirty->blocks,
+                             dirty->n_dirty, idle};
+        CV_TRY(cv_splice_chunk(&job, &spliced, err));
+    }
+    return spliced ? CV_OK : rebuild_chunk(pending, worker, dirty, idle, err);
+}
+
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                                 cv_error *err)
+                                 int64_t n_chunks, cv_error *err)
 {
     const cv_dirty_chunk *dirty = cv_pending_find(pending, chunk);
     if (!dirty) return CV_OK;
-    if (dirty->n_dirty > 0) CV_TRY(flush_dirty(pending, worker, dirty, err));
+    if (dirty->n_dirty > 0) CV_TRY(flush_dirty(pending, worker, dirty, n_chunks, err));
     cv_pending_drop(pending, chunk);
     return CV_OK;
 }
@@ -146,12 +166,14 @@ cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t
 typedef struct flush_task {
     cv_pending *pending;
     const int64_t *chunks;
+    int64_t n_chunks;
 } flush_task;
 
 static cv_status flush_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     const flush_task *task = context;
-    return cv_pending_flush_chunk(task->pending, worker, task->chunks[job], err);
+    return cv_pending_flush_chunk(task->pending, worker, task->chunks[job], task->n_chunks,
+                                  err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -172,7 +194,7 @@ cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
             chunks[found++] = d->chunk;
     qsort(chunks, n, sizeof chunks[0], by_number);
 
-    flush_task task = {.pending = pending, .chunks = chunks};
+    flush_task task = {.pending = pending, .chunks = chunks, .n_chunks = (int64_t)n};
     int helpers = (int64_t)n < pending->threads ? (int)n - 1 : pending->threads - 1;
     cv_status status =
         cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);

@@ -2,6 +2,7 @@
  * flush.c. */
 #include "engine/pending.h"
 
+#include "base/arith.h"
 #include "engine/copy.h"
 
 #include <stdlib.h>
@@ -41,10 +42,31 @@ cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error
     return CV_OK;
 }
 
+/* ---- Memory of dirty blocks --------------------------------------------- */
+
+/* Large blocks are mapped and unmapped by malloc, and new pages cost more than
+ * the patch: some are kept. Called with the lock, or by the only thread. */
+static void give_block(cv_pending *pending, uint8_t *block)
+{
+    int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
+    bool full = pending->n_spares == CV_SPARE_BLOCKS ||
+                (pending->n_spares + 1) * size > CV_SPARE_BYTES;
+    if (!block) return;
+    if (full)
+        free(block);
+    else
+        pending->spares[pending->n_spares++] = block;
+}
+
+static uint8_t *take_block(cv_pending *pending, size_t size)
+{
+    return pending->n_spares > 0 ? pending->spares[--pending->n_spares] : malloc(size);
+}
+
 static void free_dirty(cv_pending *pending, cv_dirty_chunk *dirty)
 {
     int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
-    for (int64_t i = 0; i < n_blocks; i++) free(dirty->blocks[i]);
+    for (int64_t i = 0; i < n_blocks; i++) give_block(pending, dirty->blocks[i]);
     free(dirty);
 }
 
@@ -65,6 +87,7 @@ void cv_pending_free(cv_pending *pending)
 {
     if (!pending) return;
     drop_all(pending);
+    while (pending->n_spares > 0) free(pending->spares[--pending->n_spares]);
     free(pending->buckets);
     free(pending->fill);
     cv_txn_free(pending->txn);
@@ -192,22 +215,23 @@ cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64
                                uint8_t **out, cv_error *err)
 {
     int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
-    *out = malloc((size_t)size);
-    if (!*out) return cv_fail_memory(err, (size_t)size, "a dirty block");
-    dirty->blocks[block] = *out;
-    dirty->n_dirty++;
     pthread_mutex_lock(&pending->lock);
-    pending->bytes += size;
+    *out = take_block(pending, (size_t)size);
+    if (*out) {
+        dirty->blocks[block] = *out;
+        dirty->n_dirty++;
+        pending->bytes += size;
+    }
     pthread_mutex_unlock(&pending->lock);
-    return CV_OK;
+    return *out ? CV_OK : cv_fail_memory(err, (size_t)size, "a dirty block");
 }
 
 void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block)
 {
-    free(dirty->blocks[block]);
+    pthread_mutex_lock(&pending->lock);
+    give_block(pending, dirty->blocks[block]);
     dirty->blocks[block] = NULL;
     dirty->n_dirty--;
-    pthread_mutex_lock(&pending->lock);
     pending->bytes -= cv_txn_snapshot(pending->txn)->grid.block_bytes;
     pthread_mutex_unlock(&pending->lock);
 }
@@ -223,6 +247,18 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk)
         forget(pending, dirty);
     }
     pthread_mutex_unlock(&pending->lock);
+}
+
+int cv_pending_idle(const cv_pending *pending, int64_t n_chunks)
+{
+    return n_chunks < pending->threads ? pending->threads / (int)n_chunks - 1 : 0;
+}
+
+int cv_pending_helpers(int idle, int64_t n, int64_t bytes)
+{
+    enum { BYTES_PER_HELPER = 64 * 1024 }; /* takes longer than waking a thread */
+    int64_t worth = cv_min_i64(bytes / BYTES_PER_HELPER, n) - 1;
+    return (int)cv_max_i64(0, cv_min_i64(idle, worth));
 }
 
 bool cv_pending_over_budget(cv_pending *pending)

@@ -3,12 +3,14 @@
  * into one chunk cost one rebuild.
  *
  * The handle's lock lets either readers or one write in; inside a write several
- * threads work, each on chunks of its own. */
+ * threads work, each on chunks or blocks of its own. */
 #ifndef CV_ENGINE_PENDING_H
 #define CV_ENGINE_PENDING_H
 
 #include "engine/worker.h"
 #include "frame/txn.h"
+
+enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
 
 /* The dirty blocks of one chunk, decoded, NULL where a block is clean. */
 typedef struct cv_dirty_chunk {
@@ -33,9 +35,9 @@ typedef struct cv_pending {
     cv_dirty_chunk **buckets;
     size_t n_buckets; /* a power of two, or 0 */
     size_t n_chunks;
+    uint8_t *spares[CV_SPARE_BLOCKS]; /* memory of former dirty blocks */
+    int n_spares;
 } cv_pending;
-
-enum { CV_DIRTY_BUDGET = 64 << 20 };
 
 cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
                             cv_pending **out, cv_error *err);
@@ -52,7 +54,8 @@ cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err);
 
-/* Makes block `block` dirty: *out is its memory, undefined at first. */
+/* Makes block `block` dirty: *out is its memory, undefined at first. Several
+ * threads may do so in one chunk, with blocks of their own. */
 cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
                                uint8_t **out, cv_error *err);
 
@@ -64,10 +67,16 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk);
 
 bool cv_pending_over_budget(cv_pending *pending);
 
-/* Encodes a whole chunk (chunk_bytes in stored order) and puts it: as zeros, as
- * one repeated item, or compressed. */
+/* Threads that are idle, for each of `n_chunks` chunks that are worked on side
+ * by side: none, as soon as there are chunks for all. And how many of them are
+ * worth waking for `n` jobs that come to `bytes` decoded bytes. */
+int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
+int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
+
+/* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
+ * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                               const uint8_t *decoded, cv_error *err);
+                               const uint8_t *decoded, int idle, cv_error *err);
 
 /* Sets what new cells hold: `item`, or zeros for NULL. */
 cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
@@ -80,9 +89,10 @@ cv_status cv_pending_fill(cv_pending *pending, cv_error *err);
  * forgotten. After cv_txn_reshape; `from` is the grid before it. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
-/* Rebuilds one chunk from its dirty blocks and its stored ones, and puts it. */
+/* Rebuilds one chunk from its dirty blocks and its stored ones, as one of
+ * `n_chunks` done side by side, and puts it. */
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                                 cv_error *err);
+                                 int64_t n_chunks, cv_error *err);
 
 /* Rebuilds all dirty chunks, in parallel. */
 cv_status cv_pending_flush(cv_pending *pending, cv_error *err);

@@ -4,13 +4,20 @@
 
 #include "engine/pending.h"
 
+typedef struct cv_splice_job {
+    cv_pending *pending;
+    cv_worker *worker;
+    int64_t chunk;
+    const uint8_t *const *blocks; /* decoded, n_blocks of the grid; NULL: clean */
+    int64_t n_dirty;              /* those that are not NULL, at least one */
+    int idle;                     /* threads that may help */
+} cv_splice_job;
+
 /* Encodes the dirty blocks, copies the compressed bytes of all others as they
- * are, and leaves the new chunk in worker->encoded. *spliced is false, and
- * nothing done, where that cannot be: the stored chunk is memcpyed, has a
- * dictionary or delta, was encoded another way, or the result would be larger
- * than the data; the chunk must then be encoded whole. The one place that
- * decides. */
-cv_status cv_splice_chunk(cv_pending *pending, cv_worker *worker, const cv_dirty_chunk *dirty,
-                          bool *spliced, cv_error *err);
+ * are, and puts the new chunk. *done is false, and nothing put, where that
+ * cannot be: the stored chunk is memcpyed, has a dictionary or delta, was
+ * encoded another way, or the result would be larger than the data; the chunk
+ * must then be encoded whole. The one place that decides. */
+cv_status cv_splice_chunk(const cv_splice_job *job, bool *done, cv_error *err);
 
 #endif

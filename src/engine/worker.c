@@ -22,6 +22,8 @@ static void free_worker(cv_worker *worker)
     cv_buffer_free(&worker->block);
     cv_buffer_free(&worker->chunk);
     cv_buffer_free(&worker->encoded);
+    cv_buffer_free(&worker->head);
+    cv_buffer_free(&worker->pieces);
     free(worker->wanted);
     free(worker);
 }

@@ -14,7 +14,9 @@ typedef struct cv_worker {
     cv_buffer packed;    /* compressed blocks as fetched */
     cv_buffer block;     /* one decoded block */
     cv_buffer chunk;     /* one decoded chunk, in stored order */
-    cv_buffer encoded;   /* one encoded chunk */
+    cv_buffer encoded;   /* one encoded chunk, or the new streams of one */
+    cv_buffer head;      /* its header and block starts */
+    cv_buffer pieces;    /* and what it is made of: a list of cv_piece */
     cv_wanted *wanted;   /* cv_worker_wanted */
     int64_t max_wanted;
     struct cv_worker *next;

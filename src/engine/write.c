@@ -1,7 +1,8 @@
 /* Room: engine. The walk of a write: the plan of a read, run the other way.
  * Chunks covered whole are gathered from the caller's buffer and encoded, side
  * by side. In a chunk covered in part, a block covered whole is taken from the
- * caller, another is decoded and patched; both wait as dirty blocks. */
+ * caller, another is decoded and patched; both wait as dirty blocks. Where there
+ * are fewer chunks than threads, several work on the blocks of one. */
 #include "engine/write.h"
 
 #include "base/arith.h"
@@ -14,6 +15,7 @@ typedef struct write_task {
     cv_pending *pending;
     const cv_plan *plan;
     const uint8_t *src;
+    int64_t shares; /* that the blocks of a chunk are cut into */
 } write_task;
 
 /* Copies the block's part of the box from the caller to `block`. */
@@ -35,10 +37,30 @@ static bool has_padding(const cv_grid *grid, const cv_chunk_job *job)
     return false;
 }
 
-static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *job,
-                                   cv_worker *worker, cv_error *err)
+/* True when the chunk lies in the caller's buffer as it is stored: item after
+ * item, and block after block. */
+static bool lies_as_stored(const cv_plan *plan, const cv_chunk_job *job)
+{
+    const cv_grid *grid = plan->grid;
+    if (has_padding(grid, job)) return false;
+    for (int d = 0; d < grid->ndim; d++) {
+        int64_t stride = plan->buffer_strides[d];
+        int64_t next_block = grid->block_strides[d] * grid->block_bytes;
+        if (grid->block_shape[d] > 1 && stride != grid->item_strides[d]) return false;
+        if (grid->ext_chunk_shape[d] > grid->block_shape[d] &&
+            stride * grid->block_shape[d] != next_block)
+            return false;
+    }
+    return true;
+}
+
+static cv_status gather(const write_task *task, const cv_chunk_job *job, cv_worker *worker,
+                        const uint8_t **out, cv_error *err)
 {
     const cv_grid *grid = task->plan->grid;
+    *out = task->src + job->buffer_pos;
+    if (lies_as_stored(task->plan, job)) return CV_OK;
+
     CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)grid->chunk_bytes, err));
     uint8_t *chunk = worker->chunk.data;
     if (has_padding(grid, job)) memset(chunk, 0, (size_t)grid->chunk_bytes);
@@ -47,8 +69,19 @@ static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *j
         cv_plan_block(task->plan, job, j, &block);
         patch(task, &block, chunk + block.block * grid->block_bytes);
     }
-    cv_pending_drop(task->pending, job->chunk);
-    return cv_pending_put_chunk(task->pending, worker, job->chunk, chunk, err);
+    *out = chunk;
+    return CV_OK;
+}
+
+static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *job,
+                                   cv_worker *worker, cv_error *err)
+{
+    cv_pending *pending = task->pending;
+    const uint8_t *decoded;
+    CV_TRY(gather(task, job, worker, &decoded, err));
+    cv_pending_drop(pending, job->chunk);
+    int idle = cv_pending_idle(pending, task->plan->n_chunks);
+    return cv_pending_put_chunk(pending, worker, job->chunk, decoded, idle, err);
 }
 
 /* ---- A chunk covered in part -------------------------------------------- */
@@ -57,6 +90,7 @@ static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *j
 typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
+    int64_t first, end; /* which touched blocks of the chunk */
     cv_dirty_chunk *dirty;
 } patching;
 
@@ -87,9 +121,9 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
                                 cv_error *err)
 {
     const cv_grid *grid = p->task->plan->grid;
-    CV_TRY(cv_worker_wanted(worker, p->chunk->n_blocks, err));
+    CV_TRY(cv_worker_wanted(worker, p->end - p->first, err));
     *n = 0;
-    for (int64_t j = 0; j < p->chunk->n_blocks; j++) {
+    for (int64_t j = p->first; j < p->end; j++) {
         cv_block_job job;
         cv_plan_block(p->task->plan, p->chunk, j, &job);
         if (p->dirty->blocks[job.block]) continue;
@@ -111,7 +145,7 @@ static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
     cv_pending *pending = p->task->pending;
     for (int64_t i = 0; i < n; i++)
         cv_pending_remove_block(pending, p->dirty, worker->wanted[i].block);
-    for (int64_t j = 0; j < p->chunk->n_blocks; j++) {
+    for (int64_t j = p->first; j < p->end; j++) {
         cv_block_job job;
         cv_plan_block(p->task->plan, p->chunk, j, &job);
         if (job.covers && p->dirty->blocks[job.block])
@@ -130,10 +164,13 @@ static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, 
                             &sink, err);
 }
 
+/* Share `share` of the touched blocks. */
 static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
-                              cv_worker *worker, cv_error *err)
+                              int64_t share, cv_worker *worker, cv_error *err)
 {
     patching p = {.task = task, .chunk = chunk};
+    p.first = chunk->n_blocks * share / task->shares;
+    p.end = chunk->n_blocks * (share + 1) / task->shares;
     CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
     int64_t n = 0;
     cv_status status = prepare_blocks(&p, worker, &n, err);
@@ -142,34 +179,51 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
         forget_blocks(&p, worker, n);
         return status;
     }
-    for (int64_t j = 0; j < chunk->n_blocks; j++) {
+    for (int64_t j = p.first; j < p.end; j++) {
         cv_block_job job;
         cv_plan_block(task->plan, chunk, j, &job);
         patch(task, &job, p.dirty->blocks[job.block]);
     }
-    if (!cv_pending_over_budget(task->pending)) return CV_OK;
-    return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, err);
+    /* another share may be at work: the next write sees to the budget */
+    if (task->shares > 1 || !cv_pending_over_budget(task->pending)) return CV_OK;
+    return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, task->plan->n_chunks,
+                                  err);
 }
 
-static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_error *err)
+static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
     const write_task *task = context;
     cv_chunk_job job;
-    cv_plan_chunk(task->plan, k, &job);
-    if (cv_chunk_job_covers(task->plan, &job))
-        return write_whole_chunk(task, &job, worker, err);
-    return write_blocks(task, &job, worker, err);
+    cv_plan_chunk(task->plan, k / task->shares, &job);
+    if (!cv_chunk_job_covers(task->plan, &job))
+        return write_blocks(task, &job, k % task->shares, worker, err);
+    if (k % task->shares > 0) return CV_OK; /* the first share does it all */
+    return write_whole_chunk(task, &job, worker, err);
 }
 
 /* ---- The write ---------------------------------------------------------- */
 
+/* Into how many shares the blocks of a chunk are cut. Decoding is the work: a
+ * block that is dirty already is only patched. The first chunk stands for all. */
+static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
+{
+    if (plan->n_chunks >= pending->threads) return 1;
+    cv_chunk_job job;
+    cv_plan_chunk(plan, 0, &job);
+    const cv_dirty_chunk *dirty = cv_pending_find(pending, job.chunk);
+    int64_t n_decoded = job.n_blocks - (dirty ? dirty->n_dirty : 0);
+    return 1 + cv_pending_helpers(cv_pending_idle(pending, plan->n_chunks), n_decoded,
+                                  n_decoded * plan->grid->block_bytes);
+}
+
 /* Small writes stay on the calling thread. */
-static int count_helpers(const cv_pending *pending, const cv_plan *plan)
+static int count_helpers(const write_task *task, int64_t n_jobs)
 {
     enum { BYTES_PER_HELPER = 64 * 1024 };
+    const cv_plan *plan = task->plan;
     int64_t worth = plan->n_items * plan->grid->item_size / BYTES_PER_HELPER;
-    int64_t most = cv_min_i64(pending->threads, plan->n_chunks) - 1;
-    return (int)cv_min_i64(most, worth);
+    int64_t most = cv_min_i64(task->pending->threads, n_jobs) - 1;
+    return (int)(task->shares > 1 ? most : cv_min_i64(most, worth));
 }
 
 cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src,
@@ -179,6 +233,8 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
     if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
 
     write_task task = {.pending = pending, .plan = plan, .src = src};
-    return cv_workers_run(pending->workers, count_helpers(pending, plan), plan->n_chunks,
-                          write_chunk, &task, err);
+    task.shares = count_shares(pending, plan);
+    int64_t n_jobs = plan->n_chunks * task.shares;
+    return cv_workers_run(pending->workers, count_helpers(&task, n_jobs), n_jobs, write_share,
+                          &task, err);
 }

@@ -1,12 +1,15 @@
 /* Updates in place of whole chunks: random arrays of every lossless codec and
  * filter are written, then patched with random boxes over several commits, and
  * read back by us and by C-Blosc2's b2nd. A rebuilt chunk mixes old streams
- * with new ones, so this is the proof that libblosc2 takes such chunks.
+ * with new ones, so this is the proof that libblosc2 takes such chunks. Large
+ * chunks come too, in files and directories, with more threads than chunks: then
+ * several threads patch, encode and write the parts of one.
  *
  * usage: test_updates [cases [seed]] */
 #include "support/check.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
+#include "support/scratch.h"
 
 #include <b2nd.h>
 #include <stdbool.h>
@@ -14,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASES = 600, PATCHES = 6, MAX_ITEMS = 20000 };
+enum { CASES = 600, SMALL_FOR_A_LARGE = 40, PATCHES = 6, MAX_ITEMS = 20000 };
 
 typedef struct run {
     rng r;
@@ -78,17 +81,11 @@ static void check_theirs(const run *t, caterva_array *a)
     caterva_free(frame);
 }
 
-static void one_case(run *t)
+static void patch_and_compare(run *t, caterva_array *a)
 {
     caterva_error err;
-    t->g = random_geometry(&t->r, 4, MAX_ITEMS);
-    t->p = random_pipeline(&t->r, t->g.item_size);
     t->o = oracle_new(&t->g);
     geometry_text(&t->g, t->text, sizeof t->text);
-
-    caterva_create_options options = options_for(&t->g, &t->p);
-    caterva_array *a;
-    CHECK_OK(caterva_create("mem:", &options, &a, &err), err);
     if (!rng_one_in(&t->r, 4)) { /* else patches fall on a special chunk */
         box all = whole_box(&t->g);
         random_data(&t->r, t->o.bytes, t->o.size, t->g.item_size);
@@ -103,13 +100,48 @@ static void one_case(run *t)
     oracle_free(&t->o);
 }
 
+static void small_case(run *t)
+{
+    caterva_error err;
+    caterva_array *a;
+    t->g = random_geometry(&t->r, 4, MAX_ITEMS);
+    t->p = random_pipeline(&t->r, t->g.item_size);
+    caterva_create_options options = options_for(&t->g, &t->p);
+    CHECK_OK(caterva_create("mem:", &options, &a, &err), err);
+    patch_and_compare(t, a);
+}
+
+/* One chunk or two, of 8 MiB at most. */
+static void large_case(run *t, int number)
+{
+    static const char *const names[] = {"large.b2nd", "large.b2d"};
+    caterva_error err;
+    caterva_array *a;
+    char path[SCRATCH_PATH];
+    int32_t block = rng_one_in(&t->r, 2) ? 16 : 32;
+    t->g = (geometry){.ndim = 3,
+                      .shape = {rng_between(&t->r, 60, 200), 128, 128},
+                      .chunk_shape = {128, 128, 128},
+                      .block_shape = {block, 32, block},
+                      .item_size = 4};
+    t->p = random_pipeline(&t->r, t->g.item_size);
+    caterva_create_options options = options_for(&t->g, &t->p);
+    options.threads = rng_int(&t->r, 2, 6);
+    options.overwrite = 1;
+    options.layout = number % 2 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    options.durability = CATERVA_DURABLE_NONE;
+    CHECK_OK(caterva_create(scratch_path(path, names[number % 2]), &options, &a, &err), err);
+    patch_and_compare(t, a);
+}
+
 int main(int argc, char **argv)
 {
     int cases = (int)number_argument(argc, argv, 1, CASES);
     run t = {.r = rng_from_seed(seed_argument(argc, argv, 2))};
     blosc2_init();
-    for (int i = 0; i < cases; i++) one_case(&t);
+    for (int i = 0; i < cases; i++) small_case(&t);
+    for (int i = 0; i < cases / SMALL_FOR_A_LARGE; i++) large_case(&t, i);
     blosc2_destroy();
-    printf("%d arrays patched and read back by both\n", cases);
+    printf("%d arrays patched and read back by both\n", cases + cases / SMALL_FOR_A_LARGE);
     return 0;
 }
