@@ -380,6 +380,43 @@ CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *st
                                          const int64_t *stop, const void *src, size_t src_size,
                                          caterva_error *err);
 
+/* ---- Copy --------------------------------------------------------------- */
+
+typedef struct caterva_copy_options {
+    size_t struct_size;
+    const int64_t *start; /* the box to copy, ndim entries; NULL: from the first item */
+    const int64_t *stop;  /* NULL: to the last one                                    */
+    /* What the new array is made of; NULL: as the source. In it, too, what is zero or
+     * NULL is as the source: chunk_shape, block_shape, dtype (of the same item size),
+     * codec (codec_set 0), fill, metalayers. ndim, shape and item_size are not looked
+     * at; overwrite, threads, durability and dirty_budget mean what they always mean. */
+    const caterva_create_options *create;
+    int layout_set; /* 1: layout and metalayer as `create` says; 0: as the source     */
+    int64_t memory; /* bytes that the copy may hold, at most; 0: 256 MiB              */
+    /* Called now and then with chunks done; calls never overlap, any thread. Non-zero
+     * stops: the result is then CATERVA_EINVAL "stopped". Must not use the source.   */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_copy_options;
+#define CATERVA_COPY_INIT { .struct_size = sizeof(caterva_copy_options) }
+
+/* Makes a new array at `url` (as caterva_create) from a box of `source`, pending
+ * changes included, and commits it: with another partition, codec or layout, and
+ * without dead space. Attributes, metalayers and the fill travel along. `options`
+ * NULL: all as the source.
+ *
+ * Where partition, codec, level and filters stay and the box begins where chunks
+ * do, chunks are moved as they are stored, without decoding; otherwise items are
+ * decoded and encoded slab by slab, most source blocks once, within `memory` (the
+ * least it takes: three chunks of the new array, decoded). Writers of the source
+ * wait meanwhile. "mem:" is always contiguous.
+ *
+ * On failure nothing is left behind. On success *out is the new array, open for
+ * writing; release it with caterva_close or caterva_discard. NULL: it is closed. */
+CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
+                                        const caterva_copy_options *options,
+                                        caterva_array **out, caterva_error *err);
+
 /* ---- Changes of shape --------------------------------------------------- */
 
 /* On any axis, at any position; chunks that stay whole keep their bytes. New

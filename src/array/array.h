@@ -25,6 +25,11 @@ struct caterva_array {
 cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
                        cv_error *err);
 
+/* caterva_create with complete options. `like`, where it is not NULL, gives what
+ * they leave open of dtype, codec and metalayers, and all attributes but ours. */
+cv_status cv_array_create(const char *url, const caterva_create_options *options,
+                          const cv_snapshot *like, caterva_array **out, cv_error *err);
+
 /* Releases everything; what is pending is dropped. */
 void cv_array_free(caterva_array *array);
 

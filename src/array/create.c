@@ -13,16 +13,19 @@
 /* A frame header in the making, with what it borrows. */
 typedef struct blueprint {
     caterva_create_options options;
-    char dtype[24]; /* "|V<n>" when the options name none */
+    const cv_snapshot *like; /* of a copy: what the options leave open; else NULL */
+    char dtype[24];          /* "|V<n>" when the options name none */
     const char *dtype_text;
+    size_t dtype_size;
+    uint8_t dtype_format;
     int64_t item_size;
     int32_t chunk_shape[CV_MAX_DIMS];
     int32_t block_shape[CV_MAX_DIMS];
     cv_grid grid;
-    cv_buffer meta;         /* the b2nd or caterva metalayer */
-    uint8_t nan[8];         /* the fill, where it is NaN */
-    cv_buffer own;          /* our attribute's value */
-    cv_metalayer attribute; /* and the attribute */
+    cv_buffer meta;           /* the b2nd or caterva metalayer */
+    uint8_t nan[8];           /* the fill, where it is NaN */
+    cv_buffer own;            /* our attribute's value */
+    cv_metalayer *attributes; /* ours and those of `like` */
     cv_frame_seed seed;
 } blueprint;
 
@@ -56,18 +59,35 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     return CV_OK;
 }
 
+/* A dtype that nobody here understands is carried along unjudged. */
+static void copy_dtype(blueprint *b)
+{
+    const cv_snapshot *like = b->like;
+    b->item_size = like->grid.item_size;
+    snprintf(b->dtype, sizeof b->dtype, "|V%d", like->grid.item_size);
+    b->dtype_text = like->meta.dtype ? like->meta.dtype : b->dtype;
+    b->dtype_size = like->meta.dtype ? like->meta.dtype_size : strlen(b->dtype);
+    b->dtype_format = like->meta.dtype ? like->meta.dtype_format : 0;
+}
+
 static cv_status check_item_size(blueprint *b, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
+    if (b->like && !o->dtype) {
+        copy_dtype(b);
+        return CV_OK;
+    }
     if (!o->dtype) {
         if (o->item_size < 1)
             return cv_fail(err, CATERVA_EINVAL, -1, "neither dtype nor item_size is given");
         b->item_size = o->item_size;
         snprintf(b->dtype, sizeof b->dtype, "|V%d", o->item_size);
         b->dtype_text = b->dtype;
+        b->dtype_size = strlen(b->dtype);
         return CV_OK;
     }
     b->dtype_text = o->dtype;
+    b->dtype_size = strlen(o->dtype);
     CV_TRY(cv_dtype_item_size(o->dtype, strlen(o->dtype), &b->item_size, err));
     if (b->item_size < 1)
         return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes",
@@ -76,6 +96,10 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
                        (long long)b->item_size);
+    if (b->like && b->item_size != b->like->grid.item_size)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "dtype %.100s has %lld bytes, the items have %d", o->dtype,
+                       (long long)b->item_size, b->like->grid.item_size);
     return CV_OK;
 }
 
@@ -106,9 +130,25 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
     return CV_OK;
 }
 
-static cv_status set_codec(const caterva_create_options *o, cv_frame_header *h, cv_error *err)
+static void copy_codec(const cv_frame_header *like, cv_frame_header *h)
 {
+    h->codec = like->codec;
+    h->codec_meta = like->codec_meta;
+    h->level = like->level;
+    h->split_mode = like->split_mode;
+    h->use_dict = like->use_dict;
+    memcpy(h->filters, like->filters, sizeof h->filters);
+    memcpy(h->filters_meta, like->filters_meta, sizeof h->filters_meta);
+}
+
+static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err)
+{
+    const caterva_create_options *o = &b->options;
     h->split_mode = SPLIT_AUTO;
+    if (!o->codec_set && b->like) {
+        copy_codec(&b->like->header, h);
+        return CV_OK;
+    }
     if (!o->codec_set) {
         h->codec = CATERVA_CODEC_ZSTD;
         h->level = DEFAULT_LEVEL;
@@ -149,14 +189,31 @@ static cv_status add_metalayer(cv_frame_header *h, const char *name, const void 
     return CV_OK;
 }
 
+static bool is_array_meta(const char *name)
+{
+    return strcmp(name, "b2nd") == 0 || strcmp(name, "caterva") == 0;
+}
+
+static cv_status copy_metalayers(const cv_frame_header *like, cv_frame_header *h,
+                                 cv_error *err)
+{
+    for (int i = 0; i < like->n_metalayers; i++) {
+        const cv_metalayer *m = &like->metalayers[i];
+        if (is_array_meta(m->name)) continue;
+        CV_TRY(add_metalayer(h, m->name, m->data, m->size, err));
+    }
+    return CV_OK;
+}
+
 static cv_status set_metalayers(blueprint *b, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
     cv_array_meta meta = {
         .legacy = o->metalayer == CATERVA_METALAYER_CATERVA,
         .ndim = o->ndim,
+        .dtype_format = b->dtype_format,
         .dtype = b->dtype_text,
-        .dtype_size = (uint32_t)strlen(b->dtype_text),
+        .dtype_size = (uint32_t)b->dtype_size,
     };
     for (int d = 0; d < o->ndim; d++) {
         meta.shape[d] = o->shape[d];
@@ -168,12 +225,13 @@ static cv_status set_metalayers(blueprint *b, cv_error *err)
     cv_frame_header *h = &b->seed.header;
     CV_TRY(
         add_metalayer(h, meta.legacy ? "caterva" : "b2nd", b->meta.data, b->meta.size, err));
+    if (o->n_metalayers == 0 && b->like) return copy_metalayers(&b->like->header, h, err);
     if (o->n_metalayers < 0 || (o->n_metalayers > 0 && !o->metalayers))
         return cv_fail(err, CATERVA_EINVAL, -1, "%d metalayers, but none given",
                        o->n_metalayers);
     for (int i = 0; i < o->n_metalayers; i++) {
         const caterva_metalayer *m = &o->metalayers[i];
-        if (m->name && (strcmp(m->name, "b2nd") == 0 || strcmp(m->name, "caterva") == 0))
+        if (m->name && is_array_meta(m->name))
             return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is the array's own",
                            m->name);
         CV_TRY(add_metalayer(h, m->name, m->content, m->size, err));
@@ -201,7 +259,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     if (o->fill == CATERVA_FILL_NAN) {
         uint8_t *nan = b->nan;
         memcpy(nan, size == sizeof nan32 ? (const void *)&nan32 : (const void *)&nan64, size);
-        if (b->dtype_text[0] == '>') swap_bytes(nan, size);
+        if (b->dtype_size > 0 && b->dtype_text[0] == '>') swap_bytes(nan, size);
         o->fill_value = nan;
         o->fill = CATERVA_FILL_VALUE;
     }
@@ -215,11 +273,35 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     cv_status status = cv_own_write(&own, &value, err);
     if (status == CV_OK) status = cv_encode_plain(value.data, value.size, &b->own, err);
     cv_buffer_free(&value);
-    b->attribute = (cv_metalayer){.name = CV_OWN_ATTRIBUTE, .data = b->own.data};
-    b->attribute.size = (uint32_t)b->own.size;
-    b->seed.attributes = &b->attribute;
-    b->seed.n_attributes = 1;
     return status;
+}
+
+/* Ours, made anew where there is a fill, and a copy's others as they are. */
+static cv_status set_attributes(blueprint *b, cv_error *err)
+{
+    int n = b->like ? b->like->trailer.n_attributes : 0;
+    size_t size = ((size_t)n + 1) * sizeof b->attributes[0];
+    b->attributes = malloc(size);
+    if (!b->attributes) return cv_fail_memory(err, size, "the attributes");
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const cv_metalayer *attribute = &b->like->trailer.attributes[i];
+        if (strcmp(attribute->name, CV_OWN_ATTRIBUTE) != 0)
+            b->attributes[kept++] = *attribute;
+    }
+    if (b->own.size > 0) {
+        cv_metalayer own = {.name = CV_OWN_ATTRIBUTE, .data = b->own.data};
+        own.size = (uint32_t)b->own.size;
+        b->attributes[kept++] = own;
+        if (kept > CV_MAX_METALAYERS)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "%d attributes and the fill: with more than %d C-Blosc2 could "
+                           "not change the file",
+                           kept - 1, CV_MAX_METALAYERS);
+    }
+    b->seed.attributes = b->attributes;
+    b->seed.n_attributes = kept;
+    return CV_OK;
 }
 
 static cv_status draw(blueprint *b, cv_error *err)
@@ -239,8 +321,9 @@ static cv_status draw(blueprint *b, cv_error *err)
     h->type_size = b->grid.item_size;
     h->block_size = (int32_t)b->grid.block_bytes;
     h->chunk_size = (int32_t)b->grid.chunk_bytes;
-    CV_TRY(set_codec(o, h, err));
+    CV_TRY(set_codec(b, h, err));
     CV_TRY(set_fill(b, err));
+    CV_TRY(set_attributes(b, err));
     return set_metalayers(b, err);
 }
 
@@ -279,19 +362,27 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     return status;
 }
 
+cv_status cv_array_create(const char *url, const caterva_create_options *options,
+                          const cv_snapshot *like, caterva_array **out, cv_error *err)
+{
+    blueprint b = {.options = *options, .like = like};
+    cv_status status = draw(&b, err);
+    if (status == CV_OK) status = create(url, &b, out, err);
+    free(b.attributes);
+    cv_buffer_free(&b.meta);
+    cv_buffer_free(&b.own);
+    return status;
+}
+
 caterva_status caterva_create(const char *url, const caterva_create_options *options,
                               caterva_array **out, caterva_error *err)
 {
     if (!url || !options || !out)
         return cv_fail(err, CATERVA_EINVAL, -1, "url, options or out is NULL");
     *out = NULL;
-    blueprint b = {.item_size = 0};
-    CV_TRY(cv_options_copy(&b.options, sizeof b.options, options, "create options", err));
-    cv_status status = draw(&b, err);
-    if (status == CV_OK) status = create(url, &b, out, err);
-    cv_buffer_free(&b.meta);
-    cv_buffer_free(&b.own);
-    return status;
+    caterva_create_options o;
+    CV_TRY(cv_options_copy(&o, sizeof o, options, "create options", err));
+    return cv_array_create(url, &o, NULL, out, err);
 }
 
 caterva_status caterva_choose_partition(int ndim, const int64_t *shape, int64_t item_size,

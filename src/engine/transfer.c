@@ -15,26 +15,33 @@ static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
     }
 }
 
-static cv_status copy_chunk(const cv_source *source, const cv_chunk_ref *ref, cv_txn *to,
-                            cv_buffer *bytes, cv_error *err)
+static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, cv_txn *to,
+                             int64_t number, cv_buffer *bytes, cv_error *err)
 {
-    cv_ref_kind kind = ref->kind;
-    if (kind != CV_REF_STORED) return cv_txn_put_special(to, ref->chunk, kind, err);
-
     cv_layout *layout;
     CV_TRY(cv_layout_get(source->frame, source->snapshot, ref, &layout, err));
     const uint8_t *chunk;
+    cv_ref_kind kind;
     cv_status status;
     if (is_special(layout, &kind)) {
-        status = cv_txn_put_special(to, ref->chunk, kind, err);
+        status = cv_txn_put_special(to, number, kind, err);
     } else {
         status = cv_fetch_chunk(source->frame, layout, bytes, &chunk, err);
         cv_buffer encoded = {.size = (size_t)layout->header.cbytes};
         encoded.data = status == CV_OK ? (uint8_t *)chunk : NULL;
-        if (status == CV_OK) status = cv_txn_put(to, ref->chunk, &encoded, err);
+        if (status == CV_OK) status = cv_txn_put(to, number, &encoded, err);
     }
     cv_layout_release(layout);
     return status;
+}
+
+cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
+                            int64_t number, cv_buffer *bytes, cv_error *err)
+{
+    cv_chunk_ref ref;
+    CV_TRY(cv_source_find(source, chunk, &ref, err));
+    if (ref.kind != CV_REF_STORED) return cv_txn_put_special(to, number, ref.kind, err);
+    return copy_stored(source, &ref, to, number, bytes, err);
 }
 
 static cv_status copy_chunks(const cv_source *source, cv_frame *target, cv_error *err)
@@ -43,11 +50,8 @@ static cv_status copy_chunks(const cv_source *source, cv_frame *target, cv_error
     CV_TRY(cv_txn_begin(target, &txn, err));
     cv_buffer bytes = {0};
     cv_status status = CV_OK;
-    for (int64_t i = 0; i < source->snapshot->grid.n_chunks && status == CV_OK; i++) {
-        cv_chunk_ref ref;
-        status = cv_source_find(source, i, &ref, err);
-        if (status == CV_OK) status = copy_chunk(source, &ref, txn, &bytes, err);
-    }
+    for (int64_t i = 0; i < source->snapshot->grid.n_chunks && status == CV_OK; i++)
+        status = cv_transfer_chunk(source, i, txn, i, &bytes, err);
     if (status == CV_OK) status = cv_txn_commit(txn, err);
     cv_buffer_free(&bytes);
     cv_txn_free(txn);

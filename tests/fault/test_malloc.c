@@ -199,7 +199,21 @@ static caterva_status verify_it(life *l, caterva_error *err)
     return caterva_verify(l->array, NULL, &result, err);
 }
 
+/* Its chunks moved, and cut anew. */
 static caterva_status copy_it(life *l, caterva_error *err)
+{
+    static const int32_t chunk = 60;
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    create.threads = 1;
+    options.create = &create;
+    options.layout_set = 1; /* in memory */
+    CV_TRY(caterva_copy(l->array, "mem:", &options, NULL, err));
+    create.chunk_shape = &chunk;
+    return caterva_copy(l->array, "mem:", &options, NULL, err);
+}
+
+static caterva_status pack_it(life *l, caterva_error *err)
 {
     void *frame;
     size_t size;
@@ -209,9 +223,9 @@ static caterva_status copy_it(life *l, caterva_error *err)
 }
 
 typedef caterva_status step(life *l, caterva_error *err);
-static step *const steps[] = {open_it, read_it,   write_a_part, write_a_chunk,
-                              copy_it, commit_it, verify_it,    read_it};
-enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 5 };
+static step *const steps[] = {open_it, read_it,   write_a_part, write_a_chunk, copy_it,
+                              pack_it, commit_it, verify_it,    read_it};
+enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 6 };
 
 static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
 

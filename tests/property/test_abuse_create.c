@@ -261,8 +261,91 @@ static void abuse_modes(void)
     CHECK_OK(caterva_close(array, &detail), detail);
 }
 
+/* ---- Copies ----------------------------------------------------------------- */
+
+static void refuse_copy(caterva_array *source, const caterva_copy_options *options,
+                        unsigned allowed)
+{
+    char path[SCRATCH_PATH];
+    struct stat st;
+    caterva_array *copy = NULL;
+    scratch_path(path, "refused.b2nd");
+    REFUSE(allowed, caterva_copy(source, path, options, &copy, err));
+    REFUSE(allowed, caterva_copy(source, path, options, NULL, err));
+    CHECK(copy == NULL, "a handle in spite of the refusal");
+    CHECK(stat(path, &st) != 0, "a file in spite of the refusal");
+}
+
+static void abuse_copy_boxes(caterva_array *source)
+{
+    static const int64_t boxes[][4] = {
+        /* start, stop */
+        {-1, 0, 2, 2}, {0, 0, 7, 7},         {0, 0, 6, 8},         {3, 0, 2, 7},
+        {0, 5, 6, 4},  {INT64_MIN, 0, 6, 7}, {0, 0, 6, INT64_MAX}, {7, 0, 7, 7},
+    };
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    for (int i = 0; i < COUNT(boxes); i++) {
+        options.start = boxes[i];
+        options.stop = boxes[i] + 2;
+        refuse_copy(source, &options, EINVAL_BIT);
+    }
+    options.start = NULL;
+    options.stop = boxes[2] + 2;
+    refuse_copy(source, &options, EINVAL_BIT);
+}
+
+static void abuse_copy(void)
+{
+    caterva_array *source = make_small_array("mem:");
+    caterva_array *copy = NULL;
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    REFUSE(EINVAL_BIT, caterva_copy(NULL, "mem:", NULL, &copy, err));
+    REFUSE(EINVAL_BIT, caterva_copy(source, NULL, NULL, &copy, err));
+    abuse_copy_boxes(source);
+    options.struct_size = 0;
+    refuse_copy(source, &options, EINVAL_BIT);
+    options = (caterva_copy_options)CATERVA_COPY_INIT;
+    options.memory = -1;
+    refuse_copy(source, &options, EINVAL_BIT);
+    options.memory = 0;
+    options.create = &create;
+    create.struct_size = 3;
+    refuse_copy(source, &options, EINVAL_BIT);
+
+    static const int32_t zero[2] = {0, 3}, large[2] = {INT32_MAX, INT32_MAX};
+    static const char *const dtypes[] = {"<f8", "", "<i3", "|S5", "nonsense"};
+    for (int i = 0; i < COUNT(dtypes); i++) {
+        create = (caterva_create_options)CATERVA_CREATE_INIT;
+        create.dtype = dtypes[i];
+        refuse_copy(source, &options, EINVAL_BIT | EUNSUPPORTED_BIT);
+    }
+    create = (caterva_create_options)CATERVA_CREATE_INIT;
+    create.chunk_shape = zero;
+    refuse_copy(source, &options, EINVAL_BIT);
+    create.chunk_shape = large;
+    refuse_copy(source, &options, EINVAL_BIT);
+    create.chunk_shape = NULL;
+    create.block_shape = zero;
+    refuse_copy(source, &options, EINVAL_BIT);
+    create = (caterva_create_options)CATERVA_CREATE_INIT;
+    create.codec_set = 1;
+    create.codec = 99;
+    refuse_copy(source, &options, EUNSUPPORTED_BIT);
+    create = (caterva_create_options)CATERVA_CREATE_INIT;
+    create.threads = -1;
+    refuse_copy(source, &options, EINVAL_BIT);
+    create = (caterva_create_options)CATERVA_CREATE_INIT;
+    create.layout = CATERVA_SPARSE;
+    options.layout_set = 1;
+    REFUSE(EINVAL_BIT, caterva_copy(source, "mem:", &options, &copy, err));
+    check_small_array(source);
+    caterva_discard(source);
+}
+
 int main(void)
 {
+    abuse_copy();
     abuse_create_arguments();
     abuse_ndim();
     abuse_shapes();

@@ -1,0 +1,131 @@
+/* Room: array. Copying: a new array is drawn after the source where the options
+ * leave something open, filled by the engine, and committed. */
+#include "array/array.h"
+#include "engine/repack.h"
+
+#include <string.h>
+
+enum { DEFAULT_MEMORY = 256 << 20 };
+
+/* Options made complete, with what they point at. */
+typedef struct copy_order {
+    caterva_copy_options options;
+    caterva_create_options create;
+    int64_t start[CATERVA_MAX_DIMS];
+    int64_t shape[CATERVA_MAX_DIMS];
+    int32_t chunk_shape[CATERVA_MAX_DIMS];
+    int32_t block_shape[CATERVA_MAX_DIMS];
+} copy_order;
+
+static cv_status read_options(const caterva_copy_options *options, copy_order *order,
+                              cv_error *err)
+{
+    static const caterva_copy_options defaults = CATERVA_COPY_INIT;
+    static const caterva_create_options like_source = CATERVA_CREATE_INIT;
+    CV_TRY(cv_options_copy(&order->options, sizeof order->options,
+                           options ? options : &defaults, "copy options", err));
+    const caterva_create_options *create = order->options.create;
+    CV_TRY(cv_options_copy(&order->create, sizeof order->create,
+                           create ? create : &like_source, "create options", err));
+    if (order->options.memory < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a memory bound of %lld bytes",
+                       (long long)order->options.memory);
+    if (order->options.memory == 0) order->options.memory = DEFAULT_MEMORY;
+    return CV_OK;
+}
+
+static cv_status set_box(const cv_grid *grid, copy_order *order, cv_error *err)
+{
+    const int64_t *start = order->options.start, *stop = order->options.stop;
+    for (int d = 0; d < grid->ndim; d++) {
+        int64_t first = start ? start[d] : 0, end = stop ? stop[d] : grid->shape[d];
+        if (first < 0 || end > grid->shape[d] || first > end)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "box [%lld, %lld) on axis %d does not lie in [0, %lld)",
+                           (long long)first, (long long)end, d, (long long)grid->shape[d]);
+        order->start[d] = first;
+        order->shape[d] = end - first;
+    }
+    order->create.ndim = grid->ndim;
+    order->create.shape = order->shape;
+    order->create.item_size = 0;
+    return CV_OK;
+}
+
+/* Chunks and blocks stay together: a new shape of one has the other chosen. */
+static void set_partition(const cv_grid *grid, copy_order *order)
+{
+    caterva_create_options *c = &order->create;
+    if (c->chunk_shape || c->block_shape) return;
+    for (int d = 0; d < grid->ndim; d++) {
+        order->chunk_shape[d] = (int32_t)grid->chunk_shape[d];
+        order->block_shape[d] = (int32_t)grid->block_shape[d];
+    }
+    c->chunk_shape = order->chunk_shape;
+    c->block_shape = order->block_shape;
+}
+
+static void set_kind(const caterva_array *source, const char *url, copy_order *order)
+{
+    caterva_create_options *c = &order->create;
+    if (!order->options.layout_set) {
+        c->layout = source->info.layout;
+        c->metalayer = source->info.metalayer;
+        if (strcmp(url, "mem:") == 0) c->layout = CATERVA_CONTIGUOUS;
+    }
+    if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
+        c->fill = CATERVA_FILL_VALUE;
+        c->fill_value = source->fill;
+    }
+}
+
+/* Nothing is at the URL before the commit. */
+static cv_status fill_new(const cv_source *source, const copy_order *order,
+                          caterva_array *array, cv_error *err)
+{
+    cv_repack repack = {
+        .source = source,
+        .start = order->start,
+        .target = array->pending,
+        .memory = order->options.memory,
+        .on_progress = order->options.on_progress,
+        .context = order->options.context,
+    };
+    CV_TRY(cv_repack_run(&repack, err));
+    return caterva_commit(array, err);
+}
+
+static cv_status copy(caterva_array *source, const char *url, copy_order *order,
+                      caterva_array **out, cv_error *err)
+{
+    const cv_snapshot *state = cv_array_state(source);
+    if (source->pending) CV_TRY(cv_pending_check(source->pending, err));
+    CV_TRY(set_box(&state->grid, order, err));
+    set_partition(&state->grid, order);
+    set_kind(source, url, order);
+    caterva_array *array;
+    CV_TRY(cv_array_create(url, &order->create, state, &array, err));
+    cv_source from = cv_array_source(source);
+    cv_status status = fill_new(&from, order, array, err);
+    if (status == CV_OK && out) {
+        *out = array;
+        return CV_OK;
+    }
+    cv_array_free(array);
+    return status;
+}
+
+caterva_status caterva_copy(caterva_array *source, const char *url,
+                            const caterva_copy_options *options, caterva_array **out,
+                            caterva_error *err)
+{
+    CV_TRY(cv_array_check(source, err));
+    if (!url) return cv_fail(err, CATERVA_EINVAL, -1, "url is NULL");
+    if (out) *out = NULL;
+    copy_order order;
+    CV_TRY(read_options(options, &order, err));
+    cv_array_lock_shared(source);
+    cv_status status = copy(source, url, &order, out, err);
+    cv_array_unlock(source);
+    return status;
+}
