@@ -69,7 +69,7 @@ bool cli_interrupted(void);
 typedef struct cli_args {
     const char *positional[CLI_MAX_POSITIONAL];
     int n_positional;
-    bool help, json, force, no_progress, list_chunks, csv, sparse, quick;
+    bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
     int64_t threads; /* 0: all cores */
     int64_t precision;
     int64_t level;
@@ -101,6 +101,7 @@ typedef struct cli_args {
 #define CLI_OPT_QUICK (1UL << 17)
 #define CLI_OPT_PICTURE (1UL << 18) /* png, cmap, range */
 #define CLI_OPT_AXIS (1UL << 19)
+#define CLI_OPT_CONTIGUOUS (1UL << 20)
 
 typedef struct cli_command {
     const char *name;
@@ -131,6 +132,7 @@ cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)
 
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
-    cli_command_verify, cli_command_view, cli_command_attr;
+    cli_command_repack, cli_command_verify, cli_command_compact, cli_command_view,
+    cli_command_attr;
 
 #endif

@@ -1,6 +1,7 @@
 /* Room: cli. `caterva convert`: raw, npy and b2nd, either way, in constant memory.
  * Chooses a source and a sink by format; knows the bytes of none. What cannot work
  * is refused before the output is touched. */
+#include "array_copy.h"
 #include "descr.h"
 #include "sink.h"
 
@@ -72,16 +73,41 @@ static cli_exit prepare(const cli_args *args, caterva_array **array, source **fr
     return select_input(from, args->select);
 }
 
+/* Array to array, where the selection is a box of it: the library copies. */
+static cli_exit copy_array(const cli_args *args, caterva_array *array, const source *from,
+                           const selection *sel)
+{
+    creation c = {0};
+    cli_exit code = array_copy_init(&c, args, array, sel, args->dtype ? from->dtype : NULL);
+    if (code == CLI_OK && !c.options.chunk_shape && !c.options.block_shape)
+        code = creation_choose_partition(&c); /* not that of the whole array */
+    if (code == CLI_OK) code = array_copy_run(args, array, sel, &c);
+    creation_free(&c);
+    return code;
+}
+
+static cli_exit copy_items(const cli_args *args, data_format format, caterva_array *array,
+                           source *from)
+{
+    sink *to;
+    if (array && format == FORMAT_ARRAY) {
+        const caterva_info *info = caterva_describe(array);
+        selection sel;
+        CLI_TRY(selection_parse(args->select, info->ndim, info->shape, &sel));
+        if (array_copy_fits(&sel)) return copy_array(args, array, from, &sel);
+    }
+    CLI_TRY(sink_open(args, args->positional[1], format, from, array, &to));
+    return transfer(args, from, to);
+}
+
 static cli_exit run_convert(const cli_args *args)
 {
     caterva_array *array = NULL;
     source *from = NULL;
-    sink *to;
     data_format format;
     CLI_TRY(output_format(args, &format));
     cli_exit code = prepare(args, &array, &from);
-    if (code == CLI_OK) code = sink_open(args, args->positional[1], format, from, array, &to);
-    if (code == CLI_OK) code = transfer(args, from, to);
+    if (code == CLI_OK) code = copy_items(args, format, array, from);
     source_close(from);
     caterva_discard(array);
     return code;

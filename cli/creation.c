@@ -210,6 +210,17 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
     return set_fill(c, args->fill);
 }
 
+cli_exit creation_choose_partition(creation *c)
+{
+    caterva_error err;
+    if (caterva_choose_partition(c->shape.ndim, c->shape.shape, c->shape.item_size, NULL,
+                                 NULL, c->chunk_shape, c->block_shape, &err) != CATERVA_OK)
+        return cli_fail_array("the shape", &err);
+    c->options.chunk_shape = c->chunk_shape;
+    c->options.block_shape = c->block_shape;
+    return CLI_OK;
+}
+
 void creation_free(creation *c)
 {
     caterva_dtype_free(c->dtype);
@@ -220,11 +231,17 @@ void creation_free(creation *c)
     c->fill_value = NULL;
 }
 
-cli_exit creation_make(creation *c, const char *path, caterva_array **out)
+cli_exit creation_check(const creation *c, const char *path)
 {
     CLI_TRY(output_check_array(path, c->options.overwrite));
     if (strncmp(path, "mem:", 4) == 0)
         return cli_fail(CLI_USAGE, "%s is an array in memory, which would be lost", path);
+    return CLI_OK;
+}
+
+cli_exit creation_make(creation *c, const char *path, caterva_array **out)
+{
+    CLI_TRY(creation_check(c, path));
     caterva_error err;
     if (caterva_create(path, &c->options, out, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);

@@ -21,6 +21,12 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
                        const char *dtype, caterva_array *like);
 void creation_free(creation *c);
 
+/* Has the library choose chunks and blocks now. */
+cli_exit creation_choose_partition(creation *c);
+
+/* Whether a new array may be made at `path`. */
+cli_exit creation_check(const creation *c, const char *path);
+
 /* Makes the array at `path`. */
 cli_exit creation_make(creation *c, const char *path, caterva_array **out);
 

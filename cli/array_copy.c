@@ -1,0 +1,75 @@
+/* Room: cli. Array to array, through caterva_copy. What a new array takes from the
+ * old one where no option says otherwise is the library's business. */
+#include "array_copy.h"
+
+#include "descr.h"
+#include "progress.h"
+
+#include <string.h>
+
+bool array_copy_fits(const selection *sel)
+{
+    for (int d = 0; d < sel->ndim; d++)
+        if (sel->axis[d].dropped) return false;
+    return selection_is_box(sel);
+}
+
+cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
+                         const selection *sel, const char *dtype)
+{
+    const caterva_info *info = caterva_describe(from);
+    array_shape shape = {.item_size = info->item_size};
+    shape.ndim = selection_shape(sel, shape.shape);
+    CLI_TRY(creation_init(c, args, &shape, dtype ? dtype : info->dtype, from));
+    if (!dtype) c->options.dtype = NULL;
+    if (!args->codec && !args->filters && args->level < 0) c->options.codec_set = 0;
+    return CLI_OK;
+}
+
+/* Damage is the input's, and its own sentences name it; all else is about the new
+ * array. */
+static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
+{
+    const char *from = args->positional[0], *to = args->positional[1];
+    bool is_input = err->code == CATERVA_ECORRUPT || strstr(err->message, from);
+    return cli_fail_array(is_input && !strstr(err->message, to) ? from : to, err);
+}
+
+typedef struct copy_progress {
+    const cli_args *args;
+    progress bar;
+    bool started;
+} copy_progress;
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    copy_progress *p = context;
+    if (!p->started) progress_start(&p->bar, p->args, total);
+    p->started = true;
+    progress_step(&p->bar, done);
+    return cli_interrupted();
+}
+
+cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
+                        creation *c)
+{
+    const char *path = args->positional[1];
+    CLI_TRY(creation_check(c, path));
+    box result = {0}, bounds;
+    for (int d = 0; d < c->shape.ndim; d++) result.stop[d] = c->shape.shape[d];
+    selection_bounds(sel, &result, &bounds);
+
+    copy_progress p = {.args = args};
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    options.start = bounds.start;
+    options.stop = bounds.stop;
+    options.create = &c->options;
+    options.layout_set = 1;
+    options.memory = args->memory;
+    options.on_progress = on_progress;
+    options.context = &p;
+    caterva_error err;
+    caterva_status status = caterva_copy(from, path, &options, NULL, &err);
+    progress_end(&p.bar);
+    return status == CATERVA_OK ? CLI_OK : fail_copy(args, &err);
+}
