@@ -181,8 +181,8 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     cv_array_lock_alone(array);
     bool fresh = !array->frame->store->published;
     cv_pending_rollback(array->pending);
-    cv_status status = fresh ? cv_pending_fill(array->pending, err) : CV_OK;
-    if (status == CV_OK) status = cv_array_describe(array, err);
+    if (fresh) cv_pending_fill(array->pending);
+    cv_status status = cv_array_describe(array, err);
     cv_array_unlock(array);
     return status;
 }

@@ -264,9 +264,11 @@ static cv_status set_fill(blueprint *b, cv_error *err)
         o->fill = CATERVA_FILL_VALUE;
     }
     cv_ref_kind kind = o->fill == CATERVA_FILL_UNINIT ? CV_REF_UNINIT : CV_REF_ZEROS;
-    if (o->fill == CATERVA_FILL_VALUE && cv_is_nan(o->fill_value, size)) kind = CV_REF_NAN;
+    bool is_value = o->fill == CATERVA_FILL_VALUE && !cv_all_zero(o->fill_value, size);
+    if (is_value) /* UNINIT: see cv_pending_fill */
+        kind = cv_is_nan(o->fill_value, size) ? CV_REF_NAN : CV_REF_UNINIT;
     b->seed.initial_offset = cv_offset_of_kind(kind);
-    if (o->fill != CATERVA_FILL_VALUE || cv_all_zero(o->fill_value, size)) return CV_OK;
+    if (!is_value) return CV_OK;
 
     cv_own own = {.fill = o->fill_value, .fill_size = (uint32_t)size};
     cv_buffer value = {0};
@@ -354,12 +356,13 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
     cv_status status = cv_codec_check_encoding(&(*out)->workers.spec, err);
-    if (status == CV_OK) status = cv_pending_fill((*out)->pending, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;
+        return status;
     }
-    return status;
+    cv_pending_fill((*out)->pending);
+    return CV_OK;
 }
 
 cv_status cv_array_create(const char *url, const caterva_create_options *options,

@@ -158,7 +158,7 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
         return CV_OK;
     }
     if (ref->kind != CV_REF_STORED) {
-        fill_all(worker, n, sink, NULL);
+        fill_all(worker, n, sink, ref->kind == CV_REF_ITEM ? ref->item : NULL);
         return CV_OK;
     }
     cv_layout *layout;

@@ -49,16 +49,32 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
     return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
 }
 
-cv_status cv_pending_fill(cv_pending *pending, cv_error *err)
+void cv_pending_fill(cv_pending *pending) { pending->fill_is_due = pending->fill_is_stored; }
+
+cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
+                           cv_error *err)
 {
+    CV_TRY(cv_txn_find(pending->txn, chunk, out, err));
+    if (!pending->fill_is_due || out->kind != CV_REF_UNINIT) return CV_OK;
+    out->kind = CV_REF_ITEM;
+    out->item = pending->fill;
+    return CV_OK;
+}
+
+cv_status cv_pending_settle(cv_pending *pending, cv_error *err)
+{
+    if (!pending->fill_is_due) return CV_OK;
     int64_t n_chunks = cv_txn_snapshot(pending->txn)->grid.n_chunks;
-    if (!pending->fill_is_stored) return CV_OK; /* new arrays say it in the index */
-    cv_buffer chunk = {0};
-    cv_status status =
-        cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
-    for (int64_t i = 0; i < n_chunks && status == CV_OK; i++)
-        status = cv_txn_put(pending->txn, i, &chunk, err);
-    cv_buffer_free(&chunk);
+    cv_buffer fill = {0};
+    cv_status status = cv_encode_repeated(&pending->workers->spec, pending->fill, &fill, err);
+    for (int64_t i = 0; i < n_chunks && status == CV_OK; i++) {
+        cv_chunk_ref ref;
+        status = cv_pending_where(pending, i, &ref, err);
+        if (status == CV_OK && ref.kind == CV_REF_ITEM)
+            status = cv_txn_put(pending->txn, i, &fill, err);
+    }
+    cv_buffer_free(&fill);
+    if (status == CV_OK) pending->fill_is_due = false;
     return status;
 }
 
@@ -103,7 +119,7 @@ static cv_status decode_clean(cv_pending *pending, cv_worker *worker,
     if (n == 0) return CV_OK;
 
     cv_chunk_ref ref;
-    CV_TRY(cv_txn_find(pending->txn, dirty->chunk, &ref, err));
+    CV_TRY(cv_pending_where(pending, dirty->chunk, &ref, err));
     rebuild r = {chunk, (size_t)grid->block_bytes, (size_t)grid->item_size};
     cv_block_sink sink = {place_block, take_block, fill_block, &r};
     return cv_decode_blocks(pending->frame, snapshot, &ref, worker, n, &sink, err);

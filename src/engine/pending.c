@@ -280,6 +280,7 @@ cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
 {
     CV_TRY(cv_pending_check(pending, err));
     CV_TRY(cv_pending_flush(pending, err));
+    CV_TRY(cv_pending_settle(pending, err));
     return cv_txn_commit(pending->txn, err);
 }
 

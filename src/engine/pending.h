@@ -29,6 +29,7 @@ typedef struct cv_pending {
     uint8_t *fill;         /* one item: what cells hold that nobody has written */
     cv_ref_kind fill_kind; /* how the index says so */
     bool fill_is_stored;   /* it cannot: a chunk of the repeated item is stored */
+    bool fill_is_due;      /* new: UNINIT chunks hold the fill */
     bool broken;           /* a change of shape failed half-way */
     pthread_mutex_t lock;  /* guards all below inside a write */
     int64_t bytes;
@@ -81,9 +82,16 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
 /* Sets what new cells hold: `item`, or zeros for NULL. */
 cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
 
-/* Makes every chunk the fill, one stored chunk for each where an index entry
- * cannot say it. */
-cv_status cv_pending_fill(cv_pending *pending, cv_error *err);
+/* New arrays: every chunk is the fill. Where an index entry cannot say it, the
+ * index says UNINIT until the first commit stores what nobody has written. */
+void cv_pending_fill(cv_pending *pending);
+
+/* Where a chunk is, pending changes and a fill that is due included. Any thread. */
+cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
+                           cv_error *err);
+
+/* Stores the fill that is due, one chunk for each. */
+cv_status cv_pending_settle(cv_pending *pending, cv_error *err);
 
 /* Gives dirty blocks the numbers of a new shape; those of dropped chunks are
  * forgotten. After cv_txn_reshape; `from` is the grid before it. */

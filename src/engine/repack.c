@@ -157,6 +157,17 @@ typedef struct moving {
     cv_plan to;
 } moving;
 
+/* In a new array with a fill to be stored, UNINIT means "not written": what reads
+ * as zeros must say so. */
+static cv_status keep_zeros(copying *c, int64_t chunk, cv_error *err)
+{
+    cv_chunk_ref ref;
+    if (!c->target->fill_is_due) return CV_OK;
+    CV_TRY(cv_txn_find(c->target->txn, chunk, &ref, err));
+    if (ref.kind != CV_REF_UNINIT) return CV_OK;
+    return cv_txn_put_special(c->target->txn, chunk, CV_REF_ZEROS, err);
+}
+
 static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
     const moving *m = context;
@@ -166,6 +177,7 @@ static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_erro
     if (is_dirty(m->copying, from.chunk)) return CV_OK;
     CV_TRY(cv_transfer_chunk(&m->copying->source, from.chunk, m->copying->target->txn,
                              to.chunk, &worker->packed, err));
+    CV_TRY(keep_zeros(m->copying, to.chunk, err));
     return advance(m->copying, 1, err);
 }
 

@@ -153,10 +153,10 @@ static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
 static cv_status open_clean(splice *s, bool *possible, cv_error *err)
 {
     cv_chunk_ref ref;
-    CV_TRY(cv_txn_find(s->job->pending->txn, s->job->chunk, &ref, err));
+    CV_TRY(cv_pending_where(s->job->pending, s->job->chunk, &ref, err));
     if (ref.kind == CV_REF_STORED) return open_stored(s, &ref, possible, err);
     if (ref.kind == CV_REF_NAN) return CV_OK;
-    return encode_repeated(s, NULL, possible, err);
+    return encode_repeated(s, ref.item, possible, err);
 }
 
 static cv_piece clean_piece(const splice *s, int64_t block)

@@ -40,6 +40,10 @@ cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
 {
     cv_chunk_ref ref;
     CV_TRY(cv_source_find(source, chunk, &ref, err));
+    if (ref.kind == CV_REF_ITEM) {
+        CV_TRY(cv_encode_repeated(&source->workers->spec, ref.item, bytes, err));
+        return cv_txn_put(to, number, bytes, err);
+    }
     if (ref.kind != CV_REF_STORED) return cv_txn_put_special(to, number, ref.kind, err);
     return copy_stored(source, &ref, to, number, bytes, err);
 }

@@ -158,7 +158,7 @@ static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, 
     if (n == 0) return CV_OK;
     cv_pending *pending = p->task->pending;
     cv_chunk_ref ref;
-    CV_TRY(cv_txn_find(pending->txn, p->chunk->chunk, &ref, err));
+    CV_TRY(cv_pending_where(pending, p->chunk->chunk, &ref, err));
     cv_block_sink sink = {place_block, take_block, fill_block, (void *)p};
     return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &ref, worker, n,
                             &sink, err);

@@ -85,16 +85,18 @@ typedef enum cv_ref_kind {
     CV_REF_STORED,
     CV_REF_ZEROS,
     CV_REF_NAN,
-    CV_REF_UNINIT /* reads as zeros */
+    CV_REF_UNINIT, /* reads as zeros */
+    CV_REF_ITEM    /* one item everywhere; only pending, never in an index */
 } cv_ref_kind;
 
 /* Where a chunk is. */
 typedef struct cv_chunk_ref {
     int64_t chunk;
     cv_ref_kind kind;
-    cv_object object; /* of a stored chunk: the frame, or a chunk file */
-    uint64_t pos;     /* of its first byte in the object */
-    uint64_t limit;   /* bytes the object can hold of it (0: ask the store) */
+    cv_object object;    /* of a stored chunk: the frame, or a chunk file */
+    uint64_t pos;        /* of its first byte in the object */
+    uint64_t limit;      /* bytes the object can hold of it (0: ask the store) */
+    const uint8_t *item; /* of CV_REF_ITEM; borrowed */
 } cv_chunk_ref;
 
 /* Index entries: offset from the header's end, chunk file number, or one of

@@ -60,6 +60,37 @@ static void check_fill(const char *path, caterva_fill fill, const float *value,
     scratch_remove(path);
 }
 
+/* A fill that must be stored is stored only where nobody wrote, and seen before. */
+static void check_lazy_fill(const char *path)
+{
+    const float value = 2.5f, other = 1.0f;
+    const int64_t part[2] = {20, COLUMNS}, late[2] = {25, 3}, late_end[2] = {26, 4};
+    static float items[20][COLUMNS];
+    caterva_error err;
+    caterva_array *array;
+    caterva_space space;
+    caterva_create_options options = options_with(CATERVA_FILL_VALUE, &value);
+    for (int i = 0; i < 20 * COLUMNS; i++) items[i / COLUMNS][i % COLUMNS] = (float)i;
+    CHECK_OK(caterva_create(path, &options, &array, &err), err);
+    CHECK_OK(caterva_write(array, origin, part, items, sizeof items, &err), err);
+    CHECK_OK(caterva_rollback(array, &err), err);
+    CHECK_OK(caterva_write(array, origin, part, items, sizeof items, &err), err);
+    CHECK_OK(caterva_write(array, late, late_end, &other, sizeof other, &err), err);
+    for (int round = 0; round < 2; round++) { /* pending, and committed */
+        CHECK_OK(caterva_read(array, origin, shape, got, sizeof got, &err), err);
+        CHECK(memcmp(got, items, sizeof items) == 0, "not what was written");
+        for (int i = 20 * COLUMNS; i < ROWS * COLUMNS; i++)
+            CHECK(got[i / COLUMNS][i % COLUMNS] == (i == 25 * COLUMNS + 3 ? other : value),
+                  "round %d: item %d is %g", round, i, (double)got[i / COLUMNS][i % COLUMNS]);
+        if (round == 0) CHECK_OK(caterva_commit(array, &err), err);
+    }
+    CHECK_OK(caterva_measure(array, &space, &err), err);
+    CHECK(space.dead_bytes == 0 && space.special_chunks > 0, "%lld dead bytes",
+          (long long)space.dead_bytes);
+    CHECK_OK(caterva_close(array, &err), err);
+    scratch_remove(path);
+}
+
 static void check_buffer(const char *path)
 {
     caterva_error err;
@@ -93,6 +124,7 @@ int main(void)
     check_fill(path, CATERVA_FILL_UNINIT, NULL, 0.0f);
     check_fill(path, CATERVA_FILL_NAN, NULL, NAN);
     check_fill(path, CATERVA_FILL_VALUE, &value, value);
+    check_lazy_fill(path);
     check_buffer(path);
     puts("every way to make an array makes it");
     return 0;
