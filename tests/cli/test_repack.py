@@ -77,6 +77,27 @@ class Repack(Case):
         facts = self.repack("d.b2nd", "--level", "9")
         self.assertEqual((facts["codec"]["name"], facts["codec"]["level"]), ("lz4", 9))
 
+    def test_codecs_that_look_at_the_geometry(self):
+        grid = np.add.outer(np.arange(50), np.arange(40)).astype("<f4")
+        for codec, values in (("ndlz:4", noise((50, 40), "u1")), ("zfp-accuracy:-3", grid)):
+            made, path, box = (self.path(n) for n in ("made.b2nd", "p.b2nd", "box.b2nd"))
+            blosc2.asarray(values, urlpath=str(path), mode="w")
+            self.ok("convert", path, made, "-f", "--codec", codec, "--chunks", "16,16",
+                    "--blocks", "8,8")
+            lossy = np.asarray(blosc2.open(str(made))[...])
+            self.ok("repack", made, path, "-f")
+            self.ok("repack", made, box, "-f", "--select", "16:45,16:")
+            copied, part = (json.loads(self.text("info", p, "--json", "--chunks"))
+                            for p in (path, box))
+            before = json.loads(self.text("info", made, "--json", "--chunks"))
+            self.assertEqual(self.sizes(copied), self.sizes(before))
+            self.assertEqual(self.sizes(part)[0], self.sizes(before)[4])
+            np.testing.assert_array_equal(blosc2.open(str(path))[...], lossy)
+            np.testing.assert_allclose(blosc2.open(str(box))[...], lossy[16:45, 16:],
+                                       atol=2e-3)
+            self.ok("repack", made, path, "-f", "--chunks", "20,30", "--codec", "lz4")
+            np.testing.assert_array_equal(blosc2.open(str(path))[...], lossy)
+
     def test_select(self):
         before = json.loads(self.text("info", self.path("a.b2nd"), "--json", "--chunks"))
         facts = self.repack("b.b2nd", "--select", "10:40", box=np.s_[10:40])
@@ -179,7 +200,7 @@ class Large(Case):
         for sent, options in ((signal.SIGINT, []), (signal.SIGTERM, ["--sparse"])):
             child = subprocess.Popen([CLI, "repack", str(path), str(self.path("b")), *slow,
                                       *options], stderr=subprocess.PIPE, env=environment())
-            time.sleep(0.3)
+            time.sleep(0.5)
             self.assertIsNone(child.poll())
             child.send_signal(sent)
             err = child.stderr.read()
@@ -258,10 +279,13 @@ class Compact(Case):
         self.path("c.b2nd").write_bytes(b"precious")
         self.fails(4, "compact", self.path("c.b2nd"))
         self.assertEqual(self.path("c.b2nd").read_bytes(), b"precious")
+        self.ok("compact", path)
         before = path.read_bytes()
         writer = subprocess.Popen([CLI, "put", str(path), "...", "-", "--from", "raw"],
                                   stdin=subprocess.PIPE, env=environment())
-        time.sleep(0.3)
+        until = time.monotonic() + 20
+        while run("compact", path)[0] == 0:  # the writer has not begun
+            self.assertLess(time.monotonic(), until)
         self.assertIn("writ", self.fails(3, "compact", path))
         writer.terminate()
         self.assertEqual(writer.wait(), 130)
