@@ -73,8 +73,10 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
     CV_TRY(compress(encoder->context, src, encoder->chunk_bytes, out, err));
 
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
-    bool has_blocks = !(out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) &&
-                      out->size > BLOSC_EXTENDED_HEADER_LENGTH;
+    bool memcpyed = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
+    if (memcpyed) /* libblosc2 looks for the dictionary that the flag says it has */
+        out->data[BLOSC2_CHUNK_BLOSC2_FLAGS] &= (uint8_t)~BLOSC2_USEDICT;
+    bool has_blocks = !memcpyed && out->size > BLOSC_EXTENDED_HEADER_LENGTH;
     if (has_blocks && block_bytes != encoder->block_bytes)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "libblosc2 cuts the chunk into blocks of %d bytes, not %d: it needs "

@@ -251,20 +251,38 @@ static void what_libblosc2_lacks_is_refused(void **state)
 
 /* ---- Special and plain chunks ------------------------------------------------------ */
 
-static void noise_is_stored_plainly(void **state)
+/* Also where a dictionary was asked for, which such a chunk must not claim to have. */
+static void check_noise(bool use_dict)
 {
-    (void)state;
     rng r = rng_from_seed(seed);
     setting s = make_setting(CATERVA_CODEC_LZ4, NULL, 4, 8);
+    s.spec.use_dict = use_dict;
     uint8_t *items = check_alloc((size_t)s.spec.chunk_bytes);
     rng_fill(&r, items, (size_t)s.spec.chunk_bytes);
     packed p = encode(&s, items);
     assert_true(p.header.memcpyed);
     assert_int_equal(p.access, CV_ACCESS_RAW);
     assert_memory_equal(p.chunk.data + 32, items, (size_t)s.spec.chunk_bytes);
+    cv_error err;
+    cv_decoder *decoder;
+    uint8_t *whole = check_alloc((size_t)s.spec.chunk_bytes);
+    CHECK_OK(cv_decoder_create(&s.spec, &decoder, &err), err);
+    CHECK_OK(cv_decode_chunk(decoder, p.chunk.data, (int32_t)p.chunk.size, whole,
+                             s.spec.chunk_bytes, &err),
+             err);
+    assert_memory_equal(whole, items, (size_t)s.spec.chunk_bytes);
+    cv_decoder_free(decoder);
     free_packed(&p);
     free(items);
+    free(whole);
     free_setting(&s);
+}
+
+static void noise_is_stored_plainly(void **state)
+{
+    (void)state;
+    check_noise(false);
+    check_noise(true);
 }
 
 static void a_repeated_item_takes_its_own_size(void **state)
