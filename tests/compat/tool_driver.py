@@ -1,4 +1,5 @@
-"""Drives the helper program `tool_array` from Python, one line for each job.
+"""Drives a helper program (`tool_array`, `tool_session`) from Python, one line for
+each job.
 
 The helper is found in $CATERVA_HELPER_DIR/compat (the test suite sets it) or
 named by --tool. A helper that dies takes its job with it: the job fails with
@@ -20,13 +21,13 @@ def skip(sentence):
     sys.exit(SKIPPED)
 
 
-def helper_path():
+def helper_path(program):
     if "--tool" in sys.argv:
         return sys.argv[sys.argv.index("--tool") + 1]
     folder = os.environ.get("CATERVA_HELPER_DIR")
     if folder is None:
         sys.exit("set CATERVA_HELPER_DIR to the tests folder of the build, or give --tool PATH")
-    return os.path.join(folder, "compat", "tool_array")
+    return os.path.join(folder, "compat", program)
 
 
 def format_box(box):
@@ -52,8 +53,9 @@ class HelperError(Exception):
 
 
 class Helper:
-    def __init__(self, folder):
+    def __init__(self, folder, program="tool_array"):
         self.folder = folder
+        self.program = program
         self.process = None
         self.numbers = itertools.count()
         self.stderr = tempfile.TemporaryFile()
@@ -74,25 +76,42 @@ class Helper:
 
     def start(self):
         self.stderr.truncate(0)
-        self.process = subprocess.Popen([helper_path()], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([helper_path(self.program)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.stderr)
 
-    def run(self, op, **words):
-        """One job; returns its answer as a dict or raises HelperError."""
+    def send(self, op, data=None, **words):
+        """One job, with the bytes that follow its line; its answer is still to come."""
         if self.process is None:
             self.start()
+        words["size"] = None if data is None else len(data)
         line = "\t".join([f"op={op}"] + [f"{k}={v}" for k, v in words.items() if v is not None])
+        self.process.stdin.write(line.encode() + b"\n" + (data or b""))
+        self.process.stdin.flush()
+
+    def receive(self):
+        """The next answer as a dict, with "data" when bytes follow it; None of a
+        helper that is no more."""
+        answer = self.process.stdout.readline()
+        if not answer.endswith(b"\n"):
+            return None
+        result = json.loads(answer)
+        if "size" in result:
+            result["data"] = self.process.stdout.read(result["size"])
+            if len(result["data"]) < result["size"]:
+                return None
+        return result
+
+    def run(self, op, data=None, **words):
+        """One job; returns its answer as a dict or raises HelperError."""
         try:
-            self.process.stdin.write(line.encode() + b"\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
+            self.send(op, data, **words)
+            result = self.receive()
         except BrokenPipeError:
-            answer = b""
-        if not answer:
+            result = None
+        if result is None:
             status = self.process.wait()
             self.process = None
-            raise HelperError("died", f"with status {status} at {line!r}: {self.last_words()}")
-        result = json.loads(answer)
+            raise HelperError("died", f"with status {status} at {op} {words}: {self.last_words()}")
         if result["status"] != "CATERVA_OK":
             raise HelperError(result["status"], result["message"])
         return result
@@ -116,10 +135,10 @@ class Helper:
 
     def write(self, op, pieces, boxes=None, **words):
         """Creates (op "create") or changes (op "write") with `pieces` of bytes."""
-        data = self.fresh_path("raw")
-        with open(data, "wb") as file:
+        path = self.fresh_path("raw")
+        with open(path, "wb") as file:
             file.write(b"".join(pieces))
         try:
-            return self.run(op, data=data, boxes=format_boxes(boxes) if boxes else None, **words)
+            return self.run(op, file=path, boxes=format_boxes(boxes) if boxes else None, **words)
         finally:
-            os.remove(data)
+            os.remove(path)

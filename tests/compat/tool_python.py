@@ -48,7 +48,8 @@ def whole(array):
     under the delta filter (all blocks refer to block 0), and wrong ones or none with
     a dictionary (which only a whole chunk brings along): there chunk by chunk."""
     parameters = array.schunk.cparams
-    if (blosc2.Filter.DELTA in parameters.filters or parameters.use_dict) and array.size > 0:
+    entire = blosc2.Filter.DELTA in parameters.filters or parameters.use_dict
+    if entire and array.size > 0 and array.ndim > 0:
         return whole_by_chunks(array)
     return np.asarray(array[...] if array.ndim else array[()])
 

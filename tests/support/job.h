@@ -1,0 +1,63 @@
+/* The lines that tell a helper program what to do: tab-separated key=value
+ * words. Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions), boxes are
+ * split by `;`, bytes are hexadecimal. What does not parse fails the program. */
+#ifndef SUPPORT_JOB_H
+#define SUPPORT_JOB_H
+
+#include "caterva.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MAX_WORDS = 40, MAX_LINE = 1 << 20, MAX_HEX = 1 << 16 };
+
+typedef struct job {
+    char *words[MAX_WORDS]; /* into the line */
+    int n_words;
+} job;
+
+typedef struct bounds {
+    int64_t start[CATERVA_MAX_DIMS];
+    int64_t stop[CATERVA_MAX_DIMS];
+    size_t size; /* bytes */
+} bounds;
+
+/* Cuts the line, which must live as long as the job. */
+void split_line(char *line, job *j);
+
+/* The word's value: NULL, 0, or failing the program where there is none. */
+const char *find_word(const job *j, const char *key);
+int64_t find_number(const job *j, const char *key);
+const char *need_word(const job *j, const char *key);
+
+/* Up to 16 numbers split by commas; returns how many. NULL has none. */
+int parse_list(const char *text, int64_t *out);
+
+/* At most MAX_HEX bytes; returns how many. */
+size_t parse_hex(const char *text, uint8_t *out);
+
+bounds whole_array(const caterva_info *info);
+
+/* Reads the next box of `*text` and moves behind it; 0 at the end. */
+int next_box(const char **text, const caterva_info *info, bounds *b);
+
+/* What creation options point to. */
+typedef struct spec {
+    int64_t shape[CATERVA_MAX_DIMS];
+    int chunks[CATERVA_MAX_DIMS];
+    int blocks[CATERVA_MAX_DIMS];
+    uint8_t fill[MAX_HEX];
+    uint8_t content[MAX_HEX];
+    char name[64];
+    caterva_metalayer metalayer;
+} spec;
+
+/* The words shape, chunks, blocks, dtype, item_size, codec, codec_meta, level,
+ * use_dict, filters, filters_meta, kind, layout, fill, fill_value, meta,
+ * threads, durability and dirty_budget. The options point into `s`. */
+caterva_create_options parse_options(const job *j, spec *s);
+
+/* The word durability; none where it is absent. */
+caterva_durability parse_durability(const job *j);
+
+#endif
