@@ -15,6 +15,7 @@
  * frame is poisoned and takes no further change. */
 #include "base/arith.h"
 #include "format/chunk_header.h"
+#include "frame/front.h"
 #include "frame/txn_internal.h"
 
 #include <stdlib.h>
@@ -114,16 +115,17 @@ static cv_status count_files(const cv_txn *txn, int64_t *cbytes, cv_error *err)
 static uint64_t place_tail(const cv_txn *txn, uint64_t size)
 {
     const cv_snapshot *base = txn->base;
-    if (!txn->frame->store->published || !txn->may_reuse) return txn->end;
+    uint64_t end = cv_front_keep_off(txn, txn->end, size);
+    if (!txn->frame->store->published || !txn->may_reuse) return end;
     uint64_t old_end = base->header.frame_size;
     uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
-    uint64_t low = txn->chunks_end;
+    uint64_t low = cv_front_keep_off(txn, txn->chunks_end, size);
     uint64_t high = low > old_end ? low : old_end;
     if ((low + size <= old_pos || low >= old_end) &&
         cv_space_is_clear(&txn->space, low, size))
         return low;
     if (cv_space_is_clear(&txn->space, high, size)) return high;
-    return txn->end;
+    return end;
 }
 
 /* cbytes as the format counts it: up to the index with dead space, or all
@@ -226,14 +228,18 @@ static cv_status write_contiguous(commit *c, cv_error *err)
 
     CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.data,
                           c->tail.size, err));
-    if (fresh) /* nobody can see it yet: the header may go with the rest */
+    if (fresh) { /* nobody can see it yet: the header may go with the rest */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
+        cv_front_write(c->txn, c->next);
+    }
     if (first_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
     if (fresh) return publish_store(c, second_sync, err);
 
     CV_TRY(write_header(c, err));
-    return second_sync ? sync_object(c, CV_FRAME_OBJECT, err) : CV_OK;
+    if (second_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
+    cv_front_write(c->txn, c->next);
+    return CV_OK;
 }
 
 static cv_status write_directory(commit *c, cv_error *err)
@@ -276,6 +282,7 @@ static void account(commit *c, bool fresh)
     if (!fresh)
         cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
     cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABLE_ORDERED);
+    cv_front_account(txn, c->next);
     txn->base_end = txn->end > tail_end ? txn->end : tail_end;
     txn->base_chunks_end = txn->chunks_end;
 }

@@ -45,7 +45,11 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
     header.has_attributes = n > 0;
     if (change->metalayer) CV_TRY(change_metalayer(change->metalayer, &header, err));
 
-    header.frame_size += to->trailer_bytes.size; /* room enough, until the commit knows */
+    /* Room enough, until the commit knows; C-Blosc2 leaves frames that it emptied
+     * with the chunk area of before. */
+    uint64_t chunks_end = header.header_size + (uint64_t)header.cbytes;
+    if (!header.sparse && header.frame_size < chunks_end) header.frame_size = chunks_end;
+    header.frame_size += to->trailer_bytes.size;
     CV_TRY(cv_frame_header_write(&header, &to->header_bytes, err));
     if (header.header_size != from->header.header_size)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,

@@ -6,6 +6,7 @@
  *
  * Nothing is written where the committed state has bytes, so it stays whole
  * whatever happens; nor where an older state has some that a reader still sees. */
+#include "frame/front.h"
 #include "frame/txn_internal.h"
 
 #include "base/arith.h"
@@ -45,7 +46,8 @@ void cv_txn_reset(cv_txn *txn)
 }
 
 /* What is used of a contiguous frame when it is opened. Behind its end may lie
- * what an older header needs, should a power cut bring it back. */
+ * what an older header needs, should a power cut bring it back. C-Blosc2 leaves
+ * frames that it emptied with the chunk area of before, beyond their end. */
 static cv_status find_ends(cv_txn *txn, cv_error *err)
 {
     const cv_frame_header *h = &txn->frame->current->header;
@@ -56,6 +58,7 @@ static cv_status find_ends(cv_txn *txn, cv_error *err)
     CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
     txn->base_chunks_end += (uint64_t)h->cbytes;
     txn->base_end = stored > h->frame_size ? stored : h->frame_size;
+    if (txn->base_end < txn->base_chunks_end) txn->base_end = txn->base_chunks_end;
     cv_extent behind = {h->frame_size, txn->base_end - h->frame_size};
     cv_extents_add(&txn->space.aging, behind, true);
     return CV_OK;
@@ -69,6 +72,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     pthread_mutex_init(&txn->lock, NULL);
     cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
+    txn->owes_front = cv_front_is_apart(txn->base);
     if (status == CV_OK) status = find_next_file(txn, err);
     if (status != CV_OK) {
         cv_txn_free(txn);
@@ -91,7 +95,10 @@ static void remove_new_files(cv_txn *txn)
 void cv_txn_free(cv_txn *txn)
 {
     if (!txn) return;
-    if (txn->frame->store->published) remove_new_files(txn);
+    if (txn->frame->store->published) {
+        remove_new_files(txn);
+        if (txn->owes_front) cv_front_write(txn, txn->base);
+    }
     cv_space_destroy(&txn->space);
     cv_snapshot_release(txn->base);
     cv_snapshot_release(txn->state);

@@ -21,6 +21,7 @@ struct cv_txn {
     uint64_t base_chunks_end;
     cv_space space;       /* contiguous: what below `end` may be used again */
     bool may_reuse;       /* no reader holds a state older than base */
+    bool owes_front;      /* contiguous: the committed state lacks its copy, front.h */
     int64_t next_file;    /* directory: first number nobody uses */
     cv_object *new_files; /* directory: chunk files put since the commit */
     size_t n_new_files, max_new_files;

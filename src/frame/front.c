@@ -1,0 +1,53 @@
+/* Room: frame. The second trailer of frames without chunks, see front.h. It is
+ * written for C-Blosc2 alone; nothing here reads it. */
+#include "frame/front.h"
+
+static bool needs_front(const cv_snapshot *state)
+{
+    return !state->header.sparse && state->grid.n_chunks == 0;
+}
+
+bool cv_front_is_apart(const cv_snapshot *state)
+{
+    return needs_front(state) &&
+           state->header.frame_size != state->header.header_size + state->trailer_bytes.size;
+}
+
+uint64_t cv_front_keep_off(const cv_txn *txn, uint64_t pos, uint64_t size)
+{
+    uint64_t front = txn->state->header.header_size;
+    bool is_front = pos == front && !txn->frame->store->published;
+    if (!needs_front(txn->state) || is_front || pos >= front + size) return pos;
+    return front + size;
+}
+
+/* What the old header needs lies there: the new one must be on the disk first. */
+static cv_status settle_header(const cv_txn *txn)
+{
+    cv_frame *frame = txn->frame;
+    if (!frame->store->published || frame->durability != CATERVA_DURABLE_ORDERED)
+        return CV_OK;
+    return cv_store_sync(frame->store, CV_FRAME_OBJECT, NULL);
+}
+
+void cv_front_write(cv_txn *txn, const cv_snapshot *state)
+{
+    cv_store *store = txn->frame->store;
+    const cv_buffer *trailer = &state->trailer_bytes;
+    uint64_t front = state->header.header_size;
+    txn->owes_front = cv_front_is_apart(state);
+    if (!txn->owes_front || txn->frame->poisoned) return;
+    if (cv_store_has_readers(store) || settle_header(txn) != CV_OK) return;
+    if (cv_store_write(store, CV_FRAME_OBJECT, front, trailer->data, trailer->size, NULL) !=
+        CV_OK)
+        return;
+    txn->owes_front = false;
+    if (store->published && txn->frame->durability == CATERVA_DURABLE_FULL)
+        (void)cv_store_sync(store, CV_FRAME_OBJECT, NULL);
+}
+
+void cv_front_account(cv_txn *txn, const cv_snapshot *next)
+{
+    if (needs_front(next))
+        cv_space_occupy(&txn->space, next->header.header_size, next->trailer_bytes.size);
+}

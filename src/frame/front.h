@@ -1,0 +1,31 @@
+/* The front of a contiguous frame without chunks. There C-Blosc2 looks for the
+ * trailer, right behind the header, wherever the trailer is (of its place it
+ * knows the size only, from the frame's end), and does not open the frame
+ * otherwise (3.3.5). So such a frame has its trailer twice: at the end, which
+ * we read, and in front.
+ *
+ * The committed state may have its chunks in front, so the copy is written when
+ * the new header stands: killed between the two, the frame opens here only,
+ * until a writer has opened and closed it. */
+#ifndef CV_FRAME_FRONT_H
+#define CV_FRAME_FRONT_H
+
+#include "frame/txn_internal.h"
+
+/* True when `state` needs a copy: it has no chunks and its trailer is not in
+ * front. Whether the copy is there is not known. */
+bool cv_front_is_apart(const cv_snapshot *state);
+
+/* The place for a tail of `size` bytes: `pos`, or behind the front where that
+ * is in the way. */
+uint64_t cv_front_keep_off(const cv_txn *txn, uint64_t pos, uint64_t size);
+
+/* Writes the copy where the committed `state` needs one, unless somebody reads
+ * an older state: then it is owed, and written by a later commit or at the end.
+ * Best effort: the commit stands without it. */
+void cv_front_write(cv_txn *txn, const cv_snapshot *state);
+
+/* The books, after a commit: the copy is in use. */
+void cv_front_account(cv_txn *txn, const cv_snapshot *next);
+
+#endif
