@@ -1,5 +1,5 @@
-/* Threads on one handle: eight read random boxes while another writes and
- * commits. The test is meant to run under ThreadSanitizer as well.
+/* Threads on one handle: eight (long: sixteen, until they have read a million
+ * times) read random boxes while another writes and commits. The test is meant to run under ThreadSanitizer as well.
  *
  * The left half of the array never changes: boxes there must be exact. The
  * right half is written in bands of whole chunks, each item holding its place
@@ -8,7 +8,7 @@
  * that may be running. A handle opened beside the writer must see one commit:
  * the same number in all bands.
  *
- * usage: test_threads [ROUNDS [SEED]] */
+ * usage: test_threads [ROUNDS [SEED]] | --long [SEED] */
 #include "caterva.h"
 
 #include "support/check.h"
@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,9 @@ enum {
     BAND = 32,       /* rows of one write, one chunk       */
     N_BANDS = SIDE / BAND,
     N_READERS = 8,
+    LONG_READERS = 16,
+    LONG_READS = 1000000,
+    MAX_ROUNDS = 0xFFFF, /* as an item can name */
     DEFAULT_ROUNDS = 150
 };
 
@@ -34,7 +38,8 @@ typedef struct shared {
     caterva_array *array;
     char path[SCRATCH_PATH];
     uint64_t seed;
-    int rounds;
+    int rounds; /* of the writer at least; all when it is done */
+    int64_t reads_wanted;
     atomic_int started[N_BANDS];  /* number of the last write begun    */
     atomic_int finished[N_BANDS]; /* number of the last write returned */
     atomic_int committed;
@@ -168,12 +173,15 @@ static void run_writer(shared *s)
     caterva_error err;
     rng r = rng_from_seed(s->seed ^ 0xABCDu);
     uint32_t *bytes = check_alloc(BAND * HALF * sizeof(*bytes));
-    for (int number = 1; number <= s->rounds; number++) {
+    int number = 0;
+    while (number < s->rounds || atomic_load(&s->reads) < s->reads_wanted) {
+        CHECK(++number <= MAX_ROUNDS, "only %lld reads", (long long)atomic_load(&s->reads));
         int first = rng_int(&r, 0, N_BANDS - 1);
         for (int i = 0; i < N_BANDS; i++) write_band(s, (first + i) % N_BANDS, number, bytes);
         CHECK_OK(caterva_commit(s->array, &err), err);
         atomic_store(&s->committed, number);
     }
+    s->rounds = number;
     free(bytes);
 }
 
@@ -227,19 +235,22 @@ static void check_file(const shared *s)
 int main(int argc, char **argv)
 {
     static shared s;
-    reader readers[N_READERS];
-    pthread_t threads[N_READERS];
+    reader readers[LONG_READERS];
+    pthread_t threads[LONG_READERS];
     caterva_error err;
-    s.rounds = (int)number_argument(argc, argv, 1, DEFAULT_ROUNDS);
+    bool is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
+    int n_readers = is_long ? LONG_READERS : N_READERS;
+    s.reads_wanted = is_long ? LONG_READS : 0;
+    s.rounds = is_long ? DEFAULT_ROUNDS : (int)number_argument(argc, argv, 1, DEFAULT_ROUNDS);
     s.seed = seed_argument(argc, argv, 2);
     create_array(&s);
-    for (int i = 0; i < N_READERS; i++) {
+    for (int i = 0; i < n_readers; i++) {
         readers[i] = (reader){.shared = &s, .number = i};
         CHECK(pthread_create(&threads[i], NULL, run_reader, &readers[i]) == 0, "no thread");
     }
     run_writer(&s);
     atomic_store(&s.done, 1);
-    for (int i = 0; i < N_READERS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < n_readers; i++) pthread_join(threads[i], NULL);
     CHECK_OK(caterva_close(s.array, &err), err);
     check_file(&s);
     printf("%lld boxes read beside %d commits\n", (long long)atomic_load(&s.reads), s.rounds);
