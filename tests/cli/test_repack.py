@@ -272,6 +272,12 @@ class Compact(Case):
         np.testing.assert_array_equal(blosc2.open(str(path))[...], values)
         self.assertEqual(self.names(), ["a.b2nd"])
 
+    @staticmethod
+    def start_writer(path):
+        return subprocess.Popen([CLI, "put", str(path), "...", "-", "--from", "raw"],
+                                stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                env=environment())
+
     def test_refusals(self):
         path, _ = self.holed()
         self.fails(3, "compact", self.path("b.b2nd"))
@@ -281,11 +287,14 @@ class Compact(Case):
         self.assertEqual(self.path("c.b2nd").read_bytes(), b"precious")
         self.ok("compact", path)
         before = path.read_bytes()
-        writer = subprocess.Popen([CLI, "put", str(path), "...", "-", "--from", "raw"],
-                                  stdin=subprocess.PIPE, env=environment())
-        until = time.monotonic() + 20
+        writer = self.start_writer(path)
+        until = time.monotonic() + 120
         while run("compact", path)[0] == 0:  # the writer has not begun
             self.assertLess(time.monotonic(), until)
+            if writer.poll() is not None:  # it came while we compacted
+                writer.stdin.close()
+                writer = self.start_writer(path)
+            time.sleep(0.1)
         self.assertIn("writ", self.fails(3, "compact", path))
         writer.terminate()
         self.assertEqual(writer.wait(), 130)
