@@ -353,7 +353,7 @@ CATERVA_API caterva_status caterva_describe_chunk(caterva_array *array, int64_t 
 typedef struct caterva_space {
     int64_t stored_chunks;  /* chunks that take space                       */
     int64_t special_chunks; /* zeros, NaN, uninit, repeated value           */
-    int64_t live_bytes;     /* header, live chunks, index, trailer          */
+    int64_t live_bytes;     /* header and its copy, chunks, index, trailer  */
     int64_t dead_bytes;     /* the rest of the frame                        */
 } caterva_space;
 

@@ -79,4 +79,7 @@ size_t cv_os_l3_cache(void);
 /* Nanoseconds since some fixed moment; never goes back. */
 uint64_t cv_os_clock_ns(void);
 
+/* Nanoseconds since 1970 as the system's clock has them; it may be set back. */
+uint64_t cv_os_time_ns(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* Room: engine. What chunks are and what space they take; headers are read,
  * nothing is decoded. */
 #include "engine/verify.h"
+#include "frame/tail.h"
 
 static caterva_chunk_kind kind_of_special(cv_special special)
 {
@@ -47,6 +48,19 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     return CV_OK;
 }
 
+/* The header's copy serves repair: not dead. */
+static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
+                                 int64_t *live_bytes, cv_error *err)
+{
+    cv_buffer bytes = {0};
+    cv_header_copy copy;
+    bool found;
+    cv_status status = cv_tail_read_copy(snapshot, frame->store, &bytes, &copy, &found, err);
+    if (status == CV_OK && found) *live_bytes += (int64_t)copy.size;
+    cv_buffer_free(&bytes);
+    return status;
+}
+
 cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
                      cv_error *err)
 {
@@ -61,6 +75,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
         out->special_chunks += !stored;
         out->live_bytes += chunk.stored_bytes;
     }
+    CV_TRY(add_header_copy(frame, snapshot, &out->live_bytes, err));
     int64_t total = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
     out->dead_bytes = total > out->live_bytes ? total - out->live_bytes : 0;
     return CV_OK;

@@ -1,7 +1,7 @@
 /* Room: frame. The commit: the one way committed state changes.
  *
  *   1. new chunks already lie in space the committed state does not use
- *   2. new index and trailer, contiguous, behind all chunks
+ *   2. new tail behind all chunks: header copy, index and trailer, contiguous
  *   3. sync
  *   4. one write of the header, from its frame_size field to its end
  *   5. sync: acknowledged
@@ -16,6 +16,7 @@
 #include "base/arith.h"
 #include "format/chunk_header.h"
 #include "frame/front.h"
+#include "frame/tail.h"
 #include "frame/txn_internal.h"
 
 #include <stdlib.h>
@@ -29,7 +30,8 @@ enum { HEADER_WRITE_START = 16 };
 typedef struct commit {
     cv_txn *txn;
     cv_snapshot *next;
-    cv_buffer tail; /* index and trailer */
+    cv_buffer tail; /* header copy, index and trailer */
+    uint64_t copy_size;
     int64_t cbytes;
     uint64_t tail_pos;  /* contiguous: where the tail goes */
     int64_t *old_files; /* directory: those the next state does not name */
@@ -118,10 +120,9 @@ static uint64_t place_tail(const cv_txn *txn, uint64_t size)
     uint64_t end = cv_front_keep_off(txn, txn->end, size);
     if (!txn->frame->store->published || !txn->may_reuse) return end;
     uint64_t old_end = base->header.frame_size;
-    uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
     uint64_t low = cv_front_keep_off(txn, txn->chunks_end, size);
     uint64_t high = low > old_end ? low : old_end;
-    if ((low + size <= old_pos || low >= old_end) &&
+    if ((low + size <= txn->base_tail_pos || low >= old_end) &&
         cv_space_is_clear(&txn->space, low, size))
         return low;
     if (cv_space_is_clear(&txn->space, high, size)) return high;
@@ -134,7 +135,7 @@ static cv_status count_cbytes(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
     if (!txn->base->header.sparse) {
-        c->cbytes = (int64_t)(c->tail_pos - txn->base->header.header_size);
+        c->cbytes = (int64_t)(c->tail_pos + c->copy_size - txn->base->header.header_size);
         return CV_OK;
     }
     CV_TRY(find_old_files(c, err));
@@ -172,19 +173,23 @@ static cv_status build(commit *c, cv_error *err)
 {
     const cv_snapshot *old = c->txn->state;
     cv_snapshot *next = c->next;
+    c->copy_size = cv_tail_copy_size(old);
     CV_TRY(build_index(c, err));
     next->index_size = c->tail.size;
+    CV_TRY(cv_tail_make_room(&c->tail, c->copy_size, err));
     CV_TRY(cv_buffer_append(&c->tail, old->trailer_bytes.data, old->trailer_bytes.size, err));
     CV_TRY(cv_buffer_append(&next->trailer_bytes, old->trailer_bytes.data,
                             old->trailer_bytes.size, err));
 
     c->tail_pos =
         old->header.sparse ? old->header.header_size : place_tail(c->txn, c->tail.size);
-    next->index_pos = old->grid.n_chunks > 0 ? c->tail_pos : 0;
+    uint64_t index_pos = c->tail_pos + c->copy_size;
+    next->index_pos = old->grid.n_chunks > 0 ? index_pos : 0;
     CV_TRY(count_cbytes(c, err));
     CV_TRY(build_header(c, c->tail_pos + c->tail.size, err));
+    if (c->copy_size > 0) cv_tail_write_copy(c->txn, &next->header_bytes, &c->tail);
     return cv_trailer_parse(next->trailer_bytes.data, next->trailer_bytes.size,
-                            (int64_t)(c->tail_pos + next->index_size), &next->trailer, err);
+                            (int64_t)(index_pos + next->index_size), &next->trailer, err);
 }
 
 /* ---- Writing it --------------------------------------------------------- */
@@ -276,7 +281,7 @@ static void account(commit *c, bool fresh)
     const cv_snapshot *base = txn->base;
     if (base->header.sparse) return;
     uint64_t old_end = base->header.frame_size;
-    uint64_t old_pos = base->index_size > 0 ? base->index_pos : old_end - base->trailer.size;
+    uint64_t old_pos = txn->base_tail_pos;
     uint64_t tail_end = c->tail_pos + c->tail.size;
     cv_space_occupy(&txn->space, c->tail_pos, c->tail.size);
     if (!fresh)
@@ -285,6 +290,7 @@ static void account(commit *c, bool fresh)
     cv_front_account(txn, c->next);
     txn->base_end = txn->end > tail_end ? txn->end : tail_end;
     txn->base_chunks_end = txn->chunks_end;
+    txn->base_tail_pos = c->tail_pos;
 }
 
 /* The next snapshot takes over the transaction's index, and readers see it. */

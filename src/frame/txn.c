@@ -11,6 +11,7 @@
 
 #include "base/arith.h"
 #include "frame/layout.h"
+#include "frame/tail.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static cv_status find_ends(cv_txn *txn, cv_error *err)
     if (h->sparse || !txn->frame->store->published) return CV_OK;
     uint64_t stored;
     CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
-    txn->base_chunks_end += (uint64_t)h->cbytes;
+    CV_TRY(cv_tail_find(txn, err));
     txn->base_end = stored > h->frame_size ? stored : h->frame_size;
     if (txn->base_end < txn->base_chunks_end) txn->base_end = txn->base_chunks_end;
     cv_extent behind = {h->frame_size, txn->base_end - h->frame_size};

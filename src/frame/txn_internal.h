@@ -19,11 +19,13 @@ struct cv_txn {
     uint64_t chunks_end; /* and behind all chunks, committed and put */
     uint64_t base_end;   /* the same two as the last commit left them */
     uint64_t base_chunks_end;
-    cv_space space;       /* contiguous: what below `end` may be used again */
-    bool may_reuse;       /* no reader holds a state older than base */
-    bool owes_front;      /* contiguous: the committed state lacks its copy, front.h */
-    int64_t next_file;    /* directory: first number nobody uses */
-    cv_object *new_files; /* directory: chunk files put since the commit */
+    uint64_t base_tail_pos; /* contiguous: where the committed tail begins */
+    uint64_t n_commits;     /* the number in the last header copy */
+    cv_space space;         /* contiguous: what below `end` may be used again */
+    bool may_reuse;         /* no reader holds a state older than base */
+    bool owes_front;        /* contiguous: the committed state lacks its copy, front.h */
+    int64_t next_file;      /* directory: first number nobody uses */
+    cv_object *new_files;   /* directory: chunk files put since the commit */
     size_t n_new_files, max_new_files;
 };
 

@@ -1,0 +1,174 @@
+/* Room: base. CRC32C by the processor's instruction, or by tables. Promises:
+ * the same number either way. The only place with code for one kind of
+ * processor.
+ *
+ * The instruction takes 8 bytes per cycle but answers after three cycles, so
+ * three lanes of equal length run at once and are joined:
+ *
+ *   crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)   over GF(2), L bytes a lane
+ *
+ * Multiplying a crc by a fixed power of x is linear: the product's table of one
+ * byte at a time is made once, like the tables of the portable form. */
+#include "base/crc32c.h"
+
+#include "base/arith.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected: the highest power is bit 0 */
+
+/* ---- Portable: eight bytes at a time, a table for each -------------------- */
+
+static uint32_t slices[8][256];
+static pthread_once_t slices_once = PTHREAD_ONCE_INIT;
+
+static void make_slices(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
+        slices[0][i] = crc;
+    }
+    for (int k = 1; k < 8; k++)
+        for (int i = 0; i < 256; i++)
+            slices[k][i] = slices[k - 1][i] >> 8 ^ slices[0][slices[k - 1][i] & 0xff];
+}
+
+static uint32_t fold(uint32_t low, uint32_t high)
+{
+    return slices[7][low & 0xff] ^ slices[6][low >> 8 & 0xff] ^ slices[5][low >> 16 & 0xff] ^
+           slices[4][low >> 24] ^ slices[3][high & 0xff] ^ slices[2][high >> 8 & 0xff] ^
+           slices[1][high >> 16 & 0xff] ^ slices[0][high >> 24];
+}
+
+uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    pthread_once(&slices_once, make_slices);
+    crc = ~crc;
+    for (; size >= 8; size -= 8, p += 8)
+        crc = fold(crc ^ cv_load_le32(p), cv_load_le32(p + 4));
+    for (; size > 0; size--) crc = crc >> 8 ^ slices[0][(crc ^ *p++) & 0xff];
+    return ~crc;
+}
+
+/* ---- The instruction ------------------------------------------------------ */
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <nmmintrin.h>
+#define HAS_INSTRUCTION 1
+#define INSTRUCTION __attribute__((target("sse4.2")))
+#define CRC_8(crc, word) ((uint32_t)_mm_crc32_u64(crc, word))
+#define CRC_1(crc, byte) _mm_crc32_u8(crc, byte)
+static bool has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32) && !defined(__ARM_BIG_ENDIAN)
+#include <arm_acle.h>
+#define HAS_INSTRUCTION 1
+#define INSTRUCTION
+#define CRC_8(crc, word) __crc32cd(crc, word)
+#define CRC_1(crc, byte) __crc32cb(crc, byte)
+static bool has_instruction(void) { return true; }
+#else
+#define HAS_INSTRUCTION 0
+#endif
+
+#if HAS_INSTRUCTION
+
+/* Bytes of a lane: long ones for whole blocks, short ones for their ends. */
+enum { LONG_LANE = 4096, SHORT_LANE = 256 };
+
+/* One lane's shift: crc -> crc x^8L, a table for each byte of the crc. */
+typedef struct shift {
+    uint32_t of[4][256];
+} shift;
+
+static shift long_shift, short_shift;
+static pthread_once_t shifts_once = PTHREAD_ONCE_INIT;
+
+/* Passing a zero byte through the register is multiplying by x^8. */
+static uint32_t shifted_slowly(uint32_t crc, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i++) crc = crc >> 8 ^ slices[0][crc & 0xff];
+    return crc;
+}
+
+/* Linear: 32 bits are shifted one by one, the tables are their sums. */
+static void make_shift(shift *s, size_t n_bytes)
+{
+    for (int bit = 0; bit < 32; bit++) {
+        uint32_t *table = s->of[bit / 8];
+        uint32_t weight = UINT32_C(1) << bit % 8;
+        uint32_t image = shifted_slowly(UINT32_C(1) << bit, n_bytes);
+        for (uint32_t i = 0; i < weight; i++) table[weight + i] = table[i] ^ image;
+    }
+}
+
+static void make_shifts(void)
+{
+    pthread_once(&slices_once, make_slices);
+    make_shift(&long_shift, LONG_LANE);
+    make_shift(&short_shift, SHORT_LANE);
+}
+
+static uint32_t shifted(const shift *s, uint32_t crc)
+{
+    return s->of[0][crc & 0xff] ^ s->of[1][crc >> 8 & 0xff] ^ s->of[2][crc >> 16 & 0xff] ^
+           s->of[3][crc >> 24];
+}
+
+/* Three lanes of `lane` bytes each. */
+INSTRUCTION static uint32_t three_lanes(uint32_t crc, const uint8_t *p, size_t lane,
+                                        const shift *s)
+{
+    uint32_t a = crc, b = 0, c = 0;
+    for (const uint8_t *end = p + lane; p < end; p += 8) {
+        a = CRC_8(a, cv_load_le64(p));
+        b = CRC_8(b, cv_load_le64(p + lane));
+        c = CRC_8(c, cv_load_le64(p + 2 * lane));
+    }
+    return shifted(s, shifted(s, a) ^ b) ^ c;
+}
+
+INSTRUCTION static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    if (size >= (size_t)3 * SHORT_LANE) pthread_once(&shifts_once, make_shifts);
+    for (; size >= (size_t)3 * LONG_LANE; p += 3 * LONG_LANE, size -= (size_t)3 * LONG_LANE)
+        crc = three_lanes(crc, p, LONG_LANE, &long_shift);
+    for (; size >= (size_t)3 * SHORT_LANE;
+         p += 3 * SHORT_LANE, size -= (size_t)3 * SHORT_LANE)
+        crc = three_lanes(crc, p, SHORT_LANE, &short_shift);
+    for (; size >= 8; size -= 8, p += 8) crc = CRC_8(crc, cv_load_le64(p));
+    for (; size > 0; size--) crc = CRC_1(crc, *p++);
+    return ~crc;
+}
+
+cv_crc32c_function *cv_crc32c_hardware(void)
+{
+    return has_instruction() ? by_instruction : NULL;
+}
+
+#else
+
+cv_crc32c_function *cv_crc32c_hardware(void) { return NULL; }
+
+#endif
+
+/* ---- The choice ----------------------------------------------------------- */
+
+static cv_crc32c_function *chosen;
+static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;
+
+static void choose(void)
+{
+    chosen = cv_crc32c_hardware();
+    if (!chosen) chosen = cv_crc32c_portable;
+}
+
+uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size)
+{
+    pthread_once(&chosen_once, choose);
+    return chosen(crc, bytes, size);
+}

@@ -1,0 +1,52 @@
+/* A copy of the frame's header in the dead space right before the index, from
+ * which a torn header is restored. All numbers little-endian:
+ *
+ *   0   8  magic      "cv-head\x01"
+ *   8   8  commit     counts the commits: of several copies the newest counts
+ *  16   4  size       n, bytes of the header
+ *  20   n  header     exactly as it stands at the frame's beginning
+ *  20+n 4  CRC32C     of all before it
+ *
+ * It ends where its own header says that the index begins, so bytes that only
+ * look like a copy (a frame stored inside an array) are not taken for one. Old
+ * copies, also of commits that a crash cut short, may lie anywhere in dead space:
+ * hence the number. A new frame's first commit is 1, the next 2; a writer that
+ * opens a frame goes on at the nanoseconds since 1970, which is more. C-Blosc2 counts a
+ * copy as bytes of no chunk. Frames without an index have none, and directories
+ * need none: theirs is replaced whole. */
+#ifndef CV_FORMAT_HEADER_COPY_H
+#define CV_FORMAT_HEADER_COPY_H
+
+#include "base/buffer.h"
+
+/* Longer headers (of large metalayers) have no copy: it bounds what searching a
+ * hostile file may cost. */
+enum { CV_HEADER_COPY_MAX = 64 * 1024 };
+
+typedef struct cv_header_copy {
+    uint64_t commit;
+    const uint8_t *header; /* borrowed */
+    uint32_t header_size;
+    uint64_t pos;  /* of the copy in the frame */
+    uint64_t size; /* of the copy */
+} cv_header_copy;
+
+/* Bytes of the copy of a header of `header_size` bytes; 0: it has none. */
+uint64_t cv_header_copy_size(uint32_t header_size);
+
+/* Encodes into `out`, cv_header_copy_size(header_size) bytes. */
+void cv_header_copy_write(uint64_t commit, const uint8_t *header, uint32_t header_size,
+                          uint8_t *out);
+
+/* Parses what `bytes`, at frame position `pos`, begin with. CATERVA_ECORRUPT
+ * unless it is a whole copy of a header that belongs in this place. */
+cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                               cv_header_copy *out, cv_error *err);
+
+/* Looks back from the end of `bytes`, which begin at frame position `pos`, for
+ * the newest copy in them; false when there is none. A file too large for one
+ * look is searched in windows that overlap by the size of a copy. */
+bool cv_header_copy_find(const uint8_t *bytes, size_t size, uint64_t pos,
+                         cv_header_copy *out);
+
+#endif
