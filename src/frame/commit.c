@@ -9,12 +9,14 @@
  * A crash before 4 leaves the old state, one after 4 the new one, and 4 is a
  * single write inside one sector for headers up to 512 bytes. A new frame has
  * no old state: it is written whole under a temporary name and renamed after
- * 5. A directory's chunks.b2frame is replaced by rename instead of 4.
+ * 5. A directory's chunks.b2frame is replaced by rename instead of 4; replaced
+ * chunk files go after that, when nobody reads an older state.
  *
  * A sync or header write that fails leaves unknown what reached the disk: the
  * frame is poisoned and takes no further change. */
 #include "base/arith.h"
 #include "format/chunk_header.h"
+#include "frame/files.h"
 #include "frame/front.h"
 #include "frame/tail.h"
 #include "frame/txn_internal.h"
@@ -40,28 +42,6 @@ typedef struct commit {
 
 /* ---- A directory's chunk files ------------------------------------------ */
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The chunk files that an index names, in ascending order. */
-static cv_status list_files(const cv_index *index, int64_t n, int64_t **files,
-                            size_t *n_files, cv_error *err)
-{
-    *n_files = 0;
-    size_t size = ((size_t)n + 1) * sizeof(int64_t);
-    *files = malloc(size);
-    if (!*files) return cv_fail_memory(err, size, "a list of chunk files");
-    for (int64_t i = 0; i < n; i++) {
-        int64_t entry = cv_index_get(index, i);
-        if (!cv_offset_is_special(entry)) (*files)[(*n_files)++] = entry;
-    }
-    qsort(*files, *n_files, sizeof **files, by_number);
-    return CV_OK;
-}
-
 /* What the committed index names and the transaction's does not. */
 static cv_status find_old_files(commit *c, cv_error *err)
 {
@@ -69,11 +49,12 @@ static cv_status find_old_files(commit *c, cv_error *err)
     if (!txn->has_index) return CV_OK;
     const cv_index *old;
     CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &old, err));
-    CV_TRY(list_files(old, txn->base->grid.n_chunks, &c->old_files, &c->n_old_files, err));
+    CV_TRY(
+        cv_files_named(old, txn->base->grid.n_chunks, &c->old_files, &c->n_old_files, err));
 
     int64_t *kept;
     size_t n_kept, left = 0;
-    CV_TRY(list_files(&txn->index, txn->state->grid.n_chunks, &kept, &n_kept, err));
+    CV_TRY(cv_files_named(&txn->index, txn->state->grid.n_chunks, &kept, &n_kept, err));
     for (size_t i = 0, k = 0; i < c->n_old_files; i++) {
         while (k < n_kept && kept[k] < c->old_files[i]) k++;
         if (k == n_kept || kept[k] != c->old_files[i]) c->old_files[left++] = c->old_files[i];
@@ -81,12 +62,6 @@ static cv_status find_old_files(commit *c, cv_error *err)
     c->n_old_files = left;
     free(kept);
     return CV_OK;
-}
-
-static void remove_old_files(const commit *c)
-{
-    for (size_t i = 0; i < c->n_old_files; i++)
-        cv_store_remove(c->txn->frame->store, c->old_files[i], NULL);
 }
 
 /* ---- Building the next state -------------------------------------------- */
@@ -323,7 +298,8 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
         status =
             txn->base->header.sparse ? write_directory(&c, err) : write_contiguous(&c, err);
     if (status == CV_OK) {
-        remove_old_files(&c);
+        cv_files_replaced(txn, c.old_files, c.n_old_files);
+        cv_files_remove_old(txn);
         account(&c, fresh);
         publish(&c);
         cv_txn_reset(txn);

@@ -10,24 +10,12 @@
 #include "frame/txn_internal.h"
 
 #include "base/arith.h"
+#include "frame/files.h"
 #include "frame/layout.h"
 #include "frame/tail.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Chunk files are numbered after the largest in use. Found out once: a number
- * is not given twice by one handle, also not after a rollback. */
-static cv_status find_next_file(cv_txn *txn, cv_error *err)
-{
-    cv_snapshot *s = txn->base;
-    if (!s->header.sparse || s->grid.n_chunks == 0) return CV_OK;
-    const cv_index *index;
-    CV_TRY(cv_snapshot_index(s, txn->frame->store, &index, err));
-    for (int64_t i = 0; i < s->grid.n_chunks; i++)
-        txn->next_file = cv_max_i64(txn->next_file, cv_index_get(index, i) + 1);
-    return CV_OK;
-}
 
 /* Stands the (empty) transaction on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn)
@@ -74,7 +62,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
     txn->owes_front = cv_front_is_apart(txn->base);
-    if (status == CV_OK) status = find_next_file(txn, err);
+    if (status == CV_OK) status = cv_files_begin(txn, err);
     if (status != CV_OK) {
         cv_txn_free(txn);
         return status;
@@ -107,6 +95,7 @@ void cv_txn_free(cv_txn *txn)
     cv_encoder_free(txn->encoder);
     cv_buffer_free(&txn->tail);
     free(txn->new_files);
+    free(txn->old_files);
     pthread_mutex_destroy(&txn->lock);
     free(txn);
 }
@@ -260,6 +249,9 @@ static uint64_t reserve_range(cv_txn *txn, size_t size, bool replaces)
 static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
 {
     if (txn->base->header.sparse) {
+        if (txn->next_file > UINT32_MAX)
+            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                           "all numbers of chunk files are used up: compact the array");
         put->object = put->offset = txn->next_file;
         CV_TRY(remember_file(txn, txn->next_file, err));
         txn->next_file++;

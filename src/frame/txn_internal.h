@@ -27,6 +27,8 @@ struct cv_txn {
     int64_t next_file;      /* directory: first number nobody uses */
     cv_object *new_files;   /* directory: chunk files put since the commit */
     size_t n_new_files, max_new_files;
+    cv_object *old_files; /* directory: what no state names since some commit */
+    size_t n_old_files;
 };
 
 /* Empties the transaction and stands it on the frame's current snapshot. */

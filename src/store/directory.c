@@ -232,6 +232,21 @@ static cv_status directory_remove(cv_store *store, cv_object object, cv_error *e
     return error ? fail_object(d, object, error, "remove", err) : CV_OK;
 }
 
+static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
+                                cv_error *err)
+{
+    directory_store *d = (directory_store *)store;
+    int error = cv_sframe_list(d->dir_fd, objects, n);
+    if (!error) return CV_OK;
+    if (error == ENOMEM) return cv_fail_memory(err, *n * sizeof **objects, "a list of files");
+    return cv_fail_sys(err, error, "cannot list the directory %s", d->shown.text);
+}
+
+static bool directory_has_readers(cv_store *store)
+{
+    return cv_os_is_shared(((directory_store *)store)->dir_fd);
+}
+
 /* ---- Publishing and closing --------------------------------------------- */
 
 static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
@@ -270,7 +285,9 @@ static const cv_store_ops directory_ops = {
     .sync = directory_sync,
     .replace = directory_replace,
     .remove = directory_remove,
+    .list = directory_list,
     .publish = directory_publish,
+    .has_readers = directory_has_readers,
     .close = directory_close,
 };
 
@@ -331,6 +348,7 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     if (error == ENOTDIR && stat(path, &st) == 0) /* else a part of the path is missing */
         return cv_fail_sys(err, ENOTDIR, "cannot open %s", cv_show_path(path).text);
     if (error) return cv_fail_open(err, error, path);
+    if (!writable) (void)cv_os_share(dir_fd); /* before the frame that it keeps alive */
     CV_TRY(new_store(dir_fd, path, NULL, out, err));
     cv_status status = open_frame(*out, err); /* first: a lock file only in arrays */
     if (status == CV_OK && writable) status = take_lock(*out, err);

@@ -256,6 +256,11 @@ static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos
     return armed ? NULL : cv_store_view(f->inner, object, pos, size);
 }
 
+static cv_status fault_list(cv_store *store, cv_object **objects, size_t *n, cv_error *err)
+{
+    return cv_store_list(as_fault(store)->inner, objects, n, err);
+}
+
 static bool fault_has_readers(cv_store *store)
 {
     return cv_store_has_readers(as_fault(store)->inner);
@@ -284,6 +289,7 @@ static const cv_store_ops fault_ops = {
     .sync = fault_sync,
     .replace = fault_replace,
     .remove = fault_remove,
+    .list = fault_list,
     .publish = fault_publish,
     .has_readers = fault_has_readers,
     .close = fault_close,

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +58,45 @@ static bool is_regular_file_at(int dir_fd, const char *name)
 {
     struct stat st;
     return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Appends to a list that grows by doubling. Returns 0 or ENOMEM. */
+static int append_id(cv_object **ids, size_t *n, cv_object id)
+{
+    bool is_full = (*n & (*n - 1)) == 0; /* 0 or a power of two */
+    if (is_full) {
+        cv_object *grown = realloc(*ids, (*n ? *n * 2 : 1) * sizeof grown[0]);
+        if (!grown) return ENOMEM;
+        *ids = grown;
+    }
+    (*ids)[(*n)++] = id;
+    return 0;
+}
+
+int cv_sframe_list(int dir_fd, cv_object **ids, size_t *n)
+{
+    *ids = NULL;
+    *n = 0;
+    DIR *dir = open_directory_at(dir_fd, ".");
+    if (!dir) return errno;
+    int error = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *e = readdir(dir);
+        if (!e) error = errno;
+        if (!e || error) break;
+        unsigned long long id = is_chunk_name(e->d_name) ? strtoull(e->d_name, NULL, 16) : 0;
+        bool is_ours = id <= INT64_MAX && is_chunk_name(e->d_name) &&
+                       strcmp(cv_sframe_chunk_name((cv_object)id).text, e->d_name) == 0;
+        if (is_ours) error = append_id(ids, n, (cv_object)id);
+        if (error) break;
+    }
+    closedir(dir);
+    if (!error) return 0;
+    free(*ids);
+    *ids = NULL;
+    *n = 0;
+    return error;
 }
 
 bool cv_sframe_is_array_at(int dir_fd, const char *name)

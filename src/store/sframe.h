@@ -15,6 +15,10 @@ typedef struct cv_chunk_name {
 /* "%08X.chunk" of the chunk's id; id >= 0. */
 cv_chunk_name cv_sframe_chunk_name(cv_object id);
 
+/* The ids of the chunk files in an open directory, in any order; owned, free with
+ * free. Returns 0 or an errno number. */
+int cv_sframe_list(int dir_fd, cv_object **ids, size_t *n);
+
 /* Whether the directory `name` in `dir_fd` holds a chunks.b2frame and beside
  * it nothing but what arrays are made of. False also when it cannot be read. */
 bool cv_sframe_is_array_at(int dir_fd, const char *name);

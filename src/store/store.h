@@ -48,6 +48,9 @@ typedef struct cv_store_ops {
                          cv_error *err);
     /* Removes a chunk object; one that does not exist is fine. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
+    /* The chunk objects that are there, in any order; owned, free with free. NULL:
+     * there are none. */
+    cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
     /* Moves an unpublished store to its target (sync of the directory when
      * `durable`). CATERVA_EEXIST when the target exists and the store was
      * created without `overwrite`. A published one: nothing. */
@@ -81,7 +84,8 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err);
 
 /* A directory that holds chunks.b2frame and chunk files. The writer's lock is
- * taken on a file that survives the replacing of chunks.b2frame. */
+ * taken on a file that survives the replacing of chunks.b2frame, a reader's on
+ * the directory itself: it need not be able to write there. */
 cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
                                   cv_error *err);
 cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,
@@ -131,6 +135,13 @@ static inline cv_status cv_store_replace(cv_store *s, const void *bytes, size_t 
 static inline cv_status cv_store_remove(cv_store *s, cv_object o, cv_error *e)
 {
     return s->ops->remove(s, o, e);
+}
+static inline cv_status cv_store_list(cv_store *s, cv_object **objects, size_t *n,
+                                      cv_error *e)
+{
+    *objects = NULL;
+    *n = 0;
+    return s->ops->list ? s->ops->list(s, objects, n, e) : CV_OK;
 }
 static inline cv_status cv_store_publish(cv_store *s, bool durable, cv_error *e)
 {
