@@ -263,7 +263,10 @@ CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *e
 CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error *err);
 
 /* Commits what is pending and releases the handle, like fclose: released also
- * when the commit fails. */
+ * when the commit fails. A handle for writing then tidies, unless somebody reads
+ * the array: a file ends with its frame, dead space before the index is given
+ * back where that is worth a commit, and chunk files that were replaced go.
+ * Failing to tidy is no error: the data are committed. */
 CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *err);
 
 /* Releases the handle and drops what is pending. A new array that was never

@@ -192,6 +192,8 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
     if (!array) return CV_OK;
     cv_status status = CV_OK;
     if (array->pending) status = caterva_commit(array, err);
+    if (array->pending && status == CV_OK && !array->frame->store->in_memory)
+        cv_txn_tidy(array->pending->txn);
     cv_array_free(array);
     return status;
 }

@@ -70,6 +70,14 @@ bool cv_extents_remove(cv_extents *e, uint64_t pos, cv_extent *out)
     return true;
 }
 
+bool cv_extents_has(const cv_extents *e, uint64_t pos, uint64_t *size)
+{
+    size_t i = find(e, pos);
+    if (i == e->n || e->items[i].pos != pos) return false;
+    *size = e->items[i].size;
+    return true;
+}
+
 bool cv_extents_take(cv_extents *e, uint64_t size, cv_extent *out)
 {
     size_t best = e->n;
@@ -154,9 +162,11 @@ void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
     if (before < pos) cv_extents_add(holes, (cv_extent){before, pos - before}, false);
 }
 
+void cv_space_settled(cv_space *space) { cv_extents_move(&space->free, &space->aging); }
+
 void cv_space_committed(cv_space *space, bool header_is_durable)
 {
-    cv_extents_move(&space->free, &space->aging);
+    cv_space_settled(space);
     cv_extents_move(header_is_durable ? &space->free : &space->aging, &space->dead);
     cv_extents_clear(&space->taken);
 }

@@ -30,6 +30,9 @@ void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 /* Takes out the extent that begins at `pos`; false when there is none. */
 bool cv_extents_remove(cv_extents *extents, uint64_t pos, cv_extent *out);
 
+/* Whether an extent begins at `pos`; its size then. */
+bool cv_extents_has(const cv_extents *extents, uint64_t pos, uint64_t *size);
+
 /* Chunks that replace each other are of nearly the same size. With a little room
  * left over, up to 1/CV_SPACE_SLACK, either fits the other's hole. */
 enum { CV_SPACE_SLACK = 32 };
@@ -63,6 +66,10 @@ bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size);
 
 /* The range is used from now on, whatever part of it was free. */
 void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size);
+
+/* The header on the disk is known to be the committed one: nobody needs what
+ * older ones do. */
+void cv_space_settled(cv_space *space);
 
 /* After a commit: what it made dead may be used again, by the next transaction
  * when its header is on the disk (or need not be), else one commit later. */

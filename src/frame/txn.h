@@ -75,6 +75,13 @@ cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_e
  * is untouched and the transaction kept; a failed sync poisons the frame. */
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
+/* Before the store is closed: gives back what costs little to give back. The tail
+ * of a contiguous frame moves down over dead space, by a commit, where that wins
+ * at least 64 KiB or a 16th of the file, and the file is cut to the frame's size;
+ * a directory's old chunk files go. Best effort: nothing is done with changes
+ * pending or beside readers, and what fails leaves the committed state as it is. */
+void cv_txn_tidy(cv_txn *txn);
+
 /* Drops what was put since the last commit. */
 void cv_txn_rollback(cv_txn *txn);
 

@@ -195,6 +195,7 @@ static void run_trial(uint64_t own_seed, caterva_durability durability)
         for (int k = rng_int(&t.random, 1, 3); k > 0; k--) change_something(&t);
         commit(&t);
     }
+    cv_txn_tidy(t.array->pending->txn); /* as a close does: the same state */
     check_trial(&t);
     caterva_discard(t.array);
     for (int i = 0; i < t.n_views; i++) free(t.views[i].items);

@@ -1,0 +1,191 @@
+/* The files of a directory's replaced chunks: they stay while somebody may read
+ * an older state, and go afterwards; what a crash left goes when the next writer
+ * opens; numbers are never given twice while a reader may look for the old one.
+ */
+#include "made.h"
+#include "support/scratch.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { N = 1000, CHUNK = 100 }; /* ten chunks */
+
+static caterva_array *open_for(const char *path, caterva_mode mode)
+{
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = mode;
+    caterva_array *array;
+    CHECK_OK(caterva_open(path, &options, &array, &err), err);
+    return array;
+}
+
+static caterva_array *make(char path[SCRATCH_PATH], const char *name)
+{
+    caterva_error err;
+    geometry g = made_line(N, CHUNK, 50, 4);
+    scratch_remove(scratch_path(path, name));
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_SPARSE);
+    CHECK_OK(made_write(array, 0, N, 0, 7, &err), err);
+    CHECK_OK(caterva_commit(array, &err), err);
+    return array;
+}
+
+/* Every item is first + 7 i, that of the changed chunk aside. */
+static void check_all(caterva_array *array, int32_t first)
+{
+    for (int64_t i = 0; i < N; i += 13)
+        assert_int_equal(made_item(array, i), first + 7 * (int32_t)i);
+}
+
+static size_t count_files(const char *path)
+{
+    caterva_error err;
+    cv_store *store;
+    cv_object *files;
+    size_t n;
+    CHECK_OK(cv_store_directory_open(path, false, &store, &err), err);
+    CHECK_OK(cv_store_list(store, &files, &n, &err), err);
+    free(files);
+    cv_store_close(store);
+    return n;
+}
+
+static void rewrite(caterva_array *writer, int32_t first)
+{
+    caterva_error err;
+    CHECK_OK(made_write(writer, 0, N, first, 7, &err), err);
+    CHECK_OK(caterva_commit(writer, &err), err);
+}
+
+static void readers_keep_their_state(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    caterva_array *writer = make(path, "readers");
+    caterva_array *first = open_for(path, CATERVA_READ);
+    rewrite(writer, 1);
+    caterva_array *second = open_for(path, CATERVA_READ);
+    rewrite(writer, 2);
+    assert_int_equal(count_files(path), 30);
+    check_all(first, 0);
+    check_all(second, 1);
+    CHECK_OK(caterva_refresh(first, &err), err);
+    check_all(first, 2);
+    check_all(second, 1);
+    CHECK_OK(caterva_close(first, &err), err);
+    CHECK_OK(caterva_close(second, &err), err);
+    rewrite(writer, 3); /* the first commit without readers */
+    assert_int_equal(count_files(path), 10);
+    CHECK_OK(caterva_close(writer, &err), err);
+}
+
+/* The readers leave last: the close leaves the files, the next writer sweeps. */
+static void what_a_close_leaves_is_swept(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    caterva_array *writer = make(path, "close");
+    caterva_array *reader = open_for(path, CATERVA_READ);
+    rewrite(writer, 1);
+    CHECK_OK(caterva_close(writer, &err), err);
+    assert_int_equal(count_files(path), 20);
+    writer = open_for(path, CATERVA_WRITE); /* still beside the reader */
+    assert_int_equal(count_files(path), 20);
+    rewrite(writer, 2);
+    check_all(reader, 0);
+    assert_int_equal(count_files(path), 30);
+    CHECK_OK(caterva_close(reader, &err), err);
+    CHECK_OK(caterva_close(writer, &err), err); /* its own go with it */
+    assert_int_equal(count_files(path), 20);
+    writer = open_for(path, CATERVA_WRITE);
+    assert_int_equal(count_files(path), 10);
+    check_all(writer, 2);
+    CHECK_OK(caterva_close(writer, &err), err);
+}
+
+/* The state that a reader holds has more chunks than the present one: their
+ * numbers are above all that the present index names, and not free. */
+static void numbers_are_not_given_twice(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    int64_t less = CHUNK, all = N;
+    caterva_array *writer = make(path, "numbers");
+    caterva_array *reader = open_for(path, CATERVA_READ);
+    CHECK_OK(caterva_resize(writer, &less, &err), err);
+    CHECK_OK(caterva_close(writer, &err), err);
+    writer = open_for(path, CATERVA_WRITE);
+    CHECK_OK(caterva_resize(writer, &all, &err), err);
+    rewrite(writer, 5);
+    check_all(reader, 0);
+    check_all(writer, 5);
+    CHECK_OK(caterva_close(reader, &err), err);
+    CHECK_OK(caterva_close(writer, &err), err);
+}
+
+static void put_file(const char *path, const char *name)
+{
+    char file[SCRATCH_PATH + 32];
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    scratch_save(file, "leftover", 8);
+}
+
+static void leftovers_of_a_crash_go(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH], other[SCRATCH_PATH + 32];
+    CHECK_OK(caterva_close(make(path, "crash"), &err), err);
+    put_file(path, "0000001F.chunk");
+    put_file(path, "FFFFFFFF.chunk");
+    put_file(path, "notes.txt");
+    CHECK_OK(caterva_close(open_for(path, CATERVA_READ), &err), err);
+    assert_int_equal(count_files(path), 12);
+    caterva_array *writer = open_for(path, CATERVA_WRITE);
+    assert_int_equal(count_files(path), 10);
+    rewrite(writer, 9); /* also the largest number is no one's any more */
+    CHECK_OK(caterva_close(writer, &err), err);
+    assert_int_equal(count_files(path), 10);
+    snprintf(other, sizeof other, "%s/notes.txt", path);
+    assert_int_equal(access(other, F_OK), 0);
+}
+
+/* With a reader the file of the largest number must stay: then there is none
+ * left, which is said, and nothing is lost. */
+static void numbers_may_end(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    CHECK_OK(caterva_close(make(path, "end"), &err), err);
+    put_file(path, "FFFFFFFF.chunk");
+    caterva_array *reader = open_for(path, CATERVA_READ);
+    caterva_array *writer = open_for(path, CATERVA_WRITE);
+    caterva_status status = made_write(writer, 0, N, 4, 7, &err);
+    if (status == CATERVA_OK) status = caterva_commit(writer, &err);
+    assert_int_equal(status, CATERVA_EUNSUPPORTED);
+    caterva_discard(writer);
+    check_all(reader, 0);
+    CHECK_OK(caterva_close(reader, &err), err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_keep_their_state),
+        cmocka_unit_test(what_a_close_leaves_is_swept),
+        cmocka_unit_test(numbers_are_not_given_twice),
+        cmocka_unit_test(leftovers_of_a_crash_go),
+        cmocka_unit_test(numbers_may_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
