@@ -6,6 +6,7 @@ help:
 	@echo 'make demo             a real MRI head: compressed, read back, drawn, compared'
 	@echo 'make demo INPUT=FILE  the same with your own .npy'
 	@echo 'make test             every test, optimised and again under ASan and UBSan'
+	@echo 'make soak             crashes, kills and failing disks, for some minutes'
 	@echo 'make bench            build and run the benchmarks'
 	@echo 'make install          build and install below PREFIX ($(PREFIX))'
 	@echo 'make format           clang-format over all sources'
@@ -16,6 +17,10 @@ demo:
 
 test:
 	@scripts/test
+
+soak:
+	@scripts/build release
+	@CATERVA_HELPER_DIR=build/release/tests python3 tests/reliability/test_crashes.py --long
 
 bench:
 	@scripts/bench
@@ -32,4 +37,4 @@ clean:
 	rm -rf build/release build/dev build/asan build/tsan build/demo
 	rm -f build/CTestTestfile.cmake build/test.log
 
-.PHONY: help demo test bench install format clean
+.PHONY: help demo test soak bench install format clean
