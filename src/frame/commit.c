@@ -235,11 +235,10 @@ static cv_status write_directory(commit *c, cv_error *err)
     cv_status status =
         cv_buffer_append(&frame, c->next->header_bytes.data, c->next->header_bytes.size, err);
     if (status == CV_OK) status = cv_buffer_append(&frame, c->tail.data, c->tail.size, err);
-    if (status == CV_OK) {
+    if (status == CV_OK)
         status = cv_store_replace(store, frame.data, frame.size, durable, err);
-        if (status != CV_OK && store->published) txn->frame->poisoned = true;
-    }
     cv_buffer_free(&frame);
+    if (status == CV_OK && durable) status = sync_object(c, CV_FRAME_OBJECT, err);
     if (status == CV_OK) status = publish_store(c, durable, err);
     return status;
 }

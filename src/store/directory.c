@@ -221,7 +221,7 @@ static cv_status directory_replace(cv_store *store, const void *bytes, size_t si
     if (error)
         return cv_fail_sys(err, error, "cannot replace the frame of %s", d->shown.text);
     use_frame(d, fd);
-    return durable ? directory_sync(store, CV_FRAME_OBJECT, err) : CV_OK;
+    return CV_OK;
 }
 
 static cv_status directory_remove(cv_store *store, cv_object object, cv_error *err)

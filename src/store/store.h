@@ -42,8 +42,9 @@ typedef struct cv_store_ops {
     /* Makes the object's bytes durable. */
     cv_status (*sync)(cv_store *store, cv_object object, cv_error *err);
     /* Puts new bytes in the place of the whole frame object by write to a
-     * temporary name, sync (when `durable`), rename, directory sync. The way a
-     * directory commits; files answer CATERVA_EINVAL. */
+     * temporary name, sync (when `durable`) and rename: on failure the old one is
+     * still there. The new one is sure to stay after a sync of CV_FRAME_OBJECT.
+     * The way a directory commits; files answer CATERVA_EINVAL. */
     cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
                          cv_error *err);
     /* Removes a chunk object; one that does not exist is fine. */

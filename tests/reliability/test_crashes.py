@@ -55,8 +55,8 @@ def replay():
     total = collections.Counter()
     for layout in LAYOUTS:
         for kind in KINDS:
-            out = run_tool("crashreplay.py", *commands(layout, kind, "sessions", 14 if IS_LONG else 6),
-                           "--images", "110" if IS_LONG else "12", "--seed", str(SEED), "--json")
+            out = run_tool("crashreplay.py", *commands(layout, kind, "sessions", 20 if IS_LONG else 6),
+                           "--images", "160" if IS_LONG else "12", "--seed", str(SEED), "--json")
             results = json.loads(out.splitlines()[-1])["results"]
             for model, counts in results.items():
                 total[model] += counts["ok"]
