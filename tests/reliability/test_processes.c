@@ -1,0 +1,244 @@
+/* A writer process beside reader processes, on a file and on a directory: every
+ * read is exactly one committed state, the one the reader opened until it
+ * refreshes, and states never go back; a second writer is told that the array is
+ * busy. Each state follows from its number (support/model.h), which is stored
+ * with it as an attribute, so a mixture of two states shows.
+ *
+ * usage: test_processes [--long] [SEED] */
+#include "support/model.h"
+#include "support/random.h"
+#include "support/scratch.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { READERS = 3 };
+
+/* What the processes share. */
+typedef struct board {
+    atomic_int committed; /* the last state acknowledged */
+    atomic_int holding;   /* the writer has the array open */
+    atomic_int closings;  /* how often it let go of it, counted before */
+    atomic_int done;
+    atomic_int n_reads;
+    atomic_int n_busy;
+} board;
+
+static board *shared;
+static int n_commits = 120;
+static const char kind[] = "mixed";
+
+/* ---- The writer ---------------------------------------------------------- */
+
+static caterva_array *open_writer(const char *path, caterva_durability durability)
+{
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = CATERVA_WRITE;
+    options.threads = 1;
+    options.durability = durability;
+    for (;;) { /* a reader's try for a second writer may be in the way */
+        caterva_array *array;
+        caterva_status status = caterva_open(path, &options, &array, &err);
+        if (status == CATERVA_OK) return array;
+        CHECK(status == CATERVA_EBUSY, "%s", err.message);
+        usleep(100);
+    }
+}
+
+/* Closes now and then: that tidies, where no reader is. */
+static void write_states(const char *path, uint64_t seed)
+{
+    caterva_error err;
+    rng r = rng_from_seed(seed);
+    model m = model_begin(kind);
+    caterva_array *array = open_writer(path, CATERVA_DURABLE_FULL);
+    atomic_store(&shared->holding, 1);
+    for (int i = 0; i < n_commits; i++) {
+        int32_t state = i + 1;
+        CHECK_OK(model_step(&m, kind, i, array, &err), err);
+        CHECK_OK(caterva_attr_set(array, "state", &state, sizeof state, &err), err);
+        CHECK_OK(caterva_commit(array, &err), err);
+        atomic_store(&shared->committed, state);
+        if (!rng_one_in(&r, 10)) continue;
+        atomic_store(&shared->holding, 0);
+        atomic_fetch_add(&shared->closings, 1);
+        CHECK_OK(caterva_close(array, &err), err);
+        caterva_durability durability =
+            rng_one_in(&r, 2) ? CATERVA_DURABLE_FULL : CATERVA_DURABLE_NONE;
+        array = open_writer(path, durability);
+        atomic_store(&shared->holding, 1);
+    }
+    atomic_store(&shared->holding, 0);
+    atomic_fetch_add(&shared->closings, 1);
+    CHECK_OK(caterva_close(array, &err), err);
+    model_free(&m);
+}
+
+/* ---- Readers ------------------------------------------------------------- */
+
+typedef struct reader {
+    rng random;
+    const char *path;
+    caterva_array *array;
+    model m; /* in state `state` */
+    int state;
+} reader;
+
+static int state_of(caterva_array *array)
+{
+    caterva_error err;
+    void *value;
+    size_t size;
+    int32_t state = 0;
+    caterva_status status = caterva_attr_get(array, "state", &value, &size, &err);
+    if (status == CATERVA_ENOTFOUND) return 0;
+    CHECK(status == CATERVA_OK && size == sizeof state, "%s", err.message);
+    memcpy(&state, value, sizeof state);
+    caterva_free(value);
+    return state;
+}
+
+/* A random box, or all, is what the state's model says. */
+static void check_box(reader *r, bool all)
+{
+    caterva_error err;
+    const int64_t *shape = caterva_describe(r->array)->shape;
+    int64_t start[2] = {0, 0}, stop[2] = {shape[0], shape[1]};
+    for (int d = 0; d < 2; d++) {
+        CHECK(shape[d] == r->m.shape[d], "state %d: axis %d has %lld, not %lld", r->state, d,
+              (long long)shape[d], (long long)r->m.shape[d]);
+        if (!all) start[d] = rng_between(&r->random, 0, shape[d]);
+        if (!all) stop[d] = rng_between(&r->random, start[d], shape[d]);
+    }
+    int64_t width = stop[1] - start[1];
+    size_t size = (size_t)((stop[0] - start[0]) * width) * sizeof(int32_t);
+    int32_t *got = check_alloc(size);
+    CHECK_OK(caterva_read(r->array, start, stop, got, size, &err), err);
+    for (int64_t row = start[0]; row < stop[0]; row++)
+        CHECK(memcmp(got + (row - start[0]) * width, r->m.items + row * shape[1] + start[1],
+                     (size_t)width * sizeof *got) == 0,
+              "row %lld is not of state %d", (long long)row, r->state);
+    free(got);
+    atomic_fetch_add(&shared->n_reads, 1);
+}
+
+/* The model follows to the state that was opened. */
+static void follow(reader *r, int at_least)
+{
+    int state = state_of(r->array);
+    CHECK(state >= r->state && state >= at_least, "state %d after %d, %d was committed",
+          state, r->state, at_least);
+    for (; r->state < state; r->state++)
+        CHECK(model_step(&r->m, kind, r->state, NULL, NULL) == CATERVA_OK, "no step");
+}
+
+static void try_to_write(reader *r)
+{
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = CATERVA_WRITE;
+    caterva_array *array;
+    int closings = atomic_load(&shared->closings);
+    if (!atomic_load(&shared->holding)) return;
+    caterva_status status = caterva_open(r->path, &options, &array, &err);
+    if (status == CATERVA_EBUSY) {
+        atomic_fetch_add(&shared->n_busy, 1);
+        return;
+    }
+    CHECK(status == CATERVA_OK, "a second writer: %s", err.message);
+    CHECK(atomic_load(&shared->closings) > closings, "a second writer beside the first");
+    caterva_discard(array);
+}
+
+static void read_states(const char *path, uint64_t seed)
+{
+    caterva_error err;
+    reader r = {.random = rng_from_seed(seed), .path = path, .m = model_begin(kind)};
+    bool last = false;
+    CHECK_OK(caterva_open(path, NULL, &r.array, &err), err);
+    follow(&r, 0);
+    while (!last) {
+        last = atomic_load(&shared->done) != 0; /* then once more */
+        for (int i = rng_int(&r.random, 1, 4); i > 0; i--) {
+            check_box(&r, rng_one_in(&r.random, 2));
+            if (rng_one_in(&r.random, 3)) usleep((useconds_t)rng_int(&r.random, 0, 3000));
+        }
+        check_box(&r, true);
+        if (rng_one_in(&r.random, 4)) try_to_write(&r);
+        int committed = atomic_load(&shared->committed);
+        if (rng_one_in(&r.random, 3)) {
+            CHECK_OK(caterva_close(r.array, &err), err);
+            if (rng_one_in(&r.random, 2)) usleep(2000); /* nobody reads: the writer tidies */
+            CHECK_OK(caterva_open(path, NULL, &r.array, &err), err);
+        } else {
+            CHECK_OK(caterva_refresh(r.array, &err), err);
+        }
+        follow(&r, committed);
+    }
+    CHECK(r.state == n_commits, "the last state is %d", r.state);
+    check_box(&r, true);
+    CHECK_OK(caterva_close(r.array, &err), err);
+    model_free(&r.m);
+}
+
+/* ---- Processes ----------------------------------------------------------- */
+
+static pid_t start(void (*run)(const char *, uint64_t), const char *path, uint64_t seed)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    CHECK(pid >= 0, "no process");
+    if (pid > 0) return pid;
+    run(path, seed);
+    fflush(stdout);
+    _exit(0); /* the scratch directory is the parent's */
+}
+
+static bool ended_well(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void run_processes(const char *name, caterva_layout layout, uint64_t seed)
+{
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    scratch_path(path, name);
+    scratch_remove(path);
+    memset(shared, 0, sizeof *shared);
+    model m = model_begin(kind);
+    CHECK_OK(model_create(&m, path, layout, &err), err);
+    model_free(&m);
+
+    pid_t readers[READERS];
+    for (int i = 0; i < READERS; i++)
+        readers[i] = start(read_states, path, seed + (uint64_t)i + 1);
+    bool good = ended_well(start(write_states, path, seed));
+    atomic_store(&shared->done, 1);
+    for (int i = 0; i < READERS; i++) good = ended_well(readers[i]) && good;
+    CHECK(good, "%s: a process failed", name);
+    CHECK(atomic_load(&shared->n_reads) > n_commits / 4, "only %d reads",
+          atomic_load(&shared->n_reads));
+    printf("%s: %d commits, %d reads, a second writer refused %d times\n", name, n_commits,
+           atomic_load(&shared->n_reads), atomic_load(&shared->n_busy));
+}
+
+int main(int argc, char **argv)
+{
+    bool is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
+    if (is_long || getenv("CATERVA_TEST_LONG")) n_commits = 3000;
+    uint64_t seed = seed_argument(argc, argv, is_long ? 2 : 1);
+    shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED, "no shared memory");
+    run_processes("file", CATERVA_CONTIGUOUS, seed);
+    run_processes("directory", CATERVA_SPARSE, seed + 10);
+    return 0;
+}
