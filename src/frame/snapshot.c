@@ -40,6 +40,26 @@ void cv_snapshot_release(cv_snapshot *snapshot)
 
 /* ---- Header ------------------------------------------------------------- */
 
+/* A writer elsewhere may be putting a new header in place, and systems do not
+ * promise that a read sees all of a write or nothing: what two reads in a row
+ * agree on is taken for whole. Who holds the writer's lock need not ask. */
+static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    enum { TRIES = 100 };
+    if (store->writable || store->in_memory || store->has_chunk_objects) return CV_OK;
+    cv_buffer again = {0};
+    cv_status status = cv_buffer_resize(&again, s->header_bytes.size, err);
+    bool same = false;
+    for (int i = 0; status == CV_OK && !same && i < TRIES; i++) {
+        status = cv_store_read(store, CV_FRAME_OBJECT, 0, again.data, again.size, err);
+        if (status != CV_OK) break;
+        same = memcmp(again.data, s->header_bytes.data, again.size) == 0;
+        memcpy(s->header_bytes.data, again.data, again.size);
+    }
+    cv_buffer_free(&again);
+    return status;
+}
+
 static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
 {
     size_t first = stored < FIRST_READ ? (size_t)stored : FIRST_READ;
@@ -55,9 +75,10 @@ static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, c
                        "the file ends at byte %llu, inside the header of %u bytes",
                        (unsigned long long)stored, header_size);
     CV_TRY(cv_buffer_resize(&s->header_bytes, header_size, err));
-    if (header_size <= first) return CV_OK;
-    return cv_store_read(store, CV_FRAME_OBJECT, first, s->header_bytes.data + first,
-                         header_size - first, err);
+    if (header_size > first)
+        CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, first, s->header_bytes.data + first,
+                             header_size - first, err));
+    return settle_header(s, store, err);
 }
 
 static cv_status parse_meta(cv_snapshot *s, cv_error *err)
