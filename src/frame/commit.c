@@ -149,9 +149,9 @@ static cv_status build(commit *c, cv_error *err)
     const cv_snapshot *old = c->txn->state;
     cv_snapshot *next = c->next;
     c->copy_size = cv_tail_copy_size(old);
+    CV_TRY(cv_buffer_resize(&c->tail, (size_t)c->copy_size, err)); /* filled in below */
     CV_TRY(build_index(c, err));
-    next->index_size = c->tail.size;
-    CV_TRY(cv_tail_make_room(&c->tail, c->copy_size, err));
+    next->index_size = c->tail.size - c->copy_size;
     CV_TRY(cv_buffer_append(&c->tail, old->trailer_bytes.data, old->trailer_bytes.size, err));
     CV_TRY(cv_buffer_append(&next->trailer_bytes, old->trailer_bytes.data,
                             old->trailer_bytes.size, err));

@@ -47,15 +47,6 @@ cv_status cv_tail_find(cv_txn *txn, cv_error *err)
     return status;
 }
 
-cv_status cv_tail_make_room(cv_buffer *tail, uint64_t copy_size, cv_error *err)
-{
-    size_t index_size = tail->size;
-    if (copy_size == 0) return CV_OK;
-    CV_TRY(cv_buffer_resize(tail, index_size + (size_t)copy_size, err));
-    memmove(tail->data + copy_size, tail->data, index_size);
-    return CV_OK;
-}
-
 /* A commit that fails has used up its number: its copy may lie about. */
 void cv_tail_write_copy(cv_txn *txn, const cv_buffer *header, cv_buffer *tail)
 {

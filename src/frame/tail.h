@@ -23,10 +23,8 @@ cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer
  * base_chunks_end and n_commits. */
 cv_status cv_tail_find(cv_txn *txn, cv_error *err);
 
-/* Moves an encoded index up by the size of the copy before it. */
-cv_status cv_tail_make_room(cv_buffer *tail, uint64_t copy_size, cv_error *err);
-
-/* Writes the copy of `header` for the next commit into that room. */
+/* Writes the copy of `header` for the next commit to the beginning of `tail`,
+ * which has room for it. */
 void cv_tail_write_copy(cv_txn *txn, const cv_buffer *header, cv_buffer *tail);
 
 #endif
