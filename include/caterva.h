@@ -279,8 +279,9 @@ CATERVA_API void caterva_discard(caterva_array *array);
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
 /* Rewrites the array at `url` without its dead space, chunks copied compressed,
- * beside it, and renames: all or nothing. CATERVA_EBUSY while it is written.
- * Open handles go on seeing the old file; caterva_refresh turns them. */
+ * beside it, and renames: all or nothing. CATERVA_EBUSY while it is written and,
+ * of a directory, read elsewhere. Handles that read a file go on seeing the old
+ * one; caterva_refresh turns them. */
 CATERVA_API caterva_status caterva_compact(const char *url, caterva_durability durability,
                                            caterva_error *err);
 

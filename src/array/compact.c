@@ -17,6 +17,8 @@ static cv_status compact(const char *url, caterva_array *array, cv_error *err)
     bool sparse = source.snapshot->header.sparse;
     cv_store *store;
     cv_frame *frame;
+    if (sparse && cv_store_has_readers(array->frame->store)) /* whose files would go */
+        return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
     CV_TRY(create_beside(url, sparse, &store, err));
     CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
     cv_frame_close(frame);

@@ -178,6 +178,23 @@ static void numbers_may_end(void **state)
     CHECK_OK(caterva_close(reader, &err), err);
 }
 
+/* Compacting takes the old directory away: not from under a reader. */
+static void a_reader_keeps_its_directory(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    CHECK_OK(caterva_close(make(path, "compact"), &err), err);
+    caterva_array *reader = open_for(path, CATERVA_READ);
+    assert_int_equal(caterva_compact(path, CATERVA_DURABLE_FULL, &err), CATERVA_EBUSY);
+    check_all(reader, 0);
+    CHECK_OK(caterva_close(reader, &err), err);
+    CHECK_OK(caterva_compact(path, CATERVA_DURABLE_FULL, &err), err);
+    reader = open_for(path, CATERVA_READ);
+    check_all(reader, 0);
+    CHECK_OK(caterva_close(reader, &err), err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +203,7 @@ int main(void)
         cmocka_unit_test(numbers_are_not_given_twice),
         cmocka_unit_test(leftovers_of_a_crash_go),
         cmocka_unit_test(numbers_may_end),
+        cmocka_unit_test(a_reader_keeps_its_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
