@@ -9,6 +9,7 @@
  * lies behind the frame. */
 #include "base/arith.h"
 #include "frame/files.h"
+#include "frame/front.h"
 #include "frame/layout.h"
 #include "frame/tail.h"
 #include "frame/txn_internal.h"
@@ -110,6 +111,7 @@ static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_e
     uint64_t gain = txn->base_tail_pos - end + stored - txn->base->header.frame_size;
     if (gain < MIN_GAIN && gain < stored / MIN_PART) return CV_OK;
     CV_TRY(measure_tail(txn, &size, err));
+    end = cv_front_keep_off(txn, end, size);
     if (end + size <= txn->base_tail_pos) *place = (cv_extent){end, size};
     return CV_OK;
 }
