@@ -95,9 +95,76 @@ static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_
     cv_store_le32(at + BLOSC_EXTENDED_HEADER_LENGTH, CV_BLOCK_PREFIX);
 }
 
+/* ---- Blocks of one repeated item ------------------------------------------ */
+
+/* Filters that turn a repeated item into a repeated item and back, byte by byte. */
+static bool filters_keep_runs(const uint8_t *header)
+{
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) {
+        uint8_t filter = header[BLOSC2_CHUNK_FILTER_CODES + i];
+        if (filter != BLOSC_NOFILTER && filter != BLOSC_SHUFFLE && filter != BLOSC_TRUNC_PREC)
+            return false;
+    }
+    return true;
+}
+
+/* A block's streams are one for each byte of an item, or a single one. A stream
+ * is an int32 and so many bytes; 0 and nothing behind it stand for zeros, and a
+ * negative number -v with an odd byte behind it for bytes v. When all streams
+ * are such runs their values are the item's bytes; *n says how many. */
+static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
+{
+    enum { ONE_STREAM = 0x10 };
+    const uint8_t *header = block->chunk_header;
+    const uint8_t *at = block->streams;
+    const uint8_t *end = at + block->streams_size;
+    *n = header[BLOSC2_CHUNK_FLAGS] & ONE_STREAM ? 1 : header[BLOSC2_CHUNK_TYPESIZE];
+    for (int32_t i = 0; i < *n; i++) {
+        if (end - at < (ptrdiff_t)sizeof(int32_t)) return false;
+        int32_t size = (int32_t)cv_load_le32(at);
+        at += sizeof(int32_t);
+        if (size > 0 || size < -255) return false;
+        item[i] = (uint8_t)-size;
+        if (size < 0 && (at == end || (*at++ & 1) == 0)) return false;
+    }
+    return at == end;
+}
+
+static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item_size)
+{
+    bool same = true;
+    for (int32_t i = 1; i < item_size; i++) same = same && item[i] == item[0];
+    if (same) {
+        memset(dst, item[0], (size_t)size);
+        return;
+    }
+    memcpy(dst, item, (size_t)item_size);
+    for (int32_t done = item_size; done < size;) {
+        int32_t step = done < size - done ? done : size - done;
+        memcpy(dst + done, dst, (size_t)step);
+        done += step;
+    }
+}
+
+/* True when it was such a block: common in smooth and sparse data, and much
+ * cheaper without libblosc2. */
+static bool decode_repeated(const cv_packed_block *block, void *dst, int32_t dst_size)
+{
+    uint8_t item[UINT8_MAX];
+    int32_t item_size;
+    if (!filters_keep_runs(block->chunk_header)) return false;
+    if (!read_runs(block, item, &item_size)) return false;
+    if (item_size == 0 || dst_size % item_size != 0) return false;
+    repeat(dst, dst_size, item, item_size);
+    return true;
+}
+
+/* ---- Any block --------------------------------------------------------------- */
+
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err)
 {
+    if (decode_repeated(block, dst, dst_size)) return CV_OK;
     if (!block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
         return cv_decode_range(decoder, block->chunk, block->chunk_size,
                                block->block * dst_size, dst_size, dst, err);
