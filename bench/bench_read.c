@@ -156,6 +156,7 @@ static void open_both(rivals *r, const char *path, uint8_t *frame, size_t size, 
     caterva_open_options options = CATERVA_OPEN_INIT;
     int result;
     options.threads = threads;
+    options.cache_bytes = -1; /* these rows are about decoding */
     if (frame != NULL) {
         bench_need_ok(caterva_open_frame(frame, size, 0, &options, &r->ours, &err), &err,
                       "open_frame");

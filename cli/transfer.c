@@ -114,7 +114,7 @@ size_t walk_box_size(const walk *w, int64_t item_size)
 /* ---- The move ----------------------------------------------------------- */
 
 /* Half of the memory for the box, the other half for what source, sink and
- * library hold beside it. */
+ * library hold beside it: the block cache takes a half of that. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
@@ -132,6 +132,7 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
         .memory = args->memory / 2,
     };
     walk_begin(w, &from->shape, &plan);
+    caterva_cache_set_limit(args->memory / 4, NULL);
 }
 
 cli_exit transfer_items(const cli_args *args, source *from, sink *to)

@@ -14,8 +14,8 @@
  * Threads: any number of threads may read through one handle at once, also
  * beside a thread that writes through it. caterva_close needs the handle
  * alone. The library keeps no state of the process but a lazily started,
- * fork-safe pool of worker threads; it prints nothing and reads no
- * environment. */
+ * fork-safe pool of worker threads and a cache of decoded blocks, bounded in
+ * bytes; it prints nothing and reads no environment. */
 #ifndef CATERVA_H
 #define CATERVA_H
 
@@ -199,6 +199,7 @@ typedef struct caterva_create_options {
     int threads;                /* at most so many per request; 0: all cores          */
     caterva_durability durability;
     int64_t dirty_budget;       /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
+    int64_t cache_bytes;        /* as in caterva_open_options                         */
 } caterva_create_options;
 #define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
 
@@ -211,6 +212,9 @@ typedef struct caterva_open_options {
     int threads;      /* at most so many per request; 0: all cores          */
     caterva_durability durability;
     int64_t dirty_budget; /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
+    int64_t cache_bytes;  /* decoded blocks kept for later reads: 0: in the cache that
+                             handles share; > 0: in one of the handle's own of so many
+                             bytes; -1: none                              */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 
@@ -420,6 +424,35 @@ typedef struct caterva_copy_options {
 CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
                                         const caterva_copy_options *options,
                                         caterva_array **out, caterva_error *err);
+
+/* ---- The block cache ---------------------------------------------------- */
+
+/* Blocks that a read wants in part are kept decoded, for the reads that want
+ * the rest of them. Blocks wanted whole are not kept, and one request fills no
+ * more than three quarters of the cache. Every read is exact: what a handle
+ * finds in the cache is what it would decode from the state it sees. All handles
+ * of the process share one cache of 64 MiB, but for those opened with their own
+ * or none (`cache_bytes`). It takes memory as blocks come, and gives it back as
+ * handles are closed. */
+
+typedef struct caterva_cache_counts {
+    int64_t limit;    /* bytes                                            */
+    int64_t bytes;    /* in use, never more than the limit                */
+    int64_t blocks;   /* in the cache                                     */
+    int64_t hits;     /* blocks looked for and found, since the beginning */
+    int64_t misses;   /* looked for and not found                         */
+    int64_t inserted;
+    int64_t evicted;  /* gone to make room                                */
+} caterva_cache_counts;
+
+/* Sets the size of the shared cache; 0 empties it and keeps it empty. Below 0:
+ * CATERVA_EINVAL. Any thread, any time. */
+CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err);
+
+/* Fills *out for the cache that `array` uses (all zero without one), or, for
+ * NULL, for the shared one. */
+CATERVA_API void caterva_cache_statistics(const caterva_array *array,
+                                          caterva_cache_counts *out);
 
 /* ---- Changes of shape --------------------------------------------------- */
 

@@ -136,6 +136,8 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 void cv_array_free(caterva_array *array)
 {
     if (!array) return;
+    if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
+    cv_cache_free(array->own_cache);
     cv_pending_free(array->pending);
     cv_workers_destroy(&array->workers);
     cv_snapshot_release(array->snapshot);

@@ -7,6 +7,7 @@
 struct caterva_array {
     cv_frame *frame;
     cv_workers workers;
+    cv_cache *own_cache; /* NULL: workers.cache is the shared one, or none */
     cv_pending *pending; /* NULL on handles for reading */
     int threads;
     /* On handles for writing: readers share it, a write or commit has it alone.
@@ -29,6 +30,10 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
  * they leave open of dtype, codec and metalayers, and all attributes but ours. */
 cv_status cv_array_create(const char *url, const caterva_create_options *options,
                           const cv_snapshot *like, caterva_array **out, cv_error *err);
+
+/* Which cache the handle uses: `cache_bytes` as in caterva_open_options. */
+cv_status cv_array_set_cache(caterva_array *array, int64_t cache_bytes, cv_error *err);
+cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err);
 
 /* Releases everything; what is pending is dropped. */
 void cv_array_free(caterva_array *array);

@@ -56,7 +56,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
                        (long long)o->dirty_budget);
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
-    return CV_OK;
+    return cv_array_check_cache(o->cache_bytes, err);
 }
 
 /* A dtype that nobody here understands is carried along unjudged. */
@@ -356,6 +356,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
     cv_status status = cv_codec_check_encoding(&(*out)->workers.spec, err);
+    if (status == CV_OK) status = cv_array_set_cache(*out, b->options.cache_bytes, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

@@ -19,6 +19,7 @@ static cv_status copy_open_options(const caterva_open_options *options,
     if (out->dirty_budget < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
                        (long long)out->dirty_budget);
+    CV_TRY(cv_array_check_cache(out->cache_bytes, err));
     if (out->offset != 0 && out->mode == CATERVA_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "a frame at an offset in its file can be read only");
@@ -32,7 +33,12 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
     CV_TRY(cv_frame_open(store, o->durability, &frame, err));
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
-    return CV_OK;
+    cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
+    if (status != CV_OK) {
+        cv_array_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
@@ -62,7 +68,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     return open_url(url, &o, out, err);
 }
 
-/* Everything but the locks, which stay where they are. */
+/* Everything but locks and cache, which stay where they are. */
 static void swap_state(caterva_array *a, caterva_array *b)
 {
     caterva_array old = {.frame = a->frame,
@@ -94,8 +100,10 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     o.offset = array->offset;
     o.threads = array->threads;
     o.durability = array->frame->durability;
+    o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
     caterva_array *fresh;
     CV_TRY(open_url(array->url, &o, &fresh, err));
+    if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);
     cv_array_free(fresh);
     return CV_OK;

@@ -52,7 +52,17 @@ static void fill_nan(const cv_grid *grid, const cv_worker *worker, int64_t n,
     fill_all(worker, n, sink, item);
 }
 
-/* Delivers a block that some way of decoding put into scratch. */
+cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
+{
+    return (cv_cache_key){
+        .frame = frame->id,
+        .object = ref->object,
+        .pos = ref->pos,
+        .generation = cv_layout_generation(frame, ref->object, ref->pos),
+    };
+}
+
+/* Delivers a block that stands elsewhere than in its place. */
 static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
 {
     uint8_t *place = task->sink->place(task->sink->context, tag);
@@ -60,6 +70,12 @@ static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
         memcpy(place, block, (size_t)task->grid->block_bytes);
     else
         task->sink->take(task->sink->context, tag, block);
+}
+
+/* A block that the next read would have to fetch and decode again. */
+static void keep(const decode_task *task, int64_t tag, const uint8_t *block)
+{
+    if (task->sink->keep) task->sink->keep(task->sink->context, tag, block);
 }
 
 /* Blocks with streams of their own: the usual chunk. */
@@ -79,7 +95,9 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
             cv_status status = cv_decode_block(task->worker->decoder, &wanted[i].packed, dst,
                                                block_bytes, err);
             if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
-            if (!place) sink->take(sink->context, wanted[i].tag, dst);
+            if (place) continue;
+            sink->take(sink->context, wanted[i].tag, dst);
+            keep(task, wanted[i].tag, dst);
         }
         done += fetched;
     }
@@ -104,7 +122,9 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
         uint8_t *dst = place ? place : task->worker->block.data;
         CV_TRY(cv_fetch_raw(task->frame, layout, pos, dst, (size_t)task->grid->block_bytes,
                             err));
-        if (!place) task->sink->take(task->sink->context, wanted->tag, dst);
+        if (place) continue;
+        task->sink->take(task->sink->context, wanted->tag, dst);
+        keep(task, wanted->tag, dst);
     }
     return CV_OK;
 }
@@ -123,8 +143,9 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     if (status != CV_OK) return name_block(status, ref, -1, err);
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &worker->wanted[i];
-        deliver(task, wanted->tag,
-                worker->chunk.data + wanted->block * task->grid->block_bytes);
+        const uint8_t *block = worker->chunk.data + wanted->block * task->grid->block_bytes;
+        deliver(task, wanted->tag, block);
+        keep(task, wanted->tag, block);
     }
     return CV_OK;
 }

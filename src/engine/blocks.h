@@ -4,6 +4,7 @@
 #ifndef CV_ENGINE_BLOCKS_H
 #define CV_ENGINE_BLOCKS_H
 
+#include "engine/cache.h"
 #include "engine/worker.h"
 
 /* What becomes of wanted block `tag`. */
@@ -15,7 +16,13 @@ typedef struct cv_block_sink {
     /* The block is one item repeated; NULL: zero bytes. */
     void (*fill)(void *context, int64_t tag, const uint8_t *item);
     void *context;
+    /* After `take`, for a block that had to be decoded or read: it may be put
+     * into the cache. NULL: nothing is. */
+    void (*keep)(void *context, int64_t tag, const uint8_t *block);
 } cv_block_sink;
+
+/* The key of block 0 of the stored chunk at `ref`. */
+cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
 
 /* Decodes worker->wanted[0..n) (`block` and `tag` filled; the list may be
  * reordered) of the chunk at `ref`. Errors name the chunk. */

@@ -1,5 +1,8 @@
 /* Room: engine. The walk of a read: selection -> plan -> jobs -> decode -> copy.
  *
+ * Blocks in the cache are copied out by the calling thread as long as it finds
+ * all it wants; from the first chunk on of which it does not, chunks are jobs.
+ *
  * A job is a part of a touched chunk: all its wanted blocks, or a share of them
  * when there are fewer chunks than threads. Jobs write disjoint parts of the
  * destination, so no lock is taken; all scratch belongs to the worker. */
@@ -17,9 +20,13 @@ enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
 typedef struct read_task {
     const cv_source *source;
     const cv_plan *plan;
+    cv_cache *cache; /* NULL: none */
     uint8_t *dst;
-    bool straight;   /* whole blocks can be decoded into dst */
-    int64_t n_parts; /* of each chunk */
+    bool straight;       /* whole blocks can be decoded into dst */
+    bool keep_whole;     /* they may enter the cache, too */
+    int64_t first_chunk; /* those before it are done */
+    int64_t n_parts;     /* of each chunk */
+    int64_t bytes;       /* of all touched blocks, decoded */
 } read_task;
 
 cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,
@@ -36,14 +43,29 @@ cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *o
 /* The chunk being read; `block` is the job of the tag last asked for. */
 typedef struct delivery {
     const read_task *task;
-    const cv_chunk_job *chunk;
+    cv_chunk_job chunk;
+    cv_chunk_ref ref;
+    cv_cache_key key;            /* where the chunk is stored */
+    const cv_dirty_chunk *dirty; /* or NULL */
     cv_block_job block;
     int64_t tag;
 } delivery;
 
+static cv_status begin_chunk(delivery *d, const read_task *task, int64_t k, cv_error *err)
+{
+    const cv_source *source = task->source;
+    d->task = task;
+    d->tag = -1;
+    cv_plan_chunk(task->plan, k, &d->chunk);
+    d->dirty = source->pending ? cv_pending_find(source->pending, d->chunk.chunk) : NULL;
+    CV_TRY(cv_source_find(source, d->chunk.chunk, &d->ref, err));
+    if (task->cache) d->key = cv_block_key(source->frame, &d->ref);
+    return CV_OK;
+}
+
 static const cv_block_job *block_of(delivery *d, int64_t tag)
 {
-    if (d->tag != tag) cv_plan_block(d->task->plan, d->chunk, tag, &d->block);
+    if (d->tag != tag) cv_plan_block(d->task->plan, &d->chunk, tag, &d->block);
     d->tag = tag;
     return &d->block;
 }
@@ -76,27 +98,52 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
     cv_fill_box(plan->grid->ndim, block->shape, plan->grid->item_size, item, dst);
 }
 
+/* A scan wants blocks whole and once: they are not kept. But a box of which most
+ * blocks are cut by its faces may be on a walk, and its inside be wanted again. */
+static void keep_block(void *context, int64_t tag, const uint8_t *decoded)
+{
+    delivery *d = context;
+    const read_task *task = d->task;
+    const cv_block_job *block = block_of(d, tag);
+    if (!task->cache || task->source->scan) return;
+    if (block->whole && !task->keep_whole) return;
+    d->key.block = (int32_t)block->block;
+    if (cv_cache_admits(task->cache, &d->key, task->bytes))
+        cv_cache_insert(task->cache, &d->key, decoded, (size_t)task->plan->grid->block_bytes);
+}
+
+/* True when the block was there decoded, dirty or in the cache, and is
+ * delivered. */
+static bool take_decoded(delivery *d, int64_t tag)
+{
+    const read_task *task = d->task;
+    int64_t block = block_of(d, tag)->block;
+    if (d->dirty && d->dirty->blocks[block]) {
+        take_block(d, tag, d->dirty->blocks[block]);
+        return true;
+    }
+    if (!task->cache || d->ref.kind != CV_REF_STORED) return false;
+    d->key.block = (int32_t)block;
+    cv_cached *found = cv_cache_find(task->cache, &d->key);
+    if (!found) return false;
+    take_block(d, tag, cv_cached_bytes(found));
+    cv_cache_release(found);
+    return true;
+}
+
 /* ---- Jobs --------------------------------------------------------------- */
 
-/* Lists the part's blocks that must be decoded; dirty ones are delivered on the
- * spot. */
-static cv_status list_blocks(const read_task *task, delivery *d, int64_t part,
-                             cv_worker *worker, int64_t *n, cv_error *err)
+/* Delivers the part's blocks that are there decoded, and lists the others. */
+static cv_status list_blocks(delivery *d, int64_t part, cv_worker *worker, int64_t *n,
+                             cv_error *err)
 {
-    const cv_chunk_job *chunk = d->chunk;
-    int64_t first = chunk->n_blocks * part / task->n_parts;
-    int64_t last = chunk->n_blocks * (part + 1) / task->n_parts;
-    const cv_dirty_chunk *dirty =
-        task->source->pending ? cv_pending_find(task->source->pending, chunk->chunk) : NULL;
-
+    int64_t first = d->chunk.n_blocks * part / d->task->n_parts;
+    int64_t last = d->chunk.n_blocks * (part + 1) / d->task->n_parts;
     CV_TRY(cv_worker_wanted(worker, last - first, err));
     *n = 0;
     for (int64_t j = first; j < last; j++) {
-        int64_t block = block_of(d, j)->block;
-        if (dirty && dirty->blocks[block])
-            take_block(d, j, dirty->blocks[block]);
-        else
-            worker->wanted[(*n)++] = (cv_wanted){.block = block, .tag = j};
+        if (take_decoded(d, j)) continue;
+        worker->wanted[(*n)++] = (cv_wanted){.block = block_of(d, j)->block, .tag = j};
     }
     return CV_OK;
 }
@@ -105,31 +152,47 @@ static cv_status read_part(void *context, int64_t job, cv_worker *worker, cv_err
 {
     const read_task *task = context;
     const cv_source *source = task->source;
-    cv_chunk_job chunk;
-    cv_plan_chunk(task->plan, job / task->n_parts, &chunk);
-    delivery d = {.task = task, .chunk = &chunk, .tag = -1};
+    delivery d;
     int64_t n;
-    CV_TRY(list_blocks(task, &d, job % task->n_parts, worker, &n, err));
+    CV_TRY(begin_chunk(&d, task, task->first_chunk + job / task->n_parts, err));
+    CV_TRY(list_blocks(&d, job % task->n_parts, worker, &n, err));
     if (n == 0) return CV_OK;
+    cv_block_sink sink = {place_block, take_block, fill_block, &d, keep_block};
+    return cv_decode_blocks(source->frame, source->snapshot, &d.ref, worker, n, &sink, err);
+}
 
-    cv_chunk_ref ref;
-    CV_TRY(cv_source_find(source, chunk.chunk, &ref, err));
-    cv_block_sink sink = {place_block, take_block, fill_block, &d};
-    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+/* Reads leading chunks whose blocks are all there decoded; counts them in
+ * task->first_chunk. */
+static cv_status read_decoded(read_task *task, cv_error *err)
+{
+    for (; task->first_chunk < task->plan->n_chunks; task->first_chunk++) {
+        delivery d;
+        CV_TRY(begin_chunk(&d, task, task->first_chunk, err));
+        for (int64_t j = 0; j < d.chunk.n_blocks; j++)
+            if (!take_decoded(&d, j)) return CV_OK;
+    }
+    return CV_OK;
 }
 
 /* ---- The read ----------------------------------------------------------- */
 
-/* Touched blocks: along an axis, those of the first, the last and the whole
- * chunks between; the box is their product. */
-static int64_t count_blocks(const cv_plan *plan)
+/* Touched blocks, and at least how many of them are wanted whole. Along an axis:
+ * those of the first, the last and the whole chunks between; only the first and
+ * the last one can be cut by the box. The box is the product. */
+static int64_t count_blocks(const cv_plan *plan, int64_t *n_whole)
 {
     const cv_grid *g = plan->grid;
     int64_t total = 1;
+    *n_whole = 1;
     for (int d = 0; d < g->ndim; d++) {
-        int64_t first = plan->start[d] % g->chunk_shape[d] / g->block_shape[d];
-        int64_t last = (plan->stop[d] - 1) % g->chunk_shape[d] / g->block_shape[d];
-        total *= (plan->chunk_counts[d] - 1) * g->block_counts[d] + last - first + 1;
+        int64_t lo = plan->start[d] % g->chunk_shape[d];
+        int64_t hi = (plan->stop[d] - 1) % g->chunk_shape[d] + 1;
+        int64_t first = lo / g->block_shape[d];
+        int64_t last = (hi - 1) / g->block_shape[d];
+        int64_t n = (plan->chunk_counts[d] - 1) * g->block_counts[d] + last - first + 1;
+        int64_t cut = (lo % g->block_shape[d] != 0) + (hi % g->block_shape[d] != 0);
+        total *= n;
+        *n_whole *= cv_max_i64(n - cut, 0);
     }
     return total;
 }
@@ -137,16 +200,24 @@ static int64_t count_blocks(const cv_plan *plan)
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err)
 {
     if (plan->n_items == 0) return CV_OK;
-    int64_t n_blocks = count_blocks(plan);
+    int64_t n_whole;
+    int64_t n_blocks = count_blocks(plan, &n_whole);
+    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
+    task.bytes = n_blocks * plan->grid->block_bytes;
+    task.straight = cv_plan_block_contiguous(plan);
+    task.keep_whole = n_whole < n_blocks - n_whole;
+    task.cache = source->workers->cache;
+    if (task.cache && !cv_cache_is_empty(task.cache)) CV_TRY(read_decoded(&task, err));
+    int64_t n_chunks = plan->n_chunks - task.first_chunk;
+    if (n_chunks == 0) return CV_OK;
+
+    n_blocks = cv_ceil_div(n_blocks, plan->n_chunks) * n_chunks; /* about so many are left */
     int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
-
-    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
-    task.straight = cv_plan_block_contiguous(plan);
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
-        int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
-        task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));
+        int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, n_chunks);
+        task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks));
     }
-    return cv_workers_run(source->workers, helpers, plan->n_chunks * task.n_parts, read_part,
-                          &task, err);
+    return cv_workers_run(source->workers, helpers, n_chunks * task.n_parts, read_part, &task,
+                          err);
 }

@@ -273,6 +273,7 @@ cv_status cv_repack_run(const cv_repack *repack, cv_error *err)
         .from = &repack->source->snapshot->grid,
         .to = &cv_txn_snapshot(repack->target->txn)->grid,
     };
+    c.source.scan = true; /* the memory that is promised has no room for a cache */
     int threads = c.target->threads;
     pthread_mutex_init(&c.lock, NULL);
     share_memory(&c);

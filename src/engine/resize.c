@@ -148,8 +148,8 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
 {
     cv_pending *pending = m->pending;
     cv_snapshot *snapshot = cv_txn_snapshot(pending->txn);
-    cv_source source = {pending->frame, snapshot, pending, pending->workers,
-                        pending->threads};
+    cv_source source = {pending->frame,   snapshot,         pending,
+                        pending->workers, pending->threads, true};
     cv_plan plan;
     CV_TRY(cv_plan_box(&snapshot->grid, at->start, at->stop, &plan, err));
     CV_TRY(cv_read_box(&source, &plan, m->buffer, err));

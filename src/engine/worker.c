@@ -9,6 +9,7 @@
 cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err)
 {
     *workers = (cv_workers){.idle = NULL};
+    for (int i = 0; i < CV_WORKER_SLOTS; i++) atomic_init(&workers->slots[i].idle, NULL);
     pthread_mutex_init(&workers->lock, NULL);
     return cv_frame_codec_spec(snapshot, &workers->geometry, &workers->spec, err);
 }
@@ -30,6 +31,8 @@ static void free_worker(cv_worker *worker)
 
 void cv_workers_destroy(cv_workers *workers)
 {
+    for (int i = 0; i < CV_WORKER_SLOTS; i++)
+        free_worker(atomic_load(&workers->slots[i].idle));
     while (workers->idle) {
         cv_worker *next = workers->idle->next;
         free_worker(workers->idle);
@@ -41,6 +44,11 @@ void cv_workers_destroy(cv_workers *workers)
 
 void cv_workers_swap(cv_workers *a, cv_workers *b)
 {
+    for (int i = 0; i < CV_WORKER_SLOTS; i++) {
+        cv_worker *in_slot = atomic_load(&a->slots[i].idle);
+        atomic_store(&a->slots[i].idle, atomic_load(&b->slots[i].idle));
+        atomic_store(&b->slots[i].idle, in_slot);
+    }
     cv_worker *idle = a->idle;
     cv_codec_spec spec = a->spec;
     cv_buffer geometry = a->geometry;
@@ -67,8 +75,21 @@ static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error
     return CV_OK;
 }
 
+static size_t own_slot(void)
+{
+    uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+    return self * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (CV_WORKER_SLOTS - 1);
+}
+
 cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
 {
+    size_t own = own_slot();
+    for (size_t i = 0; i < CV_WORKER_SLOTS; i++) { /* its own, else another's */
+        cv_worker_slot *slot = &workers->slots[(own + i) % CV_WORKER_SLOTS];
+        if (!atomic_load_explicit(&slot->idle, memory_order_relaxed)) continue;
+        *out = atomic_exchange_explicit(&slot->idle, NULL, memory_order_acquire);
+        if (*out) return CV_OK;
+    }
     pthread_mutex_lock(&workers->lock);
     cv_worker *worker = workers->idle;
     if (worker) workers->idle = worker->next;
@@ -81,6 +102,11 @@ cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
 void cv_worker_give(cv_workers *workers, cv_worker *worker)
 {
     if (!worker) return;
+    cv_worker *empty = NULL;
+    if (atomic_compare_exchange_strong_explicit(&workers->slots[own_slot()].idle, &empty,
+                                                worker, memory_order_release,
+                                                memory_order_relaxed))
+        return;
     pthread_mutex_lock(&workers->lock);
     worker->next = workers->idle;
     workers->idle = worker;

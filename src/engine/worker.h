@@ -4,6 +4,7 @@
 #ifndef CV_ENGINE_WORKER_H
 #define CV_ENGINE_WORKER_H
 
+#include "engine/cache.h"
 #include "frame/fetch.h"
 
 #include <pthread.h>
@@ -22,18 +23,28 @@ typedef struct cv_worker {
     struct cv_worker *next;
 } cv_worker;
 
+/* A thread finds the worker it gave back in a slot that few others use. */
+typedef struct cv_worker_slot {
+    _Atomic(cv_worker *) idle;
+    char apart[64 - sizeof(void *)]; /* no two slots in one cache line */
+} cv_worker_slot;
+
+enum { CV_WORKER_SLOTS = 16 };
+
 typedef struct cv_workers {
-    pthread_mutex_t lock;
+    cv_worker_slot slots[CV_WORKER_SLOTS];
+    pthread_mutex_t lock; /* of `idle`: those who found their slot full */
     cv_worker *idle;
     cv_codec_spec spec;
     cv_buffer geometry; /* what spec borrows */
+    cv_cache *cache;    /* of decoded blocks, or NULL; borrowed */
 } cv_workers;
 
 /* For chunks as `snapshot` describes them. */
 cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err);
 void cv_workers_destroy(cv_workers *workers);
 
-/* Exchanges contents; nobody may be using either. */
+/* Exchanges contents but for the cache; nobody may be using either. */
 void cv_workers_swap(cv_workers *a, cv_workers *b);
 
 /* An idle worker or a new one; give it back when done. Any thread. */

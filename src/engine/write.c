@@ -91,6 +91,7 @@ typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
     int64_t first, end; /* which touched blocks of the chunk */
+    cv_chunk_ref ref;   /* where it is stored */
     cv_dirty_chunk *dirty;
 } patching;
 
@@ -115,8 +116,23 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
     cv_fill_box(1, &n_items, grid->item_size, item, dst);
 }
 
+/* What is stored of a block, where a read has left it in the cache. */
+static bool take_cached(const patching *p, int64_t block, uint8_t *dst)
+{
+    const cv_pending *pending = p->task->pending;
+    cv_cache *cache = pending->workers->cache;
+    if (!cache || p->ref.kind != CV_REF_STORED) return false;
+    cv_cache_key key = cv_block_key(pending->frame, &p->ref);
+    key.block = (int32_t)block;
+    cv_cached *found = cv_cache_find(cache, &key);
+    if (!found) return false;
+    memcpy(dst, cv_cached_bytes(found), (size_t)p->task->plan->grid->block_bytes);
+    cv_cache_release(found);
+    return true;
+}
+
 /* Makes the touched blocks dirty; those that keep something of what is stored
- * are listed in the worker's `wanted`. */
+ * are listed in the worker's `wanted`, unless they are in the cache. */
 static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
                                 cv_error *err)
 {
@@ -129,9 +145,10 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
         if (p->dirty->blocks[job.block]) continue;
         uint8_t *block;
         CV_TRY(cv_pending_add_block(p->task->pending, p->dirty, job.block, &block, err));
-        if (!job.covers)
+        if (!job.covers) {
+            if (take_cached(p, job.block, block)) continue;
             worker->wanted[(*n)++] = (cv_wanted){.block = job.block, .tag = job.block};
-        else if (!job.whole) /* the rest is padding */
+        } else if (!job.whole) /* the rest is padding */
             memset(block, 0, (size_t)grid->block_bytes);
     }
     return CV_OK;
@@ -156,11 +173,9 @@ static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
-    cv_pending *pending = p->task->pending;
-    cv_chunk_ref ref;
-    CV_TRY(cv_pending_where(pending, p->chunk->chunk, &ref, err));
-    cv_block_sink sink = {place_block, take_block, fill_block, (void *)p};
-    return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &ref, worker, n,
+    const cv_pending *pending = p->task->pending;
+    cv_block_sink sink = {place_block, take_block, fill_block, (void *)p, NULL};
+    return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &p->ref, worker, n,
                             &sink, err);
 }
 
@@ -171,6 +186,7 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
     patching p = {.task = task, .chunk = chunk};
     p.first = chunk->n_blocks * share / task->shares;
     p.end = chunk->n_blocks * (share + 1) / task->shares;
+    CV_TRY(cv_pending_where(task->pending, chunk->chunk, &p.ref, err));
     CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
     int64_t n = 0;
     cv_status status = prepare_blocks(&p, worker, &n, err);

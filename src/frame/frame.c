@@ -21,6 +21,8 @@ static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
         cv_store_close(store);
         return cv_fail_memory(err, sizeof *frame, "a frame");
     }
+    static atomic_uint_least64_t last_id;
+    frame->id = atomic_fetch_add(&last_id, 1) + 1;
     frame->store = store;
     frame->current = snapshot;
     frame->layouts = layouts;

@@ -8,12 +8,19 @@
 #include <string.h>
 
 enum { STRIPES = 16, MIN_SLOTS = 8, MAX_SLOTS = 4096, CACHE_BYTES = 4 << 20 };
+enum { GENERATIONS = 256 };
+
+/* A cache line of its own: threads that want different chunks do not meet. */
+typedef struct stripe {
+    _Alignas(64) pthread_mutex_t lock;
+} stripe;
 
 /* Direct-mapped: a chunk has one slot, a newcomer takes the place of whoever is
  * there. A stripe of locks guards the slots; it is held for a few
  * instructions only. */
 struct cv_layout_cache {
-    pthread_mutex_t stripes[STRIPES];
+    stripe stripes[STRIPES];
+    atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
     size_t n_slots;
     cv_layout *slots[];
 };
@@ -22,10 +29,15 @@ cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
 {
     int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * (int64_t)sizeof(cv_block_range);
     int64_t n = cv_max_i64(MIN_SLOTS, cv_min_i64(MAX_SLOTS, CACHE_BYTES / entry));
-    cv_layout_cache *cache = calloc(1, sizeof *cache + (size_t)n * sizeof cache->slots[0]);
+    cv_layout_cache *cache;
+    size_t size = sizeof *cache + (size_t)n * sizeof cache->slots[0];
+    size = (size_t)cv_ceil_div((int64_t)size, _Alignof(cv_layout_cache)) *
+           _Alignof(cv_layout_cache);
+    cache = aligned_alloc(_Alignof(cv_layout_cache), size);
     if (!cache) return NULL;
+    memset(cache, 0, size);
     cache->n_slots = (size_t)n;
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i], NULL);
+    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i].lock, NULL);
     return cache;
 }
 
@@ -33,14 +45,15 @@ void cv_layout_cache_free(cv_layout_cache *cache)
 {
     if (!cache) return;
     for (size_t i = 0; i < cache->n_slots; i++) cv_layout_release(cache->slots[i]);
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&cache->stripes[i]);
+    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&cache->stripes[i].lock);
     free(cache);
 }
 
 void cv_layout_cache_clear(cv_layout_cache *cache)
 {
+    for (int i = 0; i < GENERATIONS; i++) atomic_fetch_add(&cache->generations[i], 1);
     for (size_t i = 0; i < cache->n_slots; i++) {
-        pthread_mutex_t *lock = &cache->stripes[i % STRIPES];
+        pthread_mutex_t *lock = &cache->stripes[i % STRIPES].lock;
         pthread_mutex_lock(lock);
         cv_layout_release(cache->slots[i]);
         cache->slots[i] = NULL;
@@ -48,17 +61,32 @@ void cv_layout_cache_clear(cv_layout_cache *cache)
     }
 }
 
+static uint64_t hash_of(cv_object object, uint64_t pos)
+{
+    uint64_t key = pos ^ ((uint64_t)object << 32);
+    return key * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Knuth's hash */
+}
+
 static size_t slot_of(const cv_layout_cache *cache, const cv_chunk_ref *ref)
 {
-    uint64_t key = ref->pos ^ ((uint64_t)ref->object << 32);
-    key *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Knuth's hash */
-    return (size_t)(key >> 32) % cache->n_slots;
+    return (size_t)(hash_of(ref->object, ref->pos) >> 32) % cache->n_slots;
+}
+
+static size_t generation_of(cv_object object, uint64_t pos)
+{
+    return (size_t)(hash_of(object, pos) >> 32) % GENERATIONS;
+}
+
+uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t pos)
+{
+    return atomic_load_explicit(&frame->layouts->generations[generation_of(object, pos)],
+                                memory_order_relaxed);
 }
 
 static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
 {
     size_t slot = slot_of(cache, ref);
-    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES];
+    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES].lock;
     pthread_mutex_lock(lock);
     cv_layout *found = cache->slots[slot];
     if (found && found->pos == ref->pos && found->object == ref->object)
@@ -72,8 +100,9 @@ static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos)
 {
     cv_chunk_ref ref = {.object = object, .pos = pos};
+    atomic_fetch_add(&cache->generations[generation_of(object, pos)], 1);
     size_t slot = slot_of(cache, &ref);
-    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES];
+    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES].lock;
     pthread_mutex_lock(lock);
     cv_layout *found = cache->slots[slot];
     bool is_it = found && found->pos == pos && found->object == object;
@@ -85,7 +114,7 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     size_t slot = slot_of(cache, ref);
-    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES];
+    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES].lock;
     atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
     pthread_mutex_lock(lock);
     cv_layout *evicted = cache->slots[slot];

@@ -30,8 +30,13 @@ cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
 void cv_layout_cache_free(cv_layout_cache *cache);
 
 /* Forgets all layouts, or that of the chunk at `pos`: a rollback, or the use of
- * dead space, gives positions to other chunks. */
+ * dead space, gives positions to other chunks. With no read under way. */
 void cv_layout_cache_clear(cv_layout_cache *cache);
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
+
+/* A number that tells the chunks which one position held one after another
+ * apart: it changes whenever the position is forgotten as above (and sometimes
+ * when another one is). For who keeps more of a chunk than its layout. */
+uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t pos);
 
 #endif

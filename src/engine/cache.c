@@ -1,0 +1,442 @@
+/* Room: engine. Decoded blocks that may be wanted again. What a block means, and
+ * who wants it, is not known here: bytes under a key.
+ *
+ *     shards:  buckets -> entries -> ...      found by hash
+ *     queue:   head <-> ... <-> tail          who leaves comes from the head
+ *
+ * Each shard has a lock, so that threads which find blocks seldom meet; finding
+ * does not touch the queue. Its one lock is for who puts something in, which
+ * comes after decoding a block and is rare beside it. Queue before shard, where
+ * both are held.
+ *
+ * An entry is in table and queue, or belongs to the one thread that puts it in.
+ * `pins` counts who is copying out of it; a pinned one stays. The bytes are not
+ * part of it: entries are looked at far more often than bytes, and close together
+ * they stay in the processor's caches. */
+#include "engine/cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_SHARDS = 32, FIRST_BUCKETS = 64, MOST_USES = 3 };
+
+struct cv_cached {
+    cv_cache_key key;
+    uint64_t hash;
+    cv_cached *chained; /* next in its bucket */
+    cv_cached *before, *behind;
+    size_t size; /* of `bytes` */
+    uint8_t *bytes;
+    atomic_int pins; /* grows under the shard's lock only */
+    atomic_int uses; /* times found, up to MOST_USES, since it was last at the head */
+};
+
+typedef struct shard {
+    _Alignas(64) pthread_mutex_t lock;
+    cv_cached **buckets; /* `first`, or larger and owned */
+    size_t n_buckets;    /* a power of two */
+    size_t n_entries;
+    uint64_t hits, misses;
+    cv_cached *first[FIRST_BUCKETS];
+} shard;
+
+struct cv_cache {
+    shard shards[N_SHARDS];
+    _Alignas(64) pthread_mutex_t queue_lock;
+    cv_cached *head, *tail;
+    size_t n_entries;
+    uint64_t inserted, evicted;
+    atomic_int_least64_t bytes; /* of entries, and of those on their way in */
+    /* A line of its own: every reader looks at it, hardly anybody writes. */
+    _Alignas(64) atomic_int_least64_t limit;
+};
+
+/* ---- Making and releasing ----------------------------------------------- */
+
+static void init(cv_cache *cache, int64_t limit)
+{
+    atomic_init(&cache->bytes, 0);
+    atomic_init(&cache->limit, limit);
+    pthread_mutex_init(&cache->queue_lock, NULL);
+    for (int i = 0; i < N_SHARDS; i++) {
+        shard *s = &cache->shards[i];
+        pthread_mutex_init(&s->lock, NULL);
+        s->buckets = s->first;
+        s->n_buckets = FIRST_BUCKETS;
+    }
+}
+
+/* The process-wide state that DESIGN allows. */
+static cv_cache shared;
+static pthread_once_t shared_once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    cv_cache_shared(); /* not before all of it is initialised */
+    pthread_mutex_lock(&shared.queue_lock);
+    for (int i = 0; i < N_SHARDS; i++) pthread_mutex_lock(&shared.shards[i].lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    for (int i = 0; i < N_SHARDS; i++) pthread_mutex_unlock(&shared.shards[i].lock);
+    pthread_mutex_unlock(&shared.queue_lock);
+}
+
+/* All is whole, because all locks were held; who held pins is gone. */
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&shared.queue_lock, NULL);
+    for (int i = 0; i < N_SHARDS; i++) pthread_mutex_init(&shared.shards[i].lock, NULL);
+    for (cv_cached *e = shared.head; e; e = e->behind) atomic_store(&e->pins, 0);
+}
+
+static void init_shared(void)
+{
+    init(&shared, CV_CACHE_BYTES);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+cv_cache *cv_cache_shared(void)
+{
+    pthread_once(&shared_once, init_shared);
+    return &shared;
+}
+
+cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err)
+{
+    cv_cache *cache = aligned_alloc(_Alignof(cv_cache), sizeof *cache);
+    if (!cache) return cv_fail_memory(err, sizeof *cache, "a block cache");
+    memset(cache, 0, sizeof *cache);
+    init(cache, limit);
+    *out = cache;
+    return CV_OK;
+}
+
+void cv_cache_free(cv_cache *cache)
+{
+    if (!cache || cache == &shared) return;
+    cv_cache_set_limit(cache, 0);
+    for (int i = 0; i < N_SHARDS; i++) {
+        shard *s = &cache->shards[i];
+        if (s->buckets != s->first) free(s->buckets);
+        pthread_mutex_destroy(&s->lock);
+    }
+    pthread_mutex_destroy(&cache->queue_lock);
+    free(cache);
+}
+
+/* ---- Hashing ------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 32; /* the finisher of SplitMix64's kin: Pelle Evensen's rrmxmx, cut */
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+static uint64_t hash_of(const cv_cache_key *key)
+{
+    uint64_t chunk = key->pos + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)key->object;
+    uint64_t rest = key->frame << 40 ^ (uint64_t)key->generation << 20 ^ (uint64_t)key->block;
+    return mix(mix(chunk) + rest);
+}
+
+static size_t shard_number(uint64_t hash) { return hash >> 59; } /* N_SHARDS is 2^5 */
+
+static bool is_key(const cv_cached *entry, uint64_t hash, const cv_cache_key *key)
+{
+    const cv_cache_key *k = &entry->key;
+    return entry->hash == hash && k->pos == key->pos && k->block == key->block &&
+           k->frame == key->frame && k->object == key->object &&
+           k->generation == key->generation;
+}
+
+/* ---- A shard's table, its lock held ---------------------------------------- */
+
+static cv_cached **bucket_of(const shard *s, uint64_t hash)
+{
+    return &s->buckets[hash & (s->n_buckets - 1)];
+}
+
+static cv_cached *lookup(const shard *s, uint64_t hash, const cv_cache_key *key)
+{
+    cv_cached *entry = *bucket_of(s, hash);
+    while (entry && !is_key(entry, hash, key)) entry = entry->chained;
+    return entry;
+}
+
+static void add_to_bucket(shard *s, cv_cached *entry)
+{
+    cv_cached **bucket = bucket_of(s, entry->hash);
+    entry->chained = *bucket;
+    *bucket = entry;
+}
+
+/* Twice the buckets, once they have an entry each. Without memory the chains
+ * grow instead. */
+static void grow(shard *s)
+{
+    size_t n_old = s->n_buckets;
+    cv_cached **old = s->buckets;
+    cv_cached **buckets = calloc(n_old * 2, sizeof buckets[0]);
+    if (!buckets) return;
+    s->buckets = buckets;
+    s->n_buckets = n_old * 2;
+    for (size_t i = 0; i < n_old; i++) {
+        for (cv_cached *e = old[i], *next; e; e = next) {
+            next = e->chained;
+            add_to_bucket(s, e);
+        }
+    }
+    if (old != s->first) free(old);
+}
+
+static void add_to_table(shard *s, cv_cached *entry)
+{
+    if (s->n_entries >= s->n_buckets) grow(s);
+    add_to_bucket(s, entry);
+    s->n_entries++;
+}
+
+static void remove_from_table(shard *s, cv_cached *entry)
+{
+    cv_cached **link = bucket_of(s, entry->hash);
+    while (*link != entry) link = &(*link)->chained;
+    *link = entry->chained;
+    if (--s->n_entries > 0 || s->buckets == s->first) return;
+    free(s->buckets); /* an empty one needs no memory */
+    memset(s->first, 0, sizeof s->first);
+    s->buckets = s->first;
+    s->n_buckets = FIRST_BUCKETS;
+}
+
+/* ---- The queue, its lock held ---------------------------------------------- */
+
+static void enqueue(cv_cache *cache, cv_cached *entry)
+{
+    entry->before = cache->tail;
+    entry->behind = NULL;
+    *(cache->tail ? &cache->tail->behind : &cache->head) = entry;
+    cache->tail = entry;
+    cache->n_entries++;
+}
+
+static void dequeue(cv_cache *cache, cv_cached *entry)
+{
+    *(entry->before ? &entry->before->behind : &cache->head) = entry->behind;
+    *(entry->behind ? &entry->behind->before : &cache->tail) = entry->before;
+    cache->n_entries--;
+}
+
+/* Takes an entry out of table and queue, unless somebody copies out of it. */
+static bool take_out(cv_cache *cache, cv_cached *entry)
+{
+    shard *s = &cache->shards[shard_number(entry->hash)];
+    pthread_mutex_lock(&s->lock);
+    bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
+    if (is_free) remove_from_table(s, entry);
+    pthread_mutex_unlock(&s->lock);
+    if (is_free) dequeue(cache, entry);
+    return is_free;
+}
+
+/* Who leaves next; NULL: nobody can. Each step back in the queue is paid for by
+ * a block found before, and after so many no uses are left. */
+static cv_cached *take_victim(cv_cache *cache)
+{
+    for (size_t left = (MOST_USES + 1) * cache->n_entries; left > 0; left--) {
+        cv_cached *entry = cache->head;
+        int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
+        if (uses == 0 && take_out(cache, entry)) {
+            cache->evicted++;
+            return entry;
+        }
+        if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
+        dequeue(cache, entry);
+        enqueue(cache, entry);
+    }
+    return NULL;
+}
+
+/* ---- Room ---------------------------------------------------------------- */
+
+static int64_t cost_of(size_t size) { return (int64_t)(sizeof(cv_cached) + size); }
+
+static cv_cached *new_entry(size_t size)
+{
+    cv_cached *entry = malloc(sizeof *entry);
+    uint8_t *bytes = malloc(size);
+    if (!entry || !bytes) {
+        free(entry);
+        free(bytes);
+        return NULL;
+    }
+    entry->bytes = bytes;
+    entry->size = size;
+    return entry;
+}
+
+static void free_entry(cv_cached *entry)
+{
+    if (!entry) return;
+    free(entry->bytes);
+    free(entry);
+}
+
+static void subtract(cv_cache *cache, int64_t cost)
+{
+    atomic_fetch_sub_explicit(&cache->bytes, cost, memory_order_relaxed);
+}
+
+static bool is_over(const cv_cache *cache)
+{
+    return atomic_load_explicit(&cache->bytes, memory_order_relaxed) >
+           atomic_load_explicit(&cache->limit, memory_order_relaxed);
+}
+
+/* Lets entries leave until the bytes counted fit. When the last to leave has
+ * `size` bytes it is not freed but returned for reuse. */
+static cv_cached *make_room(cv_cache *cache, size_t size)
+{
+    cv_cached *kept = NULL;
+    while (is_over(cache)) {
+        pthread_mutex_lock(&cache->queue_lock);
+        cv_cached *victim = take_victim(cache);
+        pthread_mutex_unlock(&cache->queue_lock);
+        if (!victim) break;
+        subtract(cache, cost_of(victim->size));
+        free_entry(kept);
+        kept = victim;
+    }
+    if (kept && kept->size == size) return kept;
+    free_entry(kept);
+    return NULL;
+}
+
+void cv_cache_set_limit(cv_cache *cache, int64_t limit)
+{
+    atomic_store(&cache->limit, limit);
+    make_room(cache, 0);
+}
+
+bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes)
+{
+    int64_t share = atomic_load_explicit(&cache->limit, memory_order_relaxed) / 4 * 3;
+    if (wanted_bytes <= share) return true;
+    /* Bits of the hash that choose neither shard nor bucket. */
+    double place = (double)(hash_of(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
+    return place * (double)wanted_bytes < (double)share;
+}
+
+/* ---- Finding and putting in ----------------------------------------------- */
+
+cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
+{
+    uint64_t hash = hash_of(key);
+    shard *s = &cache->shards[shard_number(hash)];
+    pthread_mutex_lock(&s->lock);
+    cv_cached *found = lookup(s, hash, key);
+    if (found) {
+        atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
+        int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
+        if (uses < MOST_USES)
+            atomic_store_explicit(&found->uses, uses + 1, memory_order_relaxed);
+        s->hits++;
+    } else {
+        s->misses++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+void cv_cache_release(cv_cached *found)
+{
+    atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
+}
+
+const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->bytes; }
+
+/* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
+static cv_cached *reserve(cv_cache *cache, size_t size)
+{
+    int64_t cost = cost_of(size);
+    if (cost > atomic_load_explicit(&cache->limit, memory_order_relaxed)) return NULL;
+    atomic_fetch_add_explicit(&cache->bytes, cost, memory_order_relaxed);
+    cv_cached *entry = make_room(cache, size);
+    if (!entry && !is_over(cache)) entry = new_entry(size);
+    if (!entry) subtract(cache, cost);
+    return entry;
+}
+
+static void drop(cv_cache *cache, cv_cached *entry)
+{
+    subtract(cache, cost_of(entry->size));
+    free_entry(entry);
+}
+
+/* False when another thread was faster. */
+static bool link_entry(cv_cache *cache, cv_cached *entry)
+{
+    shard *s = &cache->shards[shard_number(entry->hash)];
+    pthread_mutex_lock(&cache->queue_lock);
+    pthread_mutex_lock(&s->lock);
+    bool is_new = !lookup(s, entry->hash, &entry->key);
+    if (is_new) add_to_table(s, entry);
+    pthread_mutex_unlock(&s->lock);
+    if (is_new) {
+        enqueue(cache, entry);
+        cache->inserted++;
+    }
+    pthread_mutex_unlock(&cache->queue_lock);
+    return is_new;
+}
+
+void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes, size_t size)
+{
+    cv_cached *entry = reserve(cache, size);
+    if (!entry) return;
+    memcpy(entry->bytes, bytes, size);
+    entry->key = *key;
+    entry->hash = hash_of(key);
+    atomic_init(&entry->pins, 0);
+    atomic_init(&entry->uses, 0);
+    if (!link_entry(cache, entry)) drop(cache, entry);
+}
+
+void cv_cache_forget(cv_cache *cache, uint64_t frame)
+{
+    pthread_mutex_lock(&cache->queue_lock);
+    for (cv_cached *entry = cache->head, *next; entry; entry = next) {
+        next = entry->behind;
+        if (entry->key.frame == frame && take_out(cache, entry)) drop(cache, entry);
+    }
+    pthread_mutex_unlock(&cache->queue_lock);
+}
+
+bool cv_cache_is_empty(const cv_cache *cache)
+{
+    return atomic_load_explicit(&cache->bytes, memory_order_relaxed) == 0;
+}
+
+void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out)
+{
+    *out = (caterva_cache_counts){.limit = atomic_load(&cache->limit),
+                                  .bytes = atomic_load(&cache->bytes)};
+    for (int i = 0; i < N_SHARDS; i++) {
+        shard *s = &cache->shards[i];
+        pthread_mutex_lock(&s->lock);
+        out->hits += (int64_t)s->hits;
+        out->misses += (int64_t)s->misses;
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_lock(&cache->queue_lock);
+    out->inserted = (int64_t)cache->inserted;
+    out->evicted = (int64_t)cache->evicted;
+    out->blocks = (int64_t)cache->n_entries;
+    pthread_mutex_unlock(&cache->queue_lock);
+}

@@ -1,0 +1,83 @@
+/* The block cache: decoded blocks, bounded in bytes. The process has one that
+ * all its handles share; a handle may have one of its own instead.
+ *
+ * What may be found. A key names a block as it is stored, not its place in the
+ * array, so a commit invalidates nothing: chunks that it did not replace keep
+ * their keys. That no stale block is ever found rests on four facts.
+ *   1. `frame` is given once in the life of the process, to one opening of one
+ *      frame. Two handles share the budget, never a block; what another process
+ *      wrote is seen by caterva_refresh only, which opens the frame again and so
+ *      gets a new number.
+ *   2. As long as a handle stands on a snapshot, the bytes of its chunks do not
+ *      change: a commit never overwrites them (frame/commit.c), and a position
+ *      is used again only when no reader needs it.
+ *   3. When this handle's own writer does use a position again, or a rollback
+ *      frees it, its `generation` changes (cv_layout_generation) before any byte
+ *      is written there, with no read of that handle under way. Chunk files of a
+ *      directory get numbers that were never used.
+ *   4. Blocks are put in after they were decoded, under the key made before
+ *      their bytes were fetched.
+ *
+ * What stays. Entries wait in a queue. Who comes to its head leaves, unless it
+ * was found since it was last there, up to three times: then it goes to the end
+ * (CLOCK with a small count). A newcomer has been found by nobody, so blocks
+ * touched once pass through and those in use stay. What may enter at all is the
+ * caller's business: see cv_cache_admits.
+ *
+ * Any thread may call anything but cv_cache_free. Entries are spread over
+ * shards, each with a lock that is held for a few instructions. */
+#ifndef CV_ENGINE_CACHE_H
+#define CV_ENGINE_CACHE_H
+
+#include "base/status.h"
+
+typedef struct cv_cache cv_cache;
+
+typedef struct cv_cache_key {
+    uint64_t frame; /* cv_frame.id */
+    int64_t object; /* cv_object: the frame, or a chunk file */
+    uint64_t pos;   /* of the chunk in the object */
+    uint32_t generation;
+    int32_t block; /* number in the chunk */
+} cv_cache_key;
+
+/* A block in the cache. */
+typedef struct cv_cached cv_cached;
+
+enum { CV_CACHE_BYTES = 64 << 20 }; /* the shared cache, unless told otherwise */
+
+/* The process's cache. Survives fork: a child has its own copy. */
+cv_cache *cv_cache_shared(void);
+
+cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err);
+void cv_cache_free(cv_cache *cache); /* the shared one and NULL: does nothing */
+
+/* The most bytes that entries may have, their own overhead included; 0: nothing
+ * enters. What is too much leaves at once. */
+void cv_cache_set_limit(cv_cache *cache, int64_t limit);
+
+/* True when a request whose partly wanted blocks have `wanted_bytes` may put
+ * this one in. One request gets at most three quarters of the cache: of a larger
+ * one a fixed share of the blocks, picked by their hash, may enter. So it leaves
+ * something to others, and finds that share again when it comes again, where
+ * putting all in by turns would find nothing. */
+bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes);
+
+/* The block, or NULL. It stays where it is until cv_cache_release. */
+cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
+const uint8_t *cv_cached_bytes(const cv_cached *found);
+void cv_cache_release(cv_cached *found);
+
+/* Copies a block of `size` bytes in, in the memory of who leaves where that has
+ * the size. Without room or memory it stays out, which is no error. */
+void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes,
+                     size_t size);
+
+/* Drops all blocks of a frame; none of them may be in use. */
+void cv_cache_forget(cv_cache *cache, uint64_t frame);
+
+bool cv_cache_is_empty(const cv_cache *cache);
+
+void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out);
+
+#endif
