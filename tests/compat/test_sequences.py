@@ -175,6 +175,9 @@ class Sequence:
 
     def compact(self):
         self.close()
+        if self.watched is not None and self.spec.layout == "sparse":
+            self.refused("CATERVA_EBUSY", "compact", url=self.path)
+            self.unwatch()
         self.run("compact", url=self.path, durability=int(self.rng.integers(3)))
         self.check_file()
         self.start()
@@ -192,8 +195,7 @@ class Sequence:
                 return
             self.run("watch", url=self.path)
             self.watched = self.committed
-        elif self.rng.random() < 0.5 or self.spec.layout == "sparse":
-            # of an older state a directory only has the chunk files held open
+        elif self.rng.random() < 0.5:
             self.run("refresh")
             self.watched = self.committed
         elif self.rng.random() < 0.2:
