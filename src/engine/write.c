@@ -179,6 +179,19 @@ static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, 
                             &sink, err);
 }
 
+/* True when the chunk is dirty to its last block and the write has reached its
+ * last cell: writes that come in order, appends above all, are done with it. Its
+ * blocks are then encoded while they are in the processor's caches, and lend
+ * their memory to the next chunk. */
+static bool is_done(const patching *p)
+{
+    const cv_grid *grid = p->task->plan->grid;
+    if (p->dirty->n_dirty < grid->n_blocks) return false;
+    for (int d = 0; d < grid->ndim; d++)
+        if (p->chunk->hi[d] < grid->chunk_shape[d]) return false;
+    return true;
+}
+
 /* Share `share` of the touched blocks. */
 static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
                               int64_t share, cv_worker *worker, cv_error *err)
@@ -201,7 +214,8 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
         patch(task, &job, p.dirty->blocks[job.block]);
     }
     /* another share may be at work: the next write sees to the budget */
-    if (task->shares > 1 || !cv_pending_over_budget(task->pending)) return CV_OK;
+    if (task->shares > 1) return CV_OK;
+    if (!is_done(&p) && !cv_pending_over_budget(task->pending)) return CV_OK;
     return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, task->plan->n_chunks,
                                   err);
 }
