@@ -7,10 +7,12 @@ help:
 	@echo 'make demo INPUT=FILE  the same with your own .npy'
 	@echo 'make test             every test, optimised and again under ASan and UBSan'
 	@echo 'make soak             crashes, kills and failing disks, for some minutes'
-	@echo 'make bench            build and run the benchmarks'
+	@echo 'make bench            build and run the benchmarks against C-Blosc2'
+	@echo 'make bench RUNS=5     the same five times; medians count'
+	@echo 'make bench-rivals     against HDF5, Zarr, TensorStore and TileDB, from Python'
 	@echo 'make install          build and install below PREFIX ($(PREFIX))'
 	@echo 'make format           clang-format over all sources'
-	@echo 'make clean            remove all builds (build/deps and build/venv stay)'
+	@echo 'make clean            remove all builds (build/deps and the venvs stay)'
 
 demo:
 	@scripts/demo $(if $(INPUT),'$(INPUT)')
@@ -23,7 +25,10 @@ soak:
 	@CATERVA_HELPER_DIR=build/release/tests python3 tests/reliability/test_crashes.py --long
 
 bench:
-	@scripts/bench
+	@scripts/bench $(if $(RUNS),--runs '$(RUNS)')
+
+bench-rivals:
+	@scripts/bench-rivals
 
 install:
 	@scripts/bootstrap
@@ -34,7 +39,7 @@ format:
 	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/demo
+	rm -rf build/release build/dev build/asan build/tsan build/demo build/bench
 	rm -f build/CTestTestfile.cmake build/test.log
 
-.PHONY: help demo test soak bench install format clean
+.PHONY: help demo test soak bench bench-rivals install format clean

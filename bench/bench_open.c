@@ -1,16 +1,21 @@
-/* A file of a million chunks, made by our writer: how long opening it takes, the
- * first point, the points after it, and how much memory; the same through b2nd.
- * Each side runs in a process of its own, so that their memory is told apart. */
-#include "bench.h"
+/* Files of a hundred thousand and a million chunks, made by our writer: how long
+ * opening takes, the first point, the points after it, and how much memory; the
+ * same through b2nd. Each side runs in a process of its own, so that their memory
+ * is told apart. */
+#include "bench_readers.h"
+#include "bench_rows.h"
 
-#include <b2nd.h>
-#include <blosc2.h>
-
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-enum { WIDTH = 16, SLAB = 50000, DEFAULT_CHUNKS = 1000000, N_POINTS = 1000 };
+enum { WIDTH = 16, SLAB = 50000, N_POINTS = 1000, MIB_IN_KIB = 1024 };
+
+static bench_table table;
+
+/* What one side took: seconds, and KiB of the process. */
+typedef struct measures {
+    double open, first_point, point;
+    double memory_open, memory_end;
+} measures;
 
 typedef struct side {
     const char *name;
@@ -28,10 +33,7 @@ static int32_t item_of(int64_t row, int64_t column)
 
 static void *open_ours(const char *path)
 {
-    caterva_error err;
-    caterva_array *array = NULL;
-    bench_need_ok(caterva_open(path, NULL, &array, &err), &err, "open");
-    return array;
+    return bench_open_reader(path, 1, BENCH_CACHE_OFF);
 }
 
 static int32_t read_ours(void *array, int64_t row, int64_t column)
@@ -103,23 +105,10 @@ static void write_file(const char *path, int64_t n_chunks)
                       &err, "write");
     }
     bench_need_ok(caterva_commit(array, &err), &err, "commit");
-    printf("%lld chunks written by caterva in %.2f s, %lld bytes\n", (long long)n_chunks,
+    printf("\n%lld chunks written by caterva in %.2f s, %lld bytes\n", (long long)n_chunks,
            bench_now() - started, (long long)caterva_describe(array)->frame_bytes);
     bench_need_ok(caterva_close(array, &err), &err, "close");
     free(slab);
-}
-
-/* The most memory this process ever had, in KiB; 0 where nothing tells. */
-static long memory_high_water(void)
-{
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtol(line + 6, NULL, 10);
-    }
-    if (file != NULL) fclose(file);
-    return kib;
 }
 
 static int by_size(const void *a, const void *b)
@@ -140,34 +129,44 @@ static double time_point(const side *s, void *array, int64_t n_rows, uint64_t *r
     return took;
 }
 
-static void measure_side(const side *s, const char *path)
+static measures measure_side(const side *s, const char *path)
 {
     static double points[N_POINTS];
     uint64_t random = 7;
-    double best = 1e9;
+    measures m = {.open = INFINITY, .first_point = INFINITY};
     for (int i = 0; i < 5; i++) {
         double started = bench_now();
         s->close(s->open(path));
-        best = bench_now() - started < best ? bench_now() - started : best;
+        m.open = fmin(m.open, bench_now() - started);
     }
     void *array = s->open(path);
-    long after_open = memory_high_water();
+    m.memory_open = (double)bench_memory("VmHWM:");
     int64_t n_rows = s->rows(array);
-    double first = time_point(s, array, n_rows, &random);
+    for (int i = 0; i < 5; i++) {
+        s->close(array);
+        array = s->open(path);
+        m.first_point = fmin(m.first_point, time_point(s, array, n_rows, &random));
+    }
     for (int i = 0; i < N_POINTS; i++) points[i] = time_point(s, array, n_rows, &random);
     qsort(points, N_POINTS, sizeof(points[0]), by_size);
-    printf("%-8s open and close %10.1f us, first point %9.1f us, then %8.2f us (median), "
-           "memory %ld KiB after open, %ld KiB at the end\n",
-           s->name, 1e6 * best, 1e6 * first, 1e6 * points[N_POINTS / 2], after_open,
-           memory_high_water());
+    m.point = points[N_POINTS / 2];
+    m.memory_end = (double)bench_memory("VmHWM:");
     s->close(array);
+    return m;
 }
 
-/* Runs this program again, as one side. */
-static void run_side(const char *number, char *path)
+/* One side in a process of its own that runs nothing else before: forked children
+ * would count the pages of their parent. */
+static measures run_side(int number, char *path)
 {
-    char *arguments[] = {"bench_open", "--side", (char *)(uintptr_t)number, path, NULL};
+    int ends[2];
+    char numbers[2][16];
+    char *arguments[] = {"bench_open", "--side", numbers[0], path, numbers[1], NULL};
     int status = 1;
+    measures m;
+    bench_need(pipe(ends) == 0, "pipe", "cannot be made");
+    snprintf(numbers[0], sizeof(numbers[0]), "%d", number);
+    snprintf(numbers[1], sizeof(numbers[1]), "%d", ends[1]);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
@@ -175,23 +174,76 @@ static void run_side(const char *number, char *path)
         _exit(127);
     }
     waitpid(child, &status, 0);
-    bench_need(status == 0, "bench_open", "one side failed");
+    bench_need(status == 0 && read(ends[0], &m, sizeof(m)) == sizeof(m), "bench_open",
+               "one side failed");
+    close(ends[0]);
+    close(ends[1]);
+    return m;
+}
+
+static void answer(int number, const char *path, int fd)
+{
+    measures m = measure_side(&sides[number], path);
+    bench_need(write(fd, &m, sizeof(m)) == sizeof(m), "pipe", "cannot be written");
+}
+
+typedef struct bars {
+    int64_t n_chunks;
+    double open, point;
+    double memory_kib; /* our process's limit after opening; 0: none */
+} bars;
+
+static void add(int64_t n_chunks, const char *what, double ours, double theirs, double bar)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "%lld chunks, %s", (long long)n_chunks, what);
+    bench_add(&table, name, 1e6 * ours, 1e6 * theirs, bar);
+}
+
+static void add_memory(int64_t n_chunks, const char *what, double ours, double theirs,
+                       const char *rival)
+{
+    bench_row row = {.unit = "KiB", .rival = rival, .ours = ours, .theirs = theirs};
+    if (rival != NULL) row.bar = 1;
+    snprintf(row.name, sizeof(row.name), "%lld chunks, %s", (long long)n_chunks, what);
+    bench_add_row(&table, &row);
+}
+
+static void run_file(const bars *b, char *path)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "%lld chunks", (long long)b->n_chunks);
+    if (!bench_wanted(&table, name)) return;
+    write_file(path, b->n_chunks);
+    measures ours = run_side(0, path);
+    measures theirs = run_side(1, path);
+    add(b->n_chunks, "open and close", ours.open, theirs.open, b->open);
+    add(b->n_chunks, "first point", ours.first_point, theirs.first_point, 1);
+    add(b->n_chunks, "random point", ours.point, theirs.point, b->point);
+    add_memory(b->n_chunks, "KiB after opening", ours.memory_open, theirs.memory_open, NULL);
+    add_memory(b->n_chunks, "KiB after 1,000 points", ours.memory_end, theirs.memory_end,
+               NULL);
+    if (b->memory_kib > 0)
+        add_memory(b->n_chunks, "KiB after opening, limit", ours.memory_open, b->memory_kib,
+                   "16 MiB");
+    unlink(path);
 }
 
 int main(int argc, char **argv)
 {
+    static const bars files[] = {{100000, 1, 70, 0}, {1000000, 50, 140, 16 * MIB_IN_KIB}};
     char path[512];
-    const char *tmp = getenv("TMPDIR");
+    int quick;
     blosc2_init();
-    if (argc == 4 && strcmp(argv[1], "--side") == 0) {
-        measure_side(&sides[argv[2][0] == '1'], argv[3]);
+    if (argc == 5 && strcmp(argv[1], "--side") == 0) {
+        answer(atoi(argv[2]), argv[3], atoi(argv[4]));
         return 0;
     }
-    snprintf(path, sizeof(path), "%s/caterva-bench-open-%d.b2nd", tmp != NULL ? tmp : "/tmp",
-             (int)getpid());
-    write_file(path, argc > 1 ? strtoll(argv[1], NULL, 0) : DEFAULT_CHUNKS);
-    run_side("0", path);
-    run_side("1", path);
-    unlink(path);
+    bench_parse(&table, argc, argv, &quick);
+    bench_scratch_path(path, "open");
+    bench_print_title("n x 16 int32 in 1 x 16 chunks, LZ4 5 with shuffle");
+    for (int i = 0; i < (quick ? 1 : 2); i++) run_file(&files[i], path);
+    bench_conclude(&table);
+    bench_write_json(&table);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* The same float32 array twice: one file of ours, one of b2nd's, each written
- * by its owner. */
+/* An array of ours and one of b2nd's: made, opened, written, read, compared.
+ * Items are float32 where nothing else is said. */
 #ifndef BENCH_RIVALS_H
 #define BENCH_RIVALS_H
 
@@ -17,7 +17,8 @@ typedef struct bench_spec {
     int8_t ndim;
     int64_t shape[BENCH_NDIM];
     int32_t chunk[BENCH_NDIM], block[BENCH_NDIM];
-    int zstd; /* else LZ4; level 5, with shuffle */
+    int item_size; /* 8: float64; else float32 */
+    int zstd;      /* else LZ4; level 5, with shuffle */
     int threads;
     caterva_durability durability; /* of ours; b2nd never syncs */
 } bench_spec;
@@ -39,9 +40,15 @@ static inline void bench_need_b2nd(int result, const char *what)
     bench_need(result >= 0, what, result >= 0 ? "" : blosc2_error_string(result));
 }
 
-static inline bench_box bench_box_at(const int64_t *start, const int64_t *shape)
+static inline const char *bench_dtype(const bench_spec *spec)
 {
-    bench_box b = {.size = sizeof(float)};
+    return spec->item_size == 8 ? "<f8" : "<f4";
+}
+
+static inline bench_box bench_box_of(const int64_t *start, const int64_t *shape,
+                                     int64_t item_size)
+{
+    bench_box b = {.size = item_size};
     for (int i = 0; i < BENCH_NDIM; i++) {
         b.start[i] = start[i];
         b.shape[i] = shape[i];
@@ -49,6 +56,11 @@ static inline bench_box bench_box_at(const int64_t *start, const int64_t *shape)
         b.size *= shape[i];
     }
     return b;
+}
+
+static inline bench_box bench_box_at(const int64_t *start, const int64_t *shape)
+{
+    return bench_box_of(start, shape, sizeof(float));
 }
 
 /* A ramp whose `bits` low mantissa bits are random. */
@@ -74,7 +86,7 @@ static inline caterva_array *bench_create_ours(const char *path, const bench_spe
     options.shape = spec->shape;
     options.chunk_shape = spec->chunk;
     options.block_shape = spec->block;
-    options.dtype = "<f4";
+    options.dtype = bench_dtype(spec);
     options.codec_set = 1;
     options.codec = spec->zstd ? CATERVA_CODEC_ZSTD : CATERVA_CODEC_LZ4;
     options.level = 5;
@@ -136,13 +148,14 @@ static inline b2nd_array_t *bench_create_theirs(const char *path, const bench_sp
                               .cparams = &cparams,
                               .dparams = &dparams};
     b2nd_array_t *array = NULL;
-    cparams.typesize = sizeof(float);
+    cparams.typesize = spec->item_size == 8 ? 8 : sizeof(float);
     cparams.compcode = spec->zstd ? BLOSC_ZSTD : BLOSC_LZ4;
     cparams.clevel = 5;
     cparams.filters[BLOSC2_MAX_FILTERS - 1] = BLOSC_SHUFFLE;
     cparams.nthreads = dparams.nthreads = (int16_t)spec->threads;
-    b2nd_context_t *ctx = b2nd_create_ctx(&storage, spec->ndim, spec->shape, spec->chunk,
-                                          spec->block, "<f4", DTYPE_NUMPY_FORMAT, NULL, 0);
+    b2nd_context_t *ctx =
+        b2nd_create_ctx(&storage, spec->ndim, spec->shape, spec->chunk, spec->block,
+                        bench_dtype(spec), DTYPE_NUMPY_FORMAT, NULL, 0);
     bench_need_b2nd(data != NULL ? b2nd_from_cbuffer(ctx, &array, data, size)
                                  : b2nd_zeros(ctx, &array),
                     "b2nd_from_cbuffer or b2nd_zeros");
@@ -150,13 +163,11 @@ static inline b2nd_array_t *bench_create_theirs(const char *path, const bench_sp
     return array;
 }
 
-/* An open file has the threads of the process's default, not of its creator. */
-static inline b2nd_array_t *bench_open_theirs(const char *path, int threads)
+/* An open array has the threads of the process's default, not of its creator. */
+static inline void bench_set_their_threads(b2nd_array_t *array, int threads)
 {
-    b2nd_array_t *array = NULL;
     blosc2_cparams *cparams = NULL;
     blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
-    bench_need_b2nd(b2nd_open(path, &array), "b2nd_open");
     blosc2_schunk *schunk = array->sc;
     bench_need_b2nd(blosc2_schunk_get_cparams(schunk, &cparams), "blosc2_schunk_get_cparams");
     cparams->nthreads = dparams.nthreads = (int16_t)threads;
@@ -166,6 +177,13 @@ static inline b2nd_array_t *bench_open_theirs(const char *path, int threads)
     schunk->cctx = blosc2_create_cctx(*cparams);
     schunk->dctx = blosc2_create_dctx(dparams);
     free(cparams);
+}
+
+static inline b2nd_array_t *bench_open_theirs(const char *path, int threads)
+{
+    b2nd_array_t *array = NULL;
+    bench_need_b2nd(b2nd_open(path, &array), "b2nd_open");
+    bench_set_their_threads(array, threads);
     return array;
 }
 

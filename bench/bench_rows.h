@@ -1,5 +1,7 @@
 /* Rows of a benchmark: two sides take turns at the same work, the minimum over
- * the turns counts, and each row may have a bar that its ratio must reach. */
+ * the turns counts, and each row may have a bar that its ratio must reach. Each
+ * program prints its rows as they come and, asked with --json, writes them to a
+ * file; scripts/bench makes one table of those of all programs. */
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
@@ -9,12 +11,15 @@
 #include <regex.h>
 #include <string.h>
 
-enum { BENCH_MAX_ROWS = 128 };
+enum { BENCH_MAX_ROWS = 256 };
 
 typedef struct bench_row {
     char name[80];
-    double ours, theirs; /* less is better              */
-    double bar;          /* for theirs / ours; 0 is none */
+    const char *rival;   /* NULL: C-Blosc2's b2nd                  */
+    const char *unit;    /* NULL: microseconds for one operation   */
+    double ours, theirs; /* less is better                         */
+    double bar;          /* for theirs / ours; 0 is none           */
+    int estimated;       /* theirs was extrapolated from a sample  */
 } bench_row;
 
 typedef struct bench_table {
@@ -24,6 +29,7 @@ typedef struct bench_table {
     int min_turns, max_turns;
     regex_t filter;
     int has_filter;
+    const char *json; /* path, or NULL */
 } bench_table;
 
 /* A row's work. Each side returns the seconds that one operation took, or
@@ -45,24 +51,29 @@ static inline double bench_ratio(const bench_row *row) { return row->theirs / ro
 
 static inline int bench_reached(const bench_row *row) { return bench_ratio(row) >= row->bar; }
 
-static inline void bench_add(bench_table *table, const char *name, double ours, double theirs,
-                             double bar)
+static inline void bench_add_row(bench_table *table, const bench_row *row)
 {
     bench_need(table->n < BENCH_MAX_ROWS, "rows", "too many");
-    bench_row *row = &table->rows[table->n++];
-    snprintf(row->name, sizeof(row->name), "%s", name);
-    row->ours = ours;
-    row->theirs = theirs;
-    row->bar = bar;
-    printf("%-58s %12.1f %12.1f %8.2fx", name, ours, theirs, bench_ratio(row));
-    if (bar > 0) printf(" of %5.2fx%s", bar, bench_reached(row) ? "" : "  FALLS SHORT");
+    table->rows[table->n++] = *row;
+    printf("%-58s %12.1f %12.1f%c %7.2fx", row->name, row->ours, row->theirs,
+           row->estimated ? '~' : ' ', bench_ratio(row));
+    if (row->bar > 0)
+        printf(" of %6.2fx%s", row->bar, bench_reached(row) ? "" : "  FALLS SHORT");
     printf("\n");
     fflush(stdout);
 }
 
-/* Runs the turns of one row, who begins alternating, and adds it. */
-static inline void bench_fight(bench_table *table, const char *name, double bar,
-                               const bench_duel *duel)
+static inline void bench_add(bench_table *table, const char *name, double ours, double theirs,
+                             double bar)
+{
+    bench_row row = {.ours = ours, .theirs = theirs, .bar = bar};
+    snprintf(row.name, sizeof(row.name), "%s", name);
+    bench_add_row(table, &row);
+}
+
+/* Runs the turns of one row, who begins alternating, and adds it. `row` has its
+ * name, its bar, and who the rival is. */
+static inline void bench_fight_row(bench_table *table, bench_row *row, const bench_duel *duel)
 {
     double ours = INFINITY;
     double theirs = INFINITY;
@@ -77,7 +88,17 @@ static inline void bench_fight(bench_table *table, const char *name, double bar,
         ours = fmin(ours, t[0]);
         theirs = fmin(theirs, t[1]);
     }
-    bench_add(table, name, 1e6 * ours, 1e6 * theirs, bar);
+    row->ours = 1e6 * ours;
+    row->theirs = 1e6 * theirs;
+    bench_add_row(table, row);
+}
+
+static inline void bench_fight(bench_table *table, const char *name, double bar,
+                               const bench_duel *duel)
+{
+    bench_row row = {.bar = bar};
+    snprintf(row.name, sizeof(row.name), "%s", name);
+    bench_fight_row(table, &row, duel);
 }
 
 static inline void bench_conclude(const bench_table *table)
@@ -96,22 +117,64 @@ static inline void bench_conclude(const bench_table *table)
     }
 }
 
-static inline void bench_write_json(const bench_table *table, const char *path)
+static inline void bench_write_json(const bench_table *table)
 {
-    FILE *file = fopen(path, "w");
-    bench_need(file != NULL, path, "cannot be written");
+    if (table->json == NULL) return;
+    FILE *file = fopen(table->json, "w");
+    bench_need(file != NULL, table->json, "cannot be written");
     fprintf(file, "{\"schema\": 1, \"caterva\": \"%s\", \"blosc2\": \"%s\", \"rows\": [",
             caterva_version(), caterva_codec_version());
     for (int i = 0; i < table->n; i++) {
         const bench_row *row = &table->rows[i];
         fprintf(file,
-                "%s\n {\"name\": \"%s\", \"ours_us\": %.2f, \"theirs_us\": %.2f, "
-                "\"ratio\": %.3f, \"bar\": %.2f}",
-                i > 0 ? "," : "", row->name, row->ours, row->theirs, bench_ratio(row),
-                row->bar);
+                "%s\n {\"name\": \"%s\", \"rival\": \"%s\", \"unit\": \"%s\", "
+                "\"ours\": %.3f, \"theirs\": %.3f, \"ratio\": %.3f, \"bar\": %.2f, "
+                "\"estimated\": %s}",
+                i > 0 ? "," : "", row->name, row->rival != NULL ? row->rival : "b2nd",
+                row->unit != NULL ? row->unit : "us", row->ours, row->theirs,
+                bench_ratio(row), row->bar, row->estimated ? "true" : "false");
     }
     fprintf(file, "\n]}\n");
-    bench_need(fclose(file) == 0, path, "cannot be written");
+    bench_need(fclose(file) == 0, table->json, "cannot be written");
+}
+
+/* --rows REGEX and --json FILE, which every program takes; 0: another option. */
+static inline int bench_common_option(bench_table *table, const char *name, const char *value)
+{
+    if (strcmp(name, "--json") == 0) {
+        table->json = value;
+        return 1;
+    }
+    if (strcmp(name, "--rows") != 0) return 0;
+    bench_need(regcomp(&table->filter, value, REG_EXTENDED | REG_NOSUB) == 0, value,
+               "is no regular expression");
+    table->has_filter = 1;
+    return 1;
+}
+
+/* The arguments of a program that takes these and --quick: a fraction of the
+ * time, on smaller arrays. */
+static inline void bench_parse(bench_table *table, int argc, char **argv, int *quick)
+{
+    *quick = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0) {
+            *quick = 1;
+        } else if (i + 1 < argc && bench_common_option(table, argv[i], argv[i + 1])) {
+            i++;
+        } else {
+            fprintf(stderr, "usage: %s [--quick] [--rows REGEX] [--json FILE]\n", argv[0]);
+            exit(2);
+        }
+    }
+}
+
+static inline void bench_print_title(const char *arrays)
+{
+    printf("caterva %s, C-Blosc2 %s; %s\n", caterva_version(), caterva_codec_version(),
+           arrays);
+    printf("%-58s %12s %12s  %8s\n", "microseconds, unless the row says what", "caterva",
+           "rival", "ratio");
 }
 
 /* A line of /proc/self/status, in KiB; 0 where nothing tells. */

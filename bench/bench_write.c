@@ -17,7 +17,6 @@ typedef struct settings {
     int64_t big_bytes; /* of the file of many chunks              */
     int appends, tiny_appends;
     int64_t slab_rows; /* of the array whose writer's memory is measured */
-    const char *json;  /* path, or NULL                                  */
 } settings;
 
 static bench_table table = {.budget = 0.5, .min_turns = 3, .max_turns = 25};
@@ -330,8 +329,12 @@ static void append_row(bench_rivals *r, appending *a, const char *what, double b
     bench_unlink_both(r);
     free(a->src);
     if (!a->commit_each || a->items != TINY) return;
+    bench_row row = {.rival = "our first tenth", .bar = 0.5};
     snprintf(name + length, sizeof(name) - (size_t)length, ": last/first");
-    bench_add(&table, name, 1e6 * a->last / (a->n / 10), 1e6 * a->first / (a->n / 10), 0.5);
+    snprintf(row.name, sizeof(row.name), "%s", name);
+    row.ours = 1e6 * a->last / (a->n / 10);
+    row.theirs = 1e6 * a->first / (a->n / 10);
+    bench_add_row(&table, &row);
 }
 
 /* (1, 128, 128) at a time, and one tiny chunk at a time. */
@@ -412,17 +415,22 @@ static double measure_slabs(const bench_rivals *r, const float *slab, int by_us)
 static void memory_rows(bench_rivals *r, const settings *s)
 {
     enum { BUDGET_KIB = 64 << 10, CHUNK_KIB = 8 << 10, CHUNKS = 8, WIDTH = 512 };
-    char name[80];
-    snprintf(name, sizeof(name), "KiB to write %d MiB through slabs", (int)s->slab_rows);
-    if (!bench_wanted(&table, name)) return;
+    bench_row row = {.unit = "KiB"};
+    snprintf(row.name, sizeof(row.name), "memory to write %d MiB through slabs",
+             (int)s->slab_rows);
+    if (!bench_wanted(&table, row.name)) return;
     r->spec = cube_spec(WIDTH, 32, 0, 2);
     r->spec.shape[0] = s->slab_rows;
     float *slab = new_noise((int64_t)8 * WIDTH * WIDTH);
-    double ours = measure_slabs(r, slab, 1);
-    bench_add(&table, name, ours, measure_slabs(r, slab, 0), 0);
-    bench_add(&table, "the same, and 64 MiB + 8 chunks", ours,
-              BUDGET_KIB + CHUNKS * CHUNK_KIB, 1);
-    bench_compare_files(r, name);
+    row.ours = measure_slabs(r, slab, 1);
+    row.theirs = measure_slabs(r, slab, 0);
+    bench_add_row(&table, &row);
+    row.rival = "64 MiB + 8 chunks";
+    row.theirs = BUDGET_KIB + CHUNKS * CHUNK_KIB;
+    row.bar = 1;
+    snprintf(row.name, sizeof(row.name), "the same, and what it may take");
+    bench_add_row(&table, &row);
+    bench_compare_files(r, "memory");
     bench_unlink_both(r);
     free(slab);
 }
@@ -431,8 +439,9 @@ static void memory_rows(bench_rivals *r, const settings *s)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: bench_write [--quick] [--rows REGEX] [--json FILE] [--big MIB] "
-                    "[--noise BITS]\n");
+    fputs("usage: bench_write [--quick] [--rows REGEX] [--json FILE] [--big MIB] "
+          "[--noise BITS]\n",
+          stderr);
     exit(2);
 }
 
@@ -446,18 +455,15 @@ static settings parse_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--quick") == 0) {
-            s = (settings){256, (int64_t)128 * MIB, 200, 2000, 256, s.json};
+            s = (settings){256, (int64_t)128 * MIB, 200, 2000, 256};
             table.budget = 0.1;
             table.min_turns = 3;
             continue;
         }
         if (value == NULL) usage();
         i++;
-        if (strcmp(argv[i - 1], "--rows") == 0)
-            table.has_filter = regcomp(&table.filter, value, REG_EXTENDED | REG_NOSUB) == 0;
-        else if (strcmp(argv[i - 1], "--json") == 0)
-            s.json = value;
-        else if (strcmp(argv[i - 1], "--big") == 0)
+        if (bench_common_option(&table, argv[i - 1], value)) continue;
+        if (strcmp(argv[i - 1], "--big") == 0)
             s.big_bytes = strtoll(value, NULL, 10) * MIB;
         else if (strcmp(argv[i - 1], "--noise") == 0)
             noise_bits = atoi(value) & 31;
@@ -488,13 +494,10 @@ int main(int argc, char **argv)
     bench_rivals r = {.ours = NULL};
     bench_paths(&r);
     blosc2_init();
-    printf("caterva %s, C-Blosc2 %s; %lld^3 float32 in %d^3 chunks, level 5 with shuffle\n",
-           caterva_version(), caterva_codec_version(), (long long)s.side, CHUNK);
-    printf("%-58s %12s %12s %9s\n", "microseconds for one change", "caterva", "b2nd",
-           "ratio");
+    bench_print_title("changes; 384^3 float32 in 128^3 chunks, level 5 with shuffle");
     memory_rows(&r, &s); /* first: nothing freed lies about to be used again */
     for (int zstd = 0; zstd <= 1; zstd++) run_codec(&r, &s, zstd);
     bench_conclude(&table);
-    if (s.json != NULL) bench_write_json(&table, s.json);
+    bench_write_json(&table);
     return 0;
 }

@@ -1,0 +1,104 @@
+/* Random points through one handle by two threads at once, against the same by
+ * one thread: what a lock on the way would cost. The rival is ourselves, since
+ * b2nd allows one thread on a handle. Each request runs on its caller's thread. */
+#include "bench_readers.h"
+#include "bench_rows.h"
+
+#include <pthread.h>
+
+enum { N_POINTS = 20000 };
+
+static bench_table table = {.budget = 0.5, .min_turns = 5, .max_turns = 50};
+
+typedef struct reader {
+    caterva_array *array;
+    const float *data; /* what the points must be; side^3 */
+    int64_t side;
+    uint64_t random;
+} reader;
+
+typedef struct crowd {
+    reader readers[2];
+} crowd;
+
+static void *read_points(void *context)
+{
+    reader *r = context;
+    for (int i = 0; i < N_POINTS; i++) {
+        caterva_error err;
+        int64_t start[BENCH_NDIM], stop[BENCH_NDIM];
+        float item;
+        for (int d = 0; d < BENCH_NDIM; d++) {
+            start[d] = bench_below(&r->random, r->side);
+            stop[d] = start[d] + 1;
+        }
+        bench_need_ok(caterva_read(r->array, start, stop, &item, sizeof(item), &err), &err,
+                      "read");
+        const float *expected =
+            &r->data[(start[0] * r->side + start[1]) * r->side + start[2]];
+        bench_need(memcmp(&item, expected, sizeof(item)) == 0, "point", "is wrong");
+    }
+    return NULL;
+}
+
+static double by_two(void *context)
+{
+    crowd *c = context;
+    pthread_t other;
+    double started = bench_now();
+    bench_need(pthread_create(&other, NULL, read_points, &c->readers[1]) == 0, "thread",
+               "cannot be started");
+    read_points(&c->readers[0]);
+    pthread_join(other, NULL);
+    return (bench_now() - started) / (2 * N_POINTS);
+}
+
+static double by_one(void *context)
+{
+    crowd *c = context;
+    double started = bench_now();
+    read_points(&c->readers[0]);
+    return (bench_now() - started) / N_POINTS;
+}
+
+static void run_row(const bench_readers *r, const float *data, const char *what,
+                    int64_t cache_bytes)
+{
+    bench_row row = {.rival = "1 thread", .bar = 1.8};
+    crowd c;
+    bench_duel duel = {&c, NULL, by_two, by_one, NULL};
+    snprintf(row.name, sizeof(row.name), "%s, %s, points by 2 threads on one handle", what,
+             cache_bytes == BENCH_CACHE_OFF ? "no cache" : "64 MiB cache");
+    if (!bench_wanted(&table, row.name)) return;
+    caterva_array *array = bench_open_reader(r->path, 1, cache_bytes);
+    for (int i = 0; i < 2; i++)
+        c.readers[i] = (reader){array, data, r->spec.shape[0], (uint64_t)i + 1};
+    bench_fight_row(&table, &row, &duel);
+    caterva_discard(array);
+}
+
+int main(int argc, char **argv)
+{
+    int quick;
+    uint64_t random = 42;
+    bench_readers r = {.ours = NULL};
+    bench_parse(&table, argc, argv, &quick);
+    if (quick) table.budget = 0.1;
+    int64_t side = quick ? 128 : 384;
+    bench_scratch_path(r.path, "threads");
+    blosc2_init();
+    bench_print_title("threads; 384^3 float32 in 128^3 chunks, 16 KiB blocks, LZ4 5");
+    for (int noisy = 1; noisy >= 0; noisy--) {
+        float *data = bench_field(noisy, side, &random);
+        r.spec = bench_cube(side, 16);
+        bench_make_file(&r, data, side * side * side * (int64_t)sizeof(float), 1);
+        const char *what = noisy ? "noisy" : "compressible";
+        run_row(&r, data, what, BENCH_CACHE_OFF);
+        run_row(&r, data, what, BENCH_CACHE_64_MIB);
+        unlink(r.path);
+        free(data);
+    }
+    bench_conclude(&table);
+    bench_write_json(&table);
+    return 0;
+}
