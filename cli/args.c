@@ -8,7 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum value_kind { VALUE_FLAG, VALUE_TEXT, VALUE_INT, VALUE_SIZE } value_kind;
+typedef enum value_kind {
+    VALUE_FLAG,
+    VALUE_TEXT,
+    VALUE_TEXTS, /* may be given several times */
+    VALUE_INT,
+    VALUE_SIZE,
+    VALUE_TIME
+} value_kind;
 
 typedef struct option {
     unsigned long commands; /* CLI_OPT_* bit that lets a command accept it */
@@ -63,6 +70,10 @@ static const option options[] = {
     {CLI_OPT_CSV, 0, "csv", NULL, VALUE_FLAG, FIELD(csv), 0, 0, "separate values by commas"},
     {CLI_OPT_PRECISION, 0, "precision", "N", VALUE_INT, FIELD(precision), 1, 40,
      "significant digits of floats (as many as needed)"},
+    {CLI_OPT_TUNE, 0, "read", "SEL", VALUE_TEXTS, FIELD(reads), 0, 0,
+     "a read that shall be fast; give each kind of read once"},
+    {CLI_OPT_TUNE, 0, "time", "TIME", VALUE_TIME, FIELD(time), 1, INT64_MAX,
+     "stop trying after so long: 30s, 500ms, 2m (10s)"},
     {CLI_OPT_LIST_CHUNKS, 0, "chunks", NULL, VALUE_FLAG, FIELD(list_chunks), 0, 0,
      "list every chunk"},
     {CLI_OPT_QUICK, 0, "quick", NULL, VALUE_FLAG, FIELD(quick), 0, 0,
@@ -115,6 +126,14 @@ static cli_exit unknown_option(const argument_list *list, const char *text)
                     list->command->name, text, list->command->name);
 }
 
+static cli_exit add_text(const option *o, cli_texts *texts, const char *text)
+{
+    if (texts->n == CLI_MAX_READS)
+        return cli_fail(CLI_USAGE, "--%s: at most %d", o->name, CLI_MAX_READS);
+    texts->text[texts->n++] = text;
+    return CLI_OK;
+}
+
 static cli_exit store_value(const option *o, const char *text, cli_args *out)
 {
     void *field = (char *)out + o->field;
@@ -123,6 +142,7 @@ static cli_exit store_value(const option *o, const char *text, cli_args *out)
     switch (o->kind) {
     case VALUE_FLAG: *(bool *)field = true; return CLI_OK;
     case VALUE_TEXT: *(const char **)field = text; return CLI_OK;
+    case VALUE_TEXTS: return add_text(o, field, text);
     case VALUE_INT:
         if (!number_scan(&end, &value) || *end)
             return cli_fail(CLI_USAGE, "--%s takes a number, not '%s'", o->name, text);
@@ -130,6 +150,11 @@ static cli_exit store_value(const option *o, const char *text, cli_args *out)
     case VALUE_SIZE:
         if (!number_size(text, &value))
             return cli_fail(CLI_USAGE, "--%s takes a size such as 64KiB or 1M, not '%s'",
+                            o->name, text);
+        break;
+    case VALUE_TIME:
+        if (!number_time(text, &value))
+            return cli_fail(CLI_USAGE, "--%s takes a time such as 10s or 500ms, not '%s'",
                             o->name, text);
         break;
     }
@@ -208,7 +233,8 @@ static cli_exit parse_one(argument_list *list, bool *options_ended, cli_args *ou
 
 cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out)
 {
-    *out = (cli_args){.precision = -1, .level = -1, .memory = (int64_t)256 << 20};
+    *out =
+        (cli_args){.precision = -1, .level = -1, .memory = (int64_t)256 << 20, .time = 10000};
     argument_list list = {command, argc, argv, 0};
     bool options_ended = false;
     while (list.next < argc && !out->help) CLI_TRY(parse_one(&list, &options_ended, out));

@@ -63,6 +63,13 @@ bool cli_interrupted(void);
 /* ---- Arguments ---------------------------------------------------------- */
 
 #define CLI_MAX_POSITIONAL 4
+#define CLI_MAX_READS 16
+
+/* The values of an option that may be given several times. */
+typedef struct cli_texts {
+    const char *text[CLI_MAX_READS];
+    int n;
+} cli_texts;
 
 /* One field for each option of any command. Text is borrowed from argv; NULL,
  * false or -1 means "not given" unless a default stands here. */
@@ -76,6 +83,8 @@ typedef struct cli_args {
     int64_t axis;   /* default 0; negative counts from the end */
     int64_t offset; /* default 0 */
     int64_t memory; /* default 256 MiB */
+    int64_t time;   /* milliseconds, default 10 s */
+    cli_texts reads;
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
     const char *fill, *metalayer, *select, *png, *cmap, *range;
 } cli_args;
@@ -102,6 +111,7 @@ typedef struct cli_args {
 #define CLI_OPT_PICTURE (1UL << 18) /* png, cmap, range */
 #define CLI_OPT_AXIS (1UL << 19)
 #define CLI_OPT_CONTIGUOUS (1UL << 20)
+#define CLI_OPT_TUNE (1UL << 21) /* read, time */
 
 typedef struct cli_command {
     const char *name;
@@ -133,6 +143,6 @@ cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
     cli_command_repack, cli_command_verify, cli_command_compact, cli_command_view,
-    cli_command_attr;
+    cli_command_attr, cli_command_bench, cli_command_tune;
 
 #endif

@@ -45,6 +45,17 @@ bool number_size(const char *text, int64_t *out)
     return factor && !__builtin_mul_overflow(value, factor, out);
 }
 
+bool number_time(const char *text, int64_t *out)
+{
+    int64_t value;
+    if (!number_scan(&text, &value) || value < 0) return false;
+    int64_t factor = !*text || strcmp(text, "s") == 0 ? 1000
+                     : strcmp(text, "ms") == 0        ? 1
+                     : strcmp(text, "m") == 0         ? 60000
+                                                      : 0;
+    return factor && !__builtin_mul_overflow(value, factor, out);
+}
+
 bool number_real(const char *text, double *out)
 {
     char *end;
@@ -92,5 +103,18 @@ const char *number_bytes(int64_t bytes, char text[NUMBER_TEXT_SIZE])
     int64_t tenths = (int64_t)(value * 10 + 0.5);
     int digits = tenths % 10 == 0 ? 0 : 1;
     snprintf(text, NUMBER_TEXT_SIZE, "%.*f %s", digits, (double)tenths / 10, units[unit]);
+    return text;
+}
+
+const char *number_seconds(double seconds, char text[NUMBER_TEXT_SIZE])
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    double value = seconds * 1e9;
+    int unit = 0;
+    while (value >= 999.5 && unit < 3) { /* 999.5 would print as 1000 */
+        value /= 1000;
+        unit++;
+    }
+    snprintf(text, NUMBER_TEXT_SIZE, "%.*f %s", value < 9.95 ? 1 : 0, value, units[unit]);
     return text;
 }

@@ -13,6 +13,9 @@ bool number_scan(const char **text, int64_t *out);
  * 1024, kB/KB, MB.. powers of 1000. */
 bool number_size(const char *text, int64_t *out);
 
+/* Milliseconds: "500ms", "10s", "2m"; a bare number is seconds. */
+bool number_time(const char *text, int64_t *out);
+
 /* A real number that is the whole of `text`; "nan" and "inf" count. */
 bool number_real(const char *text, double *out);
 
@@ -23,5 +26,8 @@ cli_exit number_shape(const char *text, const char *what, int *ndim, int64_t *sh
 /* "2.9 MiB", "32 KiB", "717 B" into `text`, which it returns. */
 #define NUMBER_TEXT_SIZE 32
 const char *number_bytes(int64_t bytes, char text[NUMBER_TEXT_SIZE]);
+
+/* "812 ns", "4.2 us", "17 ms", "1.3 s" into `text`, which it returns. */
+const char *number_seconds(double seconds, char text[NUMBER_TEXT_SIZE]);
 
 #endif

@@ -13,7 +13,7 @@ import numpy as np
 from tool_cli import CLI, Case, environment, main, run
 
 COMMANDS = ("info", "get", "put", "append", "create", "convert", "repack", "resize", "verify",
-            "compact", "view", "attr")
+            "compact", "view", "attr", "bench", "tune")
 
 
 class Usage(Case):
@@ -38,7 +38,7 @@ class Usage(Case):
             self.assertEqual(page, self.text(name, "a", "-h", "b"))
             self.assertTrue(page.startswith(f"usage: caterva {name} "))
             self.assertLessEqual(max(map(len, page.splitlines())), 94)
-        self.assertNotIn("tune", overview)
+        self.assertNotIn("polish", overview)
         self.assertRegex(self.text("--version"),
                          r"\Acaterva \d+\.\d+\.\d+ \(C-Blosc2 .*\)\n\Z")
 
