@@ -1,0 +1,113 @@
+"""Caterva through ctypes: as much of <caterva.h> as the comparison needs.
+
+Each call pays Python's way into C, as the rivals' do; items land in a NumPy
+array made for the call, as theirs."""
+
+import ctypes
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+import numpy as np
+
+LZ4, SHUFFLE, DURABLE_NONE = 1, 1, 2
+CACHE_OFF, CACHE_SHARED = -1, 0
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("code", c_int), ("sys_errno", c_int), ("position", c_int64),
+                ("message", c_char * 240)]
+
+
+class CreateOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("ndim", c_int), ("shape", POINTER(c_int64)),
+                ("chunk_shape", POINTER(c_int32)), ("block_shape", POINTER(c_int32)),
+                ("dtype", c_char_p), ("item_size", c_int32), ("layout", c_int),
+                ("metalayer", c_int), ("fill", c_int), ("fill_value", c_void_p),
+                ("codec_set", c_int), ("codec", c_int), ("codec_meta", c_int),
+                ("level", c_int), ("use_dict", c_int), ("filters", c_int * 6),
+                ("filters_meta", c_int * 6), ("metalayers", c_void_p),
+                ("n_metalayers", c_int), ("overwrite", c_int), ("threads", c_int),
+                ("durability", c_int), ("dirty_budget", c_int64)]
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("mode", c_int), ("offset", ctypes.c_uint64),
+                ("threads", c_int), ("durability", c_int), ("dirty_budget", c_int64)]
+
+
+class OpenOptionsWithCache(ctypes.Structure):
+    _fields_ = OpenOptions._fields_ + [("cache_bytes", c_int64)]
+
+
+class Library:
+    """The shared library at `path`."""
+
+    def __init__(self, path):
+        self.lib = ctypes.CDLL(path)
+        self.lib.caterva_version.restype = c_char_p
+        self.version = self.lib.caterva_version().decode()
+        self.has_cache = hasattr(self.lib, "caterva_cache_statistics")
+        shape, buffer, handle = POINTER(c_int64), c_void_p, c_void_p
+        for name, arguments in (
+                ("create", [c_char_p, POINTER(CreateOptions), POINTER(handle)]),
+                ("open", [c_char_p, c_void_p, POINTER(handle)]),
+                ("close", [handle]),
+                ("read", [handle, shape, shape, buffer, c_size_t]),
+                ("write", [handle, shape, shape, buffer, c_size_t])):
+            function = getattr(self.lib, "caterva_" + name)
+            function.argtypes = arguments + [POINTER(Error)]
+            function.restype = c_int
+        self.lib.caterva_discard.argtypes = [c_void_p]
+
+    def check(self, status, error):
+        if status:
+            raise OSError(f"caterva: {error.message.decode()}")
+
+    def create(self, path, values, chunks, threads):
+        """Writes `values`, LZ4 level 5 with shuffle; the library chooses the blocks."""
+        error, handle = Error(), c_void_p()
+        ndim = values.ndim
+        options = CreateOptions(ndim=ndim, shape=(c_int64 * ndim)(*values.shape),
+                                chunk_shape=(c_int32 * ndim)(*chunks),
+                                dtype=values.dtype.str.encode(), codec_set=1, codec=LZ4,
+                                level=5, overwrite=1, threads=threads,
+                                durability=DURABLE_NONE)
+        options.struct_size = ctypes.sizeof(options)
+        options.filters[0] = SHUFFLE
+        self.check(self.lib.caterva_create(str(path).encode(), byref(options), byref(handle),
+                                           byref(error)), error)
+        self.check(self.lib.caterva_write(handle, (c_int64 * ndim)(), options.shape,
+                                          values.ctypes.data, values.nbytes, byref(error)),
+                   error)
+        self.check(self.lib.caterva_close(handle, byref(error)), error)
+
+    def open(self, path, shape, dtype, threads, cache_bytes):
+        error, handle = Error(), c_void_p()
+        options = (OpenOptionsWithCache(cache_bytes=cache_bytes) if self.has_cache
+                   else OpenOptions())
+        options.struct_size = ctypes.sizeof(options)
+        options.threads = threads
+        self.check(self.lib.caterva_open(str(path).encode(), byref(options), byref(handle),
+                                         byref(error)), error)
+        return Array(self, handle, shape, dtype)
+
+
+class Array:
+    def __init__(self, library, handle, shape, dtype):
+        self.library, self.handle = library, handle
+        self.dtype, self.bounds = np.dtype(dtype), c_int64 * len(shape)
+        self.read_box = library.lib.caterva_read
+        self.error = Error()
+        self.error_pointer = ctypes.pointer(self.error)
+
+    def read(self, start, stop):
+        """The box [start, stop) as a new NumPy array."""
+        out = np.empty([b - a for a, b in zip(start, stop)], self.dtype)
+        status = self.read_box(self.handle, self.bounds(*start), self.bounds(*stop),
+                               out.__array_interface__["data"][0], out.nbytes,
+                               self.error_pointer)
+        if status:
+            self.library.check(status, self.error)
+        return out
+
+    def close(self):
+        self.library.lib.caterva_discard(self.handle)

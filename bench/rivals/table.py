@@ -1,0 +1,64 @@
+"""The rows of a comparison as tables: a line for each rival, a column for each read."""
+
+import argparse
+import json
+from pathlib import Path
+
+
+def seconds(value):
+    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+        if value * factor >= 1 or unit == "us":
+            return f"{value * factor:.3g} {unit}"
+
+
+def ratio(row):
+    digits = 0 if row["ratio"] >= 100 else 1 if row["ratio"] >= 10 else 2
+    return f"{row['ratio']:.{digits}f}x" + "~" * row["estimated"]
+
+
+def tables(rows):
+    """Yields a title and lines of cells for each kind of data and chunk."""
+    for setting in dict.fromkeys((row["data"], row["chunk"]) for row in rows):
+        here = [row for row in rows if (row["data"], row["chunk"]) == setting]
+        names = list(dict.fromkeys(row["read"] for row in here if row["read"] != "create"))
+        lines = [["rival", "T"] + names + ["create"]]
+        for rival, threads in dict.fromkeys(
+                (row["rival"], row["threads"]) for row in here if row["read"] != "create"):
+            cells = {row["read"]: row for row in here
+                     if row["rival"] == rival and row["threads"] == threads}
+            lines.append([rival, str(threads)] + [
+                f"{seconds(cells[name]['theirs'])} {ratio(cells[name])}" if name in cells else ""
+                for name in names + ["create"]])
+        ours = {}
+        for row in here:  # the best of the turns beside all rivals, by the same threads
+            key = row["read"], row["threads"]
+            ours[key] = min(row["ours"], ours.get(key, row["ours"]))
+        for threads in sorted({row["threads"] for row in here}):
+            lines.append(["caterva (best)", str(threads)] + [
+                seconds(ours[name, threads]) if (name, threads) in ours else ""
+                for name in names + ["create"]])
+        yield f"{setting[0]}, chunks of {setting[1]}^3", lines
+
+
+def print_table(rows):
+    for title, lines in tables(rows):
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        print(f"\n{title}")
+        for line in lines:
+            print("  ".join([line[0].ljust(widths[0])] +
+                            [text.rjust(width) for text, width in zip(line[1:], widths[1:])]))
+
+
+def print_markdown(rows):
+    for title, lines in tables(rows):
+        print(f"\n#### {title}\n")
+        for i, line in enumerate(lines):
+            print("| " + " | ".join(line) + " |")
+            if i == 0:
+                print("|---|" + "---:|" * (len(line) - 1))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="the tables of run.py --json for documentation")
+    parser.add_argument("file", type=Path)
+    print_markdown(json.loads(parser.parse_args().file.read_text())["rows"])
