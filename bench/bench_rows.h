@@ -20,6 +20,7 @@ typedef struct bench_row {
     double ours, theirs; /* less is better                         */
     double bar;          /* for theirs / ours; 0 is none           */
     int estimated;       /* theirs was extrapolated from a sample  */
+    char note[32];       /* what else there is to say, or ""       */
 } bench_row;
 
 typedef struct bench_table {
@@ -59,7 +60,7 @@ static inline void bench_add_row(bench_table *table, const bench_row *row)
            row->estimated ? '~' : ' ', bench_ratio(row));
     if (row->bar > 0)
         printf(" of %6.2fx%s", row->bar, bench_reached(row) ? "" : "  FALLS SHORT");
-    printf("\n");
+    printf("%s%s\n", row->note[0] ? "   " : "", row->note);
     fflush(stdout);
 }
 
@@ -129,10 +130,10 @@ static inline void bench_write_json(const bench_table *table)
         fprintf(file,
                 "%s\n {\"name\": \"%s\", \"rival\": \"%s\", \"unit\": \"%s\", "
                 "\"ours\": %.3f, \"theirs\": %.3f, \"ratio\": %.3f, \"bar\": %.2f, "
-                "\"estimated\": %s}",
+                "\"estimated\": %s, \"note\": \"%s\"}",
                 i > 0 ? "," : "", row->name, row->rival != NULL ? row->rival : "b2nd",
                 row->unit != NULL ? row->unit : "us", row->ours, row->theirs,
-                bench_ratio(row), row->bar, row->estimated ? "true" : "false");
+                bench_ratio(row), row->bar, row->estimated ? "true" : "false", row->note);
     }
     fprintf(file, "\n]}\n");
     bench_need(fclose(file) == 0, table->json, "cannot be written");

@@ -439,9 +439,9 @@ static void memory_rows(bench_rivals *r, const settings *s)
 
 static void usage(void)
 {
-    fputs("usage: bench_write [--quick] [--rows REGEX] [--json FILE] [--big MIB] "
-          "[--noise BITS]\n",
-          stderr);
+    fputs(
+        "usage: bench_write [--quick] [--rows RE] [--json FILE] [--big MIB] [--noise BITS]\n",
+        stderr);
     exit(2);
 }
 

@@ -39,7 +39,7 @@ def number(value):
 def cells(row):
     bar = number(row["bar"]) if row["bar"] else ""
     spread = f"{number(row['ratio_min'])} .. {number(row['ratio_max'])}" if row["runs"] > 1 else ""
-    verdict = "short" if row["bar"] and row["ratio"] < row["bar"] else ""
+    verdict = "short" if row["bar"] and row["ratio"] < row["bar"] else row["note"]
     return [row["name"], number(row["ours"]), number(row["theirs"]) + "~" * row["estimated"],
             row["unit"], row["rival"], number(row["ratio"]), spread, bar, verdict]
 
