@@ -243,7 +243,7 @@ int main(int argc, char **argv)
         free(data);
     }
     bench_conclude(&table);
-    bench_write_json(&table);
+    bench_write_json(&table, table.json);
     free(r.our_bytes);
     return 0;
 }

@@ -244,6 +244,6 @@ int main(int argc, char **argv)
     bench_print_title("n x 16 int32 in 1 x 16 chunks, LZ4 5 with shuffle");
     for (int i = 0; i < (quick ? 1 : 2); i++) run_file(&files[i], path);
     bench_conclude(&table);
-    bench_write_json(&table);
+    bench_write_json(&table, table.json);
     return 0;
 }

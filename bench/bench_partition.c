@@ -253,6 +253,6 @@ int main(int argc, char **argv)
     if (quick) budget = 0.002;
     bench_print_title("geometric means over reads; the rival is the automatic partition");
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) run_sample(&samples[i]);
-    bench_write_json(&table);
+    bench_write_json(&table, table.json);
     return 0;
 }

@@ -118,11 +118,12 @@ static inline void bench_conclude(const bench_table *table)
     }
 }
 
-static inline void bench_write_json(const bench_table *table)
+/* `path` NULL: nothing is written. */
+static inline void bench_write_json(const bench_table *table, const char *path)
 {
-    if (table->json == NULL) return;
-    FILE *file = fopen(table->json, "w");
-    bench_need(file != NULL, table->json, "cannot be written");
+    if (path == NULL) return;
+    FILE *file = fopen(path, "w");
+    bench_need(file != NULL, path, "cannot be written");
     fprintf(file, "{\"schema\": 1, \"caterva\": \"%s\", \"blosc2\": \"%s\", \"rows\": [",
             caterva_version(), caterva_codec_version());
     for (int i = 0; i < table->n; i++) {
@@ -136,14 +137,22 @@ static inline void bench_write_json(const bench_table *table)
                 bench_ratio(row), row->bar, row->estimated ? "true" : "false", row->note);
     }
     fprintf(file, "\n]}\n");
-    bench_need(fclose(file) == 0, table->json, "cannot be written");
+    bench_need(fclose(file) == 0, path, "cannot be written");
 }
 
-/* --rows REGEX and --json FILE, which every program takes; 0: another option. */
+/* --rows REGEX, --json FILE and --clock wall|cpu, which every program takes; 0:
+ * another option. The processor's time that the process took is for busy machines,
+ * where others take turns; it says nothing of rows with several threads. */
 static inline int bench_common_option(bench_table *table, const char *name, const char *value)
 {
     if (strcmp(name, "--json") == 0) {
         table->json = value;
+        return 1;
+    }
+    if (strcmp(name, "--clock") == 0) {
+        bench_need(strcmp(value, "cpu") == 0 || strcmp(value, "wall") == 0, value,
+                   "is no clock: cpu or wall");
+        bench_clock = value[0] == 'c' ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
         return 1;
     }
     if (strcmp(name, "--rows") != 0) return 0;
@@ -164,7 +173,10 @@ static inline void bench_parse(bench_table *table, int argc, char **argv, int *q
         } else if (i + 1 < argc && bench_common_option(table, argv[i], argv[i + 1])) {
             i++;
         } else {
-            fprintf(stderr, "usage: %s [--quick] [--rows REGEX] [--json FILE]\n", argv[0]);
+            fprintf(stderr,
+                    "usage: %s [--quick] [--rows REGEX] [--json FILE] "
+                    "[--clock wall|cpu]\n",
+                    argv[0]);
             exit(2);
         }
     }

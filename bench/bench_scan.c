@@ -184,6 +184,6 @@ int main(int argc, char **argv)
     for (int noisy = 1; noisy >= 0; noisy--) cube_rows(&r, noisy, quick ? 256 : 384);
     matrix_rows(&r, quick ? MATRIX / 4 : MATRIX);
     bench_conclude(&table);
-    bench_write_json(&table);
+    bench_write_json(&table, table.json);
     return 0;
 }

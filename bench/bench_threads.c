@@ -99,6 +99,6 @@ int main(int argc, char **argv)
         free(data);
     }
     bench_conclude(&table);
-    bench_write_json(&table);
+    bench_write_json(&table, table.json);
     return 0;
 }

@@ -112,7 +112,8 @@ static void fight_overwrite(overwrite *o, const char *name, double bar)
     for (int i = 0; i < 2; i++) o->back[i] = bench_alloc(size);
     bench_fight(&table, name, bar, &duel);
     for (int i = 0; i < o->n; i++) free(o->src[i]);
-    for (int i = 0; i < 2; i++) free(o->back[i]);
+    free(o->back[0]);
+    free(o->back[1]);
 }
 
 /* Lengths of 0 mean the whole axis, -1 a block. */
@@ -210,16 +211,14 @@ static void big_row(bench_rivals *r, int64_t size, int zstd)
 
 /* ---- Creating -------------------------------------------------------------------- */
 
+/* Before each turn of what makes its files anew; `rivals` is their first member. */
+static void unlink_both(void *context) { bench_unlink_both(*(bench_rivals **)context); }
+
 typedef struct creation {
     bench_rivals *rivals;
     const float *data;
     bench_box all;
 } creation;
-
-static void prepare_creation(void *context)
-{
-    bench_unlink_both(((creation *)context)->rivals);
-}
 
 static double create_ours(void *context)
 {
@@ -245,7 +244,7 @@ static void creation_row(bench_rivals *r, const float *data)
     const bench_spec *spec = &r->spec;
     char name[80];
     creation c = {r, data, bench_box_at((int64_t[]){0, 0, 0}, spec->shape)};
-    bench_duel duel = {&c, prepare_creation, create_ours, create_theirs, NULL};
+    bench_duel duel = {&c, unlink_both, create_ours, create_theirs, NULL};
     snprintf(name, sizeof(name), "%s, %d^3 blocks, %d T, create", bench_codec_name(spec),
              spec->block[0], spec->threads);
     if (!bench_wanted(&table, name)) return;
@@ -267,11 +266,6 @@ typedef struct appending {
 } appending;
 
 static const float *append_src(const appending *a, int i) { return a->src + i % a->items; }
-
-static void prepare_appending(void *context)
-{
-    bench_unlink_both(((appending *)context)->rivals);
-}
 
 static double append_ours(void *context)
 {
@@ -320,7 +314,7 @@ static void append_row(bench_rivals *r, appending *a, const char *what, double b
     int length =
         snprintf(name, sizeof(name), "%s, %d appends of %s, %s%s", bench_codec_name(&r->spec),
                  a->n, what, when[a->commit_each], durable ? ", durable" : "");
-    bench_duel duel = {a, prepare_appending, append_ours, append_theirs, NULL};
+    bench_duel duel = {a, unlink_both, append_ours, append_theirs, NULL};
     if (!bench_wanted(&table, name)) return;
     a->src = new_noise(2 * a->items);
     a->first = a->last = INFINITY;
@@ -498,6 +492,6 @@ int main(int argc, char **argv)
     memory_rows(&r, &s); /* first: nothing freed lies about to be used again */
     for (int zstd = 0; zstd <= 1; zstd++) run_codec(&r, &s, zstd);
     bench_conclude(&table);
-    bench_write_json(&table);
+    bench_write_json(&table, table.json);
     return 0;
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """One table of what the benchmark programs wrote with --json.
 
-    report.py [--json OUT] [--markdown] FILE...
+    report.py [--json OUT] [--into DOCUMENT] FILE...
 
 A row that stands in several files was run several times: its times and its
 ratio are the medians, and the smallest and largest ratio are told beside it.
 Ratios are the rival's time through ours: above 1 we are faster. A time with ~
-was extrapolated from a sample. --markdown prints a table for documentation.
+was extrapolated from a sample. --into replaces what stands in a document between
+the lines <!-- results --> and <!-- end of results --> by the table.
 """
 
 import argparse
@@ -60,14 +61,24 @@ def print_text(rows):
         print("  ".join(aligned).rstrip())
 
 
-def print_markdown(rows):
-    program = None
+def markdown(rows):
+    program, lines = None, []
     for row in rows:
         if row["program"] != program:
             program = row["program"]
-            print(f"\n### {program}\n\n| " + " | ".join(TITLES[:8]) + " |")
-            print("|---|" + "---:|---:|---|---|---:|---|---:|")
-        print("| " + " | ".join(cells(row)[:8]) + " |")
+            lines += ["", f"### {program}", "", "| " + " | ".join(TITLES) + " |",
+                      "|---|---:|---:|---|---|---:|---|---:|---|"]
+        lines.append("| " + " | ".join(cells(row)) + " |")
+    return lines + [""]
+
+
+def replace_results(path, lines):
+    text = path.read_text()
+    before, begin, rest = text.partition("<!-- results -->\n")
+    _, end, after = rest.partition("<!-- end of results -->\n")
+    if not begin or not end:
+        raise SystemExit(f"{path} has no place for results")
+    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
 
 
 def print_conclusion(rows):
@@ -79,13 +90,15 @@ def print_conclusion(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
-    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--into", type=Path)
     parser.add_argument("files", nargs="+", type=Path)
     args = parser.parse_args()
     results = [(path.name.split(".")[0], json.loads(path.read_text())) for path in args.files]
     rows = merged(results)
-    (print_markdown if args.markdown else print_text)(rows)
+    print_text(rows)
     print_conclusion(rows)
+    if args.into:
+        replace_results(args.into, markdown(rows))
     if args.json:
         versions = {key: results[0][1][key] for key in ("caterva", "blosc2")}
         Path(args.json).write_text(json.dumps({"schema": 1, **versions, "rows": rows}, indent=1))

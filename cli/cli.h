@@ -111,7 +111,7 @@ typedef struct cli_args {
 #define CLI_OPT_PICTURE (1UL << 18) /* png, cmap, range */
 #define CLI_OPT_AXIS (1UL << 19)
 #define CLI_OPT_CONTIGUOUS (1UL << 20)
-#define CLI_OPT_TUNE (1UL << 21) /* read, time */
+#define CLI_OPT_TUNE (1UL << 24) /* read, time */
 
 typedef struct cli_command {
     const char *name;

@@ -57,6 +57,8 @@ typedef struct moving_box {
     const int64_t *lengths;
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
     uint64_t random;
+    void *dst;
+    size_t size;
 } moving_box;
 
 static void move_box(moving_box *b)
@@ -84,45 +86,61 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static cli_exit time_one(caterva_array *array, const char *path, moving_box *b, void *dst,
-                         timed_reads *out, double *took)
+static double median(double *times, int64_t n)
+{
+    qsort(times, (size_t)n, sizeof times[0], by_size);
+    return times[n / 2];
+}
+
+static cli_exit time_read(caterva_array *array, const char *path, moving_box *b, double *took)
 {
     caterva_error err;
-    move_box(b);
     double started = timing_now();
-    caterva_status status =
-        caterva_read(array, b->start, b->stop, dst, (size_t)out->bytes, &err);
+    caterva_status status = caterva_read(array, b->start, b->stop, b->dst, b->size, &err);
     *took = timing_now() - started;
     if (status != CATERVA_OK) return cli_fail_array(path, &err);
     return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
 }
 
-static cli_exit time_all(caterva_array *array, const char *path, moving_box *b, void *dst,
-                         double budget, timed_reads *out)
+/* The next place through both handles. */
+static cli_exit time_place(caterva_array *array, caterva_array *other, const char *path,
+                           moving_box *b, double *first, double *again)
 {
-    double times[MAX_READS], spent = 0, blocks = 0;
-    CLI_TRY(time_one(array, path, b, dst, out, &times[0])); /* touches the memory */
-    for (out->n = 0; out->n < MAX_READS; out->n++) {
-        if (out->n >= MIN_READS && spent > budget) break;
-        CLI_TRY(time_one(array, path, b, dst, out, &times[out->n]));
-        spent += times[out->n];
+    move_box(b);
+    CLI_TRY(time_read(array, path, b, first));
+    *again = *first;
+    if (!other) return CLI_OK;
+    CLI_TRY(time_read(other, path, b, again));
+    return time_read(other, path, b, again);
+}
+
+static cli_exit time_all(caterva_array *array, caterva_array *other, const char *path,
+                         moving_box *b, double budget, timed_reads *out)
+{
+    double first[MAX_READS], again[MAX_READS], spent = 0, blocks = 0;
+    CLI_TRY(time_place(array, other, path, b, first, again)); /* touches the memory */
+    for (int64_t n = 0; n < MAX_READS && (n < MIN_READS || spent < budget); n++) {
+        CLI_TRY(time_place(array, other, path, b, &first[n], &again[n]));
+        spent += first[n];
         blocks += (double)blocks_in(b);
+        out->n = n + 1;
     }
-    qsort(times, (size_t)out->n, sizeof times[0], by_size);
-    out->seconds = times[out->n / 2];
+    out->seconds = median(first, out->n);
+    out->again = median(again, out->n);
     out->blocks = blocks / (double)out->n;
     return CLI_OK;
 }
 
-cli_exit timing_run(caterva_array *array, const char *path, const int64_t *lengths,
-                    double budget, timed_reads *out)
+cli_exit timing_run(caterva_array *array, caterva_array *other, const char *path,
+                    const int64_t *lengths, double budget, timed_reads *out)
 {
     moving_box b = {.info = caterva_describe(array), .lengths = lengths, .random = 42};
     *out = (timed_reads){.bytes = b.info->item_size};
     for (int d = 0; d < b.info->ndim; d++) out->bytes *= lengths[d];
-    void *dst = cli_alloc((size_t)out->bytes);
-    if (!dst) return CLI_IO;
-    cli_exit code = time_all(array, path, &b, dst, budget, out);
-    free(dst);
+    b.size = (size_t)out->bytes;
+    b.dst = cli_alloc(b.size);
+    if (!b.dst) return CLI_IO;
+    cli_exit code = time_all(array, other, path, &b, budget, out);
+    free(b.dst);
     return code;
 }

@@ -8,6 +8,7 @@
 typedef struct timed_reads {
     int64_t n;      /* reads that were timed                                      */
     double seconds; /* one read, median                                           */
+    double again;   /* the same read once more through the other handle, median   */
     int64_t bytes;  /* delivered by one read                                      */
     double blocks;  /* touched by one read, mean; those never stored count too    */
 } timed_reads;
@@ -16,9 +17,11 @@ typedef struct timed_reads {
 double timing_now(void);
 
 /* Reads boxes of `lengths` items (ndim entries, each in [1, shape]) for about
- * `budget` seconds: three times at least, and once before the clock runs. */
-cli_exit timing_run(caterva_array *array, const char *path, const int64_t *lengths,
-                    double budget, timed_reads *out);
+ * `budget` seconds: three times at least, and once before the clock runs. `other`
+ * is NULL, or another handle of the same array, which reads each box twice, the
+ * second time by the clock. */
+cli_exit timing_run(caterva_array *array, caterva_array *other, const char *path,
+                    const int64_t *lengths, double budget, timed_reads *out);
 
 /* How an axis is cut. */
 typedef struct timing_axis {

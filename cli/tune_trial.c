@@ -83,7 +83,7 @@ static cli_exit try_read(const tune_task *task, caterva_array *array, double bud
         cut[d] = lengths[d] < shape[d] ? lengths[d] : shape[d];
         bytes *= (double)lengths[d];
     }
-    CLI_TRY(timing_run(array, task->path, cut, budget, &timed));
+    CLI_TRY(timing_run(array, NULL, task->path, cut, budget, &timed));
     double blocks = blocks_of_read(task, trial->partition, task->info->shape, lengths);
     double timed_blocks = blocks_of_read(task, trial->partition, shape, cut);
     trial->seconds[i] = timed.seconds * blocks / timed_blocks;

@@ -50,6 +50,7 @@ class Bench(Measured):
         for r in reads:
             self.assertEqual(r["bytes"], 4 * prod(r["shape"]))
             self.assertGreater(r["seconds"], 0)
+            self.assertGreater(r["again_seconds"], 0)
             self.assertGreaterEqual(r["count"], 3)
             self.assertIs(r["part"], False)
             self.assertAlmostEqual(r["amplification"], r["blocks"] * block_bytes / r["bytes"])
@@ -64,10 +65,10 @@ class Bench(Measured):
         path = self.make()
         lines = self.text("bench", path).splitlines()
         self.assertEqual(lines[0], f"{path}   (60, 50, 40) <i4, blocks of 5 KiB")
-        self.assertEqual(lines[1].split(), ["read", "time", "MB/s", "blocks", "decoded",
-                                            "items"])
+        self.assertEqual(lines[1].split(), ["read", "time", "again", "MB/s", "blocks",
+                                            "decoded", "items"])
         self.assertEqual(len(lines), 2 + 9)
-        self.assertRegex(lines[2], r"^  all +[\d.]+ [num]?s +[\d.]+ +135 +1\.44x   "
+        self.assertRegex(lines[2], r"^  all +[\d.]+ [num]?s +[\d.]+ [num]?s +[\d.]+ +135 +1\.44x   "
                                    r"\(60, 50, 40\)$")
 
     def test_fewer_axes(self):
