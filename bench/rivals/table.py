@@ -49,16 +49,33 @@ def print_table(rows):
                             [text.rjust(width) for text, width in zip(line[1:], widths[1:])]))
 
 
-def print_markdown(rows):
-    for title, lines in tables(rows):
-        print(f"\n#### {title}\n")
-        for i, line in enumerate(lines):
-            print("| " + " | ".join(line) + " |")
+def markdown(rows):
+    lines = []
+    for title, cells in tables(rows):
+        lines += ["", f"### {title}", ""]
+        for i, line in enumerate(cells):
+            lines.append("| " + " | ".join(line) + " |")
             if i == 0:
-                print("|---|" + "---:|" * (len(line) - 1))
+                lines.append("|---|" + "---:|" * (len(line) - 1))
+    return lines + [""]
+
+
+def replace_rivals(path, result):
+    """Puts the tables between two lines of a document."""
+    text = path.read_text()
+    before, begin, rest = text.partition("<!-- rivals -->\n")
+    _, end, after = rest.partition("<!-- end of rivals -->\n")
+    if not begin or not end:
+        raise SystemExit(f"{path} has no place for rivals")
+    names = ", ".join(result["rivals"].values())
+    lines = ["", f"Caterva {result['caterva']} beside {names}; {result['side']}^3 float32.",
+             *markdown(result["rows"])]
+    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="the tables of run.py --json for documentation")
+    parser = argparse.ArgumentParser(description="the tables of run.py --json in a document")
     parser.add_argument("file", type=Path)
-    print_markdown(json.loads(parser.parse_args().file.read_text())["rows"])
+    parser.add_argument("--into", type=Path, required=True)
+    arguments = parser.parse_args()
+    replace_rivals(arguments.into, json.loads(arguments.file.read_text()))
