@@ -103,7 +103,7 @@ static inline caterva_open_options bench_reading(int threads, int64_t cache_byte
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.threads = threads;
-    (void)cache_bytes; /* the library keeps no decoded blocks yet */
+    options.cache_bytes = cache_bytes;
     return options;
 }
 

@@ -177,6 +177,7 @@ static cli_exit open_uncached(const cli_args *args, const char *path, caterva_ar
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.threads = (int)args->threads;
+    options.cache_bytes = -1;
     caterva_error err;
     if (caterva_open(path, &options, out, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);

@@ -110,6 +110,7 @@ static caterva_create_options options_of(const tune_task *task, const tune_trial
     memcpy(o.filters, codec->filters, sizeof o.filters);
     memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);
     o.threads = task->threads;
+    o.cache_bytes = -1; /* the sample would fit, the array may not */
     return o;
 }
 
