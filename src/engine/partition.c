@@ -6,8 +6,8 @@
  *
  * Measured by bench_partition on ten kinds of arrays, over reads from all to a
  * point: half the block makes the mean read 1.25 times as fast and costs 2 % of
- * the ratio (11 % in tables few columns wide), twice the block 0.75 times for a
- * gain of 2 %; between 1 and 16 MiB the chunk does not matter. Time follows the
+ * the ratio (11 % in tables few columns wide), twice the block 0.8 times for a
+ * gain of 3 %; between 1 and 16 MiB the chunk does not matter. Time follows the
  * bytes decoded without a step at the size of any cache, so none is asked for. */
 #include "engine/partition.h"
 
