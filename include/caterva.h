@@ -424,6 +424,107 @@ typedef struct caterva_copy_options {
 CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
                                         const caterva_copy_options *options,
                                         caterva_array **out, caterva_error *err);
+/* ---- Selections --------------------------------------------------------- */
+
+/* What to take along one axis. A zero-filled one takes the whole axis. Indices
+ * may be negative, as in Python: -1 is the last. */
+typedef enum caterva_axis_kind {
+    CATERVA_AXIS_ALL = 0,
+    CATERVA_AXIS_INDEX, /* the one item `start`; the axis is dropped from the result */
+    CATERVA_AXIS_SLICE, /* start:stop:step as Python means it, bounds clamped        */
+    CATERVA_AXIS_LIST,  /* items indices[0..n), any order, repeats allowed           */
+    CATERVA_AXIS_MASK   /* the items i where mask[i] is not 0; n is the axis' length */
+} caterva_axis_kind;
+
+/* A bound of a slice that is left out: x[::-1] is start and stop CATERVA_OMIT,
+ * step -1. */
+#define CATERVA_OMIT INT64_MIN
+
+typedef struct caterva_axis {
+    caterva_axis_kind kind;
+    int64_t start, stop, step; /* step is not 0; a missing one is 1, written out */
+    const int64_t *indices;    /* borrowed for the call */
+    const uint8_t *mask;       /* likewise              */
+    int64_t n;                 /* of indices or mask    */
+} caterva_axis;
+
+typedef enum caterva_selection_kind {
+    CATERVA_SELECT_BOX = 0, /* [start, stop) on each axis, as caterva_read; strict */
+    CATERVA_SELECT_AXES,    /* each axis by itself                                 */
+    CATERVA_SELECT_POINTS,  /* single items                                        */
+    CATERVA_SELECT_MASK     /* the items where a mask of the array's shape says so */
+} caterva_selection_kind;
+
+/* Which items, in the words of NumPy for an array `a`:
+ *
+ *   BOX     a[start[0]:stop[0], ...]; both NULL: everything
+ *   AXES    a[np.ix_(...)], each axis after its own kind, also mixed: of two
+ *           lists every pair is taken (NumPy's own a[l0, l1] is POINTS). Axes
+ *           behind the last given one are taken whole.
+ *   POINTS  a[p[:, 0], p[:, 1], ...] for `points` of n_points rows, one index for
+ *           each axis of the array
+ *   MASK    a[mask]: the items in C order
+ *
+ * The result has one axis for each axis not dropped (BOX, AXES), or a single one
+ * (POINTS, MASK). A zero-filled selection is the whole array. All pointers are
+ * borrowed for the call. */
+typedef struct caterva_selection {
+    size_t struct_size;
+    caterva_selection_kind kind;
+    const int64_t *start, *stop; /* BOX: ndim entries each            */
+    const caterva_axis *axes;    /* AXES: n_axes entries, 0..ndim     */
+    int n_axes;
+    const int64_t *points;       /* POINTS: n_points * ndim, C order  */
+    int64_t n_points;
+    const uint8_t *mask;         /* MASK: n_items bytes, C order      */
+    size_t mask_size;            /* must be n_items                   */
+} caterva_selection;
+#define CATERVA_SELECTION_INIT { .struct_size = sizeof(caterva_selection) }
+
+/* The caller's memory. Item (i, j, ...) lies at data + i * strides[0] + ...;
+ * `data` is the item (0, 0, ...), which with negative strides is not the lowest.
+ *
+ * shape NULL: the selection's; else `ndim` entries that must equal it. When it is
+ * the source of a write the shape may also be one that NumPy would broadcast:
+ * fewer axes, or axes of 1 item, are repeated; and strides may be 0.
+ * strides NULL: C order. Items of a destination must not overlap. */
+typedef struct caterva_buffer {
+    size_t struct_size;
+    void *data;             /* not written when it is a source                  */
+    size_t size;            /* bytes from the lowest item to the end of the
+                               highest; checked against shape and strides       */
+    int ndim;               /* of shape and strides where these are given       */
+    const int64_t *shape;
+    const int64_t *strides; /* bytes                                            */
+} caterva_buffer;
+#define CATERVA_BUFFER_INIT { .struct_size = sizeof(caterva_buffer) }
+
+/* The shape of the result; `shape` has room for CATERVA_MAX_DIMS entries, the
+ * first *ndim are set. CATERVA_EINVAL names the axis and the number that does not
+ * fit the array. */
+CATERVA_API caterva_status caterva_selection_shape(caterva_array *array,
+                                                   const caterva_selection *selection,
+                                                   int64_t *shape, int *ndim,
+                                                   caterva_error *err);
+
+/* Copies the selected items into `dst` (`selection` NULL: everything). Only the
+ * blocks that hold a wanted item are decoded, each once, in parallel. Beside
+ * the blocks at work this takes, for lists and points, 32 bytes for each index
+ * and 24 for each touched block; for a mask of the array, 8 bytes for each line
+ * of items in a block; for boxes and slices nothing. On failure what `dst` holds
+ * at the result's places is undefined. */
+CATERVA_API caterva_status caterva_read_selection(caterva_array *array,
+                                                  const caterva_selection *selection,
+                                                  const caterva_buffer *dst,
+                                                  caterva_error *err);
+
+/* Writes the selected items from `src`. Of an item selected twice the last value
+ * (in C order of the result) stays, as in NumPy. Otherwise as caterva_write, and
+ * with the memory of caterva_read_selection. */
+CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
+                                                   const caterva_selection *selection,
+                                                   const caterva_buffer *src,
+                                                   caterva_error *err);
 
 /* ---- The block cache ---------------------------------------------------- */
 

@@ -1,0 +1,30 @@
+/* Callers' strided buffers, checked. */
+#ifndef CV_ARRAY_MEMORY_H
+#define CV_ARRAY_MEMORY_H
+
+#include "base/grid.h"
+
+/* The memory of a selection's result: its first item, and bytes per step along each
+ * axis of the result. */
+typedef struct cv_memory {
+    uint8_t *data;
+    int64_t strides[CV_MAX_DIMS];
+} cv_memory;
+
+/* A result: what lies in the buffer. */
+typedef struct cv_result {
+    int ndim;
+    const int64_t *shape;
+    int64_t item_size;
+} cv_result;
+
+/* A destination: its shape is the result's, no two items in one place as far as a
+ * stride of 0 would tell. */
+cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result *result,
+                                   cv_memory *out, cv_error *err);
+
+/* A source: its shape may be broadcast to the result's. */
+cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
+                              cv_memory *out, cv_error *err);
+
+#endif

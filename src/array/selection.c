@@ -1,0 +1,126 @@
+/* Room: array. Selections in and out: arguments checked, locks taken, the engine
+ * called. What is a box in the end goes the way of boxes. */
+#include "array/array.h"
+#include "array/memory.h"
+#include "engine/select_run.h"
+#include "engine/write.h"
+
+#include <string.h>
+
+/* The selection as the grid sees it. NULL is everything. */
+static cv_status init_selection(const cv_grid *grid, const caterva_selection *words,
+                                cv_selection *out, cv_error *err)
+{
+    if (!words) return cv_selection_init(out, grid, NULL, err);
+    caterva_selection copy;
+    CV_TRY(cv_options_copy(&copy, sizeof copy, words, "selection", err));
+    return cv_selection_init(out, grid, &copy, err);
+}
+
+static cv_result result_of(const cv_selection *selection)
+{
+    return (cv_result){selection->ndim, selection->shape, selection->grid->item_size};
+}
+
+/* The plan of [start, stop) for a buffer that is not in C order. */
+static cv_status plan_box(const cv_select_plan *plan, const int64_t *start,
+                          const int64_t *stop, cv_plan *out, cv_error *err)
+{
+    CV_TRY(cv_plan_box(plan->grid, start, stop, out, err));
+    memcpy(out->buffer_strides, plan->strides, sizeof out->buffer_strides);
+    return CV_OK;
+}
+
+caterva_status caterva_selection_shape(caterva_array *array,
+                                       const caterva_selection *selection, int64_t *shape,
+                                       int *ndim, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!shape || !ndim) return cv_fail(err, CATERVA_EINVAL, -1, "shape or ndim is NULL");
+    cv_array_lock_shared(array);
+    cv_selection s;
+    cv_status status = init_selection(&cv_array_state(array)->grid, selection, &s, err);
+    cv_array_unlock(array);
+    if (status != CV_OK) return status;
+    *ndim = s.ndim;
+    memcpy(shape, s.shape, (size_t)s.ndim * sizeof shape[0]);
+    return CV_OK;
+}
+
+static cv_status read_planned(const cv_source *source, const cv_select_plan *plan,
+                              uint8_t *data, cv_error *err)
+{
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    if (!cv_select_plan_is_box(plan, start, stop))
+        return cv_select_read(source, plan, data, err);
+    cv_plan box;
+    CV_TRY(plan_box(plan, start, stop, &box, err));
+    return cv_read_box(source, &box, data + plan->buffer_pos, err);
+}
+
+static cv_status read_selection(const cv_source *source, const caterva_selection *words,
+                                const caterva_buffer *dst, cv_error *err)
+{
+    cv_selection selection;
+    cv_memory memory;
+    CV_TRY(init_selection(&source->snapshot->grid, words, &selection, err));
+    cv_result result = result_of(&selection);
+    CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
+    if (selection.n_items == 0) return CV_OK;
+    cv_select_plan plan;
+    cv_status status = cv_select_plan_init(&plan, &selection, memory.strides, err);
+    if (status == CV_OK) status = read_planned(source, &plan, memory.data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
+caterva_status caterva_read_selection(caterva_array *array,
+                                      const caterva_selection *selection,
+                                      const caterva_buffer *dst, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    cv_array_lock_shared(array);
+    cv_source source = cv_array_source(array);
+    cv_status status = read_selection(&source, selection, dst, err);
+    cv_array_unlock(array);
+    return status;
+}
+
+static cv_status write_planned(cv_pending *pending, const cv_select_plan *plan,
+                               const uint8_t *data, cv_error *err)
+{
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    if (!cv_select_plan_is_box(plan, start, stop))
+        return cv_select_write(pending, plan, data, err);
+    cv_plan box;
+    CV_TRY(plan_box(plan, start, stop, &box, err));
+    return cv_write_box(pending, &box, data + plan->buffer_pos, err);
+}
+
+static cv_status write_selection(cv_pending *pending, const caterva_selection *words,
+                                 const caterva_buffer *src, cv_error *err)
+{
+    cv_selection selection;
+    cv_memory memory;
+    CV_TRY(init_selection(&cv_txn_snapshot(pending->txn)->grid, words, &selection, err));
+    cv_result result = result_of(&selection);
+    CV_TRY(cv_memory_of_source(src, &result, &memory, err));
+    if (selection.n_items == 0) return CV_OK;
+    cv_select_plan plan;
+    cv_status status = cv_select_plan_init(&plan, &selection, memory.strides, err);
+    if (status == CV_OK) status = write_planned(pending, &plan, memory.data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
+caterva_status caterva_write_selection(caterva_array *array,
+                                       const caterva_selection *selection,
+                                       const caterva_buffer *src, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_pending_check(array->pending, err);
+    if (status == CV_OK) status = write_selection(array->pending, selection, src, err);
+    cv_array_unlock(array);
+    return status;
+}

@@ -1,0 +1,122 @@
+/* Room: engine. The walk of a read through a selection: the read of a box with
+ * another plan. Each touched block is decoded once, into the worker's scratch, and
+ * its parts are copied out; jobs write disjoint parts of the destination. */
+#include "base/arith.h"
+#include "engine/blocks.h"
+#include "engine/copy.h"
+#include "engine/select_run.h"
+
+/* Decoding less than this costs no more than waking a thread. */
+enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
+
+typedef struct read_task {
+    const cv_source *source;
+    const cv_select_plan *plan;
+    uint8_t *dst;
+    int64_t n_parts; /* of each chunk */
+} read_task;
+
+/* ---- Delivering blocks -------------------------------------------------- */
+
+typedef struct delivery {
+    const read_task *task;
+    const cv_select_chunk *chunk;
+    cv_worker *worker;
+    const uint8_t *block; /* whose parts are being copied */
+    bool filled;          /* the worker's scratch holds the chunk's repeated item */
+} delivery;
+
+static void copy_out(void *context, const cv_part *part)
+{
+    const delivery *d = context;
+    cv_part_copy(part, CV_IN_BLOCK, d->block, d->task->dst);
+}
+
+static uint8_t *place_block(void *context, int64_t tag)
+{
+    (void)context;
+    (void)tag;
+    return NULL; /* parts are copied out of scratch */
+}
+
+static void take_block(void *context, int64_t tag, const uint8_t *decoded)
+{
+    delivery *d = context;
+    const cv_select_plan *plan = d->task->plan;
+    d->block = decoded;
+    plan->ops->parts(plan, d->chunk, tag, copy_out, d);
+}
+
+/* A chunk of one item: scratch is filled once and stands for all its blocks. */
+static void fill_block(void *context, int64_t tag, const uint8_t *item)
+{
+    delivery *d = context;
+    const cv_grid *grid = d->task->plan->grid;
+    uint8_t *scratch = d->worker->block.data;
+    if (!d->filled) {
+        int64_t n_items = grid->block_bytes / grid->item_size, stride = grid->item_size;
+        cv_fill_box(1, &n_items, grid->item_size, item, (cv_strided){scratch, &stride});
+        d->filled = true;
+    }
+    take_block(context, tag, scratch);
+}
+
+/* ---- Jobs --------------------------------------------------------------- */
+
+/* Lists the share's blocks that must be decoded; dirty ones are delivered on the
+ * spot. */
+static cv_status list_blocks(delivery *d, int64_t share, int64_t *n, cv_error *err)
+{
+    const read_task *task = d->task;
+    const cv_select_plan *plan = task->plan;
+    cv_pending *pending = task->source->pending;
+    int64_t first = d->chunk->n_blocks * share / task->n_parts;
+    int64_t last = d->chunk->n_blocks * (share + 1) / task->n_parts;
+    const cv_dirty_chunk *dirty = pending ? cv_pending_find(pending, d->chunk->chunk) : NULL;
+
+    CV_TRY(cv_worker_wanted(d->worker, last - first, err));
+    *n = 0;
+    for (int64_t j = first; j < last; j++) {
+        cv_select_block block;
+        plan->ops->block(plan, d->chunk, j, &block);
+        if (!block.wanted) continue;
+        if (dirty && dirty->blocks[block.block])
+            take_block(d, j, dirty->blocks[block.block]);
+        else
+            d->worker->wanted[(*n)++] = (cv_wanted){.block = block.block, .tag = j};
+    }
+    return CV_OK;
+}
+
+static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const read_task *task = context;
+    const cv_source *source = task->source;
+    cv_select_chunk chunk;
+    task->plan->ops->chunk(task->plan, job / task->n_parts, &chunk);
+    delivery d = {.task = task, .chunk = &chunk, .worker = worker};
+    int64_t n;
+    CV_TRY(list_blocks(&d, job % task->n_parts, &n, err));
+    if (n == 0) return CV_OK;
+
+    cv_chunk_ref ref;
+    CV_TRY(cv_source_find(source, chunk.chunk, &ref, err));
+    cv_block_sink sink = {place_block, take_block, fill_block, &d};
+    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+}
+
+cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan, uint8_t *dst,
+                         cv_error *err)
+{
+    int64_t n_blocks = cv_min_i64(plan->n_blocks, plan->n_items);
+    int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
+    int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
+
+    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
+    if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
+        int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
+        task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));
+    }
+    return cv_workers_run(source->workers, helpers, plan->n_chunks * task.n_parts, read_share,
+                          &task, err);
+}

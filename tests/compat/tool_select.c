@@ -1,0 +1,288 @@
+/* Helper of test_select.py: one array at a time, read and written through
+ * selections as stdin says. A command is a line of words, raw bytes behind it
+ * where it brings some; the answer is "ok SIZE" and so many raw bytes, or
+ * "failed STATUS sentence".
+ *
+ *   array ITEM_SIZE NDIM shape.. chunks.. blocks.. PLACE   + the array's bytes
+ *         PLACE 0: as it was written, pending; 1: committed; 2: opened again
+ *   whole                              the array's bytes, by caterva_read
+ *   read SEL BUF                       all of the buffer's memory, also what the
+ *                                      read must leave alone (0xA5)
+ *   write SEL BUF                      + the buffer's memory
+ *   shape SEL                          the result's shape as words
+ *
+ *   SEL: none | box N start.. stop.. | points N NDIM index.. | mask N bits
+ *        | axes N, each: a | i INDEX | s START STOP STEP | l N index.. | m N bits
+ *        ("o" is a bound left out)
+ *   BUF: SIZE POS, then "c" for C order or NDIM shape.. strides..; POS is the byte
+ *        of the first item in the memory of SIZE bytes */
+#include "caterva.h"
+
+#include "support/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LINE = 1 << 22 };
+
+typedef struct words {
+    caterva_selection selection;
+    int none; /* a NULL selection */
+    int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
+    caterva_axis axes[CATERVA_MAX_DIMS];
+    void *lists[CATERVA_MAX_DIMS + 1];
+    int n_lists;
+    caterva_buffer buffer;
+    int64_t shape[CATERVA_MAX_DIMS], strides[CATERVA_MAX_DIMS];
+    uint8_t *memory;
+} words;
+
+static char line[MAX_LINE];
+
+static const char *next_word(int first)
+{
+    const char *word = strtok(first ? line : NULL, " \n");
+    CHECK(word != NULL, "a command ends early");
+    return word;
+}
+
+static int64_t next_number(void)
+{
+    const char *word = next_word(0);
+    return *word == 'o' ? CATERVA_OMIT : strtoll(word, NULL, 10);
+}
+
+static void next_numbers(int64_t *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = next_number();
+}
+
+static void read_bytes(void *dst, size_t size)
+{
+    CHECK(fread(dst, 1, size, stdin) == size, "stdin ends early");
+}
+
+static void answer(caterva_status status, const caterva_error *err, const void *bytes,
+                   size_t size)
+{
+    if (status != CATERVA_OK) {
+        printf("failed %s %s\n", caterva_status_name(status), err->message);
+    } else {
+        printf("ok %zu\n", size);
+        fwrite(bytes, 1, size, stdout);
+    }
+    fflush(stdout);
+}
+
+/* ---- Words of a selection and of a buffer --------------------------------- */
+
+/* Memory of exactly the size, so that a sanitizer sees each step beside it. */
+static void *keep(words *w, size_t size)
+{
+    return w->lists[w->n_lists++] = check_alloc(size);
+}
+
+static int64_t *next_list(words *w, int64_t n)
+{
+    int64_t *list = keep(w, (size_t)n * sizeof(*list));
+    next_numbers(list, n);
+    return list;
+}
+
+static uint8_t *next_bits(words *w, int64_t n)
+{
+    uint8_t *mask = keep(w, (size_t)n);
+    const char *bits = n > 0 ? next_word(0) : "";
+    for (int64_t i = 0; i < n; i++) mask[i] = (uint8_t)(bits[i] == '1' ? 1 + i % 255 : 0);
+    return mask;
+}
+
+static void parse_axis(words *w, caterva_axis *axis)
+{
+    const char *kind = next_word(0);
+    switch (*kind) {
+    case 'a': axis->kind = CATERVA_AXIS_ALL; break;
+    case 'i':
+        axis->kind = CATERVA_AXIS_INDEX;
+        axis->start = next_number();
+        break;
+    case 's':
+        axis->kind = CATERVA_AXIS_SLICE;
+        axis->start = next_number();
+        axis->stop = next_number();
+        axis->step = next_number();
+        break;
+    case 'l':
+        axis->kind = CATERVA_AXIS_LIST;
+        axis->n = next_number();
+        axis->indices = next_list(w, axis->n);
+        break;
+    default:
+        axis->kind = CATERVA_AXIS_MASK;
+        axis->n = next_number();
+        axis->mask = next_bits(w, axis->n);
+    }
+}
+
+static void parse_selection(words *w)
+{
+    const char *kind = next_word(0);
+    caterva_selection *s = &w->selection;
+    *s = (caterva_selection)CATERVA_SELECTION_INIT;
+    w->none = strcmp(kind, "none") == 0;
+    if (w->none) return;
+    int64_t n = next_number();
+    if (strcmp(kind, "box") == 0) {
+        next_numbers(w->start, n);
+        next_numbers(w->stop, n);
+        s->start = w->start;
+        s->stop = w->stop;
+    } else if (strcmp(kind, "axes") == 0) {
+        s->kind = CATERVA_SELECT_AXES;
+        s->axes = w->axes;
+        s->n_axes = (int)n;
+        for (int64_t d = 0; d < n; d++) parse_axis(w, &w->axes[d]);
+    } else if (strcmp(kind, "points") == 0) {
+        s->kind = CATERVA_SELECT_POINTS;
+        s->n_points = n;
+        s->points = next_list(w, n * next_number());
+    } else {
+        s->kind = CATERVA_SELECT_MASK;
+        s->mask_size = (size_t)n;
+        s->mask = next_bits(w, n);
+    }
+}
+
+static void parse_buffer(words *w)
+{
+    caterva_buffer *b = &w->buffer;
+    *b = (caterva_buffer)CATERVA_BUFFER_INIT;
+    b->size = (size_t)next_number();
+    w->memory = keep(w, b->size);
+    b->data = w->memory + next_number();
+    const char *order = next_word(0);
+    if (*order == 'c') return;
+    b->ndim = (int)strtoll(order, NULL, 10);
+    next_numbers(w->shape, b->ndim);
+    next_numbers(w->strides, b->ndim);
+    b->shape = w->shape;
+    b->strides = w->strides;
+}
+
+static void free_words(words *w)
+{
+    for (int i = 0; i < w->n_lists; i++) free(w->lists[i]);
+}
+
+/* ---- Commands ------------------------------------------------------------- */
+
+static caterva_array *reopen(caterva_array *array)
+{
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    void *frame;
+    size_t size;
+    options.mode = CATERVA_WRITE;
+    CHECK_OK(caterva_to_frame(array, &frame, &size, &err), err);
+    caterva_discard(array);
+    CHECK_OK(caterva_open_frame(frame, size, 1, &options, &array, &err), err);
+    caterva_free(frame);
+    return array;
+}
+
+static caterva_array *make_array(void)
+{
+    caterva_error err;
+    caterva_array *array;
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    int64_t shape[CATERVA_MAX_DIMS], parts[2][CATERVA_MAX_DIMS];
+    int32_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS];
+    options.item_size = (int32_t)next_number();
+    options.ndim = (int)next_number();
+    next_numbers(shape, options.ndim);
+    for (int i = 0; i < 2; i++) next_numbers(parts[i], options.ndim);
+    size_t size = (size_t)options.item_size;
+    for (int d = 0; d < options.ndim; d++) {
+        size *= (size_t)shape[d];
+        chunks[d] = (int32_t)parts[0][d];
+        blocks[d] = (int32_t)parts[1][d];
+    }
+    int64_t place = next_number();
+    options.shape = shape;
+    options.chunk_shape = chunks;
+    options.block_shape = blocks;
+    uint8_t *bytes = check_alloc(size);
+    read_bytes(bytes, size);
+    CHECK_OK(caterva_create_from_buffer("mem:", &options, bytes, size, &array, &err), err);
+    free(bytes);
+    if (place == 1) CHECK_OK(caterva_commit(array, &err), err);
+    if (place == 2) array = reopen(array);
+    answer(CATERVA_OK, &err, "", 0);
+    return array;
+}
+
+static void answer_whole(caterva_array *array)
+{
+    static const int64_t origin[CATERVA_MAX_DIMS] = {0};
+    caterva_error err = {.code = CATERVA_OK};
+    const caterva_info *info = caterva_describe(array);
+    size_t size = (size_t)info->data_bytes;
+    uint8_t *bytes = check_alloc(size);
+    caterva_status status = caterva_read(array, origin, info->shape, bytes, size, &err);
+    answer(status, &err, bytes, size);
+    free(bytes);
+}
+
+static void answer_shape(caterva_array *array, const caterva_selection *selection)
+{
+    caterva_error err = {.code = CATERVA_OK};
+    char text[512] = "";
+    int64_t shape[CATERVA_MAX_DIMS];
+    int ndim = 0, used = 0;
+    caterva_status status = caterva_selection_shape(array, selection, shape, &ndim, &err);
+    for (int d = 0; d < ndim; d++)
+        used +=
+            snprintf(text + used, sizeof(text) - (size_t)used, "%lld ", (long long)shape[d]);
+    answer(status, &err, text, (size_t)used);
+}
+
+static void serve(caterva_array *array, const char *verb)
+{
+    words w = {.n_lists = 0};
+    caterva_error err = {.code = CATERVA_OK};
+    parse_selection(&w);
+    const caterva_selection *selection = w.none ? NULL : &w.selection;
+    if (strcmp(verb, "shape") == 0) {
+        answer_shape(array, selection);
+    } else if (strcmp(verb, "read") == 0) {
+        parse_buffer(&w);
+        memset(w.memory, 0xA5, w.buffer.size);
+        caterva_status status = caterva_read_selection(array, selection, &w.buffer, &err);
+        answer(status, &err, w.memory, w.buffer.size);
+    } else {
+        parse_buffer(&w);
+        read_bytes(w.memory, w.buffer.size);
+        caterva_status status = caterva_write_selection(array, selection, &w.buffer, &err);
+        answer(status, &err, "", 0);
+    }
+    free_words(&w);
+}
+
+int main(void)
+{
+    caterva_array *array = NULL;
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        const char *verb = next_word(1);
+        if (strcmp(verb, "array") == 0) {
+            caterva_discard(array);
+            array = make_array();
+        } else if (strcmp(verb, "whole") == 0) {
+            answer_whole(array);
+        } else {
+            serve(array, verb);
+        }
+    }
+    caterva_discard(array);
+    return 0;
+}

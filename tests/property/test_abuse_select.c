@@ -1,0 +1,255 @@
+/* Misuse of selections and buffers: each broken rule must give EINVAL with a
+ * sentence that names the axis and the number, and leave the array as it was. */
+#include "caterva.h"
+
+#include "support/check.h"
+#include "support/refuse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int32_t bytes[64];
+
+static caterva_buffer plain(void)
+{
+    caterva_buffer b = CATERVA_BUFFER_INIT;
+    b.data = bytes;
+    b.size = sizeof(bytes);
+    return b;
+}
+
+/* Refused whether it is read, written or measured. */
+static void refuse_selection(caterva_array *array, const caterva_selection *s)
+{
+    caterva_buffer b = plain();
+    int64_t shape[CATERVA_MAX_DIMS];
+    int ndim;
+    REFUSE(EINVAL_BIT, caterva_selection_shape(array, s, shape, &ndim, err));
+    REFUSE(EINVAL_BIT, caterva_read_selection(array, s, &b, err));
+    REFUSE(EINVAL_BIT, caterva_write_selection(array, s, &b, err));
+}
+
+static void expect_words(caterva_array *array, const caterva_selection *s, const char *words)
+{
+    caterva_error err;
+    caterva_buffer b = plain();
+    caterva_status status = caterva_read_selection(array, s, &b, &err);
+    CHECK(status == CATERVA_EINVAL, "%s", caterva_status_name(status));
+    CHECK(strstr(err.message, words) != NULL, "'%s' lacks '%s'", err.message, words);
+}
+
+static void abuse_kinds(caterva_array *array)
+{
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    int64_t start[2] = {0, 0}, stop[2] = {6, 8};
+    s.start = start;
+    refuse_selection(array, &s); /* no stop */
+    s.stop = stop;
+    refuse_selection(array, &s);
+    expect_words(array, &s, "[0, 8) on axis 1");
+    s = (caterva_selection)CATERVA_SELECTION_INIT;
+    s.stop = stop;
+    refuse_selection(array, &s);
+    s.kind = (caterva_selection_kind)17;
+    refuse_selection(array, &s);
+    s.kind = CATERVA_SELECT_BOX;
+    s.struct_size = 0;
+    refuse_selection(array, &s);
+    s.struct_size = SIZE_MAX;
+    refuse_selection(array, &s);
+}
+
+static void abuse_axis(caterva_array *array, int axis, caterva_axis bad, const char *words)
+{
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    caterva_axis axes[2] = {{.kind = CATERVA_AXIS_ALL}, {.kind = CATERVA_AXIS_ALL}};
+    axes[axis] = bad;
+    s.kind = CATERVA_SELECT_AXES;
+    s.axes = axes;
+    s.n_axes = 2;
+    refuse_selection(array, &s);
+    expect_words(array, &s, words);
+}
+
+static void abuse_axes(caterva_array *array)
+{
+    static const int64_t high[] = {0, 3, 7}, low[] = {-8, 0}, extreme[] = {INT64_MIN};
+    static const uint8_t mask[8] = {1};
+    abuse_axis(array, 0, (caterva_axis){.kind = CATERVA_AXIS_INDEX, .start = 6},
+               "index 6 is out of range for axis 0 with 6 items");
+    abuse_axis(array, 1, (caterva_axis){.kind = CATERVA_AXIS_INDEX, .start = -8},
+               "index -8 is out of range for axis 1");
+    abuse_axis(array, 1, (caterva_axis){.kind = CATERVA_AXIS_SLICE, .stop = 3},
+               "step of the slice on axis 1 is 0");
+    abuse_axis(array, 1, (caterva_axis){.kind = CATERVA_AXIS_LIST, .indices = high, .n = 3},
+               "index 7 is out of range for axis 1");
+    abuse_axis(array, 1, (caterva_axis){.kind = CATERVA_AXIS_LIST, .indices = low, .n = 2},
+               "index -8");
+    abuse_axis(array, 0,
+               (caterva_axis){.kind = CATERVA_AXIS_LIST, .indices = extreme, .n = 1},
+               "out of range for axis 0");
+    abuse_axis(array, 0, (caterva_axis){.kind = CATERVA_AXIS_LIST, .n = 1}, "NULL");
+    abuse_axis(array, 0, (caterva_axis){.kind = CATERVA_AXIS_LIST, .indices = low, .n = -1},
+               "-1 indices");
+    abuse_axis(array, 1, (caterva_axis){.kind = CATERVA_AXIS_MASK, .mask = mask, .n = 8},
+               "axis 1 has 7 items, its mask 8");
+    abuse_axis(array, 1, (caterva_axis){.kind = CATERVA_AXIS_MASK, .n = 7}, "NULL");
+    abuse_axis(array, 1, (caterva_axis){.kind = (caterva_axis_kind)9}, "unknown kind 9");
+
+    caterva_axis axes[3] = {{.kind = CATERVA_AXIS_ALL}};
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    s.kind = CATERVA_SELECT_AXES;
+    s.n_axes = 3;
+    s.axes = axes;
+    refuse_selection(array, &s);
+    s.n_axes = -1;
+    refuse_selection(array, &s);
+    s.n_axes = 1;
+    s.axes = NULL;
+    refuse_selection(array, &s);
+}
+
+static void abuse_points_and_masks(caterva_array *array)
+{
+    static const int64_t points[] = {0, 0, 5, 6, 2, 7};
+    static const uint8_t mask[43] = {1};
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    s.kind = CATERVA_SELECT_POINTS;
+    s.points = points;
+    s.n_points = 3;
+    refuse_selection(array, &s);
+    expect_words(array, &s, "point 2: index 7 is out of range for axis 1");
+    s.n_points = -1;
+    refuse_selection(array, &s);
+    s.n_points = 1;
+    s.points = NULL;
+    refuse_selection(array, &s);
+
+    s = (caterva_selection)CATERVA_SELECTION_INIT;
+    s.kind = CATERVA_SELECT_MASK;
+    s.mask_size = 42;
+    refuse_selection(array, &s);
+    s.mask = mask;
+    s.mask_size = 41;
+    refuse_selection(array, &s);
+    s.mask_size = 43;
+    refuse_selection(array, &s);
+    expect_words(array, &s, "42 items, the mask 43");
+}
+
+/* Repeats of a list may ask for more than can be counted. */
+static void abuse_sizes_of_results(caterva_array *array)
+{
+    enum { LONG = 3000 };
+    static int64_t many[LONG];
+    for (int i = 0; i < LONG; i++) many[i] = i % 3 == 1;
+    caterva_axis axes[2] = {{.kind = CATERVA_AXIS_LIST, .indices = many, .n = LONG},
+                            {.kind = CATERVA_AXIS_LIST, .indices = many, .n = LONG}};
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    s.kind = CATERVA_SELECT_AXES;
+    s.axes = axes;
+    s.n_axes = 2;
+    expect_words(array, &s, "the items span 36000000 bytes, the buffer has 256");
+}
+
+/* ---- Buffers ------------------------------------------------------------------ */
+
+static void refuse_buffer(caterva_array *array, const caterva_buffer *b)
+{
+    REFUSE(EINVAL_BIT, caterva_read_selection(array, NULL, b, err));
+    REFUSE(EINVAL_BIT, caterva_write_selection(array, NULL, b, err));
+}
+
+static void abuse_buffers(caterva_array *array)
+{
+    static const int64_t strides[][2] = {
+        {28, INT64_MAX}, {INT64_MIN, 4}, {INT64_MAX / 5, INT64_MAX / 6}, {56, 4}, {-56, 4}};
+    static const int64_t shapes[][2] = {{6, 8}, {7, 6}, {-6, 7}, {0, 7}, {INT64_MAX, 7}};
+    caterva_buffer b = plain();
+    refuse_buffer(array, NULL);
+    b.data = NULL;
+    refuse_buffer(array, &b);
+    for (int i = 0; i < COUNT(strides); i++) {
+        b = plain();
+        b.ndim = 2;
+        b.strides = strides[i];
+        refuse_buffer(array, &b);
+    }
+    for (int i = 0; i < COUNT(shapes); i++) {
+        b = plain();
+        b.ndim = 2;
+        b.shape = shapes[i];
+        refuse_buffer(array, &b);
+    }
+    for (int ndim = -1; ndim <= 17; ndim += 2) { /* never 2 */
+        b = plain();
+        b.ndim = ndim;
+        b.strides = (int64_t[17]){4, 4, 4};
+        refuse_buffer(array, &b);
+    }
+    b = plain();
+    b.size = sizeof(small_values) - 1;
+    refuse_buffer(array, &b);
+    b.struct_size = 3;
+    refuse_buffer(array, &b);
+}
+
+/* What a source may do and a destination may not. */
+static void abuse_destinations(caterva_array *array)
+{
+    caterva_buffer b = plain();
+    b.ndim = 2;
+    b.strides = (int64_t[2]){0, 4};
+    REFUSE(EINVAL_BIT, caterva_read_selection(array, NULL, &b, err));
+    b.strides = NULL;
+    b.shape = (int64_t[2]){6, 1};
+    REFUSE(EINVAL_BIT, caterva_read_selection(array, NULL, &b, err));
+    b.ndim = 1;
+    b.shape = (int64_t[1]){7};
+    REFUSE(EINVAL_BIT, caterva_read_selection(array, NULL, &b, err));
+}
+
+static caterva_array *open_for_reading(caterva_array *array)
+{
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_array *reader;
+    void *frame;
+    size_t size;
+    CHECK_OK(caterva_to_frame(array, &frame, &size, &err), err);
+    CHECK_OK(caterva_open_frame(frame, size, 1, &options, &reader, &err), err);
+    caterva_free(frame);
+    return reader;
+}
+
+static void abuse_handles(caterva_array *array)
+{
+    caterva_buffer b = plain();
+    int64_t shape[CATERVA_MAX_DIMS];
+    int ndim;
+    REFUSE(EINVAL_BIT, caterva_read_selection(NULL, NULL, &b, err));
+    REFUSE(EINVAL_BIT, caterva_write_selection(NULL, NULL, &b, err));
+    REFUSE(EINVAL_BIT, caterva_selection_shape(NULL, NULL, shape, &ndim, err));
+    REFUSE(EINVAL_BIT, caterva_selection_shape(array, NULL, NULL, &ndim, err));
+    REFUSE(EINVAL_BIT, caterva_selection_shape(array, NULL, shape, NULL, err));
+
+    caterva_array *reader = open_for_reading(array);
+    REFUSE(EINVAL_BIT, caterva_write_selection(reader, NULL, &b, err));
+    caterva_discard(reader);
+}
+
+int main(void)
+{
+    caterva_array *array = make_small_array("mem:");
+    abuse_kinds(array);
+    abuse_axes(array);
+    abuse_points_and_masks(array);
+    abuse_sizes_of_results(array);
+    abuse_buffers(array);
+    abuse_destinations(array);
+    abuse_handles(array);
+    check_small_array(array);
+    caterva_discard(array);
+    printf("%d refusals\n", refusals());
+    return 0;
+}
