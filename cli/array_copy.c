@@ -11,7 +11,7 @@ bool array_copy_fits(const selection *sel)
 {
     for (int d = 0; d < sel->ndim; d++)
         if (sel->axis[d].dropped) return false;
-    return selection_is_box(sel);
+    return sel->n_result == sel->ndim && selection_is_box(sel);
 }
 
 cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,

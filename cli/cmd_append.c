@@ -87,11 +87,10 @@ static cli_exit count_items(const growth *g, const array_shape *in, int64_t *n, 
 
 static void select_new(const growth *g, int64_t n, bool is_one, selection *sel)
 {
-    *sel = (selection){.ndim = g->shape.ndim};
-    for (int d = 0; d < g->shape.ndim; d++)
-        sel->axis[d] = (selection_axis){.step = 1, .count = g->shape.shape[d]};
-    sel->axis[g->axis] = (selection_axis){
-        .start = g->shape.shape[g->axis], .step = 1, .count = n, .dropped = is_one};
+    selection_whole(g->shape.ndim, g->shape.shape, sel);
+    sel->axis[g->axis].start = g->shape.shape[g->axis];
+    sel->axis[g->axis].count = n;
+    if (is_one) selection_drop(sel, g->axis, g->shape.shape[g->axis]);
 }
 
 static cli_exit grow(growth *g, int64_t n)

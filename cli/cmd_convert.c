@@ -95,6 +95,7 @@ static cli_exit copy_items(const cli_args *args, data_format format, caterva_arr
         selection sel;
         CLI_TRY(selection_parse(args->select, info->ndim, info->shape, &sel));
         if (array_copy_fits(&sel)) return copy_array(args, array, from, &sel);
+        selection_free(&sel); /* `from` has its own */
     }
     CLI_TRY(sink_open(args, args->positional[1], format, from, array, &to));
     return transfer(args, from, to);

@@ -29,8 +29,10 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
     selection sel;
     CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
                             info->shape, &sel));
-    CLI_TRY(source_of_array(array, path, from));
-    return source_select(*from, &sel, from);
+    cli_exit code = source_of_array(array, path, from);
+    if (code == CLI_OK) return source_select(*from, &sel, from);
+    selection_free(&sel);
+    return code;
 }
 
 static cli_exit get(const cli_args *args, caterva_array *array)

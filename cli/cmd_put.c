@@ -73,15 +73,17 @@ static cli_exit run_put(const cli_args *args)
     caterva_array *array;
     input in = {0};
     sink *to;
-    target place;
+    target place = {.sel = {.ndim = 0}};
     CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_WRITE, &array));
     cli_exit code = describe_target(args, array, &place);
     if (code == CLI_OK) code = open_source(args, &place, &in);
     if (code == CLI_OK) code = check_input(&place, &in);
     if (code == CLI_OK) {
         code = sink_of_array(array, place.path, &place.sel, &to);
-        array = NULL; /* the sink's from here on */
+        array = NULL; /* the sink's from here on, as the selection is */
         if (code == CLI_OK) code = transfer(args, in.from, to);
+    } else {
+        selection_free(&place.sel);
     }
     input_close(&in);
     caterva_discard(array);

@@ -6,6 +6,7 @@ static cli_exit parse_box(const cli_args *args, const caterva_info *info, select
 {
     CLI_TRY(selection_parse(args->select, info->ndim, info->shape, sel));
     if (array_copy_fits(sel)) return CLI_OK;
+    selection_free(sel);
     return cli_fail(CLI_USAGE,
                     "repack takes slices with step 1 such as 0:10, not '%s'; "
                     "'caterva convert' takes any selection",

@@ -70,9 +70,13 @@ static cli_exit view(const cli_args *args, caterva_array *array)
     source *from;
     CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
                             info->shape, &sel));
-    CLI_TRY(source_of_array(array, args->positional[0], &from));
+    cli_exit code = source_of_array(array, args->positional[0], &from);
+    if (code != CLI_OK) {
+        selection_free(&sel);
+        return code;
+    }
     CLI_TRY(source_select(from, &sel, &from));
-    cli_exit code = view_source(args, from);
+    code = view_source(args, from);
     source_close(from);
     return code;
 }

@@ -5,6 +5,7 @@
 
 #include "numbers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* One comma-separated part while it is read. */
@@ -82,119 +83,267 @@ static cli_exit scan_slice(part *p, selection_axis *out)
 
 static bool part_is_slice(const part *p) { return p->at[strcspn(p->at, ",:")] == ':'; }
 
-static cli_exit scan_part(part *p, selection_axis *out)
+static cli_exit scan_index(part *p, int64_t *out)
 {
-    *out = (selection_axis){.step = 1};
-    if (part_is_slice(p)) return scan_slice(p, out);
     int64_t index;
-    if (!number_scan(&p->at, &index)) return malformed(p, "a number, ':' or '...'");
+    if (!number_scan(&p->at, &index)) return malformed(p, "a number, ':', '[' or '...'");
     if (index < -p->extent || index >= p->extent)
         return cli_fail(
             CLI_USAGE,
             "selection '%s': index %lld is out of range for axis %d with %lld items", p->text,
             (long long)index, p->axis, (long long)p->extent);
-    out->start = index < 0 ? index + p->extent : index;
+    *out = index < 0 ? index + p->extent : index;
+    return CLI_OK;
+}
+
+/* "[1,5,7]", behind the bracket. */
+static cli_exit scan_list(part *p, selection_axis *out)
+{
+    size_t most = 1;
+    for (const char *at = p->at; *at && *at != ']'; at++) most += *at == ',';
+    out->list = cli_alloc(most * sizeof out->list[0]);
+    if (!out->list) return CLI_IO;
+    while (*p->at != ']') {
+        CLI_TRY(scan_index(p, &out->list[out->count++]));
+        if (*p->at != ',' && *p->at != ']') return malformed(p, "',' or ']'");
+        p->at += *p->at == ',';
+    }
+    p->at++;
+    return CLI_OK;
+}
+
+static cli_exit scan_part(part *p, selection_axis *out)
+{
+    *out = (selection_axis){.step = 1};
+    if (*p->at == '[') {
+        p->at++;
+        return scan_list(p, out);
+    }
+    if (part_is_slice(p)) return scan_slice(p, out);
+    CLI_TRY(scan_index(p, &out->start));
     out->count = 1;
     out->dropped = true;
     return CLI_OK;
 }
 
-static void select_all(selection *out, int from, int to, const int64_t *shape)
-{
-    for (int d = from; d < to; d++)
-        out->axis[d] = (selection_axis){.step = 1, .count = shape[d]};
-}
-
 static bool part_is_ellipsis(const char *at) { return strncmp(at, "...", 3) == 0; }
 
-/* Counts the parts; `*ellipses` of them are "...". */
-static int count_parts(const char *text, int *ellipses)
+/* Behind the word for a new axis, or NULL when there is none. */
+static const char *behind_new_axis(const char *at)
 {
-    *ellipses = 0;
-    if (!*text) return 0;
-    int parts = 0;
-    for (const char *at = text; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        *ellipses += part_is_ellipsis(at);
-        parts++;
-    }
-    return parts;
+    static const char *const words[] = {"newaxis", "None"};
+    for (int i = 0; i < 2; i++)
+        if (strncmp(at, words[i], strlen(words[i])) == 0) return at + strlen(words[i]);
+    return NULL;
 }
 
+/* The comma behind a part, or NULL; those inside a list do not count. */
+static const char *end_of_part(const char *at)
+{
+    at += *at == '[' ? strcspn(at, "]") : 0;
+    return strchr(at, ',');
+}
+
+typedef struct part_counts {
+    int axes, ellipses, new_axes;
+} part_counts;
+
+static part_counts count_parts(const char *text)
+{
+    part_counts n = {0};
+    const char *at = text, *comma;
+    do {
+        if (part_is_ellipsis(at))
+            n.ellipses++;
+        else if (behind_new_axis(at))
+            n.new_axes++;
+        else
+            n.axes++;
+        comma = end_of_part(at);
+        at = comma ? comma + 1 : at;
+    } while (comma);
+    return n;
+}
+
+/* Counts the axes that the ellipsis stands for, or the end. */
 static cli_exit check_parts(const char *text, int ndim, int *covered)
 {
-    int ellipses;
-    int parts = count_parts(text, &ellipses);
-    if (ellipses > 1)
+    part_counts n = count_parts(text);
+    if (n.ellipses > 1)
         return cli_fail(CLI_USAGE, "selection '%s' has more than one '...'", text);
-    if (parts - ellipses > ndim)
+    if (n.axes > ndim)
         return cli_fail(CLI_USAGE, "selection '%s' has %d axes, the array has %d", text,
-                        parts - ellipses, ndim);
-    *covered = ndim - (parts - ellipses);
+                        n.axes, ndim);
+    if (ndim + n.new_axes > CATERVA_MAX_DIMS)
+        return cli_fail(CLI_USAGE, "selection '%s' has %d new axes, more than %d in all",
+                        text, n.new_axes, CATERVA_MAX_DIMS);
+    *covered = ndim - n.axes;
+    return CLI_OK;
+}
+
+/* The next `n` axes of the array are axes of the result. */
+static void keep_axes(part *p, int n, selection *out)
+{
+    for (; n > 0; n--, p->axis++)
+        if (!out->axis[p->axis].dropped) out->result[out->n_result++] = p->axis;
+}
+
+static cli_exit parse_part(part *p, const int64_t *shape, int covered, selection *out)
+{
+    const char *behind = behind_new_axis(p->at);
+    if (behind) {
+        p->at = behind;
+        out->result[out->n_result++] = -1;
+        return CLI_OK;
+    }
+    if (part_is_ellipsis(p->at)) {
+        p->at += 3;
+        keep_axes(p, covered, out);
+        return CLI_OK;
+    }
+    if (p->axis == out->ndim) return malformed(p, "'...' or 'None'");
+    p->extent = shape[p->axis];
+    CLI_TRY(scan_part(p, &out->axis[p->axis]));
+    keep_axes(p, 1, out);
+    return CLI_OK;
+}
+
+static cli_exit parse_parts(const char *text, const int64_t *shape, selection *out)
+{
+    int covered = 0;
+    CLI_TRY(check_parts(text, out->ndim, &covered));
+    part p = {.text = text, .at = text};
+    out->n_result = 0;
+    for (;;) {
+        CLI_TRY(parse_part(&p, shape, covered, out));
+        if (!*p.at) break;
+        if (*p.at != ',') return malformed(&p, "',' or the end");
+        p.at++;
+    }
+    keep_axes(&p, out->ndim - p.axis, out);
     return CLI_OK;
 }
 
 cli_exit selection_parse(const char *text, int ndim, const int64_t *shape, selection *out)
 {
-    *out = (selection){.ndim = ndim};
-    select_all(out, 0, ndim, shape);
+    selection_whole(ndim, shape, out);
     if (!text || !*text) return CLI_OK;
-    int covered = 0; /* axes that the ellipsis stands for */
-    CLI_TRY(check_parts(text, ndim, &covered));
-    part p = {.text = text, .at = text};
-    for (;;) {
-        if (part_is_ellipsis(p.at)) {
-            p.at += 3;
-            p.axis += covered;
-        } else {
-            if (p.axis == ndim) return malformed(&p, "'...'");
-            p.extent = shape[p.axis];
-            CLI_TRY(scan_part(&p, &out->axis[p.axis]));
-            p.axis++;
-        }
-        if (!*p.at) return CLI_OK;
-        if (*p.at != ',') return malformed(&p, "',' or the end");
-        p.at++;
+    cli_exit code = parse_parts(text, shape, out);
+    if (code != CLI_OK) selection_free(out);
+    return code;
+}
+
+void selection_free(selection *sel)
+{
+    for (int d = 0; d < sel->ndim; d++) {
+        free(sel->axis[d].list);
+        sel->axis[d].list = NULL;
     }
+}
+
+void selection_whole(int ndim, const int64_t *shape, selection *out)
+{
+    *out = (selection){.ndim = ndim, .n_result = ndim};
+    for (int d = 0; d < ndim; d++) {
+        out->axis[d] = (selection_axis){.step = 1, .count = shape[d]};
+        out->result[d] = d;
+    }
+}
+
+void selection_drop(selection *sel, int axis, int64_t index)
+{
+    sel->axis[axis] =
+        (selection_axis){.start = index, .step = 1, .count = 1, .dropped = true};
+    int n = 0;
+    for (int r = 0; r < sel->n_result; r++)
+        if (sel->result[r] != axis) sel->result[n++] = sel->result[r];
+    sel->n_result = n;
 }
 
 bool selection_is_whole(const selection *sel, const int64_t *shape)
 {
     for (int d = 0; d < sel->ndim; d++) {
         const selection_axis *a = &sel->axis[d];
-        if (a->dropped || a->start != 0 || a->step != 1 || a->count != shape[d]) return false;
+        if (a->dropped || a->list || a->start != 0 || a->step != 1 || a->count != shape[d])
+            return false;
     }
-    return true;
+    return sel->n_result == sel->ndim;
 }
 
 bool selection_is_box(const selection *sel)
 {
     for (int d = 0; d < sel->ndim; d++)
-        if (sel->axis[d].step != 1) return false;
+        if (sel->axis[d].step != 1 || sel->axis[d].list) return false;
     return true;
+}
+
+bool selection_has_list(const selection *sel)
+{
+    for (int d = 0; d < sel->ndim; d++)
+        if (sel->axis[d].list) return true;
+    return false;
 }
 
 int selection_shape(const selection *sel, int64_t *shape)
 {
-    int ndim = 0;
-    for (int d = 0; d < sel->ndim; d++)
-        if (!sel->axis[d].dropped) shape[ndim++] = sel->axis[d].count;
-    return ndim;
+    for (int r = 0; r < sel->n_result; r++)
+        shape[r] = sel->result[r] < 0 ? 1 : sel->axis[sel->result[r]].count;
+    return sel->n_result;
+}
+
+/* The items that a box of the result takes along each axis of the array. */
+static void ranges_of_box(const selection *sel, const box *result, box *ranges)
+{
+    for (int d = 0; d < sel->ndim; d++) {
+        ranges->start[d] = 0;
+        ranges->stop[d] = 1; /* of a dropped axis */
+    }
+    for (int r = 0; r < sel->n_result; r++) {
+        if (sel->result[r] < 0) continue;
+        ranges->start[sel->result[r]] = result->start[r];
+        ranges->stop[sel->result[r]] = result->stop[r];
+    }
 }
 
 void selection_bounds(const selection *sel, const box *result, box *bounds)
 {
-    int r = 0; /* axis of the result */
+    box ranges;
+    ranges_of_box(sel, result, &ranges);
     for (int d = 0; d < sel->ndim; d++) {
         const selection_axis *a = &sel->axis[d];
-        int64_t first = a->dropped ? 0 : result->start[r];
-        int64_t last = a->dropped ? 0 : result->stop[r] - 1;
-        r += !a->dropped;
+        int64_t first = ranges.start[d], last = ranges.stop[d] - 1;
         int64_t one = a->start + first * a->step, other = a->start + last * a->step;
         bool empty = last < first;
         bounds->start[d] = empty || one < other ? one : other;
         bounds->stop[d] = empty ? one : (one < other ? other : one) + 1;
     }
+}
+
+static caterva_axis words_of_axis(const selection_axis *a, int64_t first, int64_t stop)
+{
+    if (a->list)
+        return (caterva_axis){
+            .kind = CATERVA_AXIS_LIST, .indices = a->list + first, .n = stop - first};
+    int64_t end = a->start + (stop - 1) * a->step + (a->step > 0 ? 1 : -1);
+    return (caterva_axis){
+        .kind = CATERVA_AXIS_SLICE,
+        .start = a->start + first * a->step,
+        .stop = end < 0 ? CATERVA_OMIT : end, /* backwards down to the first item */
+        .step = a->step,
+    };
+}
+
+void selection_of_box(const selection *sel, const box *result,
+                      caterva_axis axes[CATERVA_MAX_DIMS], caterva_selection *out)
+{
+    box ranges;
+    ranges_of_box(sel, result, &ranges);
+    for (int d = 0; d < sel->ndim; d++)
+        axes[d] = words_of_axis(&sel->axis[d], ranges.start[d], ranges.stop[d]);
+    *out = (caterva_selection)CATERVA_SELECTION_INIT;
+    out->kind = CATERVA_SELECT_AXES;
+    out->axes = axes;
+    out->n_axes = sel->ndim;
 }
 
 int64_t box_items(const box *b, int ndim)

@@ -7,10 +7,10 @@
 #include "item.h"
 #include "source.h"
 
-/* The selected items of an open array, which the sink owns from now on: finish
- * commits, abandon leaves the file as it was. */
-cli_exit sink_of_array(caterva_array *array, const char *path, const selection *sel,
-                       sink **out);
+/* The selected items of an open array. The sink owns the array and the lists of
+ * `sel` from now on, also after a failure: finish commits, abandon leaves the file as
+ * it was. */
+cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, sink **out);
 
 /* A new array for the items of `from`. `like`: as creation_init, and with the
  * attributes of that array. */

@@ -30,9 +30,9 @@ cli_exit source_of_file(const cli_args *args, const char *path, data_format form
  * pipe. */
 cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size);
 
-/* The selected items of `inner`, which the result owns from now on, also after a
- * failure. */
-cli_exit source_select(source *inner, const selection *sel, source **out);
+/* The selected items of `inner`. The result owns `inner` and the lists of `sel` from
+ * now on, also after a failure. */
+cli_exit source_select(source *inner, selection *sel, source **out);
 
 /* `item` again and again; copied. */
 cli_exit source_of_value(const array_shape *shape, const char *dtype, const void *item,

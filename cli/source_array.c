@@ -25,6 +25,22 @@ static cli_exit read_array(source *self, const box *b, void *dst)
     return CLI_OK;
 }
 
+static cli_exit read_array_selected(source *self, const selection *sel, const box *b,
+                                    void *dst)
+{
+    array_source *s = (array_source *)self;
+    caterva_axis axes[CATERVA_MAX_DIMS];
+    caterva_selection words;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    caterva_error err;
+    selection_of_box(sel, b, axes, &words);
+    buffer.data = dst;
+    buffer.size = (size_t)(box_items(b, sel->n_result) * self->shape.item_size);
+    if (caterva_read_selection(s->array, &words, &buffer, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
 cli_exit source_of_array(caterva_array *array, const char *path, source **out)
 {
     const caterva_info *info = caterva_describe(array);
@@ -32,6 +48,7 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out)
     if (!s) return CLI_IO;
     *s = (array_source){.array = array, .path = path};
     s->base.read = read_array;
+    s->base.read_selected = read_array_selected;
     s->base.shape.ndim = info->ndim;
     s->base.shape.item_size = info->item_size;
     s->base.dtype = cli_copy_text(info->dtype);
@@ -109,6 +126,7 @@ static cli_exit reserve(select_source *s, size_t size)
 static cli_exit read_selection(source *self, const box *b, void *dst)
 {
     select_source *s = (select_source *)self;
+    if (s->inner->read_selected) return s->inner->read_selected(s->inner, &s->sel, b, dst);
     box bounds;
     selection_bounds(&s->sel, b, &bounds);
     if (selection_is_box(&s->sel)) return s->inner->read(s->inner, &bounds, dst);
@@ -128,6 +146,7 @@ static void close_selection(source *self)
 {
     select_source *s = (select_source *)self;
     source_close(s->inner);
+    selection_free(&s->sel);
     free(s->scratch);
 }
 
@@ -139,28 +158,34 @@ static void describe_selection(select_source *s)
     base->shape.item_size = s->inner->shape.item_size;
     base->shape.ndim = selection_shape(&s->sel, base->shape.shape);
     base->first_axis_fastest = s->inner->first_axis_fastest;
-    int r = 0;
-    for (int d = 0; d < s->sel.ndim; d++) {
-        const selection_axis *a = &s->sel.axis[d];
-        if (a->dropped) continue;
-        if (a->step == 1) base->align[r] = s->inner->align[d];
-        base->stretch[r++] = a->step < 0 ? -a->step : a->step;
+    bool holds_bounds = !s->inner->read_selected; /* of the items it delivers */
+    for (int r = 0; r < s->sel.n_result; r++) {
+        if (s->sel.result[r] < 0) continue;
+        const selection_axis *a = &s->sel.axis[s->sel.result[r]];
+        if (a->step == 1 && !a->list) base->align[r] = s->inner->align[s->sel.result[r]];
+        if (holds_bounds) base->stretch[r] = a->step < 0 ? -a->step : a->step;
     }
 }
 
-cli_exit source_select(source *inner, const selection *sel, source **out)
+static cli_exit check_selectable(const source *inner, const selection *sel)
 {
-    if (inner->in_order) {
-        source_close(inner);
+    if (inner->in_order)
         return cli_fail(CLI_UNSUPPORTED, "a selection cannot be taken from a pipe");
-    }
-    select_source *s = cli_alloc(sizeof *s);
-    char *dtype = cli_copy_text(inner->dtype);
+    if (selection_has_list(sel) && !inner->read_selected)
+        return cli_fail(CLI_UNSUPPORTED, "a list of indices needs an array, not npy or raw");
+    return CLI_OK;
+}
+
+cli_exit source_select(source *inner, selection *sel, source **out)
+{
+    cli_exit code = check_selectable(inner, sel);
+    select_source *s = code == CLI_OK ? cli_alloc(sizeof *s) : NULL;
+    char *dtype = s ? cli_copy_text(inner->dtype) : NULL;
     if (!s || !dtype) {
         free(s);
-        free(dtype);
         source_close(inner);
-        return CLI_IO;
+        selection_free(sel);
+        return code == CLI_OK ? CLI_IO : code;
     }
     *s = (select_source){.inner = inner, .sel = *sel};
     s->base.dtype = dtype;

@@ -64,13 +64,12 @@ int64_t strides_of_selection(const selection *sel, const box *result, const box 
 {
     int64_t array_strides[CATERVA_MAX_DIMS], first = 0;
     strides_of_box(bounds, sel->ndim, item_size, array_strides);
-    int r = 0;
-    for (int d = 0; d < sel->ndim; d++) {
-        const selection_axis *a = &sel->axis[d];
-        if (a->dropped) continue;
-        int64_t index = a->start + result->start[r] * a->step;
+    for (int r = 0; r < sel->n_result; r++) {
+        int d = sel->result[r];
+        strides[r] = d < 0 ? 0 : sel->axis[d].step * array_strides[d];
+        if (d < 0) continue;
+        int64_t index = sel->axis[d].start + result->start[r] * sel->axis[d].step;
         first += (index - bounds->start[d]) * array_strides[d];
-        strides[r++] = a->step * array_strides[d];
     }
     return first;
 }

@@ -19,7 +19,7 @@ typedef struct strided_copy {
 void strided_copy_run(const strided_copy *copy, const uint8_t *src, uint8_t *dst);
 
 /* Where the items of a box of the result lie among those of its bounds in the
- * array: byte strides of the result's axes, and the first item's place. */
+ * array: byte strides of the result's axes, and the first item's place. No lists. */
 int64_t strides_of_selection(const selection *sel, const box *result, const box *bounds,
                              int64_t item_size, int64_t *strides);
 

@@ -26,6 +26,8 @@ struct source {
     bool in_order;
     bool first_axis_fastest; /* Fortran order: long boxes along axis 0 cost least */
     cli_exit (*read)(source *self, const box *b, void *dst);
+    /* A box of a selection of it; NULL: only boxes can be read. */
+    cli_exit (*read_selected)(source *self, const selection *sel, const box *b, void *dst);
     void (*close)(source *self); /* releases what the kind holds, not `self` */
 };
 

@@ -18,17 +18,36 @@ cli_exit cli_fail(cli_exit code, const char *fmt, ...)
     return code;
 }
 
+void *cli_alloc(size_t size) { return fuzz_alloc(size); }
+
+static void check_item(int d, int64_t item, int64_t length)
+{
+    FUZZ_NEED(item >= 0 && item < length, "axis %d takes item %lld of %lld", d,
+              (long long)item, (long long)length);
+}
+
 static void check(const selection *sel, const int64_t *shape)
 {
     for (int d = 0; d < sel->ndim; d++) {
         const selection_axis *a = &sel->axis[d];
+        if (a->list) {
+            for (int64_t i = 0; i < a->count; i++) check_item(d, a->list[i], shape[d]);
+            continue;
+        }
         FUZZ_NEED(a->count >= 0 && a->count <= shape[d], "axis %d has %lld items of %lld", d,
                   (long long)a->count, (long long)shape[d]);
         if (a->count == 0) continue;
-        int64_t last = a->start + (a->count - 1) * a->step;
-        FUZZ_NEED(a->start >= 0 && a->start < shape[d] && last >= 0 && last < shape[d],
-                  "axis %d goes from %lld to %lld of %lld", d, (long long)a->start,
-                  (long long)last, (long long)shape[d]);
+        check_item(d, a->start, shape[d]);
+        check_item(d, a->start + (a->count - 1) * a->step, shape[d]);
+    }
+    int next = 0; /* axes of the result go up, new ones between them */
+    FUZZ_NEED(sel->n_result >= 0 && sel->n_result <= CATERVA_MAX_DIMS, "%d axes",
+              sel->n_result);
+    for (int r = 0; r < sel->n_result; r++) {
+        if (sel->result[r] < 0) continue;
+        FUZZ_NEED(sel->result[r] >= next && sel->result[r] < sel->ndim,
+                  "axis %d of the result is axis %d", r, sel->result[r]);
+        next = sel->result[r] + 1;
     }
 }
 
@@ -40,8 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     for (int i = 0; i < 3; i++)
         for (int ndim = 0; ndim <= 3; ndim++) {
             selection sel;
-            if (selection_parse(text, ndim, shapes[i], &sel) == CLI_OK)
+            if (selection_parse(text, ndim, shapes[i], &sel) == CLI_OK) {
                 check(&sel, shapes[i]);
+                selection_free(&sel);
+            }
         }
     free(text);
     return 0;

@@ -22,6 +22,9 @@ def random_part(rng, extent):
     kind = rng.random()
     if kind < 0.25 and extent:
         return str(rng.randint(-extent, extent - 1))
+    if kind < 0.4 and extent:
+        indices = [rng.randint(-extent, extent - 1) for _ in range(rng.randint(0, 5))]
+        return str(indices).replace(" ", "")
     text = bound(rng, extent) + ":" + bound(rng, extent)
     if kind < 0.7:
         text += ":" + rng.choice(["", "1", "2", "3", "-1", "-2", "-7", str(extent + 1)])
@@ -33,11 +36,29 @@ def random_selection(rng, shape):
     if rng.random() < 0.3:
         at = rng.randint(0, len(parts))
         parts[at:at + rng.randint(0, 2)] = ["..."]
-    return ",".join(parts[:rng.randint(1, len(parts))] if "..." not in parts else parts)
+    if "..." not in parts:
+        parts = parts[:rng.randint(1, len(parts))]
+    if rng.random() < 0.2:
+        parts.insert(rng.randint(0, len(parts)), rng.choice(["None", "newaxis"]))
+    return ",".join(parts)
 
 
-def as_index(text):
-    return eval(f"np.s_[{text}]")
+def select(values, text):
+    """values[text], but of several lists every combination: one list at a time."""
+    index = eval(f"np.s_[{text}]", {"np": np, "newaxis": None})
+    index = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis not in index:
+        index.append(Ellipsis)
+    taken = sum(part is not None and part is not Ellipsis for part in index)
+    axis = 0
+    for part in index:
+        if part is Ellipsis:
+            axis += values.ndim - axis - taken
+            continue
+        values = values[(slice(None),) * axis + (part,)]
+        taken -= part is not None
+        axis += not isinstance(part, int)
+    return values
 
 
 def random_array(rng, path):
@@ -61,7 +82,7 @@ class Slices(Case):
                 memory = rng.choice(["4096", "256MiB"])
                 got = np.load(io.BytesIO(
                     self.ok("get", path, sel, "--to", "npy", "--memory", memory)))
-                want = np.asarray(values[as_index(sel)], values.dtype)
+                want = np.asarray(select(values, sel), values.dtype)
                 self.assertEqual(got.shape, want.shape, (values.shape, sel))
                 self.assertEqual(got.dtype, want.dtype)
                 np.testing.assert_array_equal(got, want, f"{values.shape} {sel}")
@@ -73,10 +94,11 @@ class Slices(Case):
             values = random_array(rng, path)
             for _ in range(3):
                 sel = random_selection(rng, values.shape)
-                patch = np.asarray(values[as_index(sel)] + 100).astype(values.dtype)
+                places = select(np.arange(values.size).reshape(values.shape), sel)
+                patch = np.asarray(values.reshape(-1)[places] + 100).astype(values.dtype)
                 np.save(new, patch)
                 self.ok("put", path, sel, new, "--memory", rng.choice(["4096", "1MiB"]))
-                values[as_index(sel)] = patch
+                values.reshape(-1)[places] = patch
                 np.testing.assert_array_equal(blosc2.open(str(path))[...], values, sel)
 
     def test_text_of_a_selection(self):
@@ -90,6 +112,33 @@ class Slices(Case):
         self.assertEqual(self.text("get", path, ":,:2,1:3"),
                          "# [0,:,:]\n1 2\n5 6\n\n# [1,:,:]\n13 14\n17 18\n")
         self.assertEqual(self.text("get", path, "0,0:0"), "")
+        self.assertEqual(self.text("get", path, "1,[2,0,2],[-1,0]"), "23 20\n15 12\n23 20\n")
+        self.assertEqual(self.text("get", path, "0,None,1,:2"), "4 5\n")
+        self.assertEqual(self.text("get", path, "0,[],0"), "")
+
+    def test_convert(self):
+        path, out = self.path("a.b2nd"), self.path("b.b2nd")
+        values = np.arange(24).reshape(2, 3, 4)
+        blosc2.asarray(values, urlpath=str(path))
+        for sel in ["[1,0],:,2:", "None,...", "1:,None,0:2,::2", "1,None,0"]:
+            self.ok("convert", path, out, "--select", sel, "-f")
+            np.testing.assert_array_equal(blosc2.open(str(out))[...], select(values, sel), sel)
+        for sel in ["[1,0]", "None,..."]:
+            self.fails(2, "repack", path, out, "--select", sel, "-f")
+
+    def test_wrong_selections(self):
+        path, raw = self.path("a.b2nd"), self.path("a.npy")
+        values = np.arange(24).reshape(2, 3, 4)
+        blosc2.asarray(values, urlpath=str(path))
+        np.save(raw, values)
+        for sel, words in [("0,[1,3]", "index 3 is out of range for axis 1 with 3 items"),
+                           ("0,[1", "expected ',' or ']'"), ("[1]2", "expected ',' or the end"),
+                           ("0,[x]", "expected a number"), (",", "expected a number"), ("0,0,0,None,0", "has 4 axes"),
+                           ("Nonesuch", "expected ',' or the end")]:
+            self.assertIn(words, self.fails(2, "get", path, sel))
+        self.assertIn("a list of indices needs an array",
+                      self.fails(5, "convert", raw, self.path("b.b2nd"), "--select", "[0,1]"))
+        self.assertIn("more than 16", self.fails(2, "get", path, "None," * 14 + "..."))
 
 
 if __name__ == "__main__":
