@@ -78,10 +78,68 @@ static void copy_picks(const cursor *c)
     }
 }
 
+/* ---- A mask --------------------------------------------------------------- */
+
+/* One side, as a line of items. */
+typedef struct track {
+    uint8_t *data;
+    int64_t step;
+} track;
+
+/* Without a branch for each item: what is not selected is overwritten by the next. */
+#define GATHER_MASK(type)                                                                    \
+    for (int64_t i = 0, k = 0; k < n; i++) {                                                 \
+        type item;                                                                           \
+        memcpy(&item, block.data + i * block.step, sizeof item);                             \
+        memcpy(buffer.data + k * buffer.step, &item, sizeof item);                           \
+        k += mask[i] != 0;                                                                   \
+    }                                                                                        \
+    return
+
+static void gather_mask(const cv_part *part, track block, track buffer)
+{
+    const uint8_t *mask = part->mask;
+    int64_t n = part->n[0];
+    switch (part->item_size) {
+    case 1: GATHER_MASK(uint8_t);
+    case 2: GATHER_MASK(uint16_t);
+    case 4: GATHER_MASK(uint32_t);
+    case 8: GATHER_MASK(uint64_t);
+    default:
+        for (int64_t i = 0, k = 0; k < n; i++)
+            if (mask[i])
+                memcpy(buffer.data + k++ * buffer.step, block.data + i * block.step,
+                       (size_t)part->item_size);
+    }
+}
+
+static void scatter_mask(const cv_part *part, track buffer, track block)
+{
+    for (int64_t i = 0, k = 0; k < part->n[0]; i++)
+        if (part->mask[i])
+            memcpy(block.data + i * block.step, buffer.data + k++ * buffer.step,
+                   (size_t)part->item_size);
+}
+
+static void copy_masked(const cv_part *part, cv_side from, const uint8_t *src, uint8_t *dst)
+{
+    cv_side to = from == CV_IN_BLOCK ? CV_IN_BUFFER : CV_IN_BLOCK;
+    track a = {(uint8_t *)src + part->pos[from], part->strides[from][0]};
+    track b = {dst + part->pos[to], part->strides[to][0]};
+    if (from == CV_IN_BLOCK)
+        gather_mask(part, a, b);
+    else
+        scatter_mask(part, a, b);
+}
+
 /* ---- The copy ----------------------------------------------------------- */
 
 void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t *dst)
 {
+    if (part->mask) {
+        copy_masked(part, from, src, dst);
+        return;
+    }
     cv_side to = from == CV_IN_BLOCK ? CV_IN_BUFFER : CV_IN_BLOCK;
     int inner = part->ndim; /* axes [inner, ndim) are in even steps */
     while (inner > 0 && !part->picks[inner - 1]) inner--;

@@ -13,6 +13,8 @@ typedef struct cv_part {
     int64_t item_size;
     int64_t n[CV_MAX_DIMS];            /* items along each axis, >= 1 */
     const cv_pick *picks[CV_MAX_DIMS]; /* n of them, or NULL: in even steps */
+    const uint8_t *mask;               /* or, of one axis: the block's items where it is not
+                                          0, n in all; NULL: none */
     int64_t strides[2][CV_MAX_DIMS];   /* by cv_side: bytes per step or pick number */
     int64_t pos[2];                    /* by cv_side: byte of the first item, picks aside */
 } cv_part;

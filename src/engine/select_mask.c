@@ -10,23 +10,22 @@
 
 #include <stdlib.h>
 
-enum { PICKS_AT_ONCE = 256 };
-
-/* A block's valid items, and its lines along the last axis. */
+/* A block's valid items, as lines along the last axis. */
 typedef struct extent {
-    int64_t block;               /* number in the chunk */
-    int64_t start[CV_MAX_DIMS];  /* first item in the array */
-    int64_t length[CV_MAX_DIMS]; /* valid items */
-    int64_t segment;             /* of the last axis, in blocks from the array's begin */
+    int64_t block;                     /* number in the chunk */
+    int64_t start[CV_MAX_DIMS];        /* first item in the array */
+    int64_t length[CV_MAX_DIMS];       /* valid items */
+    int64_t line_strides[CV_MAX_DIMS]; /* lines of the array per step; not of the last axis */
+    int64_t line_length;
     int64_t n_lines;
 } extent;
 
-/* One line of items in a block. */
+/* The line a walk over an extent has reached. */
 typedef struct line {
-    int64_t item;  /* the first one's number in the array */
-    int64_t pos;   /* its byte in the block */
-    int64_t rank;  /* selected items before it */
-    int64_t count; /* selected in it */
+    int64_t index[CV_MAX_DIMS]; /* in the extent */
+    const int64_t *rank;        /* selected items before it; the next line's follows */
+    int64_t number;             /* of the line in the array */
+    int64_t pos;                /* byte in the block */
 } line;
 
 /* Blocks of the last axis in which the array has items. */
@@ -62,10 +61,12 @@ static void mask_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk *o
 }
 
 static void find_extent(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
-                        extent *e)
+                        extent *e, line *first)
 {
     const cv_grid *grid = plan->grid;
-    *e = (extent){.n_lines = 1};
+    int64_t segment = 0, lines = 1;
+    *e = (extent){.n_lines = 1, .line_length = 1};
+    *first = (line){.pos = 0};
     for (int d = grid->ndim - 1; d >= 0; d--) {
         const cv_span *span = &chunk->spans[d];
         int64_t index = j % span->n_blocks;
@@ -75,87 +76,66 @@ static void find_extent(const cv_select_plan *plan, const cv_select_chunk *chunk
         e->block += index * grid->block_strides[d];
         e->start[d] = origin + index * grid->block_shape[d];
         e->length[d] = cv_min_i64(end - e->start[d], grid->block_shape[d]);
-        if (d == grid->ndim - 1)
-            e->segment = span->index * grid->block_counts[d] + index;
-        else
-            e->n_lines *= e->length[d];
+        if (d == grid->ndim - 1) {
+            segment = span->index * grid->block_counts[d] + index;
+            e->line_length = e->length[d];
+            continue;
+        }
+        e->line_strides[d] = lines;
+        first->number += e->start[d] * lines;
+        lines *= grid->shape[d];
+        e->n_lines *= e->length[d];
     }
+    first->rank = plan->ranks + first->number * plan->n_segments + segment;
 }
 
-static void find_line(const cv_select_plan *plan, const extent *e, int64_t i, line *out)
+static void next_line(const cv_select_plan *plan, const extent *e, line *l)
 {
-    const cv_grid *grid = plan->grid;
-    int last = grid->ndim - 1;
-    int64_t in_array = 0, lines = 1; /* the line's number in the array */
-    out->pos = 0;
-    for (int d = last - 1; d >= 0; d--) {
-        int64_t at = i % e->length[d];
-        i /= e->length[d];
-        in_array += (e->start[d] + at) * lines;
-        lines *= grid->shape[d];
-        out->pos += at * grid->item_strides[d];
+    for (int d = plan->grid->ndim - 2; d >= 0; d--) {
+        int64_t steps = ++l->index[d] < e->length[d] ? 1 : 1 - e->length[d];
+        l->number += steps * e->line_strides[d];
+        l->rank += steps * e->line_strides[d] * plan->n_segments;
+        l->pos += steps * plan->grid->item_strides[d];
+        if (steps == 1) return;
+        l->index[d] = 0;
     }
-    out->item = last < 0 ? 0 : in_array * grid->shape[last] + e->start[last];
-    const int64_t *rank = plan->ranks + in_array * count_segments(grid) + e->segment;
-    out->rank = rank[0];
-    out->count = rank[1] - rank[0];
 }
 
 static void mask_block(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                        cv_select_block *out)
 {
     extent e;
-    find_extent(plan, chunk, j, &e);
-    int64_t items = e.n_lines * (plan->grid->ndim ? e.length[plan->grid->ndim - 1] : 1);
+    line l;
+    find_extent(plan, chunk, j, &e, &l);
     int64_t count = 0;
     for (int64_t i = 0; i < e.n_lines; i++) {
-        line l;
-        find_line(plan, &e, i, &l);
-        count += l.count;
+        count += l.rank[1] - l.rank[0];
+        next_line(plan, &e, &l);
     }
-    *out = (cv_select_block){.block = e.block, .wanted = count > 0, .covers = count == items};
-}
-
-/* The items of a line that is selected in part, some at a time. */
-static void visit_picks(const cv_select_plan *plan, const line *l, cv_part *part,
-                        cv_part_fn visit, void *context)
-{
-    cv_pick picks[PICKS_AT_ONCE];
-    const uint8_t *mask = plan->mask + l->item;
-    part->picks[0] = picks;
-    int64_t n = 0, at = 0;
-    for (int64_t found = 0; found < l->count; at++) {
-        if (!mask[at]) continue;
-        picks[n++] = (cv_pick){{at, found++}};
-        if (n < PICKS_AT_ONCE && found < l->count) continue;
-        part->n[0] = n;
-        visit(context, part);
-        n = 0;
-    }
-    part->picks[0] = NULL;
+    *out = (cv_select_block){
+        .block = e.block, .wanted = count > 0, .covers = count == e.n_lines * e.line_length};
 }
 
 static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                        cv_part_fn visit, void *context)
 {
     const cv_grid *grid = plan->grid;
+    int last = grid->ndim - 1;
     extent e;
-    find_extent(plan, chunk, j, &e);
-    int64_t length = grid->ndim ? e.length[grid->ndim - 1] : 1;
+    line l;
+    find_extent(plan, chunk, j, &e, &l);
+    const uint8_t *mask = plan->mask + (last < 0 ? 0 : e.start[last]);
     cv_part part = {.ndim = 1, .item_size = grid->item_size};
     part.strides[CV_IN_BLOCK][0] = grid->item_size;
     part.strides[CV_IN_BUFFER][0] = plan->strides[0];
-    for (int64_t i = 0; i < e.n_lines; i++) {
-        line l;
-        find_line(plan, &e, i, &l);
-        if (l.count == 0) continue;
+    for (int64_t i = 0; i < e.n_lines; i++, next_line(plan, &e, &l)) {
+        part.n[0] = l.rank[1] - l.rank[0];
+        if (part.n[0] == 0) continue;
+        bool all = part.n[0] == e.line_length;
+        part.mask = all ? NULL : mask + (last < 0 ? 0 : l.number * grid->shape[last]);
         part.pos[CV_IN_BLOCK] = l.pos;
-        part.pos[CV_IN_BUFFER] = l.rank * plan->strides[0];
-        part.n[0] = length;
-        if (l.count == length)
-            visit(context, &part);
-        else
-            visit_picks(plan, &l, &part, visit, context);
+        part.pos[CV_IN_BUFFER] = l.rank[0] * plan->strides[0];
+        visit(context, &part);
     }
 }
 
@@ -195,9 +175,10 @@ cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err)
 {
     static const cv_select_ops ops = {mask_chunk, mask_block, mask_parts};
     const cv_grid *grid = plan->grid;
-    int64_t n_segments = count_segments(grid), size;
+    int64_t size;
+    plan->n_segments = count_segments(grid);
     int64_t n_lines = grid->ndim ? grid->n_items / grid->shape[grid->ndim - 1] : 1;
-    if (!cv_mul_i64(n_lines, n_segments, &size) || !cv_add_i64(size, 1, &size) ||
+    if (!cv_mul_i64(n_lines, plan->n_segments, &size) || !cv_add_i64(size, 1, &size) ||
         !cv_mul_i64(size, (int64_t)sizeof plan->ranks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the mask has too many lines");
     plan->ranks = malloc((size_t)size);

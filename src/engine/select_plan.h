@@ -65,6 +65,7 @@ struct cv_select_plan {
     cv_buckets buckets[CV_MAX_DIMS];   /* of axes with a list; of points the first */
     const uint8_t *mask;               /* borrowed */
     int64_t *ranks;                    /* selected items before each line of a block */
+    int64_t n_segments; /* blocks of the last axis: ranks of each line of the array */
 };
 
 /* Plans a selection of at least one item; `strides` are the buffer's, bytes, one

@@ -171,7 +171,9 @@ static cv_status init_array_mask(cv_selection *s, const caterva_selection *words
                        words->mask_size, words->mask ? "" : " at NULL");
     s->mask = words->mask;
     s->ndim = 1;
-    for (int64_t i = 0; i < n; i++) s->shape[0] += words->mask[i] != 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += words->mask[i] != 0;
+    s->shape[0] = count;
     return CV_OK;
 }
 
