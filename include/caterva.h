@@ -554,6 +554,64 @@ CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error 
  * NULL, for the shared one. */
 CATERVA_API void caterva_cache_statistics(const caterva_array *array,
                                           caterva_cache_counts *out);
+/* ---- Views -------------------------------------------------------------- */
+
+/* An array seen through slices, steps, transposition and new axes, or several seen
+ * as one. Making a view touches no data and costs a small struct; reading and writing
+ * through it is a selection of the array below, which must stay open. A view sees
+ * what the array's handle sees. Once made a view never changes; any number of threads
+ * may read through it. Views made of it stay valid when it is freed. When the array's
+ * shape changes, reads through older views give CATERVA_EINVAL. */
+typedef struct caterva_view caterva_view;
+
+/* The whole array. Release *out, as all below, with caterva_view_free. */
+CATERVA_API caterva_status caterva_view_of(caterva_array *array, caterva_view **out,
+                                           caterva_error *err);
+CATERVA_API void caterva_view_free(caterva_view *view); /* NULL is fine */
+
+/* a[...] with slices and indices (dropped axes); lists only in even steps, axes
+ * behind n_axes whole. */
+CATERVA_API caterva_status caterva_view_select(const caterva_view *view,
+                                               const caterva_axis *axes, int n_axes,
+                                               caterva_view **out, caterva_error *err);
+
+/* Axis i of the result is axis order[i]; NULL: reversed. */
+CATERVA_API caterva_status caterva_view_transpose(const caterva_view *view, const int *order,
+                                                  caterva_view **out, caterva_error *err);
+
+/* A new axis of one item in front of `axis` in [0, ndim]; at most 16 in all. */
+CATERVA_API caterva_status caterva_view_expand(const caterva_view *view, int axis,
+                                               caterva_view **out, caterva_error *err);
+
+/* Takes away `axis`, which must have one item. */
+CATERVA_API caterva_status caterva_view_squeeze(const caterva_view *view, int axis,
+                                                caterva_view **out, caterva_error *err);
+
+/* `n` >= 1 views one behind the other along `axis`: same dtype, same shape but for
+ * that axis. The result can be read only. */
+CATERVA_API caterva_status caterva_view_concat(const caterva_view *const *views, int n,
+                                               int axis, caterva_view **out,
+                                               caterva_error *err);
+
+/* The same along a new axis in front of `axis`; all of one shape. */
+CATERVA_API caterva_status caterva_view_stack(const caterva_view *const *views, int n,
+                                              int axis, caterva_view **out,
+                                              caterva_error *err);
+
+/* Number of axes, and their lengths: borrowed, ndim entries. */
+CATERVA_API int caterva_view_ndim(const caterva_view *view);
+CATERVA_API const int64_t *caterva_view_shape(const caterva_view *view);
+CATERVA_API const char *caterva_view_dtype(const caterva_view *view); /* borrowed */
+
+/* As caterva_read_selection and caterva_write_selection, with the view in place of the
+ * array. Lists and points take 8 bytes more for each index; a mask of the view takes
+ * the memory of so many points. */
+CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
+                                             const caterva_selection *selection,
+                                             const caterva_buffer *dst, caterva_error *err);
+CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
+                                              const caterva_selection *selection,
+                                              const caterva_buffer *src, caterva_error *err);
 
 /* ---- Changes of shape --------------------------------------------------- */
 

@@ -1,15 +1,14 @@
 /* Room: array. Selections in and out: arguments checked, locks taken, the engine
  * called. What is a box in the end goes the way of boxes. */
-#include "array/array.h"
-#include "array/memory.h"
+#include "array/selection.h"
+
 #include "engine/select_run.h"
 #include "engine/write.h"
 
 #include <string.h>
 
-/* The selection as the grid sees it. NULL is everything. */
-static cv_status init_selection(const cv_grid *grid, const caterva_selection *words,
-                                cv_selection *out, cv_error *err)
+cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
+                             cv_selection *out, cv_error *err)
 {
     if (!words) return cv_selection_init(out, grid, NULL, err);
     caterva_selection copy;
@@ -17,7 +16,7 @@ static cv_status init_selection(const cv_grid *grid, const caterva_selection *wo
     return cv_selection_init(out, grid, &copy, err);
 }
 
-static cv_result result_of(const cv_selection *selection)
+cv_result cv_result_of(const cv_selection *selection)
 {
     return (cv_result){selection->ndim, selection->shape, selection->grid->item_size};
 }
@@ -39,7 +38,7 @@ caterva_status caterva_selection_shape(caterva_array *array,
     if (!shape || !ndim) return cv_fail(err, CATERVA_EINVAL, -1, "shape or ndim is NULL");
     cv_array_lock_shared(array);
     cv_selection s;
-    cv_status status = init_selection(&cv_array_state(array)->grid, selection, &s, err);
+    cv_status status = cv_array_selection(&cv_array_state(array)->grid, selection, &s, err);
     cv_array_unlock(array);
     if (status != CV_OK) return status;
     *ndim = s.ndim;
@@ -58,20 +57,26 @@ static cv_status read_planned(const cv_source *source, const cv_select_plan *pla
     return cv_read_box(source, &box, data + plan->buffer_pos, err);
 }
 
+cv_status cv_array_read_selected(const cv_source *source, const cv_selection *selection,
+                                 const cv_memory *dst, cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    cv_select_plan plan;
+    cv_status status = cv_select_plan_init(&plan, selection, dst->strides, err);
+    if (status == CV_OK) status = read_planned(source, &plan, dst->data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
 static cv_status read_selection(const cv_source *source, const caterva_selection *words,
                                 const caterva_buffer *dst, cv_error *err)
 {
     cv_selection selection;
     cv_memory memory;
-    CV_TRY(init_selection(&source->snapshot->grid, words, &selection, err));
-    cv_result result = result_of(&selection);
+    CV_TRY(cv_array_selection(&source->snapshot->grid, words, &selection, err));
+    cv_result result = cv_result_of(&selection);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
-    if (selection.n_items == 0) return CV_OK;
-    cv_select_plan plan;
-    cv_status status = cv_select_plan_init(&plan, &selection, memory.strides, err);
-    if (status == CV_OK) status = read_planned(source, &plan, memory.data, err);
-    cv_select_plan_free(&plan);
-    return status;
+    return cv_array_read_selected(source, &selection, &memory, err);
 }
 
 caterva_status caterva_read_selection(caterva_array *array,
@@ -97,20 +102,26 @@ static cv_status write_planned(cv_pending *pending, const cv_select_plan *plan,
     return cv_write_box(pending, &box, data + plan->buffer_pos, err);
 }
 
+cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
+                                  const cv_memory *src, cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    cv_select_plan plan;
+    cv_status status = cv_select_plan_init(&plan, selection, src->strides, err);
+    if (status == CV_OK) status = write_planned(pending, &plan, src->data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
 static cv_status write_selection(cv_pending *pending, const caterva_selection *words,
                                  const caterva_buffer *src, cv_error *err)
 {
     cv_selection selection;
     cv_memory memory;
-    CV_TRY(init_selection(&cv_txn_snapshot(pending->txn)->grid, words, &selection, err));
-    cv_result result = result_of(&selection);
+    CV_TRY(cv_array_selection(&cv_txn_snapshot(pending->txn)->grid, words, &selection, err));
+    cv_result result = cv_result_of(&selection);
     CV_TRY(cv_memory_of_source(src, &result, &memory, err));
-    if (selection.n_items == 0) return CV_OK;
-    cv_select_plan plan;
-    cv_status status = cv_select_plan_init(&plan, &selection, memory.strides, err);
-    if (status == CV_OK) status = write_planned(pending, &plan, memory.data, err);
-    cv_select_plan_free(&plan);
-    return status;
+    return cv_array_write_selected(pending, &selection, &memory, err);
 }
 
 caterva_status caterva_write_selection(caterva_array *array,

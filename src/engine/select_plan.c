@@ -8,6 +8,7 @@
 static void turn_forward(cv_select_plan *plan, int d)
 {
     cv_axis *axis = &plan->axes[d];
+    if (axis->n == 1) axis->step = 1; /* any step would do; this one makes a box */
     if (axis->step > 0) return;
     axis->start += (axis->n - 1) * axis->step;
     axis->step = -axis->step;

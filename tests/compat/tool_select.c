@@ -1,4 +1,4 @@
-/* Helper of test_select.py: one array at a time, read and written through
+/* Helper of test_select.py: a few arrays, and views of them, read and written through
  * selections as stdin says. A command is a line of words, raw bytes behind it
  * where it brings some; the answer is "ok SIZE" and so many raw bytes, or
  * "failed STATUS sentence".
@@ -10,6 +10,15 @@
  *                                      read must leave alone (0xA5)
  *   write SEL BUF                      + the buffer's memory
  *   shape SEL                          the result's shape as words
+ *   slot N                             the array that all this is about, N < 4
+ *
+ *   view                               pushes a view of the array; what follows
+ *                                      is about the last one pushed
+ *   vselect SEL | vtranspose N axis.. | vexpand AXIS | vsqueeze AXIS
+ *   vjoin N AXIS NEW                   the last N views become one, NEW: stacked
+ *   vpop
+ *   vshape                             its shape
+ *   vread SEL BUF | vwrite SEL BUF     as read and write
  *
  *   SEL: none | box N start.. stop.. | points N NDIM index.. | mask N bits
  *        | axes N, each: a | i INDEX | s START STOP STEP | l N index.. | m N bits
@@ -24,7 +33,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINE = 1 << 22 };
+enum { MAX_LINE = 1 << 22, SLOTS = 4, MAX_VIEWS = 32 };
+
+static caterva_array *arrays[SLOTS];
+static int slot;
+static caterva_view *views[MAX_VIEWS];
+static int n_views;
 
 typedef struct words {
     caterva_selection selection;
@@ -247,42 +261,144 @@ static void answer_shape(caterva_array *array, const caterva_selection *selectio
     answer(status, &err, text, (size_t)used);
 }
 
-static void serve(caterva_array *array, const char *verb)
+static caterva_status read_into(const caterva_selection *selection, const words *w,
+                                int of_view, caterva_error *err)
+{
+    memset(w->memory, 0xA5, w->buffer.size);
+    if (of_view) return caterva_view_read(views[n_views - 1], selection, &w->buffer, err);
+    return caterva_read_selection(arrays[slot], selection, &w->buffer, err);
+}
+
+static caterva_status write_from(const caterva_selection *selection, const words *w,
+                                 int to_view, caterva_error *err)
+{
+    read_bytes(w->memory, w->buffer.size);
+    if (to_view) return caterva_view_write(views[n_views - 1], selection, &w->buffer, err);
+    return caterva_write_selection(arrays[slot], selection, &w->buffer, err);
+}
+
+static void serve(const char *verb)
 {
     words w = {.n_lists = 0};
     caterva_error err = {.code = CATERVA_OK};
+    int of_view = *verb == 'v';
     parse_selection(&w);
     const caterva_selection *selection = w.none ? NULL : &w.selection;
     if (strcmp(verb, "shape") == 0) {
-        answer_shape(array, selection);
-    } else if (strcmp(verb, "read") == 0) {
+        answer_shape(arrays[slot], selection);
+    } else if (strcmp(verb + of_view, "read") == 0) {
         parse_buffer(&w);
-        memset(w.memory, 0xA5, w.buffer.size);
-        caterva_status status = caterva_read_selection(array, selection, &w.buffer, &err);
+        caterva_status status = read_into(selection, &w, of_view, &err);
         answer(status, &err, w.memory, w.buffer.size);
     } else {
         parse_buffer(&w);
-        read_bytes(w.memory, w.buffer.size);
-        caterva_status status = caterva_write_selection(array, selection, &w.buffer, &err);
+        caterva_status status = write_from(selection, &w, of_view, &err);
         answer(status, &err, "", 0);
     }
     free_words(&w);
 }
 
+/* ---- Views ---------------------------------------------------------------- */
+
+/* The last view gives its place to one made of it. */
+static caterva_status change_view(const char *verb, caterva_error *err)
+{
+    caterva_view *before = views[n_views - 1], *after = NULL;
+    caterva_status status;
+    if (strcmp(verb, "vselect") == 0) {
+        words w = {.n_lists = 0};
+        parse_selection(&w);
+        status = caterva_view_select(before, w.axes, w.selection.n_axes, &after, err);
+        free_words(&w);
+    } else if (strcmp(verb, "vtranspose") == 0) {
+        int order[CATERVA_MAX_DIMS];
+        int n = (int)next_number();
+        for (int i = 0; i < n; i++) order[i] = (int)next_number();
+        status = caterva_view_transpose(before, n > 0 ? order : NULL, &after, err);
+    } else {
+        int axis = (int)next_number();
+        status = strcmp(verb, "vexpand") == 0
+                     ? caterva_view_expand(before, axis, &after, err)
+                     : caterva_view_squeeze(before, axis, &after, err);
+    }
+    if (status != CATERVA_OK) return status;
+    caterva_view_free(before);
+    views[n_views - 1] = after;
+    return CATERVA_OK;
+}
+
+static caterva_status join_views(caterva_error *err)
+{
+    int n = (int)next_number(), axis = (int)next_number();
+    int is_new = (int)next_number();
+    CHECK(n >= 1 && n <= n_views, "%d views to join", n);
+    caterva_view *joined;
+    const caterva_view *const *parts = (const caterva_view *const *)(views + n_views - n);
+    caterva_status status = is_new ? caterva_view_stack(parts, n, axis, &joined, err)
+                                   : caterva_view_concat(parts, n, axis, &joined, err);
+    if (status != CATERVA_OK) return status;
+    for (; n > 0; n--) caterva_view_free(views[--n_views]);
+    views[n_views++] = joined;
+    return CATERVA_OK;
+}
+
+static void answer_view_shape(void)
+{
+    char text[512] = "";
+    int used = 0;
+    const caterva_view *view = views[n_views - 1];
+    for (int d = 0; d < caterva_view_ndim(view); d++)
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "%lld ",
+                         (long long)caterva_view_shape(view)[d]);
+    answer(CATERVA_OK, NULL, text, (size_t)used);
+}
+
+static void serve_view(const char *verb)
+{
+    caterva_error err = {.code = CATERVA_OK};
+    caterva_status status = CATERVA_OK;
+    if (strcmp(verb, "vread") == 0 || strcmp(verb, "vwrite") == 0) {
+        serve(verb);
+        return;
+    }
+    if (strcmp(verb, "vshape") == 0) {
+        answer_view_shape();
+        return;
+    }
+    if (strcmp(verb, "view") == 0) {
+        CHECK(n_views < MAX_VIEWS, "too many views");
+        status = caterva_view_of(arrays[slot], &views[n_views], &err);
+        n_views += status == CATERVA_OK;
+    } else if (strcmp(verb, "vpop") == 0) {
+        caterva_view_free(views[--n_views]);
+    } else if (strcmp(verb, "vjoin") == 0) {
+        status = join_views(&err);
+    } else {
+        status = change_view(verb, &err);
+    }
+    answer(status, &err, "", 0);
+}
+
 int main(void)
 {
-    caterva_array *array = NULL;
+    caterva_error err = {.code = CATERVA_OK};
     while (fgets(line, sizeof(line), stdin) != NULL) {
         const char *verb = next_word(1);
         if (strcmp(verb, "array") == 0) {
-            caterva_discard(array);
-            array = make_array();
+            caterva_discard(arrays[slot]);
+            arrays[slot] = make_array();
+        } else if (strcmp(verb, "slot") == 0) {
+            slot = (int)next_number() % SLOTS;
+            answer(CATERVA_OK, &err, "", 0);
         } else if (strcmp(verb, "whole") == 0) {
-            answer_whole(array);
+            answer_whole(arrays[slot]);
+        } else if (*verb == 'v') {
+            serve_view(verb);
         } else {
-            serve(array, verb);
+            serve(verb);
         }
     }
-    caterva_discard(array);
+    while (n_views > 0) caterva_view_free(views[--n_views]);
+    for (int i = 0; i < SLOTS; i++) caterva_discard(arrays[i]);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Misuse of selections and buffers: each broken rule must give EINVAL with a
+/* Misuse of selections, buffers and views: each broken rule must give EINVAL with a
  * sentence that names the axis and the number, and leave the array as it was. */
 #include "caterva.h"
 
@@ -238,6 +238,92 @@ static void abuse_handles(caterva_array *array)
     caterva_discard(reader);
 }
 
+/* ---- Views -------------------------------------------------------------------- */
+
+static void abuse_making(caterva_view *view)
+{
+    static const int64_t uneven[] = {0, 1, 3};
+    caterva_view *out = NULL;
+    const caterva_view *none[2] = {view, NULL};
+    caterva_axis axis = {.kind = CATERVA_AXIS_INDEX, .start = 6};
+    REFUSE(EINVAL_BIT, caterva_view_of(NULL, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_select(NULL, &axis, 1, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_select(view, &axis, 1, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_select(view, NULL, 0, NULL, err));
+    axis = (caterva_axis){.kind = CATERVA_AXIS_LIST, .indices = uneven, .n = 3};
+    REFUSE(EINVAL_BIT, caterva_view_select(view, &axis, 1, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_transpose(view, (int[2]){0, 0}, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_transpose(view, (int[2]){0, 2}, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_transpose(NULL, NULL, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_expand(view, 3, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_expand(view, -1, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_expand(NULL, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_squeeze(view, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_squeeze(view, 2, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_concat(none, 2, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_concat(none, 0, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_concat(none, 1, 2, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_concat(NULL, 1, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_stack(none, 2, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_stack(none, 1, 3, &out, err));
+    CHECK(out == NULL, "a refused view was handed out");
+}
+
+/* Parts of different shapes, and views that outlive the array's shape. */
+static void abuse_shapes(caterva_array *array, caterva_view *view)
+{
+    caterva_error err_;
+    caterva_view *turned, *out = NULL;
+    caterva_buffer b = plain();
+    CHECK_OK(caterva_view_transpose(view, NULL, &turned, &err_), err_);
+    const caterva_view *parts[2] = {view, turned};
+    REFUSE(EINVAL_BIT, caterva_view_concat(parts, 2, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_stack(parts, 2, 0, &out, err));
+    REFUSE(EINVAL_BIT, caterva_view_read(NULL, NULL, &b, err));
+    REFUSE(EINVAL_BIT, caterva_view_write(NULL, NULL, &b, err));
+    REFUSE(EINVAL_BIT, caterva_view_read(view, NULL, NULL, err));
+
+    CHECK_OK(caterva_view_concat(parts, 1, 0, &out, &err_), err_);
+    REFUSE(EINVAL_BIT, caterva_view_write(out, NULL, &b, err));
+    CHECK_OK(caterva_resize(array, (int64_t[2]){5, 7}, &err_), err_);
+    REFUSE(EINVAL_BIT, caterva_view_read(view, NULL, &b, err));
+    REFUSE(EINVAL_BIT, caterva_view_read(out, NULL, &b, err));
+    REFUSE(EINVAL_BIT, caterva_view_write(turned, NULL, &b, err));
+    CHECK_OK(caterva_rollback(array, &err_), err_);
+    CHECK_OK(caterva_view_read(out, NULL, &b, &err_), err_);
+    CHECK(memcmp(bytes, small_values, sizeof(small_values)) == 0, "the view differs");
+    caterva_view_free(out);
+    caterva_view_free(turned);
+}
+
+/* Sixteen axes and no more. */
+static void expand_too_far(caterva_view *view)
+{
+    caterva_error err_;
+    caterva_view *last = NULL, *out = NULL;
+    CHECK_OK(caterva_view_select(view, NULL, 0, &last, &err_), err_);
+    for (int d = 2; d < CATERVA_MAX_DIMS; d++) {
+        caterva_view *next;
+        CHECK_OK(caterva_view_expand(last, d % 3, &next, &err_), err_);
+        caterva_view_free(last);
+        last = next;
+    }
+    REFUSE(EINVAL_BIT, caterva_view_expand(last, 0, &out, err));
+    caterva_view_free(last);
+}
+
+static void abuse_views(caterva_array *array)
+{
+    caterva_error err;
+    caterva_view *view;
+    CHECK_OK(caterva_view_of(array, &view, &err), err);
+    abuse_making(view);
+    abuse_shapes(array, view);
+    expand_too_far(view);
+    caterva_view_free(view);
+    caterva_view_free(NULL);
+}
+
 int main(void)
 {
     caterva_array *array = make_small_array("mem:");
@@ -248,6 +334,7 @@ int main(void)
     abuse_buffers(array);
     abuse_destinations(array);
     abuse_handles(array);
+    abuse_views(array);
     check_small_array(array);
     caterva_discard(array);
     printf("%d refusals\n", refusals());

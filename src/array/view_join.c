@@ -1,0 +1,261 @@
+/* Room: array. Several views in a row as one: made here, and read by giving each
+ * part its share of the selection. */
+#include "array/view.h"
+#include "base/arith.h"
+#include "engine/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Making ------------------------------------------------------------- */
+
+static cv_status check_parts(const caterva_view *const *views, int n, int axis, cv_error *err)
+{
+    if (n < 1 || !views)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to join%s", n,
+                       views ? "" : " at NULL");
+    for (int i = 0; i < n; i++)
+        if (!views[i]) return cv_fail(err, CATERVA_EINVAL, -1, "view %d is NULL", i);
+    const cv_grid *first = &views[0]->grid;
+    if (axis < 0 || axis >= first->ndim)
+        return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of views with %d dimensions", axis,
+                       first->ndim);
+    for (int i = 1; i < n; i++) {
+        const cv_grid *grid = &views[i]->grid;
+        if (grid->ndim != first->ndim)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "view %d has %d dimensions, view 0 has %d", i, grid->ndim,
+                           first->ndim);
+        for (int d = 0; d < grid->ndim; d++)
+            if (d != axis && grid->shape[d] != first->shape[d])
+                return cv_fail(err, CATERVA_EINVAL, -1,
+                               "axis %d of view %d has %lld items, of view 0 %lld", d, i,
+                               (long long)grid->shape[d], (long long)first->shape[d]);
+        if (strcmp(views[i]->base->dtype, views[0]->base->dtype) != 0)
+            return cv_fail(err, CATERVA_EINVAL, -1, "view %d is of %.80s, view 0 of %.80s", i,
+                           views[i]->base->dtype, views[0]->base->dtype);
+    }
+    return CV_OK;
+}
+
+/* The parts' places along the axis, and each part held by a view of our own. */
+static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
+                           cv_error *err)
+{
+    base->starts = calloc((size_t)n + 1, sizeof base->starts[0]);
+    base->parts = calloc((size_t)n, sizeof base->parts[0]);
+    base->dtype = strdup(views[0]->base->dtype);
+    if (!base->starts || !base->parts || !base->dtype)
+        return cv_fail_memory(err, (size_t)n * sizeof base->parts[0], "a view");
+    base->grid = views[0]->grid;
+    for (int i = 0; i < n; i++) {
+        if (!cv_add_i64(base->starts[i], views[i]->grid.shape[base->axis],
+                        &base->starts[i + 1]))
+            return cv_fail(err, CATERVA_EINVAL, -1, "the view's size does not fit 64 bits");
+        CV_TRY(caterva_view_select(views[i], NULL, 0, &base->parts[i], err));
+        base->n_parts++;
+    }
+    base->grid.shape[base->axis] = base->starts[n];
+    return cv_view_count(&base->grid, err);
+}
+
+caterva_status caterva_view_concat(const caterva_view *const *views, int n, int axis,
+                                   caterva_view **out, caterva_error *err)
+{
+    CV_TRY(check_parts(views, n, axis, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    cv_base *base = calloc(1, sizeof *base);
+    if (!base) return cv_fail_memory(err, sizeof *base, "a view");
+    base->n_views = 1;
+    base->axis = axis;
+    cv_status status = fill_join(base, views, n, err);
+    if (status == CV_OK) return cv_view_of_base(base, out, err);
+    cv_base_release(base);
+    return status;
+}
+
+caterva_status caterva_view_stack(const caterva_view *const *views, int n, int axis,
+                                  caterva_view **out, caterva_error *err)
+{
+    if (n < 1 || !views)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to stack%s", n,
+                       views ? "" : " at NULL");
+    caterva_view **layers = calloc((size_t)n, sizeof layers[0]);
+    if (!layers) return cv_fail_memory(err, (size_t)n * sizeof layers[0], "views to stack");
+    cv_status status = CV_OK;
+    for (int i = 0; status == CV_OK && i < n; i++)
+        status = caterva_view_expand(views[i], axis, &layers[i], err);
+    if (status == CV_OK)
+        status = caterva_view_concat((const caterva_view *const *)layers, n, axis, out, err);
+    for (int i = 0; i < n; i++) caterva_view_free(layers[i]);
+    free(layers);
+    return status;
+}
+
+/* ---- Reading axis by axis ----------------------------------------------- */
+
+/* A selection of a join and how its axis lies in the result. */
+typedef struct share {
+    const cv_base *base;
+    const cv_selection *selection;
+    const cv_memory *dst;
+    int result_axis; /* where not dropped */
+    int64_t stride;
+} share;
+
+/* Reads items [first, last) of the selected ones, all of them of one part: `axis`
+ * says which of its items. */
+static cv_status read_share(const share *sh, int part, cv_axis axis, int64_t first,
+                            cv_error *err)
+{
+    if (axis.n == 0) return CV_OK;
+    cv_selection s = *sh->selection;
+    cv_memory memory = *sh->dst;
+    s.axes[sh->base->axis] = axis;
+    if (!axis.dropped) {
+        s.n_items = s.n_items / s.shape[sh->result_axis] * axis.n;
+        s.shape[sh->result_axis] = axis.n;
+    }
+    memory.data += first * sh->stride;
+    return cv_view_read(sh->base->parts[part], &s, &memory, err);
+}
+
+/* Items of a slice below `bound`, from its begin (step > 0) or from its end. */
+static int64_t count_below(const cv_axis *axis, int64_t bound)
+{
+    int64_t step = axis->step < 0 ? -axis->step : axis->step;
+    int64_t lowest = axis->step < 0 ? axis->start + (axis->n - 1) * axis->step : axis->start;
+    if (bound <= lowest) return 0;
+    return cv_min_i64(axis->n, cv_ceil_div(bound - lowest, step));
+}
+
+static cv_status read_slice(const share *sh, cv_error *err)
+{
+    const cv_axis *all = &sh->selection->axes[sh->base->axis];
+    for (int p = 0; p < sh->base->n_parts; p++) {
+        int64_t start = sh->base->starts[p];
+        int64_t low = count_below(all, start),
+                high = count_below(all, sh->base->starts[p + 1]);
+        int64_t first = all->step < 0 ? all->n - high : low;
+        cv_axis axis = *all;
+        axis.n = high - low;
+        axis.start = all->start + first * all->step - start;
+        CV_TRY(read_share(sh, p, axis, first, err));
+    }
+    return CV_OK;
+}
+
+static int find_part(const cv_base *base, int64_t at)
+{
+    int low = 0, high = base->n_parts - 1; /* starts[low] <= at < starts[high + 1] */
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (base->starts[middle] <= at)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* A list goes in runs of one part each. */
+static cv_status read_list(const share *sh, cv_error *err)
+{
+    const cv_axis *all = &sh->selection->axes[sh->base->axis];
+    size_t size = (size_t)all->n * sizeof(int64_t); /* fits: the list is in memory */
+    int64_t *own = malloc(size);
+    if (!own) return cv_fail_memory(err, size, "a list of indices");
+    cv_status status = CV_OK;
+    for (int64_t first = 0, n; status == CV_OK && first < all->n; first += n) {
+        int part = find_part(sh->base, all->list[first]);
+        int64_t start = sh->base->starts[part], stop = sh->base->starts[part + 1];
+        for (n = 0; first + n < all->n; n++) {
+            int64_t at = all->list[first + n];
+            if (at < start || at >= stop) break;
+            own[n] = at - start;
+        }
+        cv_axis axis = *all;
+        axis.n = n;
+        axis.list = own;
+        status = read_share(sh, part, axis, first, err);
+    }
+    free(own);
+    return status;
+}
+
+static cv_status read_axes(const cv_base *base, const cv_selection *s, const cv_memory *dst,
+                           cv_error *err)
+{
+    share sh = {.base = base, .selection = s, .dst = dst};
+    for (int d = 0; d < base->axis; d++) sh.result_axis += !s->axes[d].dropped;
+    if (!s->axes[base->axis].dropped) sh.stride = dst->strides[sh.result_axis];
+    return s->axes[base->axis].list ? read_list(&sh, err) : read_slice(&sh, err);
+}
+
+/* ---- Reading points ----------------------------------------------------- */
+
+/* Those of one part: their indices in it, their places in the result, their items. */
+typedef struct chosen {
+    int64_t *points;
+    int64_t *places;
+    uint8_t *items;
+} chosen;
+
+static int64_t choose_points(const cv_base *base, const cv_selection *s, int part, chosen *c)
+{
+    int ndim = base->grid.ndim;
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n_items; i++) {
+        const int64_t *point = s->points + i * ndim;
+        int64_t at = point[base->axis];
+        if (at < base->starts[part] || at >= base->starts[part + 1]) continue;
+        memcpy(c->points + n * ndim, point, (size_t)ndim * sizeof point[0]);
+        c->points[n * ndim + base->axis] -= base->starts[part];
+        c->places[n++] = i;
+    }
+    return n;
+}
+
+static cv_status read_chosen(const cv_base *base, int part, int64_t n, const chosen *c,
+                             const cv_memory *dst, cv_error *err)
+{
+    int64_t item_size = base->grid.item_size, one = 1;
+    cv_selection s = {.kind = CATERVA_SELECT_POINTS, .ndim = 1, .points = c->points};
+    cv_memory memory = {.data = c->items, .strides = {item_size}};
+    s.shape[0] = s.n_items = n;
+    CV_TRY(cv_view_read(base->parts[part], &s, &memory, err));
+    for (int64_t i = 0; i < n; i++) {
+        cv_strided from = {c->items + i * item_size, &one};
+        cv_strided to = {dst->data + c->places[i] * dst->strides[0], &one};
+        cv_copy_box(1, &one, item_size, from, to);
+    }
+    return CV_OK;
+}
+
+static cv_status read_points(const cv_base *base, const cv_selection *s, const cv_memory *dst,
+                             cv_error *err)
+{
+    size_t n = (size_t)s->n_items;
+    chosen c = {.points = malloc(n * (size_t)base->grid.ndim * sizeof(int64_t)),
+                .places = malloc(n * sizeof(int64_t)),
+                .items = malloc(n * (size_t)base->grid.item_size)};
+    cv_status status = CV_OK;
+    if (!c.points || !c.places || !c.items)
+        status = cv_fail_memory(err, n * (size_t)base->grid.item_size, "points of a view");
+    for (int p = 0; status == CV_OK && p < base->n_parts; p++) {
+        int64_t chosen_here = choose_points(base, s, p, &c);
+        if (chosen_here > 0) status = read_chosen(base, p, chosen_here, &c, dst, err);
+    }
+    free(c.points);
+    free(c.places);
+    free(c.items);
+    return status;
+}
+
+cv_status cv_join_read(const cv_base *base, const cv_selection *selection,
+                       const cv_memory *dst, cv_error *err)
+{
+    if (selection->kind == CATERVA_SELECT_POINTS)
+        return read_points(base, selection, dst, err);
+    return read_axes(base, selection, dst, err);
+}

@@ -1,0 +1,270 @@
+/* Room: array. Reads and writes through views: a selection of the view becomes one
+ * of its base, with the buffer's strides in the base's order of axes. */
+#include "array/view.h"
+#include "base/arith.h"
+#include "engine/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A selection of a view in terms of its base. */
+typedef struct mapped {
+    cv_selection selection;
+    cv_memory memory;
+    int64_t *lists[CV_MAX_DIMS]; /* owned; of points the first */
+} mapped;
+
+static void free_mapped(mapped *m)
+{
+    for (int d = 0; d < CV_MAX_DIMS; d++) free(m->lists[d]);
+}
+
+static cv_status new_list(mapped *m, int i, int64_t n, int64_t width, cv_error *err)
+{
+    int64_t size;
+    if (!cv_mul_i64(n, width * (int64_t)sizeof(int64_t), &size))
+        return cv_fail(err, CATERVA_EINVAL, -1, "%lld items are too many to select",
+                       (long long)n);
+    m->lists[i] = malloc((size_t)cv_max_i64(size, 1));
+    return m->lists[i] ? CV_OK : cv_fail_memory(err, (size_t)size, "a selection of a view");
+}
+
+/* ---- Axis by axis ------------------------------------------------------- */
+
+/* Axis `d` of the view, which is axis `b` of the base. */
+static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, int b,
+                          mapped *m, cv_error *err)
+{
+    int64_t start = view->start[b], step = view->step[b];
+    cv_axis *out = &m->selection.axes[b];
+    *out = *axis;
+    out->mask = NULL;
+    if (!axis->list && !axis->mask) {
+        out->start = start + axis->start * step;
+        out->step = axis->step * step;
+        return CV_OK;
+    }
+    CV_TRY(new_list(m, b, axis->n, 1, err));
+    int64_t *list = m->lists[b], at = -1;
+    for (int64_t i = 0; i < axis->n; i++) {
+        if (axis->list) {
+            at = cv_index_from_start(axis->list[i], view->grid.shape[d]);
+        } else {
+            do at++;
+            while (!axis->mask[at]);
+        }
+        list[i] = start + at * step;
+    }
+    out->list = list;
+    return CV_OK;
+}
+
+/* The shape and strides of the result as the base's axes stand. A new axis is not
+ * among them: `memory` says where its last item lies. */
+static cv_status map_axes(const caterva_view *view, const cv_selection *s,
+                          const cv_memory *memory, mapped *m, cv_error *err)
+{
+    const cv_grid *base = &view->base->grid;
+    int64_t strides[CV_MAX_DIMS] = {0}; /* by axis of the base */
+    for (int b = 0; b < base->ndim; b++)
+        m->selection.axes[b] =
+            (cv_axis){.n = 1, .start = view->start[b], .step = 1, .dropped = true};
+    int r = 0; /* axis of the result */
+    for (int d = 0; d < view->grid.ndim; d++) {
+        int64_t stride = s->axes[d].dropped ? 0 : memory->strides[r++];
+        int b = view->base_axis[d];
+        if (b < 0) {
+            m->memory.data += (s->axes[d].n - 1) * stride;
+            continue;
+        }
+        strides[b] = stride;
+        CV_TRY(map_axis(view, &s->axes[d], d, b, m, err));
+    }
+    cv_selection *out = &m->selection;
+    out->n_items = 1;
+    for (int b = 0; b < base->ndim; b++) {
+        if (out->axes[b].dropped) continue;
+        m->memory.strides[out->ndim] = strides[b];
+        out->shape[out->ndim++] = out->axes[b].n;
+        out->n_items *= out->axes[b].n;
+    }
+    return CV_OK;
+}
+
+/* A list may take a new axis' only item several times: the last one was read, the
+ * others are copied from it. */
+static void repeat_new_axes(const caterva_view *view, const cv_selection *s,
+                            const cv_memory *dst)
+{
+    int64_t shape[CV_MAX_DIMS]; /* of what is there so far, in the result */
+    uint8_t *data = dst->data;
+    int r = 0;
+    for (int d = 0; d < view->grid.ndim; d++) {
+        if (s->axes[d].dropped) continue;
+        bool is_new = view->base_axis[d] < 0;
+        shape[r] = is_new ? 1 : s->axes[d].n;
+        if (is_new) data += (s->axes[d].n - 1) * dst->strides[r];
+        r++;
+    }
+    int n_result = r;
+    r = 0;
+    for (int d = 0; d < view->grid.ndim; d++) {
+        if (s->axes[d].dropped) continue;
+        for (int64_t i = 1; view->base_axis[d] < 0 && i < s->axes[d].n; i++) {
+            cv_strided from = {data, dst->strides};
+            cv_strided to = {data - i * dst->strides[r], dst->strides};
+            cv_copy_box(n_result, shape, view->grid.item_size, from, to);
+        }
+        if (view->base_axis[d] < 0) {
+            data -= (s->axes[d].n - 1) * dst->strides[r];
+            shape[r] = s->axes[d].n;
+        }
+        r++;
+    }
+}
+
+/* ---- Points and masks --------------------------------------------------- */
+
+/* One point of the view in the base. */
+static void map_point(const caterva_view *view, const int64_t *point, int64_t *out)
+{
+    memcpy(out, view->start, (size_t)view->base->grid.ndim * sizeof out[0]);
+    for (int d = 0; d < view->grid.ndim; d++) {
+        int b = view->base_axis[d];
+        if (b >= 0)
+            out[b] += cv_index_from_start(point[d], view->grid.shape[d]) * view->step[b];
+    }
+}
+
+/* The point behind `point` in C order. */
+static void next_point(const cv_grid *grid, int64_t *point)
+{
+    for (int d = grid->ndim - 1; d >= 0; d--) {
+        if (++point[d] < grid->shape[d]) return;
+        point[d] = 0;
+    }
+}
+
+static cv_status map_points(const caterva_view *view, const cv_selection *s,
+                            const cv_memory *memory, mapped *m, cv_error *err)
+{
+    int ndim = view->grid.ndim, base_ndim = view->base->grid.ndim;
+    int64_t n = s->shape[0];
+    CV_TRY(new_list(m, 0, n, cv_max_i64(base_ndim, 1), err));
+    int64_t *out = m->lists[0];
+    if (s->kind == CATERVA_SELECT_POINTS) {
+        const int64_t none[1] = {0};
+        for (int64_t i = 0; i < n; i++, out += base_ndim)
+            map_point(view, ndim > 0 ? s->points + i * ndim : none, out);
+    } else {
+        int64_t point[CV_MAX_DIMS] = {0};
+        for (int64_t i = 0; i < view->grid.n_items; i++, next_point(&view->grid, point)) {
+            if (!s->mask[i]) continue;
+            map_point(view, point, out);
+            out += base_ndim;
+        }
+    }
+    m->selection.kind = CATERVA_SELECT_POINTS;
+    m->selection.points = m->lists[0];
+    m->selection.ndim = 1;
+    m->selection.shape[0] = m->selection.n_items = n;
+    m->memory.strides[0] = memory->strides[0];
+    return CV_OK;
+}
+
+/* ---- Reading and writing ------------------------------------------------ */
+
+static cv_status map(const caterva_view *view, const cv_selection *s, const cv_memory *memory,
+                     mapped *m, cv_error *err)
+{
+    memset(m, 0, sizeof *m);
+    m->memory.data = memory->data;
+    m->selection.kind = CATERVA_SELECT_AXES;
+    m->selection.grid = &view->base->grid;
+    if (s->kind == CATERVA_SELECT_AXES) return map_axes(view, s, memory, m, err);
+    return map_points(view, s, memory, m, err);
+}
+
+static cv_status check_grid(const cv_base *base, const cv_grid *grid, cv_error *err)
+{
+    for (int d = 0; d < grid->ndim; d++)
+        if (grid->shape[d] != base->grid.shape[d])
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "axis %d of the array has %lld items now, %lld when the view was "
+                           "made",
+                           d, (long long)grid->shape[d], (long long)base->grid.shape[d]);
+    return CV_OK;
+}
+
+static cv_status read_array(const cv_base *base, mapped *m, cv_error *err)
+{
+    cv_array_lock_shared(base->array);
+    cv_source source = cv_array_source(base->array);
+    m->selection.grid = &source.snapshot->grid;
+    cv_status status = check_grid(base, m->selection.grid, err);
+    if (status == CV_OK)
+        status = cv_array_read_selected(&source, &m->selection, &m->memory, err);
+    cv_array_unlock(base->array);
+    return status;
+}
+
+static cv_status write_array(const cv_base *base, mapped *m, cv_error *err)
+{
+    cv_array_lock_alone(base->array);
+    cv_pending *pending = base->array->pending;
+    m->selection.grid = &cv_txn_snapshot(pending->txn)->grid;
+    cv_status status = cv_pending_check(pending, err);
+    if (status == CV_OK) status = check_grid(base, m->selection.grid, err);
+    if (status == CV_OK)
+        status = cv_array_write_selected(pending, &m->selection, &m->memory, err);
+    cv_array_unlock(base->array);
+    return status;
+}
+
+cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
+                       const cv_memory *dst, cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    mapped m;
+    cv_status status = map(view, selection, dst, &m, err);
+    if (status == CV_OK)
+        status = view->base->array ? read_array(view->base, &m, err)
+                                   : cv_join_read(view->base, &m.selection, &m.memory, err);
+    free_mapped(&m);
+    if (status == CV_OK && selection->kind == CATERVA_SELECT_AXES)
+        repeat_new_axes(view, selection, dst);
+    return status;
+}
+
+caterva_status caterva_view_read(const caterva_view *view, const caterva_selection *selection,
+                                 const caterva_buffer *dst, caterva_error *err)
+{
+    if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
+    cv_selection s;
+    cv_memory memory;
+    CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
+    cv_result result = cv_result_of(&s);
+    CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
+    return cv_view_read(view, &s, &memory, err);
+}
+
+caterva_status caterva_view_write(const caterva_view *view,
+                                  const caterva_selection *selection,
+                                  const caterva_buffer *src, caterva_error *err)
+{
+    if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
+    if (!view->base->array)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a view of several arrays cannot be written");
+    CV_TRY(cv_array_check_writable(view->base->array, err));
+    cv_selection s;
+    cv_memory memory;
+    mapped m;
+    CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
+    cv_result result = cv_result_of(&s);
+    CV_TRY(cv_memory_of_source(src, &result, &memory, err));
+    if (s.n_items == 0) return CV_OK;
+    cv_status status = map(view, &s, &memory, &m, err);
+    if (status == CV_OK) status = write_array(view->base, &m, err);
+    free_mapped(&m);
+    return status;
+}
