@@ -481,6 +481,14 @@ typedef struct caterva_selection {
 } caterva_selection;
 #define CATERVA_SELECTION_INIT { .struct_size = sizeof(caterva_selection) }
 
+/* Which casts are allowed when a buffer's dtype is not the array's: NumPy's words. */
+typedef enum caterva_casting {
+    CATERVA_CAST_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32    */
+    CATERVA_CAST_SAFE,          /* that keep every value                               */
+    CATERVA_CAST_UNSAFE         /* all; of integers the low bits stay, of floats what
+                                   does not fit goes to the nearest integer, NaN to 0  */
+} caterva_casting;
+
 /* The caller's memory. Item (i, j, ...) lies at data + i * strides[0] + ...;
  * `data` is the item (0, 0, ...), which with negative strides is not the lowest.
  *
@@ -496,6 +504,9 @@ typedef struct caterva_buffer {
     int ndim;               /* of shape and strides where these are given       */
     const int64_t *shape;
     const int64_t *strides; /* bytes                                            */
+    const char *dtype;      /* of the items; NULL: the array's. Numbers (bool, integers,
+                               float32 and 64, complex; either byte order) are converted */
+    caterva_casting casting;
 } caterva_buffer;
 #define CATERVA_BUFFER_INIT { .struct_size = sizeof(caterva_buffer) }
 
@@ -511,7 +522,8 @@ CATERVA_API caterva_status caterva_selection_shape(caterva_array *array,
  * blocks that hold a wanted item are decoded, each once, in parallel. Beside
  * the blocks at work this takes, for lists and points, 32 bytes for each index
  * and 24 for each touched block; for a mask of the array, 8 bytes for each line
- * of items in a block; for boxes and slices nothing. On failure what `dst` holds
+ * of items in a block; for boxes and slices nothing. Another dtype than the array's
+ * takes a converted block for each thread. On failure what `dst` holds
  * at the result's places is undefined. */
 CATERVA_API caterva_status caterva_read_selection(caterva_array *array,
                                                   const caterva_selection *selection,
@@ -520,7 +532,8 @@ CATERVA_API caterva_status caterva_read_selection(caterva_array *array,
 
 /* Writes the selected items from `src`. Of an item selected twice the last value
  * (in C order of the result) stays, as in NumPy. Otherwise as caterva_write, and
- * with the memory of caterva_read_selection. */
+ * with the memory of caterva_read_selection; a source of another dtype is converted
+ * whole before. */
 CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
                                                    const caterva_selection *selection,
                                                    const caterva_buffer *src,

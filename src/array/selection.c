@@ -5,6 +5,7 @@
 #include "engine/select_run.h"
 #include "engine/write.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
@@ -16,9 +17,9 @@ cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words
     return cv_selection_init(out, grid, &copy, err);
 }
 
-cv_result cv_result_of(const cv_selection *selection)
+cv_result cv_result_of(const cv_selection *selection, const char *dtype)
 {
-    return (cv_result){selection->ndim, selection->shape, selection->grid->item_size};
+    return (cv_result){selection->ndim, selection->shape, selection->grid->item_size, dtype};
 }
 
 /* The plan of [start, stop) for a buffer that is not in C order. */
@@ -51,16 +52,38 @@ static cv_status read_planned(const cv_source *source, const cv_select_plan *pla
 {
     int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
     if (!cv_select_plan_is_box(plan, start, stop))
-        return cv_select_read(source, plan, data, err);
+        return cv_select_read(source, plan, NULL, data, err);
     cv_plan box;
     CV_TRY(plan_box(plan, start, stop, &box, err));
     return cv_read_box(source, &box, data + plan->buffer_pos, err);
+}
+
+/* Blocks are converted whole before anything is copied out of them, so the plan is
+ * that of an array of converted items. */
+static cv_status read_converted(const cv_source *source, const cv_selection *selection,
+                                const cv_memory *dst, cv_error *err)
+{
+    cv_grid grid = *selection->grid;
+    cv_selection converted = *selection;
+    cv_select_plan plan;
+    grid.item_size = (int32_t)dst->item_size;
+    for (int d = 0; d < grid.ndim; d++)
+        grid.item_strides[d] =
+            grid.item_strides[d] / selection->grid->item_size * dst->item_size;
+    grid.block_bytes = grid.block_bytes / selection->grid->item_size * dst->item_size;
+    converted.grid = &grid;
+    cv_status status = cv_select_plan_init(&plan, &converted, dst->strides, err);
+    if (status == CV_OK)
+        status = cv_select_read(source, &plan, &dst->conversion, dst->data, err);
+    cv_select_plan_free(&plan);
+    return status;
 }
 
 cv_status cv_array_read_selected(const cv_source *source, const cv_selection *selection,
                                  const cv_memory *dst, cv_error *err)
 {
     if (selection->n_items == 0) return CV_OK;
+    if (dst->conversion.needed) return read_converted(source, selection, dst, err);
     cv_select_plan plan;
     cv_status status = cv_select_plan_init(&plan, selection, dst->strides, err);
     if (status == CV_OK) status = read_planned(source, &plan, dst->data, err);
@@ -68,15 +91,16 @@ cv_status cv_array_read_selected(const cv_source *source, const cv_selection *se
     return status;
 }
 
-static cv_status read_selection(const cv_source *source, const caterva_selection *words,
+static cv_status read_selection(caterva_array *array, const caterva_selection *words,
                                 const caterva_buffer *dst, cv_error *err)
 {
+    cv_source source = cv_array_source(array);
     cv_selection selection;
     cv_memory memory;
-    CV_TRY(cv_array_selection(&source->snapshot->grid, words, &selection, err));
-    cv_result result = cv_result_of(&selection);
+    CV_TRY(cv_array_selection(&source.snapshot->grid, words, &selection, err));
+    cv_result result = cv_result_of(&selection, array->info.dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
-    return cv_array_read_selected(source, &selection, &memory, err);
+    return cv_array_read_selected(&source, &selection, &memory, err);
 }
 
 caterva_status caterva_read_selection(caterva_array *array,
@@ -85,8 +109,7 @@ caterva_status caterva_read_selection(caterva_array *array,
 {
     CV_TRY(cv_array_check(array, err));
     cv_array_lock_shared(array);
-    cv_source source = cv_array_source(array);
-    cv_status status = read_selection(&source, selection, dst, err);
+    cv_status status = read_selection(array, selection, dst, err);
     cv_array_unlock(array);
     return status;
 }
@@ -113,15 +136,20 @@ cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selec
     return status;
 }
 
-static cv_status write_selection(cv_pending *pending, const caterva_selection *words,
+static cv_status write_selection(caterva_array *array, const caterva_selection *words,
                                  const caterva_buffer *src, cv_error *err)
 {
     cv_selection selection;
     cv_memory memory;
-    CV_TRY(cv_array_selection(&cv_txn_snapshot(pending->txn)->grid, words, &selection, err));
-    cv_result result = cv_result_of(&selection);
-    CV_TRY(cv_memory_of_source(src, &result, &memory, err));
-    return cv_array_write_selected(pending, &selection, &memory, err);
+    void *converted;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(cv_array_selection(&cv_array_state(array)->grid, words, &selection, err));
+    cv_result result = cv_result_of(&selection, array->info.dtype);
+    cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
+    if (status == CV_OK)
+        status = cv_array_write_selected(array->pending, &selection, &memory, err);
+    free(converted);
+    return status;
 }
 
 caterva_status caterva_write_selection(caterva_array *array,
@@ -130,8 +158,7 @@ caterva_status caterva_write_selection(caterva_array *array,
 {
     CV_TRY(cv_array_check_writable(array, err));
     cv_array_lock_alone(array);
-    cv_status status = cv_pending_check(array->pending, err);
-    if (status == CV_OK) status = write_selection(array->pending, selection, src, err);
+    cv_status status = write_selection(array, selection, src, err);
     cv_array_unlock(array);
     return status;
 }

@@ -12,8 +12,8 @@
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
                              cv_selection *out, cv_error *err);
 
-/* What a buffer must hold. */
-cv_result cv_result_of(const cv_selection *selection);
+/* What a buffer must hold; `dtype` is borrowed. */
+cv_result cv_result_of(const cv_selection *selection, const char *dtype);
 
 /* Called with the handle's lock; the selection is of its present grid. */
 cv_status cv_array_read_selected(const cv_source *source, const cv_selection *selection,

@@ -219,9 +219,11 @@ static int64_t choose_points(const cv_base *base, const cv_selection *s, int par
 static cv_status read_chosen(const cv_base *base, int part, int64_t n, const chosen *c,
                              const cv_memory *dst, cv_error *err)
 {
-    int64_t item_size = base->grid.item_size, one = 1;
+    int64_t item_size = dst->item_size, one = 1;
     cv_selection s = {.kind = CATERVA_SELECT_POINTS, .ndim = 1, .points = c->points};
-    cv_memory memory = {.data = c->items, .strides = {item_size}};
+    cv_memory memory = *dst;
+    memory.data = c->items;
+    memory.strides[0] = item_size;
     s.shape[0] = s.n_items = n;
     CV_TRY(cv_view_read(base->parts[part], &s, &memory, err));
     for (int64_t i = 0; i < n; i++) {
@@ -238,10 +240,10 @@ static cv_status read_points(const cv_base *base, const cv_selection *s, const c
     size_t n = (size_t)s->n_items;
     chosen c = {.points = malloc(n * (size_t)base->grid.ndim * sizeof(int64_t)),
                 .places = malloc(n * sizeof(int64_t)),
-                .items = malloc(n * (size_t)base->grid.item_size)};
+                .items = malloc(n * (size_t)dst->item_size)};
     cv_status status = CV_OK;
     if (!c.points || !c.places || !c.items)
-        status = cv_fail_memory(err, n * (size_t)base->grid.item_size, "points of a view");
+        status = cv_fail_memory(err, n * (size_t)dst->item_size, "points of a view");
     for (int p = 0; status == CV_OK && p < base->n_parts; p++) {
         int64_t chosen_here = choose_points(base, s, p, &c);
         if (chosen_here > 0) status = read_chosen(base, p, chosen_here, &c, dst, err);

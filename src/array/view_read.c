@@ -113,7 +113,7 @@ static void repeat_new_axes(const caterva_view *view, const cv_selection *s,
         for (int64_t i = 1; view->base_axis[d] < 0 && i < s->axes[d].n; i++) {
             cv_strided from = {data, dst->strides};
             cv_strided to = {data - i * dst->strides[r], dst->strides};
-            cv_copy_box(n_result, shape, view->grid.item_size, from, to);
+            cv_copy_box(n_result, shape, dst->item_size, from, to);
         }
         if (view->base_axis[d] < 0) {
             data -= (s->axes[d].n - 1) * dst->strides[r];
@@ -179,6 +179,8 @@ static cv_status map(const caterva_view *view, const cv_selection *s, const cv_m
 {
     memset(m, 0, sizeof *m);
     m->memory.data = memory->data;
+    m->memory.item_size = memory->item_size;
+    m->memory.conversion = memory->conversion;
     m->selection.kind = CATERVA_SELECT_AXES;
     m->selection.grid = &view->base->grid;
     if (s->kind == CATERVA_SELECT_AXES) return map_axes(view, s, memory, m, err);
@@ -243,7 +245,7 @@ caterva_status caterva_view_read(const caterva_view *view, const caterva_selecti
     cv_selection s;
     cv_memory memory;
     CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
-    cv_result result = cv_result_of(&s);
+    cv_result result = cv_result_of(&s, view->base->dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
     return cv_view_read(view, &s, &memory, err);
 }
@@ -260,11 +262,14 @@ caterva_status caterva_view_write(const caterva_view *view,
     cv_memory memory;
     mapped m;
     CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
-    cv_result result = cv_result_of(&s);
-    CV_TRY(cv_memory_of_source(src, &result, &memory, err));
-    if (s.n_items == 0) return CV_OK;
-    cv_status status = map(view, &s, &memory, &m, err);
-    if (status == CV_OK) status = write_array(view->base, &m, err);
-    free_mapped(&m);
+    cv_result result = cv_result_of(&s, view->base->dtype);
+    void *converted;
+    cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
+    if (status == CV_OK && s.n_items > 0) {
+        status = map(view, &s, &memory, &m, err);
+        if (status == CV_OK) status = write_array(view->base, &m, err);
+        free_mapped(&m);
+    }
+    free(converted);
     return status;
 }

@@ -6,12 +6,15 @@
 #include "engine/copy.h"
 #include "engine/select_run.h"
 
+#include <stdlib.h>
+
 /* Decoding less than this costs no more than waking a thread. */
 enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
 
 typedef struct read_task {
     const cv_source *source;
     const cv_select_plan *plan;
+    const cv_conversion *conversion; /* NULL: none */
     uint8_t *dst;
     int64_t n_parts; /* of each chunk */
 } read_task;
@@ -23,6 +26,7 @@ typedef struct delivery {
     const cv_select_chunk *chunk;
     cv_worker *worker;
     const uint8_t *block; /* whose parts are being copied */
+    uint8_t *converted;   /* room for one converted block; NULL without conversion */
     bool filled;          /* the worker's scratch holds the chunk's repeated item */
 } delivery;
 
@@ -44,6 +48,11 @@ static void take_block(void *context, int64_t tag, const uint8_t *decoded)
     delivery *d = context;
     const cv_select_plan *plan = d->task->plan;
     d->block = decoded;
+    if (d->converted) {
+        int64_t n = plan->grid->block_bytes / plan->grid->item_size;
+        cv_convert(d->task->conversion, decoded, d->converted, n);
+        d->block = d->converted;
+    }
     plan->ops->parts(plan, d->chunk, tag, copy_out, d);
 }
 
@@ -51,7 +60,7 @@ static void take_block(void *context, int64_t tag, const uint8_t *decoded)
 static void fill_block(void *context, int64_t tag, const uint8_t *item)
 {
     delivery *d = context;
-    const cv_grid *grid = d->task->plan->grid;
+    const cv_grid *grid = &d->task->source->snapshot->grid; /* not converted */
     uint8_t *scratch = d->worker->block.data;
     if (!d->filled) {
         int64_t n_items = grid->block_bytes / grid->item_size, stride = grid->item_size;
@@ -88,31 +97,44 @@ static cv_status list_blocks(delivery *d, int64_t share, int64_t *n, cv_error *e
     return CV_OK;
 }
 
-static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_error *err)
+static cv_status decode_share(delivery *d, int64_t share, cv_error *err)
 {
-    const read_task *task = context;
-    const cv_source *source = task->source;
-    cv_select_chunk chunk;
-    task->plan->ops->chunk(task->plan, job / task->n_parts, &chunk);
-    delivery d = {.task = task, .chunk = &chunk, .worker = worker};
+    const cv_source *source = d->task->source;
     int64_t n;
-    CV_TRY(list_blocks(&d, job % task->n_parts, &n, err));
+    CV_TRY(list_blocks(d, share, &n, err));
     if (n == 0) return CV_OK;
 
     cv_chunk_ref ref;
-    CV_TRY(cv_source_find(source, chunk.chunk, &ref, err));
-    cv_block_sink sink = {place_block, take_block, fill_block, &d};
-    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+    CV_TRY(cv_source_find(source, d->chunk->chunk, &ref, err));
+    cv_block_sink sink = {
+        .place = place_block, .take = take_block, .fill = fill_block, .context = d};
+    return cv_decode_blocks(source->frame, source->snapshot, &ref, d->worker, n, &sink, err);
 }
 
-cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan, uint8_t *dst,
-                         cv_error *err)
+static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const read_task *task = context;
+    cv_select_chunk chunk;
+    task->plan->ops->chunk(task->plan, job / task->n_parts, &chunk);
+    delivery d = {.task = task, .chunk = &chunk, .worker = worker};
+    if (task->conversion) {
+        size_t size = (size_t)task->plan->grid->block_bytes;
+        d.converted = malloc(size);
+        if (!d.converted) return cv_fail_memory(err, size, "a converted block");
+    }
+    cv_status status = decode_share(&d, job % task->n_parts, err);
+    free(d.converted);
+    return status;
+}
+
+cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
+                         const cv_conversion *conversion, uint8_t *dst, cv_error *err)
 {
     int64_t n_blocks = cv_min_i64(plan->n_blocks, plan->n_items);
     int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
 
-    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
+    read_task task = {source, plan, conversion, dst, .n_parts = 1};
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
         task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));

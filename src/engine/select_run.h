@@ -2,12 +2,14 @@
 #ifndef CV_ENGINE_SELECT_RUN_H
 #define CV_ENGINE_SELECT_RUN_H
 
+#include "engine/convert.h"
 #include "engine/read.h"
 #include "engine/select_plan.h"
 
-/* Copies the selected items to the buffer whose first item is `dst`. Any thread. */
-cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan, uint8_t *dst,
-                         cv_error *err);
+/* Copies the selected items to the buffer whose first item is `dst`. With a conversion
+ * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */
+cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
+                         const cv_conversion *conversion, uint8_t *dst, cv_error *err);
 
 /* Writes them from the buffer whose first item is `src`: touched blocks become
  * dirty. The caller holds the handle alone. */

@@ -10,6 +10,7 @@
  *                                      read must leave alone (0xA5)
  *   write SEL BUF                      + the buffer's memory
  *   shape SEL                          the result's shape as words
+ *   dtypes ARRAY BUFFER CASTING        of arrays to come and of buffers; "-": none
  *   slot N                             the array that all this is about, N < 4
  *
  *   view                               pushes a view of the array; what follows
@@ -39,6 +40,8 @@ static caterva_array *arrays[SLOTS];
 static int slot;
 static caterva_view *views[MAX_VIEWS];
 static int n_views;
+static char array_dtype[64] = "-", buffer_dtype[64] = "-";
+static caterva_casting casting;
 
 typedef struct words {
     caterva_selection selection;
@@ -174,6 +177,8 @@ static void parse_buffer(words *w)
     *b = (caterva_buffer)CATERVA_BUFFER_INIT;
     b->size = (size_t)next_number();
     w->memory = keep(w, b->size);
+    if (*buffer_dtype != '-') b->dtype = buffer_dtype;
+    b->casting = casting;
     b->data = w->memory + next_number();
     const char *order = next_word(0);
     if (*order == 'c') return;
@@ -224,6 +229,7 @@ static caterva_array *make_array(void)
     }
     int64_t place = next_number();
     options.shape = shape;
+    if (*array_dtype != '-') options.dtype = array_dtype;
     options.chunk_shape = chunks;
     options.block_shape = blocks;
     uint8_t *bytes = check_alloc(size);
@@ -384,7 +390,12 @@ int main(void)
     caterva_error err = {.code = CATERVA_OK};
     while (fgets(line, sizeof(line), stdin) != NULL) {
         const char *verb = next_word(1);
-        if (strcmp(verb, "array") == 0) {
+        if (strcmp(verb, "dtypes") == 0) {
+            snprintf(array_dtype, sizeof(array_dtype), "%s", next_word(0));
+            snprintf(buffer_dtype, sizeof(buffer_dtype), "%s", next_word(0));
+            casting = (caterva_casting)next_number();
+            answer(CATERVA_OK, &err, "", 0);
+        } else if (strcmp(verb, "array") == 0) {
             caterva_discard(arrays[slot]);
             arrays[slot] = make_array();
         } else if (strcmp(verb, "slot") == 0) {

@@ -195,7 +195,22 @@ def random_source(rng, shape, dtype):
 # ---- Arrays ----------------------------------------------------------------------
 
 
-def random_array(rng, tool):
+def random_numbers(rng, shape, dtype):
+    """Integers of the whole range; floats with fractions, some 0, some too large for
+    small integers."""
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        most = np.iinfo(dtype)
+        return rng.integers(most.min, most.max, shape, dtype.newbyteorder("="),
+                            endpoint=True).astype(dtype)
+    values = rng.normal(0, 20, shape) * np.where(rng.random(shape) < 0.1, 1e4, 1)
+    if dtype.kind == "c":
+        values = values + 1j * rng.normal(0, 20, shape)
+    return np.asarray(np.where(rng.random(shape) < 0.1, 0, values)).astype(dtype)
+
+
+def random_array(rng, tool, dtype=None):
     large = rng.random() < 0.01
     ndim = int(rng.integers(1, 4) if large else rng.integers(0, 7))
     most = max(2, int((LARGE_ITEMS if large else MAX_ITEMS) ** (1 / max(ndim, 1))))
@@ -204,12 +219,15 @@ def random_array(rng, tool):
         shape[int(rng.integers(0, ndim))] = 0
     chunks = [int(rng.integers(1, n + 3)) for n in shape]
     blocks = [int(rng.integers(1, c + 1)) for c in chunks]
-    item_size = int(rng.choice([1, 2, 3, 4, 8, 16, 24]))
-    dtype = np.dtype(f"V{item_size}")
-    data = rng.integers(0, 256, (*shape, item_size), np.uint8)
-    if rng.random() < 0.15:
-        data[...] = data.reshape(-1)[0] if data.size else 0  # special chunks
-    a = np.ascontiguousarray(data).view(dtype).reshape(shape)
+    if dtype is None:
+        item_size = int(rng.choice([1, 2, 3, 4, 8, 16, 24]))
+        data = rng.integers(0, 256, (*shape, item_size), np.uint8)
+        a = data.view(np.dtype(f"V{item_size}")).reshape(shape)
+    else:
+        item_size = dtype.itemsize
+        a = random_numbers(rng, shape, dtype)
+    if rng.random() < 0.15 and a.size:
+        a[...] = a.reshape(-1)[0]  # special chunks
     tool.ask("array", item_size, ndim, *shape, *chunks, *blocks, int(rng.integers(0, 3)),
              data=a.tobytes())
     return a, (shape, chunks, blocks, item_size)

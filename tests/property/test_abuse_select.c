@@ -222,6 +222,30 @@ static caterva_array *open_for_reading(caterva_array *array)
     return reader;
 }
 
+static void abuse_dtypes(caterva_array *array)
+{
+    static const char *const bad[] = {"", "<i3", "float", "<i4,", "[('a', '<i4')"};
+    caterva_buffer b = plain();
+    for (int i = 0; i < COUNT(bad); i++) {
+        b.dtype = bad[i];
+        refuse_buffer(array, &b);
+    }
+    b = plain();
+    b.dtype = "<i8"; /* twice the size */
+    refuse_buffer(array, &b);
+    b.dtype = "|i1";
+    b.casting = CATERVA_CAST_SAFE;
+    REFUSE(EINVAL_BIT, caterva_read_selection(array, NULL, &b, err));
+    b.casting = (caterva_casting)99;
+    refuse_buffer(array, &b);
+    b.casting = (caterva_casting)-1;
+    refuse_buffer(array, &b);
+    b = plain();
+    b.dtype = "|S4";
+    REFUSE(EUNSUPPORTED_BIT, caterva_read_selection(array, NULL, &b, err));
+    REFUSE(EUNSUPPORTED_BIT, caterva_write_selection(array, NULL, &b, err));
+}
+
 static void abuse_handles(caterva_array *array)
 {
     caterva_buffer b = plain();
@@ -333,6 +357,7 @@ int main(void)
     abuse_sizes_of_results(array);
     abuse_buffers(array);
     abuse_destinations(array);
+    abuse_dtypes(array);
     abuse_handles(array);
     abuse_views(array);
     check_small_array(array);

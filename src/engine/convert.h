@@ -1,0 +1,49 @@
+/* Numbers of one type into another, as NumPy casts them: bool, integers, floats of 4
+ * and 8 bytes, complex; either byte order. */
+#ifndef CV_ENGINE_CONVERT_H
+#define CV_ENGINE_CONVERT_H
+
+#include "base/status.h"
+
+typedef enum cv_number {
+    CV_BOOL,
+    CV_I8,
+    CV_I16,
+    CV_I32,
+    CV_I64,
+    CV_U8,
+    CV_U16,
+    CV_U32,
+    CV_U64,
+    CV_F32,
+    CV_F64,
+    CV_C64, /* two F32 */
+    CV_C128
+} cv_number;
+
+typedef struct cv_number_type {
+    cv_number number;
+    bool swapped; /* not in this machine's byte order */
+    int size;     /* bytes */
+} cv_number_type;
+
+/* How items are changed on their way; all zero: not at all. */
+typedef struct cv_conversion {
+    bool needed;
+    cv_number_type from, to;
+} cv_conversion;
+
+/* From one NumPy description to another. Equal types need no conversion, whatever
+ * they are. CATERVA_EINVAL when the casting does not allow it or a description is
+ * none; CATERVA_EUNSUPPORTED for types that are no numbers. */
+cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
+                             caterva_casting casting, cv_error *err);
+
+/* NumPy's can_cast. */
+bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting);
+
+/* Converts `n` items, one behind the other on both sides, any alignment; the sides do
+ * not overlap. */
+void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *dst, int64_t n);
+
+#endif

@@ -1,0 +1,97 @@
+/* Room: engine. Which types are numbers, and which cast is allowed: NumPy's table,
+ * written as the rules behind it. */
+#include "engine/convert.h"
+
+#include "format/dtype.h"
+
+#include <string.h>
+
+typedef struct number_kind {
+    char kind; /* NumPy's */
+    int size;
+} number_kind;
+
+static const number_kind kinds[] = {
+    [CV_BOOL] = {'b', 1},  [CV_I8] = {'i', 1},  [CV_I16] = {'i', 2}, [CV_I32] = {'i', 4},
+    [CV_I64] = {'i', 8},   [CV_U8] = {'u', 1},  [CV_U16] = {'u', 2}, [CV_U32] = {'u', 4},
+    [CV_U64] = {'u', 8},   [CV_F32] = {'f', 4}, [CV_F64] = {'f', 8}, [CV_C64] = {'c', 8},
+    [CV_C128] = {'c', 16},
+};
+enum { N_NUMBERS = sizeof kinds / sizeof kinds[0] };
+
+/* Bytes of a float that holds every value of a number, as NumPy sees it: 8-byte
+ * integers count as fitting 8-byte floats. */
+static int float_size(number_kind k)
+{
+    if (k.kind == 'f') return k.size;
+    if (k.kind == 'c') return k.size / 2;
+    return k.size <= 2 ? 4 : 8;
+}
+
+static bool is_safe(number_kind from, number_kind to)
+{
+    if (from.kind == 'b') return true;
+    switch (to.kind) {
+    case 'b': return false;
+    case 'u': return from.kind == 'u' && to.size >= from.size;
+    case 'i':
+        return (from.kind == 'i' && to.size >= from.size) ||
+               (from.kind == 'u' && to.size > from.size);
+    case 'f': return from.kind != 'c' && to.size >= float_size(from);
+    default: return to.size / 2 >= float_size(from);
+    }
+}
+
+bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting)
+{
+    static const char order[] = "buifc"; /* a kind is cast to itself and those behind it */
+    if (casting == CATERVA_CAST_UNSAFE || is_safe(kinds[from], kinds[to])) return true;
+    return casting == CATERVA_CAST_SAME_KIND &&
+           strchr(order, kinds[from].kind) <= strchr(order, kinds[to].kind);
+}
+
+static bool find_number(const caterva_dtype *dtype, cv_number_type *out)
+{
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, sizeof first);
+    char foreign = first ? '>' : '<';
+    for (int i = 0; dtype->ndim == 0 && i < N_NUMBERS; i++) {
+        if (kinds[i].kind != dtype->kind || kinds[i].size != dtype->item_size) continue;
+        *out = (cv_number_type){.number = (cv_number)i, .size = kinds[i].size};
+        out->swapped = dtype->byte_order == foreign;
+        return true;
+    }
+    return false;
+}
+
+static cv_status parse_number(const char *text, cv_number_type *out, cv_error *err)
+{
+    caterva_dtype *dtype;
+    CV_TRY(caterva_dtype_parse(text, &dtype, err));
+    bool is_number = find_number(dtype, out);
+    caterva_dtype_free(dtype);
+    if (is_number) return CV_OK;
+    return cv_fail(
+        err, CATERVA_EUNSUPPORTED, -1,
+        "items of %.100s cannot be converted: only bool, integers, floats of 4 and "
+        "8 bytes, and complex can",
+        text);
+}
+
+cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
+                             caterva_casting casting, cv_error *err)
+{
+    *conversion = (cv_conversion){.needed = false};
+    if (!to || strcmp(from, to) == 0) return CV_OK;
+    CV_TRY(parse_number(from, &conversion->from, err));
+    CV_TRY(parse_number(to, &conversion->to, err));
+    if (casting < CATERVA_CAST_SAME_KIND || casting > CATERVA_CAST_UNSAFE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a casting of unknown kind %d", (int)casting);
+    if (!cv_can_cast(conversion->from.number, conversion->to.number, casting))
+        return cv_fail(err, CATERVA_EINVAL, -1, "%.60s to %.60s is no %s cast", from, to,
+                       casting == CATERVA_CAST_SAFE ? "safe" : "same-kind");
+    conversion->needed = conversion->from.number != conversion->to.number ||
+                         conversion->from.swapped != conversion->to.swapped;
+    return CV_OK;
+}
