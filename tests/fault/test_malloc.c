@@ -170,6 +170,62 @@ static caterva_status read_it(life *l, caterva_error *err)
     return caterva_read(l->array, &start, &stop, l->values, sizeof l->values, err);
 }
 
+/* A mask, shuffled points, and points of two views in a row: whatever a selection
+ * allocates. */
+static caterva_status read_selected(life *l, caterva_error *err)
+{
+    static int64_t points[N];
+    static uint8_t mask[N];
+    int32_t values[2 * N];
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    caterva_buffer b = CATERVA_BUFFER_INIT;
+    caterva_view *view = NULL, *pair = NULL;
+    b.data = values;
+    b.size = sizeof values;
+    for (int i = 0; i < N; i++) {
+        points[i] = i * 7 % N;
+        mask[i] = i % 3 == 0;
+    }
+    s.points = points;
+    s.n_points = N;
+    s.mask = mask;
+    s.mask_size = N;
+    s.kind = CATERVA_SELECT_MASK;
+    CV_TRY(caterva_read_selection(l->array, &s, &b, err));
+    s.kind = CATERVA_SELECT_POINTS;
+    CV_TRY(caterva_read_selection(l->array, &s, &b, err));
+    caterva_status status = caterva_view_of(l->array, &view, err);
+    const caterva_view *parts[2] = {view, view};
+    if (status == CATERVA_OK) status = caterva_view_stack(parts, 2, 0, &pair, err);
+    s.n_points = N / 2; /* of two axes: half in each array, or so */
+    for (int i = 0; i < N; i += 2) points[i] = i / 2 % 2;
+    if (status == CATERVA_OK) status = caterva_view_read(pair, &s, &b, err);
+    for (int i = 0; status == CATERVA_OK && i < N / 2; i++)
+        CHECK(values[i] == (int32_t)points[2 * i + 1], "point %d is %d", i, values[i]);
+    caterva_view_free(pair);
+    caterva_view_free(view);
+    return status;
+}
+
+static caterva_status write_points(life *l, caterva_error *err)
+{
+    enum { FIRST = 201, COUNT = 97 };
+    int64_t points[COUNT];
+    int32_t values[COUNT];
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    caterva_buffer b = CATERVA_BUFFER_INIT;
+    for (int i = 0; i < COUNT; i++) {
+        points[i] = FIRST + i * 5 % COUNT;
+        values[i] = 1000 + (int32_t)points[i];
+    }
+    s.kind = CATERVA_SELECT_POINTS;
+    s.points = points;
+    s.n_points = COUNT;
+    b.data = values;
+    b.size = sizeof values;
+    return caterva_write_selection(l->array, &s, &b, err);
+}
+
 static caterva_status write_at(life *l, int64_t start, int64_t stop, caterva_error *err)
 {
     int32_t values[N];
@@ -223,9 +279,10 @@ static caterva_status pack_it(life *l, caterva_error *err)
 }
 
 typedef caterva_status step(life *l, caterva_error *err);
-static step *const steps[] = {open_it, read_it,   write_a_part, write_a_chunk, copy_it,
-                              pack_it, commit_it, verify_it,    read_it};
-enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 6 };
+static step *const steps[] = {open_it,      read_it,       read_selected, write_a_part,
+                              write_points, write_a_chunk, copy_it,       pack_it,
+                              commit_it,    verify_it,     read_it};
+enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 8 };
 
 static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
 
