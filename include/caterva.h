@@ -567,6 +567,7 @@ CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error 
  * NULL, for the shared one. */
 CATERVA_API void caterva_cache_statistics(const caterva_array *array,
                                           caterva_cache_counts *out);
+
 /* ---- Views -------------------------------------------------------------- */
 
 /* An array seen through slices, steps, transposition and new axes, or several seen

@@ -1,6 +1,7 @@
 /* Room: engine. The walk of a read through a selection: the read of a box with
- * another plan. Each touched block is decoded once, into the worker's scratch, and
- * its parts are copied out; jobs write disjoint parts of the destination. */
+ * another plan. Each touched block is found dirty or in the cache, or decoded once,
+ * into the worker's scratch, and its parts are copied out; jobs write disjoint parts
+ * of the destination. */
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
@@ -16,6 +17,8 @@ typedef struct read_task {
     const cv_select_plan *plan;
     const cv_conversion *conversion; /* NULL: none */
     uint8_t *dst;
+    cv_cache *cache; /* NULL: none */
+    int64_t bytes;   /* of all touched blocks, decoded */
     int64_t n_parts; /* of each chunk */
 } read_task;
 
@@ -24,6 +27,8 @@ typedef struct read_task {
 typedef struct delivery {
     const read_task *task;
     const cv_select_chunk *chunk;
+    cv_chunk_ref ref;
+    cv_cache_key key; /* where the chunk is stored */
     cv_worker *worker;
     const uint8_t *block; /* whose parts are being copied */
     uint8_t *converted;   /* room for one converted block; NULL without conversion */
@@ -70,10 +75,36 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
     take_block(context, tag, scratch);
 }
 
+/* As in read.c: a block wanted whole is not likely to be wanted again. */
+static void keep_block(void *context, int64_t tag, const uint8_t *decoded)
+{
+    delivery *d = context;
+    const read_task *task = d->task;
+    cv_select_block block;
+    if (!task->cache || task->source->scan) return;
+    task->plan->ops->block(task->plan, d->chunk, tag, &block);
+    if (block.covers) return;
+    d->key.block = (int32_t)block.block;
+    if (cv_cache_admits(task->cache, &d->key, task->bytes))
+        cv_cache_insert(task->cache, &d->key, decoded,
+                        (size_t)task->source->snapshot->grid.block_bytes);
+}
+
+static bool take_cached(delivery *d, int64_t tag, int64_t block)
+{
+    cv_cache *cache = d->task->cache;
+    if (!cache || d->ref.kind != CV_REF_STORED) return false;
+    d->key.block = (int32_t)block;
+    cv_cached *found = cv_cache_find(cache, &d->key);
+    if (!found) return false;
+    take_block(d, tag, cv_cached_bytes(found));
+    cv_cache_release(found);
+    return true;
+}
+
 /* ---- Jobs --------------------------------------------------------------- */
 
-/* Lists the share's blocks that must be decoded; dirty ones are delivered on the
- * spot. */
+/* Delivers the share's blocks that are there decoded, and lists the others. */
 static cv_status list_blocks(delivery *d, int64_t share, int64_t *n, cv_error *err)
 {
     const read_task *task = d->task;
@@ -91,7 +122,7 @@ static cv_status list_blocks(delivery *d, int64_t share, int64_t *n, cv_error *e
         if (!block.wanted) continue;
         if (dirty && dirty->blocks[block.block])
             take_block(d, j, dirty->blocks[block.block]);
-        else
+        else if (!take_cached(d, j, block.block))
             d->worker->wanted[(*n)++] = (cv_wanted){.block = block.block, .tag = j};
     }
     return CV_OK;
@@ -101,14 +132,13 @@ static cv_status decode_share(delivery *d, int64_t share, cv_error *err)
 {
     const cv_source *source = d->task->source;
     int64_t n;
+    CV_TRY(cv_source_find(source, d->chunk->chunk, &d->ref, err));
+    if (d->task->cache) d->key = cv_block_key(source->frame, &d->ref);
     CV_TRY(list_blocks(d, share, &n, err));
     if (n == 0) return CV_OK;
-
-    cv_chunk_ref ref;
-    CV_TRY(cv_source_find(source, d->chunk->chunk, &ref, err));
-    cv_block_sink sink = {
-        .place = place_block, .take = take_block, .fill = fill_block, .context = d};
-    return cv_decode_blocks(source->frame, source->snapshot, &ref, d->worker, n, &sink, err);
+    cv_block_sink sink = {place_block, take_block, fill_block, d, keep_block};
+    return cv_decode_blocks(source->frame, source->snapshot, &d->ref, d->worker, n, &sink,
+                            err);
 }
 
 static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_error *err)
@@ -135,6 +165,8 @@ cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
 
     read_task task = {source, plan, conversion, dst, .n_parts = 1};
+    task.cache = source->workers->cache;
+    task.bytes = n_blocks * source->snapshot->grid.block_bytes;
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
         task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));
