@@ -21,7 +21,8 @@ typedef struct settings {
 
 static bench_table table = {.budget = 0.5, .min_turns = 3, .max_turns = 25};
 static uint64_t random_state = 42;
-static int noise_bits = 16;
+static int noise_bits = 16; /* random low bits of each mantissa */
+static int only_bits = -1;  /* -1: 2 and 16 */
 
 static float *new_noise(int64_t n)
 {
@@ -138,8 +139,9 @@ static void overwrite_row(bench_rivals *r, const float *data, const change_kind 
     int small = spec->block[0] < 32;
     char name[80];
     overwrite o = {.rivals = r, .step = 1, .n = kind->n};
-    snprintf(name, sizeof(name), "%s, %d^3 blocks, %d T, %s%s", bench_codec_name(spec),
-             spec->block[0], spec->threads, kind->name, durable ? ", durable" : "");
+    snprintf(name, sizeof(name), "%s, %d bits noise, %d^3 blocks, %d T, %s%s",
+             bench_codec_name(spec), noise_bits, spec->block[0], spec->threads, kind->name,
+             durable ? ", durable" : "");
     if (!bench_wanted(&table, name)) return;
     for (int d = 0; d < BENCH_NDIM; d++) {
         int64_t length = kind->lengths[d];
@@ -245,8 +247,8 @@ static void creation_row(bench_rivals *r, const float *data)
     char name[80];
     creation c = {r, data, bench_box_at((int64_t[]){0, 0, 0}, spec->shape)};
     bench_duel duel = {&c, unlink_both, create_ours, create_theirs, NULL};
-    snprintf(name, sizeof(name), "%s, %d^3 blocks, %d T, create", bench_codec_name(spec),
-             spec->block[0], spec->threads);
+    snprintf(name, sizeof(name), "%s, %d bits noise, %d^3 blocks, %d T, create",
+             bench_codec_name(spec), noise_bits, spec->block[0], spec->threads);
     if (!bench_wanted(&table, name)) return;
     bench_fight(&table, name, 0.95, &duel);
     bench_compare_files(r, name);
@@ -433,9 +435,7 @@ static void memory_rows(bench_rivals *r, const settings *s)
 
 static void usage(void)
 {
-    fputs(
-        "usage: bench_write [--quick] [--rows RE] [--json FILE] [--big MIB] [--noise BITS]\n",
-        stderr);
+    fputs("usage: bench_write [--quick] [--rows RE] [--big MIB] [--noise BITS]\n", stderr);
     exit(2);
 }
 
@@ -460,15 +460,16 @@ static settings parse_arguments(int argc, char **argv)
         if (strcmp(argv[i - 1], "--big") == 0)
             s.big_bytes = strtoll(value, NULL, 10) * MIB;
         else if (strcmp(argv[i - 1], "--noise") == 0)
-            noise_bits = atoi(value) & 31;
+            only_bits = atoi(value) & 31;
         else
             usage();
     }
     return s;
 }
 
-static void run_codec(bench_rivals *r, const settings *s, int zstd)
+static void run_data(bench_rivals *r, const settings *s, int zstd, int bits)
 {
+    noise_bits = bits;
     float *data = new_noise(s->side * s->side * s->side);
     for (int32_t block = 32; block >= 16; block /= 2) {
         overwrite_rows(r, s, data, block, zstd);
@@ -478,6 +479,12 @@ static void run_codec(bench_rivals *r, const settings *s, int zstd)
         }
     }
     free(data);
+}
+
+static void run_codec(bench_rivals *r, const settings *s, int zstd)
+{
+    if (only_bits < 0) run_data(r, s, zstd, 2);
+    run_data(r, s, zstd, only_bits < 0 ? 16 : only_bits);
     big_row(r, s->big_bytes, zstd);
     append_rows(r, s, zstd);
 }
