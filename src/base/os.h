@@ -25,6 +25,10 @@ int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done);
 /* Writes all `size` bytes or fails; a part may have been written then. */
 int cv_os_write(int fd, const void *src, size_t size, uint64_t pos);
 
+/* Copies bytes of a file to another place in it, which must not overlap the
+ * first, or fails as cv_os_write. ENOTSUP: not in this way. */
+int cv_os_copy_within(int fd, uint64_t from, uint64_t to, size_t size);
+
 /* Returns when the file's bytes and size are on the medium. */
 int cv_os_sync_data(int fd);
 

@@ -1,5 +1,6 @@
 /* Room: store. A frame in a regular file, by pread and pwrite at positions: no
- * mapping (others may truncate the file) and no shared file offset. A new file
+ * byte is looked at through a mapping (others may truncate the file), and there
+ * is no shared file offset. A new file
  * lives under a temporary name until it is published; the writer's lock belongs
  * to the open file and goes with it through the rename. */
 #include "base/arith.h"
@@ -65,6 +66,41 @@ static cv_status file_write(cv_store *store, cv_object object, uint64_t pos, con
                        (unsigned long long)pos, f->shown.text);
 }
 
+/* In pieces that bound the memory of a system without mappings. */
+static cv_status copy_by_hand(cv_store *store, uint64_t from, uint64_t to, size_t size,
+                              cv_error *err)
+{
+    enum { STEP = 256 * 1024 };
+    uint8_t *stage = malloc(STEP);
+    if (!stage) return cv_fail_memory(err, STEP, "a copy");
+    cv_status status = CV_OK;
+    for (size_t done = 0; done < size && status == CV_OK;) {
+        size_t step = size - done < STEP ? size - done : STEP;
+        status = cv_store_read(store, CV_FRAME_OBJECT, from + done, stage, step, err);
+        if (status == CV_OK)
+            status = cv_store_write(store, CV_FRAME_OBJECT, to + done, stage, step, err);
+        done += step;
+    }
+    free(stage);
+    return status;
+}
+
+static cv_status file_copy(cv_store *store, uint64_t from, uint64_t to, size_t size,
+                           cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    uint64_t stored, end;
+    CV_TRY(cv_store_check_writable(store, err));
+    CV_TRY(file_size(store, CV_FRAME_OBJECT, &stored, err));
+    if (!cv_add_u64(from, size, &end) || end > stored)
+        return cv_fail_past_end(err, f->shown.text, from, size, stored);
+    int error = cv_os_copy_within(f->fd, from, to, size);
+    if (error == ENOTSUP) return copy_by_hand(store, from, to, size, err);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot copy %zu bytes at %llu of %s", size,
+                       (unsigned long long)from, f->shown.text);
+}
+
 static cv_status file_truncate(cv_store *store, cv_object object, uint64_t size,
                                cv_error *err)
 {
@@ -116,6 +152,7 @@ static const cv_store_ops file_ops = {
     .size = file_size,
     .read = file_read,
     .write = file_write,
+    .copy = file_copy,
     .truncate = file_truncate,
     .sync = file_sync,
     .replace = cv_store_no_replace,

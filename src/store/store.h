@@ -38,6 +38,10 @@ typedef struct cv_store_ops {
      * gap reads as zeros). Chunk objects are written once, from position 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
+    /* Copies bytes of the frame object to another place in it, apart from the
+     * first; those must be there. Any thread. Op may be NULL: read and write. */
+    cv_status (*copy)(cv_store *store, uint64_t from, uint64_t to, size_t size,
+                      cv_error *err);
     cv_status (*truncate)(cv_store *store, cv_object object, uint64_t size, cv_error *err);
     /* Makes the object's bytes durable. */
     cv_status (*sync)(cv_store *store, cv_object object, cv_error *err);

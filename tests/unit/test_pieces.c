@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "random.h"
+#include "scratch.h"
 #include "store/fault.h"
 
 #include <setjmp.h>
@@ -25,18 +26,34 @@ typedef struct scene {
     cv_buffer list, stage, expected;
 } scene;
 
-static void begin(scene *s)
+static void fill(scene *s)
 {
-    cv_store *memory;
-    *s = (scene){.r = rng_from_seed(seed)};
     s->stored = check_alloc(STORED);
     s->at_hand = check_alloc(AT_HAND);
     rng_fill(&s->r, s->stored, STORED);
     rng_fill(&s->r, s->at_hand, AT_HAND);
-    assert_int_equal(cv_store_memory_create(&memory, NULL), CV_OK);
-    assert_int_equal(cv_store_fault_create(memory, &s->store, NULL), CV_OK);
     assert_int_equal(cv_store_write(s->store, CV_FRAME_OBJECT, 0, s->stored, STORED, NULL),
                      CV_OK);
+}
+
+static void begin(scene *s)
+{
+    cv_store *memory;
+    *s = (scene){.r = rng_from_seed(seed)};
+    assert_int_equal(cv_store_memory_create(&memory, NULL), CV_OK);
+    assert_int_equal(cv_store_fault_create(memory, &s->store, NULL), CV_OK);
+    fill(s);
+}
+
+/* A store that copies by itself. */
+static void begin_in_file(scene *s)
+{
+    char path[SCRATCH_PATH];
+    *s = (scene){.r = rng_from_seed(seed)};
+    scratch_path(path, "pieces");
+    assert_int_equal(cv_store_file_create(path, true, &s->store, NULL), CV_OK);
+    assert_non_null(s->store->ops->copy);
+    fill(s);
 }
 
 static void end(scene *s)
@@ -69,11 +86,10 @@ static cv_pieces_job job_at(scene *s, uint64_t pos)
                            .pos = pos};
 }
 
-static void pieces_come_one_behind_the_other(void **state)
+static void check_pieces(void (*begin_scene)(scene *))
 {
-    (void)state;
     scene s;
-    begin(&s);
+    begin_scene(&s);
     uint8_t *got = check_alloc(2 * STORED);
     for (int round = 0; round < 60; round++) {
         s.list.size = s.expected.size = 0;
@@ -90,6 +106,27 @@ static void pieces_come_one_behind_the_other(void **state)
         assert_memory_equal(got, s.expected.data, s.expected.size);
     }
     free(got);
+    end(&s);
+}
+
+static void pieces_come_one_behind_the_other(void **state)
+{
+    (void)state;
+    check_pieces(begin);
+    check_pieces(begin_in_file);
+}
+
+static void a_file_copies_no_bytes_it_has_not(void **state)
+{
+    (void)state;
+    scene s;
+    cv_error error = {0};
+    begin_in_file(&s);
+    const cv_store_ops *ops = s.store->ops;
+    assert_int_equal(ops->copy(s.store, STORED - 10, STORED, 11, &error), CATERVA_ECORRUPT);
+    assert_int_equal(error.position, STORED);
+    assert_int_equal(ops->copy(s.store, UINT64_MAX, 0, 2, &error), CATERVA_ECORRUPT);
+    assert_int_equal(ops->copy(s.store, STORED - 10, STORED, 10, &error), CV_OK);
     end(&s);
 }
 
@@ -155,6 +192,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_come_one_behind_the_other),
+        cmocka_unit_test(a_file_copies_no_bytes_it_has_not),
         cmocka_unit_test(parts_are_no_more_than_the_whole),
         cmocka_unit_test(neighbours_are_joined),
         cmocka_unit_test(a_failed_read_is_told),
