@@ -42,6 +42,13 @@ cmake -S . -B by-cmake-static -DCMAKE_PREFIX_PATH="$prefix" >>cmake.log
 cmake --build by-cmake-static >>cmake.log
 check cmake-static by-cmake-static/first-array
 
+# The other examples; what they print, their pages show (test_sessions.py).
+for other in "$source"/examples/0[2-9]*; do
+    name=$(basename "$other")
+    cmake -S "$other" -B "by-cmake-$name" -DCMAKE_PREFIX_PATH="$prefix" >>cmake.log
+    cmake --build "by-cmake-$name" >>cmake.log
+done
+
 # Libraries that stand nowhere special are found with the caller's help only.
 export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 blosc2_dir=$(pkg-config --variable=libdir blosc2 2>/dev/null || true)

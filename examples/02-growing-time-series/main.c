@@ -1,0 +1,80 @@
+/* Appends days of hourly measurements to an array that grows, one commit a day.
+ *
+ *   growing-series FILE DAYS
+ *
+ * A run that is killed loses the day that it was writing and no other. */
+#include <caterva.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { HOURS = 24, STATIONS = 8 };
+
+/* A month is one chunk, so that the last chunk, which a commit writes anew, stays
+ * small. The first axis is empty: it grows. */
+static caterva_status create(const char *path, caterva_array **out, caterva_error *err)
+{
+    const int64_t shape[] = {0, STATIONS};
+    const int32_t chunk_shape[] = {30 * HOURS, STATIONS};
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 2;
+    options.shape = shape;
+    options.chunk_shape = chunk_shape;
+    options.dtype = "<f4";
+    options.fill = CATERVA_FILL_NAN;
+    return caterva_create(path, &options, out, err);
+}
+
+static caterva_status open_or_create(const char *path, caterva_array **out,
+                                     caterva_error *err)
+{
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = CATERVA_WRITE;
+    caterva_status status = caterva_open(path, &options, out, err);
+    return status == CATERVA_ENOTFOUND ? create(path, out, err) : status;
+}
+
+/* Stands for a sensor. */
+static float measure(int64_t hour, int station)
+{
+    return (float)(10 + station) + (float)(hour % HOURS) / 4;
+}
+
+static caterva_status append_day(caterva_array *array, caterva_error *err)
+{
+    float day[HOURS][STATIONS];
+    int64_t first = caterva_describe(array)->shape[0];
+    for (int h = 0; h < HOURS; h++)
+        for (int s = 0; s < STATIONS; s++) day[h][s] = measure(first + h, s);
+    caterva_status status = caterva_append(array, 0, HOURS, day, sizeof day, err);
+    return status == CATERVA_OK ? caterva_commit(array, err) : status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: growing-series FILE DAYS\n");
+        return 2;
+    }
+    caterva_error err;
+    caterva_array *array = NULL;
+    if (open_or_create(argv[1], &array, &err) != CATERVA_OK) goto failed;
+    for (long days = strtol(argv[2], NULL, 10); days > 0; days--)
+        if (append_day(array, &err) != CATERVA_OK) goto failed;
+
+    const caterva_info *info = caterva_describe(array);
+    printf("%lld hours of %d stations\n", (long long)info->shape[0], STATIONS);
+    if (info->shape[0] > 0) { /* one station's last hour */
+        const int64_t start[] = {info->shape[0] - 1, 2}, stop[] = {info->shape[0], 3};
+        float last;
+        if (caterva_read(array, start, stop, &last, sizeof last, &err) != CATERVA_OK)
+            goto failed;
+        printf("station 2, last hour: %.2f\n", (double)last);
+    }
+    if (caterva_close(array, &err) == CATERVA_OK) return 0;
+    array = NULL;
+
+failed:
+    fprintf(stderr, "growing-series: %s\n", err.message);
+    caterva_discard(array);
+    return 1;
+}

@@ -1,0 +1,124 @@
+/* A stack of images that is read by frame and by pixel.
+ *
+ *   image-stack pack STACK IMAGE...     plain PGM images (P2) into a new stack
+ *   image-stack frame STACK N           frame N as PGM on standard output
+ *   image-stack pixel STACK ROW COLUMN  one pixel in all frames
+ */
+#include <caterva.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plain PGM with values to 255; *pixels is from malloc. */
+static int read_pgm(const char *path, int *rows, int *columns, uint8_t **pixels)
+{
+    int top, value, good = 0;
+    *pixels = NULL;
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "P2 %d %d %d", columns, rows, &top) == 3 && top <= 255 &&
+        *rows > 0 && *columns > 0 && *rows <= 32768 && *columns <= 32768)
+        *pixels = malloc((size_t)*rows * (size_t)*columns);
+    if (*pixels) {
+        int n = *rows * *columns;
+        for (int i = 0; i < n && fscanf(file, "%d", &value) == 1; i++, good = i == n)
+            (*pixels)[i] = (uint8_t)value;
+    }
+    if (!good) fprintf(stderr, "image-stack: %s is no plain PGM\n", path);
+    if (file) fclose(file);
+    return good;
+}
+
+static int32_t at_most(int32_t most, int n) { return n < most ? n : most; }
+
+/* Blocks of 8 frames x 64 x 64 pixels lie between flat ones, which favour frames, and
+ * long ones, which favour pixels: a frame costs 8 times, a pixel's line 4096 times
+ * what it returns. */
+static caterva_status create(const char *path, int rows, int columns, caterva_array **out,
+                             caterva_error *err)
+{
+    const int64_t shape[] = {0, rows, columns};
+    const int32_t chunk_shape[] = {64, at_most(256, rows), at_most(256, columns)};
+    const int32_t block_shape[] = {8, at_most(64, rows), at_most(64, columns)};
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 3;
+    options.shape = shape;
+    options.chunk_shape = chunk_shape;
+    options.block_shape = block_shape;
+    options.dtype = "|u1";
+    options.overwrite = 1;
+    return caterva_create(path, &options, out, err);
+}
+
+/* One commit, at the close: the stack appears whole or not at all. */
+static caterva_status pack(const char *path, int n, char **images, caterva_error *err)
+{
+    caterva_array *array = NULL;
+    caterva_status status = CATERVA_OK;
+    for (int i = 0; i < n && status == CATERVA_OK; i++) {
+        int rows, columns;
+        uint8_t *pixels;
+        if (!read_pgm(images[i], &rows, &columns, &pixels)) exit(1);
+        if (!array) status = create(path, rows, columns, &array, err);
+        if (status == CATERVA_OK) /* another size is CATERVA_EINVAL */
+            status = caterva_append(array, 0, 1, pixels, (size_t)rows * (size_t)columns, err);
+        free(pixels);
+    }
+    if (status == CATERVA_OK) return caterva_close(array, err);
+    caterva_discard(array);
+    return status;
+}
+
+static caterva_status print_frame(caterva_array *stack, int64_t frame, caterva_error *err)
+{
+    const caterva_info *info = caterva_describe(stack);
+    const int64_t rows = info->shape[1], columns = info->shape[2];
+    const int64_t start[] = {frame, 0, 0}, stop[] = {frame + 1, rows, columns};
+    size_t size = (size_t)(rows * columns);
+    uint8_t *pixels = malloc(size);
+    if (!pixels) exit(1);
+    caterva_status status = caterva_read(stack, start, stop, pixels, size, err);
+    if (status == CATERVA_OK)
+        printf("P2 %lld %lld 255\n", (long long)columns, (long long)rows);
+    for (size_t i = 0; i < size && status == CATERVA_OK; i++)
+        printf("%d%c", pixels[i], (int64_t)(i + 1) % columns ? ' ' : '\n');
+    free(pixels);
+    return status;
+}
+
+static caterva_status print_pixel(caterva_array *stack, int64_t row, int64_t column,
+                                  caterva_error *err)
+{
+    const int64_t frames = caterva_describe(stack)->shape[0];
+    const int64_t start[] = {0, row, column}, stop[] = {frames, row + 1, column + 1};
+    uint8_t *line = malloc((size_t)frames + 1);
+    if (!line) exit(1);
+    caterva_status status = caterva_read(stack, start, stop, line, (size_t)frames, err);
+    for (int64_t i = 0; i < frames && status == CATERVA_OK; i++)
+        printf("%d%c", line[i], i + 1 < frames ? ' ' : '\n');
+    free(line);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    caterva_error err;
+    caterva_array *stack = NULL;
+    caterva_status status;
+    if (argc > 3 && strcmp(argv[1], "pack") == 0) {
+        status = pack(argv[2], argc - 3, argv + 3, &err);
+    } else if (argc == 4 && strcmp(argv[1], "frame") == 0) {
+        status = caterva_open(argv[2], NULL, &stack, &err);
+        if (status == CATERVA_OK) status = print_frame(stack, atoll(argv[3]), &err);
+    } else if (argc == 5 && strcmp(argv[1], "pixel") == 0) {
+        status = caterva_open(argv[2], NULL, &stack, &err);
+        if (status == CATERVA_OK)
+            status = print_pixel(stack, atoll(argv[3]), atoll(argv[4]), &err);
+    } else {
+        fprintf(stderr, "usage: image-stack pack STACK IMAGE... | frame STACK N | "
+                        "pixel STACK ROW COLUMN\n");
+        return 2;
+    }
+    caterva_discard(stack);
+    if (status != CATERVA_OK) fprintf(stderr, "image-stack: %s\n", err.message);
+    return status == CATERVA_OK ? 0 : 1;
+}
