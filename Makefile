@@ -11,6 +11,7 @@ help:
 	@echo 'make bench RUNS=5     the same five times; medians count'
 	@echo 'make bench-rivals     against HDF5, Zarr, TensorStore and TileDB, from Python'
 	@echo 'make install          build and install below PREFIX ($(PREFIX))'
+	@echo 'make docs             run the manual again and put in what it prints'
 	@echo 'make format           clang-format over all sources'
 	@echo 'make clean            remove all builds (build/deps and the venvs stay)'
 
@@ -35,11 +36,15 @@ install:
 	@scripts/build release
 	@cmake --install build/release --prefix '$(PREFIX)'
 
+docs:
+	@scripts/bootstrap --test
+	@scripts/docs
+
 format:
 	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/demo build/bench
+	rm -rf build/release build/dev build/asan build/tsan build/demo build/bench build/docs
 	rm -f build/CTestTestfile.cmake build/test.log
 
-.PHONY: help demo test soak bench bench-rivals install format clean
+.PHONY: help demo test soak bench bench-rivals install docs format clean

@@ -1,0 +1,106 @@
+"""The manual is of this tree: made pages are up to date, links lead somewhere, and
+what maps functions names them all. What pages show is tested in tests/install."""
+
+import os
+import re
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import reference  # noqa: E402
+
+HEADER = (ROOT / "include/caterva.h").read_text(encoding="utf-8")
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")]
+CODE = re.compile(r"^```.*?^```$", re.S | re.M)
+
+
+def functions(text):
+    """Names of the functions that a header exports."""
+    text = re.sub(r"/\*.*?\*/|^ *//.*?$|^ *#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.S | re.M)
+    return re.findall(r"\b(?:CATERVA_API|BLOSC_EXPORT)\s[^;(]*?(\w+)\(", text)
+
+
+def anchors(page):
+    headings = re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def rows(title):
+    """The rows of the first table of a section of the page on migrating."""
+    text = (ROOT / "docs/migrating.md").read_text(encoding="utf-8")
+    section = text[text.index("\n## %s\n" % title):]
+    table = re.search(r"^\|---\|---\|\n((?:\|.*\n)+)", section, re.M).group(1)
+    found = [re.fullmatch(r"\| `(\w+)` \| (.*) \|", line) for line in table.splitlines()]
+    return [match.groups() for match in found]
+
+
+class Docs(unittest.TestCase):
+    def test_the_reference_is_made_from_the_header(self):
+        page = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+        self.assertEqual(page, reference.page(HEADER), "run tools/reference.py --write")
+        names = functions(HEADER)
+        self.assertGreater(len(names), 40)
+        for name in names:
+            self.assertRegex(page, r"(?m)^### .*`%s`" % name)
+
+    def test_every_link_leads_somewhere(self):
+        count = 0
+        for page in PAGES:
+            text = CODE.sub("", page.read_text(encoding="utf-8"))
+            for link in re.findall(r"\]\(([^)\s]+)\)", text):
+                if "://" in link:
+                    continue
+                count += 1
+                path, _, anchor = link.partition("#")
+                target = page.parent / path if path else page
+                self.assertTrue(os.path.exists(target), "%s: %s" % (page, link))
+                if anchor:
+                    self.assertIn(anchor, anchors(target), "%s: %s" % (page, link))
+        self.assertGreater(count, 30)
+
+    def test_every_page_is_linked_from_the_readme(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        for page in [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/*")]:
+            self.assertIn("(%s)" % page.relative_to(ROOT).as_posix(), text)
+
+
+class Migrating(unittest.TestCase):
+    def check_names(self, table):
+        ours = set(functions(HEADER))
+        for old, here in table:
+            for part in re.split(r"; |, with|\. ", here):
+                for name in re.findall(r"`(caterva_\w+)`", part):
+                    if "} %s;" % name in HEADER:  # a struct
+                        continue
+                    if "planned" in part:
+                        self.assertNotIn(name, ours, "%s is there: say so for %s" % (name, old))
+                    else:
+                        self.assertIn(name, ours, old)
+
+    def test_b2nd(self):
+        table = rows("b2nd.h")
+        self.check_names(table)
+        folder = os.environ.get("CATERVA_BLOSC2_INCLUDE", "")
+        header = Path(folder, "b2nd.h")
+        if not folder or not header.exists():
+            self.skipTest("CATERVA_BLOSC2_INCLUDE names no folder with b2nd.h")
+        wanted = functions(header.read_text(encoding="utf-8"))
+        self.assertGreaterEqual(len(wanted), 38)
+        self.assertEqual([name for name in wanted if name not in dict(table)], [])
+
+        # Of the other table, each name is one of C-Blosc2's.
+        text = (ROOT / "docs/migrating.md").read_text(encoding="utf-8")
+        blosc2 = header.with_name("blosc2.h").read_text(encoding="utf-8")
+        for name in set(re.findall(r"`(blosc2_\w+)`", text)):
+            self.assertRegex(blosc2, r"\b%s\b" % name)
+
+    def test_caterva_0_5(self):
+        table = rows("Caterva 0.5")
+        self.assertEqual(len({old for old, _ in table}), 37)
+        self.check_names(table)
+
+
+if __name__ == "__main__":
+    unittest.main()
