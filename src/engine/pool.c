@@ -3,16 +3,19 @@
  * do; the caller always works itself and never waits for a thread to start. */
 #include "engine/pool.h"
 
+#include "base/os.h"
+
 #include <pthread.h>
 #include <string.h>
 
-enum { MAX_THREADS = 256 };
+/* Who waits looks for so long before it sleeps: being woken takes as long. */
+enum { MAX_THREADS = 256, SPIN_NS = 50000 };
 
 typedef struct task {
     void (*body)(void *context);
     void *context;
-    int wanted;  /* helpers that may still join */
-    int running; /* helpers inside body */
+    int wanted;         /* helpers that may still join */
+    atomic_int running; /* helpers inside body; changed under the lock */
     struct task *next;
 } task;
 
@@ -22,6 +25,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t work;     /* a task wants helpers */
     pthread_cond_t finished; /* a helper left a task */
+    atomic_uint n_posted;    /* tasks so far; changed under the lock */
     task *tasks;
     int n_threads;
     int n_idle;
@@ -58,6 +62,46 @@ static task *find_task(void)
     return t;
 }
 
+/* ---- Waiting ------------------------------------------------------------ */
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Looks until the value is not `seen` any more, for a while; what another thread
+ * did before it changed the value is then visible. */
+static void spin_while(void *value, unsigned seen, unsigned (*load)(void *value))
+{
+    if (cv_os_cores() < 2) return;
+    uint64_t end = cv_os_clock_ns() + SPIN_NS;
+    while (load(value) == seen && cv_os_clock_ns() < end) relax();
+}
+
+static unsigned load_posted(void *value)
+{
+    return atomic_load_explicit((atomic_uint *)value, memory_order_acquire);
+}
+
+static unsigned load_is_running(void *value)
+{
+    return atomic_load_explicit((atomic_int *)value, memory_order_acquire) > 0;
+}
+
+/* Called with the lock. Requests often follow each other closely. */
+static void wait_for_work(void)
+{
+    unsigned seen = load_posted(&pool.n_posted);
+    pool.n_idle++;
+    pthread_mutex_unlock(&pool.lock);
+    spin_while(&pool.n_posted, seen, load_posted);
+    pthread_mutex_lock(&pool.lock);
+    if (load_posted(&pool.n_posted) == seen) pthread_cond_wait(&pool.work, &pool.lock);
+    pool.n_idle--;
+}
+
 static void *thread_main(void *unused)
 {
     (void)unused;
@@ -65,17 +109,16 @@ static void *thread_main(void *unused)
     for (;;) {
         task *t = find_task();
         if (!t) {
-            pool.n_idle++;
-            pthread_cond_wait(&pool.work, &pool.lock);
-            pool.n_idle--;
+            wait_for_work();
             continue;
         }
         t->wanted--;
-        t->running++;
+        atomic_fetch_add(&t->running, 1);
         pthread_mutex_unlock(&pool.lock);
         t->body(t->context);
         pthread_mutex_lock(&pool.lock);
-        if (--t->running == 0) pthread_cond_broadcast(&pool.finished);
+        bool last = atomic_fetch_sub(&t->running, 1) == 1; /* then the task may be gone */
+        if (last) pthread_cond_broadcast(&pool.finished);
     }
     return NULL;
 }
@@ -103,6 +146,17 @@ static void remove_task(task *t)
     *link = t->next;
 }
 
+/* Nobody can join any more. */
+static void wait_for_helpers(task *t)
+{
+    if (!load_is_running(&t->running)) return;
+    spin_while(&t->running, 1, load_is_running);
+    if (!load_is_running(&t->running)) return;
+    pthread_mutex_lock(&pool.lock);
+    while (load_is_running(&t->running)) pthread_cond_wait(&pool.finished, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
 void cv_pool_run(int helpers, void (*body)(void *context), void *context)
 {
     if (helpers <= 0) {
@@ -115,6 +169,7 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
     pthread_mutex_lock(&pool.lock);
     t.next = pool.tasks;
     pool.tasks = &t;
+    atomic_fetch_add(&pool.n_posted, 1);
     start_threads(helpers);
     if (helpers == 1)
         pthread_cond_signal(&pool.work);
@@ -126,8 +181,8 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
 
     pthread_mutex_lock(&pool.lock);
     remove_task(&t); /* who has not joined by now has nothing left to do */
-    while (t.running > 0) pthread_cond_wait(&pool.finished, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
+    wait_for_helpers(&t);
 }
 
 /* ---- Job queues --------------------------------------------------------- */
