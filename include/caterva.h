@@ -733,6 +733,85 @@ CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
                                           caterva_verify_result *result, caterva_error *err);
 
+/* ---- Around damage ------------------------------------------------------- */
+
+typedef struct caterva_skip_options {
+    size_t struct_size;
+    const void *fill; /* one item in the place of what cannot be read; NULL: the
+                         array's fill value                                    */
+    /* Called for each damaged chunk; must not be NULL: nothing is skipped in
+     * silence. Calls never overlap, any thread. Must not use the array.       */
+    void (*on_damage)(void *context, const caterva_damage *damage);
+    void *context;
+} caterva_skip_options;
+#define CATERVA_SKIP_INIT { .struct_size = sizeof(caterva_skip_options) }
+
+/* caterva_read that goes on after damage: of a chunk that cannot be read, all
+ * that the box wants of it becomes the fill, and on_damage is called. CATERVA_OK
+ * also then. An array whose index is damaged has no readable chunk:
+ * CATERVA_ECORRUPT. */
+CATERVA_API caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
+                                                 const int64_t *stop, void *dst,
+                                                 size_t dst_size,
+                                                 const caterva_skip_options *options,
+                                                 caterva_error *err);
+
+/* What a repair stands on. */
+typedef enum caterva_found {
+    CATERVA_FOUND_STANDING = 0, /* the header as it stands                               */
+    CATERVA_FOUND_COPY,         /* the copy of the newest header: it was torn or damaged */
+    CATERVA_FOUND_OLDER,        /* the copy of an older one: later commits are lost. What
+                                   they wrote over dead space cannot be told in an
+                                   unsealed file: a chunk may hold a later commit's items */
+    CATERVA_FOUND_ORDER         /* no index: chunks numbered in stored order, which is
+                                   right only for arrays written once, from the first
+                                   chunk to the last, and without special chunks         */
+} caterva_found;
+
+typedef struct caterva_repair_options {
+    size_t struct_size;
+    const char *output; /* where the new array goes; NULL: a header that can be restored
+                           whole is put back in place, else `url` with ".repaired"     */
+    int overwrite;      /* 1: replace what is at the output, never the damaged array   */
+    int guess;          /* 1: without any index, CATERVA_FOUND_ORDER is better than nothing */
+    int threads;        /* at most so many; 0: all cores                               */
+    caterva_durability durability;
+    /* Called once, when a state was found and before its chunks are checked. `fill` is
+     * one item, which lost chunks will hold: the array's fill value, unless another
+     * one is put there. Return non-zero to stop: CATERVA_EINVAL "stopped".            */
+    int (*on_found)(void *context, const caterva_info *info, void *fill);
+    /* As in caterva_verify_options. Damage with chunk -1 is what keeps the array from
+     * being opened, or an attribute that is lost; any other a chunk that is lost.     */
+    void (*on_damage)(void *context, const caterva_damage *damage);
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_repair_options;
+#define CATERVA_REPAIR_INIT { .struct_size = sizeof(caterva_repair_options) }
+
+typedef struct caterva_repair_result {
+    caterva_found found;
+    int complete;         /* 1: all that the last commit held is there                 */
+    int64_t n_chunks;
+    int64_t lost_chunks;
+    int lost_attributes;  /* -1: the trailer is lost, and all there were               */
+    int in_place;         /* 1: the header was restored, all else is as it was         */
+    int written;          /* 1: the output is there. Neither: the array is sound       */
+} caterva_repair_result;
+
+/* Repairs the array at `url`, a file or directory, that is damaged or cannot be
+ * opened. A torn or damaged header is restored from its copy, in place: a single
+ * write, which can be done again when it was interrupted. In all other cases what
+ * can be read goes into a new array, chunks copied compressed, and the damaged
+ * one is left alone; lost chunks hold the fill, and each is told of. A sound array
+ * is left as it is, and nothing written.
+ *
+ * "Can be read" means what caterva_verify means: every block decodes. Nobody else
+ * may be writing; with `output` NULL that is seen to (CATERVA_EBUSY).
+ * CATERVA_ECORRUPT when nothing can be made of it; nothing is written then. */
+CATERVA_API caterva_status caterva_repair(const char *url,
+                                          const caterva_repair_options *options,
+                                          caterva_repair_result *result, caterva_error *err);
+
 /* ---- Partition ---------------------------------------------------------- */
 
 /* The chunk and block shape the library would choose for an array of this

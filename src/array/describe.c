@@ -137,8 +137,9 @@ caterva_status caterva_verify(caterva_array *array, const caterva_verify_options
     CV_TRY(
         cv_options_copy(&o, sizeof o, options ? options : &defaults, "verify options", err));
     cv_array_lock_shared(array);
-    cv_status status = cv_verify(array->frame, array->snapshot, &array->workers,
-                                 array->threads, &o, result, err);
+    cv_source source = cv_array_source(array);
+    source.snapshot = array->snapshot; /* what is pending is no stored state */
+    cv_status status = cv_verify(&source, &o, NULL, result, err);
     cv_array_unlock(array);
     return status;
 }

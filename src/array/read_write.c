@@ -33,6 +33,27 @@ caterva_status caterva_read(caterva_array *array, const int64_t *start, const in
     return status;
 }
 
+caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
+                                     const int64_t *stop, void *dst, size_t dst_size,
+                                     const caterva_skip_options *options, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    caterva_skip_options o;
+    if (!options) return cv_fail(err, CATERVA_EINVAL, -1, "options is NULL");
+    CV_TRY(cv_options_copy(&o, sizeof o, options, "skip options", err));
+    if (!o.on_damage)
+        return cv_fail(err, CATERVA_EINVAL, -1, "on_damage is NULL: who would notice?");
+    cv_array_lock_shared(array);
+    cv_source source = cv_array_source(array);
+    cv_skip skip = {o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
+    cv_plan plan;
+    cv_status status =
+        plan_box(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
+    if (status == CV_OK) status = cv_read_box_skipping(&source, &plan, dst, &skip, err);
+    cv_array_unlock(array);
+    return status;
+}
+
 caterva_status caterva_write(caterva_array *array, const int64_t *start, const int64_t *stop,
                              const void *src, size_t src_size, caterva_error *err)
 {

@@ -44,6 +44,13 @@ bool cv_os_names_fd_at(int dir_fd, const char *name, int fd)
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+bool cv_os_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
 int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done)
 {
     *done = 0;

@@ -18,6 +18,9 @@ int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd);
 /* Whether `name` is, now, the file or directory that is open as `fd`. */
 bool cv_os_names_fd_at(int dir_fd, const char *name, int fd);
 
+/* True when both paths lead to one and the same file or directory. */
+bool cv_os_same_file(const char *a, const char *b);
+
 /* Reads up to `size` bytes and stops early only at the end of the file.
  * *done: bytes read, also on an error. */
 int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done);

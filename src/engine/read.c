@@ -17,6 +17,13 @@
 /* Decoding less than this costs no more than waking a thread. */
 enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
 
+/* Of a read around damage. */
+typedef struct skip_task {
+    const uint8_t *fill;
+    cv_damage_sink sink;
+    pthread_mutex_t lock; /* one call of the sink at a time */
+} skip_task;
+
 typedef struct read_task {
     const cv_source *source;
     const cv_plan *plan;
@@ -27,6 +34,7 @@ typedef struct read_task {
     int64_t first_chunk; /* those before it are done */
     int64_t n_parts;     /* of each chunk */
     int64_t bytes;       /* of all touched blocks, decoded */
+    skip_task *skip;     /* NULL: damage ends the read */
 } read_task;
 
 cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,
@@ -148,17 +156,46 @@ static cv_status list_blocks(delivery *d, int64_t part, cv_worker *worker, int64
     return CV_OK;
 }
 
+static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d,
+                                 cv_worker *worker, cv_error *err)
+{
+    const cv_source *source = task->source;
+    int64_t n;
+    CV_TRY(begin_chunk(d, task, task->first_chunk + job / task->n_parts, err));
+    CV_TRY(list_blocks(d, job % task->n_parts, worker, &n, err));
+    if (n == 0) return CV_OK;
+    cv_block_sink sink = {place_block, take_block, fill_block, d, keep_block};
+    return cv_decode_blocks(source->frame, source->snapshot, &d->ref, worker, n, &sink, err);
+}
+
 static cv_status read_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
-    const read_task *task = context;
-    const cv_source *source = task->source;
     delivery d;
-    int64_t n;
-    CV_TRY(begin_chunk(&d, task, task->first_chunk + job / task->n_parts, err));
-    CV_TRY(list_blocks(&d, job % task->n_parts, worker, &n, err));
-    if (n == 0) return CV_OK;
-    cv_block_sink sink = {place_block, take_block, fill_block, &d, keep_block};
-    return cv_decode_blocks(source->frame, source->snapshot, &d.ref, worker, n, &sink, err);
+    return read_chunk_part(context, job, &d, worker, err);
+}
+
+/* The same for a chunk that may be damaged: then what the box wants of it, also
+ * what was read already, is the fill. */
+static cv_status read_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const read_task *task = context;
+    const cv_grid *grid = task->plan->grid;
+    delivery d;
+    cv_error error = {0};
+    cv_status status = read_chunk_part(task, job, &d, worker, &error);
+    if (status == CV_OK) return CV_OK;
+    if (!cv_is_damage(status, &error)) {
+        if (err) *err = error;
+        return status;
+    }
+    int64_t shape[CV_MAX_DIMS];
+    for (int i = 0; i < grid->ndim; i++) shape[i] = d.chunk.hi[i] - d.chunk.lo[i];
+    cv_strided dst = {task->dst + d.chunk.buffer_pos, task->plan->buffer_strides};
+    cv_fill_box(grid->ndim, shape, grid->item_size, task->skip->fill, dst);
+    pthread_mutex_lock(&task->skip->lock);
+    cv_damage_tell(&task->skip->sink, grid, d.chunk.chunk, &error);
+    pthread_mutex_unlock(&task->skip->lock);
+    return CV_OK;
 }
 
 /* Reads leading chunks whose blocks are all there decoded; counts them in
@@ -197,27 +234,53 @@ static int64_t count_blocks(const cv_plan *plan, int64_t *n_whole)
     return total;
 }
 
-cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err)
+static cv_status read_box(read_task *task, cv_error *err)
 {
+    const cv_source *source = task->source;
+    const cv_plan *plan = task->plan;
     if (plan->n_items == 0) return CV_OK;
     int64_t n_whole;
     int64_t n_blocks = count_blocks(plan, &n_whole);
-    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
-    task.bytes = n_blocks * plan->grid->block_bytes;
-    task.straight = cv_plan_block_contiguous(plan);
-    task.keep_whole = n_whole < n_blocks - n_whole;
-    task.cache = source->workers->cache;
-    if (task.cache && !cv_cache_is_empty(task.cache)) CV_TRY(read_decoded(&task, err));
-    int64_t n_chunks = plan->n_chunks - task.first_chunk;
+    task->bytes = n_blocks * plan->grid->block_bytes;
+    task->straight = cv_plan_block_contiguous(plan);
+    task->keep_whole = n_whole < n_blocks - n_whole;
+    task->cache = source->workers->cache;
+    bool may_be_decoded = task->cache && !cv_cache_is_empty(task->cache);
+    if (may_be_decoded && !task->skip) CV_TRY(read_decoded(task, err));
+    int64_t n_chunks = plan->n_chunks - task->first_chunk;
     if (n_chunks == 0) return CV_OK;
 
     n_blocks = cv_ceil_div(n_blocks, plan->n_chunks) * n_chunks; /* about so many are left */
     int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
+    if (task->skip) /* a chunk is read or skipped by one thread */
+        return cv_workers_run(source->workers, (int)cv_min_i64(helpers, n_chunks - 1),
+                              n_chunks, read_or_skip, task, err);
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, n_chunks);
-        task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks));
+        task->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks));
     }
-    return cv_workers_run(source->workers, helpers, n_chunks * task.n_parts, read_part, &task,
+    return cv_workers_run(source->workers, helpers, n_chunks * task->n_parts, read_part, task,
                           err);
+}
+
+cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err)
+{
+    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1};
+    return read_box(&task, err);
+}
+
+/* Without an index no chunk can be read, which is not damage of chunks. */
+cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
+                               const cv_skip *skip, cv_error *err)
+{
+    const cv_index *index;
+    skip_task s = {.sink = skip->sink, .fill = skip->fill};
+    read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1, .skip = &s};
+    if (!source->pending && plan->n_items > 0)
+        CV_TRY(cv_snapshot_index(source->snapshot, source->frame->store, &index, err));
+    pthread_mutex_init(&s.lock, NULL);
+    cv_status status = read_box(&task, err);
+    pthread_mutex_destroy(&s.lock);
+    return status;
 }

@@ -2,6 +2,7 @@
 #ifndef CV_ENGINE_READ_H
 #define CV_ENGINE_READ_H
 
+#include "engine/damage.h"
 #include "engine/pending.h"
 #include "engine/plan.h"
 
@@ -22,5 +23,16 @@ cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *o
 
 /* Copies the planned box into `dst`, C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
+
+/* What a read puts in the place of damaged chunks, and whom it tells; calls never
+ * overlap, any thread. */
+typedef struct cv_skip {
+    const uint8_t *fill; /* one item; NULL: zeros */
+    cv_damage_sink sink;
+} cv_skip;
+
+/* The same; a chunk that cannot be read does not end it. */
+cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
+                               const cv_skip *skip, cv_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "engine/blocks.h"
+#include "engine/damage.h"
 
 #include <stdlib.h>
 
@@ -23,20 +24,18 @@ typedef struct verify_task {
     const cv_index *index;
     pthread_mutex_t lock; /* guards all below, and the caller's functions */
     caterva_verify_result *result;
+    uint8_t *lost; /* 1 for each damaged chunk, or NULL */
     extent *extents;
     int64_t n_extents;
 } verify_task;
 
-static void report(verify_task *task, int64_t chunk, cv_status status, const cv_error *error)
+static void report(verify_task *task, int64_t chunk, const cv_error *error)
 {
-    caterva_damage damage = {.chunk = chunk,
-                             .position = error->position,
-                             .code = status,
-                             .message = error->message};
-    if (chunk >= 0) cv_grid_chunk_index(&task->snapshot->grid, chunk, damage.index);
+    const cv_damage_sink sink = {task->options->on_damage, task->options->context};
     task->result->damages++;
     if (chunk >= 0) task->result->damaged_chunks++;
-    if (task->options->on_damage) task->options->on_damage(task->options->context, &damage);
+    if (chunk >= 0 && task->lost) task->lost[chunk] = 1;
+    cv_damage_tell(&sink, &task->snapshot->grid, chunk, error);
 }
 
 /* ---- One chunk ---------------------------------------------------------- */
@@ -91,16 +90,15 @@ static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker
     return task->options->quick ? CV_OK : decode_chunk(task, &ref, worker, err);
 }
 
-/* Counts a chunk; a failure to check (no memory, a failing disk) ends the whole
- * run, damage does not. */
+/* Counts a chunk; a failure to check (no memory, too many open files) ends the
+ * whole run, damage does not. */
 static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
                               cv_error *error)
 {
-    bool damaged = status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
-                   status == CATERVA_ENOTFOUND;
+    bool damaged = cv_is_damage(status, error);
     const caterva_verify_options *o = task->options;
     pthread_mutex_lock(&task->lock);
-    if (status != CV_OK && damaged) report(task, chunk, status, error);
+    if (damaged) report(task, chunk, error);
     if (damaged) status = CV_OK;
     if (status == CV_OK) {
         int64_t done = ++task->result->checked_chunks;
@@ -129,6 +127,15 @@ static int by_pos(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
+static void report_overlap(verify_task *task, const extent *of, const extent *with)
+{
+    cv_error error;
+    (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)of->pos,
+                  "chunk %lld at byte %llu shares bytes with chunk %lld",
+                  (long long)of->chunk, (unsigned long long)of->pos, (long long)with->chunk);
+    report(task, of->chunk, &error);
+}
+
 static void check_overlaps(verify_task *task)
 {
     qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
@@ -139,12 +146,9 @@ static void check_overlaps(verify_task *task)
         const extent *last = a;
         if (b->pos + b->size > a->pos + a->size) a = b;
         if (apart) continue;
-        cv_error error;
-        cv_status status =
-            cv_fail(&error, CATERVA_ECORRUPT, (int64_t)b->pos,
-                    "chunk %lld at byte %llu shares bytes with chunk %lld",
-                    (long long)b->chunk, (unsigned long long)b->pos, (long long)last->chunk);
-        report(task, b->chunk, status, &error);
+        report_overlap(task, b, last);
+        /* Which of the two is right cannot be seen: both are lost. */
+        if (task->lost && !task->lost[last->chunk]) report_overlap(task, last, b);
     }
 }
 
@@ -160,7 +164,7 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
             if (err) *err = error;
             break;
         }
-        if (status != CV_OK) report(task, -1, status, &error);
+        if (status != CV_OK) report(task, -1, &error);
         status = CV_OK;
     }
     cv_buffer_free(&value);
@@ -175,7 +179,7 @@ static cv_status check_chunks(verify_task *task, int threads, cv_error *err)
     cv_status status =
         cv_snapshot_index(task->snapshot, task->frame->store, &task->index, &error);
     if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
-        report(task, -1, status, &error); /* without an index there are no chunks to check */
+        report(task, -1, &error); /* without an index there are no chunks to check */
         return CV_OK;
     }
     if (status != CV_OK) {
@@ -192,19 +196,19 @@ static cv_status check_chunks(verify_task *task, int threads, cv_error *err)
     return status;
 }
 
-cv_status cv_verify(cv_frame *frame, cv_snapshot *snapshot, cv_workers *workers, int threads,
-                    const caterva_verify_options *options, caterva_verify_result *result,
-                    cv_error *err)
+cv_status cv_verify(const cv_source *source, const caterva_verify_options *options,
+                    uint8_t *lost, caterva_verify_result *result, cv_error *err)
 {
-    verify_task task = {.frame = frame,
-                        .snapshot = snapshot,
-                        .workers = workers,
+    verify_task task = {.frame = source->frame,
+                        .snapshot = source->snapshot,
+                        .workers = source->workers,
                         .options = options,
+                        .lost = lost,
                         .result = result};
     *result = (caterva_verify_result){0};
     pthread_mutex_init(&task.lock, NULL);
     cv_status status = check_attributes(&task, err);
-    if (status == CV_OK) status = check_chunks(&task, threads, err);
+    if (status == CV_OK) status = check_chunks(&task, source->threads, err);
     pthread_mutex_destroy(&task.lock);
     return status;
 }

@@ -2,13 +2,14 @@
 #ifndef CV_ENGINE_VERIFY_H
 #define CV_ENGINE_VERIFY_H
 
-#include "engine/worker.h"
+#include "engine/read.h"
 
-/* Checks every chunk of a snapshot, and its attributes. As caterva_verify says;
- * options are complete. */
-cv_status cv_verify(cv_frame *frame, cv_snapshot *snapshot, cv_workers *workers, int threads,
-                    const caterva_verify_options *options, caterva_verify_result *result,
-                    cv_error *err);
+/* Checks every chunk of the source's snapshot, and its attributes. As
+ * caterva_verify says; options are complete. `lost`, where it is not NULL, has a
+ * byte for each chunk, which is set to 1 when the chunk is damaged; of two that
+ * share bytes both are. */
+cv_status cv_verify(const cv_source *source, const caterva_verify_options *options,
+                    uint8_t *lost, caterva_verify_result *result, cv_error *err);
 
 /* Counts stored and special chunks, live and dead bytes. */
 cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,

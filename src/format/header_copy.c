@@ -73,14 +73,23 @@ cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     return CV_OK;
 }
 
+bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size_t *at,
+                           cv_header_copy *out)
+{
+    while (*at > 0) {
+        --*at;
+        if (bytes[*at] == magic[0] &&
+            cv_header_copy_parse(bytes + *at, size - *at, pos + *at, out, NULL) == CV_OK)
+            return true;
+    }
+    return false;
+}
+
 bool cv_header_copy_find(const uint8_t *bytes, size_t size, uint64_t pos, cv_header_copy *out)
 {
     bool found = false;
     cv_header_copy copy;
-    for (size_t at = size; at-- > 0;) {
-        if (bytes[at] != magic[0]) continue;
-        if (cv_header_copy_parse(bytes + at, size - at, pos + at, &copy, NULL) != CV_OK)
-            continue;
+    for (size_t at = size; cv_header_copy_before(bytes, size, pos, &at, &copy);) {
         if (!found || copy.commit > out->commit) *out = copy;
         found = true;
     }

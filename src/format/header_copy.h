@@ -43,9 +43,14 @@ void cv_header_copy_write(uint64_t commit, const uint8_t *header, uint32_t heade
 cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                                cv_header_copy *out, cv_error *err);
 
-/* Looks back from the end of `bytes`, which begin at frame position `pos`, for
- * the newest copy in them; false when there is none. A file too large for one
- * look is searched in windows that overlap by the size of a copy. */
+/* Looks back from `*at` (`size` at first) in `bytes`, which begin at frame
+ * position `pos`, for the next copy; *at is then its place in them. False when
+ * there is none. */
+bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size_t *at,
+                           cv_header_copy *out);
+
+/* The newest of all copies in `bytes`; false when there is none. A file too large
+ * for one look is searched in windows that overlap by the size of a copy. */
 bool cv_header_copy_find(const uint8_t *bytes, size_t size, uint64_t pos,
                          cv_header_copy *out);
 

@@ -44,6 +44,12 @@ cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame
     return new_frame(store, snapshot, durability, out, err);
 }
 
+cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,
+                              caterva_durability durability, cv_frame **out, cv_error *err)
+{
+    return new_frame(store, state, durability, out, err);
+}
+
 /* The parser wants a frame with room for a trailer: the header gets the sizes
  * that a commit of no chunks would give it. */
 static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot,

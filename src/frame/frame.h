@@ -22,6 +22,11 @@ typedef struct cv_frame {
 cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame **out,
                         cv_error *err);
 
+/* Opens `store` at a state that its header does not tell of: for repair, to be
+ * read only. Owns both from then on, also on failure. */
+cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,
+                              caterva_durability durability, cv_frame **out, cv_error *err);
+
 /* What a new frame begins with. */
 typedef struct cv_frame_seed {
     cv_frame_header header;         /* metalayers included; sizes are filled in */

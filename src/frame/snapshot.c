@@ -4,6 +4,7 @@
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
+#include "format/chunk_header.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,30 +204,103 @@ static cv_status check_frame_size(const cv_snapshot *s, cv_store *store, cv_erro
     return CV_OK;
 }
 
-static cv_status load(cv_snapshot *s, cv_store *store, cv_error *err)
+static cv_status check_kind(const cv_snapshot *s, const cv_store *store, cv_error *err)
+{
+    if (s->header.sparse == store->has_chunk_objects) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, -1,
+                   s->header.sparse ? "the index of a directory, but no directory"
+                                    : "a contiguous frame in the place of a directory's");
+}
+
+static cv_status load_tail(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
+{
+    if (s->header.frame_size > stored) CV_TRY(check_frame_size(s, store, err));
+    CV_TRY(check_kind(s, store, err));
+    CV_TRY(read_trailer(s, store, err));
+    return place_index(s, err);
+}
+
+static cv_status load(cv_snapshot *s, cv_store *store, bool header_only, cv_error *err)
 {
     uint64_t stored;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
     CV_TRY(read_header(s, store, stored, err));
     CV_TRY(cv_snapshot_parse(s, err));
-    if (s->header.frame_size > stored) CV_TRY(check_frame_size(s, store, err));
-    if (s->header.sparse != store->has_chunk_objects)
-        return cv_fail(err, CATERVA_ECORRUPT, -1,
-                       s->header.sparse ? "the index of a directory, but no directory"
-                                        : "a contiguous frame in the place of a directory's");
-    CV_TRY(read_trailer(s, store, err));
-    return place_index(s, err);
+    return header_only ? CV_OK : load_tail(s, store, stored, err);
 }
 
-cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err)
+static cv_status load_new(cv_store *store, bool header_only, cv_snapshot **out, cv_error *err)
 {
     cv_snapshot *snapshot = cv_snapshot_new();
     if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
-    cv_status status = load(snapshot, store, err);
+    cv_status status = load(snapshot, store, header_only, err);
     if (status != CV_OK) {
         cv_snapshot_release(snapshot);
         return status;
     }
     *out = snapshot;
+    return CV_OK;
+}
+
+cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err)
+{
+    return load_new(store, false, out, err);
+}
+
+/* ---- Parts of a state, for repair ---------------------------------------- */
+
+cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err)
+{
+    return load_new(store, true, out, err);
+}
+
+cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,
+                                  cv_error *err)
+{
+    cv_snapshot *snapshot = cv_snapshot_new();
+    if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
+    cv_status status = cv_buffer_append(&snapshot->header_bytes, header, size, err);
+    if (status == CV_OK) status = cv_snapshot_parse(snapshot, err);
+    if (status != CV_OK) {
+        cv_snapshot_release(snapshot);
+        return status;
+    }
+    *out = snapshot;
+    return CV_OK;
+}
+
+cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err)
+{
+    uint64_t stored;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    return load_tail(snapshot, store, stored, err);
+}
+
+/* Its own header says how long the index is. */
+cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    uint64_t stored, pos = s->header.header_size;
+    CV_TRY(check_kind(s, store, err));
+    if (s->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    if (!s->header.sparse && !cv_add_u64(pos, (uint64_t)s->header.cbytes, &pos))
+        pos = UINT64_MAX;
+    if (pos >= stored || stored - pos < CV_CHUNK_HEADER_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
+                       "the file ends at byte %llu, its index should begin at byte %llu",
+                       (unsigned long long)stored, (unsigned long long)pos);
+    uint8_t bytes[CV_CHUNK_HEADER_SIZE];
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes, sizeof bytes, err));
+    cv_chunk_expect expect = {
+        .chunk = -1,
+        .pos = (int64_t)pos,
+        .nbytes = s->grid.n_chunks * (int64_t)sizeof(int64_t),
+        .item_size = sizeof(int64_t),
+        .max_cbytes = cv_min_i64((int64_t)(stored - pos), INT32_MAX),
+    };
+    cv_chunk_header header;
+    CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
+    s->index_pos = pos;
+    s->index_size = (uint64_t)header.cbytes;
     return CV_OK;
 }

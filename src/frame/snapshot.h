@@ -41,6 +41,15 @@ void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
  * trailer. The index is left for first need. */
 cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err);
 
+/* The same in parts, for who repairs: the state of the header that `store` begins
+ * with, or of one that was found elsewhere, and then its trailer and the place of
+ * its index. find_index does without the trailer: the state has no attributes. */
+cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err);
+cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,
+                                  cv_error *err);
+cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err);
+cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_error *err);
+
 /* Fills in what follows from header_bytes: header, meta, grid; each checked
  * against the others. */
 cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
@@ -66,8 +75,8 @@ typedef struct cv_new_shape {
     cv_buffer meta; /* the array's own metalayer */
 } cv_new_shape;
 
-cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape,
-                            cv_new_shape *out, cv_error *err);
+cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_new_shape *out,
+                            cv_error *err);
 void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 
 /* The decoded index; reads and decodes it the first time. Any thread. */

@@ -1,0 +1,177 @@
+/* Room: array. Repair: a state is found, checked chunk by chunk, and either its
+ * header is put back or what can be read goes into a new array. */
+#include "array/array.h"
+#include "base/os.h"
+#include "engine/salvage.h"
+#include "frame/rescue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct repair {
+    const char *url;
+    caterva_repair_options options;
+    caterva_repair_result *result;
+    cv_store *store;      /* until a frame owns it */
+    cv_rescue rescue;     /* its state likewise */
+    caterva_array *array; /* of the state that was found */
+    uint8_t *fill;        /* one item for lost chunks */
+} repair;
+
+static cv_status read_options(repair *r, const caterva_repair_options *options, cv_error *err)
+{
+    static const caterva_repair_options defaults = CATERVA_REPAIR_INIT;
+    caterva_repair_options *o = &r->options;
+    CV_TRY(
+        cv_options_copy(o, sizeof *o, options ? options : &defaults, "repair options", err));
+    if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
+    if (o->durability < CATERVA_DURABLE_FULL || o->durability > CATERVA_DURABLE_NONE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
+                       (int)o->durability);
+    if (strcmp(r->url, "mem:") == 0 || (o->output && strcmp(o->output, "mem:") == 0))
+        return cv_fail(err, CATERVA_EINVAL, -1, "only files and directories are repaired");
+    return CV_OK;
+}
+
+/* ---- Finding and checking ----------------------------------------------- */
+
+static cv_status open_state(repair *r, cv_error *err)
+{
+    cv_frame *frame;
+    cv_store *store = r->store;
+    cv_snapshot *state = r->rescue.state;
+    r->store = NULL;
+    r->rescue.state = NULL;
+    CV_TRY(cv_frame_open_state(store, state, r->options.durability, &frame, err));
+    return cv_array_new(frame, false, r->options.threads, &r->array, err);
+}
+
+/* The caller hears what was found before the first damage, and has a say in what
+ * lost chunks become. */
+static cv_status introduce(repair *r, cv_error *err)
+{
+    const caterva_info *info = &r->array->info;
+    size_t size = (size_t)info->item_size;
+    r->fill = calloc(1, size);
+    if (!r->fill) return cv_fail_memory(err, size, "the fill");
+    if (r->array->fill) memcpy(r->fill, r->array->fill, size);
+    if (!r->options.on_found || !r->options.on_found(r->options.context, info, r->fill))
+        return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "stopped");
+}
+
+static cv_status find_state(repair *r, cv_error *err)
+{
+    bool writable = !r->options.output;
+    CV_TRY(cv_store_open(r->url, 0, writable, &r->store, err));
+    CV_TRY(cv_rescue_find(r->store, r->options.guess != 0, &r->rescue, err));
+    CV_TRY(cv_salvage_attributes(r->rescue.state, &r->result->lost_attributes, err));
+    CV_TRY(open_state(r, err));
+    CV_TRY(introduce(r, err));
+    const cv_snapshot *state = r->array->snapshot;
+    const cv_damage_sink sink = {r->options.on_damage, r->options.context};
+    if (r->rescue.reason.code != CATERVA_OK)
+        cv_damage_tell(&sink, &state->grid, -1, &r->rescue.reason);
+    cv_salvage_tell_attributes(state, r->result->lost_attributes, &sink);
+    return CV_OK;
+}
+
+static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *source,
+                              cv_error *err)
+{
+    const caterva_repair_options *o = &r->options;
+    *salvage = (cv_salvage){
+        .source = source,
+        .n_known = r->rescue.n_known,
+        .fill = r->fill,
+        .check = {.struct_size = sizeof salvage->check,
+                  .on_damage = o->on_damage,
+                  .on_progress = o->on_progress,
+                  .context = o->context},
+    };
+    CV_TRY(cv_salvage_check(salvage, err));
+    caterva_repair_result *result = r->result;
+    result->found = r->rescue.found;
+    result->n_chunks = source->snapshot->grid.n_chunks;
+    result->lost_chunks = salvage->result.damaged_chunks;
+    if (r->rescue.trailer_lost) result->lost_attributes = -1;
+    result->complete = result->lost_chunks == 0 && result->lost_attributes == 0 &&
+                       result->found <= CATERVA_FOUND_COPY;
+    return CV_OK;
+}
+
+/* ---- Restoring ---------------------------------------------------------- */
+
+static cv_status restore_header(repair *r, cv_error *err)
+{
+    bool durable = r->options.durability != CATERVA_DURABLE_NONE;
+    CV_TRY(cv_rescue_write_header(r->array->frame->store, r->array->snapshot, durable, err));
+    r->result->in_place = 1;
+    return CV_OK;
+}
+
+/* The damaged array stays as it is, whatever its repair is called. */
+static cv_status create_output(const repair *r, const char *output, cv_store **out,
+                               cv_error *err)
+{
+    bool overwrite = r->options.overwrite != 0;
+    if (cv_os_same_file(r->url, output))
+        return cv_fail(err, CATERVA_EEXIST, -1,
+                       "the output is the damaged array itself, which is never replaced");
+    return r->array->snapshot->header.sparse
+               ? cv_store_directory_create(output, overwrite, out, err)
+               : cv_store_file_create(output, overwrite, out, err);
+}
+
+static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *err)
+{
+    static const char suffix[] = ".repaired";
+    size_t size = strlen(r->url);
+    char *chosen = NULL;
+    cv_store *store;
+    while (size > 1 && r->url[size - 1] == '/') size--;
+    if (!r->options.output) {
+        chosen = malloc(size + sizeof suffix);
+        if (!chosen) return cv_fail_memory(err, size + sizeof suffix, "a path");
+        memcpy(chosen, r->url, size);
+        memcpy(chosen + size, suffix, sizeof suffix);
+    }
+    cv_status status = create_output(r, chosen ? chosen : r->options.output, &store, err);
+    free(chosen);
+    if (status == CV_OK) status = cv_salvage_copy(salvage, store, r->options.durability, err);
+    if (status == CV_OK) r->result->written = 1;
+    return status;
+}
+
+static bool is_sound(const repair *r)
+{
+    return r->result->complete && r->rescue.reason.code == CATERVA_OK;
+}
+
+static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
+{
+    CV_TRY(find_state(r, err));
+    cv_source source = cv_array_source(r->array);
+    source.scan = true;
+    CV_TRY(check_chunks(r, salvage, &source, err));
+    if (!r->result->complete || r->options.output || r->rescue.found != CATERVA_FOUND_COPY)
+        return is_sound(r) ? CV_OK : write_output(r, salvage, err);
+    return restore_header(r, err);
+}
+
+caterva_status caterva_repair(const char *url, const caterva_repair_options *options,
+                              caterva_repair_result *result, caterva_error *err)
+{
+    if (!url || !result) return cv_fail(err, CATERVA_EINVAL, -1, "url or result is NULL");
+    *result = (caterva_repair_result){0};
+    repair r = {.url = url, .result = result};
+    cv_salvage salvage = {0};
+    CV_TRY(read_options(&r, options, err));
+    cv_status status = run(&r, &salvage, err);
+    cv_salvage_free(&salvage);
+    cv_array_free(r.array);
+    cv_snapshot_release(r.rescue.state);
+    cv_store_close(r.store);
+    free(r.fill);
+    return status;
+}

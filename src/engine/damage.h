@@ -1,0 +1,21 @@
+/* Damage: what may happen to one chunk and leaves the others readable. */
+#ifndef CV_ENGINE_DAMAGE_H
+#define CV_ENGINE_DAMAGE_H
+
+#include "base/grid.h"
+
+/* Whom to tell of damaged places. */
+typedef struct cv_damage_sink {
+    void (*tell)(void *context, const caterva_damage *damage); /* NULL: nobody */
+    void *context;
+} cv_damage_sink;
+
+/* Whether a failure to read a chunk is the chunk's own: bytes that are none, are
+ * missing, or that the disk does not give back. */
+bool cv_is_damage(cv_status status, const cv_error *error);
+
+/* Tells of damage in chunk `chunk` of the grid; -1: outside of chunks. */
+void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
+                    const cv_error *error);
+
+#endif

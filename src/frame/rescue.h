@@ -1,0 +1,36 @@
+/* Finding the state of a damaged frame: the one that its header tells of, else
+ * that of a header copy, else what can be made of the header alone. Nothing is
+ * changed; which chunks of the state can be read is for others to say. */
+#ifndef CV_FRAME_RESCUE_H
+#define CV_FRAME_RESCUE_H
+
+#include "frame/snapshot.h"
+
+typedef struct cv_rescue {
+    cv_snapshot *state; /* the caller's; its index is decoded */
+    caterva_found found;
+    bool trailer_lost;
+    int64_t n_known; /* chunks that the index places; those behind them are lost */
+    cv_error reason; /* why the header as it stands was not enough; code OK: it was */
+} cv_rescue;
+
+/* Looks for a state in this order:
+ *
+ *   1. the header's, when trailer and index are there, and the header is no mix
+ *      of two that a torn write left
+ *   2. the newest header copy's, and if it lacks but its trailer, without that
+ *   3. the header's without trailer
+ *   4. older copies', likewise, the newest first
+ *   5. with `guess`: the header's, chunks numbered as they lie
+ *
+ * CATERVA_ECORRUPT when there is none: then the sentence says what is wrong with
+ * the header's, and nothing is to be released. Reads a file whole, through a
+ * window, unless 1 serves. */
+cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *err);
+
+/* Writes the state's header, whole, to where a contiguous frame has it; nothing
+ * else of it is changed. Interrupted, it can be done again. */
+cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool durable,
+                                 cv_error *err);
+
+#endif
