@@ -77,6 +77,7 @@ typedef struct cli_args {
     const char *positional[CLI_MAX_POSITIONAL];
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
+    bool guess, skip_damaged;
     int64_t threads; /* 0: all cores */
     int64_t precision;
     int64_t level;
@@ -111,6 +112,8 @@ typedef struct cli_args {
 #define CLI_OPT_PICTURE (1UL << 18) /* png, cmap, range */
 #define CLI_OPT_AXIS (1UL << 19)
 #define CLI_OPT_CONTIGUOUS (1UL << 20)
+#define CLI_OPT_GUESS (1UL << 21)
+#define CLI_OPT_SKIP (1UL << 22)
 #define CLI_OPT_TUNE (1UL << 24) /* read, time */
 
 typedef struct cli_command {
@@ -143,6 +146,6 @@ cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
     cli_command_repack, cli_command_verify, cli_command_compact, cli_command_view,
-    cli_command_attr, cli_command_bench, cli_command_tune;
+    cli_command_attr, cli_command_bench, cli_command_tune, cli_command_repair;
 
 #endif

@@ -1,8 +1,11 @@
 /* Room: cli. `caterva get`: a slice out of an array, as text or into a file of any
  * format. Only joins a source, a selection and a sink; the items pass by in boxes,
  * so that an array larger than memory can be printed. */
+#include "descr.h"
+#include "item.h"
 #include "sink.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Text, unless --to, --csv or the name of the output says otherwise. */
@@ -22,15 +25,39 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     return CLI_OK;
 }
 
-static cli_exit open_selection(const cli_args *args, caterva_array *array, source **from)
+static cli_exit open_damaged(const cli_args *args, caterva_array *array, source **from)
+{
+    const char *path = args->positional[0];
+    const caterva_info *info = caterva_describe(array);
+    if (!args->fill) return source_of_damaged(array, path, NULL, from);
+    caterva_dtype *dtype;
+    CLI_TRY(descr_parse(path, info->dtype, &dtype));
+    uint8_t *item = cli_alloc((size_t)info->item_size);
+    cli_exit code = item ? item_parse(dtype, args->fill, item) : CLI_IO;
+    if (code == CLI_OK) code = source_of_damaged(array, path, item, from);
+    free(item);
+    caterva_dtype_free(dtype);
+    return code;
+}
+
+/* *all is the array's own source, which the selection owns. */
+static cli_exit open_selection(const cli_args *args, caterva_array *array, source **all,
+                               source **from)
 {
     const char *path = args->positional[0];
     const caterva_info *info = caterva_describe(array);
     selection sel;
+    if (args->fill && !args->skip_damaged)
+        return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
     CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
                             info->shape, &sel));
-    cli_exit code = source_of_array(array, path, from);
-    if (code == CLI_OK) return source_select(*from, &sel, from);
+    cli_exit code = CLI_OK;
+    if (args->skip_damaged && selection_has_list(&sel))
+        code = cli_fail(CLI_UNSUPPORTED, "--skip-damaged takes no lists of indices");
+    else
+        code = args->skip_damaged ? open_damaged(args, array, all)
+                                  : source_of_array(array, path, all);
+    if (code == CLI_OK) return source_select(*all, &sel, from);
     selection_free(&sel);
     return code;
 }
@@ -38,12 +65,13 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
 static cli_exit get(const cli_args *args, caterva_array *array)
 {
     data_format format;
-    source *from;
+    source *all, *from;
     sink *to;
     CLI_TRY(output_format(args, &format));
-    CLI_TRY(open_selection(args, array, &from));
+    CLI_TRY(open_selection(args, array, &all, &from));
     cli_exit code = sink_open(args, args->output, format, from, NULL, &to);
     if (code == CLI_OK) code = transfer(args, from, to);
+    if (code == CLI_OK && args->skip_damaged && source_skipped(all) > 0) code = CLI_NO;
     source_close(from);
     return code;
 }
@@ -63,9 +91,11 @@ const cli_command cli_command_get = {
     .summary = "a slice to text, npy or raw",
     .details = "Prints the selected items, or all. A row of the result is a line; above two\n"
                "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
-               "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd.",
-    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_FORCE |
-               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
+               "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd.\n"
+               "With --skip-damaged the exit status is 1 when a chunk was skipped.",
+    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
+               CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_MEMORY |
+               CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = 2,
     .run = run_get,

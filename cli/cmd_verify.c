@@ -1,11 +1,8 @@
 /* Room: cli. `caterva verify`: is every byte of it good. The library finds the
  * damage; here each place becomes a line or a JSON object. The library may call from
  * any of its threads, but never twice at once. */
-#include "json.h"
+#include "damage.h"
 #include "progress.h"
-
-#include <stdio.h>
-#include <string.h>
 
 typedef struct verification {
     const char *path;
@@ -14,43 +11,13 @@ typedef struct verification {
     progress bar;
 } verification;
 
-/* "chunk 17 (0,2,1) at byte 4096: block 3 damaged: ...": the library's sentence,
- * with the chunk's coordinates put behind its number. */
-static void print_damage(const verification *v, const caterva_damage *damage)
-{
-    const char *rest = damage->message;
-    printf("%s: ", v->path);
-    if (damage->chunk >= 0) {
-        char name[32];
-        int size = snprintf(name, sizeof name, "chunk %lld", (long long)damage->chunk);
-        bool named = strncmp(rest, name, (size_t)size) == 0;
-        printf("%s (", name);
-        for (int d = 0; d < v->info->ndim; d++)
-            printf("%s%lld", d ? "," : "", (long long)damage->index[d]);
-        printf(named ? ")" : "): ");
-        rest += named ? size : 0;
-    }
-    printf("%s\n", rest);
-}
-
-static void put_damage(const verification *v, const caterva_damage *damage)
-{
-    json_object_begin(v->j, NULL);
-    json_int(v->j, "chunk", damage->chunk);
-    json_ints(v->j, "index", damage->index, damage->chunk >= 0 ? v->info->ndim : 0);
-    json_int(v->j, "position", damage->position);
-    json_text(v->j, "status", caterva_status_name(damage->code));
-    json_text(v->j, "message", damage->message);
-    json_object_end(v->j);
-}
-
 static void on_damage(void *context, const caterva_damage *damage)
 {
     const verification *v = context;
     if (v->j)
-        put_damage(v, damage);
+        damage_put(v->j, v->info->ndim, damage);
     else
-        print_damage(v, damage);
+        damage_print(stdout, v->path, v->info->ndim, damage);
 }
 
 static int on_progress(void *context, int64_t done, int64_t total)

@@ -21,6 +21,13 @@ cli_exit format_find(const char *path, const char *named, const char *option,
 /* An open array; the source closes nothing: `array` stays the caller's. */
 cli_exit source_of_array(caterva_array *array, const char *path, source **out);
 
+/* The same, with one `fill` item (copied; NULL: the array's own) in the place of
+ * what cannot be read; each chunk that is skipped is reported on stderr, once. How
+ * many there were so far: */
+cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t *fill,
+                           source **out);
+int64_t source_skipped(const source *damaged);
+
 /* A raw or npy file, or "-" for standard input (then in order). Raw needs
  * --shape and --dtype and must have exactly their size behind --offset. */
 cli_exit source_of_file(const cli_args *args, const char *path, data_format format,

@@ -13,7 +13,7 @@ import numpy as np
 from tool_cli import CLI, Case, environment, main, run
 
 COMMANDS = ("info", "get", "put", "append", "create", "convert", "repack", "resize", "verify",
-            "compact", "view", "attr", "bench", "tune")
+            "repair", "compact", "view", "attr", "bench", "tune")
 
 
 class Usage(Case):
