@@ -443,6 +443,64 @@ static void creating(void **state)
     }
 }
 
+/* ---- Repairing ------------------------------------------------------------------------- */
+
+/* A header of zeros, and with `chunk` a damaged chunk. */
+static void spoil(const char *path, bool chunk)
+{
+    size_t size;
+    caterva_error err;
+    caterva_array *array;
+    caterva_chunk_info info;
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    CHECK_OK(caterva_describe_chunk(array, 1, &info, &err), err);
+    caterva_discard(array);
+    uint8_t *bytes = scratch_load(path, &size);
+    memset(bytes, 0, 100);
+    if (chunk) memset(bytes + info.position, 0xff, 32);
+    scratch_save(path, bytes, size);
+    free(bytes);
+}
+
+/* A repair that fails changes nothing that the next one needs. */
+static void repairing(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH], saved[SCRATCH_PATH];
+    scratch_path(path, "damaged");
+    scratch_path(saved, "damaged.repaired");
+    for (int chunk = 0; chunk < 2; chunk++) {
+        life l = {.place = IN_FILE};
+        memcpy(l.path, path, sizeof path);
+        make_it(&l);
+        spoil(path, chunk);
+        caterva_repair_options o = CATERVA_REPAIR_INIT;
+        caterva_repair_result result;
+        o.threads = 1;
+        bool failed = true;
+        for (long n = 0; failed; n++) {
+            caterva_error err = {.code = CATERVA_OK};
+            heap.n_failed = heap.n_live = 0;
+            heap.countdown = n;
+            heap.armed = true;
+            caterva_status status = caterva_repair(path, &o, &result, &err);
+            heap.armed = false;
+            failed = heap.n_failed > 0;
+            CHECK(heap.n_live == 0, "repairing, allocation %ld: %d leaks", n, heap.n_live);
+            if (status == CATERVA_OK && failed) { /* the books of dead space */
+                CHECK(result.written, "allocation %ld: a failure in silence", n);
+                scratch_remove(saved);
+                continue;
+            }
+            CHECK(status == (failed ? CATERVA_ENOMEM : CATERVA_OK), "allocation %ld: %s", n,
+                  caterva_status_name(status));
+        }
+        CHECK(result.in_place == !chunk && result.written == chunk &&
+                  result.lost_chunks == chunk,
+              "%lld chunks lost", (long long)result.lost_chunks);
+    }
+}
+
 int main(void)
 {
     dl_iterate_phdr(find_code, NULL);
@@ -452,6 +510,7 @@ int main(void)
         cmocka_unit_test(an_array_in_a_file),
         cmocka_unit_test(an_array_in_a_directory),
         cmocka_unit_test(creating),
+        cmocka_unit_test(repairing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
