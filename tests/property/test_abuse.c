@@ -89,6 +89,46 @@ static void abuse_reports(caterva_array *array)
     check_small_array(array);
 }
 
+static void ignore_damage(void *context, const caterva_damage *damage)
+{
+    (void)context, (void)damage;
+}
+
+static void abuse_repairs(caterva_array *array)
+{
+    caterva_repair_options repair = CATERVA_REPAIR_INIT;
+    caterva_repair_result result;
+    REFUSE(EINVAL_BIT, caterva_repair(NULL, &repair, &result, err));
+    REFUSE(EINVAL_BIT, caterva_repair("none", &repair, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_repair("mem:", &repair, &result, err));
+    REFUSE(ENOTFOUND_BIT, caterva_repair("/nowhere/at/all", NULL, &result, err));
+    repair.threads = -1;
+    REFUSE(EINVAL_BIT, caterva_repair("none", &repair, &result, err));
+    repair = (caterva_repair_options)CATERVA_REPAIR_INIT;
+    repair.durability = (caterva_durability)9;
+    REFUSE(EINVAL_BIT, caterva_repair("none", &repair, &result, err));
+    repair = (caterva_repair_options)CATERVA_REPAIR_INIT;
+    repair.output = "mem:";
+    REFUSE(EINVAL_BIT, caterva_repair("none", &repair, &result, err));
+    repair.struct_size = 0;
+    REFUSE(EINVAL_BIT, caterva_repair("none", &repair, &result, err));
+
+    caterva_skip_options skip = CATERVA_SKIP_INIT;
+    int64_t from[2] = {0, 0}, to[2] = {1, 1}, beyond[2] = {1, 8};
+    int32_t item[8];
+    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, sizeof item, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, sizeof item, &skip, err));
+    skip.on_damage = ignore_damage;
+    REFUSE(EINVAL_BIT, caterva_read_skipping(NULL, from, to, item, sizeof item, &skip, err));
+    REFUSE(EINVAL_BIT, caterva_read_skipping(array, NULL, to, item, sizeof item, &skip, err));
+    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, 3, &skip, err));
+    REFUSE(EINVAL_BIT,
+           caterva_read_skipping(array, from, beyond, item, sizeof item, &skip, err));
+    skip.struct_size = 1;
+    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, sizeof item, &skip, err));
+    check_small_array(array);
+}
+
 static void abuse_names(caterva_array *array)
 {
     void *value = NULL;
@@ -244,6 +284,7 @@ int main(void)
     abuse_sizes(array);
     abuse_pointers(array);
     abuse_reports(array);
+    abuse_repairs(array);
     abuse_names(array);
     check_small_array(array);
     caterva_discard(array);
