@@ -388,6 +388,77 @@ CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *st
                                          const int64_t *stop, const void *src, size_t src_size,
                                          caterva_error *err);
 
+/* ---- Chunk by chunk ----------------------------------------------------- */
+
+/* Goes over the chunks as of the last commit (commit first), in C order:
+ *
+ *     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
+ *     while (caterva_next_chunk(array, &it, &err) == CATERVA_OK && !it.done)
+ *         ... it.chunk.kind, it.start, it.stop ...
+ *
+ * An iterator holds nothing to release; set `next` to begin elsewhere. */
+typedef struct caterva_chunk_iter {
+    int64_t next;                    /* number of the chunk that comes next      */
+    int done;                        /* 1: there was none left                   */
+    caterva_chunk_info chunk;
+    int64_t start[CATERVA_MAX_DIMS]; /* the chunk's items in the array: [start,  */
+    int64_t stop[CATERVA_MAX_DIMS];  /* stop), cut at the shape                  */
+} caterva_chunk_iter;
+#define CATERVA_CHUNK_ITER_INIT { .next = 0 }
+
+CATERVA_API caterva_status caterva_next_chunk(caterva_array *array, caterva_chunk_iter *iter,
+                                              caterva_error *err);
+
+typedef struct caterva_block_info {
+    int64_t block;                   /* number in its chunk, C order             */
+    int64_t index[CATERVA_MAX_DIMS]; /* in its chunk, along each axis            */
+    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop),   */
+    int64_t stop[CATERVA_MAX_DIMS];  /* empty on an axis where all is padding    */
+    int64_t stored_bytes;            /* 0 in a special chunk                     */
+} caterva_block_info;
+
+/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind
+ * is its chunk's. */
+CATERVA_API caterva_status caterva_describe_block(caterva_array *array, int64_t chunk,
+                                                  int64_t block, caterva_block_info *out,
+                                                  caterva_error *err);
+
+/* Goes over the blocks of one chunk: begin with { .chunk = k }. */
+typedef struct caterva_block_iter {
+    int64_t chunk;
+    int64_t next; /* number of the block that comes next */
+    int done;     /* 1: there was none left              */
+    caterva_block_info block;
+} caterva_block_iter;
+
+CATERVA_API caterva_status caterva_next_block(caterva_array *array, caterva_block_iter *iter,
+                                              caterva_error *err);
+
+/* Decodes chunk `chunk` into `dst`, chunk_bytes of the info at least: its blocks in C
+ * order, items in C order inside each, padding (undefined) included. Pending changes
+ * are seen. For other orders, and for items alone, caterva_read. */
+CATERVA_API caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
+                                              size_t dst_size, caterva_error *err);
+
+/* Copies a chunk as it is stored, a Blosc2 chunk of *size bytes, at most chunk_bytes +
+ * 32: for another array of the same item size and partition. A chunk that takes no
+ * space comes as a header of 32 bytes. `dst` NULL gives the size only; it is also given
+ * when `dst_size` is too small (CATERVA_EINVAL). Pending changes are seen; on a handle
+ * for writing this needs what a write needs. */
+CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk,
+                                                     void *dst, size_t dst_size,
+                                                     size_t *size, caterva_error *err);
+
+/* Makes a Blosc2 chunk of `src_size` bytes chunk `chunk` of the array; any codec and
+ * filters that an array may have (those that look at the geometry: only where the
+ * array's own do). It may come from anywhere: its header and block starts are checked
+ * against the grid, and it is decoded once, all of it, before it is taken;
+ * CATERVA_ECORRUPT or CATERVA_EUNSUPPORTED say why not, and nothing is changed then.
+ * Seen at once through this handle, by others after the commit. */
+CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
+                                                      const void *src, size_t src_size,
+                                                      caterva_error *err);
+
 /* ---- Copy --------------------------------------------------------------- */
 
 typedef struct caterva_copy_options {

@@ -134,6 +134,17 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes);
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
                              cv_error *err);
 
+/* A chunk that is nothing but zeros, NaN (items of 4 or 8 bytes) or not written:
+ * a header. */
+typedef enum cv_empty_chunk { CV_EMPTY_ZEROS, CV_EMPTY_NAN, CV_EMPTY_UNINIT } cv_empty_chunk;
+cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buffer *out,
+                          cv_error *err);
+
+/* CATERVA_EUNSUPPORTED for a chunk whose codec or filters need the array's geometry
+ * where decoders made by `spec` have none. */
+cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_header[32],
+                               cv_error *err);
+
 /* Chunks that are not part of the grid: `size` bytes encoded as `spec` says, but
  * for its chunk_bytes; and attribute values. */
 cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,

@@ -213,6 +213,28 @@ cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buf
     return CV_OK;
 }
 
+cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buffer *out,
+                          cv_error *err)
+{
+    cv_codec_init();
+    enum { ROOM = BLOSC_EXTENDED_HEADER_LENGTH };
+    CV_TRY(cv_buffer_resize(out, ROOM, err));
+    blosc2_cparams params = cv_codec_cparams(spec);
+    int result;
+    switch (kind) {
+    case CV_EMPTY_NAN:
+        result = blosc2_chunk_nans(params, spec->chunk_bytes, out->data, ROOM);
+        break;
+    case CV_EMPTY_UNINIT:
+        result = blosc2_chunk_uninit(params, spec->chunk_bytes, out->data, ROOM);
+        break;
+    default: result = blosc2_chunk_zeros(params, spec->chunk_bytes, out->data, ROOM); break;
+    }
+    if (result == ROOM) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode an empty chunk: %s",
+                   blosc2_error_string(result));
+}
+
 static cv_status compress_once(blosc2_cparams params, const void *src, int32_t size,
                                cv_buffer *out, cv_error *err)
 {

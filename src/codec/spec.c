@@ -142,6 +142,21 @@ bool cv_codec_needs_geometry(const cv_codec_spec *spec)
     return false;
 }
 
+cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_header[32],
+                               cv_error *err)
+{
+    enum { PLUGIN_FORMAT = 6 };
+    bool plugin = chunk_header[BLOSC2_CHUNK_FLAGS] >> 5 == PLUGIN_FORMAT;
+    for (int i = 0; i < CV_CODEC_FILTERS; i++)
+        plugin = plugin || chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] >=
+                               BLOSC2_GLOBAL_REGISTERED_FILTERS_START;
+    if (!plugin || cv_codec_needs_geometry(spec)) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "the chunk's codec or filters need the array's geometry, which readers of "
+                   "an array with codec %s do not look up",
+                   cv_codec_name(spec->codec));
+}
+
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec)
 {
     blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;

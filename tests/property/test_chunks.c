@@ -1,0 +1,321 @@
+/* Going over an array chunk by chunk, against the naive oracle: random arrays and
+ * partitions, kinds and places of chunks and blocks, decoded chunks; chunks moved as
+ * they are stored into an array with another codec; and damaged chunks, which must be
+ * refused, or be taken and read.
+ *
+ * usage: test_chunks [ARRAYS [SEED]] */
+#include "caterva.h"
+
+#include "support/check.h"
+#include "support/oracle.h"
+#include "support/pipelines.h"
+#include "support/random.h"
+#include "support/refuse.h"
+#include "unit/mutate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_ARRAYS = 400, MAX_DIMS = 4, MAX_ITEMS = 3000, DAMAGES = 20 };
+
+static int64_t n_moved, n_refused, n_taken;
+static int64_t n_kinds[5];
+
+typedef struct trial {
+    rng *random;
+    geometry geometry;
+    oracle oracle;
+    caterva_array *array;
+} trial;
+
+static caterva_array *make(trial *t, caterva_fill fill, const void *item)
+{
+    caterva_error err;
+    pipeline p = random_pipeline(t->random, t->geometry.item_size);
+    caterva_create_options options = options_for(&t->geometry, &p);
+    caterva_array *array = NULL;
+    options.fill = fill;
+    options.fill_value = item;
+    CHECK_OK(caterva_create("mem:", &options, &array, &err), err);
+    return array;
+}
+
+static void write_some(trial *t)
+{
+    caterva_error err;
+    box b = rng_one_in(t->random, 3) ? whole_box(&t->geometry)
+                                     : random_box(t->random, &t->geometry);
+    size_t size = box_size(&b, &t->geometry);
+    uint8_t *bytes = check_alloc(size);
+    random_data(t->random, bytes, size, t->geometry.item_size);
+    CHECK_OK(caterva_write(t->array, b.start, b.stop, bytes, size, &err), err);
+    oracle_write(&t->oracle, &b, bytes);
+    free(bytes);
+}
+
+static void make_array(trial *t)
+{
+    uint8_t item[512];
+    size_t size = (size_t)t->geometry.item_size;
+    caterva_fill fills[] = {CATERVA_FILL_ZEROS, CATERVA_FILL_UNINIT, CATERVA_FILL_VALUE};
+    caterva_fill fill = fills[rng_int(t->random, 0, 2)];
+    rng_fill(t->random, item, size);
+    t->array = make(t, fill, item);
+    t->oracle = oracle_new(&t->geometry);
+    if (fill == CATERVA_FILL_VALUE) oracle_fill(&t->oracle, item);
+    for (int n = rng_int(t->random, 0, 2); n > 0; n--) write_some(t);
+}
+
+/* ---- Decoded --------------------------------------------------------------- */
+
+/* The block's items, out of the decoded chunk, against the oracle's, item by item. */
+static void check_block(const trial *t, const caterva_block_info *block, const uint8_t *chunk,
+                        size_t block_bytes)
+{
+    const geometry *g = &t->geometry;
+    size_t size = (size_t)g->item_size;
+    box b;
+    memcpy(b.start, block->start, sizeof b.start);
+    memcpy(b.stop, block->stop, sizeof b.stop);
+    uint8_t *want = check_alloc(box_size(&b, g));
+    oracle_read(&t->oracle, &b, want);
+    int64_t n = box_items(&b, g->ndim);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i;
+        size_t at = 0, stride = 1;
+        for (int d = g->ndim - 1; d >= 0; d--) {
+            int64_t length = b.stop[d] - b.start[d];
+            at += (size_t)(rest % length) * stride;
+            rest /= length;
+            stride *= (size_t)g->block_shape[d];
+        }
+        const uint8_t *got = chunk + (size_t)block->block * block_bytes + at * size;
+        CHECK(memcmp(got, want + (size_t)i * size, size) == 0, "block %lld, item %lld",
+              (long long)block->block, (long long)i);
+    }
+    free(want);
+}
+
+static int64_t check_blocks(const trial *t, const caterva_chunk_iter *chunk)
+{
+    caterva_error err;
+    const caterva_info *info = caterva_describe(t->array);
+    uint8_t *decoded = check_alloc((size_t)info->chunk_bytes);
+    int64_t items = 0, n = 0, stored = 0;
+    CHECK_OK(caterva_chunk_read(t->array, chunk->chunk.chunk, decoded,
+                                (size_t)info->chunk_bytes, &err),
+             err);
+    caterva_block_iter it = {.chunk = chunk->chunk.chunk};
+    for (;;) {
+        CHECK_OK(caterva_next_block(t->array, &it, &err), err);
+        if (it.done) break;
+        check_block(t, &it.block, decoded, (size_t)info->block_bytes);
+        box b;
+        memcpy(b.start, it.block.start, sizeof b.start);
+        memcpy(b.stop, it.block.stop, sizeof b.stop);
+        items += box_items(&b, info->ndim);
+        stored += it.block.stored_bytes;
+        CHECK(it.block.block == n++, "block %lld", (long long)it.block.block);
+    }
+    CHECK(n == info->n_blocks, "%lld blocks of %lld", (long long)n,
+          (long long)info->n_blocks);
+    CHECK((stored > 0) == (chunk->chunk.kind == CATERVA_CHUNK_STORED) &&
+              stored <= chunk->chunk.stored_bytes,
+          "kind %d: %lld bytes in blocks, %lld in the chunk", (int)chunk->chunk.kind,
+          (long long)stored, (long long)chunk->chunk.stored_bytes);
+    free(decoded);
+    return items;
+}
+
+static void check_chunks(const trial *t)
+{
+    caterva_error err;
+    const caterva_info *info = caterva_describe(t->array);
+    caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
+    int64_t items = 0, n = 0;
+    for (;;) {
+        CHECK_OK(caterva_next_chunk(t->array, &it, &err), err);
+        if (it.done) break;
+        CHECK(it.chunk.chunk == n++, "chunk %lld", (long long)it.chunk.chunk);
+        box b;
+        memcpy(b.start, it.start, sizeof b.start);
+        memcpy(b.stop, it.stop, sizeof b.stop);
+        int64_t in_blocks = check_blocks(t, &it);
+        CHECK(in_blocks == box_items(&b, info->ndim), "%lld items", (long long)in_blocks);
+        items += in_blocks;
+        n_kinds[it.chunk.kind]++;
+    }
+    CHECK(n == info->n_chunks && items == info->n_items, "%lld chunks, %lld items",
+          (long long)n, (long long)items);
+}
+
+/* ---- As stored ------------------------------------------------------------- */
+
+static uint8_t *stored_chunk(caterva_array *array, int64_t chunk, size_t *size)
+{
+    caterva_error err;
+    CHECK_OK(caterva_chunk_read_stored(array, chunk, NULL, 0, size, &err), err);
+    const caterva_info *info = caterva_describe(array);
+    CHECK(*size >= 32 && *size <= (size_t)info->chunk_bytes + 32, "%zu bytes", *size);
+    uint8_t *bytes = check_alloc(*size);
+    size_t again;
+    CHECK(caterva_chunk_read_stored(array, chunk, bytes, *size - 1, &again, &err) ==
+              CATERVA_EINVAL,
+          "too small a buffer");
+    CHECK_OK(caterva_chunk_read_stored(array, chunk, bytes, *size, &again, &err), err);
+    CHECK(again == *size, "%zu and %zu bytes", again, *size);
+    return bytes;
+}
+
+static void check_whole(const trial *t, caterva_array *array)
+{
+    caterva_error err;
+    box whole = whole_box(&t->geometry);
+    uint8_t *got = check_alloc(t->oracle.size);
+    CHECK_OK(caterva_read(array, whole.start, whole.stop, got, t->oracle.size, &err), err);
+    CHECK(memcmp(got, t->oracle.bytes, t->oracle.size) == 0, "items differ");
+    free(got);
+}
+
+/* Over a fill, and over what was written and not flushed: nothing of it may show. */
+static caterva_array *make_target(trial *t)
+{
+    caterva_error err;
+    uint8_t item[512];
+    rng_fill(t->random, item, sizeof item);
+    caterva_array *target = make(t, CATERVA_FILL_VALUE, item);
+    box b = random_box(t->random, &t->geometry);
+    size_t size = box_size(&b, &t->geometry);
+    uint8_t *bytes = check_alloc(size);
+    rng_fill(t->random, bytes, size);
+    CHECK_OK(caterva_write(target, b.start, b.stop, bytes, size, &err), err);
+    free(bytes);
+    return target;
+}
+
+static int needs_plugin(caterva_array *array)
+{
+    const caterva_info *info = caterva_describe(array);
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
+        if (info->filters[i] >= 32) return 1;
+    return info->codec >= 32;
+}
+
+static void move_chunks(trial *t)
+{
+    caterva_error err;
+    caterva_array *target = make_target(t);
+    int may_refuse = needs_plugin(t->array) && !needs_plugin(target);
+    int refused = 0;
+    for (int64_t c = 0; c < caterva_describe(t->array)->n_chunks; c++) {
+        size_t size;
+        uint8_t *bytes = stored_chunk(t->array, c, &size);
+        caterva_status status = caterva_chunk_write_stored(target, c, bytes, size, &err);
+        free(bytes);
+        refused += status == CATERVA_EUNSUPPORTED && may_refuse;
+        CHECK(status == CATERVA_OK || (status == CATERVA_EUNSUPPORTED && may_refuse), "%s",
+              err.message);
+        n_moved++;
+    }
+    if (refused == 0) {
+        check_whole(t, target);
+        CHECK_OK(caterva_commit(target, &err), err);
+        check_whole(t, target);
+    }
+    caterva_discard(target);
+}
+
+/* ---- Damaged ----------------------------------------------------------------- */
+
+static void put_damaged(const uint8_t *bytes, size_t size, void *context)
+{
+    trial *t = context;
+    caterva_error err = {.code = CATERVA_OK};
+    caterva_status status = caterva_chunk_write_stored(t->array, 0, bytes, size, &err);
+    if (status == CATERVA_OK) {
+        n_taken++;
+        return;
+    }
+    n_refused++;
+    CHECK(status == err.code && err.message[0], "a refusal without a sentence");
+    CHECK(status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED, "%d: %s", (int)status,
+          err.message);
+}
+
+static void put_damaged_chunks(trial *t)
+{
+    caterva_error err;
+    caterva_verify_result result;
+    if (caterva_describe(t->array)->n_chunks == 0) return;
+    size_t size;
+    uint8_t *bytes = stored_chunk(t->array, 0, &size);
+    put_damaged(bytes, size - 1, t);
+    int64_t taken = n_taken;
+    check_mutants(t->random, DAMAGES, bytes, size, put_damaged, t);
+    if (n_taken == taken) check_whole(t, t->array); /* a refusal changes nothing */
+    free(bytes);
+    CHECK_OK(caterva_commit(t->array, &err), err);
+    CHECK_OK(caterva_verify(t->array, NULL, &result, &err), err);
+    CHECK(result.damages == 0, "%lld damages of what was taken", (long long)result.damages);
+}
+
+static void try_array(rng *random)
+{
+    caterva_error err;
+    trial t = {.random = random, .geometry = random_geometry(random, MAX_DIMS, MAX_ITEMS)};
+    make_array(&t);
+    move_chunks(&t); /* of a writer, with dirty blocks */
+    CHECK_OK(caterva_commit(t.array, &err), err);
+    check_chunks(&t);
+    move_chunks(&t);
+    put_damaged_chunks(&t);
+    caterva_discard(t.array);
+    oracle_free(&t.oracle);
+}
+
+static void refuse_misuse(void)
+{
+    caterva_array *a = make_small_array("mem:");
+    uint8_t bytes[200];
+    size_t size;
+    caterva_chunk_iter it = {.next = -1};
+    caterva_block_iter blocks = {.chunk = 99};
+    caterva_block_info block;
+    REFUSE(EINVAL_BIT, caterva_next_chunk(NULL, &it, err));
+    REFUSE(EINVAL_BIT, caterva_next_chunk(a, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_next_chunk(a, &it, err));
+    REFUSE(EINVAL_BIT, caterva_next_block(a, &blocks, err));
+    REFUSE(EINVAL_BIT, caterva_next_block(a, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_describe_block(a, 0, 99, &block, err));
+    REFUSE(EINVAL_BIT, caterva_describe_block(a, -1, 0, &block, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, bytes, 3, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, NULL, 300, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 99, bytes, sizeof bytes, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 0, bytes, sizeof bytes, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 99, bytes, sizeof bytes, &size, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 0, NULL, 32, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 99, bytes, 32, err));
+    REFUSE(ECORRUPT_BIT, caterva_chunk_write_stored(a, 0, bytes, 31, err));
+    check_small_array(a);
+    caterva_discard(a);
+}
+
+int main(int argc, char **argv)
+{
+    int64_t n = (int64_t)number_argument(argc, argv, 1, DEFAULT_ARRAYS);
+    uint64_t seed = seed_argument(argc, argv, 2);
+    refuse_misuse();
+    for (int64_t i = 0; i < n; i++) {
+        rng random = rng_from_seed(seed + (uint64_t)i);
+        try_array(&random);
+    }
+    printf("%lld arrays, %lld chunks moved; of damaged ones %lld refused, %lld taken\n",
+           (long long)n, (long long)n_moved, (long long)n_refused, (long long)n_taken);
+    CHECK(n < DEFAULT_ARRAYS ||
+              (n_refused > 0 && n_taken > 0 && n_kinds[CATERVA_CHUNK_STORED] > 0 &&
+               n_kinds[CATERVA_CHUNK_VALUE] > 0 && n_kinds[CATERVA_CHUNK_UNINIT] > 0 &&
+               n_kinds[CATERVA_CHUNK_ZEROS] > 0),
+          "the run met too little");
+    return 0;
+}
