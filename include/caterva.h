@@ -388,6 +388,80 @@ CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *st
                                          const int64_t *stop, const void *src, size_t src_size,
                                          caterva_error *err);
 
+/* ---- Statistics and reductions ------------------------------------------ */
+
+/* Computed block by block, in parallel: the array never stands in memory, special
+ * chunks are counted without decoding, pending changes are seen. Items are bool,
+ * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes or times, in either byte order;
+ * CATERVA_EUNSUPPORTED for others. Results do not depend on the number of threads. */
+
+typedef struct caterva_reduce_options {
+    size_t struct_size;
+    const int64_t *start; /* the box, ndim entries; NULL: from the first item */
+    const int64_t *stop;  /* NULL: to the last one                            */
+    const int64_t *step;  /* every so many items, each >= 1; NULL: all        */
+    const int *axes;      /* caterva_reduce: those that go; NULL: all         */
+    int n_axes;
+    int skip_nan;         /* caterva_reduce: 1: NaN are passed over; 0: one makes its
+                             result NaN, as in NumPy                          */
+    /* Called now and then; calls never overlap, any thread. Non-zero stops: the result
+     * is then CATERVA_EINVAL "stopped". Must not use the array.                        */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_reduce_options;
+#define CATERVA_REDUCE_INIT { .struct_size = sizeof(caterva_reduce_options) }
+
+typedef struct caterva_number {
+    char kind;  /* which member holds it exactly: 'i', 'u' or 'f'; 0: there is none */
+    int64_t i;
+    uint64_t u; /* bool: 0 or 1                                                     */
+    double f;   /* always the nearest double                                        */
+} caterva_number;
+
+typedef struct caterva_stats {
+    int64_t n_items;         /* looked at                                          */
+    int64_t n_nan;           /* of these NaN or NaT; all below is of the others    */
+    caterva_number min, max; /* none of nothing. Times: their int64                */
+    caterva_number sum;      /* exact for integers that fit 64 bits, else 'f'; none
+                                for times. Floats: of doubles, error-compensated   */
+    double mean, std;        /* std with n in the denominator; NaN of nothing and
+                                for times                                          */
+} caterva_stats;
+
+/* Statistics of all items of the box. `options` NULL: of the whole array. */
+CATERVA_API caterva_status caterva_statistics(caterva_array *array,
+                                              const caterva_reduce_options *options,
+                                              caterva_stats *out, caterva_error *err);
+
+#define CATERVA_MAX_BINS 1000000
+
+/* Counts the numbers in [range[0], range[1]], both finite, in `n_bins` bins of equal
+ * width, as numpy.histogram does: a bin holds its lower edge, the last one also its
+ * upper. What lies outside, and NaN, is not counted. counts: n_bins entries. A range
+ * that doubles cannot cut into so many is CATERVA_EINVAL. */
+CATERVA_API caterva_status caterva_histogram(caterva_array *array,
+                                             const caterva_reduce_options *options,
+                                             const double range[2], int64_t n_bins,
+                                             int64_t *counts, caterva_error *err);
+
+typedef enum caterva_reduction {
+    CATERVA_MIN = 0,
+    CATERVA_MAX,
+    CATERVA_SUM,
+    CATERVA_MEAN
+} caterva_reduction;
+
+/* Reduces along the axes of the options into `dst`: C order over the other axes of the
+ * box. Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
+ * Sum, in this machine's byte order: int64 of signed integers, uint64 of unsigned ones
+ * and bool, modulo 2^64 as in NumPy; double of floats (also of those that NumPy sums in
+ * their own precision). Mean: double. Times have minimum and maximum only. On failure
+ * `dst` is undefined. Threads work on different parts of the result: a small one is
+ * computed on few, unless it is a single item. */
+CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
+                                          const caterva_reduce_options *options, void *dst,
+                                          size_t dst_size, caterva_error *err);
+
 /* ---- Chunk by chunk ----------------------------------------------------- */
 
 /* Goes over the chunks as of the last commit (commit first), in C order:

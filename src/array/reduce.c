@@ -1,0 +1,240 @@
+/* Room: array. Statistics and reductions: options and dtype checked, locks taken, the
+ * engine called. */
+#include "engine/reduce.h"
+
+#include "array/array.h"
+#include "base/arith.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What one call works on; all that the engine borrows. */
+typedef struct request {
+    caterva_reduce_options options;
+    cv_source source;
+    cv_number_type type;
+    cv_stepped box;
+    cv_progress progress;
+    cv_reduction reduction;
+    int64_t counts[CV_MAX_DIMS]; /* selected items along each axis */
+    int64_t n_items;
+} request;
+
+/* ---- Before and after -------------------------------------------------------- */
+
+static cv_status count_items(request *r, const cv_grid *grid, cv_error *err)
+{
+    r->n_items = 1;
+    for (int d = 0; d < grid->ndim; d++) {
+        int64_t first;
+        if (r->box.step[d] < 1)
+            return cv_fail(err, CATERVA_EINVAL, -1, "step %lld on axis %d is not positive",
+                           (long long)r->box.step[d], d);
+        r->counts[d] = cv_stepped_count(&r->box, d, 0, grid->shape[d], &first);
+        r->n_items *= r->counts[d];
+    }
+    return CV_OK;
+}
+
+static cv_status fill_box(request *r, const cv_grid *grid, cv_error *err)
+{
+    const caterva_reduce_options *o = &r->options;
+    for (int d = 0; d < grid->ndim; d++) {
+        r->box.start[d] = o->start ? o->start[d] : 0;
+        r->box.stop[d] = o->stop ? o->stop[d] : grid->shape[d];
+        r->box.step[d] = o->step ? o->step[d] : 1;
+    }
+    cv_plan plan; /* only to check the bounds before anything is counted */
+    CV_TRY(cv_plan_box(grid, r->box.start, r->box.stop, &plan, err));
+    return count_items(r, grid, err);
+}
+
+static cv_status prepare(request *r, caterva_array *array, cv_error *err)
+{
+    r->source = cv_array_source(array);
+    r->progress.on_progress = r->options.on_progress;
+    r->progress.context = r->options.context;
+    r->reduction = (cv_reduction){&r->source, &r->type, &r->box, &r->progress};
+    CV_TRY(cv_number_type_of(array->info.dtype, &r->type, err));
+    return fill_box(r, &r->source.snapshot->grid, err);
+}
+
+static cv_status read_options(request *r, caterva_array *array,
+                              const caterva_reduce_options *options, cv_error *err)
+{
+    static const caterva_reduce_options defaults = CATERVA_REDUCE_INIT;
+    memset(r, 0, sizeof *r);
+    CV_TRY(cv_array_check(array, err));
+    return cv_options_copy(&r->options, sizeof r->options, options ? options : &defaults,
+                           "reduce options", err);
+}
+
+/* Does `work` with the array locked. */
+static cv_status run(request *r, caterva_array *array,
+                     cv_status (*work)(request *r, void *argument, cv_error *err),
+                     void *argument, cv_error *err)
+{
+    cv_array_lock_shared(array);
+    pthread_mutex_init(&r->progress.lock, NULL);
+    cv_status status = prepare(r, array, err);
+    if (status == CV_OK) status = work(r, argument, err);
+    pthread_mutex_destroy(&r->progress.lock);
+    cv_array_unlock(array);
+    return status;
+}
+
+/* ---- Statistics and histogram ------------------------------------------------ */
+
+static cv_status compute_statistics(request *r, void *out, cv_error *err)
+{
+    cv_tally tally;
+    CV_TRY(cv_statistics(&r->reduction, &tally, err));
+    cv_tally_public(&tally, &r->type, out);
+    return CV_OK;
+}
+
+caterva_status caterva_statistics(caterva_array *array, const caterva_reduce_options *options,
+                                  caterva_stats *out, caterva_error *err)
+{
+    request r;
+    CV_TRY(read_options(&r, array, options, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    return run(&r, array, compute_statistics, out, err);
+}
+
+static cv_status compute_histogram(request *r, void *bins, cv_error *err)
+{
+    if (r->type.is_time)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "there is no histogram of times");
+    return cv_histogram(&r->reduction, bins, err);
+}
+
+caterva_status caterva_histogram(caterva_array *array, const caterva_reduce_options *options,
+                                 const double range[2], int64_t n_bins, int64_t *counts,
+                                 caterva_error *err)
+{
+    request r;
+    CV_TRY(read_options(&r, array, options, err));
+    if (!range || !counts) return cv_fail(err, CATERVA_EINVAL, -1, "range or counts is NULL");
+    if (n_bins < 1 || n_bins > CATERVA_MAX_BINS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%lld bins are not in [1, %d]",
+                       (long long)n_bins, CATERVA_MAX_BINS);
+    if (!(range[0] <= range[1]) || !isfinite(range[1] - range[0]))
+        return cv_fail(err, CATERVA_EINVAL, -1, "the range [%g, %g] is none", range[0],
+                       range[1]);
+    cv_bins bins = {range[0], range[1], n_bins, counts};
+    if (bins.lo == bins.hi) { /* as NumPy widens it */
+        bins.lo -= 0.5;
+        bins.hi += 0.5;
+    }
+    memset(counts, 0, (size_t)n_bins * sizeof counts[0]);
+    return run(&r, array, compute_histogram, &bins, err);
+}
+
+/* ---- Along axes -------------------------------------------------------------- */
+
+typedef struct axes_call {
+    cv_axes_request request;
+    size_t dst_size;
+    bool everything; /* all axes go */
+    int64_t n_cells;
+} axes_call;
+
+static cv_status mark_axes(const request *r, axes_call *call, cv_error *err)
+{
+    const caterva_reduce_options *o = &r->options;
+    int ndim = r->source.snapshot->grid.ndim;
+    for (int d = 0; d < ndim; d++) call->request.reduced[d] = !o->axes;
+    for (int i = 0; o->axes && i < o->n_axes; i++) {
+        int axis = o->axes[i];
+        if (axis < 0 || axis >= ndim)
+            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is not in [0, %d)", axis, ndim);
+        if (call->request.reduced[axis])
+            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is named twice", axis);
+        call->request.reduced[axis] = true;
+    }
+    call->everything = true;
+    call->n_cells = 1;
+    for (int d = 0; d < ndim; d++) {
+        if (call->request.reduced[d]) continue;
+        call->everything = false;
+        call->n_cells *= r->counts[d];
+    }
+    return CV_OK;
+}
+
+static cv_status check_result(const request *r, const axes_call *call, cv_error *err)
+{
+    caterva_reduction what = call->request.what;
+    bool extreme = what == CATERVA_MIN || what == CATERVA_MAX;
+    uint64_t size = (uint64_t)cv_reduce_cell_size(&r->type, what);
+    if (r->type.is_time && !extreme)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "of times there are only minimum and maximum");
+    if ((uint64_t)call->n_cells > call->dst_size / size)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "the result has %lld items of %llu bytes, the buffer %zu bytes",
+                       (long long)call->n_cells, (unsigned long long)size, call->dst_size);
+    if (call->n_cells > 0 && !call->request.dst)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
+    if (extreme && r->n_items == 0 && call->n_cells > 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "nothing has no %s",
+                       what == CATERVA_MIN ? "minimum" : "maximum");
+    return CV_OK;
+}
+
+/* Sums and means of nothing. */
+static void store_empty(const request *r, const axes_call *call)
+{
+    caterva_reduction what = call->request.what;
+    cv_wide value = {.u = 0};
+    if (what == CATERVA_MEAN) value.f = (double)NAN;
+    for (int64_t i = 0; i < call->n_cells; i++)
+        cv_reduce_store(&r->type, what, value, call->request.dst + i * (int64_t)sizeof value);
+}
+
+static cv_wide result_of(const request *r, const axes_call *call, const cv_tally *tally)
+{
+    caterva_reduction what = call->request.what;
+    bool nan = tally->n_nan > 0 && !call->request.skip_nan;
+    if (nan || (tally->n == 0 && what != CATERVA_SUM))
+        return r->type.is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
+    switch (what) {
+    case CATERVA_MIN: return tally->min;
+    case CATERVA_MAX: return tally->max;
+    case CATERVA_MEAN: return (cv_wide){.f = cv_tally_mean(tally, &r->type)};
+    default: break;
+    }
+    if (r->type.number_class != CV_REAL) return (cv_wide){.u = tally->exact.low};
+    return (cv_wide){.f = cv_real_sum_value(&tally->real)};
+}
+
+static cv_status compute_reduction(request *r, void *argument, cv_error *err)
+{
+    axes_call *call = argument;
+    CV_TRY(mark_axes(r, call, err));
+    CV_TRY(check_result(r, call, err));
+    if (r->n_items == 0) {
+        store_empty(r, call);
+        return CV_OK;
+    }
+    if (!call->everything) return cv_reduce_axes(&r->reduction, &call->request, err);
+    cv_tally tally;
+    CV_TRY(cv_statistics(&r->reduction, &tally, err));
+    cv_reduce_store(&r->type, call->request.what, result_of(r, call, &tally),
+                    call->request.dst);
+    return CV_OK;
+}
+
+caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
+                              const caterva_reduce_options *options, void *dst,
+                              size_t dst_size, caterva_error *err)
+{
+    request r;
+    CV_TRY(read_options(&r, array, options, err));
+    if (what < CATERVA_MIN || what > CATERVA_MEAN)
+        return cv_fail(err, CATERVA_EINVAL, -1, "there is no reduction %d", (int)what);
+    axes_call call = {.request = {.what = what, .skip_nan = r.options.skip_nan, .dst = dst},
+                      .dst_size = dst_size};
+    return run(&r, array, compute_reduction, &call, err);
+}
