@@ -88,6 +88,16 @@ static const option options[] = {
      "gray, viridis, magma, inferno, plasma, turbo, hot, coolwarm"},
     {CLI_OPT_PICTURE, 0, "range", "LO,HI", VALUE_TEXT, FIELD(range), 0, 0,
      "values of the first and last colour (smallest and largest)"},
+    {CLI_OPT_DIFF, 0, "atol", "X", VALUE_TEXT, FIELD(atol), 0, 0,
+     "numbers may differ by so much (0)"},
+    {CLI_OPT_DIFF, 0, "rtol", "X", VALUE_TEXT, FIELD(rtol), 0, 0,
+     "and by this part of the number in B (0)"},
+    {CLI_OPT_DIFF, 0, "max", "N", VALUE_INT, FIELD(max), 0, INT64_MAX,
+     "print at most N differences (10)"},
+    {CLI_OPT_DIFF, 'q', "quiet", NULL, VALUE_FLAG, FIELD(quiet), 0, 0,
+     "print nothing, the exit status says it"},
+    {CLI_OPT_BINS, 0, "bins", "N", VALUE_INT, FIELD(bins), 1, CATERVA_MAX_BINS,
+     "a histogram of N bins"},
     {CLI_OPT_JSON, 0, "json", NULL, VALUE_FLAG, FIELD(json), 0, 0, "print one JSON object"},
     {CLI_OPT_FORCE, 'f', "force", NULL, VALUE_FLAG, FIELD(force), 0, 0,
      "replace an existing result"},
@@ -237,8 +247,8 @@ static cli_exit parse_one(argument_list *list, bool *options_ended, cli_args *ou
 
 cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out)
 {
-    *out =
-        (cli_args){.precision = -1, .level = -1, .memory = (int64_t)256 << 20, .time = 10000};
+    *out = (cli_args){
+        .precision = -1, .level = -1, .memory = (int64_t)256 << 20, .time = 10000, .max = 10};
     argument_list list = {command, argc, argv, 0};
     bool options_ended = false;
     while (list.next < argc && !out->help) CLI_TRY(parse_one(&list, &options_ended, out));
@@ -246,6 +256,16 @@ cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_a
         return cli_fail(CLI_USAGE, "%s needs more arguments; usage: caterva %s %s",
                         command->name, command->name, command->synopsis);
     return CLI_OK;
+}
+
+bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out)
+{
+    for (const option *o = options; o < options + N_OPTIONS; o++) {
+        if (!(command->options & o->commands) || i-- > 0) continue;
+        *out = (cli_option_info){o->letter, o->name, o->value, o->help};
+        return true;
+    }
+    return false;
 }
 
 void cli_print_help(const cli_command *command)

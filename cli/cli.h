@@ -77,7 +77,7 @@ typedef struct cli_args {
     const char *positional[CLI_MAX_POSITIONAL];
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
-    bool guess, skip_damaged;
+    bool quiet, guess, skip_damaged;
     int64_t threads; /* 0: all cores */
     int64_t precision;
     int64_t level;
@@ -86,8 +86,10 @@ typedef struct cli_args {
     int64_t memory; /* default 256 MiB */
     int64_t time;   /* milliseconds, default 10 s */
     cli_texts reads;
+    int64_t max;  /* default 10 */
+    int64_t bins; /* default 0 */
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
-    const char *fill, *metalayer, *select, *png, *cmap, *range;
+    const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
 } cli_args;
 
 /* Options a command may accept; OR them together in cli_command.options. */
@@ -115,6 +117,9 @@ typedef struct cli_args {
 #define CLI_OPT_GUESS (1UL << 21)
 #define CLI_OPT_SKIP (1UL << 22)
 #define CLI_OPT_TUNE (1UL << 24) /* read, time */
+#define CLI_OPT_DIFF (1UL << 25) /* atol, rtol, max, quiet */
+#define CLI_OPT_BINS (1UL << 26)
+#define CLI_OPT_NONE (1UL << 27) /* of a command with no option but --help */
 
 typedef struct cli_command {
     const char *name;
@@ -133,6 +138,21 @@ cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_a
 /* Prints the command's help to stdout. */
 void cli_print_help(const cli_command *command);
 
+/* ---- The tables, for the completion ------------------------------------- */
+
+/* The i-th command, or NULL behind the last. */
+const cli_command *cli_command_at(size_t i);
+
+typedef struct cli_option_info {
+    char letter; /* or 0 */
+    const char *name;
+    const char *value; /* NULL: takes none */
+    const char *help;
+} cli_option_info;
+
+/* The i-th option that the command accepts; false behind the last. */
+bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out);
+
 /* ---- Arrays ------------------------------------------------------------- */
 
 /* Opens the array at `path` with the threads that were asked for. */
@@ -146,6 +166,7 @@ cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
     cli_command_repack, cli_command_verify, cli_command_compact, cli_command_view,
-    cli_command_attr, cli_command_bench, cli_command_tune, cli_command_repair;
+    cli_command_attr, cli_command_bench, cli_command_tune, cli_command_repair,
+    cli_command_diff, cli_command_stats, cli_command_completion;
 
 #endif

@@ -13,7 +13,7 @@ import numpy as np
 from tool_cli import CLI, Case, environment, main, run
 
 COMMANDS = ("info", "get", "put", "append", "create", "convert", "repack", "resize", "verify",
-            "repair", "compact", "view", "attr", "bench", "tune")
+            "repair", "compact", "diff", "stats", "view", "attr", "bench", "tune", "completion")
 
 
 class Usage(Case):

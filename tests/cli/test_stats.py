@@ -1,0 +1,102 @@
+"""stats: text word for word, JSON against NumPy, selections, histograms, refusals."""
+
+import json
+
+import blosc2
+import numpy as np
+
+from tool_cli import Case, main
+
+
+class Stats(Case):
+    def store(self, values, **options):
+        path = self.path("a.b2nd")
+        blosc2.asarray(np.asarray(values), urlpath=str(path), mode="w", **options)
+        return path
+
+    def json(self, *arguments):
+        return json.loads(self.text("stats", *arguments, "--json"))
+
+    def test_golden(self):
+        path = self.store(np.array([[1, 2, 3], [4, 5, 9]], "<i2"))
+        self.assertEqual(self.text("stats", path, "--bins", "4"), (
+            f"{path}   (2, 3)   int16   6 items\n"
+            "  min      1\n"
+            "  max      9\n"
+            "  sum      24\n"
+            "  mean     4\n"
+            "  std      2.581988897471611\n"
+            "  nan      0\n"
+            "  [1, 3)                                2  ########################################\n"
+            "  [3, 5)                                2  ########################################\n"
+            "  [5, 7)                                1  ####################\n"
+            "  [7, 9]                                1  ####################\n"))
+        path = self.store(np.array(["2020-05-01", "NaT", "1999-12-31"], "M8[D]"))
+        self.assertEqual(self.text("stats", path), (
+            f"{path}   (3,)   datetime64[D]   3 items\n"
+            "  min      1999-12-31\n  max      2020-05-01\n  nat      1\n"))
+        path = self.store(np.zeros((3, 0), "<f4"))
+        self.assertEqual(self.text("stats", path, "--bins", "3"),
+                         f"{path}   (3, 0)   float32   0 items\n  sum      0\n  nan      0\n")
+        path = self.store(np.array([0.1, np.nan, -np.inf], "<f4"))
+        self.assertEqual(self.text("stats", path), (
+            f"{path}   (3,)   float32   3 items\n"
+            "  min      -inf\n  max      0.1\n  sum      -inf\n  mean     -inf\n"
+            "  std      nan\n  nan      1\n"))
+
+    def test_json(self):
+        path = self.store(np.array([True, False, True]))
+        self.assertEqual(self.json(path), {
+            "schema": 1, "file": str(path), "shape": [3], "dtype": "|b1", "items": 3, "nan": 0,
+            "min": False, "max": True, "sum": 2, "mean": 2 / 3,
+            "std": float(np.std([1, 0, 1])), "histogram": None})
+        path = self.store(np.array([2 ** 63, 2 ** 64 - 1], "<u8"))
+        got = self.json(path)
+        self.assertEqual((got["min"], got["max"]), (2 ** 63, 2 ** 64 - 1))
+        self.assertEqual(got["sum"], float(2 ** 63 + 2 ** 64 - 1))
+        path = self.store(np.array(["NaT", "2001-01-01"], "M8[s]"))
+        got = self.json(path)
+        self.assertEqual((got["min"], got["nan"], got["sum"], got["mean"]),
+                         ("2001-01-01T00:00:00", 1, None, None))
+        got = self.json(self.store(np.zeros((0,))), "--bins", "2")
+        self.assertEqual((got["min"], got["max"], got["sum"], got["mean"], got["histogram"]),
+                         (None, None, 0, None, None))
+
+    def test_selections_as_numpy(self):
+        values = np.random.default_rng(5).normal(size=(30, 41, 17))
+        values[2, 3] = np.nan
+        path = self.store(values, chunks=(11, 17, 9), blocks=(4, 5, 3))
+        for sel in ("...", "3", "::2,-1,::5", "::-1,40:2:-7,3", "5:9,::-3", "1,2,3", "4:4", "2,3", "None,4,...,None"):
+            part = np.asarray(values[eval(f"np.s_[{sel}]")])
+            got = self.json(path, sel, "--bins", "6") if np.isfinite(part).any() else \
+                self.json(path, sel)
+            good = part[~np.isnan(part)]
+            self.assertEqual((got["shape"], got["items"], got["nan"]),
+                             (list(part.shape), part.size, part.size - good.size), sel)
+            if not good.size:
+                self.assertEqual((got["min"], got["mean"]), (None, None))
+                continue
+            self.assertEqual((got["min"], got["max"]), (good.min(), good.max()))
+            np.testing.assert_allclose([got["sum"], got["mean"], got["std"]],
+                                       [good.sum(), good.mean(), good.std()], rtol=1e-12, atol=1e-12)
+            counts, edges = np.histogram(good, bins=6)
+            self.assertEqual(got["histogram"]["counts"], counts.tolist(), sel)
+            np.testing.assert_array_equal(got["histogram"]["edges"], edges)
+
+    def test_refusals(self):
+        path = self.store([1.0, np.inf])
+        self.assertIn("no histogram from 1 to inf", self.fails(5, "stats", path, "--bins", "3"))
+        self.assertIn("too narrow", self.fails(2, "stats", self.store([1e300]), "--bins", "3"))
+        for bad in ("0", "-1", "x", "1000001"):
+            self.fails(2, "stats", path, f"--bins={bad}")
+        self.fails(2, "stats", path, "7")
+        self.assertIn("no lists of indices", self.fails(5, "stats", path, "[0]"))
+        self.fails(2, "stats")
+        self.fails(3, "stats", self.path("none"))
+        self.fails(4, "stats", __file__)
+        for values in ([b"abc"], [1j], np.zeros(2, [("a", "<i4")])):
+            self.assertIn("needs numbers", self.fails(5, "stats", self.store(values)))
+
+
+if __name__ == "__main__":
+    main()
