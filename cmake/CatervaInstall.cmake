@@ -3,7 +3,8 @@
 # The installed library must find its C-Blosc2 again:
 #   system, root  where it is; by rpath when the loader does not look there
 #   bootstrap     build/deps may be gone tomorrow, so a private copy goes to
-#                 LIBDIR/caterva, where no other program looks
+#                 LIBDIR/caterva, where no other program looks; a package that
+#                 must stand alone asks for that with CATERVA_PRIVATE_BLOSC2
 
 include(CMakePackageConfigHelpers)
 
@@ -22,13 +23,17 @@ set(pc_requires "")
 set(pc_libs "-lm -pthread")
 set(library_rpath "")
 set(config_blosc2 "${Blosc2_LIBRARY}")
-if(NOT Blosc2_ORIGIN STREQUAL "bootstrap"
+set(private_blosc2 "${CATERVA_PRIVATE_BLOSC2}")
+if(Blosc2_ORIGIN STREQUAL "bootstrap")
+    set(private_blosc2 ON)
+endif()
+if(NOT private_blosc2
    AND NOT Blosc2_LIBRARY_DIR IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
     set(library_rpath "${Blosc2_LIBRARY_DIR}")
 endif()
-if(Blosc2_ORIGIN STREQUAL "system")
+if(NOT private_blosc2 AND Blosc2_ORIGIN STREQUAL "system")
     set(pc_requires "blosc2 >= 3.3")
-elseif(Blosc2_ORIGIN STREQUAL "root")
+elseif(NOT private_blosc2)
     set(blosc2_dir "${Blosc2_LIBRARY_DIR}")
     set(pc_libs "-L${blosc2_dir} -Wl,-rpath,${blosc2_dir} -lblosc2 -ldl -lm -pthread")
 else()
