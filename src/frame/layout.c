@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIPES = 16, MIN_SLOTS = 8, MAX_SLOTS = 4096, CACHE_BYTES = 4 << 20 };
+enum { STRIPES = 16, WAYS = 4, MIN_SETS = 2, MAX_SETS = 1024, CACHE_BYTES = 4 << 20 };
 enum { GENERATIONS = 256 };
 
 /* A cache line of its own: threads that want different chunks do not meet. */
@@ -15,36 +15,46 @@ typedef struct stripe {
     _Alignas(64) pthread_mutex_t lock;
 } stripe;
 
-/* Direct-mapped: a chunk has one slot, a newcomer takes the place of whoever is
- * there. A stripe of locks guards the slots; it is held for a few
- * instructions only. */
+/* A chunk has one set, chosen by its hash, and any place in it; who was used
+ * last stands first, and a newcomer takes the place of the last. A stripe of
+ * locks guards the sets; it is held for a few instructions only. */
+typedef struct set {
+    cv_layout *ways[WAYS];
+} set;
+
 struct cv_layout_cache {
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
-    size_t n_slots;
-    cv_layout *slots[];
+    size_t n_sets;
+    set sets[];
 };
 
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
 {
     int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * (int64_t)sizeof(cv_block_range);
-    int64_t n = cv_max_i64(MIN_SLOTS, cv_min_i64(MAX_SLOTS, CACHE_BYTES / entry));
+    int64_t n = cv_max_i64(MIN_SETS, cv_min_i64(MAX_SETS, CACHE_BYTES / entry / WAYS));
     cv_layout_cache *cache;
-    size_t size = sizeof *cache + (size_t)n * sizeof cache->slots[0];
+    size_t size = sizeof *cache + (size_t)n * sizeof cache->sets[0];
     size = (size_t)cv_ceil_div((int64_t)size, _Alignof(cv_layout_cache)) *
            _Alignof(cv_layout_cache);
     cache = aligned_alloc(_Alignof(cv_layout_cache), size);
     if (!cache) return NULL;
     memset(cache, 0, size);
-    cache->n_slots = (size_t)n;
+    cache->n_sets = (size_t)n;
     for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i].lock, NULL);
     return cache;
+}
+
+static void release_set(set *s)
+{
+    for (int i = 0; i < WAYS; i++) cv_layout_release(s->ways[i]);
+    *s = (set){{NULL}};
 }
 
 void cv_layout_cache_free(cv_layout_cache *cache)
 {
     if (!cache) return;
-    for (size_t i = 0; i < cache->n_slots; i++) cv_layout_release(cache->slots[i]);
+    for (size_t i = 0; i < cache->n_sets; i++) release_set(&cache->sets[i]);
     for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&cache->stripes[i].lock);
     free(cache);
 }
@@ -52,11 +62,10 @@ void cv_layout_cache_free(cv_layout_cache *cache)
 void cv_layout_cache_clear(cv_layout_cache *cache)
 {
     for (int i = 0; i < GENERATIONS; i++) atomic_fetch_add(&cache->generations[i], 1);
-    for (size_t i = 0; i < cache->n_slots; i++) {
+    for (size_t i = 0; i < cache->n_sets; i++) {
         pthread_mutex_t *lock = &cache->stripes[i % STRIPES].lock;
         pthread_mutex_lock(lock);
-        cv_layout_release(cache->slots[i]);
-        cache->slots[i] = NULL;
+        release_set(&cache->sets[i]);
         pthread_mutex_unlock(lock);
     }
 }
@@ -67,9 +76,33 @@ static uint64_t hash_of(cv_object object, uint64_t pos)
     return key * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Knuth's hash */
 }
 
-static size_t slot_of(const cv_layout_cache *cache, const cv_chunk_ref *ref)
+/* The set of a chunk, its lock held. */
+static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
+                     pthread_mutex_t **lock)
 {
-    return (size_t)(hash_of(ref->object, ref->pos) >> 32) % cache->n_slots;
+    size_t i = (size_t)(hash_of(object, pos) >> 32) % cache->n_sets;
+    *lock = &cache->stripes[i % STRIPES].lock;
+    pthread_mutex_lock(*lock);
+    return &cache->sets[i];
+}
+
+/* Where the chunk stands in its set; WAYS: nowhere. */
+static int way_of(const set *s, cv_object object, uint64_t pos)
+{
+    int way = 0;
+    while (way < WAYS &&
+           !(s->ways[way] && s->ways[way]->pos == pos && s->ways[way]->object == object))
+        way++;
+    return way;
+}
+
+/* Puts `first` before those that stood before `way`, and returns who stood there. */
+static cv_layout *push_first(set *s, int way, cv_layout *first)
+{
+    cv_layout *gone = s->ways[way];
+    for (; way > 0; way--) s->ways[way] = s->ways[way - 1];
+    s->ways[0] = first;
+    return gone;
 }
 
 static size_t generation_of(cv_object object, uint64_t pos)
@@ -85,42 +118,40 @@ uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t 
 
 static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
 {
-    size_t slot = slot_of(cache, ref);
-    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES].lock;
-    pthread_mutex_lock(lock);
-    cv_layout *found = cache->slots[slot];
-    if (found && found->pos == ref->pos && found->object == ref->object)
+    pthread_mutex_t *lock;
+    set *s = lock_set(cache, ref->object, ref->pos, &lock);
+    int way = way_of(s, ref->object, ref->pos);
+    cv_layout *found = way < WAYS ? s->ways[way] : NULL;
+    if (found) {
         atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
-    else
-        found = NULL;
+        push_first(s, way, found);
+    }
     pthread_mutex_unlock(lock);
     return found;
 }
 
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos)
 {
-    cv_chunk_ref ref = {.object = object, .pos = pos};
     atomic_fetch_add(&cache->generations[generation_of(object, pos)], 1);
-    size_t slot = slot_of(cache, &ref);
-    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES].lock;
-    pthread_mutex_lock(lock);
-    cv_layout *found = cache->slots[slot];
-    bool is_it = found && found->pos == pos && found->object == object;
-    if (is_it) cache->slots[slot] = NULL;
+    pthread_mutex_t *lock;
+    set *s = lock_set(cache, object, pos, &lock);
+    int way = way_of(s, object, pos);
+    cv_layout *found = way < WAYS ? s->ways[way] : NULL;
+    if (found) s->ways[way] = NULL;
     pthread_mutex_unlock(lock);
-    if (is_it) cv_layout_release(found);
+    cv_layout_release(found);
 }
 
+/* Another thread may have been faster; there is one of a chunk all the same. */
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
-    size_t slot = slot_of(cache, ref);
-    pthread_mutex_t *lock = &cache->stripes[slot % STRIPES].lock;
+    pthread_mutex_t *lock;
     atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
-    pthread_mutex_lock(lock);
-    cv_layout *evicted = cache->slots[slot];
-    cache->slots[slot] = layout;
+    set *s = lock_set(cache, ref->object, ref->pos, &lock);
+    int way = way_of(s, ref->object, ref->pos);
+    cv_layout *gone = push_first(s, way < WAYS ? way : WAYS - 1, layout);
     pthread_mutex_unlock(lock);
-    cv_layout_release(evicted);
+    cv_layout_release(gone);
 }
 
 void cv_layout_release(cv_layout *layout)

@@ -25,7 +25,7 @@ cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_c
                         cv_layout **out, cv_error *err);
 void cv_layout_release(cv_layout *layout);
 
-/* The cache: direct-mapped, at most `CV_LAYOUT_CACHE_BYTES`. */
+/* The cache: sets of four, at most 4 MiB unless eight layouts are more. */
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
 void cv_layout_cache_free(cv_layout_cache *cache);
 

@@ -334,16 +334,17 @@ static void ranges_agree_with_a_naive_search(void **state)
     for (int trial = 0; trial < 3000; trial++) {
         int n = rng_int(&random, 1, MOST), order = rng_int(&random, 0, 2);
         int32_t first = 32 + 4 * n;
+        int32_t room = trial % 3 == 0 ? 20 : rng_int(&random, 20, INT32_MAX / (n + 1) - 36);
         cv_chunk_header header = {
-            .nbytes = 100 * n, .block_size = 100, .cbytes = first + 20 * n};
+            .nbytes = 100 * n, .block_size = 100, .cbytes = first + room * n};
         cv_chunk_expect expect = {.chunk = 3, .pos = 9};
         uint8_t *starts = malloc((size_t)n * 4);
         cv_block_range ranges[MOST];
         assert_non_null(starts);
         for (int i = 0; i < n; i++) {
-            int32_t start = order == 0   ? first + 20 * i /* as written by one thread */
-                            : order == 1 ? first + 20 * (n - 1 - i) /* backwards */
-                                         : first + rng_int(&random, 0, 20 * n - 4);
+            int32_t start = order == 0   ? first + room * i /* as written by one thread */
+                            : order == 1 ? first + room * (n - 1 - i) /* backwards */
+                                         : first + rng_int(&random, 0, room * n - 4);
             store32(starts + 4 * i, start);
         }
         assert_int_equal(cv_block_starts_parse(&header, starts, n, &expect, ranges, NULL),

@@ -95,6 +95,26 @@ static void newcomers_throw_others_out(void **state)
     free(bytes);
 }
 
+/* Few enough chunks stay all, wherever in the file they are. */
+static void those_in_use_stay(void **state)
+{
+    (void)state;
+    enum { WIDE = 4096, N = 27 };
+    size_t size;
+    uint8_t *bytes = made_frame(N * WIDE, WIDE, 1, &made_lz4, &size);
+    caterva_array *array = open_array(bytes, size);
+    cv_layout *first[N];
+    for (int64_t i = 0; i < N; i++) first[i] = get(array, i);
+    for (int64_t i = 0; i < N; i++) {
+        cv_layout *again = get(array, i);
+        assert_ptr_equal(first[i], again);
+        cv_layout_release(again);
+    }
+    for (int64_t i = 0; i < N; i++) cv_layout_release(first[i]);
+    caterva_discard(array);
+    free(bytes);
+}
+
 /* ---- Orders of blocks --------------------------------------------------------------- */
 
 /* Stores the streams of chunk `pos` in another order; starts tell where. */
@@ -269,6 +289,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layout_is_kept),
         cmocka_unit_test(newcomers_throw_others_out),
+        cmocka_unit_test(those_in_use_stay),
         cmocka_unit_test(blocks_may_be_stored_in_any_order),
         cmocka_unit_test(starts_outside_are_refused),
         cmocka_unit_test(a_repeated_item_is_kept),
