@@ -85,6 +85,17 @@ typedef struct cv_packed_block {
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err);
 
+/* Bytes [start, start + size) of a decoded block: whole items, one at least. */
+typedef struct cv_block_part {
+    int32_t start;
+    int32_t size;
+} cv_block_part;
+
+/* As cv_decode_block, for who looks at one part of `dst` only: the rest of it may
+ * be left as it is or be overwritten with anything. */
+cv_status cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
+                         cv_block_part part, void *dst, int32_t dst_size, cv_error *err);
+
 /* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk present whole. start and size are multiples of the item size. */
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
                           int32_t start, int32_t size, void *dst, cv_error *err);

@@ -25,6 +25,7 @@ struct cv_decoder {
     blosc2_context *context;
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
     cv_buffer block_chunk; /* for streams that may not be touched */
+    cv_buffer shuffled;    /* one block as the shuffle filter left it */
 };
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32])
@@ -70,6 +71,7 @@ void cv_decoder_free(cv_decoder *decoder)
     if (decoder->context) blosc2_free_ctx(decoder->context);
     if (decoder->schunk) blosc2_schunk_free(decoder->schunk);
     cv_buffer_free(&decoder->block_chunk);
+    cv_buffer_free(&decoder->shuffled);
     free(decoder);
 }
 
@@ -147,28 +149,30 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 }
 
 /* True when it was such a block: common in smooth and sparse data, and much
- * cheaper without libblosc2. */
-static bool decode_repeated(const cv_packed_block *block, void *dst, int32_t dst_size)
+ * cheaper without libblosc2. Only the part is filled. */
+static bool decode_repeated(const cv_packed_block *block, cv_block_part part, uint8_t *dst,
+                            int32_t dst_size)
 {
     uint8_t item[UINT8_MAX];
     int32_t item_size;
     if (!filters_keep_runs(block->chunk_header)) return false;
     if (!read_runs(block, item, &item_size)) return false;
     if (item_size == 0 || dst_size % item_size != 0) return false;
-    repeat(dst, dst_size, item, item_size);
+    if (part.start % item_size != 0 || part.size < item_size)
+        part = (cv_block_part){0, dst_size};
+    repeat(dst + part.start, part.size, item, item_size);
     return true;
 }
 
 /* ---- Any block --------------------------------------------------------------- */
 
-cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
-                          int32_t dst_size, cv_error *err)
-{
-    if (decode_repeated(block, dst, dst_size)) return CV_OK;
-    if (!block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
-        return cv_decode_range(decoder, block->chunk, block->chunk_size,
-                               block->block * dst_size, dst_size, dst, err);
+enum { NO_FILTERS = 1 };
 
+/* Decodes a block through a chunk of its own; with NO_FILTERS to what its streams
+ * hold, before filters are undone. */
+static cv_status decode_alone(cv_decoder *decoder, const cv_packed_block *block, int how,
+                              void *dst, int32_t dst_size, cv_error *err)
+{
     int32_t chunk_size = CV_BLOCK_PREFIX + block->streams_size;
     uint8_t saved[CV_BLOCK_PREFIX];
     uint8_t *chunk;
@@ -181,9 +185,71 @@ cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, voi
         memcpy(chunk + CV_BLOCK_PREFIX, block->streams, (size_t)block->streams_size);
     }
     write_block_header(chunk, block, dst_size);
+    if (how == NO_FILTERS) memset(chunk + BLOSC2_CHUNK_FILTER_CODES, 0, CV_CODEC_FILTERS);
     int result = blosc2_decompress_ctx(decoder->context, chunk, chunk_size, dst, dst_size);
     if (block->in_place) memcpy(chunk, saved, CV_BLOCK_PREFIX);
     return check_decoded(result, dst_size, err);
+}
+
+cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                          int32_t dst_size, cv_error *err)
+{
+    if (decode_repeated(block, (cv_block_part){0, dst_size}, dst, dst_size)) return CV_OK;
+    if (!block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
+        return cv_decode_range(decoder, block->chunk, block->chunk_size,
+                               block->block * dst_size, dst_size, dst, err);
+    return decode_alone(decoder, block, 0, dst, dst_size, err);
+}
+
+/* ---- Few items of a block ------------------------------------------------------ */
+
+/* A block's bytes are shuffled, by items, and nothing else was done to them that
+ * decoding undoes. */
+static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
+{
+    int n = 0;
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) {
+        uint8_t filter = header[BLOSC2_CHUNK_FILTER_CODES + i];
+        if (filter == BLOSC_SHUFFLE && header[BLOSC2_CHUNK_FILTER_META + i] == 0)
+            n++;
+        else if (filter != BLOSC_NOFILTER && filter != BLOSC_TRUNC_PREC)
+            return false;
+    }
+    int32_t item_size = header[BLOSC2_CHUNK_TYPESIZE];
+    return n == 1 && item_size > 1 && block_bytes % item_size == 0;
+}
+
+/* Byte k of all items stands before byte k + 1 of any. */
+static void unshuffle(const uint8_t *shuffled, int32_t block_bytes, int32_t item_size,
+                      cv_block_part part, uint8_t *dst)
+{
+    int32_t n = block_bytes / item_size;
+    int32_t first = part.start / item_size, last = (part.start + part.size) / item_size;
+    for (int32_t k = 0; k < item_size; k++)
+        for (int32_t i = first; i < last; i++) dst[i * item_size + k] = shuffled[k * n + i];
+}
+
+/* Undoing the shuffle costs about as much as the codec; where so few items are
+ * wanted it is done for them alone. Copying long streams first is not worth it. */
+static bool is_thin(const cv_packed_block *block, cv_block_part part, int32_t block_bytes)
+{
+    enum { SHARE = 32, MOST_COPIED = 8 * 1024 };
+    if (part.size > block_bytes / SHARE) return false;
+    if (!block->in_place && block->streams_size > MOST_COPIED) return false;
+    return only_shuffled(block->chunk_header, block_bytes);
+}
+
+cv_status cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
+                         cv_block_part part, void *dst, int32_t dst_size, cv_error *err)
+{
+    if (decode_repeated(block, part, dst, dst_size)) return CV_OK;
+    if (!is_thin(block, part, dst_size))
+        return cv_decode_block(decoder, block, dst, dst_size, err);
+    CV_TRY(cv_buffer_reserve(&decoder->shuffled, (size_t)dst_size, err));
+    uint8_t *shuffled = decoder->shuffled.data;
+    CV_TRY(decode_alone(decoder, block, NO_FILTERS, shuffled, dst_size, err));
+    unshuffle(shuffled, dst_size, block->chunk_header[BLOSC2_CHUNK_TYPESIZE], part, dst);
+    return CV_OK;
 }
 
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,

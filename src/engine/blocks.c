@@ -72,32 +72,57 @@ static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
         task->sink->take(task->sink->context, tag, block);
 }
 
-/* A block that the next read would have to fetch and decode again. */
-static void keep(const decode_task *task, int64_t tag, const uint8_t *block)
+/* Where one block is decoded to: its place, or room in the cache, or scratch. */
+typedef struct target {
+    uint8_t *bytes;
+    bool is_place, is_room;
+} target;
+
+static target find_target(const decode_task *task, int64_t tag)
 {
-    if (task->sink->keep) task->sink->keep(task->sink->context, tag, block);
+    const cv_block_sink *sink = task->sink;
+    target t = {.bytes = sink->place(sink->context, tag)};
+    t.is_place = t.bytes != NULL;
+    if (!t.is_place && sink->room) t.bytes = sink->room(sink->context, tag);
+    t.is_room = !t.is_place && t.bytes;
+    if (!t.bytes) t.bytes = task->worker->block.data;
+    return t;
+}
+
+/* What is decoded, or could not be, is handed on. */
+static void finish(const decode_task *task, int64_t tag, target t, cv_status status)
+{
+    const cv_block_sink *sink = task->sink;
+    if (status == CV_OK && !t.is_place) sink->take(sink->context, tag, t.bytes);
+    if (t.is_room) sink->settle(sink->context, status == CV_OK);
+}
+
+static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv_error *err)
+{
+    int32_t size = (int32_t)task->grid->block_bytes;
+    const cv_block_sink *sink = task->sink;
+    target t = find_target(task, wanted->tag);
+    cv_block_part part = {0, size};
+    if (!t.is_place && !t.is_room && sink->part)
+        part = sink->part(sink->context, wanted->tag);
+    cv_status status =
+        cv_decode_part(task->worker->decoder, &wanted->packed, part, t.bytes, size, err);
+    finish(task, wanted->tag, t, status);
+    return status;
 }
 
 /* Blocks with streams of their own: the usual chunk. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
-    int32_t block_bytes = (int32_t)task->grid->block_bytes;
-    const cv_block_sink *sink = task->sink;
     for (int64_t done = 0; done < task->n;) {
         cv_wanted *wanted = task->worker->wanted + done;
         int64_t fetched;
         CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done,
                                FETCH_BUDGET, &task->worker->packed, &fetched, err));
         for (int64_t i = 0; i < fetched; i++) {
-            uint8_t *place = sink->place(sink->context, wanted[i].tag);
-            uint8_t *dst = place ? place : task->worker->block.data;
-            cv_status status = cv_decode_block(task->worker->decoder, &wanted[i].packed, dst,
-                                               block_bytes, err);
+            cv_status status = decode_one(task, &wanted[i], err);
             if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
-            if (place) continue;
-            sink->take(sink->context, wanted[i].tag, dst);
-            keep(task, wanted[i].tag, dst);
         }
         done += fetched;
     }
@@ -105,12 +130,11 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
 }
 
 /* Stored without compression: blocks stand one behind the other. */
-static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
+static cv_status copy_raw(const decode_task *task, cv_error *err)
 {
     const cv_layout *layout = task->layout;
-    const uint8_t *chunk = cv_store_view(task->frame->store, layout->object, layout->pos,
-                                         (size_t)layout->header.cbytes);
-    (void)ref;
+    size_t size = (size_t)task->grid->block_bytes;
+    const uint8_t *chunk = cv_chunk_view(task->frame, layout);
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &task->worker->wanted[i];
         int64_t pos = wanted->block * task->grid->block_bytes;
@@ -118,13 +142,10 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
             deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
             continue;
         }
-        uint8_t *place = task->sink->place(task->sink->context, wanted->tag);
-        uint8_t *dst = place ? place : task->worker->block.data;
-        CV_TRY(cv_fetch_raw(task->frame, layout, pos, dst, (size_t)task->grid->block_bytes,
-                            err));
-        if (place) continue;
-        task->sink->take(task->sink->context, wanted->tag, dst);
-        keep(task, wanted->tag, dst);
+        target t = find_target(task, wanted->tag);
+        cv_status status = cv_fetch_raw(task->frame, layout, pos, t.bytes, size, err);
+        finish(task, wanted->tag, t, status);
+        CV_TRY(status);
     }
     return CV_OK;
 }
@@ -144,8 +165,12 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &worker->wanted[i];
         const uint8_t *block = worker->chunk.data + wanted->block * task->grid->block_bytes;
-        deliver(task, wanted->tag, block);
-        keep(task, wanted->tag, block);
+        target t = find_target(task, wanted->tag);
+        if (t.is_place || t.is_room)
+            memcpy(t.bytes, block, (size_t)task->grid->block_bytes);
+        else
+            t.bytes = (uint8_t *)block;
+        finish(task, wanted->tag, t, CV_OK);
     }
     return CV_OK;
 }
@@ -164,7 +189,7 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
     default: fill_all(task->worker, task->n, task->sink, NULL); return CV_OK;
     }
     switch (task->layout->access) {
-    case CV_ACCESS_RAW: return copy_raw(task, ref, err);
+    case CV_ACCESS_RAW: return copy_raw(task, err);
     case CV_ACCESS_BLOCK: return decode_separate(task, ref, err);
     default: return decode_together(task, ref, err);
     }

@@ -16,9 +16,13 @@ typedef struct cv_block_sink {
     /* The block is one item repeated; NULL: zero bytes. */
     void (*fill)(void *context, int64_t tag, const uint8_t *item);
     void *context;
-    /* After `take`, for a block that had to be decoded or read: it may be put
-     * into the cache. NULL: nothing is. */
-    void (*keep)(void *context, int64_t tag, const uint8_t *block);
+    /* Room in the cache for a block without a place, which is decoded there
+     * instead of to scratch; NULL, or returning it: it need not stay. After
+     * `take` comes `settle`; with `good` false in place of it, after a failure. */
+    uint8_t *(*room)(void *context, int64_t tag);
+    void (*settle)(void *context, bool good);
+    /* The bytes of the block that `take` looks at, where it has no room. NULL: all. */
+    cv_block_part (*part)(void *context, int64_t tag);
 } cv_block_sink;
 
 /* The key of block 0 of the stored chunk at `ref`. */

@@ -362,7 +362,7 @@ void cv_cache_release(cv_cached *found)
 const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->bytes; }
 
 /* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
-static cv_cached *reserve(cv_cache *cache, size_t size)
+static cv_cached *take_room(cv_cache *cache, size_t size)
 {
     int64_t cost = cost_of(size);
     if (cost > atomic_load_explicit(&cache->limit, memory_order_relaxed)) return NULL;
@@ -396,16 +396,30 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     return is_new;
 }
 
-void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes, size_t size)
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size)
 {
-    cv_cached *entry = reserve(cache, size);
-    if (!entry) return;
-    memcpy(entry->bytes, bytes, size);
+    cv_cached *entry = take_room(cache, size);
+    if (!entry) return NULL;
     entry->key = *key;
     entry->hash = hash_of(key);
     atomic_init(&entry->pins, 0);
     atomic_init(&entry->uses, 0);
-    if (!link_entry(cache, entry)) drop(cache, entry);
+    return entry;
+}
+
+uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->bytes; }
+
+void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
+{
+    if (!good || !link_entry(cache, reserved)) drop(cache, reserved);
+}
+
+void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes, size_t size)
+{
+    cv_cached *entry = cv_cache_reserve(cache, key, size);
+    if (!entry) return;
+    memcpy(entry->bytes, bytes, size);
+    cv_cache_settle(cache, entry, true);
 }
 
 void cv_cache_forget(cv_cache *cache, uint64_t frame)

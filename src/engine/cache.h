@@ -68,6 +68,16 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 const uint8_t *cv_cached_bytes(const cv_cached *found);
 void cv_cache_release(cv_cached *found);
 
+/* Room for a block of `size` bytes, in the memory of who leaves where that has the
+ * size; NULL: none, which is no error. Nobody finds the block until it is settled:
+ * the bytes are written by who reserved it. */
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size);
+uint8_t *cv_cached_room(cv_cached *reserved);
+
+/* Puts a reserved block in, when it is `good`; else gives its room back. It is not
+ * the caller's any more. */
+void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good);
+
 /* Copies a block of `size` bytes in, in the memory of who leaves where that has
  * the size. Without room or memory it stays out, which is no error. */
 void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes,

@@ -121,7 +121,8 @@ static cv_status decode_clean(cv_pending *pending, cv_worker *worker,
     cv_chunk_ref ref;
     CV_TRY(cv_pending_where(pending, dirty->chunk, &ref, err));
     rebuild r = {chunk, (size_t)grid->block_bytes, (size_t)grid->item_size};
-    cv_block_sink sink = {place_block, take_block, fill_block, &r, NULL};
+    cv_block_sink sink = {
+        .place = place_block, .take = take_block, .fill = fill_block, .context = &r};
     return cv_decode_blocks(pending->frame, snapshot, &ref, worker, n, &sink, err);
 }
 

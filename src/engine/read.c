@@ -57,6 +57,7 @@ typedef struct delivery {
     const cv_dirty_chunk *dirty; /* or NULL */
     cv_block_job block;
     int64_t tag;
+    cv_cached *room; /* in the cache, for the block being decoded; not in it yet */
 } delivery;
 
 static cv_status begin_chunk(delivery *d, const read_task *task, int64_t k, cv_error *err)
@@ -64,6 +65,7 @@ static cv_status begin_chunk(delivery *d, const read_task *task, int64_t k, cv_e
     const cv_source *source = task->source;
     d->task = task;
     d->tag = -1;
+    d->room = NULL;
     cv_plan_chunk(task->plan, k, &d->chunk);
     d->dirty = source->pending ? cv_pending_find(source->pending, d->chunk.chunk) : NULL;
     CV_TRY(cv_source_find(source, d->chunk.chunk, &d->ref, err));
@@ -108,16 +110,35 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
 
 /* A scan wants blocks whole and once: they are not kept. But a box of which most
  * blocks are cut by its faces may be on a walk, and its inside be wanted again. */
-static void keep_block(void *context, int64_t tag, const uint8_t *decoded)
+static uint8_t *find_room(void *context, int64_t tag)
 {
     delivery *d = context;
     const read_task *task = d->task;
     const cv_block_job *block = block_of(d, tag);
-    if (!task->cache || task->source->scan) return;
-    if (block->whole && !task->keep_whole) return;
+    if (!task->cache || task->source->scan) return NULL;
+    if (block->whole && !task->keep_whole) return NULL;
     d->key.block = (int32_t)block->block;
-    if (cv_cache_admits(task->cache, &d->key, task->bytes))
-        cv_cache_insert(task->cache, &d->key, decoded, (size_t)task->plan->grid->block_bytes);
+    if (!cv_cache_admits(task->cache, &d->key, task->bytes)) return NULL;
+    size_t size = (size_t)task->plan->grid->block_bytes;
+    d->room = cv_cache_reserve(task->cache, &d->key, size);
+    return d->room ? cv_cached_room(d->room) : NULL;
+}
+
+static void settle_room(void *context, bool good)
+{
+    delivery *d = context;
+    cv_cache_settle(d->task->cache, d->room, good);
+}
+
+/* From the first to the last item wanted. */
+static cv_block_part part_of(void *context, int64_t tag)
+{
+    delivery *d = context;
+    const cv_block_job *block = block_of(d, tag);
+    const cv_grid *grid = d->task->plan->grid;
+    int64_t end = block->block_pos + grid->item_size;
+    for (int i = 0; i < grid->ndim; i++) end += (block->shape[i] - 1) * grid->item_strides[i];
+    return (cv_block_part){(int32_t)block->block_pos, (int32_t)(end - block->block_pos)};
 }
 
 /* True when the block was there decoded, dirty or in the cache, and is
@@ -164,7 +185,13 @@ static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d
     CV_TRY(begin_chunk(d, task, task->first_chunk + job / task->n_parts, err));
     CV_TRY(list_blocks(d, job % task->n_parts, worker, &n, err));
     if (n == 0) return CV_OK;
-    cv_block_sink sink = {place_block, take_block, fill_block, d, keep_block};
+    cv_block_sink sink = {.place = place_block,
+                          .take = take_block,
+                          .fill = fill_block,
+                          .context = d,
+                          .room = find_room,
+                          .settle = settle_room,
+                          .part = part_of};
     return cv_decode_blocks(source->frame, source->snapshot, &d->ref, worker, n, &sink, err);
 }
 

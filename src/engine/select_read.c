@@ -32,6 +32,7 @@ typedef struct delivery {
     cv_worker *worker;
     const uint8_t *block; /* whose parts are being copied */
     uint8_t *converted;   /* room for one converted block; NULL without conversion */
+    cv_cached *room;      /* in the cache, for the block being decoded; not in it yet */
     bool filled;          /* the worker's scratch holds the chunk's repeated item */
 } delivery;
 
@@ -76,18 +77,25 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
 }
 
 /* As in read.c: a block wanted whole is not likely to be wanted again. */
-static void keep_block(void *context, int64_t tag, const uint8_t *decoded)
+static uint8_t *find_room(void *context, int64_t tag)
 {
     delivery *d = context;
     const read_task *task = d->task;
     cv_select_block block;
-    if (!task->cache || task->source->scan) return;
+    if (!task->cache || task->source->scan) return NULL;
     task->plan->ops->block(task->plan, d->chunk, tag, &block);
-    if (block.covers) return;
+    if (block.covers) return NULL;
     d->key.block = (int32_t)block.block;
-    if (cv_cache_admits(task->cache, &d->key, task->bytes))
-        cv_cache_insert(task->cache, &d->key, decoded,
-                        (size_t)task->source->snapshot->grid.block_bytes);
+    if (!cv_cache_admits(task->cache, &d->key, task->bytes)) return NULL;
+    size_t size = (size_t)task->source->snapshot->grid.block_bytes;
+    d->room = cv_cache_reserve(task->cache, &d->key, size);
+    return d->room ? cv_cached_room(d->room) : NULL;
+}
+
+static void settle_room(void *context, bool good)
+{
+    delivery *d = context;
+    cv_cache_settle(d->task->cache, d->room, good);
 }
 
 static bool take_cached(delivery *d, int64_t tag, int64_t block)
@@ -136,7 +144,12 @@ static cv_status decode_share(delivery *d, int64_t share, cv_error *err)
     if (d->task->cache) d->key = cv_block_key(source->frame, &d->ref);
     CV_TRY(list_blocks(d, share, &n, err));
     if (n == 0) return CV_OK;
-    cv_block_sink sink = {place_block, take_block, fill_block, d, keep_block};
+    cv_block_sink sink = {.place = place_block,
+                          .take = take_block,
+                          .fill = fill_block,
+                          .context = d,
+                          .room = find_room,
+                          .settle = settle_room};
     return cv_decode_blocks(source->frame, source->snapshot, &d->ref, d->worker, n, &sink,
                             err);
 }

@@ -55,7 +55,8 @@ static void take_nothing(void *context, int64_t tag, const uint8_t *block)
     (void)block;
 }
 
-static const cv_block_sink no_sink = {place_nowhere, take_nothing, take_nothing, NULL, NULL};
+static const cv_block_sink no_sink = {
+    .place = place_nowhere, .take = take_nothing, .fill = take_nothing};
 
 static cv_status decode_chunk(verify_task *task, const cv_chunk_ref *ref, cv_worker *worker,
                               cv_error *err)

@@ -174,7 +174,8 @@ static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, 
 {
     if (n == 0) return CV_OK;
     const cv_pending *pending = p->task->pending;
-    cv_block_sink sink = {place_block, take_block, fill_block, (void *)p, NULL};
+    cv_block_sink sink = {
+        .place = place_block, .take = take_block, .fill = fill_block, .context = (void *)p};
     return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &p->ref, worker, n,
                             &sink, err);
 }

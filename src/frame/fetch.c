@@ -50,11 +50,17 @@ static void describe(const cv_layout *layout, cv_wanted *wanted)
     };
 }
 
-/* Where the store lends its memory nothing is read at all. */
+const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout)
+{
+    if (layout->chunk) return layout->chunk;
+    return cv_store_view(frame->store, layout->object, layout->pos,
+                         (size_t)layout->header.cbytes);
+}
+
+/* Where the chunk is at hand nothing is read at all. */
 static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, int64_t n)
 {
-    const uint8_t *chunk = cv_store_view(frame->store, layout->object, layout->pos,
-                                         (size_t)layout->header.cbytes);
+    const uint8_t *chunk = cv_chunk_view(frame, layout);
     if (!chunk) return false;
     for (int64_t i = 0; i < n; i++) {
         describe(layout, &wanted[i]);
@@ -134,7 +140,7 @@ cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *bu
                          const uint8_t **bytes, cv_error *err)
 {
     size_t size = (size_t)layout->header.cbytes;
-    *bytes = cv_store_view(frame->store, layout->object, layout->pos, size);
+    *bytes = cv_chunk_view(frame, layout);
     if (*bytes) return CV_OK;
     CV_TRY(cv_buffer_reserve(buffer, size, err));
     *bytes = buffer->data;

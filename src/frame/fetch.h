@@ -20,6 +20,10 @@ cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *w
                           int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
                           cv_error *err);
 
+/* The whole stored chunk where it is at hand without reading, else NULL. It stays
+ * as long as the layout is held. */
+const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout);
+
 /* The whole stored chunk: in `buffer`, or borrowed from the store. */
 cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *buffer,
                          const uint8_t **bytes, cv_error *err);

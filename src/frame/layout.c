@@ -163,11 +163,17 @@ void cv_layout_release(cv_layout *layout)
 
 /* ---- Reading ------------------------------------------------------------ */
 
+/* A chunk of so few bytes is read at once and stays whole in its layout: it would
+ * cost a second read, which takes longer than all else there is to do. */
+enum { SMALL_CHUNK = 512 };
+
 /* The first bytes of a chunk: header and, as a rule, all block starts. */
 typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
+    bool borrowed;
     cv_buffer buffer;
+    uint8_t small[CV_CHUNK_HEADER_SIZE + SMALL_CHUNK]; /* in place of the buffer */
 } chunk_head;
 
 static cv_status read_head(cv_store *store, const cv_chunk_ref *ref, size_t size,
@@ -175,21 +181,30 @@ static cv_status read_head(cv_store *store, const cv_chunk_ref *ref, size_t size
 {
     head->size = size;
     head->bytes = cv_store_view(store, ref->object, ref->pos, size);
-    if (head->bytes) return CV_OK;
-    CV_TRY(cv_buffer_resize(&head->buffer, size, err));
-    head->bytes = head->buffer.data;
-    return cv_store_read(store, ref->object, ref->pos, head->buffer.data, size, err);
+    head->borrowed = head->bytes != NULL;
+    if (head->borrowed) return CV_OK;
+    uint8_t *to = head->small;
+    if (size > sizeof head->small) {
+        CV_TRY(cv_buffer_resize(&head->buffer, size, err));
+        to = head->buffer.data;
+    }
+    head->bytes = to;
+    return cv_store_read(store, ref->object, ref->pos, to, size, err);
 }
 
-static cv_layout *new_layout(const cv_chunk_ref *ref, int64_t n_blocks, size_t item_size)
+/* With room for the repeated item, or for the chunk's bytes, or neither. */
+static cv_layout *new_layout(const cv_chunk_ref *ref, int64_t n_blocks, size_t item_size,
+                             size_t chunk_size)
 {
     size_t ranges = (size_t)n_blocks * sizeof(cv_block_range);
-    cv_layout *layout = malloc(sizeof *layout + ranges + item_size);
+    cv_layout *layout = malloc(sizeof *layout + ranges + item_size + chunk_size);
     if (!layout) return NULL;
     *layout = (cv_layout){.object = ref->object, .pos = ref->pos, .n_blocks = n_blocks};
     atomic_init(&layout->references, 1);
     layout->blocks = (cv_block_range *)(layout + 1);
-    layout->item = item_size > 0 ? (uint8_t *)(layout + 1) + ranges : NULL;
+    uint8_t *behind = (uint8_t *)(layout + 1) + ranges;
+    layout->item = item_size > 0 ? behind : NULL;
+    layout->chunk = chunk_size > 0 ? behind + item_size : NULL;
     return layout;
 }
 
@@ -238,10 +253,15 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
 
     bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed;
     size_t item_size = header.special == CV_SPECIAL_VALUE ? (size_t)grid->item_size : 0;
-    cv_layout *layout = new_layout(ref, has_blocks ? grid->n_blocks : 0, item_size);
+    bool is_small = header.special == CV_SPECIAL_NONE && !head->borrowed &&
+                    header.cbytes <= (int64_t)sizeof head->small &&
+                    (size_t)header.cbytes <= head->size;
+    cv_layout *layout = new_layout(ref, has_blocks ? grid->n_blocks : 0, item_size,
+                                   is_small ? (size_t)header.cbytes : 0);
     if (!layout) return cv_fail_memory(err, sizeof *layout, "a chunk's layout");
     layout->header = header;
     memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
+    if (layout->chunk) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
     layout->access = cv_codec_access(layout->header_bytes);
 
     cv_status status = read_body(store, ref, head, &expect, layout, err);
@@ -262,8 +282,12 @@ static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chun
                        "chunk %lld has %llu bytes, less than a chunk's header",
                        (long long)ref->chunk, (unsigned long long)limit);
 
-    uint64_t wanted = CV_CHUNK_HEADER_SIZE + (uint64_t)grid->n_blocks * sizeof(int32_t);
-    chunk_head head = {0};
+    bool is_small = grid->chunk_bytes <= SMALL_CHUNK;
+    uint64_t wanted =
+        CV_CHUNK_HEADER_SIZE +
+        (is_small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
+    chunk_head head;
+    head.buffer = (cv_buffer){0};
     cv_status status =
         read_head(store, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
     if (status == CV_OK) status = parse_layout(store, grid, ref, &head, limit, out, err);

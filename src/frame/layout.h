@@ -16,7 +16,8 @@ typedef struct cv_layout {
     cv_block_access access; /* when header.special is NONE */
     int64_t n_blocks;       /* entries of `blocks`; 0 when raw or special */
     cv_block_range *blocks;
-    uint8_t *item; /* the repeated item of CV_SPECIAL_VALUE, else NULL */
+    uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
+    uint8_t *chunk; /* all its bytes, where they are few; else NULL */
 } cv_layout;
 
 /* The layout of a stored chunk, from the cache or the store. Any thread.
