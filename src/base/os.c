@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -340,4 +341,15 @@ uint64_t cv_os_time_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Memory ------------------------------------------------------------- */
+
+void *cv_os_large_page(void)
+{
+    void *memory = aligned_alloc(CV_OS_LARGE_PAGE, CV_OS_LARGE_PAGE);
+#ifdef MADV_HUGEPAGE
+    if (memory) madvise(memory, CV_OS_LARGE_PAGE, MADV_HUGEPAGE); /* no is no harm */
+#endif
+    return memory;
 }

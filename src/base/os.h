@@ -89,4 +89,9 @@ uint64_t cv_os_clock_ns(void);
 /* Nanoseconds since 1970 as the system's clock has them; it may be set back. */
 uint64_t cv_os_time_ns(void);
 
+/* Memory of this many bytes and this alignment, which the system is asked to back
+ * by one page where it has pages so large. NULL without memory; free() it. */
+enum { CV_OS_LARGE_PAGE = 2 << 20 };
+void *cv_os_large_page(void);
+
 #endif

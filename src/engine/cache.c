@@ -15,6 +15,8 @@
  * they stay in the processor's caches. */
 #include "engine/cache.h"
 
+#include "engine/block_memory.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,8 +29,8 @@ struct cv_cached {
     uint64_t hash;
     cv_cached *chained; /* next in its bucket */
     cv_cached *before, *behind;
-    size_t size; /* of `bytes` */
-    uint8_t *bytes;
+    size_t size; /* of its bytes */
+    cv_block_bytes memory;
     atomic_int pins; /* grows under the shard's lock only */
     atomic_int uses; /* times found, up to MOST_USES, since it was last at the head */
 };
@@ -48,6 +50,7 @@ struct cv_cache {
     cv_cached *head, *tail;
     size_t n_entries;
     uint64_t inserted, evicted;
+    cv_block_memory memory;
     atomic_int_least64_t bytes; /* of entries, and of those on their way in */
     /* A line of its own: every reader looks at it, hardly anybody writes. */
     _Alignas(64) atomic_int_least64_t limit;
@@ -60,6 +63,7 @@ static void init(cv_cache *cache, int64_t limit)
     atomic_init(&cache->bytes, 0);
     atomic_init(&cache->limit, limit);
     pthread_mutex_init(&cache->queue_lock, NULL);
+    cv_block_memory_init(&cache->memory);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         pthread_mutex_init(&s->lock, NULL);
@@ -77,10 +81,12 @@ static void before_fork(void)
     cv_cache_shared(); /* not before all of it is initialised */
     pthread_mutex_lock(&shared.queue_lock);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_lock(&shared.shards[i].lock);
+    pthread_mutex_lock(&shared.memory.lock);
 }
 
 static void after_fork_in_parent(void)
 {
+    pthread_mutex_unlock(&shared.memory.lock);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_unlock(&shared.shards[i].lock);
     pthread_mutex_unlock(&shared.queue_lock);
 }
@@ -88,6 +94,7 @@ static void after_fork_in_parent(void)
 /* All is whole, because all locks were held; who held pins is gone. */
 static void after_fork_in_child(void)
 {
+    pthread_mutex_init(&shared.memory.lock, NULL);
     pthread_mutex_init(&shared.queue_lock, NULL);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_init(&shared.shards[i].lock, NULL);
     for (cv_cached *e = shared.head; e; e = e->behind) atomic_store(&e->pins, 0);
@@ -125,6 +132,7 @@ void cv_cache_free(cv_cache *cache)
         pthread_mutex_destroy(&s->lock);
     }
     pthread_mutex_destroy(&cache->queue_lock);
+    cv_block_memory_destroy(&cache->memory);
     free(cache);
 }
 
@@ -267,24 +275,21 @@ static cv_cached *take_victim(cv_cache *cache)
 
 static int64_t cost_of(size_t size) { return (int64_t)(sizeof(cv_cached) + size); }
 
-static cv_cached *new_entry(size_t size)
+static cv_cached *new_entry(cv_cache *cache, size_t size)
 {
     cv_cached *entry = malloc(sizeof *entry);
-    uint8_t *bytes = malloc(size);
-    if (!entry || !bytes) {
-        free(entry);
-        free(bytes);
-        return NULL;
-    }
-    entry->bytes = bytes;
+    if (!entry) return NULL;
+    entry->memory = cv_block_memory_get(&cache->memory, size);
     entry->size = size;
-    return entry;
+    if (entry->memory.bytes) return entry;
+    free(entry);
+    return NULL;
 }
 
-static void free_entry(cv_cached *entry)
+static void free_entry(cv_cache *cache, cv_cached *entry)
 {
     if (!entry) return;
-    free(entry->bytes);
+    cv_block_memory_free(&cache->memory, entry->memory);
     free(entry);
 }
 
@@ -310,11 +315,11 @@ static cv_cached *make_room(cv_cache *cache, size_t size)
         pthread_mutex_unlock(&cache->queue_lock);
         if (!victim) break;
         subtract(cache, cost_of(victim->size));
-        free_entry(kept);
+        free_entry(cache, kept);
         kept = victim;
     }
     if (kept && kept->size == size) return kept;
-    free_entry(kept);
+    free_entry(cache, kept);
     return NULL;
 }
 
@@ -359,7 +364,7 @@ void cv_cache_release(cv_cached *found)
     atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
 }
 
-const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->bytes; }
+const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->memory.bytes; }
 
 /* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
 static cv_cached *take_room(cv_cache *cache, size_t size)
@@ -368,7 +373,7 @@ static cv_cached *take_room(cv_cache *cache, size_t size)
     if (cost > atomic_load_explicit(&cache->limit, memory_order_relaxed)) return NULL;
     atomic_fetch_add_explicit(&cache->bytes, cost, memory_order_relaxed);
     cv_cached *entry = make_room(cache, size);
-    if (!entry && !is_over(cache)) entry = new_entry(size);
+    if (!entry && !is_over(cache)) entry = new_entry(cache, size);
     if (!entry) subtract(cache, cost);
     return entry;
 }
@@ -376,7 +381,7 @@ static cv_cached *take_room(cv_cache *cache, size_t size)
 static void drop(cv_cache *cache, cv_cached *entry)
 {
     subtract(cache, cost_of(entry->size));
-    free_entry(entry);
+    free_entry(cache, entry);
 }
 
 /* False when another thread was faster. */
@@ -407,7 +412,7 @@ cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t siz
     return entry;
 }
 
-uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->bytes; }
+uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->memory.bytes; }
 
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
 {
@@ -418,7 +423,7 @@ void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes
 {
     cv_cached *entry = cv_cache_reserve(cache, key, size);
     if (!entry) return;
-    memcpy(entry->bytes, bytes, size);
+    memcpy(entry->memory.bytes, bytes, size);
     cv_cache_settle(cache, entry, true);
 }
 
