@@ -30,6 +30,7 @@ struct cv_cached {
     cv_cached *chained; /* next in its bucket */
     cv_cached *before, *behind;
     size_t size; /* of its bytes */
+    bool rotated;
     cv_block_bytes memory;
     atomic_int pins; /* grows under the shard's lock only */
     atomic_int uses; /* times found, up to MOST_USES, since it was last at the head */
@@ -407,12 +408,17 @@ cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t siz
     if (!entry) return NULL;
     entry->key = *key;
     entry->hash = hash_of(key);
+    entry->rotated = false;
     atomic_init(&entry->pins, 0);
     atomic_init(&entry->uses, 0);
     return entry;
 }
 
 uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->memory.bytes; }
+
+bool cv_cached_is_rotated(const cv_cached *found) { return found->rotated; }
+
+void cv_cached_mark_rotated(cv_cached *reserved) { reserved->rotated = true; }
 
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
 {

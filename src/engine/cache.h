@@ -66,6 +66,7 @@ bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wan
 /* The block, or NULL. It stays where it is until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 const uint8_t *cv_cached_bytes(const cv_cached *found);
+bool cv_cached_is_rotated(const cv_cached *found); /* engine/rotated.h */
 void cv_cache_release(cv_cached *found);
 
 /* Room for a block of `size` bytes, in the memory of who leaves where that has the
@@ -73,6 +74,7 @@ void cv_cache_release(cv_cached *found);
  * the bytes are written by who reserved it. */
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size);
 uint8_t *cv_cached_room(cv_cached *reserved);
+void cv_cached_mark_rotated(cv_cached *reserved);
 
 /* Puts a reserved block in, when it is `good`; else gives its room back. It is not
  * the caller's any more. */

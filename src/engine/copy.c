@@ -4,6 +4,8 @@
  * through loops typed by item size. */
 #include "engine/copy.h"
 
+#include "base/arith.h"
+
 #include <string.h>
 
 /* A box after merging, outermost axis first. The innermost run is contiguous
@@ -91,12 +93,12 @@ static void ask_for(const uint8_t *dst, size_t size)
     __builtin_prefetch(dst + size - 1, 1);
 }
 
-/* Steps both pointers to the next run of the outer axes [1, ndim); false at the
- * end. */
-static bool next_run(const merged_box *box, int64_t *index, const uint8_t **src,
+/* Steps both pointers to the next run of the outer axes [first, ndim); false at
+ * the end. */
+static bool next_run(const merged_box *box, int first, int64_t *index, const uint8_t **src,
                      uint8_t **dst)
 {
-    for (int d = 1; d < box->ndim; d++) {
+    for (int d = first; d < box->ndim; d++) {
         *src += box->src_strides[d];
         *dst += box->dst_strides[d];
         if (++index[d] < box->shape[d]) return true;
@@ -115,14 +117,38 @@ static void copy_runs(const merged_box *box, size_t size, const uint8_t *src, ui
     uint8_t *ahead = dst;
     bool asks = size >= LEAST_AHEAD && size <= MOST_AHEAD;
     for (int i = 0; i < RUNS_AHEAD && asks; i++)
-        asks = next_run(box, index_ahead, &unused, &ahead);
+        asks = next_run(box, 1, index_ahead, &unused, &ahead);
     do {
         if (asks) {
             ask_for(ahead, size);
-            asks = next_run(box, index_ahead, &unused, &ahead);
+            asks = next_run(box, 1, index_ahead, &unused, &ahead);
         }
         memcpy(dst, src, size);
-    } while (next_run(box, index, &src, &dst));
+    } while (next_run(box, 1, index, &src, &dst));
+}
+
+/* The two innermost axes of a transposing copy, one of them running along memory
+ * on this side and the other on that: in tiles, so that the lines of memory which
+ * one row of a tile touches are still at hand for the next. */
+static void copy_tiles(const merged_box *box, const uint8_t *src, uint8_t *dst,
+                       int64_t item_size)
+{
+    enum { TILE = 16 };
+    const int64_t *from = box->src_strides, *to = box->dst_strides;
+    for (int64_t j = 0; j < box->shape[1]; j += TILE) {
+        int64_t n = cv_min_i64(TILE, box->shape[1] - j);
+        for (int64_t i = 0; i < box->shape[0]; i++)
+            strided_run(dst + i * to[0] + j * to[1], to[1], src + i * from[0] + j * from[1],
+                        from[1], n, item_size);
+    }
+}
+
+static bool is_transposing(const merged_box *box, int64_t item_size)
+{
+    enum { FEW = 4 };
+    if (box->ndim < 2 || box->shape[0] < FEW || box->shape[1] < FEW) return false;
+    return (box->src_strides[1] == item_size) != (box->dst_strides[1] == item_size) &&
+           (box->src_strides[0] == item_size) != (box->dst_strides[0] == item_size);
 }
 
 void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
@@ -143,10 +169,14 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
     int64_t index[CV_MAX_DIMS] = {0};
     const uint8_t *from = src.data;
     uint8_t *to = dst.data;
+    bool tiles = is_transposing(&box, item_size);
     do {
-        strided_run(to, box.dst_strides[0], from, box.src_strides[0], box.shape[0],
-                    item_size);
-    } while (next_run(&box, index, &from, &to));
+        if (tiles)
+            copy_tiles(&box, from, to, item_size);
+        else
+            strided_run(to, box.dst_strides[0], from, box.src_strides[0], box.shape[0],
+                        item_size);
+    } while (next_run(&box, tiles ? 2 : 1, index, &from, &to));
 }
 
 /* Fills `size` contiguous bytes with one item, doubling what is filled. */
@@ -187,7 +217,7 @@ void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_
         for (int64_t i = 0; i < box.shape[0]; i++)
             fill_contiguous(to + i * box.dst_strides[0], (size_t)item_size, item,
                             (size_t)item_size);
-    } while (next_run(&box, index, &unused, &to));
+    } while (next_run(&box, 1, index, &unused, &to));
 }
 
 bool cv_all_same(const uint8_t *bytes, size_t size, size_t item_size)

@@ -11,6 +11,7 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
+#include "engine/rotated.h"
 
 #include <string.h>
 
@@ -99,6 +100,19 @@ static void take_block(void *context, int64_t tag, const uint8_t *decoded)
     cv_copy_box(grid->ndim, block->shape, grid->item_size, src, dst);
 }
 
+/* The same, out of a rotated block. */
+static void take_rotated(delivery *d, int64_t tag, const uint8_t *rotated)
+{
+    const cv_block_job *block = block_of(d, tag);
+    const cv_plan *plan = d->task->plan;
+    const cv_grid *grid = plan->grid;
+    int64_t strides[CV_MAX_DIMS];
+    cv_rotated_strides(grid, strides);
+    cv_strided src = {(uint8_t *)rotated + cv_rotated_pos(grid, block->block_pos), strides};
+    cv_strided dst = {d->task->dst + block->buffer_pos, plan->buffer_strides};
+    cv_copy_box(grid->ndim, block->shape, grid->item_size, src, dst);
+}
+
 static void fill_block(void *context, int64_t tag, const uint8_t *item)
 {
     delivery *d = context;
@@ -110,18 +124,39 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
 
 /* A scan wants blocks whole and once: they are not kept. But a box of which most
  * blocks are cut by its faces may be on a walk, and its inside be wanted again. */
-static uint8_t *find_room(void *context, int64_t tag)
+static cv_cached *reserve_room(delivery *d, const cv_block_job *block)
 {
-    delivery *d = context;
     const read_task *task = d->task;
-    const cv_block_job *block = block_of(d, tag);
     if (!task->cache || task->source->scan) return NULL;
     if (block->whole && !task->keep_whole) return NULL;
     d->key.block = (int32_t)block->block;
     if (!cv_cache_admits(task->cache, &d->key, task->bytes)) return NULL;
-    size_t size = (size_t)task->plan->grid->block_bytes;
-    d->room = cv_cache_reserve(task->cache, &d->key, size);
+    return cv_cache_reserve(task->cache, &d->key, (size_t)task->plan->grid->block_bytes);
+}
+
+/* What is kept rotated is decoded to scratch first. */
+static uint8_t *find_room(void *context, int64_t tag)
+{
+    delivery *d = context;
+    const cv_block_job *block = block_of(d, tag);
+    if (cv_rotated_is_better(d->task->plan->grid, block)) return NULL;
+    d->room = reserve_room(d, block);
     return d->room ? cv_cached_room(d->room) : NULL;
+}
+
+/* A block that was decoded just now. */
+static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
+{
+    delivery *d = context;
+    take_block(d, tag, decoded);
+    const cv_grid *grid = d->task->plan->grid;
+    const cv_block_job *block = block_of(d, tag);
+    if (!cv_rotated_is_better(grid, block)) return;
+    cv_cached *room = reserve_room(d, block);
+    if (!room) return;
+    cv_rotate(grid, decoded, cv_cached_room(room));
+    cv_cached_mark_rotated(room);
+    cv_cache_settle(d->task->cache, room, true);
 }
 
 static void settle_room(void *context, bool good)
@@ -155,7 +190,10 @@ static bool take_decoded(delivery *d, int64_t tag)
     d->key.block = (int32_t)block;
     cv_cached *found = cv_cache_find(task->cache, &d->key);
     if (!found) return false;
-    take_block(d, tag, cv_cached_bytes(found));
+    if (cv_cached_is_rotated(found))
+        take_rotated(d, tag, cv_cached_bytes(found));
+    else
+        take_block(d, tag, cv_cached_bytes(found));
     cv_cache_release(found);
     return true;
 }
@@ -186,7 +224,7 @@ static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d
     CV_TRY(list_blocks(d, job % task->n_parts, worker, &n, err));
     if (n == 0) return CV_OK;
     cv_block_sink sink = {.place = place_block,
-                          .take = take_block,
+                          .take = take_fresh,
                           .fill = fill_block,
                           .context = d,
                           .room = find_room,

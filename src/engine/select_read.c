@@ -5,6 +5,7 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
+#include "engine/rotated.h"
 #include "engine/select_run.h"
 
 #include <stdlib.h>
@@ -105,7 +106,13 @@ static bool take_cached(delivery *d, int64_t tag, int64_t block)
     d->key.block = (int32_t)block;
     cv_cached *found = cv_cache_find(cache, &d->key);
     if (!found) return false;
-    take_block(d, tag, cv_cached_bytes(found));
+    const uint8_t *bytes = cv_cached_bytes(found);
+    if (cv_cached_is_rotated(found)) {
+        uint8_t *scratch = d->worker->block.data;
+        cv_rotate_back(&d->task->source->snapshot->grid, bytes, scratch);
+        bytes = scratch;
+    }
+    take_block(d, tag, bytes);
     cv_cache_release(found);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
+#include "engine/rotated.h"
 
 #include <string.h>
 
@@ -126,7 +127,11 @@ static bool take_cached(const patching *p, int64_t block, uint8_t *dst)
     key.block = (int32_t)block;
     cv_cached *found = cv_cache_find(cache, &key);
     if (!found) return false;
-    memcpy(dst, cv_cached_bytes(found), (size_t)p->task->plan->grid->block_bytes);
+    const cv_grid *grid = p->task->plan->grid;
+    if (cv_cached_is_rotated(found))
+        cv_rotate_back(grid, cv_cached_bytes(found), dst);
+    else
+        memcpy(dst, cv_cached_bytes(found), (size_t)grid->block_bytes);
     cv_cache_release(found);
     return true;
 }

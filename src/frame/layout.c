@@ -124,7 +124,7 @@ static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
     cv_layout *found = way < WAYS ? s->ways[way] : NULL;
     if (found) {
         atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
-        push_first(s, way, found);
+        if (way > 0) push_first(s, way, found);
     }
     pthread_mutex_unlock(lock);
     return found;

@@ -9,6 +9,7 @@
 
 typedef struct cv_layout {
     atomic_int references;
+    char apart[64 - sizeof(atomic_int)]; /* what all readers read from what they write */
     cv_object object;
     uint64_t pos;
     cv_chunk_header header;
