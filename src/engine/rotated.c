@@ -10,7 +10,7 @@ static int64_t rows_of(const cv_grid *grid)
 
 bool cv_rotated_is_better(const cv_grid *grid, const cv_block_job *block)
 {
-    enum { SHORT = 8, FEW = 32 }; /* rotating costs more than it can win */
+    enum { SHORT = 8, FEW = 128 }; /* rotating costs more than it can win (measured) */
     if (grid->ndim < 2) return false;
     int last = grid->ndim - 1;
     if (block->shape[last] != 1 || grid->block_shape[last] < SHORT) return false;

@@ -157,7 +157,7 @@ static void run(const char *dtype, int64_t item_size, int steps, uint64_t seed)
     options.ndim = NDIM;
     options.shape = shape;
     options.chunk_shape = (int32_t[]){16, 24, 32};
-    options.block_shape = (int32_t[]){8, 12, 16};
+    options.block_shape = (int32_t[]){16, 12, 16};
     options.dtype = dtype;
     options.threads = 1 + (int)(seed % 2);
     options.cache_bytes = 60000 * item_size; /* less than half of all */
