@@ -1,0 +1,169 @@
+/* Room: format. The seal, bytes <-> struct, and its root in the trailer. */
+#include "format/seal.h"
+
+#include "base/arith.h"
+#include "base/crc32c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* ---- The footer --------------------------------------------------------- */
+
+static const char FOOTER_MAGIC[8] = {'c', 'v', 's', 'e', 'a', 'l', '1', '\n'};
+
+enum { AT_COMMIT = 8, AT_SIZE = 16, AT_HEAD_SIZE = 24, AT_HEAD_CRC = 28 };
+
+void cv_seal_footer_write(const cv_seal_footer *footer, uint8_t out[CV_SEAL_FOOTER])
+{
+    memcpy(out, FOOTER_MAGIC, sizeof FOOTER_MAGIC);
+    cv_store_le64(out + AT_COMMIT, footer->commit);
+    cv_store_le64(out + AT_SIZE, footer->size);
+    cv_store_le32(out + AT_HEAD_SIZE, footer->head_size);
+    cv_store_le32(out + AT_HEAD_CRC, footer->head_crc);
+}
+
+bool cv_seal_footer_read(const uint8_t bytes[CV_SEAL_FOOTER], cv_seal_footer *out)
+{
+    if (memcmp(bytes, FOOTER_MAGIC, sizeof FOOTER_MAGIC) != 0) return false;
+    *out = (cv_seal_footer){
+        .commit = cv_load_le64(bytes + AT_COMMIT),
+        .size = cv_load_le64(bytes + AT_SIZE),
+        .head_size = cv_load_le32(bytes + AT_HEAD_SIZE),
+        .head_crc = cv_load_le32(bytes + AT_HEAD_CRC),
+    };
+    return out->size >= CV_SEAL_FOOTER && out->head_size <= out->size - CV_SEAL_FOOTER;
+}
+
+/* ---- The root ----------------------------------------------------------- */
+
+enum { FINGERPRINT_NONE = 0, FINGERPRINT_128 = 3, FINGERPRINT_SIZE = 16 };
+
+/* CRC32C of the header in bytes 0..3, 96 bits of XXH3-128 in bytes 4..15. */
+static void fingerprint(const uint8_t *bytes, size_t size, const uint8_t *header,
+                        size_t header_size, uint8_t out[FINGERPRINT_SIZE])
+{
+    XXH128_canonical_t hash;
+    XXH128_canonicalFromHash(&hash, XXH3_128bits(bytes, size - FINGERPRINT_SIZE));
+    cv_store_le32(out, cv_crc32c(0, header, header_size));
+    memcpy(out + 4, hash.digest, FINGERPRINT_SIZE - 4);
+}
+
+void cv_seal_root_write(uint8_t *bytes, size_t size, const uint8_t *header,
+                        size_t header_size)
+{
+    uint8_t *type = bytes + size - FINGERPRINT_SIZE - 1;
+    *type = FINGERPRINT_128;
+    fingerprint(bytes, size, header, header_size, type + 1);
+}
+
+static bool is_zero(const uint8_t bytes[FINGERPRINT_SIZE])
+{
+    static const uint8_t zeros[FINGERPRINT_SIZE];
+    return memcmp(bytes, zeros, sizeof zeros) == 0;
+}
+
+cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer *trailer,
+                             const uint8_t *header_bytes, const cv_frame_header *header,
+                             cv_seal_state *out, cv_error *err)
+{
+    int64_t header_pos = 0, trailer_pos = (int64_t)(header->frame_size - trailer->size);
+    *out = CV_SEAL_NONE;
+    if (trailer->fingerprint_type == FINGERPRINT_NONE && is_zero(trailer->fingerprint))
+        return CV_OK;
+    if (trailer->fingerprint_type != FINGERPRINT_128)
+        return cv_fail(err, CATERVA_ECORRUPT, trailer_pos,
+                       "the trailer's fingerprint is of no known type (%d): damaged",
+                       trailer->fingerprint_type);
+
+    uint8_t expected[FINGERPRINT_SIZE];
+    fingerprint(bytes, size, header_bytes, header->header_size, expected);
+    if (memcmp(expected + 4, trailer->fingerprint + 4, FINGERPRINT_SIZE - 4) != 0)
+        return cv_fail(err, CATERVA_ECORRUPT, trailer_pos,
+                       "the trailer is damaged: checksum differs");
+    *out = CV_SEAL_NO_HEADER;
+    if (header->encode_threads != 0 || header->decode_threads != 0) return CV_OK;
+    if (memcmp(expected, trailer->fingerprint, 4) != 0)
+        return cv_fail(err, CATERVA_ECORRUPT, header_pos,
+                       "the header is damaged: checksum differs");
+    *out = CV_SEAL_WHOLE;
+    return CV_OK;
+}
+
+/* ---- The head ----------------------------------------------------------- */
+
+/*   0 u64 chunks   8 u64 strays   16 u32 index blocks   20 u32 index head
+ *  24 u32 CRC32C of the strays   28 u32 x index blocks   u32 x pages */
+enum { HEAD_FIXED = 28 };
+
+size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks)
+{
+    return HEAD_FIXED + 4 * (size_t)(n_index_blocks + cv_seal_pages(n_chunks));
+}
+
+cv_status cv_seal_head_write(const cv_seal_head *head, cv_buffer *out, cv_error *err)
+{
+    size_t at = out->size;
+    CV_TRY(cv_buffer_resize(out, at + cv_seal_head_size(head->n_chunks, head->n_index_blocks),
+                            err));
+    uint8_t *p = out->data + at;
+    cv_store_le64(p, (uint64_t)head->n_chunks);
+    cv_store_le64(p + 8, (uint64_t)head->n_strays);
+    cv_store_le32(p + 16, (uint32_t)head->n_index_blocks);
+    cv_store_le32(p + 20, head->index_head);
+    cv_store_le32(p + 24, head->strays_crc);
+    p += HEAD_FIXED;
+    for (int64_t i = 0; i < head->n_index_blocks; i++, p += 4)
+        cv_store_le32(p, head->index_blocks[i]);
+    for (int64_t i = 0; i < cv_seal_pages(head->n_chunks); i++, p += 4)
+        cv_store_le32(p, head->pages[i]);
+    return CV_OK;
+}
+
+static cv_status misfit(int64_t pos, cv_error *err)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, pos, "the seal does not fit the frame: damaged");
+}
+
+cv_status cv_seal_head_parse(const uint8_t *bytes, size_t size, int64_t pos, int64_t n_chunks,
+                             cv_seal_head *out, cv_error *err)
+{
+    if (size < HEAD_FIXED) return misfit(pos, err);
+    cv_seal_head head = {
+        .n_chunks = (int64_t)cv_load_le64(bytes),
+        .n_strays = (int64_t)cv_load_le64(bytes + 8),
+        .n_index_blocks = cv_load_le32(bytes + 16),
+        .index_head = cv_load_le32(bytes + 20),
+        .strays_crc = cv_load_le32(bytes + 24),
+    };
+    if (head.n_chunks != n_chunks || head.n_strays < 0 || head.n_strays > n_chunks ||
+        cv_seal_head_size(n_chunks, head.n_index_blocks) != size)
+        return misfit(pos, err);
+
+    size_t n = (size - HEAD_FIXED) / 4;
+    head.index_blocks = malloc(n * sizeof(uint32_t) + 1);
+    if (!head.index_blocks) return cv_fail_memory(err, n * sizeof(uint32_t), "the seal");
+    for (size_t i = 0; i < n; i++)
+        head.index_blocks[i] = cv_load_le32(bytes + HEAD_FIXED + 4 * i);
+    head.pages = head.index_blocks + head.n_index_blocks;
+    *out = head;
+    return CV_OK;
+}
+
+void cv_seal_head_free(cv_seal_head *head)
+{
+    free(head->index_blocks);
+    *head = (cv_seal_head){0};
+}
+
+bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
+{
+    int64_t list, strays, size;
+    bool fits = cv_mul_i64(head->n_chunks, 4, &list) &&
+                cv_mul_i64(head->n_strays, 16, &strays) && cv_add_i64(list, strays, &size) &&
+                cv_add_i64(size, (int64_t)head_size + CV_SEAL_FOOTER, &size);
+    *out = fits ? (uint64_t)size : 0;
+    return fits;
+}

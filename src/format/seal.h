@@ -1,0 +1,98 @@
+/* The seal: what vouches for a committed state, from the trailer down to every
+ * block. Each level holds the checksums of the next, so a read checks only what
+ * it reads:
+ *
+ *     trailer's fingerprint   CRC32C of the header; XXH3 of footer and trailer
+ *       footer                CRC32C of the seal's head
+ *         head                CRC32C of the index, block by block; of each page
+ *                             of the chunk list
+ *           chunk list        name of each chunk's block table (block_table.h)
+ *
+ * The seal stands between the index and the trailer, where other readers see
+ * the end of the index's room:
+ *
+ *     | index | head | chunk list | strays | footer | trailer |
+ *
+ * All of it is little-endian. Other writers drop it and zero the fingerprint,
+ * or write their thread counts into the header, where ours are 0: the state is
+ * then unsealed, which is no damage. */
+#ifndef CV_FORMAT_SEAL_H
+#define CV_FORMAT_SEAL_H
+
+#include "base/buffer.h"
+#include "format/frame_header.h"
+#include "format/trailer.h"
+
+/* ---- The root ----------------------------------------------------------- */
+
+enum { CV_SEAL_FOOTER = 32 };
+
+/* The last bytes before the trailer. */
+typedef struct cv_seal_footer {
+    uint64_t commit;    /* number of the commit that wrote it, from 1 */
+    uint64_t size;      /* bytes of the seal, footer included */
+    uint32_t head_size; /* bytes of the head */
+    uint32_t head_crc;  /* CRC32C of the head */
+} cv_seal_footer;
+
+void cv_seal_footer_write(const cv_seal_footer *footer, uint8_t out[CV_SEAL_FOOTER]);
+bool cv_seal_footer_read(const uint8_t bytes[CV_SEAL_FOOTER], cv_seal_footer *out);
+
+typedef enum cv_seal_state {
+    CV_SEAL_NONE = 0, /* no fingerprint: another writer, or none of ours yet */
+    CV_SEAL_WHOLE,    /* header, trailer and all below are vouched for */
+    CV_SEAL_NO_HEADER /* another writer rewrote the header; the rest is */
+} cv_seal_state;
+
+/* Puts the fingerprint into the last 16 bytes of `footer_and_trailer`. */
+void cv_seal_root_write(uint8_t *footer_and_trailer, size_t size, const uint8_t *header,
+                        size_t header_size);
+
+/* Checks it. `bytes` are footer and trailer, or the trailer alone where nothing
+ * is before it. CATERVA_ECORRUPT: neither a seal that holds, nor what another
+ * writer leaves. */
+cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer *trailer,
+                             const uint8_t *header_bytes, const cv_frame_header *header,
+                             cv_seal_state *out, cv_error *err);
+
+/* ---- The head ----------------------------------------------------------- */
+
+enum { CV_SEAL_PAGE = 4096 }; /* entries of the chunk list that share a checksum */
+
+/* A chunk whose table does not stand right behind it: another writer's chunk,
+ * sealed where it lies. */
+typedef struct cv_seal_stray {
+    int64_t chunk;
+    uint64_t pos; /* of its table in the frame */
+} cv_seal_stray;
+
+typedef struct cv_seal_head {
+    int64_t n_chunks;
+    int64_t n_strays;
+    int64_t n_index_blocks;
+    uint32_t index_head; /* CRC32C of the index before its first block */
+    uint32_t strays_crc;
+    uint32_t *index_blocks; /* n_index_blocks CRC32Cs; owned with pages */
+    uint32_t *pages;        /* one CRC32C for each page of the chunk list */
+} cv_seal_head;
+
+static inline int64_t cv_seal_pages(int64_t n_chunks)
+{
+    return n_chunks / CV_SEAL_PAGE + (n_chunks % CV_SEAL_PAGE != 0);
+}
+
+size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks);
+
+/* Appends the head. */
+cv_status cv_seal_head_write(const cv_seal_head *head, cv_buffer *out, cv_error *err);
+
+/* Parses a head of `size` bytes that stands at frame position `pos`, of a frame
+ * of `n_chunks` chunks. Release with cv_seal_head_free. */
+cv_status cv_seal_head_parse(const uint8_t *bytes, size_t size, int64_t pos, int64_t n_chunks,
+                             cv_seal_head *out, cv_error *err);
+void cv_seal_head_free(cv_seal_head *head);
+
+/* Bytes of the whole seal; false when that leaves 63 bits. */
+bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
+
+#endif
