@@ -2,7 +2,12 @@
  * the same number either way. The only place with code for one kind of
  * processor.
  *
- * The instruction takes 8 bytes per cycle but answers after three cycles, so
+ * Where there are 512-bit carry-less multiplications, four registers of 64
+ * bytes are folded over the input (V. Gopal et al., "Fast CRC Computation for
+ * Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009): four times as
+ * fast as what follows.
+ *
+ * The crc instruction takes 8 bytes per cycle but answers after three, so
  * three lanes of equal length run at once and are joined:
  *
  *   crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)   over GF(2), L bytes a lane
@@ -156,6 +161,102 @@ cv_crc32c_function *cv_crc32c_hardware(void) { return NULL; }
 
 #endif
 
+/* ---- Folding -------------------------------------------------------------- */
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <immintrin.h>
+
+#define FOLDING __attribute__((target("avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2")))
+
+/* Below so many bytes the crc instruction is as fast. */
+enum { FOLD_STEP = 256, FOLD_MIN = 2 * FOLD_STEP };
+
+/* x^(distance+32) and x^(distance-32) mod P, in bits, for each distance that
+ * 128 bits are moved by: the step, one register, and one lane. */
+static const int fold_distances[3] = {8 * FOLD_STEP, 512, 128};
+static uint64_t fold_factors[3][2];
+static pthread_once_t folds_once = PTHREAD_ONCE_INIT;
+
+/* The product of two reflected numbers is one bit short: hence the shift. */
+static uint64_t power_of_x(int n)
+{
+    uint32_t power = UINT32_C(1) << 31;
+    for (int i = 0; i < n; i++) power = power >> 1 ^ (power & 1 ? POLYNOMIAL : 0);
+    return (uint64_t)power << 1;
+}
+
+static void make_folds(void)
+{
+    for (int i = 0; i < 3; i++) {
+        fold_factors[i][0] = power_of_x(fold_distances[i] + 32);
+        fold_factors[i][1] = power_of_x(fold_distances[i] - 32);
+    }
+}
+
+FOLDING static __m512i fold_512(__m512i x, __m512i factors, __m512i next)
+{
+    enum { XOR3 = 0x96 };
+    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, factors, 0x00),
+                                     _mm512_clmulepi64_epi128(x, factors, 0x11), next, XOR3);
+}
+
+FOLDING static __m128i fold_128(__m128i x, __m128i factors, __m128i next)
+{
+    return _mm_xor_si128(next, _mm_xor_si128(_mm_clmulepi64_si128(x, factors, 0x00),
+                                             _mm_clmulepi64_si128(x, factors, 0x11)));
+}
+
+/* Four lanes of 128 bits to one, and that to its remainder. */
+FOLDING static uint32_t reduce(__m512i x)
+{
+    const __m128i lane = _mm_loadu_si128((const __m128i *)fold_factors[2]);
+    __m128i sum = _mm512_extracti32x4_epi32(x, 0);
+    sum = fold_128(sum, lane, _mm512_extracti32x4_epi32(x, 1));
+    sum = fold_128(sum, lane, _mm512_extracti32x4_epi32(x, 2));
+    sum = fold_128(sum, lane, _mm512_extracti32x4_epi32(x, 3));
+    uint64_t low = (uint64_t)_mm_extract_epi64(sum, 0);
+    uint64_t high = (uint64_t)_mm_extract_epi64(sum, 1);
+    return CRC_8(CRC_8(0, low), high);
+}
+
+FOLDING static uint32_t by_folding(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    if (size < FOLD_MIN) return by_instruction(crc, bytes, size);
+    pthread_once(&folds_once, make_folds);
+    const __m512i step =
+        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)fold_factors[0]));
+    const __m512i next =
+        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)fold_factors[1]));
+    __m512i first = _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc));
+    __m512i a = _mm512_xor_si512(first, _mm512_loadu_si512(p));
+    __m512i b = _mm512_loadu_si512(p + 64);
+    __m512i c = _mm512_loadu_si512(p + 128);
+    __m512i d = _mm512_loadu_si512(p + 192);
+    for (p += FOLD_STEP, size -= FOLD_STEP; size >= FOLD_STEP;
+         p += FOLD_STEP, size -= FOLD_STEP) {
+        a = fold_512(a, step, _mm512_loadu_si512(p));
+        b = fold_512(b, step, _mm512_loadu_si512(p + 64));
+        c = fold_512(c, step, _mm512_loadu_si512(p + 128));
+        d = fold_512(d, step, _mm512_loadu_si512(p + 192));
+    }
+    a = fold_512(fold_512(fold_512(a, next, b), next, c), next, d);
+    return by_instruction(~reduce(a), p, size);
+}
+
+cv_crc32c_function *cv_crc32c_folding(void)
+{
+    bool can = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("vpclmulqdq");
+    return can && has_instruction() ? by_folding : NULL;
+}
+
+#else
+
+cv_crc32c_function *cv_crc32c_folding(void) { return NULL; }
+
+#endif
+
 /* ---- The choice ----------------------------------------------------------- */
 
 static cv_crc32c_function *chosen;
@@ -163,7 +264,8 @@ static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;
 
 static void choose(void)
 {
-    chosen = cv_crc32c_hardware();
+    chosen = cv_crc32c_folding();
+    if (!chosen) chosen = cv_crc32c_hardware();
     if (!chosen) chosen = cv_crc32c_portable;
 }
 

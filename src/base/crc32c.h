@@ -12,9 +12,11 @@
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 
 /* What cv_crc32c chooses from, for tests; all give the same. The instruction's
- * is NULL where this processor, or the compiler's target, has none. */
+ * and the folding one are NULL where this processor, or the compiler's target,
+ * has not what they need. */
 typedef uint32_t cv_crc32c_function(uint32_t crc, const void *bytes, size_t size);
 cv_crc32c_function cv_crc32c_portable;
 cv_crc32c_function *cv_crc32c_hardware(void);
+cv_crc32c_function *cv_crc32c_folding(void);
 
 #endif
