@@ -215,6 +215,9 @@ typedef struct caterva_open_options {
     int64_t cache_bytes;  /* decoded blocks kept for later reads: 0: in the cache that
                              handles share; > 0: in one of the handle's own of so many
                              bytes; -1: none                              */
+    int unchecked;        /* 1: what is read is not checked against checksums, to get
+                             at what is left of a damaged array; a commit then takes
+                             what it finds for good                       */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 
@@ -314,7 +317,8 @@ typedef struct caterva_info {
     caterva_layout layout;
     caterva_metalayer_kind metalayer;
     int in_memory;
-    int sealed;            /* 1: carries checksums of its own (not yet written: always 0) */
+    int sealed;            /* 1: the last commit's checksums vouch for all of it;
+                              caterva_measure counts chunks without            */
     int codec, codec_meta, level;
     int filters[CATERVA_MAX_FILTERS];
     int filters_meta[CATERVA_MAX_FILTERS];
@@ -361,8 +365,10 @@ CATERVA_API caterva_status caterva_describe_chunk(caterva_array *array, int64_t 
 typedef struct caterva_space {
     int64_t stored_chunks;  /* chunks that take space                       */
     int64_t special_chunks; /* zeros, NaN, uninit, repeated value           */
-    int64_t live_bytes;     /* header and its copy, chunks, index, trailer  */
+    int64_t live_bytes;     /* header and its copy, chunks with their
+                               checksums, index, seal, trailer              */
     int64_t dead_bytes;     /* the rest of the frame                        */
+    int64_t unverified_chunks; /* take space, and have no checksums         */
 } caterva_space;
 
 /* Counts chunks and live bytes as of the last commit; reads every chunk

@@ -76,6 +76,7 @@ static void describe_header(const cv_snapshot *s, caterva_info *info)
     info->frame_bytes = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
     info->header_bytes = h->header_size;
     info->n_metalayers = h->n_metalayers;
+    info->sealed = s->seal == CV_SEAL_WHOLE;
 }
 
 cv_status cv_array_describe(caterva_array *array, cv_error *err)

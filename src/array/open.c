@@ -30,7 +30,7 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
                             caterva_array **out, cv_error *err)
 {
     cv_frame *frame;
-    CV_TRY(cv_frame_open(store, o->durability, &frame, err));
+    CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);

@@ -4,6 +4,7 @@
 #include "engine/copy.h"
 #include "engine/pending.h"
 #include "engine/splice.h"
+#include "format/block_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,9 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
 
     cv_encoder *encoder;
     CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
+    size_t room = CV_CHUNK_HEADER_SIZE + size +
+                  cv_block_table_size(spec->chunk_bytes / spec->block_bytes);
+    CV_TRY(cv_buffer_reserve(&worker->encoded, room, err));
     CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
     if (cv_codec_is_zeros(&worker->encoded))
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);

@@ -24,17 +24,18 @@ static caterva_chunk_kind kind_of_ref(cv_ref_kind kind)
     }
 }
 
-cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
-                            caterva_chunk_info *out, cv_error *err)
+/* *table_size: bytes of the chunk's block table; 0: it has none. */
+static cv_status describe(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
+                          caterva_chunk_info *out, int64_t *table_size, cv_error *err)
 {
     const cv_index *index;
     CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
-    int64_t offset = cv_index_get(index, chunk);
     cv_chunk_ref ref;
-    CV_TRY(cv_chunk_ref_make(snapshot, chunk, offset, &ref, err));
+    CV_TRY(cv_chunk_ref_find(snapshot, index, chunk, &ref, err));
 
     *out =
         (caterva_chunk_info){.chunk = chunk, .position = -1, .kind = kind_of_ref(ref.kind)};
+    *table_size = 0;
     cv_grid_chunk_index(&snapshot->grid, chunk, out->index);
     if (ref.kind != CV_REF_STORED) return CV_OK;
 
@@ -44,8 +45,16 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     out->position = ref.object == CV_FRAME_OBJECT ? (int64_t)ref.pos : ref.object;
     out->stored_bytes = layout->header.cbytes;
     out->memcpyed = layout->header.memcpyed;
+    if (ref.name != 0) *table_size = (int64_t)layout->table_size;
     cv_layout_release(layout);
     return CV_OK;
+}
+
+cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
+                            caterva_chunk_info *out, cv_error *err)
+{
+    int64_t table_size;
+    return describe(frame, snapshot, chunk, out, &table_size, err);
 }
 
 /* The header's copy serves repair: not dead. */
@@ -65,15 +74,18 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
                      cv_error *err)
 {
     const cv_frame_header *h = &snapshot->header;
-    *out = (caterva_space){.live_bytes = (int64_t)(h->header_size + snapshot->index_size +
-                                                   snapshot->trailer.size)};
+    *out = (caterva_space){.live_bytes =
+                               (int64_t)(h->header_size + snapshot->index_size +
+                                         snapshot->footer.size + snapshot->trailer.size)};
     for (int64_t i = 0; i < snapshot->grid.n_chunks; i++) {
         caterva_chunk_info chunk;
-        CV_TRY(cv_describe_chunk(frame, snapshot, i, &chunk, err));
+        int64_t table_size;
+        CV_TRY(describe(frame, snapshot, i, &chunk, &table_size, err));
         bool stored = chunk.kind == CATERVA_CHUNK_STORED;
         out->stored_chunks += stored;
         out->special_chunks += !stored;
-        out->live_bytes += chunk.stored_bytes;
+        out->unverified_chunks += chunk.stored_bytes > 0 && table_size == 0;
+        out->live_bytes += chunk.stored_bytes + table_size;
     }
     CV_TRY(add_header_copy(frame, snapshot, &out->live_bytes, err));
     int64_t total = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);

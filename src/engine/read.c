@@ -42,9 +42,7 @@ cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *o
                          cv_error *err)
 {
     if (source->pending) return cv_pending_where(source->pending, chunk, out, err);
-    int64_t offset;
-    CV_TRY(cv_snapshot_offset(source->snapshot, source->frame->store, chunk, &offset, err));
-    return cv_chunk_ref_make(source->snapshot, chunk, offset, out, err);
+    return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
 }
 
 /* ---- Delivering blocks -------------------------------------------------- */

@@ -3,17 +3,20 @@
  *
  *     old  | header | starts | b0 | b1 | b2 | b3 |
  *                              :    x    :    :        b1 is dirty
- *     new  | header | starts | b0 | b1'  | b2 | b3 |
+ *     new  | header | starts | b0 | b1'  | b2 | b3 | table |
  *
  * The dirty blocks are encoded first, by several threads where some are idle;
  * then the chunk is written as a list of pieces. The old streams are not
  * decoded and never stand in memory together, so the cost is that of the dirty
- * blocks and of copying the rest from one place of the file to another. */
+ * blocks and of copying the rest from one place of the file to another. Nor are
+ * they checked: their checksums travel along, so that damage stays noticeable. */
 #include "engine/splice.h"
 
 #include "base/arith.h"
+#include "base/crc32c.h"
 #include "engine/copy.h"
 #include "frame/pieces.h"
+#include "frame/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +38,7 @@ typedef struct splice {
     share *shares;
     int64_t n_shares;
     uint8_t *sizes; /* where block starts will stand: sizes of new streams */
+    uint32_t *sums; /* checksums of all blocks */
 } splice;
 
 /* ---- Encoding ----------------------------------------------------------- */
@@ -68,8 +72,9 @@ static cv_status encode_share(void *context, int64_t number, cv_worker *worker, 
         size_t before = mine->streams.size;
         if (!s->job->blocks[b]) continue;
         CV_TRY(encode_block(encoder, s->job->blocks[b], mine, err));
-        cv_store_le32(s->sizes + b * (int64_t)sizeof(int32_t),
-                      (uint32_t)(mine->streams.size - before));
+        size_t size = mine->streams.size - before;
+        cv_store_le32(s->sizes + b * (int64_t)sizeof(int32_t), (uint32_t)size);
+        if (size > 0) s->sums[b] = cv_crc32c(0, mine->streams.data + before, size);
         mine->possible = mine->possible && mine->streams.size <= most;
     }
     return CV_OK;
@@ -169,6 +174,26 @@ static cv_piece clean_piece(const splice *s, int64_t block)
                       .size = (size_t)(range.end - range.start)};
 }
 
+/* The checksum travels along where there is one, else it is made here. */
+static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
+{
+    if (s->layout && s->layout->sums) {
+        s->sums[block] = s->layout->sums[block];
+        return CV_OK;
+    }
+    cv_piece piece = clean_piece(s, block);
+    const uint8_t *bytes = piece.bytes;
+    if (!bytes) {
+        cv_buffer *packed = &s->job->worker->packed;
+        CV_TRY(cv_buffer_resize(packed, piece.size, err));
+        CV_TRY(cv_store_read(s->job->pending->frame->store, piece.object, piece.pos,
+                             packed->data, piece.size, err));
+        bytes = packed->data;
+    }
+    s->sums[block] = cv_crc32c(0, bytes, piece.size);
+    return CV_OK;
+}
+
 /* ---- The new chunk ------------------------------------------------------ */
 
 /* Streams of zero blocks are zero bytes, four for each byte of an item at most. */
@@ -218,6 +243,7 @@ static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_err
             taken += piece.size;
         } else {
             piece = clean_piece(s, b);
+            CV_TRY(sum_clean(s, b, err));
         }
         cv_store_le32(start, (uint32_t)*end);
         *end += (int64_t)piece.size;
@@ -246,12 +272,30 @@ static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err
     return CV_OK;
 }
 
-static cv_status put_pieces(const splice *s, const cv_buffer *pieces, int64_t size,
-                            cv_error *err)
+/* The last piece is the block table. */
+static cv_status add_table(const splice *s, cv_buffer *pieces, uint32_t *name, cv_error *err)
+{
+    cv_worker *worker = s->job->worker;
+    cv_block_table table = {
+        .head = cv_crc32c(0, worker->head.data, worker->head.size),
+        .n = s->grid->n_blocks,
+        .blocks = s->sums,
+    };
+    worker->table.size = 0;
+    CV_TRY(cv_table_append(&table, &worker->table, name, err));
+    cv_piece piece = {.bytes = worker->table.data, .size = worker->table.size};
+    return cv_pieces_add(pieces, piece, err);
+}
+
+static cv_status put_pieces(const splice *s, cv_buffer *pieces, int64_t size, cv_error *err)
 {
     cv_pending *pending = s->job->pending;
+    uint32_t name;
     cv_put put;
+    CV_TRY(add_table(s, pieces, &name, err));
+    size += (int64_t)s->job->worker->table.size;
     CV_TRY(cv_txn_put_begin(pending->txn, s->job->chunk, (size_t)size, &put, err));
+    put.name = name;
     cv_pieces_job job = {.store = pending->frame->store,
                          .list = pieces,
                          .size = (uint64_t)size,
@@ -287,6 +331,9 @@ static cv_status splice_chunk(splice *s, bool *done, cv_error *err)
     bool possible = s->job->n_dirty == s->grid->n_blocks;
     CV_TRY(cv_buffer_resize(head, CV_CHUNK_HEADER_SIZE + starts, err));
     s->sizes = head->data + CV_CHUNK_HEADER_SIZE;
+    cv_buffer *sums = &s->job->worker->sums;
+    CV_TRY(cv_buffer_resize(sums, (size_t)s->grid->n_blocks * sizeof(uint32_t), err));
+    s->sums = (uint32_t *)(void *)sums->data;
     if (!possible) CV_TRY(open_clean(s, &possible, err));
     if (possible) CV_TRY(encode_dirty(s, &possible, err));
     return possible ? put_chunk(s, done, err) : CV_OK;

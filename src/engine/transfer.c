@@ -2,6 +2,8 @@
  * stored, through a transaction of the new frame like any other write. */
 #include "engine/transfer.h"
 
+#include "frame/tables.h"
+
 #include <stdlib.h>
 
 /* A special chunk that some writer stored: the index can say it. */
@@ -15,22 +17,43 @@ static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
     }
 }
 
+/* The checksums travel along, unless there are none yet: a damaged chunk stays
+ * noticeable. */
+static cv_status make_table(const cv_source *source, const cv_layout *layout,
+                            const uint8_t *chunk, cv_buffer *out, uint32_t *name,
+                            cv_error *err)
+{
+    const cv_grid *grid = &source->snapshot->grid;
+    cv_block_table table = {.head = layout->head_sum, .blocks = layout->sums};
+    table.n = cv_block_table_blocks(&layout->header, grid->n_blocks);
+    if (layout->sums) return cv_table_append(&table, out, name, err);
+    return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
+}
+
+static cv_status move_stored(const cv_source *source, const cv_layout *layout, cv_txn *to,
+                             int64_t number, cv_buffer *bytes, cv_error *err)
+{
+    cv_buffer table = {0};
+    cv_stored_chunk stored = {.table = &table};
+    CV_TRY(cv_fetch_chunk(source->frame, layout, bytes, &stored.bytes, err));
+    cv_status status = make_table(source, layout, stored.bytes, &table, &stored.name, err);
+    stored.size = (size_t)layout->header.cbytes;
+    if (status == CV_OK) status = cv_txn_put_stored(to, number, &stored, err);
+    cv_buffer_free(&table);
+    return status;
+}
+
 static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, cv_txn *to,
                              int64_t number, cv_buffer *bytes, cv_error *err)
 {
     cv_layout *layout;
     CV_TRY(cv_layout_get(source->frame, source->snapshot, ref, &layout, err));
-    const uint8_t *chunk;
     cv_ref_kind kind;
     cv_status status;
-    if (is_special(layout, &kind)) {
+    if (is_special(layout, &kind))
         status = cv_txn_put_special(to, number, kind, err);
-    } else {
-        status = cv_fetch_chunk(source->frame, layout, bytes, &chunk, err);
-        cv_buffer encoded = {.size = (size_t)layout->header.cbytes};
-        encoded.data = status == CV_OK ? (uint8_t *)chunk : NULL;
-        if (status == CV_OK) status = cv_txn_put(to, number, &encoded, err);
-    }
+    else
+        status = move_stored(source, layout, to, number, bytes, err);
     cv_layout_release(layout);
     return status;
 }

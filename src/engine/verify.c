@@ -79,14 +79,13 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
 static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker,
                              cv_error *err)
 {
-    int64_t offset = cv_index_get(task->index, chunk);
     cv_chunk_ref ref;
-    CV_TRY(cv_chunk_ref_make(task->snapshot, chunk, offset, &ref, err));
+    CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
     if (ref.kind != CV_REF_STORED) return CV_OK;
 
     cv_layout *layout;
     CV_TRY(cv_layout_get(task->frame, task->snapshot, &ref, &layout, err));
-    note_extent(task, &ref, (uint64_t)layout->header.cbytes);
+    note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
     cv_layout_release(layout);
     return task->options->quick ? CV_OK : decode_chunk(task, &ref, worker, err);
 }

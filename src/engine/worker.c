@@ -25,6 +25,8 @@ static void free_worker(cv_worker *worker)
     cv_buffer_free(&worker->encoded);
     cv_buffer_free(&worker->head);
     cv_buffer_free(&worker->pieces);
+    cv_buffer_free(&worker->sums);
+    cv_buffer_free(&worker->table);
     free(worker->wanted);
     free(worker);
 }

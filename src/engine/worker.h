@@ -18,6 +18,8 @@ typedef struct cv_worker {
     cv_buffer encoded;   /* one encoded chunk, or the new streams of one */
     cv_buffer head;      /* its header and block starts */
     cv_buffer pieces;    /* and what it is made of: a list of cv_piece */
+    cv_buffer sums;      /* checksums of its blocks, uint32_t */
+    cv_buffer table;     /* its block table */
     cv_wanted *wanted;   /* cv_worker_wanted */
     int64_t max_wanted;
     struct cv_worker *next;

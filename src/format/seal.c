@@ -83,8 +83,8 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
     if (memcmp(expected + 4, trailer->fingerprint + 4, FINGERPRINT_SIZE - 4) != 0)
         return cv_fail(err, CATERVA_ECORRUPT, trailer_pos,
                        "the trailer is damaged: checksum differs");
-    *out = CV_SEAL_NO_HEADER;
-    if (header->encode_threads != 0 || header->decode_threads != 0) return CV_OK;
+    *out = CV_SEAL_NO_HEADER; /* other writers set both counts */
+    if (header->encode_threads > 0 && header->decode_threads > 0) return CV_OK;
     if (memcmp(expected, trailer->fingerprint, 4) != 0)
         return cv_fail(err, CATERVA_ECORRUPT, header_pos,
                        "the header is damaged: checksum differs");
@@ -103,12 +103,36 @@ size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks)
     return HEAD_FIXED + 4 * (size_t)(n_index_blocks + cv_seal_pages(n_chunks));
 }
 
-cv_status cv_seal_head_write(const cv_seal_head *head, cv_buffer *out, cv_error *err)
+uint32_t cv_seal_page_sum(const uint8_t *names, size_t size)
 {
-    size_t at = out->size;
-    CV_TRY(cv_buffer_resize(out, at + cv_seal_head_size(head->n_chunks, head->n_index_blocks),
-                            err));
-    uint8_t *p = out->data + at;
+    static const uint8_t zeros[4 * CV_SEAL_PAGE];
+    if (memcmp(names, zeros, size) == 0) return 0;
+    uint32_t crc = cv_crc32c(0, names, size);
+    return crc == 0 ? 1 : crc;
+}
+
+uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p)
+{
+    uint64_t n = 0; /* all stored pages but the last are full */
+    for (int64_t i = 0; i < p; i++) n += head->pages[i] != 0;
+    return n * 4 * CV_SEAL_PAGE;
+}
+
+/*   0 i64 entry   8 u64 pos */
+void cv_seal_stray_write(const cv_seal_stray *stray, uint8_t out[CV_SEAL_STRAY_SIZE])
+{
+    cv_store_le64(out, (uint64_t)stray->entry);
+    cv_store_le64(out + 8, stray->pos);
+}
+
+cv_seal_stray cv_seal_stray_read(const uint8_t bytes[CV_SEAL_STRAY_SIZE])
+{
+    return (cv_seal_stray){(int64_t)cv_load_le64(bytes), cv_load_le64(bytes + 8)};
+}
+
+void cv_seal_head_write(const cv_seal_head *head, uint8_t *out)
+{
+    uint8_t *p = out;
     cv_store_le64(p, (uint64_t)head->n_chunks);
     cv_store_le64(p + 8, (uint64_t)head->n_strays);
     cv_store_le32(p + 16, (uint32_t)head->n_index_blocks);
@@ -119,7 +143,6 @@ cv_status cv_seal_head_write(const cv_seal_head *head, cv_buffer *out, cv_error 
         cv_store_le32(p, head->index_blocks[i]);
     for (int64_t i = 0; i < cv_seal_pages(head->n_chunks); i++, p += 4)
         cv_store_le32(p, head->pages[i]);
-    return CV_OK;
 }
 
 static cv_status misfit(int64_t pos, cv_error *err)
@@ -160,9 +183,11 @@ void cv_seal_head_free(cv_seal_head *head)
 
 bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
 {
-    int64_t list, strays, size;
-    bool fits = cv_mul_i64(head->n_chunks, 4, &list) &&
-                cv_mul_i64(head->n_strays, 16, &strays) && cv_add_i64(list, strays, &size) &&
+    int64_t list = 0, strays, size;
+    for (int64_t p = 0; p < cv_seal_pages(head->n_chunks); p++)
+        if (head->pages[p] != 0) list += (int64_t)cv_seal_page_size(head->n_chunks, p);
+    bool fits = cv_mul_i64(head->n_strays, CV_SEAL_STRAY_SIZE, &strays) &&
+                cv_add_i64(list, strays, &size) &&
                 cv_add_i64(size, (int64_t)head_size + CV_SEAL_FOOTER, &size);
     *out = fits ? (uint64_t)size : 0;
     return fits;

@@ -5,8 +5,10 @@
  *     trailer's fingerprint   CRC32C of the header; XXH3 of footer and trailer
  *       footer                CRC32C of the seal's head
  *         head                CRC32C of the index, block by block; of each page
- *                             of the chunk list
- *           chunk list        name of each chunk's block table (block_table.h)
+ *                             of the chunk list; of the strays
+ *           chunk list        name of each chunk's block table (block_table.h),
+ *                             0: none is known. Pages of zeros are left out
+ *           strays            where tables are that stand elsewhere
  *
  * The seal stands between the index and the trailer, where other readers see
  * the end of the index's room:
@@ -57,13 +59,13 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
 
 /* ---- The head ----------------------------------------------------------- */
 
-enum { CV_SEAL_PAGE = 4096 }; /* entries of the chunk list that share a checksum */
+enum { CV_SEAL_PAGE = 2048 }; /* names of the chunk list that share a checksum */
 
 /* A chunk whose table does not stand right behind it: another writer's chunk,
- * sealed where it lies. */
+ * sealed where it lies. The list is ascending by entry. */
 typedef struct cv_seal_stray {
-    int64_t chunk;
-    uint64_t pos; /* of its table in the frame */
+    int64_t entry; /* of the chunk in the index */
+    uint64_t pos;  /* of its table in the frame */
 } cv_seal_stray;
 
 typedef struct cv_seal_head {
@@ -73,18 +75,35 @@ typedef struct cv_seal_head {
     uint32_t index_head; /* CRC32C of the index before its first block */
     uint32_t strays_crc;
     uint32_t *index_blocks; /* n_index_blocks CRC32Cs; owned with pages */
-    uint32_t *pages;        /* one CRC32C for each page of the chunk list */
+    uint32_t *pages;        /* sums of the pages of the chunk list */
 } cv_seal_head;
+
+/* The sum of a page of names, as it is stored: its CRC32C, or 1 where that is 0;
+ * 0 stands for a page of zeros, which is left out. */
+uint32_t cv_seal_page_sum(const uint8_t *names, size_t size);
 
 static inline int64_t cv_seal_pages(int64_t n_chunks)
 {
     return n_chunks / CV_SEAL_PAGE + (n_chunks % CV_SEAL_PAGE != 0);
 }
 
+/* Bytes of page `p` when it is stored, and of the stored pages before it. */
+static inline size_t cv_seal_page_size(int64_t n_chunks, int64_t p)
+{
+    int64_t left = n_chunks - p * CV_SEAL_PAGE;
+    return 4 * (size_t)(left < CV_SEAL_PAGE ? left : CV_SEAL_PAGE);
+}
+uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p);
+
 size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks);
 
-/* Appends the head. */
-cv_status cv_seal_head_write(const cv_seal_head *head, cv_buffer *out, cv_error *err);
+enum { CV_SEAL_STRAY_SIZE = 16 };
+
+void cv_seal_stray_write(const cv_seal_stray *stray, uint8_t out[CV_SEAL_STRAY_SIZE]);
+cv_seal_stray cv_seal_stray_read(const uint8_t bytes[CV_SEAL_STRAY_SIZE]);
+
+/* Writes cv_seal_head_size bytes. */
+void cv_seal_head_write(const cv_seal_head *head, uint8_t *out);
 
 /* Parses a head of `size` bytes that stands at frame position `pos`, of a frame
  * of `n_chunks` chunks. Release with cv_seal_head_free. */

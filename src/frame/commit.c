@@ -1,7 +1,7 @@
 /* Room: frame. The commit: the one way committed state changes.
  *
  *   1. new chunks already lie in space the committed state does not use
- *   2. new tail behind all chunks: header copy, index and trailer, contiguous
+ *   2. new tail behind all chunks: header copy, index, seal, trailer, contiguous
  *   3. sync
  *   4. one write of the header, from its frame_size field to its end
  *   5. sync: acknowledged
@@ -32,8 +32,7 @@ enum { HEADER_WRITE_START = 16 };
 typedef struct commit {
     cv_txn *txn;
     cv_snapshot *next;
-    cv_buffer tail; /* header copy, index and trailer */
-    uint64_t copy_size;
+    cv_tail tail;
     int64_t cbytes;
     uint64_t tail_pos;  /* contiguous: where the tail goes */
     int64_t *old_files; /* directory: those the next state does not name */
@@ -65,14 +64,6 @@ static cv_status find_old_files(commit *c, cv_error *err)
 }
 
 /* ---- Building the next state -------------------------------------------- */
-
-static cv_status build_index(commit *c, cv_error *err)
-{
-    cv_txn *txn = c->txn;
-    if (txn->state->grid.n_chunks == 0) return CV_OK;
-    CV_TRY(cv_txn_own_index(txn, err));
-    return cv_index_encode(&txn->index, &txn->encoder, &c->tail, err);
-}
 
 /* The bytes of all chunk files the new state names. */
 static cv_status count_files(const cv_txn *txn, int64_t *cbytes, cv_error *err)
@@ -110,7 +101,8 @@ static cv_status count_cbytes(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
     if (!txn->base->header.sparse) {
-        c->cbytes = (int64_t)(c->tail_pos + c->copy_size - txn->base->header.header_size);
+        c->cbytes =
+            (int64_t)(c->tail_pos + c->tail.copy_size - txn->base->header.header_size);
         return CV_OK;
     }
     CV_TRY(find_old_files(c, err));
@@ -144,27 +136,32 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
     return cv_snapshot_parse(c->next, err);
 }
 
+/* What the tail says of the next state; it is complete. */
+static cv_status take_tail(commit *c, cv_error *err)
+{
+    cv_snapshot *next = c->next;
+    const cv_buffer *bytes = &c->tail.bytes;
+    size_t size = c->txn->state->trailer_bytes.size;
+    int64_t pos = (int64_t)(next->header.frame_size - size);
+    next->index_pos = next->grid.n_chunks > 0 ? c->tail_pos + c->tail.copy_size : 0;
+    next->index_size = c->tail.index_size;
+    next->footer = c->tail.footer;
+    next->seal = CV_SEAL_WHOLE;
+    next->unchecked = c->txn->base->unchecked;
+    CV_TRY(
+        cv_buffer_append(&next->trailer_bytes, bytes->data + bytes->size - size, size, err));
+    return cv_trailer_parse(next->trailer_bytes.data, size, pos, &next->trailer, err);
+}
+
 static cv_status build(commit *c, cv_error *err)
 {
-    const cv_snapshot *old = c->txn->state;
-    cv_snapshot *next = c->next;
-    c->copy_size = cv_tail_copy_size(old);
-    CV_TRY(cv_buffer_resize(&c->tail, (size_t)c->copy_size, err)); /* filled in below */
-    CV_TRY(build_index(c, err));
-    next->index_size = c->tail.size - c->copy_size;
-    CV_TRY(cv_buffer_append(&c->tail, old->trailer_bytes.data, old->trailer_bytes.size, err));
-    CV_TRY(cv_buffer_append(&next->trailer_bytes, old->trailer_bytes.data,
-                            old->trailer_bytes.size, err));
-
-    c->tail_pos =
-        old->header.sparse ? old->header.header_size : place_tail(c->txn, c->tail.size);
-    uint64_t index_pos = c->tail_pos + c->copy_size;
-    next->index_pos = old->grid.n_chunks > 0 ? index_pos : 0;
+    const cv_frame_header *old = &c->txn->state->header;
+    CV_TRY(cv_tail_build(c->txn, &c->tail, err));
+    c->tail_pos = old->sparse ? old->header_size : place_tail(c->txn, c->tail.bytes.size);
     CV_TRY(count_cbytes(c, err));
-    CV_TRY(build_header(c, c->tail_pos + c->tail.size, err));
-    if (c->copy_size > 0) cv_tail_write_copy(c->txn, &next->header_bytes, &c->tail);
-    return cv_trailer_parse(next->trailer_bytes.data, next->trailer_bytes.size,
-                            (int64_t)(index_pos + next->index_size), &next->trailer, err);
+    CV_TRY(build_header(c, c->tail_pos + c->tail.bytes.size, err));
+    cv_tail_seal(c->txn, &c->next->header_bytes, &c->tail);
+    return take_tail(c, err);
 }
 
 /* ---- Writing it --------------------------------------------------------- */
@@ -206,8 +203,8 @@ static cv_status write_contiguous(commit *c, cv_error *err)
     bool first_sync = frame->durability != CATERVA_DURABLE_NONE;
     bool second_sync = frame->durability == CATERVA_DURABLE_FULL;
 
-    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.data,
-                          c->tail.size, err));
+    CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.bytes.data,
+                          c->tail.bytes.size, err));
     if (fresh) { /* nobody can see it yet: the header may go with the rest */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
@@ -234,7 +231,8 @@ static cv_status write_directory(commit *c, cv_error *err)
     cv_buffer frame = {0};
     cv_status status =
         cv_buffer_append(&frame, c->next->header_bytes.data, c->next->header_bytes.size, err);
-    if (status == CV_OK) status = cv_buffer_append(&frame, c->tail.data, c->tail.size, err);
+    if (status == CV_OK)
+        status = cv_buffer_append(&frame, c->tail.bytes.data, c->tail.bytes.size, err);
     if (status == CV_OK)
         status = cv_store_replace(store, frame.data, frame.size, durable, err);
     cv_buffer_free(&frame);
@@ -256,8 +254,8 @@ static void account(commit *c, bool fresh)
     if (base->header.sparse) return;
     uint64_t old_end = base->header.frame_size;
     uint64_t old_pos = txn->base_tail_pos;
-    uint64_t tail_end = c->tail_pos + c->tail.size;
-    cv_space_occupy(&txn->space, c->tail_pos, c->tail.size);
+    uint64_t tail_end = c->tail_pos + c->tail.bytes.size;
+    cv_space_occupy(&txn->space, c->tail_pos, c->tail.bytes.size);
     if (!fresh)
         cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
     cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABLE_ORDERED);
@@ -290,7 +288,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (!cv_txn_pending(txn)) return CV_OK;
 
     bool fresh = !txn->frame->store->published;
-    commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = txn->tail};
+    commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = {.bytes = txn->tail}};
     cv_status status =
         c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
     if (status == CV_OK)
@@ -304,7 +302,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
         cv_txn_reset(txn);
     }
     cv_snapshot_release(c.next);
-    txn->tail = c.tail;
+    txn->tail = c.tail.bytes;
     txn->tail.size = 0;
     free(c.old_files);
     return status;

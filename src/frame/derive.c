@@ -65,6 +65,7 @@ cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
 {
     cv_snapshot *to = cv_snapshot_new();
     if (!to) return cv_fail_memory(err, sizeof *to, "a snapshot");
+    to->unchecked = from->unchecked;
     cv_status status = derive(from, change, to, err);
     if (status != CV_OK) {
         cv_snapshot_release(to);

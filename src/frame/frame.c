@@ -32,11 +32,11 @@ static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
     return CV_OK;
 }
 
-cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame **out,
-                        cv_error *err)
+cv_status cv_frame_open(cv_store *store, caterva_durability durability, bool unchecked,
+                        cv_frame **out, cv_error *err)
 {
     cv_snapshot *snapshot;
-    cv_status status = cv_snapshot_load(store, &snapshot, err);
+    cv_status status = cv_snapshot_load(store, unchecked, &snapshot, err);
     if (status != CV_OK) {
         cv_store_close(store);
         return status;

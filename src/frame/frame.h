@@ -18,9 +18,10 @@ typedef struct cv_frame {
     bool poisoned; /* a commit failed half-way: what is on disk is unknown */
 } cv_frame;
 
-/* Opens what `store` holds; owns the store from then on, also on failure. */
-cv_status cv_frame_open(cv_store *store, caterva_durability durability, cv_frame **out,
-                        cv_error *err);
+/* Opens what `store` holds; owns the store from then on, also on failure.
+ * `unchecked`: what is read is not checked against the seal. */
+cv_status cv_frame_open(cv_store *store, caterva_durability durability, bool unchecked,
+                        cv_frame **out, cv_error *err);
 
 /* Opens `store` at a state that its header does not tell of: for repair, to be
  * read only. Owns both from then on, also on failure. */

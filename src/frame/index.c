@@ -3,8 +3,9 @@
  * committed state. Every entry is checked when it is used, so that opening
  * costs nothing per chunk. */
 #include "base/arith.h"
+#include "base/crc32c.h"
 #include "format/chunk_header.h"
-#include "frame/snapshot.h"
+#include "frame/sealed.h"
 
 #include <string.h>
 
@@ -67,6 +68,20 @@ cv_status cv_chunk_ref_make(const cv_snapshot *s, int64_t chunk, int64_t offset,
             (long long)chunk, (long long)offset, (long long)s->header.cbytes);
     out->pos = s->header.header_size + (uint64_t)offset;
     out->limit = (uint64_t)(s->header.cbytes - offset);
+    return CV_OK;
+}
+
+static void set_table(const cv_index *index, cv_chunk_ref *ref)
+{
+    ref->name = cv_index_name(index, ref->chunk);
+    if (ref->name != 0) ref->table_pos = cv_index_table_pos(index, ref->chunk);
+}
+
+cv_status cv_chunk_ref_find(const cv_snapshot *s, const cv_index *index, int64_t chunk,
+                            cv_chunk_ref *out, cv_error *err)
+{
+    CV_TRY(cv_chunk_ref_make(s, chunk, cv_index_get(index, chunk), out, err));
+    set_table(index, out);
     return CV_OK;
 }
 
@@ -183,20 +198,38 @@ static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_ind
     }
 }
 
-static cv_status load_index(const cv_snapshot *s, cv_store *store, cv_index *out,
-                            cv_error *err)
+/* The encoded index: borrowed from the store, or read into `buffer`. */
+static cv_status read_encoded(const cv_snapshot *s, cv_store *store, cv_buffer *buffer,
+                              const uint8_t **bytes, cv_error *err)
+{
+    size_t size = (size_t)s->index_size;
+    *bytes = cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, size);
+    if (*bytes) return CV_OK;
+    CV_TRY(cv_buffer_resize(buffer, size, err));
+    *bytes = buffer->data;
+    return cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, buffer->data, size, err);
+}
+
+static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *bytes,
+                              cv_index *out, cv_error *err)
+{
+    const cv_seal_head *head;
+    CV_TRY(cv_sealed_head(s, store, &head, err));
+    if (head) CV_TRY(cv_sealed_check_index(s, head, bytes, err));
+    CV_TRY(decode_index(s, bytes, out, err));
+    if (!head) return CV_OK;
+    cv_status status = cv_sealed_read_names(s, store, head, out, err);
+    if (status != CV_OK) cv_index_free(out);
+    return status;
+}
+
+static cv_status load_index(cv_snapshot *s, cv_store *store, cv_index *out, cv_error *err)
 {
     if (s->index_size == 0) return CV_OK;
-    const uint8_t *bytes =
-        cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, (size_t)s->index_size);
-    if (bytes) return decode_index(s, bytes, out, err);
-
     cv_buffer buffer = {0};
-    cv_status status = cv_buffer_resize(&buffer, (size_t)s->index_size, err);
-    if (status == CV_OK)
-        status = cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, buffer.data,
-                               (size_t)s->index_size, err);
-    if (status == CV_OK) status = decode_index(s, buffer.data, out, err);
+    const uint8_t *bytes;
+    cv_status status = read_encoded(s, store, &buffer, &bytes, err);
+    if (status == CV_OK) status = load_checked(s, store, bytes, out, err);
     cv_buffer_free(&buffer);
     return status;
 }
@@ -224,8 +257,9 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
 enum { LARGE_INDEX = 16384, LOOKUPS = 8 };
 
 typedef struct lookup {
-    const cv_snapshot *snapshot;
+    cv_snapshot *snapshot;
     cv_store *store;
+    const cv_seal_head *head; /* NULL: nothing to check */
     cv_chunk_header header;
     uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
     cv_buffer starts;
@@ -241,14 +275,28 @@ static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size
                          err);
 }
 
-/* Reads the header; *possible: the index has blocks that stand for themselves. */
+/* Reads the header; *possible: the index has blocks that stand for themselves, and
+ * all tables stand behind their chunks. */
 static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
 {
     cv_chunk_expect expect = expect_index(l->snapshot);
+    CV_TRY(cv_sealed_head(l->snapshot, l->store, &l->head, err));
     CV_TRY(read_index(l, 0, l->header_bytes, sizeof l->header_bytes, err));
     CV_TRY(cv_chunk_header_parse(l->header_bytes, &expect, &l->header, err));
     *possible = blocks_stand_alone(&l->header, l->header_bytes);
+    if (l->head)
+        *possible = *possible && l->head->n_strays == 0 &&
+                    l->head->n_index_blocks * 4 == cv_block_starts_size(&l->header);
     return CV_OK;
+}
+
+/* Header and block starts are what the seal calls the index's head: ours have no
+ * dictionary. */
+static cv_status check_head(const lookup *l, cv_error *err)
+{
+    uint32_t crc = cv_crc32c(0, l->header_bytes, sizeof l->header_bytes);
+    crc = cv_crc32c(crc, l->starts.data, l->starts.size);
+    return crc == l->head->index_head ? CV_OK : cv_sealed_fail_index(l->snapshot, err);
 }
 
 static cv_status find_block(lookup *l, int64_t block, cv_block_range *range, cv_error *err)
@@ -259,13 +307,15 @@ static cv_status find_block(lookup *l, int64_t block, cv_block_range *range, cv_
     CV_TRY(cv_buffer_resize(&l->starts, size, err));
     CV_TRY(cv_buffer_resize(&l->ranges, (size_t)n_blocks * sizeof *range, err));
     CV_TRY(read_index(l, CV_CHUNK_HEADER_SIZE, l->starts.data, size, err));
+    if (l->head) CV_TRY(check_head(l, err));
     cv_block_range *ranges = (cv_block_range *)l->ranges.data;
     CV_TRY(cv_block_starts_parse(&l->header, l->starts.data, n_blocks, &expect, ranges, err));
     *range = ranges[block];
     return CV_OK;
 }
 
-static cv_status decode_block(lookup *l, cv_block_range range, int32_t size, cv_error *err)
+static cv_status decode_block(lookup *l, int64_t block, cv_block_range range, int32_t size,
+                              cv_error *err)
 {
     size_t streams = (size_t)(range.end - range.start);
     CV_TRY(cv_buffer_resize(&l->streams, CV_BLOCK_PREFIX + streams, err));
@@ -275,6 +325,9 @@ static cv_status decode_block(lookup *l, cv_block_range range, int32_t size, cv_
                               .streams_size = range.end - range.start,
                               .in_place = true};
     CV_TRY(read_index(l, (uint64_t)range.start, packed.streams, streams, err));
+    if (l->head)
+        CV_TRY(cv_sealed_check_part(l->snapshot, l->head->index_blocks[block], packed.streams,
+                                    streams, err));
     cv_decoder *decoder;
     cv_codec_spec spec = {.item_size = sizeof(int64_t)};
     CV_TRY(cv_decoder_create(&spec, &decoder, err));
@@ -284,7 +337,8 @@ static cv_status decode_block(lookup *l, cv_block_range range, int32_t size, cv_
 }
 
 /* *found is false when the index must be decoded whole after all. */
-static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, bool *found, cv_error *err)
+static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, uint32_t *name, bool *found,
+                         cv_error *err)
 {
     CV_TRY(open_lookup(l, found, err));
     if (!*found) return CV_OK;
@@ -293,9 +347,11 @@ static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, bool *found, cv
     int64_t rest = l->header.nbytes - block * l->header.block_size;
     cv_block_range range;
     CV_TRY(find_block(l, block, &range, err));
-    CV_TRY(decode_block(l, range, (int32_t)cv_min_i64(rest, l->header.block_size), err));
+    int32_t size = (int32_t)cv_min_i64(rest, l->header.block_size);
+    CV_TRY(decode_block(l, block, range, size, err));
     *out = (int64_t)cv_load_le64(l->block.data + at % l->header.block_size);
-    return CV_OK;
+    if (!l->head) return CV_OK;
+    return cv_sealed_read_name(l->snapshot, l->store, l->head, chunk, name, err);
 }
 
 static bool worth_a_lookup(cv_snapshot *s)
@@ -305,21 +361,27 @@ static bool worth_a_lookup(cv_snapshot *s)
            atomic_fetch_add_explicit(&s->index_lookups, 1, memory_order_relaxed) < LOOKUPS;
 }
 
-cv_status cv_snapshot_offset(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
-                             int64_t *out, cv_error *err)
+cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
+                           cv_chunk_ref *out, cv_error *err)
 {
     if (worth_a_lookup(snapshot)) {
         lookup l = {.snapshot = snapshot, .store = store};
+        int64_t offset;
+        uint32_t name = 0;
         bool found;
-        cv_status status = look_up(&l, chunk, out, &found, err);
+        cv_status status = look_up(&l, chunk, &offset, &name, &found, err);
         cv_buffer_free(&l.starts);
         cv_buffer_free(&l.ranges);
         cv_buffer_free(&l.streams);
         cv_buffer_free(&l.block);
-        if (status != CV_OK || found) return status;
+        if (status != CV_OK) return status;
+        if (found) {
+            status = cv_chunk_ref_make(snapshot, chunk, offset, out, err);
+            out->name = name;
+            return status;
+        }
     }
     const cv_index *index;
     CV_TRY(cv_snapshot_index(snapshot, store, &index, err));
-    *out = cv_index_get(index, chunk);
-    return CV_OK;
+    return cv_chunk_ref_find(snapshot, index, chunk, out, err);
 }

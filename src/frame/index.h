@@ -1,5 +1,5 @@
-/* The chunk index in memory: one entry for each chunk, in pages that snapshots
- * and the transaction share.
+/* The chunk index in memory: for each chunk an entry and the name of its block
+ * table, in pages that snapshots and the transaction share.
  *
  *     committed  | page 0 | page 1 | page 2 |
  *                    |        |
@@ -8,16 +8,17 @@
  * A page is never changed while somebody else holds it: a change copies that
  * page, and no commit copies the index. Each page is also one block of the
  * encoded index, and remembers its streams: a commit encodes changed pages
- * only. */
+ * only; and it is one page of the seal's chunk list. */
 #ifndef CV_FRAME_INDEX_H
 #define CV_FRAME_INDEX_H
 
 #include "codec/codec.h"
+#include "format/seal.h"
 
 #include <stdatomic.h>
 
 enum {
-    CV_INDEX_PAGE = 2048, /* entries; the blocks of C-Blosc2's indexes have as many */
+    CV_INDEX_PAGE = CV_SEAL_PAGE, /* entries; C-Blosc2's indexes have blocks of as many */
     CV_INDEX_PAGE_BYTES = CV_INDEX_PAGE * (int)sizeof(int64_t)
 };
 
@@ -28,8 +29,17 @@ typedef struct cv_index_page {
     uint8_t *streams;
     size_t streams_size;
     uint8_t header[32]; /* of a chunk with such streams */
+    uint32_t *names; /* `room`, behind the entries; 0: no table is known */
     int64_t entries[];
 } cv_index_page;
+
+/* Where block tables are that do not stand right behind their chunk: ascending
+ * by entry. Shared like pages. */
+typedef struct cv_strays {
+    atomic_int references;
+    int64_t n;
+    cv_seal_stray items[];
+} cv_strays;
 
 /* All entries the same (a fresh array of zeros) costs no memory. An index with
  * pages belongs to one owner, its pages to all who hold them. */
@@ -38,6 +48,7 @@ typedef struct cv_index {
     cv_index_page **pages; /* NULL: all entries are `same` */
     int64_t n_pages, max_pages;
     int64_t same;
+    cv_strays *strays; /* NULL: none */
 } cv_index;
 
 static inline int64_t cv_index_get(const cv_index *index, int64_t chunk)
@@ -46,15 +57,33 @@ static inline int64_t cv_index_get(const cv_index *index, int64_t chunk)
     return index->pages[chunk / CV_INDEX_PAGE]->entries[chunk % CV_INDEX_PAGE];
 }
 
-/* An index of `n` undefined entries; for who fills all of them. */
+/* The name of the chunk's block table, 0: none is known. And where it stands, 0:
+ * right behind the chunk. */
+static inline uint32_t cv_index_name(const cv_index *index, int64_t chunk)
+{
+    if (!index->pages) return 0;
+    return index->pages[chunk / CV_INDEX_PAGE]->names[chunk % CV_INDEX_PAGE];
+}
+uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
+
+/* An index of `n` undefined entries without names; for who fills all of them. */
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err);
 
 /* A second index of the same entries that shares all pages of the first. It
  * can be changed, also when the first has none. */
 cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err);
 
-/* Change an index that has pages. On failure it is as it was. */
+/* Change an index that has pages. On failure it is as it was. A new entry has no
+ * name yet. */
 cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, cv_error *err);
+cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_error *err);
+
+/* Page `p` of such an index, its own, for who changes many of its names. */
+cv_status cv_index_own_page(cv_index *index, int64_t p, cv_index_page **out, cv_error *err);
+
+/* A list of `n` undefined strays, for an index to own. */
+cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err);
+
 cv_status cv_index_resize(cv_index *index, int64_t n, int64_t fill, cv_error *err);
 
 void cv_index_free(cv_index *index); /* leaves it empty */

@@ -18,7 +18,8 @@ static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
 {
     int room = SMALLEST_ROOM;
     while (room < n) room *= 2;
-    size_t size = sizeof(cv_index_page) + (size_t)room * sizeof(int64_t);
+    size_t each = sizeof(int64_t) + sizeof(uint32_t);
+    size_t size = sizeof(cv_index_page) + (size_t)room * each;
     cv_index_page *page = malloc(size);
     if (!page) return cv_fail_memory(err, size, "the chunk index");
     atomic_init(&page->references, 1);
@@ -26,6 +27,8 @@ static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
     page->n_encoded = 0;
     page->streams = NULL;
     page->streams_size = 0;
+    page->names = (uint32_t *)(page->entries + room);
+    memset(page->names, 0, (size_t)room * sizeof page->names[0]);
     *out = page;
     return CV_OK;
 }
@@ -51,10 +54,75 @@ static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
         cv_index_page *page = NULL;
         CV_TRY(new_page(n > old->room ? n : old->room, &page, err));
         memcpy(page->entries, old->entries, (size_t)old->room * sizeof(int64_t));
+        memcpy(page->names, old->names, (size_t)old->room * sizeof(uint32_t));
         index->pages[p] = page;
         release(old);
     }
     index->pages[p]->n_encoded = 0;
+    return CV_OK;
+}
+
+cv_status cv_index_own_page(cv_index *index, int64_t p, cv_index_page **out, cv_error *err)
+{
+    CV_TRY(own_page(index, p, 0, err));
+    *out = index->pages[p];
+    return CV_OK;
+}
+
+/* ---- Strays ------------------------------------------------------------- */
+
+static void release_strays(cv_strays *strays)
+{
+    if (!strays) return;
+    if (atomic_fetch_sub_explicit(&strays->references, 1, memory_order_acq_rel) == 1)
+        free(strays);
+}
+
+/* Index of the stray of `entry`, or -1. */
+static int64_t find_stray(const cv_strays *strays, int64_t entry)
+{
+    int64_t low = 0, high = strays ? strays->n : 0;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (strays->items[middle].entry == entry) return middle;
+        if (strays->items[middle].entry < entry)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk)
+{
+    int64_t i = find_stray(index->strays, cv_index_get(index, chunk));
+    return i < 0 ? 0 : index->strays->items[i].pos;
+}
+
+cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err)
+{
+    size_t size = sizeof(cv_strays) + (size_t)n * sizeof(cv_seal_stray);
+    cv_strays *strays = malloc(size);
+    if (!strays) return cv_fail_memory(err, size, "the list of block tables");
+    atomic_init(&strays->references, 1);
+    strays->n = n;
+    *out = strays;
+    return CV_OK;
+}
+
+/* A new chunk stands where one stood whose table is elsewhere: its own is behind
+ * it. */
+static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
+{
+    cv_strays *old = index->strays, *left = NULL;
+    int64_t i = find_stray(old, entry);
+    if (i < 0) return CV_OK;
+    CV_TRY(cv_strays_create(old->n - 1, &left, err));
+    memcpy(left->items, old->items, (size_t)i * sizeof left->items[0]);
+    memcpy(left->items + i, old->items + i + 1,
+           (size_t)(old->n - 1 - i) * sizeof left->items[0]);
+    index->strays = left;
+    release_strays(old);
     return CV_OK;
 }
 
@@ -81,6 +149,7 @@ void cv_index_free(cv_index *index)
 {
     drop_pages(index, 0);
     free(index->pages);
+    release_strays(index->strays);
     *index = (cv_index){0};
 }
 
@@ -110,6 +179,9 @@ cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err)
         cv_index_free(&index);
         return status;
     }
+    index.strays = from->strays;
+    if (index.strays)
+        atomic_fetch_add_explicit(&index.strays->references, 1, memory_order_relaxed);
     if (from->pages) {
         index.n = from->n;
         index.n_pages = from->n_pages;
@@ -128,13 +200,26 @@ cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, cv_error *
 {
     int64_t p = chunk / CV_INDEX_PAGE;
     CV_TRY(own_page(index, p, 0, err));
+    CV_TRY(forget_stray(index, entry, err));
     index->pages[p]->entries[chunk % CV_INDEX_PAGE] = entry;
+    index->pages[p]->names[chunk % CV_INDEX_PAGE] = 0;
+    return CV_OK;
+}
+
+cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_error *err)
+{
+    int64_t p = chunk / CV_INDEX_PAGE;
+    CV_TRY(own_page(index, p, 0, err));
+    index->pages[p]->names[chunk % CV_INDEX_PAGE] = name;
     return CV_OK;
 }
 
 static void fill(cv_index_page *page, int64_t from, int64_t to, int64_t entry)
 {
-    for (int64_t i = from; i < to; i++) page->entries[i] = entry;
+    for (int64_t i = from; i < to; i++) {
+        page->entries[i] = entry;
+        page->names[i] = 0;
+    }
 }
 
 /* Pages of new entries are all alike: one stands for those that are full. */

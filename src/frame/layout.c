@@ -3,6 +3,7 @@
 #include "frame/layout.h"
 
 #include "base/arith.h"
+#include "format/block_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,12 @@ void cv_layout_release(cv_layout *layout)
         free(layout);
 }
 
+uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
+{
+    bool behind = ref->name != 0 && ref->table_pos == 0;
+    return (uint64_t)layout->header.cbytes + (behind ? layout->table_size : 0);
+}
+
 /* ---- Reading ------------------------------------------------------------ */
 
 /* A chunk of so few bytes is read at once and stays whole in its layout: it would
@@ -263,6 +270,7 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
     memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
     if (layout->chunk) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
     layout->access = cv_codec_access(layout->header_bytes);
+    layout->table_size = cv_block_table_size(cv_block_table_blocks(&header, grid->n_blocks));
 
     cv_status status = read_body(store, ref, head, &expect, layout, err);
     if (status == CV_OK)

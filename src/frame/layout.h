@@ -16,7 +16,10 @@ typedef struct cv_layout {
     uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
     cv_block_access access; /* when header.special is NONE */
     int64_t n_blocks;       /* entries of `blocks`; 0 when raw or special */
+    size_t table_size;      /* bytes of its block table, if it has one */
     cv_block_range *blocks;
+    uint32_t head_sum; /* where there are `sums`: CRC32C of what stands before the blocks */
+    uint32_t *sums; /* CRC32C of each block's bytes, or NULL: not to be checked */
     uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
     uint8_t *chunk; /* all its bytes, where they are few; else NULL */
 } cv_layout;
@@ -26,6 +29,9 @@ typedef struct cv_layout {
 cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                         cv_layout **out, cv_error *err);
 void cv_layout_release(cv_layout *layout);
+
+/* Bytes of the chunk, and of the block table where one stands behind it. */
+uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref);
 
 /* The cache: sets of four, at most 4 MiB unless eight layouts are more. */
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);

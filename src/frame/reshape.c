@@ -57,9 +57,12 @@ static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_g
     CV_TRY(cv_index_create(to->n_chunks, &moved, err));
     for (int64_t i = 0; i < to->n_chunks; i++) {
         int64_t source = cv_reshape_source(reshape, from, to, i);
-        moved.pages[i / CV_INDEX_PAGE]->entries[i % CV_INDEX_PAGE] =
-            source < 0 ? fill : cv_index_get(index, source);
+        cv_index_page *page = moved.pages[i / CV_INDEX_PAGE];
+        page->entries[i % CV_INDEX_PAGE] = source < 0 ? fill : cv_index_get(index, source);
+        page->names[i % CV_INDEX_PAGE] = source < 0 ? 0 : cv_index_name(index, source);
     }
+    moved.strays = index->strays; /* go by entry: they keep their places */
+    index->strays = NULL;
     cv_index_free(index);
     *index = moved;
     return CV_OK;

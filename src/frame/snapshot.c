@@ -18,7 +18,9 @@ cv_snapshot *cv_snapshot_new(void)
     atomic_init(&snapshot->references, 1);
     atomic_init(&snapshot->index_ready, false);
     atomic_init(&snapshot->index_lookups, 0);
+    atomic_init(&snapshot->head_ready, false);
     pthread_mutex_init(&snapshot->index_lock, NULL);
+    pthread_mutex_init(&snapshot->head_lock, NULL);
     return snapshot;
 }
 
@@ -35,7 +37,9 @@ void cv_snapshot_release(cv_snapshot *snapshot)
     cv_buffer_free(&snapshot->trailer_bytes);
     cv_trailer_free(&snapshot->trailer);
     cv_index_free(&snapshot->index);
+    cv_seal_head_free(&snapshot->head);
     pthread_mutex_destroy(&snapshot->index_lock);
+    pthread_mutex_destroy(&snapshot->head_lock);
     free(snapshot);
 }
 
@@ -144,7 +148,19 @@ cv_status cv_snapshot_parse(cv_snapshot *s, cv_error *err)
 
 /* ---- Trailer ------------------------------------------------------------ */
 
-static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_error *err)
+/* The last `size` bytes of the frame. */
+static cv_status read_end(const cv_snapshot *s, cv_store *store, uint64_t size,
+                          cv_buffer *out, cv_error *err)
+{
+    CV_TRY(cv_buffer_resize(out, (size_t)size, err));
+    return cv_store_read(store, CV_FRAME_OBJECT, s->header.frame_size - size, out->data,
+                         out->size, err);
+}
+
+/* Reads the end of the frame: trailer, and the seal's footer before it, should
+ * there be one. Most often one read gets both. */
+static cv_status read_tail(const cv_snapshot *s, cv_store *store, cv_buffer *tail,
+                           uint32_t *trailer_size, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
     uint64_t room = h->frame_size - h->header_size;
@@ -152,21 +168,50 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_error *err)
         return cv_fail(err, CATERVA_ECORRUPT, h->header_size,
                        "the frame of %llu bytes has no room for a trailer",
                        (unsigned long long)h->frame_size);
+    CV_TRY(read_end(s, store, room < FIRST_READ ? room : FIRST_READ, tail, err));
 
-    uint8_t tail[CV_TRAILER_TAIL];
-    uint64_t tail_pos = h->frame_size - CV_TRAILER_TAIL;
-    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, tail_pos, tail, sizeof tail, err));
-    uint32_t size;
-    CV_TRY(cv_trailer_peek(tail, (int64_t)tail_pos, &size, err));
-    if (size > room)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)tail_pos,
-                       "a trailer of %u bytes in a frame with room for %llu", size,
+    uint64_t last_pos = h->frame_size - CV_TRAILER_TAIL;
+    const uint8_t *last = tail->data + tail->size - CV_TRAILER_TAIL;
+    CV_TRY(cv_trailer_peek(last, (int64_t)last_pos, trailer_size, err));
+    if (*trailer_size > room)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)last_pos,
+                       "a trailer of %u bytes in a frame with room for %llu", *trailer_size,
                        (unsigned long long)room);
+    uint64_t wanted = (uint64_t)*trailer_size + CV_SEAL_FOOTER;
+    if (wanted > room) wanted = room;
+    return wanted > tail->size ? read_end(s, store, wanted, tail, err) : CV_OK;
+}
 
-    uint64_t pos = h->frame_size - size;
-    CV_TRY(cv_buffer_resize(&s->trailer_bytes, size, err));
-    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, s->trailer_bytes.data, size, err));
-    return cv_trailer_parse(s->trailer_bytes.data, size, (int64_t)pos, &s->trailer, err);
+/* Only frames with chunks have a footer. */
+static cv_status check_root(cv_snapshot *s, const cv_buffer *tail, cv_error *err)
+{
+    size_t size = s->trailer.size;
+    int64_t pos = (int64_t)(s->header.frame_size - size);
+    bool has_footer = s->grid.n_chunks > 0 && s->trailer.fingerprint_type != 0;
+    if (has_footer) {
+        size += CV_SEAL_FOOTER;
+        if (size > tail->size ||
+            !cv_seal_footer_read(tail->data + tail->size - size, &s->footer))
+            return cv_fail(err, CATERVA_ECORRUPT, pos,
+                           "the seal before the trailer at byte %lld is damaged",
+                           (long long)pos);
+    }
+    return cv_seal_root_check(tail->data + tail->size - size, size, &s->trailer,
+                              s->header_bytes.data, &s->header, &s->seal, err);
+}
+
+static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, cv_error *err)
+{
+    uint32_t size;
+    CV_TRY(read_tail(s, store, tail, &size, err));
+    const uint8_t *trailer = tail->data + tail->size - size;
+    CV_TRY(cv_buffer_append(&s->trailer_bytes, trailer, size, err));
+    CV_TRY(cv_trailer_parse(s->trailer_bytes.data, size,
+                            (int64_t)(s->header.frame_size - size), &s->trailer, err));
+    cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
+    if (status != CV_OK) s->seal = CV_SEAL_NONE;
+    if (s->seal == CV_SEAL_NONE) s->footer = (cv_seal_footer){0};
+    return s->unchecked ? CV_OK : status;
 }
 
 /* The index stands between chunk area and trailer; a directory's right behind
@@ -179,14 +224,15 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
     uint64_t trailer_pos = h->frame_size - s->trailer.size;
     uint64_t pos = h->header_size;
     if (!h->sparse && !cv_add_u64(pos, (uint64_t)h->cbytes, &pos)) pos = UINT64_MAX;
-    if (pos > trailer_pos || trailer_pos - pos < 32)
+    if (pos > trailer_pos || trailer_pos - pos < CV_CHUNK_HEADER_SIZE ||
+        trailer_pos - pos - CV_CHUNK_HEADER_SIZE < s->footer.size)
         return cv_fail(
             err, CATERVA_ECORRUPT, (int64_t)h->header_size,
             "%lld bytes of chunks leave no room for the index before the trailer at "
             "byte %llu",
             (long long)h->cbytes, (unsigned long long)trailer_pos);
     s->index_pos = pos;
-    s->index_size = trailer_pos - pos;
+    s->index_size = trailer_pos - pos - s->footer.size;
     return CV_OK;
 }
 
@@ -216,8 +262,10 @@ static cv_status load_tail(cv_snapshot *s, cv_store *store, uint64_t stored, cv_
 {
     if (s->header.frame_size > stored) CV_TRY(check_frame_size(s, store, err));
     CV_TRY(check_kind(s, store, err));
-    CV_TRY(read_trailer(s, store, err));
-    return place_index(s, err);
+    cv_buffer tail = {0};
+    cv_status status = read_trailer(s, store, &tail, err);
+    cv_buffer_free(&tail);
+    return status == CV_OK ? place_index(s, err) : status;
 }
 
 static cv_status load(cv_snapshot *s, cv_store *store, bool header_only, cv_error *err)
@@ -229,10 +277,13 @@ static cv_status load(cv_snapshot *s, cv_store *store, bool header_only, cv_erro
     return header_only ? CV_OK : load_tail(s, store, stored, err);
 }
 
-static cv_status load_new(cv_store *store, bool header_only, cv_snapshot **out, cv_error *err)
+/* `unchecked` with the whole state only. */
+static cv_status load_new(cv_store *store, bool header_only, bool unchecked,
+                          cv_snapshot **out, cv_error *err)
 {
     cv_snapshot *snapshot = cv_snapshot_new();
     if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
+    snapshot->unchecked = unchecked;
     cv_status status = load(snapshot, store, header_only, err);
     if (status != CV_OK) {
         cv_snapshot_release(snapshot);
@@ -242,16 +293,16 @@ static cv_status load_new(cv_store *store, bool header_only, cv_snapshot **out, 
     return CV_OK;
 }
 
-cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err)
+cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err)
 {
-    return load_new(store, false, out, err);
+    return load_new(store, false, unchecked, out, err);
 }
 
 /* ---- Parts of a state, for repair ---------------------------------------- */
 
 cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err)
 {
-    return load_new(store, true, out, err);
+    return load_new(store, true, false, out, err);
 }
 
 cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,

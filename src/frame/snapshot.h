@@ -23,7 +23,15 @@ typedef struct cv_snapshot {
     cv_trailer trailer; /* attributes borrow from trailer_bytes */
     cv_buffer trailer_bytes;
     uint64_t index_pos;  /* bytes from the frame's start */
-    uint64_t index_size; /* 0 without chunks */
+    uint64_t index_size; /* 0 without chunks; the seal behind it is not counted */
+
+    /* What vouches for the state, see sealed.h. */
+    cv_seal_state seal;
+    cv_seal_footer footer; /* of a sealed state with chunks */
+    bool unchecked;        /* nothing is checked against the seal */
+    pthread_mutex_t head_lock;
+    atomic_bool head_ready;
+    cv_seal_head head;
 
     /* The index, decoded at first need and then shared by all readers. */
     pthread_mutex_t index_lock;
@@ -38,8 +46,10 @@ void cv_snapshot_retain(cv_snapshot *snapshot);
 void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
 
 /* Reads and checks the state that `store` holds: header, metalayer, grid,
- * trailer. The index is left for first need. */
-cv_status cv_snapshot_load(cv_store *store, cv_snapshot **out, cv_error *err);
+ * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
+ * left for first need. */
+cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out,
+                           cv_error *err);
 
 /* The same in parts, for who repairs: the state of the header that `store` begins
  * with, or of one that was found elsewhere, and then its trailer and the place of
@@ -83,11 +93,6 @@ void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
                             cv_error *err);
 
-/* One entry of the index. The first few of a large index are looked up in their
- * block alone; who asks more often has it decoded whole. Any thread. */
-cv_status cv_snapshot_offset(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
-                             int64_t *out, cv_error *err);
-
 /* ---- Chunk references --------------------------------------------------- */
 
 typedef enum cv_ref_kind {
@@ -106,6 +111,8 @@ typedef struct cv_chunk_ref {
     uint64_t pos;        /* of its first byte in the object */
     uint64_t limit;      /* bytes the object can hold of it (0: ask the store) */
     const uint8_t *item; /* of CV_REF_ITEM; borrowed */
+    uint32_t name;       /* of its block table, 0: none is known, it is unverified */
+    uint64_t table_pos;  /* where that stands in the frame, 0: right behind the chunk */
 } cv_chunk_ref;
 
 /* Index entries: offset from the header's end, chunk file number, or one of
@@ -113,8 +120,19 @@ typedef struct cv_chunk_ref {
 bool cv_offset_is_special(int64_t offset);
 int64_t cv_offset_of_kind(cv_ref_kind kind);
 
-/* Turns an index entry into a reference, checked against the chunk area. */
+/* Turns an index entry into a reference, checked against the chunk area; without
+ * the name of a table. */
 cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t offset,
                             cv_chunk_ref *out, cv_error *err);
+
+/* The reference to a chunk of an index of the snapshot's. */
+cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index,
+                            int64_t chunk, cv_chunk_ref *out, cv_error *err);
+
+/* Where a chunk of the committed state is. The first few of a large index are
+ * looked up in their block alone; who asks more often has it decoded whole. Any
+ * thread. */
+cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
+                           cv_chunk_ref *out, cv_error *err);
 
 #endif

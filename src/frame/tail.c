@@ -1,5 +1,5 @@
-/* Room: frame. The header copy before the index: read when a writer opens, put
- * into each new tail. What it looks like is format's matter. */
+/* Room: frame. Builds the tails that commits write; finds the header copy of one
+ * when a writer opens. What copy and seal look like is format's matter. */
 #include "frame/tail.h"
 
 #include "base/os.h"
@@ -37,7 +37,8 @@ cv_status cv_tail_find(cv_txn *txn, cv_error *err)
     bool found;
     cv_status status = cv_tail_read_copy(base, txn->frame->store, &bytes, &copy, &found, err);
     if (status == CV_OK) {
-        uint64_t index_pos = h->frame_size - base->trailer.size - base->index_size;
+        uint64_t index_pos =
+            h->frame_size - base->trailer.size - base->footer.size - base->index_size;
         uint64_t now = cv_os_time_ns();
         txn->base_tail_pos = found ? copy.pos : index_pos;
         txn->base_chunks_end = found ? copy.pos : h->header_size + (uint64_t)h->cbytes;
@@ -47,9 +48,40 @@ cv_status cv_tail_find(cv_txn *txn, cv_error *err)
     return status;
 }
 
-/* A commit that fails has used up its number: its copy may lie about. */
-void cv_tail_write_copy(cv_txn *txn, const cv_buffer *header, cv_buffer *tail)
+/* ---- Building ----------------------------------------------------------- */
+
+/* A frame without chunks has no index, and nothing between header and trailer. */
+static cv_status append_index(cv_txn *txn, cv_tail *tail, cv_error *err)
 {
+    cv_buffer *out = &tail->bytes;
+    size_t origin = out->size;
+    if (txn->state->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_txn_own_index(txn, err));
+    CV_TRY(cv_index_encode(&txn->index, &txn->encoder, out, err));
+    tail->index_size = out->size - origin;
+    tail->footer.commit = txn->n_commits + 1;
+    CV_TRY(cv_sealed_append(&txn->index, origin, out, &tail->footer, err));
+    tail->root = out->size - CV_SEAL_FOOTER;
+    return CV_OK;
+}
+
+cv_status cv_tail_build(cv_txn *txn, cv_tail *tail, cv_error *err)
+{
+    const cv_buffer *trailer = &txn->state->trailer_bytes;
+    *tail = (cv_tail){.bytes = tail->bytes, .copy_size = cv_tail_copy_size(txn->state)};
+    CV_TRY(cv_buffer_resize(&tail->bytes, (size_t)tail->copy_size, err));
+    CV_TRY(append_index(txn, tail, err));
+    return cv_buffer_append(&tail->bytes, trailer->data, trailer->size, err);
+}
+
+/* A commit that fails has used up its number: its copy may lie about. */
+void cv_tail_seal(cv_txn *txn, const cv_buffer *header, cv_tail *tail)
+{
+    cv_buffer *bytes = &tail->bytes;
     txn->n_commits++;
-    cv_header_copy_write(txn->n_commits, header->data, (uint32_t)header->size, tail->data);
+    if (tail->copy_size > 0)
+        cv_header_copy_write(txn->n_commits, header->data, (uint32_t)header->size,
+                             bytes->data);
+    cv_seal_root_write(bytes->data + tail->root, bytes->size - tail->root, header->data,
+                       header->size);
 }

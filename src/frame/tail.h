@@ -1,13 +1,16 @@
 /* The tail of a contiguous frame: what stands behind its chunks.
  *
- *   | chunks and dead space | header copy | index | trailer |
+ *   | chunks and dead space | header copy | index | seal | trailer |
  *
  * The copy counts as dead space (cbytes ends with it). It is there for repair,
- * should the header be torn, and promises nothing to readers. */
+ * should the header be torn, and promises nothing to readers. The seal vouches
+ * for all else (sealed.h). A directory's chunks.b2frame ends with the same, but for
+ * the copy. */
 #ifndef CV_FRAME_TAIL_H
 #define CV_FRAME_TAIL_H
 
 #include "format/header_copy.h"
+#include "frame/sealed.h"
 #include "frame/txn.h"
 
 /* Bytes of the header copy that a tail of `state` begins with, or 0. */
@@ -23,8 +26,19 @@ cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer
  * base_chunks_end and n_commits. */
 cv_status cv_tail_find(cv_txn *txn, cv_error *err);
 
-/* Writes the copy of `header` for the next commit to the beginning of `tail`,
- * which has room for it. */
-void cv_tail_write_copy(cv_txn *txn, const cv_buffer *header, cv_buffer *tail);
+/* The tail of the state that a commit would write now, but for what depends on
+ * its place: header copy and root. */
+typedef struct cv_tail {
+    cv_buffer bytes;
+    uint64_t copy_size, index_size;
+    size_t root; /* where what the root vouches for begins: footer or trailer */
+    cv_seal_footer footer;
+} cv_tail;
+
+/* Builds it in tail->bytes, whose memory is used again. */
+cv_status cv_tail_build(cv_txn *txn, cv_tail *tail, cv_error *err);
+
+/* Completes it with the header of its state, which says where it stands. */
+void cv_tail_seal(cv_txn *txn, const cv_buffer *header, cv_tail *tail);
 
 #endif

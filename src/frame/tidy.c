@@ -56,10 +56,9 @@ static cv_status measure_chunk(survey *s, int64_t i, cv_error *err)
     cv_txn *txn = s->txn;
     cv_chunk_ref ref;
     cv_layout *layout;
-    int64_t offset = cv_index_get(s->index, i);
-    CV_TRY(cv_chunk_ref_make(txn->base, i, offset, &ref, err));
+    CV_TRY(cv_chunk_ref_find(txn->base, s->index, i, &ref, err));
     CV_TRY(cv_layout_get(txn->frame, txn->base, &ref, &layout, err));
-    uint64_t end = ref.pos + (uint64_t)layout->header.cbytes;
+    uint64_t end = ref.pos + cv_layout_stored_size(layout, &ref);
     if (end > s->end) s->end = end;
     cv_layout_release(layout);
     return CV_OK;
@@ -87,14 +86,10 @@ static cv_status find_chunks_end(cv_txn *txn, uint64_t *end, cv_error *err)
 
 static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
 {
-    const cv_snapshot *base = txn->base;
-    cv_buffer index = {0};
-    cv_status status = CV_OK;
-    if (base->grid.n_chunks > 0) status = cv_txn_own_index(txn, err);
-    if (status == CV_OK && base->grid.n_chunks > 0)
-        status = cv_index_encode(&txn->index, &txn->encoder, &index, err);
-    *size = cv_tail_copy_size(base) + index.size + base->trailer_bytes.size;
-    cv_buffer_free(&index);
+    cv_tail tail = {.bytes = {0}};
+    cv_status status = cv_tail_build(txn, &tail, err);
+    *size = tail.bytes.size;
+    cv_buffer_free(&tail.bytes);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "base/arith.h"
 #include "frame/files.h"
 #include "frame/layout.h"
+#include "frame/tables.h"
 #include "frame/tail.h"
 
 #include <stdlib.h>
@@ -62,6 +63,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
     txn->owes_front = cv_front_is_apart(txn->base);
+    if (txn->n_commits < txn->base->footer.commit) txn->n_commits = txn->base->footer.commit;
     if (status == CV_OK) status = cv_files_begin(txn, err);
     if (status != CV_OK) {
         cv_txn_free(txn);
@@ -120,13 +122,12 @@ cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
 
 /* ---- The pending index -------------------------------------------------- */
 
-/* The committed entry, or what a later put made of it. Called with the lock. */
-static cv_status offset_of(cv_txn *txn, int64_t chunk, int64_t *offset, cv_error *err)
+/* The committed index, or what later puts made of it. Called with the lock. */
+static cv_status index_of(cv_txn *txn, const cv_index **out, cv_error *err)
 {
-    const cv_index *index = &txn->index;
-    if (!txn->has_index) CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
-    *offset = cv_index_get(index, chunk);
-    return CV_OK;
+    *out = &txn->index;
+    if (txn->has_index) return CV_OK;
+    return cv_snapshot_index(txn->base, txn->frame->store, out, err);
 }
 
 /* A chunk put since the commit, behind its chunks. Slack behind it, and chunks
@@ -141,23 +142,30 @@ static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_r
         .kind = CV_REF_STORED,
         .object = CV_FRAME_OBJECT,
         .pos = txn->base->header.header_size + (uint64_t)offset,
+        .name = cv_index_name(&txn->index, chunk),
     };
     out->limit = stored > out->pos ? stored - out->pos : 0;
     return CV_OK;
 }
 
+/* Called with the lock. */
+static cv_status find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
+{
+    const cv_frame_header *h = &txn->base->header;
+    const cv_index *index;
+    CV_TRY(index_of(txn, &index, err));
+    int64_t offset = cv_index_get(index, chunk);
+    if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
+        return cv_chunk_ref_find(txn->base, index, chunk, out, err);
+    return find_put(txn, chunk, offset, out, err);
+}
+
 cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
 {
-    int64_t offset;
     pthread_mutex_lock(&txn->lock);
-    cv_status status = offset_of(txn, chunk, &offset, err);
+    cv_status status = find(txn, chunk, out, err);
     pthread_mutex_unlock(&txn->lock);
-    if (status != CV_OK) return status;
-
-    const cv_frame_header *h = &txn->base->header;
-    if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
-        return cv_chunk_ref_make(txn->base, chunk, offset, out, err);
-    return find_put(txn, chunk, offset, out, err);
+    return status;
 }
 
 cv_status cv_txn_own_index(cv_txn *txn, cv_error *err)
@@ -183,7 +191,8 @@ static cv_object superseded_file(cv_txn *txn, int64_t offset)
     return -1;
 }
 
-static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error *err)
+static cv_status set_entry(cv_txn *txn, int64_t chunk, int64_t offset, uint32_t name,
+                           cv_error *err)
 {
     cv_object useless = -1;
     int64_t old = 0;
@@ -192,6 +201,7 @@ static cv_status set_offset(cv_txn *txn, int64_t chunk, int64_t offset, cv_error
     if (status == CV_OK) {
         old = cv_index_get(&txn->index, chunk);
         status = cv_index_set(&txn->index, chunk, offset, err);
+        if (status == CV_OK) status = cv_index_set_name(&txn->index, chunk, name, err);
     }
     if (status == CV_OK) {
         useless = superseded_file(txn, old);
@@ -257,10 +267,11 @@ static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
         txn->next_file++;
         return CV_OK;
     }
-    int64_t replaced;
-    CV_TRY(offset_of(txn, put->chunk, &replaced, err));
+    const cv_index *index;
+    CV_TRY(index_of(txn, &index, err));
+    bool replaces = !cv_offset_is_special(cv_index_get(index, put->chunk));
     put->object = CV_FRAME_OBJECT;
-    put->pos = reserve_range(txn, size, !cv_offset_is_special(replaced));
+    put->pos = reserve_range(txn, size, replaces);
     put->offset = (int64_t)(put->pos - txn->base->header.header_size);
     return CV_OK;
 }
@@ -291,24 +302,53 @@ static void abandon(cv_txn *txn, const cv_put *put)
 cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_error *err)
 {
     cv_status status = written;
-    if (status == CV_OK) status = set_offset(txn, put->chunk, put->offset, err);
+    if (status == CV_OK) status = set_entry(txn, put->chunk, put->offset, put->name, err);
     if (status != CV_OK) abandon(txn, put);
     return status;
 }
 
-cv_status cv_txn_put(cv_txn *txn, int64_t chunk, const cv_buffer *encoded, cv_error *err)
+static cv_status put_bytes(cv_txn *txn, int64_t chunk, const cv_buffer *bytes, uint32_t name,
+                           cv_error *err)
 {
     cv_put put;
-    CV_TRY(cv_txn_put_begin(txn, chunk, encoded->size, &put, err));
-    cv_status status = cv_store_write(txn->frame->store, put.object, put.pos, encoded->data,
-                                      encoded->size, err);
+    CV_TRY(cv_txn_put_begin(txn, chunk, bytes->size, &put, err));
+    put.name = name;
+    cv_status status =
+        cv_store_write(txn->frame->store, put.object, put.pos, bytes->data, bytes->size, err);
     return cv_txn_put_end(txn, &put, status, err);
+}
+
+/* In two writes, as the bytes are borrowed. */
+cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
+                            cv_error *err)
+{
+    cv_store *store = txn->frame->store;
+    const cv_buffer *table = stored->table;
+    cv_put put;
+    CV_TRY(cv_txn_put_begin(txn, chunk, stored->size + table->size, &put, err));
+    put.name = stored->name;
+    cv_status status =
+        cv_store_write(store, put.object, put.pos, stored->bytes, stored->size, err);
+    if (status == CV_OK)
+        status = cv_store_write(store, put.object, put.pos + stored->size, table->data,
+                                table->size, err);
+    return cv_txn_put_end(txn, &put, status, err);
+}
+
+cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err)
+{
+    size_t size = encoded->size;
+    uint32_t name;
+    CV_TRY(cv_table_make(&txn->state->grid, encoded->data, size, encoded, &name, err));
+    cv_status status = put_bytes(txn, chunk, encoded, name, err);
+    encoded->size = size;
+    return status;
 }
 
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
-    return set_offset(txn, chunk, cv_offset_of_kind(kind), err);
+    return set_entry(txn, chunk, cv_offset_of_kind(kind), 0, err);
 }
 
 void cv_txn_rollback(cv_txn *txn)

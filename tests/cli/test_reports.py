@@ -19,9 +19,9 @@ class Info(Case):
         self.ok("convert", self.path("head.npy"), path, "--chunks", "91,109,181", "--blocks",
                 "16,32,64")
         facts = json.loads(self.text("info", path, "--json"))
-        size = f"{facts['frame_bytes'] / 1024:.1f} KiB"
+        size = f"{round(facts['frame_bytes'] / 1024, 1):g} KiB"
         self.assertEqual(self.text("info", path).splitlines(), [
-            f"{path}   B2ND in a contiguous frame, {size}, unsealed",
+            f"{path}   B2ND in a contiguous frame, {size}, sealed",
             f"  shape    181 x 217 x 181     uint8     6.8 MiB     "
             f"ratio {facts['data_bytes'] / facts['frame_bytes']:.2f}",
             "  chunks    91 x 109 x 181     2 x 2 x 1 = 4 chunks  (4 stored, 0 special)",

@@ -104,7 +104,7 @@ static inline caterva_array *made_faulty(const uint8_t *bytes, size_t size,
     CHECK_OK(cv_store_write(memory, CV_FRAME_OBJECT, 0, bytes, size, &err), err);
     CHECK_OK(cv_store_publish(memory, false, &err), err);
     CHECK_OK(cv_store_fault_create(memory, &store, &err), err);
-    CHECK_OK(cv_frame_open(store, durability, &frame, &err), err);
+    CHECK_OK(cv_frame_open(store, durability, false, &frame, &err), err);
     CHECK_OK(cv_array_new(frame, true, 1, &array, &err), err);
     return array;
 }

@@ -52,11 +52,15 @@ static void check_lookups(caterva_array *array, rng *r)
         assert_int_equal(caterva_open_frame(frame, size, 0, NULL, &fresh, NULL), CATERVA_OK);
         for (int i = 0; i < 10; i++) { /* the last ones decode it whole */
             int64_t chunk = i == 0 ? CHUNKS - 1 : rng_between(r, 0, CHUNKS - 1);
-            int64_t offset;
-            assert_int_equal(cv_snapshot_offset(fresh->snapshot, fresh->frame->store, chunk,
-                                                &offset, NULL),
-                             CV_OK);
-            assert_int_equal(offset, cv_index_get(index, chunk));
+            cv_chunk_ref ref, expected;
+            assert_int_equal(
+                cv_snapshot_find(fresh->snapshot, fresh->frame->store, chunk, &ref, NULL),
+                CV_OK);
+            assert_int_equal(
+                cv_chunk_ref_find(whole->snapshot, index, chunk, &expected, NULL), CV_OK);
+            assert_int_equal(ref.kind, expected.kind);
+            assert_int_equal(ref.pos, expected.pos);
+            assert_int_equal(ref.name, expected.name);
             assert_int_equal(atomic_load(&fresh->snapshot->index_ready),
                              i >= 8 || !index->pages);
         }

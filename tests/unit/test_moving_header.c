@@ -66,7 +66,7 @@ static void a_mixture_is_not_believed(void **state)
                             .size = size,
                             .mixed = mixed};
         cv_frame *frame;
-        CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABLE_FULL, &frame, &err), err);
+        CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABLE_FULL, false, &frame, &err), err);
         assert_memory_equal(frame->current->header_bytes.data, after,
                             frame->current->header_bytes.size);
         assert_int_equal(frame->current->grid.shape[0], 3000);

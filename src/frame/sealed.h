@@ -1,0 +1,42 @@
+/* The seal of a snapshot, format/seal.h: what it vouches for is checked when it
+ * is read, the chunks' own checksums in layout.h. */
+#ifndef CV_FRAME_SEALED_H
+#define CV_FRAME_SEALED_H
+
+#include "frame/snapshot.h"
+
+/* The seal's head, read and checked at first need; NULL where there is nothing to
+ * check: an unsealed state, one without chunks, or one opened unchecked. Any
+ * thread. */
+cv_status cv_sealed_head(cv_snapshot *snapshot, cv_store *store, const cv_seal_head **out,
+                         cv_error *err);
+
+/* Checks the encoded index, whole; or a part of it against its sum. */
+cv_status cv_sealed_check_index(const cv_snapshot *snapshot, const cv_seal_head *head,
+                                const uint8_t *bytes, cv_error *err);
+cv_status cv_sealed_check_part(const cv_snapshot *snapshot, uint32_t sum, const void *bytes,
+                               size_t size, cv_error *err);
+
+/* CATERVA_ECORRUPT: the index is not what was sealed. */
+cv_status cv_sealed_fail_index(const cv_snapshot *snapshot, cv_error *err);
+
+/* Reads and checks the chunk list and the strays, and puts them into the decoded
+ * index. */
+cv_status cv_sealed_read_names(const cv_snapshot *snapshot, cv_store *store,
+                               const cv_seal_head *head, cv_index *index, cv_error *err);
+
+/* One name of the list. */
+cv_status cv_sealed_read_name(const cv_snapshot *snapshot, cv_store *store,
+                              const cv_seal_head *head, int64_t chunk, uint32_t *out,
+                              cv_error *err);
+
+/* Appends the seal of `index`, whose encoding `out` ends with, from byte `origin`
+ * on: all that stands between index and trailer, wherever that will be.
+ * footer->commit is given. */
+cv_status cv_sealed_append(const cv_index *index, size_t origin, cv_buffer *out,
+                           cv_seal_footer *footer, cv_error *err);
+
+/* Reads and checks all of the seal from the store, and the index with it. */
+cv_status cv_sealed_verify(const cv_snapshot *snapshot, cv_store *store, cv_error *err);
+
+#endif
