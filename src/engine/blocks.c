@@ -121,6 +121,8 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
         CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done,
                                FETCH_BUDGET, &task->worker->packed, &fetched, err));
         for (int64_t i = 0; i < fetched; i++) {
+            CV_TRY(cv_layout_check_block(task->layout, ref, wanted[i].block,
+                                         wanted[i].packed.streams, err));
             cv_status status = decode_one(task, &wanted[i], err);
             if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
         }
@@ -130,7 +132,7 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
 }
 
 /* Stored without compression: blocks stand one behind the other. */
-static cv_status copy_raw(const decode_task *task, cv_error *err)
+static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
 {
     const cv_layout *layout = task->layout;
     size_t size = (size_t)task->grid->block_bytes;
@@ -139,11 +141,15 @@ static cv_status copy_raw(const decode_task *task, cv_error *err)
         const cv_wanted *wanted = &task->worker->wanted[i];
         int64_t pos = wanted->block * task->grid->block_bytes;
         if (chunk) {
+            CV_TRY(cv_layout_check_block(layout, ref, wanted->block,
+                                         chunk + CV_CHUNK_HEADER_SIZE + pos, err));
             deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
             continue;
         }
         target t = find_target(task, wanted->tag);
         cv_status status = cv_fetch_raw(task->frame, layout, pos, t.bytes, size, err);
+        if (status == CV_OK)
+            status = cv_layout_check_block(layout, ref, wanted->block, t.bytes, err);
         finish(task, wanted->tag, t, status);
         CV_TRY(status);
     }
@@ -158,6 +164,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     int32_t chunk_bytes = (int32_t)task->grid->chunk_bytes;
     const uint8_t *chunk;
     CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
+    CV_TRY(cv_layout_check_chunk(task->layout, ref, chunk, err));
     CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)chunk_bytes, err));
     cv_status status = cv_decode_chunk(worker->decoder, chunk, task->layout->header.cbytes,
                                        worker->chunk.data, chunk_bytes, err);
@@ -189,7 +196,7 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
     default: fill_all(task->worker, task->n, task->sink, NULL); return CV_OK;
     }
     switch (task->layout->access) {
-    case CV_ACCESS_RAW: return copy_raw(task, err);
+    case CV_ACCESS_RAW: return copy_raw(task, ref, err);
     case CV_ACCESS_BLOCK: return decode_separate(task, ref, err);
     default: return decode_together(task, ref, err);
     }

@@ -30,10 +30,8 @@ static void place_block(const cv_grid *grid, int64_t chunk, caterva_block_info *
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err)
 {
-    int64_t offset;
     cv_chunk_ref ref;
-    CV_TRY(cv_snapshot_offset(snapshot, frame->store, chunk, &offset, err));
-    CV_TRY(cv_chunk_ref_make(snapshot, chunk, offset, &ref, err));
+    CV_TRY(cv_snapshot_find(snapshot, frame->store, chunk, &ref, err));
     *out = (caterva_block_info){.block = block};
     place_block(&snapshot->grid, chunk, out);
     if (ref.kind != CV_REF_STORED) return CV_OK;
@@ -91,7 +89,8 @@ static cv_status decode_into(const cv_source *source, int64_t chunk, whole_chunk
     if (n == 0) return CV_OK;
     cv_chunk_ref ref;
     CV_TRY(cv_source_find(source, chunk, &ref, err));
-    cv_block_sink sink = {block_place, take_block, fill_block, w, NULL};
+    cv_block_sink sink = {
+        .place = block_place, .take = take_block, .fill = fill_block, .context = w};
     return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
 }
 
@@ -133,6 +132,7 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
     cv_layout *layout;
     CV_TRY(cv_layout_get(source->frame, source->snapshot, &ref, &layout, err));
     cv_status status = cv_fetch_chunk(source->frame, layout, buffer, bytes, err);
+    if (status == CV_OK) status = cv_layout_check_chunk(layout, &ref, *bytes, err);
     *size = (size_t)layout->header.cbytes;
     cv_layout_release(layout);
     return status;

@@ -177,7 +177,7 @@ static cv_piece clean_piece(const splice *s, int64_t block)
 /* The checksum travels along where there is one, else it is made here. */
 static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 {
-    if (s->layout && s->layout->sums) {
+    if (s->clean.streams.size == 0 && s->layout->sums) {
         s->sums[block] = s->layout->sums[block];
         return CV_OK;
     }
@@ -195,6 +195,14 @@ static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 }
 
 /* ---- The new chunk ------------------------------------------------------ */
+
+/* A damaged stream must not pass for zeros: as it is, it stays noticeable. */
+static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
+{
+    cv_chunk_ref ref = {.chunk = s->job->chunk};
+    return s->clean.streams.size > 0 ||
+           cv_layout_check_block(s->layout, &ref, block, bytes, NULL) == CV_OK;
+}
 
 /* Streams of zero blocks are zero bytes, four for each byte of an item at most. */
 static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
@@ -214,7 +222,7 @@ static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
             CV_TRY(cv_store_read(store, piece.object, piece.pos, worker->packed.data,
                                  piece.size, err));
         }
-        *zero = *zero && cv_all_zero(bytes, piece.size);
+        *zero = *zero && cv_all_zero(bytes, piece.size) && is_sound(s, b, bytes);
     }
     return CV_OK;
 }

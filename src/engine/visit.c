@@ -127,7 +127,8 @@ cv_status cv_visit_chunk(const cv_visit *visit, const cv_share *share, void *con
 
     cv_chunk_ref ref;
     CV_TRY(cv_source_find(source, c.job.chunk, &ref, err));
-    cv_block_sink sink = {place_nowhere, take_block, fill_block, &c, NULL};
+    cv_block_sink sink = {
+        .place = place_nowhere, .take = take_block, .fill = fill_block, .context = &c};
     return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
 }
 

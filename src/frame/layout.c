@@ -3,6 +3,7 @@
 #include "frame/layout.h"
 
 #include "base/arith.h"
+#include "base/crc32c.h"
 #include "format/block_table.h"
 
 #include <stdlib.h>
@@ -32,7 +33,8 @@ struct cv_layout_cache {
 
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
 {
-    int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * (int64_t)sizeof(cv_block_range);
+    int64_t each = (int64_t)(sizeof(cv_block_range) + sizeof(uint32_t));
+    int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * each;
     int64_t n = cv_max_i64(MIN_SETS, cv_min_i64(MAX_SETS, CACHE_BYTES / entry / WAYS));
     cv_layout_cache *cache;
     size_t size = sizeof *cache + (size_t)n * sizeof cache->sets[0];
@@ -117,12 +119,13 @@ uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t 
                                 memory_order_relaxed);
 }
 
-static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref)
+/* One that was read before its chunk was sealed is not what is looked for. */
+static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref, uint32_t name)
 {
     pthread_mutex_t *lock;
     set *s = lock_set(cache, ref->object, ref->pos, &lock);
     int way = way_of(s, ref->object, ref->pos);
-    cv_layout *found = way < WAYS ? s->ways[way] : NULL;
+    cv_layout *found = way < WAYS && s->ways[way]->name == name ? s->ways[way] : NULL;
     if (found) {
         atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
         if (way > 0) push_first(s, way, found);
@@ -171,16 +174,19 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 /* ---- Reading ------------------------------------------------------------ */
 
 /* A chunk of so few bytes is read at once and stays whole in its layout: it would
- * cost a second read, which takes longer than all else there is to do. */
-enum { SMALL_CHUNK = 512 };
+ * cost a second read, which takes longer than all else there is to do. Of larger
+ * ones that are checked one read gets so many bytes: as a rule the block table is
+ * among them. */
+enum { SMALL_CHUNK = 512, CHECKED_READ = 4096 };
 
-/* The first bytes of a chunk: header and, as a rule, all block starts. */
+/* The first bytes of a chunk: header and, as a rule, all block starts; of a small
+ * one its block table, too. */
 typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
     cv_buffer buffer;
-    uint8_t small[CV_CHUNK_HEADER_SIZE + SMALL_CHUNK]; /* in place of the buffer */
+    uint8_t small[CHECKED_READ]; /* in place of the buffer */
 } chunk_head;
 
 static cv_status read_head(cv_store *store, const cv_chunk_ref *ref, size_t size,
@@ -199,20 +205,36 @@ static cv_status read_head(cv_store *store, const cv_chunk_ref *ref, size_t size
     return cv_store_read(store, ref->object, ref->pos, to, size, err);
 }
 
-/* With room for the repeated item, or for the chunk's bytes, or neither. */
-static cv_layout *new_layout(const cv_chunk_ref *ref, int64_t n_blocks, size_t item_size,
-                             size_t chunk_size)
+/* What a layout has behind it: ranges, sums, the repeated item or the chunk. */
+typedef struct parts {
+    int64_t n_blocks;
+    int64_t n_sums;
+    size_t item_size;
+    size_t chunk_size;
+} parts;
+
+static cv_layout *new_layout(const cv_chunk_ref *ref, const parts *p)
 {
-    size_t ranges = (size_t)n_blocks * sizeof(cv_block_range);
-    cv_layout *layout = malloc(sizeof *layout + ranges + item_size + chunk_size);
+    size_t ranges = (size_t)p->n_blocks * sizeof(cv_block_range);
+    size_t sums = (size_t)p->n_sums * sizeof(uint32_t);
+    size_t size = sizeof(cv_layout) + ranges + sums + p->item_size + p->chunk_size;
+    cv_layout *layout = malloc(size);
     if (!layout) return NULL;
-    *layout = (cv_layout){.object = ref->object, .pos = ref->pos, .n_blocks = n_blocks};
+    uint8_t *behind = (uint8_t *)(layout + 1);
+    *layout = (cv_layout){.object = ref->object,
+                          .pos = ref->pos,
+                          .n_blocks = p->n_blocks,
+                          .n_sums = p->n_sums,
+                          .blocks = (cv_block_range *)(layout + 1)};
     atomic_init(&layout->references, 1);
-    layout->blocks = (cv_block_range *)(layout + 1);
-    uint8_t *behind = (uint8_t *)(layout + 1) + ranges;
-    layout->item = item_size > 0 ? behind : NULL;
-    layout->chunk = chunk_size > 0 ? behind + item_size : NULL;
+    layout->item = p->item_size > 0 ? behind + ranges + sums : NULL;
+    layout->chunk = p->chunk_size > 0 ? behind + ranges + sums + p->item_size : NULL;
     return layout;
+}
+
+static uint32_t *sums_of(const cv_layout *layout)
+{
+    return (uint32_t *)(void *)(layout->blocks + layout->n_blocks);
 }
 
 /* What stands behind the header: block starts, or a repeated item, or nothing
@@ -259,18 +281,20 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
     CV_TRY(cv_chunk_header_parse(head->bytes, &expect, &header, err));
 
     bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed;
-    size_t item_size = header.special == CV_SPECIAL_VALUE ? (size_t)grid->item_size : 0;
     bool is_small = header.special == CV_SPECIAL_NONE && !head->borrowed &&
-                    header.cbytes <= (int64_t)sizeof head->small &&
+                    header.cbytes <= CV_CHUNK_HEADER_SIZE + SMALL_CHUNK &&
                     (size_t)header.cbytes <= head->size;
-    cv_layout *layout = new_layout(ref, has_blocks ? grid->n_blocks : 0, item_size,
-                                   is_small ? (size_t)header.cbytes : 0);
+    parts p = {.n_blocks = has_blocks ? grid->n_blocks : 0,
+               .n_sums = cv_block_table_blocks(&header, grid->n_blocks),
+               .item_size = header.special == CV_SPECIAL_VALUE ? (size_t)grid->item_size : 0,
+               .chunk_size = is_small ? (size_t)header.cbytes : 0};
+    cv_layout *layout = new_layout(ref, &p);
     if (!layout) return cv_fail_memory(err, sizeof *layout, "a chunk's layout");
     layout->header = header;
     memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
     if (layout->chunk) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
     layout->access = cv_codec_access(layout->header_bytes);
-    layout->table_size = cv_block_table_size(cv_block_table_blocks(&header, grid->n_blocks));
+    layout->table_size = cv_block_table_size(p.n_sums);
 
     cv_status status = read_body(store, ref, head, &expect, layout, err);
     if (status == CV_OK)
@@ -280,8 +304,117 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
     return status;
 }
 
+/* ---- Checking ----------------------------------------------------------- */
+
+static cv_status fail_chunk(const cv_layout *layout, const cv_chunk_ref *ref, cv_error *err)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)layout->pos,
+                   "chunk %lld at byte %lld is damaged: checksum differs",
+                   (long long)ref->chunk, (long long)layout->pos);
+}
+
+static const cv_block_range *ranges_of(const cv_layout *layout)
+{
+    return layout->n_blocks > 0 ? layout->blocks : NULL;
+}
+
+/* The table's bytes, where they stand in what was read of the chunk, or read. */
+static cv_status find_table(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
+                            const cv_layout *layout, cv_buffer *buffer, const uint8_t **out,
+                            cv_error *err)
+{
+    size_t cbytes = (size_t)layout->header.cbytes, size = layout->table_size;
+    if (ref->table_pos == 0 && cbytes + size <= head->size) {
+        *out = head->bytes + cbytes;
+        return CV_OK;
+    }
+    cv_object object = ref->table_pos == 0 ? ref->object : CV_FRAME_OBJECT;
+    uint64_t pos = ref->table_pos == 0 ? ref->pos + cbytes : ref->table_pos;
+    CV_TRY(cv_buffer_resize(buffer, size, err));
+    *out = buffer->data;
+    return cv_store_read(store, object, pos, buffer->data, size, err);
+}
+
+/* The table must have the name that the seal knows; then it vouches for the rest. */
+static cv_status take_table(cv_layout *layout, const cv_chunk_ref *ref, const uint8_t *bytes,
+                            cv_error *err)
+{
+    cv_block_table table = {.n = layout->n_sums, .blocks = sums_of(layout)};
+    if (cv_block_table_name(bytes, table.n) != ref->name ||
+        !cv_block_table_read(bytes, &table))
+        return fail_chunk(layout, ref, err);
+    layout->name = ref->name;
+    layout->head_sum = table.head;
+    layout->sums = table.blocks;
+    return CV_OK;
+}
+
+static size_t head_size(const cv_layout *layout)
+{
+    return (size_t)cv_block_table_head(&layout->header, ranges_of(layout), layout->n_sums);
+}
+
+/* Header and block starts are at hand already, a dictionary is read. */
+static cv_status check_head(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
+                            const cv_layout *layout, cv_error *err)
+{
+    cv_buffer buffer = {0};
+    const uint8_t *bytes = head->bytes;
+    size_t size = head_size(layout);
+    cv_status status = CV_OK;
+    if (size > head->size) {
+        status = cv_buffer_resize(&buffer, size, err);
+        if (status == CV_OK)
+            status = cv_store_read(store, ref->object, ref->pos, buffer.data, size, err);
+        bytes = buffer.data;
+    }
+    if (status == CV_OK && cv_crc32c(0, bytes, size) != layout->head_sum)
+        status = fail_chunk(layout, ref, err);
+    cv_buffer_free(&buffer);
+    return status;
+}
+
+static cv_status check_layout(cv_store *store, const cv_chunk_ref *ref,
+                              const chunk_head *head, cv_layout *layout, cv_error *err)
+{
+    cv_buffer buffer = {0};
+    const uint8_t *bytes;
+    cv_status status = find_table(store, ref, head, layout, &buffer, &bytes, err);
+    if (status == CV_OK) status = take_table(layout, ref, bytes, err);
+    cv_buffer_free(&buffer);
+    return status == CV_OK ? check_head(store, ref, head, layout, err) : status;
+}
+
+cv_status cv_layout_check_block(const cv_layout *layout, const cv_chunk_ref *ref,
+                                int64_t block, const uint8_t *bytes, cv_error *err)
+{
+    if (!layout->sums) return CV_OK;
+    cv_block_range range = cv_block_table_range(&layout->header, ranges_of(layout), block);
+    if (cv_crc32c(0, bytes, (size_t)(range.end - range.start)) == layout->sums[block])
+        return CV_OK;
+    int64_t pos = (int64_t)layout->pos + range.start;
+    return cv_fail(err, CATERVA_ECORRUPT, pos,
+                   "chunk %lld: block %lld damaged: checksum differs at byte %lld",
+                   (long long)ref->chunk, (long long)block, (long long)pos);
+}
+
+cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref,
+                                const uint8_t *bytes, cv_error *err)
+{
+    if (!layout->sums) return CV_OK;
+    if (cv_crc32c(0, bytes, head_size(layout)) != layout->head_sum)
+        return fail_chunk(layout, ref, err);
+    for (int64_t i = 0; i < layout->n_sums; i++) {
+        cv_block_range range = cv_block_table_range(&layout->header, ranges_of(layout), i);
+        CV_TRY(cv_layout_check_block(layout, ref, i, bytes + range.start, err));
+    }
+    return CV_OK;
+}
+
+/* ---- One layout --------------------------------------------------------- */
+
 static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
-                             cv_layout **out, cv_error *err)
+                             bool checked, cv_layout **out, cv_error *err)
 {
     uint64_t limit = ref->limit;
     if (limit == 0) CV_TRY(cv_store_size(store, ref->object, &limit, err));
@@ -294,11 +427,17 @@ static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chun
     uint64_t wanted =
         CV_CHUNK_HEADER_SIZE +
         (is_small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
+    if (checked && is_small) wanted += cv_block_table_size(grid->n_blocks);
+    if (checked && !is_small && wanted < CHECKED_READ) wanted = CHECKED_READ;
     chunk_head head;
     head.buffer = (cv_buffer){0};
     cv_status status =
         read_head(store, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
     if (status == CV_OK) status = parse_layout(store, grid, ref, &head, limit, out, err);
+    if (status == CV_OK && checked) {
+        status = check_layout(store, ref, &head, *out, err);
+        if (status != CV_OK) cv_layout_release(*out);
+    }
     cv_buffer_free(&head.buffer);
     return status;
 }
@@ -306,9 +445,10 @@ static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chun
 cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                         cv_layout **out, cv_error *err)
 {
-    *out = lookup(frame->layouts, ref);
+    bool checked = ref->name != 0 && !snapshot->unchecked;
+    *out = lookup(frame->layouts, ref, checked ? ref->name : 0);
     if (*out) return CV_OK;
-    CV_TRY(read_layout(frame->store, &snapshot->grid, ref, out, err));
+    CV_TRY(read_layout(frame->store, &snapshot->grid, ref, checked, out, err));
     keep(frame->layouts, ref, *out);
     return CV_OK;
 }

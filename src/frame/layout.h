@@ -1,6 +1,7 @@
-/* A chunk's layout: its checked header and where each block's bytes are. Read
- * once per chunk and kept, bounded: written bytes never change while anybody
- * needs them, and who gives a position to another chunk says so here. */
+/* A chunk's layout: its checked header, where each block's bytes are, and of a
+ * sealed chunk their checksums. Read once per chunk and kept, bounded: written
+ * bytes never change while anybody needs them, and who gives a position to another
+ * chunk says so here. */
 #ifndef CV_FRAME_LAYOUT_H
 #define CV_FRAME_LAYOUT_H
 
@@ -12,23 +13,34 @@ typedef struct cv_layout {
     char apart[64 - sizeof(atomic_int)]; /* what all readers read from what they write */
     cv_object object;
     uint64_t pos;
+    uint32_t name; /* of the block table it was checked with, 0: not checked */
     cv_chunk_header header;
     uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
     cv_block_access access; /* when header.special is NONE */
     int64_t n_blocks;       /* entries of `blocks`; 0 when raw or special */
     size_t table_size;      /* bytes of its block table, if it has one */
     cv_block_range *blocks;
-    uint32_t head_sum; /* where there are `sums`: CRC32C of what stands before the blocks */
+    uint32_t head_sum;      /* where there are `sums`: CRC32C of what is before blocks */
+    int64_t n_sums;
     uint32_t *sums; /* CRC32C of each block's bytes, or NULL: not to be checked */
     uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
     uint8_t *chunk; /* all its bytes, where they are few; else NULL */
 } cv_layout;
 
-/* The layout of a stored chunk, from the cache or the store. Any thread.
- * Release with cv_layout_release. */
+/* The layout of a stored chunk, from the cache or the store; checked against the
+ * block table where the reference names one and the snapshot is not unchecked. Any
+ * thread. Release with cv_layout_release. */
 cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                         cv_layout **out, cv_error *err);
 void cv_layout_release(cv_layout *layout);
+
+/* Checks the stored bytes of block `block`, or all of the chunk's, against its
+ * table; of a chunk without one nothing is known to be wrong. CATERVA_ECORRUPT names
+ * chunk (ref->chunk), block and byte. */
+cv_status cv_layout_check_block(const cv_layout *layout, const cv_chunk_ref *ref,
+                                int64_t block, const uint8_t *bytes, cv_error *err);
+cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref,
+                                const uint8_t *bytes, cv_error *err);
 
 /* Bytes of the chunk, and of the block table where one stands behind it. */
 uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref);

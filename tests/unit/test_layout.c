@@ -4,6 +4,7 @@
 #include "frame/layout.h"
 
 #include "made.h"
+#include "unseal.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -150,6 +151,7 @@ static uint8_t *one_chunk(size_t *size, uint64_t *pos)
     cv_layout_release(layout);
     *pos = ref_of(array, 0).pos;
     uint8_t *bytes = made_bytes(array, size);
+    unseal(bytes, *size); /* they are changed by hand */
     caterva_discard(array);
     return bytes;
 }
