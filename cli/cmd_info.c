@@ -199,6 +199,9 @@ static void print_remarks(const report *r)
                (long long)info->header_bytes);
     if (r->measured && r->space.dead_bytes > info->frame_bytes / 2)
         printf("  remark   more than half of the file is dead space\n");
+    if (r->measured && info->sealed && r->space.unverified_chunks > 0)
+        printf("  remark   %lld chunks have no checksums yet\n",
+               (long long)r->space.unverified_chunks);
 }
 
 /* The array's own metalayer is no news; those that users added are. */
@@ -324,6 +327,7 @@ static void put_counts(json *j, const report *r)
     json_int(j, "special_chunks", r->space.special_chunks);
     json_int(j, "live_bytes", r->space.live_bytes);
     json_int(j, "dead_bytes", r->space.dead_bytes);
+    json_int(j, "unverified_chunks", r->space.unverified_chunks);
 }
 
 static cli_exit put_attributes(json *j, const report *r)

@@ -28,6 +28,16 @@ static int on_progress(void *context, int64_t done, int64_t total)
     return cli_interrupted();
 }
 
+/* What the checksums say, and of how many chunks they say nothing. */
+static void print_seal(const verification *v, const caterva_verify_result *result)
+{
+    printf(", %s", v->info->sealed ? "sealed" : "unsealed");
+    if (v->info->sealed && result->unverified_chunks > 0)
+        printf(" but for %lld %s", (long long)result->unverified_chunks,
+               result->unverified_chunks == 1 ? "chunk" : "chunks");
+    putchar('\n');
+}
+
 static void print_verdict(const verification *v, const caterva_verify_result *result,
                           const caterva_space *space, bool quick)
 {
@@ -37,15 +47,15 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
         json_int(v->j, "checked_chunks", result->checked_chunks);
         json_int(v->j, "damaged_chunks", result->damaged_chunks);
         json_bool(v->j, "sealed", v->info->sealed);
+        json_int(v->j, "unverified_chunks", result->unverified_chunks);
         json_object_end(v->j);
         putchar('\n');
     } else if (result->damages == 0) {
-        printf("%s: ok, %lld %s, %lld stored, %s, %s\n", v->path,
-               (long long)result->checked_chunks,
+        printf("%s: ok, %lld %s, %lld stored, %s", v->path, (long long)result->checked_chunks,
                result->checked_chunks == 1 ? "chunk" : "chunks",
                (long long)space->stored_chunks,
-               quick ? "structure only" : "every block decodes",
-               v->info->sealed ? "sealed" : "unsealed");
+               quick ? "structure only" : "every block decodes");
+        print_seal(v, result);
     } else {
         printf("%s: damaged, %lld of %lld chunks\n", v->path,
                (long long)result->damaged_chunks, (long long)result->checked_chunks);
@@ -94,10 +104,11 @@ static cli_exit run_verify(const cli_args *args)
 const cli_command cli_command_verify = {
     .name = "verify",
     .synopsis = "FILE",
-    .summary = "structure, then every block decodes; names each damaged chunk",
-    .details = "Checks the structure of FILE and that every block decodes, and names each\n"
-               "damaged place. Exit status 1 when there is damage, 4 when FILE cannot be\n"
-               "opened at all.",
+    .summary = "structure, seal, then every block decodes; names each damaged chunk",
+    .details =
+        "Checks the structure of FILE, its checksums, and that every block decodes, and\n"
+        "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
+        "seal'. Exit status 1 when there is damage, 4 when FILE cannot be opened at all.",
     .options = CLI_OPT_JSON | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = 1,

@@ -292,6 +292,15 @@ CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *
 CATERVA_API caterva_status caterva_compact(const char *url, caterva_durability durability,
                                            caterva_error *err);
 
+/* Seals the array at `url`: chunks that have no checksums get them as they are, all
+ * at once and not some at each commit (which reads 64 MiB of such chunks at most);
+ * from then on any change of their bytes is noticed. Data are not decoded and, in
+ * a file, not moved; in a directory each such chunk becomes a new file. Chunks whose
+ * headers are damaged stay without: caterva_verify names them.
+ * CATERVA_EBUSY while it is written elsewhere. */
+CATERVA_API caterva_status caterva_seal(const char *url, caterva_durability durability,
+                                        caterva_error *err);
+
 /* The array as one contiguous frame in memory, pending changes included:
  * compact, chunks copied compressed. Release *frame with caterva_free. */
 CATERVA_API caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
@@ -874,11 +883,13 @@ typedef struct caterva_verify_result {
     int64_t checked_chunks;
     int64_t damaged_chunks;
     int64_t damages;        /* places reported, also outside chunks */
+    int64_t unverified_chunks; /* take space, and have no checksums: only what does
+                                  not decode was noticed                      */
 } caterva_verify_result;
 
-/* Checks the structure, every chunk header and block start, that no two chunks
- * overlap, every attribute, and (unless quick) that every block decodes; in
- * parallel, in bounded memory. Damage is reported, not returned: the status is
+/* Checks the structure, the checksums of index and chunk headers, every block
+ * start, that no two chunks overlap, every attribute, and (unless quick) that every
+ * block has its checksum and decodes; in parallel, in bounded memory. Damage is reported, not returned: the status is
  * CATERVA_OK when the check ran to its end. */
 CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,

@@ -1,11 +1,13 @@
-/* Room: engine. Verify: every chunk's header and block starts, that no two
- * chunks share bytes, that every block decodes, that every attribute does. It
- * goes on after damage; what it finds goes to the caller's function. */
+/* Room: engine. Verify: the seal, every chunk's header and block starts, that no
+ * two chunks share bytes, that every block has its checksum and decodes, that every
+ * attribute does. It goes on after damage; what it finds goes to the caller's
+ * function. */
 #include "engine/verify.h"
 
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/damage.h"
+#include "frame/sealed.h"
 
 #include <stdlib.h>
 
@@ -76,12 +78,20 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
     pthread_mutex_unlock(&task->lock);
 }
 
+static void note_unverified(verify_task *task)
+{
+    pthread_mutex_lock(&task->lock);
+    task->result->unverified_chunks++;
+    pthread_mutex_unlock(&task->lock);
+}
+
 static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker,
                              cv_error *err)
 {
     cv_chunk_ref ref;
     CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
     if (ref.kind != CV_REF_STORED) return CV_OK;
+    if (ref.name == 0) note_unverified(task);
 
     cv_layout *layout;
     CV_TRY(cv_layout_get(task->frame, task->snapshot, &ref, &layout, err));
@@ -171,26 +181,33 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
     return status;
 }
 
+/* A handle that writes has index and seal in memory: the stored ones are read. */
+static cv_status check_index(verify_task *task, cv_error *err)
+{
+    cv_store *store = task->frame->store;
+    cv_error error = {0};
+    cv_status status = cv_snapshot_index(task->snapshot, store, &task->index, &error);
+    if (status == CV_OK) status = cv_sealed_verify(task->snapshot, store, &error);
+    if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
+        report(task, -1, &error);
+        return CV_OK;
+    }
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
 static cv_status check_chunks(verify_task *task, int threads, cv_error *err)
 {
     int64_t n = task->snapshot->grid.n_chunks;
     if (n == 0) return CV_OK;
-    cv_error error = {0};
-    cv_status status =
-        cv_snapshot_index(task->snapshot, task->frame->store, &task->index, &error);
-    if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
-        report(task, -1, &error); /* without an index there are no chunks to check */
-        return CV_OK;
-    }
-    if (status != CV_OK) {
-        if (err) *err = error;
-        return status;
-    }
+    CV_TRY(check_index(task, err));
+    if (!atomic_load(&task->snapshot->index_ready))
+        return CV_OK; /* without an index there are no chunks to check */
     task->extents = malloc((size_t)n * sizeof task->extents[0]);
     if (!task->extents)
         return cv_fail_memory(err, (size_t)n * sizeof task->extents[0], "a list of chunks");
-    status = cv_workers_run(task->workers, (int)cv_min_i64(threads, n) - 1, n, verify_chunk,
-                            task, err);
+    cv_status status = cv_workers_run(task->workers, (int)cv_min_i64(threads, n) - 1, n,
+                                      verify_chunk, task, err);
     if (status == CV_OK) check_overlaps(task);
     free(task->extents);
     return status;

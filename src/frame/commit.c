@@ -1,6 +1,7 @@
 /* Room: frame. The commit: the one way committed state changes.
  *
- *   1. new chunks already lie in space the committed state does not use
+ *   1. new chunks already lie in space the committed state does not use; chunks
+ *      of other writers get checksums, some at each commit
  *   2. new tail behind all chunks: header copy, index, seal, trailer, contiguous
  *   3. sync
  *   4. one write of the header, from its frame_size field to its end
@@ -16,6 +17,7 @@
  * frame is poisoned and takes no further change. */
 #include "base/arith.h"
 #include "format/chunk_header.h"
+#include "frame/adopt.h"
 #include "frame/files.h"
 #include "frame/front.h"
 #include "frame/tail.h"
@@ -288,6 +290,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (!cv_txn_pending(txn)) return CV_OK;
 
     bool fresh = !txn->frame->store->published;
+    CV_TRY(cv_adopt_some(txn, false, err));
     commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = {.bytes = txn->tail}};
     cv_status status =
         c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
@@ -306,4 +309,15 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     txn->tail.size = 0;
     free(c.old_files);
     return status;
+}
+
+cv_status cv_txn_seal(cv_txn *txn, cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    txn->changed = txn->changed || txn->base->seal != CV_SEAL_WHOLE;
+    txn->adopt_next = 0;
+    txn->adopted = false;
+    while (!txn->adopted && txn->state->grid.n_chunks > 0)
+        CV_TRY(cv_adopt_some(txn, true, err));
+    return cv_txn_commit(txn, err);
 }

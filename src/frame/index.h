@@ -84,6 +84,11 @@ cv_status cv_index_own_page(cv_index *index, int64_t p, cv_index_page **out, cv_
 /* A list of `n` undefined strays, for an index to own. */
 cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err);
 
+/* Adds strays, in any order; drops those whose entry no chunk has any more. */
+cv_status cv_index_add_strays(cv_index *index, const cv_seal_stray *strays, int64_t n,
+                              cv_error *err);
+cv_status cv_index_prune_strays(cv_index *index, cv_error *err);
+
 cv_status cv_index_resize(cv_index *index, int64_t n, int64_t fill, cv_error *err);
 
 void cv_index_free(cv_index *index); /* leaves it empty */

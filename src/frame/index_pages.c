@@ -110,6 +110,47 @@ cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err)
     return CV_OK;
 }
 
+static int by_entry(const void *a, const void *b)
+{
+    const cv_seal_stray *x = a, *y = b;
+    return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+cv_status cv_index_add_strays(cv_index *index, const cv_seal_stray *strays, int64_t n,
+                              cv_error *err)
+{
+    cv_strays *old = index->strays, *all = NULL;
+    int64_t n_old = old ? old->n : 0;
+    CV_TRY(cv_strays_create(n_old + n, &all, err));
+    if (n_old > 0) memcpy(all->items, old->items, (size_t)n_old * sizeof all->items[0]);
+    memcpy(all->items + n_old, strays, (size_t)n * sizeof all->items[0]);
+    qsort(all->items, (size_t)all->n, sizeof all->items[0], by_entry);
+    index->strays = all;
+    release_strays(old);
+    return CV_OK;
+}
+
+cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
+{
+    cv_strays *old = index->strays, *left = NULL;
+    bool *used = calloc((size_t)old->n + 1, sizeof used[0]);
+    if (!used) return cv_fail_memory(err, (size_t)old->n, "the list of block tables");
+    cv_status status = cv_strays_create(old->n, &left, err);
+    for (int64_t i = 0; i < index->n && status == CV_OK; i++) {
+        int64_t found = find_stray(old, cv_index_get(index, i));
+        if (found >= 0) used[found] = true;
+    }
+    if (status == CV_OK) {
+        left->n = 0;
+        for (int64_t i = 0; i < old->n; i++)
+            if (used[i]) left->items[left->n++] = old->items[i];
+        index->strays = left;
+        release_strays(old);
+    }
+    free(used);
+    return status;
+}
+
 /* A new chunk stands where one stood whose table is elsewhere: its own is behind
  * it. */
 static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)

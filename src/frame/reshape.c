@@ -93,6 +93,7 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
     if (status == CV_OK) {
         cv_new_shape_apply(&change, txn->state);
         txn->changed = true;
+        txn->adopt_next = 0; /* chunks have other numbers */
     }
     cv_buffer_free(&change.meta);
     return status;

@@ -16,7 +16,8 @@ static uint64_t list_pos(const cv_snapshot *s) { return seal_pos(s) + s->footer.
 
 static uint64_t strays_pos(const cv_snapshot *s, const cv_seal_head *head)
 {
-    return list_pos(s) + cv_seal_page_pos(head, cv_seal_pages(head->n_chunks));
+    uint64_t size = (uint64_t)head->n_strays * CV_SEAL_STRAY_SIZE;
+    return seal_pos(s) + s->footer.size - CV_SEAL_FOOTER - size;
 }
 
 static cv_status fail_seal(uint64_t pos, cv_error *err)

@@ -57,6 +57,8 @@ static cv_status append_index(cv_txn *txn, cv_tail *tail, cv_error *err)
     size_t origin = out->size;
     if (txn->state->grid.n_chunks == 0) return CV_OK;
     CV_TRY(cv_txn_own_index(txn, err));
+    if (txn->index.strays && txn->index.strays->n > txn->index.n)
+        CV_TRY(cv_index_prune_strays(&txn->index, err));
     CV_TRY(cv_index_encode(&txn->index, &txn->encoder, out, err));
     tail->index_size = out->size - origin;
     tail->footer.commit = txn->n_commits + 1;

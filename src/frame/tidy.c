@@ -8,6 +8,7 @@
  * comes last, when no header that may be on the disk, and no reader, needs what
  * lies behind the frame. */
 #include "base/arith.h"
+#include "format/block_table.h"
 #include "frame/files.h"
 #include "frame/front.h"
 #include "frame/layout.h"
@@ -48,6 +49,12 @@ static void find_last(survey *s)
         if (!chunk_pos(s, i, &pos)) continue;
         (void)cv_extents_has(&s->txn->space.ours, pos, &size);
         if (pos + size > s->end) s->end = pos + size;
+    }
+    const cv_strays *strays = s->index->strays; /* tables of other writers' chunks */
+    uint64_t table = cv_block_table_size(s->txn->base->grid.n_blocks);
+    for (int64_t i = 0; strays && i < strays->n; i++) {
+        uint64_t end = strays->items[i].pos + table;
+        if (end > s->end) s->end = end;
     }
 }
 

@@ -63,6 +63,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
     txn->owes_front = cv_front_is_apart(txn->base);
+    txn->adopted = !frame->store->published;
     if (txn->n_commits < txn->base->footer.commit) txn->n_commits = txn->base->footer.commit;
     if (status == CV_OK) status = cv_files_begin(txn, err);
     if (status != CV_OK) {
@@ -255,6 +256,11 @@ static uint64_t reserve_range(cv_txn *txn, size_t size, bool replaces)
     return at.pos;
 }
 
+uint64_t cv_txn_take_range(cv_txn *txn, size_t size)
+{
+    return reserve_range(txn, size, false);
+}
+
 /* A range of the frame, or a new chunk file. Called with the lock. */
 static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
 {
@@ -356,5 +362,7 @@ void cv_txn_rollback(cv_txn *txn)
     remove_new_files(txn);
     cv_layout_cache_clear(txn->frame->layouts);
     cv_txn_reset(txn);
+    txn->adopt_next = 0;
+    txn->adopted = !txn->frame->store->published;
     cv_space_rolled_back(&txn->space, txn->end);
 }

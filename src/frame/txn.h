@@ -88,6 +88,10 @@ cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_e
  * is untouched and the transaction kept; a failed sync poisons the frame. */
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
+/* Gives every chunk checksums that has none, see adopt.h, and commits, unless
+ * nothing is pending and all is sealed already. */
+cv_status cv_txn_seal(cv_txn *txn, cv_error *err);
+
 /* Before the store is closed: gives back what costs little to give back. The tail
  * of a contiguous frame moves down over dead space, by a commit, where that wins
  * at least 64 KiB or a 16th of the file, and the file is cut to the frame's size;

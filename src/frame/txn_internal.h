@@ -22,6 +22,8 @@ struct cv_txn {
     uint64_t base_tail_pos; /* contiguous: where the committed tail begins */
     uint64_t n_commits;     /* the number in the last header copy */
     cv_space space;         /* contiguous: what below `end` may be used again */
+    int64_t adopt_next;     /* adopt.h: chunks before it are seen to */
+    bool adopted;           /* and so are all */
     bool may_reuse;         /* no reader holds a state older than base */
     bool owes_front;        /* contiguous: the committed state lacks its copy, front.h */
     int64_t next_file;      /* directory: first number nobody uses */
@@ -37,6 +39,10 @@ void cv_txn_reset(cv_txn *txn);
 /* An index of the transaction's own, made at the first change. Called with the
  * lock, or by the only thread. */
 cv_status cv_txn_own_index(cv_txn *txn, cv_error *err);
+
+/* Takes `size` bytes of a contiguous frame for something that is no chunk, and is
+ * never given back. Called with the lock, or by the only thread. */
+uint64_t cv_txn_take_range(cv_txn *txn, size_t size);
 
 /* CATERVA_EIO when the frame is poisoned. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
