@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 
 import blosc2
@@ -163,7 +164,8 @@ class Verify(Case):
                          f"{path}: ok, 6 chunks, 6 stored, structure only, unsealed\n")
         facts = json.loads(self.text("verify", path, "--json"))
         self.assertEqual(facts, {"schema": 1, "file": str(path), "damages": [], "ok": True,
-                                 "checked_chunks": 6, "damaged_chunks": 0, "sealed": False})
+                                 "checked_chunks": 6, "damaged_chunks": 0, "sealed": False,
+                                 "unverified_chunks": 6})
 
     def damage(self, path, chunk):
         """Overwrites the middle of a chunk's data with 0xff."""
@@ -190,6 +192,25 @@ class Verify(Case):
         self.assertEqual(facts["damages"][0]["status"], "CATERVA_ECORRUPT")
         self.fails(4, "get", path, "-o", self.path("out.npy"))
         self.assertEqual(self.names(), ["v.b2nd"])
+        self.ok("get", path, "0:20,0:20")
+
+    def test_sealed(self):
+        path = self.make()
+        self.assertEqual(self.text("seal", path), f"{path}: sealed, 6 stored\n")
+        self.assertEqual(self.text("verify", path),
+                         f"{path}: ok, 6 chunks, 6 stored, every block decodes, sealed\n")
+        where = json.loads(self.text("info", path, "--json", "--chunks"))["chunks"][3]
+        at = where["position"] + where["stored_bytes"] - 1
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        path.write_bytes(data)
+        status, out, err = run("verify", path)
+        self.assertEqual((status, err), (1, ""))
+        line = out.decode().splitlines()[0]
+        match = re.fullmatch(rf"{path}: chunk 3 \(1,1\): block \d damaged: checksum differs "
+                             r"at byte (\d+)", line)
+        self.assertTrue(match and where["position"] < int(match[1]) <= at, line)
+        self.fails(4, "get", path, "20:40,20:40")
         self.ok("get", path, "0:20,0:20")
 
     def test_sparse_with_a_chunk_missing(self):
