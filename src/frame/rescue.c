@@ -3,7 +3,7 @@
 #include "frame/rescue.h"
 
 #include "base/arith.h"
-#include "format/chunk_header.h"
+#include "format/block_table.h"
 #include "format/header_copy.h"
 #include "frame/tail.h"
 
@@ -195,6 +195,28 @@ static cv_status own_index(cv_snapshot *state, cv_error *err)
     return cv_index_share(&zeros, &state->index, err);
 }
 
+/* A chunk of ours has its block table behind it, which goes with it; *size is
+ * then the table's, else 0. */
+static cv_status find_table(cv_store *store, const cv_grid *grid,
+                            const cv_chunk_header *header, uint64_t pos, uint64_t end,
+                            size_t *size, cv_error *err)
+{
+    cv_block_table table = {.n = cv_block_table_blocks(header, grid->n_blocks)};
+    size_t expected = cv_block_table_size(table.n);
+    *size = 0;
+    if (end - pos < expected) return CV_OK;
+    cv_buffer bytes = {0}, sums = {0};
+    cv_status status = cv_buffer_resize(&bytes, expected, err);
+    if (status == CV_OK) status = cv_buffer_resize(&sums, expected, err);
+    if (status == CV_OK)
+        status = cv_store_read(store, CV_FRAME_OBJECT, pos, bytes.data, expected, err);
+    table.blocks = (uint32_t *)(void *)sums.data;
+    if (status == CV_OK && cv_block_table_read(bytes.data, &table)) *size = expected;
+    cv_buffer_free(&bytes);
+    cv_buffer_free(&sums);
+    return status;
+}
+
 /* Who writes an array from its first item to its last puts chunk behind chunk;
  * the first place where none follows ends what is known. */
 static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_known,
@@ -219,8 +241,11 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
         CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, err));
         if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) break;
         int64_t offset = (int64_t)(at - state->header.header_size);
+        size_t table;
         CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, err));
         at += (uint64_t)header.cbytes;
+        CV_TRY(find_table(store, g, &header, at, end, &table, err));
+        at += table;
     }
     return CV_OK;
 }

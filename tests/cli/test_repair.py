@@ -149,7 +149,7 @@ class Repair(Made):
         self.ok("append", path, self.path("a.npy"))
         data = path.read_bytes()
         self.assertEqual(data[200:size], older.read_bytes()[200:size])
-        path.write_bytes(data[:-100])
+        path.write_bytes(data[:-250])  # trailer, seal and some of the index
         status, out, _ = run("repair", path)
         self.assertEqual(status, 1)
         self.assertIn("this is an older commit", out.decode())
@@ -164,6 +164,15 @@ class Repair(Made):
         status, out, _ = run("repair", path, "--guess")
         self.assertEqual(status, 1)
         self.assertIn("which is a guess", out.decode())
+        self.assertIn("chunk 5 (2,1) has no known place", out.decode())
+        self.holds(self.path("a.b2nd.repaired"), self.expected(0, (2, 0), (2, 1)))
+
+    def test_cut_without_any_index_between_block_tables(self):
+        path = self.make()
+        where = json.loads(self.text("info", path, "--json", "--chunks"))["chunks"][4]
+        path.write_bytes(path.read_bytes()[:where["position"] + 50])
+        status, out, _ = run("repair", path, "--guess")
+        self.assertEqual(status, 1)
         self.assertIn("chunk 5 (2,1) has no known place", out.decode())
         self.holds(self.path("a.b2nd.repaired"), self.expected(0, (2, 0), (2, 1)))
 
