@@ -7,6 +7,7 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
+#include "frame/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -219,18 +220,30 @@ static cv_status check_decodes(cv_pending *pending, new_chunk *c, cv_error *err)
     return status;
 }
 
+/* Stores bytes that are the caller's, with a block table of ours. */
+static cv_status put_stored(cv_pending *pending, int64_t chunk, const uint8_t *bytes,
+                            size_t size, cv_error *err)
+{
+    cv_buffer table = {0};
+    cv_stored_chunk stored = {.bytes = bytes, .size = size, .table = &table};
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    cv_status status = cv_table_make(grid, bytes, size, &table, &stored.name, err);
+    if (status == CV_OK) status = cv_txn_put_stored(pending->txn, chunk, &stored, err);
+    cv_buffer_free(&table);
+    return status;
+}
+
 static cv_status put_checked(cv_pending *pending, int64_t chunk, const uint8_t *bytes,
                              const cv_chunk_header *header, cv_error *err)
 {
     cv_ref_kind kind;
-    cv_buffer encoded = {.data = (uint8_t *)bytes, .size = (size_t)header->cbytes};
     switch (header->special) {
     case CV_SPECIAL_ZEROS: kind = CV_REF_ZEROS; break;
     case CV_SPECIAL_NAN: kind = CV_REF_NAN; break;
     case CV_SPECIAL_UNINIT: /* which means the fill, as long as that is due */
         kind = pending->fill_is_due ? CV_REF_ZEROS : CV_REF_UNINIT;
         break;
-    default: return cv_txn_put(pending->txn, chunk, &encoded, err);
+    default: return put_stored(pending, chunk, bytes, (size_t)header->cbytes, err);
     }
     return cv_txn_put_special(pending->txn, chunk, kind, err);
 }

@@ -290,6 +290,7 @@ cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *exp
         return refuse(expect, CATERVA_ECORRUPT, err,
                       "takes %d bytes to store %d uncompressed", header.cbytes,
                       header.nbytes);
+    if (expect->block_size > 0) header.block_size = (int32_t)expect->block_size;
     *out = header;
     return CV_OK;
 }

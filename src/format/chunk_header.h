@@ -31,7 +31,8 @@ typedef struct cv_chunk_header {
     uint8_t codec_meta;
     uint8_t type_size;  /* 1 when the item is longer than 255 bytes */
     uint8_t filters[6], filters_meta[6];
-    int32_t nbytes, block_size, cbytes;
+    int32_t nbytes, cbytes;
+    int32_t block_size; /* without streams: as expected, whatever is written there */
 } cv_chunk_header;
 
 /* What a chunk must agree with; all from the grid and the store. */
