@@ -185,6 +185,57 @@ static void equal_pages_are_one(void **state)
     cv_index_free(&index);
 }
 
+/* ---- Names and strays ----------------------------------------------------- */
+
+static void names_go_with_their_entries(void **state)
+{
+    (void)state;
+    cv_index zeros = {.n = 3 * CV_INDEX_PAGE}, first, second;
+    assert_int_equal(cv_index_share(&zeros, &first, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&first, 5000, 640, NULL), CV_OK);
+    assert_int_equal(cv_index_name(&first, 5000), 0);
+    assert_int_equal(cv_index_set_name(&first, 5000, 77, NULL), CV_OK);
+    assert_int_equal(cv_index_share(&first, &second, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&second, 5000, 1280, NULL), CV_OK); /* not sealed yet */
+    assert_int_equal(cv_index_name(&second, 5000), 0);
+    assert_int_equal(cv_index_name(&first, 5000), 77);
+    assert_int_equal(cv_index_resize(&first, 4999, 0, NULL), CV_OK);
+    assert_int_equal(cv_index_resize(&first, 5001, 0, NULL), CV_OK);
+    assert_int_equal(cv_index_name(&first, 5000), 0);
+    cv_index_free(&first);
+    cv_index_free(&second);
+}
+
+static void strays_are_found_by_entry(void **state)
+{
+    (void)state;
+    cv_index zeros = {.n = 100}, first, second;
+    const cv_seal_stray strays[] = {{700, 7000}, {100, 1000}, {300, 3000}};
+    assert_int_equal(cv_index_share(&zeros, &first, NULL), CV_OK);
+    assert_int_equal(cv_index_add_strays(&first, strays, 3, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&first, 1, 200, NULL), CV_OK);
+    assert_int_equal(cv_index_table_pos(&first, 1), 0);
+    for (int i = 0; i < 3; i++) { /* entries that were there when they got a table */
+        cv_index_page *page;
+        assert_int_equal(cv_index_own_page(&first, 0, &page, NULL), CV_OK);
+        page->entries[10 + i] = strays[i].entry;
+        assert_int_equal(cv_index_table_pos(&first, 10 + i), strays[i].pos);
+    }
+    /* A chunk put in the place of one has its table behind it; in `first` nothing
+     * changes. */
+    assert_int_equal(cv_index_share(&first, &second, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&second, 50, 300, NULL), CV_OK);
+    assert_int_equal(cv_index_table_pos(&second, 50), 0);
+    assert_int_equal(cv_index_table_pos(&second, 10), 7000);
+    assert_int_equal(cv_index_table_pos(&first, 12), 3000);
+    assert_int_equal(cv_index_set(&second, 10, 40, NULL), CV_OK);
+    assert_int_equal(cv_index_prune_strays(&second, NULL), CV_OK);
+    assert_int_equal(second.strays->n, 1); /* of 100; 300 and 700 are gone */
+    assert_int_equal(cv_index_table_pos(&second, 11), 1000);
+    cv_index_free(&first);
+    cv_index_free(&second);
+}
+
 /* ---- In a file ---------------------------------------------------------------- */
 
 /* The offsets as C-Blosc2's own schunk finds them. */
@@ -310,6 +361,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_index_of_any_length_is_a_chunk),
         cmocka_unit_test(random_changes),
         cmocka_unit_test(equal_pages_are_one),
+        cmocka_unit_test(names_go_with_their_entries),
+        cmocka_unit_test(strays_are_found_by_entry),
         cmocka_unit_test(c_blosc2_finds_the_same_offsets),
         cmocka_unit_test(readers_keep_their_state),
     };

@@ -152,7 +152,7 @@ static void a_reader_keeps_what_it_reads(void **state)
     CHECK_OK(caterva_read(writer, &start, &half, after, sizeof after, &err), err);
     assert_memory_equal(before, after, (size_t)half * 4);
     CHECK_OK(caterva_close(writer, &err), err);
-    assert_true(stored_size(path) < size * 6 / 10);
+    assert_true(stored_size(path) < size * 7 / 10);
     check_exact(path);
 }
 
