@@ -13,7 +13,8 @@ import numpy as np
 from tool_cli import CLI, Case, environment, main, run
 
 COMMANDS = ("info", "get", "put", "append", "create", "convert", "repack", "resize", "verify",
-            "repair", "compact", "diff", "stats", "view", "attr", "bench", "tune", "completion")
+            "repair", "seal", "compact", "diff", "stats", "view", "attr", "bench", "tune",
+            "completion")
 
 
 class Usage(Case):
