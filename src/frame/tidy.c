@@ -66,6 +66,7 @@ static cv_status measure_chunk(survey *s, int64_t i, cv_error *err)
     CV_TRY(cv_chunk_ref_find(txn->base, s->index, i, &ref, err));
     CV_TRY(cv_layout_get(txn->frame, txn->base, &ref, &layout, err));
     uint64_t end = ref.pos + cv_layout_stored_size(layout, &ref);
+    if (ref.name == 0) end += layout->table_size; /* may stand there, to be adopted */
     if (end > s->end) s->end = end;
     cv_layout_release(layout);
     return CV_OK;
