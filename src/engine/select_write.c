@@ -4,7 +4,7 @@
  * selected twice the last value stays. */
 #include "base/arith.h"
 #include "engine/blocks.h"
-#include "engine/copy.h"
+#include "engine/patch.h"
 #include "engine/select_run.h"
 
 #include <string.h>
@@ -23,40 +23,6 @@ typedef struct patching {
     cv_dirty_chunk *dirty;
     uint8_t *block; /* whose parts are being copied */
 } patching;
-
-/* ---- Blocks as they are stored ------------------------------------------ */
-
-static uint8_t *place_block(void *context, int64_t tag)
-{
-    return ((const patching *)context)->dirty->blocks[tag];
-}
-
-static void take_block(void *context, int64_t tag, const uint8_t *decoded)
-{
-    const patching *p = context;
-    memcpy(p->dirty->blocks[tag], decoded, (size_t)p->task->plan->grid->block_bytes);
-}
-
-static void fill_block(void *context, int64_t tag, const uint8_t *item)
-{
-    const patching *p = context;
-    const cv_grid *grid = p->task->plan->grid;
-    int64_t n_items = grid->block_bytes / grid->item_size, stride = grid->item_size;
-    cv_strided dst = {p->dirty->blocks[tag], &stride};
-    cv_fill_box(1, &n_items, grid->item_size, item, dst);
-}
-
-static cv_status decode_stored(patching *p, cv_worker *worker, int64_t n, cv_error *err)
-{
-    if (n == 0) return CV_OK;
-    cv_pending *pending = p->task->pending;
-    cv_chunk_ref ref;
-    CV_TRY(cv_txn_find(pending->txn, p->chunk->chunk, &ref, err));
-    cv_block_sink sink = {
-        .place = place_block, .take = take_block, .fill = fill_block, .context = p};
-    return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &ref, worker, n,
-                            &sink, err);
-}
 
 /* ---- One chunk ---------------------------------------------------------- */
 
@@ -131,9 +97,12 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
 
     patching p = {.task = task, .chunk = &chunk};
     int64_t n_stored = 0, n_covered = 0;
+    cv_chunk_ref ref;
+    CV_TRY(cv_pending_where(pending, chunk.chunk, &ref, err));
     CV_TRY(cv_pending_get(pending, chunk.chunk, &p.dirty, err));
     cv_status status = add_blocks(&p, worker, &n_stored, &n_covered, err);
-    if (status == CV_OK) status = decode_stored(&p, worker, n_stored, err);
+    if (status == CV_OK)
+        status = cv_patch_decode(pending, p.dirty, &ref, worker, n_stored, err);
     if (status != CV_OK) {
         forget_blocks(&p, worker, n_stored, n_covered);
         return status;

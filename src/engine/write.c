@@ -8,6 +8,7 @@
 #include "base/arith.h"
 #include "engine/blocks.h"
 #include "engine/copy.h"
+#include "engine/patch.h"
 #include "engine/rotated.h"
 
 #include <string.h>
@@ -87,7 +88,7 @@ static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *j
 
 /* ---- A chunk covered in part -------------------------------------------- */
 
-/* Blocks to be patched are decoded straight into their dirty memory. */
+/* A share of the touched blocks of one chunk. */
 typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
@@ -95,27 +96,6 @@ typedef struct patching {
     cv_chunk_ref ref;   /* where it is stored */
     cv_dirty_chunk *dirty;
 } patching;
-
-static uint8_t *place_block(void *context, int64_t tag)
-{
-    return ((const patching *)context)->dirty->blocks[tag];
-}
-
-static void take_block(void *context, int64_t tag, const uint8_t *decoded)
-{
-    const patching *p = context;
-    memcpy(p->dirty->blocks[tag], decoded, (size_t)p->task->plan->grid->block_bytes);
-}
-
-static void fill_block(void *context, int64_t tag, const uint8_t *item)
-{
-    const patching *p = context;
-    const cv_grid *grid = p->task->plan->grid;
-    int64_t n_items = grid->block_bytes / grid->item_size;
-    int64_t stride = grid->item_size;
-    cv_strided dst = {p->dirty->blocks[tag], &stride};
-    cv_fill_box(1, &n_items, grid->item_size, item, dst);
-}
 
 /* What is stored of a block, where a read has left it in the cache. */
 static bool take_cached(const patching *p, int64_t block, uint8_t *dst)
@@ -175,16 +155,6 @@ static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
     }
 }
 
-static cv_status decode_stored(const patching *p, cv_worker *worker, int64_t n, cv_error *err)
-{
-    if (n == 0) return CV_OK;
-    const cv_pending *pending = p->task->pending;
-    cv_block_sink sink = {
-        .place = place_block, .take = take_block, .fill = fill_block, .context = (void *)p};
-    return cv_decode_blocks(pending->frame, cv_txn_snapshot(pending->txn), &p->ref, worker, n,
-                            &sink, err);
-}
-
 /* True when the chunk is dirty to its last block and the write has reached its
  * last cell: writes that come in order, appends above all, are done with it. Its
  * blocks are then encoded while they are in the processor's caches, and lend
@@ -209,7 +179,8 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
     CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
     int64_t n = 0;
     cv_status status = prepare_blocks(&p, worker, &n, err);
-    if (status == CV_OK) status = decode_stored(&p, worker, n, err);
+    if (status == CV_OK)
+        status = cv_patch_decode(task->pending, p.dirty, &p.ref, worker, n, err);
     if (status != CV_OK) {
         forget_blocks(&p, worker, n);
         return status;

@@ -91,6 +91,38 @@ static void check_lazy_fill(const char *path)
     scratch_remove(path);
 }
 
+/* Points written by a selection before the first commit stand among the fill. */
+static void check_selected_fill(void)
+{
+    const float value = 2.5f;
+    float items[2] = {1.0f, 3.0f};
+    const int64_t points[4] = {3, 4, 36, 22};
+    caterva_error err;
+    caterva_array *array;
+    caterva_create_options options = options_with(CATERVA_FILL_VALUE, &value);
+    caterva_selection selection = CATERVA_SELECTION_INIT;
+    selection.kind = CATERVA_SELECT_POINTS;
+    selection.points = points;
+    selection.n_points = 2;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    buffer.data = items;
+    buffer.size = sizeof items;
+    CHECK_OK(caterva_create("mem:", &options, &array, &err), err);
+    CHECK_OK(caterva_write_selection(array, &selection, &buffer, &err), err);
+    for (int round = 0; round < 2; round++) { /* pending, and committed */
+        CHECK_OK(caterva_read(array, origin, shape, got, sizeof got, &err), err);
+        for (int i = 0; i < ROWS * COLUMNS; i++) {
+            float at = got[i / COLUMNS][i % COLUMNS];
+            float expected = i == 3 * COLUMNS + 4     ? 1.0f
+                             : i == 36 * COLUMNS + 22 ? 3.0f
+                                                      : value;
+            CHECK(at == expected, "round %d: item %d is %g", round, i, (double)at);
+        }
+        if (round == 0) CHECK_OK(caterva_commit(array, &err), err);
+    }
+    caterva_discard(array);
+}
+
 static void check_buffer(const char *path)
 {
     caterva_error err;
@@ -125,6 +157,7 @@ int main(void)
     check_fill(path, CATERVA_FILL_NAN, NULL, NAN);
     check_fill(path, CATERVA_FILL_VALUE, &value, value);
     check_lazy_fill(path);
+    check_selected_fill();
     check_buffer(path);
     puts("every way to make an array makes it");
     return 0;
