@@ -163,12 +163,14 @@ static void settle_room(void *context, bool good)
     cv_cache_settle(d->task->cache, d->room, good);
 }
 
-/* From the first to the last item wanted. */
+/* From the first to the last item wanted; all of a block that will be kept rotated. */
 static cv_block_part part_of(void *context, int64_t tag)
 {
     delivery *d = context;
     const cv_block_job *block = block_of(d, tag);
     const cv_grid *grid = d->task->plan->grid;
+    if (cv_rotated_is_better(grid, block))
+        return (cv_block_part){0, (int32_t)grid->block_bytes};
     int64_t end = block->block_pos + grid->item_size;
     for (int i = 0; i < grid->ndim; i++) end += (block->shape[i] - 1) * grid->item_strides[i];
     return (cv_block_part){(int32_t)block->block_pos, (int32_t)(end - block->block_pos)};

@@ -8,6 +8,7 @@
 #include "support/check.h"
 #include "support/random.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ enum { NDIM = 3, N_ITEMS = 40 * 36 * 44, MOST_ITEM = 16, N_POINTS = 50 };
 
 static const int64_t shape[NDIM] = {40, 36, 44};
 static const int64_t strides[NDIM] = {36 * 44, 44, 1}; /* items */
+static const int32_t block_shape[NDIM] = {16, 12, 16};
 
 typedef struct subject {
     const char *dtype;
@@ -111,14 +113,35 @@ static void read_points(subject *s)
     }
 }
 
+static void random_block(subject *s, int64_t start[NDIM], int64_t stop[NDIM])
+{
+    for (int d = 0; d < NDIM; d++) {
+        start[d] = rng_between(&s->random, 0, shape[d] / block_shape[d]) * block_shape[d];
+        if (start[d] == shape[d]) start[d] = 0;
+        stop[d] = start[d] + block_shape[d] < shape[d] ? start[d] + block_shape[d] : shape[d];
+    }
+}
+
+/* Blocks of one item are stored, and decoded, in a way of their own. */
+static void repeat_item(const subject *s, uint8_t *bytes, size_t size)
+{
+    size_t item = (size_t)s->item_size;
+    for (size_t i = item; i < size; i += item) memcpy(bytes + i, bytes, item);
+}
+
 static void write_box(subject *s)
 {
     caterva_error err;
     int64_t start[NDIM], stop[NDIM];
-    random_box(s, start, stop);
+    bool repeats = rng_one_in(&s->random, 2);
+    if (repeats)
+        random_block(s, start, stop);
+    else
+        random_box(s, start, stop);
     size_t size = bytes_of(s, start, stop);
     uint8_t *bytes = check_alloc(size);
     rng_fill(&s->random, bytes, size);
+    if (repeats) repeat_item(s, bytes, size);
     copy_model(s, start, stop, bytes, 1);
     CHECK_OK(caterva_write(s->array, start, stop, bytes, size, &err), err);
     if (rng_one_in(&s->random, 3)) CHECK_OK(caterva_commit(s->array, &err), err);
@@ -157,7 +180,7 @@ static void run(const char *dtype, int64_t item_size, int steps, uint64_t seed)
     options.ndim = NDIM;
     options.shape = shape;
     options.chunk_shape = (int32_t[]){16, 24, 32};
-    options.block_shape = (int32_t[]){16, 12, 16};
+    options.block_shape = block_shape;
     options.dtype = dtype;
     options.threads = 1 + (int)(seed % 2);
     options.cache_bytes = 60000 * item_size; /* less than half of all */
