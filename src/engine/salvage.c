@@ -13,19 +13,36 @@
 
 /* ---- Checking ----------------------------------------------------------- */
 
-static void tell_unknown(cv_salvage *salvage)
+static void lose(cv_salvage *salvage, int64_t chunk, const char *why)
 {
     const caterva_verify_options *o = &salvage->check;
     const cv_damage_sink sink = {o->on_damage, o->context};
-    const cv_grid *grid = &salvage->source->snapshot->grid;
-    for (int64_t i = salvage->n_known; i < grid->n_chunks; i++) {
-        cv_error error;
-        (void)cv_fail(&error, CATERVA_ECORRUPT, -1,
-                      "chunk %lld has no known place: the index is lost", (long long)i);
-        cv_damage_tell(&sink, grid, i, &error);
-        salvage->lost[i] = 1;
-        salvage->result.damages++;
-        salvage->result.damaged_chunks++;
+    cv_error error;
+    (void)cv_fail(&error, CATERVA_ECORRUPT, -1, "chunk %lld %s", (long long)chunk, why);
+    cv_damage_tell(&sink, &salvage->source->snapshot->grid, chunk, &error);
+    salvage->lost[chunk] = 1;
+    salvage->result.damages++;
+    salvage->result.damaged_chunks++;
+}
+
+static void lose_unknown(cv_salvage *salvage)
+{
+    int64_t n = salvage->source->snapshot->grid.n_chunks;
+    for (int64_t i = salvage->n_known; i < n; i++)
+        lose(salvage, i, "has no known place: the index is lost");
+}
+
+/* That a named chunk is the one was checked by its name; that one is special, only
+ * the index says. */
+static void lose_doubtful(cv_salvage *salvage)
+{
+    int64_t n = salvage->source->snapshot->grid.n_chunks;
+    for (int64_t i = 0; i < n && salvage->doubted; i++) {
+        cv_chunk_ref ref = {0};
+        bool known = cv_source_find(salvage->source, i, &ref, NULL) == CV_OK &&
+                     ref.kind == CV_REF_STORED && ref.name != 0;
+        if (!known && !salvage->lost[i])
+            lose(salvage, i, "is told of by a damaged index only");
     }
 }
 
@@ -35,7 +52,8 @@ cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
     salvage->lost = calloc((size_t)n + 1, 1);
     if (!salvage->lost) return cv_fail_memory(err, (size_t)n, "a list of chunks");
     CV_TRY(cv_verify(salvage->source, &salvage->check, salvage->lost, &salvage->result, err));
-    tell_unknown(salvage);
+    lose_unknown(salvage);
+    lose_doubtful(salvage);
     return CV_OK;
 }
 

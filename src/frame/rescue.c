@@ -119,23 +119,28 @@ static bool is_older(const search *s)
 
 /* ---- States ------------------------------------------------------------- */
 
-/* Trailer, when asked for, and the decoded index. */
-static cv_status complete(const search *s, cv_snapshot *state, bool trailer, cv_error *err)
+/* What is asked of a state. A doubted index decodes, but is not what was sealed;
+ * the seal still names its chunks. Without a trailer there is no seal. */
+typedef enum asked { ALL_OF_IT, DOUBTED_INDEX, NO_TRAILER } asked;
+
+/* The trailer and the decoded index. */
+static cv_status complete(const search *s, cv_snapshot *state, asked what, cv_error *err)
 {
-    CV_TRY(trailer ? cv_snapshot_load_tail(state, s->store, err)
-                   : cv_snapshot_find_index(state, s->store, err));
+    CV_TRY(what == NO_TRAILER ? cv_snapshot_find_index(state, s->store, err)
+                              : cv_snapshot_load_tail(state, s->store, err));
+    state->doubted = what == DOUBTED_INDEX;
     const cv_index *index;
     if (state->grid.n_chunks == 0) return CV_OK;
     return cv_snapshot_index(state, s->store, &index, err);
 }
 
 /* The state of these header bytes; a failed attempt leaves nothing behind. */
-static cv_status try_header(const search *s, const cv_buffer *header, bool trailer,
+static cv_status try_header(const search *s, const cv_buffer *header, asked what,
                             cv_snapshot **out, cv_error *err)
 {
     cv_snapshot *state;
     CV_TRY(cv_snapshot_from_header(header->data, header->size, &state, err));
-    cv_status status = complete(s, state, trailer, err);
+    cv_status status = complete(s, state, what, err);
     if (status == CV_OK)
         *out = state;
     else
@@ -143,32 +148,34 @@ static cv_status try_header(const search *s, const cv_buffer *header, bool trail
     return status;
 }
 
-static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, bool trailer_lost)
+static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked what)
 {
     out->state = state;
     out->found = found;
-    out->trailer_lost = trailer_lost;
+    out->trailer_lost = what == NO_TRAILER;
+    out->doubted = what == DOUBTED_INDEX;
     out->n_known = state->grid.n_chunks;
 }
 
-/* With its trailer, or without. ENOMEM is no answer. */
-static cv_status try_both(const search *s, const cv_buffer *header, caterva_found found,
-                          cv_rescue *out, cv_error *err)
+/* The most that these header bytes give. ENOMEM is no answer. */
+static cv_status try_all(const search *s, const cv_buffer *header, caterva_found found,
+                         cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state;
-    cv_status status = try_header(s, header, true, &state, err);
-    bool trailer_lost = status != CV_OK;
-    if (status == CATERVA_ENOMEM) return status;
-    if (trailer_lost) CV_TRY(try_header(s, header, false, &state, err));
-    take(out, state, found, trailer_lost);
-    return CV_OK;
+    cv_status status = CATERVA_ECORRUPT;
+    for (int what = ALL_OF_IT; what <= NO_TRAILER; what++) {
+        status = try_header(s, header, (asked)what, &state, err);
+        if (status == CV_OK) take(out, state, found, (asked)what);
+        if (status == CV_OK || status == CATERVA_ENOMEM) break;
+    }
+    return status;
 }
 
 static cv_status try_copy(const search *s, int i, bool older, cv_rescue *out, cv_error *err)
 {
     older = older || i > 0;
-    return try_both(s, &s->copies[i].header, older ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
-                    out, err);
+    return try_all(s, &s->copies[i].header, older ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
+                   out, err);
 }
 
 static cv_status try_states(const search *s, cv_rescue *out, cv_error *err)
@@ -178,7 +185,7 @@ static cv_status try_states(const search *s, cv_rescue *out, cv_error *err)
     int next = 0;
     if (s->n_copies > 0 && !older) status = try_copy(s, next++, older, out, err);
     if (status != CV_OK && status != CATERVA_ENOMEM && s->standing)
-        status = try_both(s, &s->standing->header_bytes, CATERVA_FOUND_STANDING, out, err);
+        status = try_all(s, &s->standing->header_bytes, CATERVA_FOUND_STANDING, out, err);
     for (; status != CV_OK && status != CATERVA_ENOMEM && next < s->n_copies; next++)
         status = try_copy(s, next, older, out, err);
     return status;
@@ -284,7 +291,7 @@ static cv_status guess_order(search *s, cv_rescue *out, cv_error *err)
                        "no chunk stands where the first one should");
     atomic_store(&state->index_ready, true);
     cv_snapshot_retain(state);
-    take(out, state, CATERVA_FOUND_ORDER, true);
+    take(out, state, CATERVA_FOUND_ORDER, NO_TRAILER);
     out->n_known = n_known;
     return CV_OK;
 }
@@ -296,8 +303,8 @@ static cv_status try_standing(search *s, cv_rescue *out)
 {
     cv_snapshot *state;
     CV_TRY(cv_snapshot_load_header(s->store, &s->standing, &out->reason));
-    CV_TRY(try_header(s, &s->standing->header_bytes, true, &state, &out->reason));
-    take(out, state, CATERVA_FOUND_STANDING, false);
+    CV_TRY(try_header(s, &s->standing->header_bytes, ALL_OF_IT, &state, &out->reason));
+    take(out, state, CATERVA_FOUND_STANDING, ALL_OF_IT);
     return CV_OK;
 }
 

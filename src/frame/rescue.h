@@ -10,6 +10,7 @@ typedef struct cv_rescue {
     cv_snapshot *state; /* the caller's; its index is decoded */
     caterva_found found;
     bool trailer_lost;
+    bool doubted;    /* the index is damaged: only chunks that the seal names are sure */
     int64_t n_known; /* chunks that the index places; those behind them are lost */
     cv_error reason; /* why the header as it stands was not enough; code OK: it was */
 } cv_rescue;
@@ -18,7 +19,8 @@ typedef struct cv_rescue {
  *
  *   1. the header's, when trailer and index are there, and the header is no mix
  *      of two that a torn write left
- *   2. the newest header copy's, and if it lacks but its trailer, without that
+ *   2. the newest header copy's; if but its index is damaged, with what that gives;
+ *      if it lacks but its trailer, without that
  *   3. the header's without trailer
  *   4. older copies', likewise, the newest first
  *   5. with `guess`: the header's, chunks numbered as they lie

@@ -29,6 +29,7 @@ typedef struct cv_snapshot {
     cv_seal_state seal;
     cv_seal_footer footer; /* of a sealed state with chunks */
     bool unchecked;        /* nothing is checked against the seal */
+    bool doubted; /* repair's: the index is not what was sealed, and decoded all the same */
     pthread_mutex_t head_lock;
     atomic_bool head_ready;
     cv_seal_head head;
@@ -48,8 +49,7 @@ void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
 /* Reads and checks the state that `store` holds: header, metalayer, grid,
  * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
  * left for first need. */
-cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out,
-                           cv_error *err);
+cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err);
 
 /* The same in parts, for who repairs: the state of the header that `store` begins
  * with, or of one that was found elsewhere, and then its trailer and the place of
@@ -126,8 +126,8 @@ cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t 
                             cv_chunk_ref *out, cv_error *err);
 
 /* The reference to a chunk of an index of the snapshot's. */
-cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index,
-                            int64_t chunk, cv_chunk_ref *out, cv_error *err);
+cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index, int64_t chunk,
+                            cv_chunk_ref *out, cv_error *err);
 
 /* Where a chunk of the committed state is. The first few of a large index are
  * looked up in their block alone; who asks more often has it decoded whole. Any
