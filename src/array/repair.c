@@ -60,6 +60,15 @@ static cv_status introduce(repair *r, cv_error *err)
     return cv_fail(err, CATERVA_EINVAL, -1, "stopped");
 }
 
+static void tell_unvouched(const cv_snapshot *state, const cv_damage_sink *sink)
+{
+    cv_error error;
+    (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)state->index_pos,
+                  "the seal is lost: what the index at byte %llu says cannot be checked",
+                  (unsigned long long)state->index_pos);
+    cv_damage_tell(sink, &state->grid, -1, &error);
+}
+
 static cv_status find_state(repair *r, cv_error *err)
 {
     bool writable = !r->options.output;
@@ -72,6 +81,7 @@ static cv_status find_state(repair *r, cv_error *err)
     const cv_damage_sink sink = {r->options.on_damage, r->options.context};
     if (r->rescue.reason.code != CATERVA_OK)
         cv_damage_tell(&sink, &state->grid, -1, &r->rescue.reason);
+    if (r->rescue.unvouched) tell_unvouched(state, &sink);
     cv_salvage_tell_attributes(state, r->result->lost_attributes, &sink);
     return CV_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/arith.h"
 #include "format/block_table.h"
 #include "format/header_copy.h"
+#include "frame/sealed.h"
 #include "frame/tail.h"
 
 #include <stdlib.h>
@@ -84,6 +85,11 @@ static cv_status find_copies(search *s, cv_error *err)
     return status;
 }
 
+static bool is_ours(const cv_snapshot *state)
+{
+    return state->header.encode_threads == 0 && state->header.decode_threads == 0;
+}
+
 /* A header with our mark has its copy in its place. The copy of another one there
  * means that a write of the header stopped half-way, and so does a header that
  * has only its frame's size or its chunks' of the newest commit. Whether the
@@ -91,7 +97,7 @@ static cv_status find_copies(search *s, cv_error *err)
 static bool is_torn(const search *s, const cv_snapshot *state)
 {
     const cv_frame_header *h = &state->header;
-    if (h->encode_threads != 0 || h->decode_threads != 0) return false;
+    if (!is_ours(state)) return false;
     for (int i = 0; i < s->n_copies; i++) {
         const found_copy *c = &s->copies[i];
         bool is_it = c->header.size == state->header_bytes.size &&
@@ -120,14 +126,21 @@ static bool is_older(const search *s)
 /* ---- States ------------------------------------------------------------- */
 
 /* What is asked of a state. A doubted index decodes, but is not what was sealed;
- * the seal still names its chunks. Without a trailer there is no seal. */
-typedef enum asked { ALL_OF_IT, DOUBTED_INDEX, NO_TRAILER } asked;
+ * the seal still names its chunks. */
+typedef enum asked { ALL_OF_IT, DOUBTED_INDEX, NO_TRAILER, NO_SEAL } asked;
 
-/* The trailer and the decoded index. */
+/* The trailer, or the place of the index without it. */
+static cv_status load_end(const search *s, cv_snapshot *state, asked what, cv_error *err)
+{
+    if (what < NO_TRAILER) return cv_snapshot_load_tail(state, s->store, err);
+    CV_TRY(cv_snapshot_find_index(state, s->store, err));
+    return what == NO_TRAILER ? cv_sealed_find(state, s->store, err) : CV_OK;
+}
+
+/* That, and the decoded index. */
 static cv_status complete(const search *s, cv_snapshot *state, asked what, cv_error *err)
 {
-    CV_TRY(what == NO_TRAILER ? cv_snapshot_find_index(state, s->store, err)
-                              : cv_snapshot_load_tail(state, s->store, err));
+    CV_TRY(load_end(s, state, what, err));
     state->doubted = what == DOUBTED_INDEX;
     const cv_index *index;
     if (state->grid.n_chunks == 0) return CV_OK;
@@ -152,43 +165,52 @@ static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked 
 {
     out->state = state;
     out->found = found;
-    out->trailer_lost = what == NO_TRAILER;
+    out->trailer_lost = what >= NO_TRAILER;
     out->doubted = what == DOUBTED_INDEX;
+    out->unvouched = what == NO_SEAL && is_ours(state) && state->grid.n_chunks > 0;
     out->n_known = state->grid.n_chunks;
 }
 
-/* The most that these header bytes give. ENOMEM is no answer. */
+/* The most that these header bytes give, of what is asked from `first` to `last`.
+ * ENOMEM is no answer. */
 static cv_status try_all(const search *s, const cv_buffer *header, caterva_found found,
-                         cv_rescue *out, cv_error *err)
+                         asked first, asked last, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state;
     cv_status status = CATERVA_ECORRUPT;
-    for (int what = ALL_OF_IT; what <= NO_TRAILER; what++) {
+    for (int what = (int)first; what <= (int)last; what++) {
         status = try_header(s, header, (asked)what, &state, err);
         if (status == CV_OK) take(out, state, found, (asked)what);
         if (status == CV_OK || status == CATERVA_ENOMEM) break;
     }
     return status;
 }
-
-static cv_status try_copy(const search *s, int i, bool older, cv_rescue *out, cv_error *err)
+/* The headers in the order of rescue.h. */
+static cv_status try_states(const search *s, asked first, asked last, cv_rescue *out,
+                            cv_error *err)
 {
-    older = older || i > 0;
-    return try_all(s, &s->copies[i].header, older ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
-                   out, err);
+    bool older = is_older(s); /* the copies are, than the header */
+    cv_status status = CATERVA_ECORRUPT;
+    int n = s->n_copies + 1, standing = older || s->n_copies == 0 ? 0 : 1;
+    for (int i = 0; i < n && status != CV_OK && status != CATERVA_ENOMEM; i++) {
+        int copy = i < standing ? i : i - 1;
+        if (i != standing)
+            status = try_all(s, &s->copies[copy].header,
+                             older || copy > 0 ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
+                             first, last, out, err);
+        else if (s->standing)
+            status = try_all(s, &s->standing->header_bytes, CATERVA_FOUND_STANDING, first,
+                             last, out, err);
+    }
+    return status;
 }
 
-static cv_status try_states(const search *s, cv_rescue *out, cv_error *err)
+/* What the seal vouches for, of any age; else what nothing vouches for. */
+static cv_status try_all_states(const search *s, cv_rescue *out, cv_error *err)
 {
-    bool older = is_older(s);
-    cv_status status = CATERVA_ECORRUPT;
-    int next = 0;
-    if (s->n_copies > 0 && !older) status = try_copy(s, next++, older, out, err);
-    if (status != CV_OK && status != CATERVA_ENOMEM && s->standing)
-        status = try_all(s, &s->standing->header_bytes, CATERVA_FOUND_STANDING, out, err);
-    for (; status != CV_OK && status != CATERVA_ENOMEM && next < s->n_copies; next++)
-        status = try_copy(s, next, older, out, err);
-    return status;
+    cv_status status = try_states(s, ALL_OF_IT, NO_TRAILER, out, err);
+    if (status == CV_OK || status == CATERVA_ENOMEM) return status;
+    return try_states(s, NO_SEAL, NO_SEAL, out, err);
 }
 
 /* ---- Without an index ------------------------------------------------------ */
@@ -291,7 +313,7 @@ static cv_status guess_order(search *s, cv_rescue *out, cv_error *err)
                        "no chunk stands where the first one should");
     atomic_store(&state->index_ready, true);
     cv_snapshot_retain(state);
-    take(out, state, CATERVA_FOUND_ORDER, NO_TRAILER);
+    take(out, state, CATERVA_FOUND_ORDER, NO_SEAL);
     out->n_known = n_known;
     return CV_OK;
 }
@@ -327,7 +349,9 @@ static cv_status doubt_standing(search *s, cv_rescue *out, cv_error *err)
     CV_TRY(find_copies(s, err));
     if (!is_torn(s, state)) return CV_OK;
     for (int i = 0; i < s->n_copies; i++) {
-        cv_status status = try_copy(s, i, false, &other, err);
+        cv_status status =
+            try_all(s, &s->copies[i].header, i > 0 ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
+                    ALL_OF_IT, NO_SEAL, &other, err);
         if (status == CATERVA_ENOMEM) return status;
         if (status != CV_OK) continue;
         *out = other;
@@ -349,7 +373,7 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
         return status;
     }
     if (status != CATERVA_ENOMEM) status = find_copies(s, err);
-    if (status == CV_OK) status = try_states(s, out, err);
+    if (status == CV_OK) status = try_all_states(s, out, err);
     if (status != CV_OK && status != CATERVA_ENOMEM && guess && s->standing)
         status = guess_order(s, out, err);
     if (status == CV_OK || status == CATERVA_ENOMEM) return status;

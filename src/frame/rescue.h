@@ -11,6 +11,7 @@ typedef struct cv_rescue {
     caterva_found found;
     bool trailer_lost;
     bool doubted;    /* the index is damaged: only chunks that the seal names are sure */
+    bool unvouched;  /* the seal is lost: that the index is right cannot be checked */
     int64_t n_known; /* chunks that the index places; those behind them are lost */
     cv_error reason; /* why the header as it stands was not enough; code OK: it was */
 } cv_rescue;
@@ -20,10 +21,11 @@ typedef struct cv_rescue {
  *   1. the header's, when trailer and index are there, and the header is no mix
  *      of two that a torn write left
  *   2. the newest header copy's; if but its index is damaged, with what that gives;
- *      if it lacks but its trailer, without that
- *   3. the header's without trailer
+ *      if it lacks but its trailer, without that, when the seal is there
+ *   3. the header's, likewise
  *   4. older copies', likewise, the newest first
- *   5. with `guess`: the header's, chunks numbered as they lie
+ *   5. the same headers' in the same order, without trailer and seal
+ *   6. with `guess`: the header's, chunks numbered as they lie
  *
  * CATERVA_ECORRUPT when there is none: then the sentence says what is wrong with
  * the header's, and nothing is to be released. Reads a file whole, through a

@@ -162,6 +162,37 @@ cv_status cv_sealed_check_part(const cv_snapshot *s, uint32_t sum, const void *b
     return cv_crc32c(0, bytes, size) == sum ? CV_OK : cv_sealed_fail_index(s, err);
 }
 
+static cv_status find_head(cv_snapshot *s, cv_store *store, cv_buffer *bytes, cv_error *err)
+{
+    uint8_t index[CV_CHUNK_HEADER_SIZE];
+    cv_chunk_header header;
+    cv_seal_head head;
+    int64_t n = s->grid.n_chunks, pos = (int64_t)s->index_pos;
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, index, sizeof index, err));
+    CV_TRY(parse_index(index, (size_t)s->index_size, n, pos, &header, err));
+    size_t size = cv_seal_head_size(n, count_blocks(&header));
+    uint64_t whole;
+    CV_TRY(cv_buffer_resize(bytes, size, err));
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, seal_pos(s), bytes->data, size, err));
+    CV_TRY(cv_seal_head_parse(bytes->data, size, (int64_t)seal_pos(s), n, &head, err));
+    bool fits = cv_seal_size(&head, size, &whole);
+    cv_seal_head_free(&head);
+    if (!fits) return fail_seal(seal_pos(s), err);
+    s->footer = (cv_seal_footer){.size = whole,
+                                 .head_size = (uint32_t)size,
+                                 .head_crc = cv_crc32c(0, bytes->data, size)};
+    s->seal = CV_SEAL_NO_HEADER;
+    return CV_OK;
+}
+
+cv_status cv_sealed_find(cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    cv_buffer bytes = {0};
+    cv_status status = s->grid.n_chunks > 0 ? find_head(s, store, &bytes, err) : CV_OK;
+    cv_buffer_free(&bytes);
+    return status;
+}
+
 /* ---- The names ---------------------------------------------------------- */
 
 /* Page `p` of the list, checked; `bytes` has room for a page. */

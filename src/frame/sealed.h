@@ -11,6 +11,11 @@
 cv_status cv_sealed_head(cv_snapshot *snapshot, cv_store *store, const cv_seal_head **out,
                          cv_error *err);
 
+/* The seal of a state whose trailer is lost, which begins where the index ends: that
+ * it vouches for that index is all that tells it from other bytes. CATERVA_ECORRUPT:
+ * there is none. */
+cv_status cv_sealed_find(cv_snapshot *snapshot, cv_store *store, cv_error *err);
+
 /* Checks the encoded index, whole; or a part of it against its sum. */
 cv_status cv_sealed_check_index(const cv_snapshot *snapshot, const cv_seal_head *head,
                                 const uint8_t *bytes, cv_error *err);

@@ -483,7 +483,8 @@ static void ends_are_cut(const sample *s)
             snprintf(what, sizeof what, "%s, %s at %zu", writer_names[s->writer],
                      zeroed ? "zeroed" : "cut", size);
             int guess = s->writer == BLOSC2 || s->writer == SPARSE;
-            int64_t hit = zeroed ? hit_by(s, size) : -1; /* it may still decode */
+            int64_t hit = zeroed && s->writer == BLOSC2 ? hit_by(s, size)
+                                                        : -1; /* it may still decode */
             verdict v = repair(s, bytes, zeroed ? s->size : size, hit, guess, what);
             bool index_is_whole = size + 24 >= s->size;
             CHECK(!index_is_whole || v.status == CATERVA_OK, "%s: nothing was found", what);
