@@ -93,7 +93,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
     *salvage = (cv_salvage){
         .source = source,
         .n_known = r->rescue.n_known,
-        .doubted = r->rescue.doubted,
+        .refound = r->rescue.refound,
         .fill = r->fill,
         .check = {.struct_size = sizeof salvage->check,
                   .on_damage = o->on_damage,
@@ -165,7 +165,7 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     cv_source source = cv_array_source(r->array);
     source.scan = true;
     CV_TRY(check_chunks(r, salvage, &source, err));
-    bool is_header = r->rescue.found == CATERVA_FOUND_COPY && !r->rescue.doubted;
+    bool is_header = r->rescue.found == CATERVA_FOUND_COPY && !r->rescue.refound;
     if (!r->result->complete || r->options.output || !is_header)
         return is_sound(r) ? CV_OK : write_output(r, salvage, err);
     return restore_header(r, err);

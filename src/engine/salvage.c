@@ -32,17 +32,15 @@ static void lose_unknown(cv_salvage *salvage)
         lose(salvage, i, "has no known place: the index is lost");
 }
 
-/* That a named chunk is the one was checked by its name; that one is special, only
- * the index says. */
-static void lose_doubtful(cv_salvage *salvage)
+/* Special chunks have no names, and of others it may be that none was found. */
+static void lose_nameless(cv_salvage *salvage)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
-    for (int64_t i = 0; i < n && salvage->doubted; i++) {
+    for (int64_t i = 0; i < n && salvage->refound; i++) {
         cv_chunk_ref ref = {0};
         bool known = cv_source_find(salvage->source, i, &ref, NULL) == CV_OK &&
                      ref.kind == CV_REF_STORED && ref.name != 0;
-        if (!known && !salvage->lost[i])
-            lose(salvage, i, "is told of by a damaged index only");
+        if (!known && !salvage->lost[i]) lose(salvage, i, "was not found without the index");
     }
 }
 
@@ -53,7 +51,7 @@ cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
     if (!salvage->lost) return cv_fail_memory(err, (size_t)n, "a list of chunks");
     CV_TRY(cv_verify(salvage->source, &salvage->check, salvage->lost, &salvage->result, err));
     lose_unknown(salvage);
-    lose_doubtful(salvage);
+    lose_nameless(salvage);
     return CV_OK;
 }
 

@@ -187,7 +187,7 @@ static cv_status check_index(verify_task *task, cv_error *err)
     cv_store *store = task->frame->store;
     cv_error error = {0};
     cv_status status = cv_snapshot_index(task->snapshot, store, &task->index, &error);
-    if (status == CV_OK && !task->snapshot->doubted)
+    if (status == CV_OK && !task->snapshot->refound)
         status = cv_sealed_verify(task->snapshot, store, &error);
     if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
         report(task, -1, &error);

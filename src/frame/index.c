@@ -215,7 +215,7 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
 {
     const cv_seal_head *head;
     CV_TRY(cv_sealed_head(s, store, &head, err));
-    if (head && !s->doubted) CV_TRY(cv_sealed_check_index(s, head, bytes, err));
+    if (head) CV_TRY(cv_sealed_check_index(s, head, bytes, err));
     CV_TRY(decode_index(s, bytes, out, err));
     if (!head) return CV_OK;
     cv_status status = cv_sealed_read_names(s, store, head, out, err);

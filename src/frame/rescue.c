@@ -3,8 +3,8 @@
 #include "frame/rescue.h"
 
 #include "base/arith.h"
-#include "format/block_table.h"
 #include "format/header_copy.h"
+#include "frame/refind.h"
 #include "frame/sealed.h"
 #include "frame/tail.h"
 
@@ -125,9 +125,8 @@ static bool is_older(const search *s)
 
 /* ---- States ------------------------------------------------------------- */
 
-/* What is asked of a state. A doubted index decodes, but is not what was sealed;
- * the seal still names its chunks. */
-typedef enum asked { ALL_OF_IT, DOUBTED_INDEX, NO_TRAILER, NO_SEAL } asked;
+/* What is asked of a state. Without its index the seal still names its chunks. */
+typedef enum asked { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } asked;
 
 /* The trailer, or the place of the index without it. */
 static cv_status load_end(const search *s, cv_snapshot *state, asked what, cv_error *err)
@@ -141,9 +140,10 @@ static cv_status load_end(const search *s, cv_snapshot *state, asked what, cv_er
 static cv_status complete(const search *s, cv_snapshot *state, asked what, cv_error *err)
 {
     CV_TRY(load_end(s, state, what, err));
-    state->doubted = what == DOUBTED_INDEX;
     const cv_index *index;
     if (state->grid.n_chunks == 0) return CV_OK;
+    state->refound = what == NO_INDEX;
+    if (what == NO_INDEX) return cv_refind_chunks(state, s->store, err);
     return cv_snapshot_index(state, s->store, &index, err);
 }
 
@@ -166,7 +166,7 @@ static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked 
     out->state = state;
     out->found = found;
     out->trailer_lost = what >= NO_TRAILER;
-    out->doubted = what == DOUBTED_INDEX;
+    out->refound = what == NO_INDEX;
     out->unvouched = what == NO_SEAL && is_ours(state) && state->grid.n_chunks > 0;
     out->n_known = state->grid.n_chunks;
 }
@@ -224,28 +224,6 @@ static cv_status own_index(cv_snapshot *state, cv_error *err)
     return cv_index_share(&zeros, &state->index, err);
 }
 
-/* A chunk of ours has its block table behind it, which goes with it; *size is
- * then the table's, else 0. */
-static cv_status find_table(cv_store *store, const cv_grid *grid,
-                            const cv_chunk_header *header, uint64_t pos, uint64_t end,
-                            size_t *size, cv_error *err)
-{
-    cv_block_table table = {.n = cv_block_table_blocks(header, grid->n_blocks)};
-    size_t expected = cv_block_table_size(table.n);
-    *size = 0;
-    if (end - pos < expected) return CV_OK;
-    cv_buffer bytes = {0}, sums = {0};
-    cv_status status = cv_buffer_resize(&bytes, expected, err);
-    if (status == CV_OK) status = cv_buffer_resize(&sums, expected, err);
-    if (status == CV_OK)
-        status = cv_store_read(store, CV_FRAME_OBJECT, pos, bytes.data, expected, err);
-    table.blocks = (uint32_t *)(void *)sums.data;
-    if (status == CV_OK && cv_block_table_read(bytes.data, &table)) *size = expected;
-    cv_buffer_free(&bytes);
-    cv_buffer_free(&sums);
-    return status;
-}
-
 /* Who writes an array from its first item to its last puts chunk behind chunk;
  * the first place where none follows ends what is known. */
 static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_known,
@@ -270,11 +248,12 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
         CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, err));
         if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) break;
         int64_t offset = (int64_t)(at - state->header.header_size);
-        size_t table;
+        cv_found_table table; /* goes with its chunk */
         CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, err));
         at += (uint64_t)header.cbytes;
-        CV_TRY(find_table(store, g, &header, at, end, &table, err));
-        at += table;
+        cv_range behind = {CV_FRAME_OBJECT, at, end};
+        CV_TRY(cv_refind_table(store, g, &header, behind, &table, err));
+        at += table.size;
     }
     return CV_OK;
 }

@@ -10,7 +10,7 @@ typedef struct cv_rescue {
     cv_snapshot *state; /* the caller's; its index is decoded */
     caterva_found found;
     bool trailer_lost;
-    bool doubted;    /* the index is damaged: only chunks that the seal names are sure */
+    bool refound;    /* the index is lost, chunks were found by their names in the seal */
     bool unvouched;  /* the seal is lost: that the index is right cannot be checked */
     int64_t n_known; /* chunks that the index places; those behind them are lost */
     cv_error reason; /* why the header as it stands was not enough; code OK: it was */
@@ -20,7 +20,7 @@ typedef struct cv_rescue {
  *
  *   1. the header's, when trailer and index are there, and the header is no mix
  *      of two that a torn write left
- *   2. the newest header copy's; if but its index is damaged, with what that gives;
+ *   2. the newest header copy's; if but its index is damaged, with the chunks that refind.h finds;
  *      if it lacks but its trailer, without that, when the seal is there
  *   3. the header's, likewise
  *   4. older copies', likewise, the newest first

@@ -515,6 +515,29 @@ static void bytes_are_flipped(rng *r, const sample *s, int flips)
     }
 }
 
+/* Where the header says that the index begins. */
+static size_t index_position(const sample *s)
+{
+    enum { CBYTES_AT = 39 }; /* big-endian, see docs/format.md */
+    size_t cbytes = 0;
+    for (int i = 0; i < 8; i++) cbytes = cbytes << 8 | s->bytes[CBYTES_AT + i];
+    return header_size(s) + (s->writer == SPARSE ? 0 : cbytes);
+}
+
+/* The seal names the chunks, and they are found where they are. */
+static void indexes_are_lost(const sample *s)
+{
+    for (size_t size = 1; size <= 32; size += 31) {
+        uint8_t *bytes = copy_of(s);
+        memset(bytes + index_position(s), 0xff, size);
+        verdict v = repair(s, bytes, s->size, -1, 0, "the index is overwritten");
+        CHECK(v.status == CATERVA_OK && v.result.complete && v.result.written,
+              "%s, index lost: %lld chunks lost", writer_names[s->writer],
+              (long long)v.result.lost_chunks);
+        free(bytes);
+    }
+}
+
 /* Any damage at all: nothing but an end is asked for. */
 static void anything_happens(rng *r, const sample *s, int rounds)
 {
@@ -577,6 +600,7 @@ static void run(rng *r, writer w, int flips)
     ends_are_cut(&s);
     bytes_are_flipped(r, &s, flips);
     anything_happens(r, &s, flips);
+    if (w != BLOSC2) indexes_are_lost(&s);
     if (w == ONE_HANDLE || w == REOPENED) torn_headers_come_back(r, &s);
     free_sample(&s);
 }
