@@ -22,6 +22,7 @@ typedef struct refind {
     cv_strays *strays; /* the index's, which would forget those of entries that it is given */
     wanted *wanted;    /* ascending by name */
     int64_t n_wanted, n_found;
+    uint64_t left; /* bytes of tables that may still be looked at */
 } refind;
 
 /* ---- Names -------------------------------------------------------------- */
@@ -122,6 +123,9 @@ static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *siz
     cv_found_table table;
     *size = 0;
     if (!read_header(r, range, &header)) return CV_OK;
+    uint64_t cost = cv_block_table_size(r->state->grid.n_blocks);
+    if (r->left < cost) return CV_OK;
+    r->left -= cost;
     range.pos += (uint64_t)header.cbytes;
     CV_TRY(cv_refind_table(r->store, &r->state->grid, &header, range, &table, err));
     if (table.size == 0) return CV_OK;
@@ -160,6 +164,7 @@ static cv_status search_area(refind *r, cv_error *err)
 {
     enum { WINDOW = 1 << 20 };
     uint64_t end = r->state->index_pos, pos = r->state->header.header_size;
+    r->left = 2 * (end - pos); /* a file made of headers could cost any time */
     cv_buffer window = {0};
     cv_status status = CV_OK;
     while (status == CV_OK && pos < end && end - pos >= CV_CHUNK_HEADER_SIZE) {
@@ -181,6 +186,7 @@ static cv_status search_files(refind *r, cv_error *err)
     cv_object *files;
     size_t n;
     cv_status status = CV_OK;
+    r->left = UINT64_MAX;
     CV_TRY(cv_store_list(r->store, &files, &n, err));
     for (size_t i = 0; i < n && status == CV_OK; i++) {
         uint64_t size, end;
