@@ -97,6 +97,17 @@ static void finish(const decode_task *task, int64_t tag, target t, cv_status sta
     if (t.is_room) sink->settle(sink->context, status == CV_OK);
 }
 
+/* The same for a block that stands in scratch, decoded. */
+static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
+{
+    target t = find_target(task, tag);
+    if (t.is_place || t.is_room)
+        memcpy(t.bytes, block, (size_t)task->grid->block_bytes);
+    else
+        t.bytes = (uint8_t *)block;
+    finish(task, tag, t, CV_OK);
+}
+
 static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
     int32_t size = (int32_t)task->grid->block_bytes;
@@ -143,7 +154,10 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
         if (chunk) {
             CV_TRY(cv_layout_check_block(layout, ref, wanted->block,
                                          chunk + CV_CHUNK_HEADER_SIZE + pos, err));
-            deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+            if (layout->chunk) /* was read for this */
+                hand_on(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+            else
+                deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
             continue;
         }
         target t = find_target(task, wanted->tag);
@@ -171,13 +185,8 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     if (status != CV_OK) return name_block(status, ref, -1, err);
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &worker->wanted[i];
-        const uint8_t *block = worker->chunk.data + wanted->block * task->grid->block_bytes;
-        target t = find_target(task, wanted->tag);
-        if (t.is_place || t.is_room)
-            memcpy(t.bytes, block, (size_t)task->grid->block_bytes);
-        else
-            t.bytes = (uint8_t *)block;
-        finish(task, wanted->tag, t, CV_OK);
+        hand_on(task, wanted->tag,
+                worker->chunk.data + wanted->block * task->grid->block_bytes);
     }
     return CV_OK;
 }
@@ -215,7 +224,7 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
         return CV_OK;
     }
     cv_layout *layout;
-    CV_TRY(cv_layout_get(frame, snapshot, ref, &layout, err));
+    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layout, &layout, err));
     decode_task task = {frame, &snapshot->grid, layout, worker, n, sink};
     cv_status status = decode_stored(&task, ref, err);
     cv_layout_release(layout);

@@ -12,6 +12,7 @@
 typedef struct cv_worker {
     cv_decoder *decoder;
     cv_encoder *encoder; /* made at first need: cv_worker_encoder */
+    cv_buffer layout;    /* of the small chunk at hand: cv_layout_borrow */
     cv_buffer packed;    /* compressed blocks as fetched */
     cv_buffer block;     /* one decoded block */
     cv_buffer chunk;     /* one decoded chunk, in stored order */

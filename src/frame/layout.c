@@ -160,7 +160,7 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
 
 void cv_layout_release(cv_layout *layout)
 {
-    if (!layout) return;
+    if (!layout || layout->in_room) return;
     if (atomic_fetch_sub_explicit(&layout->references, 1, memory_order_acq_rel) == 1)
         free(layout);
 }
@@ -174,10 +174,16 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 /* ---- Reading ------------------------------------------------------------ */
 
 /* A chunk of so few bytes is read at once and stays whole in its layout: it would
- * cost a second read, which takes longer than all else there is to do. Of larger
- * ones that are checked one read gets so many bytes: as a rule the block table is
- * among them. */
-enum { SMALL_CHUNK = 512, CHECKED_READ = 4096 };
+ * cost a second read, which takes longer than all else there is to do. One of a
+ * single block may be larger, since who reads it wants all of it. Of other chunks
+ * that are checked one read gets so many bytes: as a rule the block table is among
+ * them. */
+enum { SMALL_CHUNK = 512, SMALL_BLOCK = 4000, CHECKED_READ = 4096 };
+
+static bool is_small(const cv_grid *grid)
+{
+    return grid->chunk_bytes <= (grid->n_blocks == 1 ? SMALL_BLOCK : SMALL_CHUNK);
+}
 
 /* The first bytes of a chunk: header and, as a rule, all block starts; of a small
  * one its block table, too. */
@@ -185,19 +191,29 @@ typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
+    cv_buffer *room; /* for the layout, and the bytes behind it; NULL: it is kept */
     cv_buffer buffer;
     uint8_t small[CHECKED_READ]; /* in place of the buffer */
 } chunk_head;
 
-static cv_status read_head(cv_store *store, const cv_chunk_ref *ref, size_t size,
-                           chunk_head *head, cv_error *err)
+/* The largest layout without a chunk. */
+static size_t most_bytes(const cv_grid *grid)
 {
+    size_t each = sizeof(cv_block_range) + sizeof(uint32_t);
+    return sizeof(cv_layout) + (size_t)grid->n_blocks * each + (size_t)grid->item_size;
+}
+
+static cv_status read_head(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
+                           size_t size, chunk_head *head, cv_error *err)
+{
+    size_t before = head->room ? most_bytes(grid) : 0;
+    if (head->room) CV_TRY(cv_buffer_reserve(head->room, before + size, err));
     head->size = size;
     head->bytes = cv_store_view(store, ref->object, ref->pos, size);
     head->borrowed = head->bytes != NULL;
     if (head->borrowed) return CV_OK;
-    uint8_t *to = head->small;
-    if (size > sizeof head->small) {
+    uint8_t *to = head->room ? head->room->data + before : head->small;
+    if (!head->room && size > sizeof head->small) {
         CV_TRY(cv_buffer_resize(&head->buffer, size, err));
         to = head->buffer.data;
     }
@@ -213,19 +229,20 @@ typedef struct parts {
     size_t chunk_size;
 } parts;
 
-static cv_layout *new_layout(const cv_chunk_ref *ref, const parts *p)
+static cv_layout *new_layout(const cv_chunk_ref *ref, const parts *p, const cv_buffer *room)
 {
     size_t ranges = (size_t)p->n_blocks * sizeof(cv_block_range);
     size_t sums = (size_t)p->n_sums * sizeof(uint32_t);
     size_t size = sizeof(cv_layout) + ranges + sums + p->item_size + p->chunk_size;
-    cv_layout *layout = malloc(size);
+    cv_layout *layout = room ? (cv_layout *)(void *)room->data : malloc(size);
     if (!layout) return NULL;
     uint8_t *behind = (uint8_t *)(layout + 1);
     *layout = (cv_layout){.object = ref->object,
                           .pos = ref->pos,
                           .n_blocks = p->n_blocks,
                           .n_sums = p->n_sums,
-                          .blocks = (cv_block_range *)(layout + 1)};
+                          .blocks = (cv_block_range *)(layout + 1),
+                          .in_room = room != NULL};
     atomic_init(&layout->references, 1);
     layout->item = p->item_size > 0 ? behind + ranges + sums : NULL;
     layout->chunk = p->chunk_size > 0 ? behind + ranges + sums + p->item_size : NULL;
@@ -281,18 +298,19 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
     CV_TRY(cv_chunk_header_parse(head->bytes, &expect, &header, err));
 
     bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed;
-    bool is_small = header.special == CV_SPECIAL_NONE && !head->borrowed &&
-                    header.cbytes <= CV_CHUNK_HEADER_SIZE + SMALL_CHUNK &&
-                    (size_t)header.cbytes <= head->size;
+    bool whole = header.special == CV_SPECIAL_NONE && !head->borrowed &&
+                 (size_t)header.cbytes <= head->size;
+    bool copied = whole && !head->room && header.cbytes <= CV_CHUNK_HEADER_SIZE + SMALL_CHUNK;
     parts p = {.n_blocks = has_blocks ? grid->n_blocks : 0,
                .n_sums = cv_block_table_blocks(&header, grid->n_blocks),
                .item_size = header.special == CV_SPECIAL_VALUE ? (size_t)grid->item_size : 0,
-               .chunk_size = is_small ? (size_t)header.cbytes : 0};
-    cv_layout *layout = new_layout(ref, &p);
+               .chunk_size = copied ? (size_t)header.cbytes : 0};
+    cv_layout *layout = new_layout(ref, &p, head->room);
     if (!layout) return cv_fail_memory(err, sizeof *layout, "a chunk's layout");
     layout->header = header;
     memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
-    if (layout->chunk) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
+    if (copied) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
+    if (whole && head->room) layout->chunk = (uint8_t *)head->bytes;
     layout->access = cv_codec_access(layout->header_bytes);
     layout->table_size = cv_block_table_size(p.n_sums);
 
@@ -413,9 +431,19 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
 
 /* ---- One layout --------------------------------------------------------- */
 
-static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
-                             bool checked, cv_layout **out, cv_error *err)
+static bool is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
+    return ref->name != 0 && !snapshot->unchecked;
+}
+
+/* Made in `room`, unless it is NULL. */
+static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, cv_buffer *room, cv_layout **out,
+                             cv_error *err)
+{
+    cv_store *store = frame->store;
+    const cv_grid *grid = &snapshot->grid;
+    bool checked = is_checked(snapshot, ref);
     uint64_t limit = ref->limit;
     if (limit == 0) CV_TRY(cv_store_size(store, ref->object, &limit, err));
     if (limit < CV_CHUNK_HEADER_SIZE)
@@ -423,16 +451,17 @@ static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chun
                        "chunk %lld has %llu bytes, less than a chunk's header",
                        (long long)ref->chunk, (unsigned long long)limit);
 
-    bool is_small = grid->chunk_bytes <= SMALL_CHUNK;
+    bool small = is_small(grid);
     uint64_t wanted =
         CV_CHUNK_HEADER_SIZE +
-        (is_small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
-    if (checked && is_small) wanted += cv_block_table_size(grid->n_blocks);
-    if (checked && !is_small && wanted < CHECKED_READ) wanted = CHECKED_READ;
+        (small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
+    if (checked && small) wanted += cv_block_table_size(grid->n_blocks);
+    if (checked && !small && wanted < CHECKED_READ) wanted = CHECKED_READ;
     chunk_head head;
+    head.room = room;
     head.buffer = (cv_buffer){0};
     cv_status status =
-        read_head(store, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
+        read_head(store, grid, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
     if (status == CV_OK) status = parse_layout(store, grid, ref, &head, limit, out, err);
     if (status == CV_OK && checked) {
         status = check_layout(store, ref, &head, *out, err);
@@ -445,10 +474,17 @@ static cv_status read_layout(cv_store *store, const cv_grid *grid, const cv_chun
 cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                         cv_layout **out, cv_error *err)
 {
-    bool checked = ref->name != 0 && !snapshot->unchecked;
-    *out = lookup(frame->layouts, ref, checked ? ref->name : 0);
+    *out = lookup(frame->layouts, ref, is_checked(snapshot, ref) ? ref->name : 0);
     if (*out) return CV_OK;
-    CV_TRY(read_layout(frame->store, &snapshot->grid, ref, checked, out, err));
+    CV_TRY(read_layout(frame, snapshot, ref, NULL, out, err));
     keep(frame->layouts, ref, *out);
     return CV_OK;
+}
+
+cv_status cv_layout_borrow(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_buffer *room, cv_layout **out,
+                           cv_error *err)
+{
+    if (is_small(&snapshot->grid)) return read_layout(frame, snapshot, ref, room, out, err);
+    return cv_layout_get(frame, snapshot, ref, out, err);
 }

@@ -25,6 +25,7 @@ typedef struct cv_layout {
     uint32_t *sums; /* CRC32C of each block's bytes, or NULL: not to be checked */
     uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
     uint8_t *chunk; /* all its bytes, where they are few; else NULL */
+    bool in_room;   /* of cv_layout_borrow: not kept, `chunk` was read just now */
 } cv_layout;
 
 /* The layout of a stored chunk, from the cache or the store; checked against the
@@ -33,6 +34,13 @@ typedef struct cv_layout {
 cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                         cv_layout **out, cv_error *err);
 void cv_layout_release(cv_layout *layout);
+
+/* The same for who holds one layout at a time. That of a chunk so small that it is
+ * read in one go is made in `room`, with the chunk, and kept nowhere: to find it
+ * again would cost as much as to read it, and throw out what is worth keeping. */
+cv_status cv_layout_borrow(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_buffer *room, cv_layout **out,
+                           cv_error *err);
 
 /* Checks the stored bytes of block `block`, or all of the chunk's, against its
  * table; of a chunk without one nothing is known to be wrong. CATERVA_ECORRUPT names
