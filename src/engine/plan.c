@@ -1,5 +1,6 @@
 /* Room: engine. From a box to chunks and blocks; the n-d arithmetic of reading
- * and writing, and nothing else: no bytes are touched here. */
+ * and writing, and nothing else: no bytes are touched here. Of a small read it is
+ * a good part, and of that the divisions: those of thin boxes are left out. */
 #include "engine/plan.h"
 
 #include "base/arith.h"
@@ -28,9 +29,11 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
                       cv_plan *out, cv_error *err)
 {
     CV_TRY(check_box(grid, start, stop, err));
-    *out = (cv_plan){.grid = grid};
-    if (is_empty(grid->ndim, start, stop)) return CV_OK; /* its other axes may not fit */
-
+    if (is_empty(grid->ndim, start, stop)) { /* its other axes may not fit */
+        *out = (cv_plan){.grid = grid};
+        return CV_OK;
+    }
+    out->grid = grid;
     out->n_chunks = 1;
     out->n_items = 1;
     int64_t stride = grid->item_size; /* fits: the box is inside a shape that does */
@@ -40,7 +43,8 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
         out->stop[d] = stop[d];
         out->buffer_strides[d] = stride;
         out->first_chunk[d] = start[d] / grid->chunk_shape[d];
-        out->chunk_counts[d] = (stop[d] - 1) / grid->chunk_shape[d] - out->first_chunk[d] + 1;
+        out->chunk_counts[d] =
+            length == 1 ? 1 : (stop[d] - 1) / grid->chunk_shape[d] - out->first_chunk[d] + 1;
         out->n_chunks *= out->chunk_counts[d];
         out->n_items *= length;
         stride *= length;
@@ -55,9 +59,11 @@ void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out)
     out->n_blocks = 1;
     out->buffer_pos = 0;
     for (int d = g->ndim - 1; d >= 0; d--) {
-        int64_t index = plan->first_chunk[d] + k % plan->chunk_counts[d];
-        k /= plan->chunk_counts[d];
-
+        int64_t index = plan->first_chunk[d];
+        if (plan->chunk_counts[d] > 1) {
+            index += k % plan->chunk_counts[d];
+            k /= plan->chunk_counts[d];
+        }
         int64_t origin = index * g->chunk_shape[d];
         int64_t lo = cv_max_i64(plan->start[d] - origin, 0);
         int64_t hi = cv_min_i64(plan->stop[d] - origin, g->chunk_shape[d]);
@@ -65,8 +71,9 @@ void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out)
         out->lo[d] = lo;
         out->hi[d] = hi;
         out->valid[d] = cv_min_i64(g->shape[d] - origin, g->chunk_shape[d]);
-        out->first_block[d] = lo / g->block_shape[d];
-        out->block_counts[d] = (hi - 1) / g->block_shape[d] - out->first_block[d] + 1;
+        out->first_block[d] = lo < g->block_shape[d] ? 0 : lo / g->block_shape[d];
+        out->block_counts[d] =
+            hi - lo == 1 ? 1 : (hi - 1) / g->block_shape[d] - out->first_block[d] + 1;
         out->n_blocks *= out->block_counts[d];
         out->buffer_pos += (origin + lo - plan->start[d]) * plan->buffer_strides[d];
     }

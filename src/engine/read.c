@@ -285,7 +285,8 @@ static int64_t count_blocks(const cv_plan *plan, int64_t *n_whole)
 {
     const cv_grid *g = plan->grid;
     int64_t total = 1;
-    *n_whole = 1;
+    *n_whole = plan->n_items > 1 || g->block_bytes == g->item_size;
+    if (plan->n_items == 1) return 1;
     for (int d = 0; d < g->ndim; d++) {
         int64_t lo = plan->start[d] % g->chunk_shape[d];
         int64_t hi = (plan->stop[d] - 1) % g->chunk_shape[d] + 1;
@@ -315,7 +316,8 @@ static cv_status read_box(read_task *task, cv_error *err)
     int64_t n_chunks = plan->n_chunks - task->first_chunk;
     if (n_chunks == 0) return CV_OK;
 
-    n_blocks = cv_ceil_div(n_blocks, plan->n_chunks) * n_chunks; /* about so many are left */
+    if (task->first_chunk > 0) /* about so many are left */
+        n_blocks = cv_ceil_div(n_blocks, plan->n_chunks) * n_chunks;
     int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
     if (task->skip) /* a chunk is read or skipped by one thread */

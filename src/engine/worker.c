@@ -158,9 +158,22 @@ static void serve(void *context)
     cv_worker_give(r->workers, worker);
 }
 
+/* Without helpers there is nobody to share a queue with. */
+static cv_status run_alone(cv_workers *workers, int64_t n, cv_job_fn job, void *context,
+                           cv_error *err)
+{
+    cv_worker *worker;
+    CV_TRY(cv_worker_take(workers, &worker, err));
+    cv_status status = CV_OK;
+    for (int64_t i = 0; i < n && status == CV_OK; i++) status = job(context, i, worker, err);
+    cv_worker_give(workers, worker);
+    return status;
+}
+
 cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
                          void *context, cv_error *err)
 {
+    if (helpers <= 0) return run_alone(workers, n, job, context, err);
     request r = {.workers = workers, .job = job, .context = context};
     cv_job_queue_init(&r.queue, n);
     cv_pool_run(helpers, serve, &r);

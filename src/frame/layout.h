@@ -20,7 +20,7 @@ typedef struct cv_layout {
     int64_t n_blocks;       /* entries of `blocks`; 0 when raw or special */
     size_t table_size;      /* bytes of its block table, if it has one */
     cv_block_range *blocks;
-    uint32_t head_sum;      /* where there are `sums`: CRC32C of what is before blocks */
+    uint32_t head_sum; /* where there are `sums`: CRC32C of what is before blocks */
     int64_t n_sums;
     uint32_t *sums; /* CRC32C of each block's bytes, or NULL: not to be checked */
     uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
