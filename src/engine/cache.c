@@ -2,12 +2,13 @@
  * who wants it, is not known here: bytes under a key.
  *
  *     shards:  buckets -> entries -> ...      found by hash
- *     queue:   head <-> ... <-> tail          who leaves comes from the head
+ *     queues:  head <-> ... <-> tail          who leaves comes from a head
  *
  * Each shard has a lock, so that threads which find blocks seldom meet; finding
- * does not touch the queue. Its one lock is for who puts something in, which
- * comes after decoding a block and is rare beside it. Queue before shard, where
- * both are held.
+ * does not touch the queues. Each queue has one, and serves a part of the shards, so
+ * that threads which put blocks in seldom meet. Who needs room looks at the head of
+ * the newcomer's queue first, then of the next ones: blocks in use leave no sooner
+ * than from a single queue; with more queues they would. Queue before shard.
  *
  * An entry is in table and queue, or belongs to the one thread that puts it in.
  * `pins` counts who is copying out of it; a pinned one stays. The bytes are not
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SHARDS = 32, FIRST_BUCKETS = 64, MOST_USES = 3 };
+enum { N_SHARDS = 32, N_QUEUES = 8, FIRST_BUCKETS = 64, MOST_USES = 3 };
 
 struct cv_cached {
     cv_cache_key key;
@@ -45,14 +46,19 @@ typedef struct shard {
     cv_cached *first[FIRST_BUCKETS];
 } shard;
 
-struct cv_cache {
-    shard shards[N_SHARDS];
-    _Alignas(64) pthread_mutex_t queue_lock;
+typedef struct queue {
+    _Alignas(64) pthread_mutex_t lock;
     cv_cached *head, *tail;
     size_t n_entries;
     uint64_t inserted, evicted;
-    cv_block_memory memory;
-    atomic_int_least64_t bytes; /* of entries, and of those on their way in */
+} queue;
+
+struct cv_cache {
+    shard shards[N_SHARDS];
+    queue queues[N_QUEUES];
+    _Alignas(64) cv_block_memory memory;
+    /* Of entries, and of those on their way in; seldom changes while it is full. */
+    _Alignas(64) atomic_int_least64_t bytes;
     /* A line of its own: every reader looks at it, hardly anybody writes. */
     _Alignas(64) atomic_int_least64_t limit;
 };
@@ -63,8 +69,8 @@ static void init(cv_cache *cache, int64_t limit)
 {
     atomic_init(&cache->bytes, 0);
     atomic_init(&cache->limit, limit);
-    pthread_mutex_init(&cache->queue_lock, NULL);
     cv_block_memory_init(&cache->memory);
+    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_init(&cache->queues[i].lock, NULL);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         pthread_mutex_init(&s->lock, NULL);
@@ -80,7 +86,7 @@ static pthread_once_t shared_once = PTHREAD_ONCE_INIT;
 static void before_fork(void)
 {
     cv_cache_shared(); /* not before all of it is initialised */
-    pthread_mutex_lock(&shared.queue_lock);
+    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_lock(&shared.queues[i].lock);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_lock(&shared.shards[i].lock);
     pthread_mutex_lock(&shared.memory.lock);
 }
@@ -89,16 +95,19 @@ static void after_fork_in_parent(void)
 {
     pthread_mutex_unlock(&shared.memory.lock);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_unlock(&shared.shards[i].lock);
-    pthread_mutex_unlock(&shared.queue_lock);
+    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_unlock(&shared.queues[i].lock);
 }
 
 /* All is whole, because all locks were held; who held pins is gone. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&shared.memory.lock, NULL);
-    pthread_mutex_init(&shared.queue_lock, NULL);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_init(&shared.shards[i].lock, NULL);
-    for (cv_cached *e = shared.head; e; e = e->behind) atomic_store(&e->pins, 0);
+    for (int i = 0; i < N_QUEUES; i++) {
+        queue *q = &shared.queues[i];
+        pthread_mutex_init(&q->lock, NULL);
+        for (cv_cached *e = q->head; e; e = e->behind) atomic_store(&e->pins, 0);
+    }
 }
 
 static void init_shared(void)
@@ -132,7 +141,7 @@ void cv_cache_free(cv_cache *cache)
         if (s->buckets != s->first) free(s->buckets);
         pthread_mutex_destroy(&s->lock);
     }
-    pthread_mutex_destroy(&cache->queue_lock);
+    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_destroy(&cache->queues[i].lock);
     cv_block_memory_destroy(&cache->memory);
     free(cache);
 }
@@ -156,6 +165,7 @@ static uint64_t hash_of(const cv_cache_key *key)
 }
 
 static size_t shard_number(uint64_t hash) { return hash >> 59; } /* N_SHARDS is 2^5 */
+static size_t queue_number(uint64_t hash) { return shard_number(hash) % N_QUEUES; }
 
 static bool is_key(const cv_cached *entry, uint64_t hash, const cv_cache_key *key)
 {
@@ -224,50 +234,64 @@ static void remove_from_table(shard *s, cv_cached *entry)
     s->n_buckets = FIRST_BUCKETS;
 }
 
-/* ---- The queue, its lock held ---------------------------------------------- */
+/* ---- A queue, its lock held ------------------------------------------------ */
 
-static void enqueue(cv_cache *cache, cv_cached *entry)
+static void enqueue(queue *q, cv_cached *entry)
 {
-    entry->before = cache->tail;
+    entry->before = q->tail;
     entry->behind = NULL;
-    *(cache->tail ? &cache->tail->behind : &cache->head) = entry;
-    cache->tail = entry;
-    cache->n_entries++;
+    *(q->tail ? &q->tail->behind : &q->head) = entry;
+    q->tail = entry;
+    q->n_entries++;
 }
 
-static void dequeue(cv_cache *cache, cv_cached *entry)
+static void dequeue(queue *q, cv_cached *entry)
 {
-    *(entry->before ? &entry->before->behind : &cache->head) = entry->behind;
-    *(entry->behind ? &entry->behind->before : &cache->tail) = entry->before;
-    cache->n_entries--;
+    *(entry->before ? &entry->before->behind : &q->head) = entry->behind;
+    *(entry->behind ? &entry->behind->before : &q->tail) = entry->before;
+    q->n_entries--;
 }
 
 /* Takes an entry out of table and queue, unless somebody copies out of it. */
-static bool take_out(cv_cache *cache, cv_cached *entry)
+static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
     pthread_mutex_lock(&s->lock);
     bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
     if (is_free) remove_from_table(s, entry);
     pthread_mutex_unlock(&s->lock);
-    if (is_free) dequeue(cache, entry);
+    if (is_free) dequeue(q, entry);
     return is_free;
 }
 
-/* Who leaves next; NULL: nobody can. Each step back in the queue is paid for by
- * a block found before, and after so many no uses are left. */
-static cv_cached *take_victim(cv_cache *cache)
+/* The head, when it can leave; else it steps back to the end. */
+static cv_cached *turn(cv_cache *cache, queue *q)
 {
-    for (size_t left = (MOST_USES + 1) * cache->n_entries; left > 0; left--) {
-        cv_cached *entry = cache->head;
-        int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
-        if (uses == 0 && take_out(cache, entry)) {
-            cache->evicted++;
-            return entry;
-        }
-        if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
-        dequeue(cache, entry);
-        enqueue(cache, entry);
+    cv_cached *entry = q->head;
+    if (!entry) return NULL;
+    int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
+    if (uses == 0 && take_out(cache, q, entry)) {
+        q->evicted++;
+        return entry;
+    }
+    if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
+    dequeue(q, entry);
+    enqueue(q, entry);
+    return NULL;
+}
+
+/* Who leaves next, from queue `first` on; NULL: nobody can. Each step back in a
+ * queue is paid for by a block found before, and after so many no uses are left. */
+static cv_cached *take_victim(cv_cache *cache, size_t first)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i / N_QUEUES <= MOST_USES * longest; i++) {
+        queue *q = &cache->queues[(first + i) % N_QUEUES];
+        pthread_mutex_lock(&q->lock);
+        if (q->n_entries > longest) longest = q->n_entries;
+        cv_cached *victim = turn(cache, q);
+        pthread_mutex_unlock(&q->lock);
+        if (victim) return victim;
     }
     return NULL;
 }
@@ -287,13 +311,6 @@ static cv_cached *new_entry(cv_cache *cache, size_t size)
     return NULL;
 }
 
-static void free_entry(cv_cache *cache, cv_cached *entry)
-{
-    if (!entry) return;
-    cv_block_memory_free(&cache->memory, entry->memory);
-    free(entry);
-}
-
 static void subtract(cv_cache *cache, int64_t cost)
 {
     atomic_fetch_sub_explicit(&cache->bytes, cost, memory_order_relaxed);
@@ -305,23 +322,22 @@ static bool is_over(const cv_cache *cache)
            atomic_load_explicit(&cache->limit, memory_order_relaxed);
 }
 
-/* Lets entries leave until the bytes counted fit. When the last to leave has
- * `size` bytes it is not freed but returned for reuse. */
-static cv_cached *make_room(cv_cache *cache, size_t size)
+static void drop(cv_cache *cache, cv_cached *entry)
 {
-    cv_cached *kept = NULL;
+    subtract(cache, cost_of(entry->size));
+    cv_block_memory_free(&cache->memory, entry->memory);
+    free(entry);
+}
+
+/* Lets entries leave until the bytes counted fit. */
+static void make_room(cv_cache *cache, size_t first)
+{
     while (is_over(cache)) {
-        pthread_mutex_lock(&cache->queue_lock);
-        cv_cached *victim = take_victim(cache);
-        pthread_mutex_unlock(&cache->queue_lock);
+        cv_cached *victim = take_victim(cache, first);
         if (!victim) break;
-        subtract(cache, cost_of(victim->size));
-        free_entry(cache, kept);
-        kept = victim;
+        first = queue_number(victim->hash) + 1;
+        drop(cache, victim);
     }
-    if (kept && kept->size == size) return kept;
-    free_entry(cache, kept);
-    return NULL;
 }
 
 void cv_cache_set_limit(cv_cache *cache, int64_t limit)
@@ -367,47 +383,58 @@ void cv_cache_release(cv_cached *found)
 
 const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->memory.bytes; }
 
+/* Of a full cache, who leaves when it has `size` bytes, still counted; else it has
+ * left. NULL: none. */
+static cv_cached *take_over(cv_cache *cache, size_t first, size_t size)
+{
+    int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
+    int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
+    if (bytes > limit || bytes + cost_of(size) <= limit) return NULL;
+    cv_cached *victim = take_victim(cache, first);
+    if (!victim || victim->size == size) return victim;
+    drop(cache, victim);
+    return NULL;
+}
+
 /* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
-static cv_cached *take_room(cv_cache *cache, size_t size)
+static cv_cached *take_room(cv_cache *cache, size_t first, size_t size)
 {
     int64_t cost = cost_of(size);
     if (cost > atomic_load_explicit(&cache->limit, memory_order_relaxed)) return NULL;
+    cv_cached *entry = take_over(cache, first, size);
+    if (entry) return entry;
     atomic_fetch_add_explicit(&cache->bytes, cost, memory_order_relaxed);
-    cv_cached *entry = make_room(cache, size);
-    if (!entry && !is_over(cache)) entry = new_entry(cache, size);
+    make_room(cache, first);
+    if (!is_over(cache)) entry = new_entry(cache, size);
     if (!entry) subtract(cache, cost);
     return entry;
-}
-
-static void drop(cv_cache *cache, cv_cached *entry)
-{
-    subtract(cache, cost_of(entry->size));
-    free_entry(cache, entry);
 }
 
 /* False when another thread was faster. */
 static bool link_entry(cv_cache *cache, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
-    pthread_mutex_lock(&cache->queue_lock);
+    queue *q = &cache->queues[queue_number(entry->hash)];
+    pthread_mutex_lock(&q->lock);
     pthread_mutex_lock(&s->lock);
     bool is_new = !lookup(s, entry->hash, &entry->key);
     if (is_new) add_to_table(s, entry);
     pthread_mutex_unlock(&s->lock);
     if (is_new) {
-        enqueue(cache, entry);
-        cache->inserted++;
+        enqueue(q, entry);
+        q->inserted++;
     }
-    pthread_mutex_unlock(&cache->queue_lock);
+    pthread_mutex_unlock(&q->lock);
     return is_new;
 }
 
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size)
 {
-    cv_cached *entry = take_room(cache, size);
+    uint64_t hash = hash_of(key);
+    cv_cached *entry = take_room(cache, queue_number(hash), size);
     if (!entry) return NULL;
     entry->key = *key;
-    entry->hash = hash_of(key);
+    entry->hash = hash;
     entry->rotated = false;
     atomic_init(&entry->pins, 0);
     atomic_init(&entry->uses, 0);
@@ -435,12 +462,15 @@ void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes
 
 void cv_cache_forget(cv_cache *cache, uint64_t frame)
 {
-    pthread_mutex_lock(&cache->queue_lock);
-    for (cv_cached *entry = cache->head, *next; entry; entry = next) {
-        next = entry->behind;
-        if (entry->key.frame == frame && take_out(cache, entry)) drop(cache, entry);
+    for (int i = 0; i < N_QUEUES; i++) {
+        queue *q = &cache->queues[i];
+        pthread_mutex_lock(&q->lock);
+        for (cv_cached *entry = q->head, *next; entry; entry = next) {
+            next = entry->behind;
+            if (entry->key.frame == frame && take_out(cache, q, entry)) drop(cache, entry);
+        }
+        pthread_mutex_unlock(&q->lock);
     }
-    pthread_mutex_unlock(&cache->queue_lock);
 }
 
 bool cv_cache_is_empty(const cv_cache *cache)
@@ -459,9 +489,12 @@ void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out)
         out->misses += (int64_t)s->misses;
         pthread_mutex_unlock(&s->lock);
     }
-    pthread_mutex_lock(&cache->queue_lock);
-    out->inserted = (int64_t)cache->inserted;
-    out->evicted = (int64_t)cache->evicted;
-    out->blocks = (int64_t)cache->n_entries;
-    pthread_mutex_unlock(&cache->queue_lock);
+    for (int i = 0; i < N_QUEUES; i++) {
+        queue *q = &cache->queues[i];
+        pthread_mutex_lock(&q->lock);
+        out->inserted += (int64_t)q->inserted;
+        out->evicted += (int64_t)q->evicted;
+        out->blocks += (int64_t)q->n_entries;
+        pthread_mutex_unlock(&q->lock);
+    }
 }
