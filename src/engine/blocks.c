@@ -223,10 +223,8 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
         fill_all(worker, n, sink, ref->kind == CV_REF_ITEM ? ref->item : NULL);
         return CV_OK;
     }
-    cv_layout *layout;
-    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layout, &layout, err));
+    const cv_layout *layout;
+    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
     decode_task task = {frame, &snapshot->grid, layout, worker, n, sink};
-    cv_status status = decode_stored(&task, ref, err);
-    cv_layout_release(layout);
-    return status;
+    return decode_stored(&task, ref, err);
 }

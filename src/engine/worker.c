@@ -19,7 +19,7 @@ static void free_worker(cv_worker *worker)
     if (!worker) return;
     cv_decoder_free(worker->decoder);
     cv_encoder_free(worker->encoder);
-    cv_buffer_free(&worker->layout);
+    cv_layout_memo_free(&worker->layouts);
     cv_buffer_free(&worker->packed);
     cv_buffer_free(&worker->block);
     cv_buffer_free(&worker->chunk);

@@ -180,7 +180,7 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
  * them. */
 enum { SMALL_CHUNK = 512, SMALL_BLOCK = 4000, CHECKED_READ = 4096 };
 
-static bool is_small(const cv_grid *grid)
+bool cv_layout_is_small(const cv_grid *grid)
 {
     return grid->chunk_bytes <= (grid->n_blocks == 1 ? SMALL_BLOCK : SMALL_CHUNK);
 }
@@ -431,9 +431,15 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
 
 /* ---- One layout --------------------------------------------------------- */
 
-static bool is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+uint32_t cv_layout_checked_name(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
-    return ref->name != 0 && !snapshot->unchecked;
+    return snapshot->unchecked ? 0 : ref->name;
+}
+
+size_t cv_layout_bytes(const cv_layout *layout)
+{
+    size_t each = sizeof(cv_block_range) + sizeof(uint32_t);
+    return sizeof *layout + (size_t)layout->n_blocks * each;
 }
 
 /* Made in `room`, unless it is NULL. */
@@ -443,7 +449,7 @@ static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
 {
     cv_store *store = frame->store;
     const cv_grid *grid = &snapshot->grid;
-    bool checked = is_checked(snapshot, ref);
+    bool checked = cv_layout_checked_name(snapshot, ref) != 0;
     uint64_t limit = ref->limit;
     if (limit == 0) CV_TRY(cv_store_size(store, ref->object, &limit, err));
     if (limit < CV_CHUNK_HEADER_SIZE)
@@ -451,7 +457,7 @@ static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
                        "chunk %lld has %llu bytes, less than a chunk's header",
                        (long long)ref->chunk, (unsigned long long)limit);
 
-    bool small = is_small(grid);
+    bool small = cv_layout_is_small(grid);
     uint64_t wanted =
         CV_CHUNK_HEADER_SIZE +
         (small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
@@ -474,17 +480,19 @@ static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
 cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                         cv_layout **out, cv_error *err)
 {
-    *out = lookup(frame->layouts, ref, is_checked(snapshot, ref) ? ref->name : 0);
+    *out = lookup(frame->layouts, ref, cv_layout_checked_name(snapshot, ref));
     if (*out) return CV_OK;
     CV_TRY(read_layout(frame, snapshot, ref, NULL, out, err));
     keep(frame->layouts, ref, *out);
     return CV_OK;
 }
 
-cv_status cv_layout_borrow(cv_frame *frame, const cv_snapshot *snapshot,
-                           const cv_chunk_ref *ref, cv_buffer *room, cv_layout **out,
-                           cv_error *err)
+cv_status cv_layout_read_small(cv_frame *frame, const cv_snapshot *snapshot,
+                               const cv_chunk_ref *ref, cv_buffer *room,
+                               const cv_layout **out, cv_error *err)
 {
-    if (is_small(&snapshot->grid)) return read_layout(frame, snapshot, ref, room, out, err);
-    return cv_layout_get(frame, snapshot, ref, out, err);
+    cv_layout *layout;
+    CV_TRY(read_layout(frame, snapshot, ref, room, &layout, err));
+    *out = layout;
+    return CV_OK;
 }

@@ -25,7 +25,7 @@ typedef struct cv_layout {
     uint32_t *sums; /* CRC32C of each block's bytes, or NULL: not to be checked */
     uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
     uint8_t *chunk; /* all its bytes, where they are few; else NULL */
-    bool in_room;   /* of cv_layout_borrow: not kept, `chunk` was read just now */
+    bool in_room;   /* of cv_layout_read_small: not kept, `chunk` was read just now */
 } cv_layout;
 
 /* The layout of a stored chunk, from the cache or the store; checked against the
@@ -35,12 +35,17 @@ cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_c
                         cv_layout **out, cv_error *err);
 void cv_layout_release(cv_layout *layout);
 
-/* The same for who holds one layout at a time. That of a chunk so small that it is
- * read in one go is made in `room`, with the chunk, and kept nowhere: to find it
- * again would cost as much as to read it, and throw out what is worth keeping. */
-cv_status cv_layout_borrow(cv_frame *frame, const cv_snapshot *snapshot,
-                           const cv_chunk_ref *ref, cv_buffer *room, cv_layout **out,
-                           cv_error *err);
+/* The layout of a chunk so small that it is read in one go: made in `room`, with the
+ * chunk, and kept nowhere. To find it again would cost as much as to read it, and
+ * throw out what is worth keeping. Nothing is to be released. */
+bool cv_layout_is_small(const cv_grid *grid);
+cv_status cv_layout_read_small(cv_frame *frame, const cv_snapshot *snapshot,
+                               const cv_chunk_ref *ref, cv_buffer *room,
+                               const cv_layout **out, cv_error *err);
+
+/* Bytes of memory; and the name that the layout of this chunk has. */
+size_t cv_layout_bytes(const cv_layout *layout);
+uint32_t cv_layout_checked_name(const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 
 /* Checks the stored bytes of block `block`, or all of the chunk's, against its
  * table; of a chunk without one nothing is known to be wrong. CATERVA_ECORRUPT names
@@ -53,7 +58,8 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
 /* Bytes of the chunk, and of the block table where one stands behind it. */
 uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref);
 
-/* The cache: sets of four, at most 4 MiB unless eight layouts are more. */
+/* The cache: sets of four, at most 4 MiB unless eight layouts are more; what workers
+ * have notes of (layout_memo.h) may stay longer. */
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
 void cv_layout_cache_free(cv_layout_cache *cache);
 
