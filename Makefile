@@ -9,7 +9,7 @@ help:
 	@echo 'make soak             crashes, kills and failing disks, for some minutes'
 	@echo 'make bench            build and run the benchmarks against C-Blosc2'
 	@echo 'make bench RUNS=5     the same five times; medians count'
-	@echo 'make bench-rivals     against HDF5, Zarr, TensorStore and TileDB, from Python'
+	@echo 'make bench-rivals     against python-blosc2, HDF5, Zarr, TensorStore, TileDB'
 	@echo 'make install          build and install below PREFIX ($(PREFIX))'
 	@echo 'make docs             run the manual again and put in what it prints'
 	@echo 'make format           clang-format over all sources'

@@ -10,6 +10,9 @@ import numpy as np
 
 LZ4, SHUFFLE, DURABLE_NONE = 1, 1, 2
 CACHE_OFF, CACHE_SHARED = -1, 0
+AXIS_ALL, AXIS_SLICE, AXIS_LIST = 0, 2, 3
+SELECT_AXES, SELECT_POINTS, SELECT_MASK = 1, 2, 3
+OMIT = -1 << 63
 
 
 class Error(ctypes.Structure):
@@ -38,6 +41,24 @@ class OpenOptionsWithCache(ctypes.Structure):
     _fields_ = OpenOptions._fields_ + [("cache_bytes", c_int64)]
 
 
+class Axis(ctypes.Structure):
+    _fields_ = [("kind", c_int), ("start", c_int64), ("stop", c_int64), ("step", c_int64),
+                ("indices", c_void_p), ("mask", c_void_p), ("n", c_int64)]
+
+
+class Selection(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("kind", c_int), ("start", c_void_p),
+                ("stop", c_void_p), ("axes", c_void_p), ("n_axes", c_int),
+                ("points", c_void_p), ("n_points", c_int64), ("mask", c_void_p),
+                ("mask_size", c_size_t)]
+
+
+class Buffer(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("data", c_void_p), ("size", c_size_t),
+                ("ndim", c_int), ("shape", c_void_p), ("strides", c_void_p),
+                ("dtype", c_char_p), ("casting", c_int)]
+
+
 class Library:
     """The shared library at `path`."""
 
@@ -52,6 +73,7 @@ class Library:
                 ("open", [c_char_p, c_void_p, POINTER(handle)]),
                 ("close", [handle]),
                 ("read", [handle, shape, shape, buffer, c_size_t]),
+                ("read_selection", [handle, POINTER(Selection), POINTER(Buffer)]),
                 ("write", [handle, shape, shape, buffer, c_size_t])):
             function = getattr(self.lib, "caterva_" + name)
             function.argtypes = arguments + [POINTER(Error)]
@@ -62,8 +84,9 @@ class Library:
         if status:
             raise OSError(f"caterva: {error.message.decode()}")
 
-    def create(self, path, values, chunks, threads):
-        """Writes `values`, LZ4 level 5 with shuffle; the library chooses the blocks."""
+    def create(self, path, values, chunks, threads, blocks=None):
+        """Writes `values`, LZ4 level 5 with shuffle; the library chooses the blocks
+        where none are given."""
         error, handle = Error(), c_void_p()
         ndim = values.ndim
         options = CreateOptions(ndim=ndim, shape=(c_int64 * ndim)(*values.shape),
@@ -71,6 +94,8 @@ class Library:
                                 dtype=values.dtype.str.encode(), codec_set=1, codec=LZ4,
                                 level=5, overwrite=1, threads=threads,
                                 durability=DURABLE_NONE)
+        if blocks:
+            options.block_shape = (c_int32 * ndim)(*blocks)
         options.struct_size = ctypes.sizeof(options)
         options.filters[0] = SHUFFLE
         self.check(self.lib.caterva_create(str(path).encode(), byref(options), byref(handle),
@@ -92,9 +117,12 @@ class Library:
 
 
 class Array:
+    ordered = True  # a mask's items come in C order
+
     def __init__(self, library, handle, shape, dtype):
         self.library, self.handle = library, handle
         self.dtype, self.bounds = np.dtype(dtype), c_int64 * len(shape)
+        self.shape = tuple(shape)
         self.read_box = library.lib.caterva_read
         self.error = Error()
         self.error_pointer = ctypes.pointer(self.error)
@@ -108,6 +136,46 @@ class Array:
         if status:
             self.library.check(status, self.error)
         return out
+
+    def read_selection(self, selection, shape):
+        """What the selection takes, as a new NumPy array of that shape."""
+        out = np.empty(shape, self.dtype)
+        selection.struct_size = ctypes.sizeof(selection)
+        buffer = Buffer(ctypes.sizeof(Buffer), out.__array_interface__["data"][0], out.nbytes)
+        status = self.library.lib.caterva_read_selection(
+            self.handle, byref(selection), byref(buffer), self.error_pointer)
+        if status:
+            self.library.check(status, self.error)
+        return out
+
+    def read_slices(self, slices):
+        """a[slices]: one slice with start and step for each axis, stop left out."""
+        axes = (Axis * len(slices))(*[Axis(kind=AXIS_SLICE, start=s.start, stop=OMIT,
+                                           step=s.step) for s in slices])
+        shape = [len(range(s.start, n, s.step)) for s, n in zip(slices, self.shape)]
+        return self.read_selection(Selection(kind=SELECT_AXES, axes=ctypes.addressof(axes),
+                                             n_axes=len(axes)), shape)
+
+    def read_lists(self, lists):
+        """a[np.ix_(*lists)], arrays of int64; None takes a whole axis."""
+        axes = (Axis * len(lists))()
+        shape = list(self.shape)
+        for i, indices in enumerate(lists):
+            if indices is not None:
+                axes[i] = Axis(kind=AXIS_LIST, indices=indices.ctypes.data, n=len(indices))
+                shape[i] = len(indices)
+        return self.read_selection(Selection(kind=SELECT_AXES, axes=ctypes.addressof(axes),
+                                             n_axes=len(axes)), shape)
+
+    def read_points(self, points):
+        """a[points[:, 0], points[:, 1], ...], int64 in C order."""
+        return self.read_selection(Selection(kind=SELECT_POINTS, points=points.ctypes.data,
+                                             n_points=len(points)), [len(points)])
+
+    def read_mask(self, mask):
+        """a[mask]; counting what it takes is part of the work."""
+        return self.read_selection(Selection(kind=SELECT_MASK, mask=mask.ctypes.data,
+                                             mask_size=mask.nbytes), [np.count_nonzero(mask)])
 
     def close(self):
         self.library.lib.caterva_discard(self.handle)

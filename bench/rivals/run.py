@@ -26,7 +26,7 @@ import numpy as np
 import caterva
 from table import print_table
 
-MODULES = ("rival_hdf5", "rival_zarr", "rival_tensorstore", "rival_tiledb")
+MODULES = ("rival_blosc2", "rival_hdf5", "rival_zarr", "rival_tensorstore", "rival_tiledb")
 MIB = 1 << 20
 
 

@@ -60,22 +60,45 @@ def markdown(rows):
     return lines + [""]
 
 
-def replace_rivals(path, result):
-    """Puts the tables between two lines of a document."""
+def selections(rows):
+    """A line for each selection, a column for each file and number of threads."""
+    settings = list(dict.fromkeys((r["data"], r["block"], r["threads"]) for r in rows))
+    heads = [f"{data}, {block}^3, {threads} T" for data, block, threads in settings]
+    lines = ["", "| selection | " + " | ".join(heads) + " |",
+             "|---|" + "---:|" * len(settings)]
+    for name in dict.fromkeys(row["selection"] for row in rows):
+        cells = [next(f"{seconds(row['ours'])} {row['ratio']:.2f}x" for row in rows
+                      if (row["data"], row["block"], row["threads"]) == setting
+                      and row["selection"] == name) for setting in settings]
+        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    return lines + [""]
+
+
+def replace(path, place, lines):
+    """Puts lines between two marks in a document."""
     text = path.read_text()
-    before, begin, rest = text.partition("<!-- rivals -->\n")
-    _, end, after = rest.partition("<!-- end of rivals -->\n")
+    before, begin, rest = text.partition(f"<!-- {place} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {place} -->\n")
     if not begin or not end:
-        raise SystemExit(f"{path} has no place for rivals")
-    names = ", ".join(result["rivals"].values())
-    lines = ["", f"Caterva {result['caterva']} beside {names}; {result['side']}^3 float32.",
-             *markdown(result["rows"])]
+        raise SystemExit(f"{path} has no place for {place}")
     path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
 
 
+def put_into(path, result):
+    rows, what = result["rows"], f"{result['side']}^3 float32"
+    if "rivals" in result:
+        names = ", ".join(result["rivals"].values())
+        replace(path, "rivals", ["", f"Caterva {result['caterva']} beside {names}; {what}.",
+                                 *markdown(rows)])
+    else:
+        replace(path, "selections", [
+            "", f"Caterva {result['caterva']} beside {result['rival']}; {what} in chunks of "
+            "128^3: our time, and how many times as long the rival takes.", *selections(rows)])
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="the tables of run.py --json in a document")
+    parser = argparse.ArgumentParser(description="the tables of run.py or selections.py --json in a document")
     parser.add_argument("file", type=Path)
     parser.add_argument("--into", type=Path, required=True)
     arguments = parser.parse_args()
-    replace_rivals(arguments.into, json.loads(arguments.file.read_text()))
+    put_into(arguments.into, json.loads(arguments.file.read_text()))

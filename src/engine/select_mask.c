@@ -3,7 +3,9 @@
  * before each line of each block; from there a block finds its own places.
  *
  *     line of the array   . x . | x x . | . x        ranks 5 6 8, next line 9
- *     blocks of the last axis  0       1     2                                  */
+ *     blocks of the last axis  0       1     2
+ *
+ * Where few items are selected most lines have none: those are planned as points. */
 #include "engine/select_plan.h"
 
 #include "base/arith.h"
@@ -141,12 +143,9 @@ static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
 
 /* ---- The plan ----------------------------------------------------------- */
 
-static int64_t count_true(const uint8_t *mask, int64_t n)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) count += mask[i] != 0;
-    return count;
-}
+/* What a point takes, sorting and its block included: with so few items points take
+ * no more memory than ranks, and no walk over lines that hold nothing. */
+enum { POINT_BYTES = 2 * sizeof(cv_pick) + 3 * sizeof(int64_t) };
 
 /* ranks[line * segments + segment], and the total behind the last. */
 static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
@@ -164,7 +163,7 @@ static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
             int64_t chunk_end = cv_min_i64(at - at % chunk + chunk, length);
             int64_t end = cv_min_i64(at + block, chunk_end);
             *rank++ = total;
-            total += count_true(mask + at, end - at);
+            total += cv_count_true(mask + at, end - at);
             at = end;
         }
     }
@@ -181,6 +180,7 @@ cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err)
     if (!cv_mul_i64(n_lines, plan->n_segments, &size) || !cv_add_i64(size, 1, &size) ||
         !cv_mul_i64(size, (int64_t)sizeof plan->ranks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the mask has too many lines");
+    if (plan->n_items <= size / POINT_BYTES) return cv_select_few_init(plan, err);
     plan->ranks = malloc((size_t)size);
     if (!plan->ranks) return cv_fail_memory(err, (size_t)size, "the ranks of a mask");
     fill_ranks(plan, n_lines);

@@ -84,5 +84,6 @@ cv_status cv_select_axes_init(cv_select_plan *plan, cv_error *err);
 cv_status cv_select_points_init(cv_select_plan *plan, const int64_t *points, int64_t n,
                                 cv_error *err);
 cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err);
+cv_status cv_select_few_init(cv_select_plan *plan, cv_error *err); /* a mask as points */
 
 #endif

@@ -1,5 +1,9 @@
-/* Room: engine. The plan of a list of points: sorted by chunk and block once. */
+/* Room: engine. The plan of a list of points: sorted by chunk and block once. A mask
+ * with few items is such a list. */
+#include "base/arith.h"
 #include "engine/select_plan.h"
+
+#include <string.h>
 
 static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk *out)
 {
@@ -48,20 +52,59 @@ static int64_t number_of(const cv_grid *grid, const int64_t *point)
     return (chunk * grid->n_blocks + block) * items + item;
 }
 
-cv_status cv_select_points_init(cv_select_plan *plan, const int64_t *points, int64_t n,
-                                cv_error *err)
+static cv_status group_points(cv_select_plan *plan, cv_error *err)
 {
     static const cv_select_ops ops = {points_chunk, points_block, points_parts};
     const cv_grid *grid = plan->grid;
     cv_buckets *buckets = &plan->buckets[0];
-    CV_TRY(cv_buckets_init(buckets, n, err));
-    for (int64_t i = 0; i < n; i++)
-        buckets->picks[i] =
-            (cv_pick){{number_of(grid, grid->ndim ? points + i * grid->ndim : NULL), i}};
     cv_numbering numbering = {grid->n_blocks, grid->block_bytes / grid->item_size};
     CV_TRY(cv_buckets_group(buckets, numbering, err));
     plan->ops = &ops;
     plan->n_chunks = buckets->n_chunks;
     plan->n_blocks = buckets->n_blocks;
     return CV_OK;
+}
+
+cv_status cv_select_points_init(cv_select_plan *plan, const int64_t *points, int64_t n,
+                                cv_error *err)
+{
+    const cv_grid *grid = plan->grid;
+    cv_buckets *buckets = &plan->buckets[0];
+    CV_TRY(cv_buckets_init(buckets, n, err));
+    for (int64_t i = 0; i < n; i++)
+        buckets->picks[i] =
+            (cv_pick){{number_of(grid, grid->ndim ? points + i * grid->ndim : NULL), i}};
+    return group_points(plan, err);
+}
+
+/* The first selected item at or behind item `at`; there is one. */
+static int64_t next_selected(const uint8_t *mask, int64_t at, int64_t n)
+{
+    uint64_t eight = 0;
+    while (at + 8 <= n) {
+        memcpy(&eight, mask + at, sizeof eight);
+        if (eight != 0) break;
+        at += 8;
+    }
+    while (mask[at] == 0) at++;
+    return at;
+}
+
+cv_status cv_select_few_init(cv_select_plan *plan, cv_error *err)
+{
+    const cv_grid *grid = plan->grid;
+    cv_buckets *buckets = &plan->buckets[0];
+    CV_TRY(cv_buckets_init(buckets, plan->n_items, err));
+    int64_t point[CV_MAX_DIMS], at = -1;
+    for (int64_t i = 0; i < plan->n_items; i++) {
+        at = next_selected(plan->mask, at + 1, grid->n_items);
+        int64_t rest = at;
+        for (int d = grid->ndim - 1; d >= 0; d--) {
+            point[d] = rest % grid->shape[d];
+            rest /= grid->shape[d];
+        }
+        buckets->picks[i] = (cv_pick){{number_of(grid, point), i}};
+    }
+    plan->mask = NULL; /* a list of points from here on */
+    return group_points(plan, err);
 }

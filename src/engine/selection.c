@@ -161,6 +161,19 @@ static cv_status init_points(cv_selection *s, const caterva_selection *words, cv
     return CV_OK;
 }
 
+/* In bytes as long as these hold the sum, which makes wide vectors of them. */
+int64_t cv_count_true(const uint8_t *mask, int64_t n)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = cv_min_i64(i + UINT8_MAX, n);
+        uint8_t some = 0;
+        for (; i < end; i++) some = (uint8_t)(some + (mask[i] != 0));
+        count += some;
+    }
+    return count;
+}
+
 static cv_status init_array_mask(cv_selection *s, const caterva_selection *words,
                                  cv_error *err)
 {
@@ -171,9 +184,7 @@ static cv_status init_array_mask(cv_selection *s, const caterva_selection *words
                        words->mask_size, words->mask ? "" : " at NULL");
     s->mask = words->mask;
     s->ndim = 1;
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) count += words->mask[i] != 0;
-    s->shape[0] = count;
+    s->shape[0] = cv_count_true(words->mask, n);
     return CV_OK;
 }
 

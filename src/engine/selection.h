@@ -31,6 +31,9 @@ typedef struct cv_selection {
 cv_status cv_selection_init(cv_selection *selection, const cv_grid *grid,
                             const caterva_selection *words, cv_error *err);
 
+/* Bytes of a mask that are not 0. */
+int64_t cv_count_true(const uint8_t *mask, int64_t n);
+
 /* An index as the caller wrote it, already checked: counted from the start. */
 static inline int64_t cv_index_from_start(int64_t index, int64_t length)
 {

@@ -78,7 +78,7 @@ static void random_subject(rng *r, subject *s)
         int64_t length = s->grid.shape[i % ndim];
         s->points[i] = rng_between(r, -length, length - 1);
     }
-    int one_in = rng_int(r, 1, 9);
+    int one_in = rng_one_in(r, 3) ? 300 : rng_int(r, 1, 9); /* few are planned as points */
     for (int64_t i = 0; i < s->grid.n_items; i++) s->mask[i] = (uint8_t)rng_one_in(r, one_in);
 }
 

@@ -1,0 +1,240 @@
+/* What a selection costs: exactly the blocks that hold a wanted item are decoded,
+ * each once, whatever the order of the items and the number of threads. Counted
+ * where the engine calls the decoder: the linker puts the counters between.
+ *
+ * usage: test_decodes [SEED] */
+#include "caterva.h"
+#include "codec/codec.h"
+
+#include "support/check.h"
+#include "support/random.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SIDE = 64,
+    CHUNK = 32,
+    BLOCK = 8,
+    N_ITEMS = SIDE * SIDE * SIDE,
+    BLOCKS_ALONG = SIDE / BLOCK,
+    N_BLOCKS = BLOCKS_ALONG * BLOCKS_ALONG * BLOCKS_ALONG,
+    N_POINTS = 10000
+};
+
+/* ---- Counters ------------------------------------------------------------------ */
+
+static atomic_int n_decoded; /* blocks */
+static atomic_int n_whole;   /* calls that decode more than a block */
+
+cv_status __real_cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                 int32_t dst_size, cv_error *err);
+cv_status __wrap_cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                 int32_t dst_size, cv_error *err);
+cv_status __real_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
+                                cv_block_part part, void *dst, int32_t dst_size,
+                                cv_error *err);
+cv_status __wrap_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
+                                cv_block_part part, void *dst, int32_t dst_size,
+                                cv_error *err);
+cv_status __real_cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk,
+                                 int32_t chunk_size, void *dst, int32_t dst_size,
+                                 cv_error *err);
+cv_status __wrap_cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk,
+                                 int32_t chunk_size, void *dst, int32_t dst_size,
+                                 cv_error *err);
+cv_status __real_cv_decode_range(cv_decoder *decoder, const uint8_t *chunk,
+                                 int32_t chunk_size, int32_t start, int32_t size, void *dst,
+                                 cv_error *err);
+cv_status __wrap_cv_decode_range(cv_decoder *decoder, const uint8_t *chunk,
+                                 int32_t chunk_size, int32_t start, int32_t size, void *dst,
+                                 cv_error *err);
+
+cv_status __wrap_cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                 int32_t dst_size, cv_error *err)
+{
+    atomic_fetch_add(&n_decoded, 1);
+    return __real_cv_decode_block(decoder, block, dst, dst_size, err);
+}
+
+cv_status __wrap_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
+                                cv_block_part part, void *dst, int32_t dst_size,
+                                cv_error *err)
+{
+    atomic_fetch_add(&n_decoded, 1);
+    return __real_cv_decode_part(decoder, block, part, dst, dst_size, err);
+}
+
+cv_status __wrap_cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk,
+                                 int32_t chunk_size, void *dst, int32_t dst_size,
+                                 cv_error *err)
+{
+    atomic_fetch_add(&n_whole, 1);
+    return __real_cv_decode_chunk(decoder, chunk, chunk_size, dst, dst_size, err);
+}
+
+cv_status __wrap_cv_decode_range(cv_decoder *decoder, const uint8_t *chunk,
+                                 int32_t chunk_size, int32_t start, int32_t size, void *dst,
+                                 cv_error *err)
+{
+    atomic_fetch_add(&n_whole, 1);
+    return __real_cv_decode_range(decoder, chunk, chunk_size, start, size, dst, err);
+}
+
+/* ---- The array ----------------------------------------------------------------- */
+
+static int32_t *items; /* random: every chunk is stored, and compresses badly */
+
+static void make_array(rng *r, void **frame, size_t *size)
+{
+    caterva_error err;
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    caterva_array *array = NULL;
+    options.ndim = 3;
+    options.shape = (int64_t[]){SIDE, SIDE, SIDE};
+    options.chunk_shape = (int32_t[]){CHUNK, CHUNK, CHUNK};
+    options.block_shape = (int32_t[]){BLOCK, BLOCK, BLOCK};
+    options.dtype = "<i4";
+    items = check_alloc(N_ITEMS * sizeof items[0]);
+    for (int i = 0; i < N_ITEMS; i++) items[i] = rng_int(r, 0, 1 << 20);
+    CHECK_OK(caterva_create_from_buffer("mem:", &options, items, N_ITEMS * sizeof items[0],
+                                        &array, &err),
+             err);
+    CHECK_OK(caterva_to_frame(array, frame, size, &err), err);
+    caterva_discard(array);
+}
+
+/* ---- Selections ---------------------------------------------------------------- */
+
+/* Item numbers that a selection takes, in the result's order. */
+typedef struct answer {
+    int64_t *items;
+    int64_t n;
+} answer;
+
+static int count_blocks(const answer *a)
+{
+    static uint8_t touched[N_BLOCKS];
+    int n = 0;
+    memset(touched, 0, sizeof touched);
+    for (int64_t i = 0; i < a->n; i++) {
+        int64_t x = a->items[i] / (SIDE * SIDE), y = a->items[i] / SIDE % SIDE;
+        int64_t z = a->items[i] % SIDE;
+        int64_t b = (x / BLOCK * BLOCKS_ALONG + y / BLOCK) * BLOCKS_ALONG + z / BLOCK;
+        n += !touched[b];
+        touched[b] = 1;
+    }
+    return n;
+}
+
+static void read_and_count(caterva_array *array, const caterva_selection *words,
+                           const answer *a, const char *what)
+{
+    caterva_error err;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    int32_t *out = check_alloc((size_t)a->n * sizeof out[0]);
+    buffer.data = out;
+    buffer.size = (size_t)a->n * sizeof out[0];
+    atomic_store(&n_decoded, 0);
+    atomic_store(&n_whole, 0);
+    CHECK_OK(caterva_read_selection(array, words, &buffer, &err), err);
+    int decoded = atomic_load(&n_decoded), touched = count_blocks(a);
+    CHECK(decoded == touched, "%s: %d blocks decoded, %d touched", what, decoded, touched);
+    CHECK(atomic_load(&n_whole) == 0, "%s: a chunk was decoded whole", what);
+    for (int64_t i = 0; i < a->n; i++)
+        CHECK(out[i] == items[a->items[i]], "%s: item %lld", what, (long long)i);
+    free(out);
+}
+
+static void read_points(caterva_array *array, rng *r, int64_t n, answer *a)
+{
+    int64_t *points = check_alloc((size_t)n * 3 * sizeof points[0]);
+    caterva_selection words = CATERVA_SELECTION_INIT;
+    for (int64_t i = 0; i < 3 * n; i++) points[i] = rng_between(r, 0, SIDE - 1);
+    a->n = n;
+    for (int64_t i = 0; i < n; i++)
+        a->items[i] = (points[3 * i] * SIDE + points[3 * i + 1]) * SIDE + points[3 * i + 2];
+    words.kind = CATERVA_SELECT_POINTS;
+    words.points = points;
+    words.n_points = n;
+    read_and_count(array, &words, a, "points");
+    free(points);
+}
+
+static void read_mask(caterva_array *array, rng *r, int one_in, answer *a)
+{
+    uint8_t *mask = check_alloc(N_ITEMS);
+    caterva_selection words = CATERVA_SELECTION_INIT;
+    a->n = 0;
+    for (int64_t i = 0; i < N_ITEMS; i++) {
+        mask[i] = rng_one_in(r, one_in) ? (uint8_t)rng_int(r, 1, 255) : 0;
+        if (mask[i]) a->items[a->n++] = i;
+    }
+    words.kind = CATERVA_SELECT_MASK;
+    words.mask = mask;
+    words.mask_size = N_ITEMS;
+    read_and_count(array, &words, a, "mask");
+    free(mask);
+}
+
+/* Lists where n is not 0, else every `step`-th item. */
+static void read_axes(caterva_array *array, rng *r, int n, int64_t step, answer *a)
+{
+    int64_t lists[3][SIDE], counts[3];
+    caterva_axis axes[3];
+    caterva_selection words = CATERVA_SELECTION_INIT;
+    for (int d = 0; d < 3; d++) {
+        int64_t start = rng_between(r, 0, step - 1);
+        counts[d] = n > 0 ? n : (SIDE - start + step - 1) / step;
+        for (int64_t i = 0; i < counts[d]; i++)
+            lists[d][i] = n > 0 ? rng_between(r, 0, SIDE - 1) : start + i * step;
+        axes[d] = (caterva_axis){.kind = n > 0 ? CATERVA_AXIS_LIST : CATERVA_AXIS_SLICE,
+                                 .indices = lists[d],
+                                 .n = counts[d],
+                                 .start = start,
+                                 .stop = CATERVA_OMIT,
+                                 .step = step};
+    }
+    a->n = 0;
+    for (int64_t i = 0; i < counts[0]; i++)
+        for (int64_t j = 0; j < counts[1]; j++)
+            for (int64_t k = 0; k < counts[2]; k++)
+                a->items[a->n++] = (lists[0][i] * SIDE + lists[1][j]) * SIDE + lists[2][k];
+    words.kind = CATERVA_SELECT_AXES;
+    words.axes = axes;
+    words.n_axes = 3;
+    read_and_count(array, &words, a, n > 0 ? "lists" : "steps");
+}
+
+int main(int argc, char **argv)
+{
+    caterva_error err;
+    rng r = rng_from_seed(seed_argument(argc, argv, 1));
+    void *frame;
+    size_t size;
+    make_array(&r, &frame, &size);
+    answer a = {.items = check_alloc(N_ITEMS * sizeof a.items[0])};
+    for (int threads = 1; threads <= 2; threads++) {
+        caterva_open_options options = CATERVA_OPEN_INIT;
+        caterva_array *array = NULL;
+        options.threads = threads;
+        options.cache_bytes = -1; /* nothing is remembered from row to row */
+        CHECK_OK(caterva_open_frame(frame, size, 0, &options, &array, &err), err);
+        /* The index is a chunk that is decoded at first need. */
+        CHECK_OK(caterva_read(array, (int64_t[3]){0}, (int64_t[]){1, 1, 1}, a.items,
+                              sizeof items[0], &err),
+                 err);
+        read_points(array, &r, N_POINTS, &a);
+        for (int i = 0; i < 20; i++) read_points(array, &r, rng_between(&r, 1, 200), &a);
+        for (int one_in = 2; one_in <= 20000; one_in *= 10) read_mask(array, &r, one_in, &a);
+        for (int n = 1; n <= 16; n *= 2) read_axes(array, &r, n, 1, &a);
+        for (int64_t step = 2; step <= 32; step += 5) read_axes(array, &r, 0, step, &a);
+        CHECK_OK(caterva_close(array, &err), err);
+    }
+    free(a.items);
+    free(items);
+    caterva_free(frame);
+    return 0;
+}
