@@ -306,6 +306,22 @@ CATERVA_API caterva_status caterva_seal(const char *url, caterva_durability dura
 CATERVA_API caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
                                             caterva_error *err);
 
+/* The same at the end of the file at `path`, which is made when there is none and
+ * otherwise keeps what it holds: *offset is where the frame begins, for
+ * caterva_open_options. Takes the memory of the frame. On failure the file has the
+ * length it had. CATERVA_EBUSY while an array at its beginning is written. Do not write
+ * to such an array afterwards: its commits take the space behind it for their own. */
+CATERVA_API caterva_status caterva_save_append(caterva_array *array, const char *path,
+                                               caterva_durability durability,
+                                               uint64_t *offset, caterva_error *err);
+
+/* Deletes the array at `url`, a file or directory, and only that: what cannot be opened
+ * as an array, or a directory that holds anything else, is left as it is (the statuses
+ * of caterva_open; CATERVA_EEXIST). CATERVA_EBUSY while it is written and, of a
+ * directory, read elsewhere; handles that read a file go on. Of a symbolic link the
+ * array goes, and the link stays. */
+CATERVA_API caterva_status caterva_unlink(const char *url, caterva_error *err);
+
 /* Releases memory handed out by this library. */
 CATERVA_API void caterva_free(void *memory);
 
@@ -786,6 +802,20 @@ CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
 CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
                                               const caterva_selection *selection,
                                               const caterva_buffer *src, caterva_error *err);
+
+/* Makes a new array at `url` of the view's items, as caterva_copy does of an array's
+ * and with its options, but for start and stop: select from the view. What they leave
+ * open is as the first array below the view has it; axes that it has not get chunks
+ * and blocks of one item.
+ *
+ * Of arrays concatenated, or stacked, the chunks are moved as they are stored wherever
+ * they fall on chunks of the new array: same partition (with chunks of 1 along a new
+ * axis), codec, level and filters, and, along the axis of the join, all before them
+ * whole chunks. All else is decoded and encoded slab by slab within `memory`. Writing
+ * to the arrays meanwhile makes it undefined which state is copied. */
+CATERVA_API caterva_status caterva_copy_view(const caterva_view *view, const char *url,
+                                             const caterva_copy_options *options,
+                                             caterva_array **out, caterva_error *err);
 
 /* ---- Changes of shape --------------------------------------------------- */
 

@@ -1,24 +1,15 @@
 /* Room: array. Copying: a new array is drawn after the source where the options
  * leave something open, filled by the engine, and committed. */
-#include "array/array.h"
+#include "array/copy.h"
+
 #include "engine/repack.h"
 
 #include <string.h>
 
 enum { DEFAULT_MEMORY = 256 << 20 };
 
-/* Options made complete, with what they point at. */
-typedef struct copy_order {
-    caterva_copy_options options;
-    caterva_create_options create;
-    int64_t start[CATERVA_MAX_DIMS];
-    int64_t shape[CATERVA_MAX_DIMS];
-    int32_t chunk_shape[CATERVA_MAX_DIMS];
-    int32_t block_shape[CATERVA_MAX_DIMS];
-} copy_order;
-
-static cv_status read_options(const caterva_copy_options *options, copy_order *order,
-                              cv_error *err)
+cv_status cv_copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
+                               cv_error *err)
 {
     static const caterva_copy_options defaults = CATERVA_COPY_INIT;
     static const caterva_create_options like_source = CATERVA_CREATE_INIT;
@@ -34,7 +25,7 @@ static cv_status read_options(const caterva_copy_options *options, copy_order *o
     return CV_OK;
 }
 
-static cv_status set_box(const cv_grid *grid, copy_order *order, cv_error *err)
+static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *err)
 {
     const int64_t *start = order->options.start, *stop = order->options.stop;
     for (int d = 0; d < grid->ndim; d++) {
@@ -53,7 +44,7 @@ static cv_status set_box(const cv_grid *grid, copy_order *order, cv_error *err)
 }
 
 /* Chunks and blocks stay together: a new shape of one has the other chosen. */
-static void set_partition(const cv_grid *grid, copy_order *order)
+static void set_partition(const cv_grid *grid, cv_copy_order *order)
 {
     caterva_create_options *c = &order->create;
     if (c->chunk_shape || c->block_shape) return;
@@ -65,7 +56,7 @@ static void set_partition(const cv_grid *grid, copy_order *order)
     c->block_shape = order->block_shape;
 }
 
-static void set_kind(const caterva_array *source, const char *url, copy_order *order)
+void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
 {
     caterva_create_options *c = &order->create;
     if (!order->options.layout_set) {
@@ -80,7 +71,7 @@ static void set_kind(const caterva_array *source, const char *url, copy_order *o
 }
 
 /* Nothing is at the URL before the commit. */
-static cv_status fill_new(const cv_source *source, const copy_order *order,
+static cv_status fill_new(const cv_source *source, const cv_copy_order *order,
                           caterva_array *array, cv_error *err)
 {
     cv_repack repack = {
@@ -95,14 +86,14 @@ static cv_status fill_new(const cv_source *source, const copy_order *order,
     return caterva_commit(array, err);
 }
 
-static cv_status copy(caterva_array *source, const char *url, copy_order *order,
+static cv_status copy(caterva_array *source, const char *url, cv_copy_order *order,
                       caterva_array **out, cv_error *err)
 {
     const cv_snapshot *state = cv_array_state(source);
     if (source->pending) CV_TRY(cv_pending_check(source->pending, err));
     CV_TRY(set_box(&state->grid, order, err));
     set_partition(&state->grid, order);
-    set_kind(source, url, order);
+    cv_copy_set_kind(source, url, order);
     caterva_array *array;
     CV_TRY(cv_array_create(url, &order->create, state, &array, err));
     cv_source from = cv_array_source(source);
@@ -122,8 +113,8 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
     CV_TRY(cv_array_check(source, err));
     if (!url) return cv_fail(err, CATERVA_EINVAL, -1, "url is NULL");
     if (out) *out = NULL;
-    copy_order order;
-    CV_TRY(read_options(options, &order, err));
+    cv_copy_order order;
+    CV_TRY(cv_copy_read_options(options, &order, err));
     cv_array_lock_shared(source);
     cv_status status = copy(source, url, &order, out, err);
     cv_array_unlock(source);

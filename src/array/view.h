@@ -34,6 +34,9 @@ cv_status cv_view_count(cv_grid *grid, cv_error *err);
 cv_status cv_view_of_base(cv_base *base, caterva_view **out, cv_error *err);
 void cv_base_release(cv_base *base);
 
+/* CATERVA_EINVAL when the array's grid is not the one that views were made of. */
+cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
+
 /* Reads a selection of the view, checked, into memory, checked. */
 cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
                        const cv_memory *dst, cv_error *err);

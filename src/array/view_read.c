@@ -187,7 +187,7 @@ static cv_status map(const caterva_view *view, const cv_selection *s, const cv_m
     return map_points(view, s, memory, m, err);
 }
 
-static cv_status check_grid(const cv_base *base, const cv_grid *grid, cv_error *err)
+cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 {
     for (int d = 0; d < grid->ndim; d++)
         if (grid->shape[d] != base->grid.shape[d])
@@ -203,7 +203,7 @@ static cv_status read_array(const cv_base *base, mapped *m, cv_error *err)
     cv_array_lock_shared(base->array);
     cv_source source = cv_array_source(base->array);
     m->selection.grid = &source.snapshot->grid;
-    cv_status status = check_grid(base, m->selection.grid, err);
+    cv_status status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
         status = cv_array_read_selected(&source, &m->selection, &m->memory, err);
     cv_array_unlock(base->array);
@@ -216,7 +216,7 @@ static cv_status write_array(const cv_base *base, mapped *m, cv_error *err)
     cv_pending *pending = base->array->pending;
     m->selection.grid = &cv_txn_snapshot(pending->txn)->grid;
     cv_status status = cv_pending_check(pending, err);
-    if (status == CV_OK) status = check_grid(base, m->selection.grid, err);
+    if (status == CV_OK) status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
         status = cv_array_write_selected(pending, &m->selection, &m->memory, err);
     cv_array_unlock(base->array);

@@ -57,6 +57,10 @@ cv_block_access cv_codec_access(const uint8_t chunk_header[32]);
 /* True when chunks encoded by this spec are CV_ACCESS_BLOCK (or raw). */
 bool cv_codec_blocks_independent(const cv_codec_spec *spec);
 
+/* True when libblosc2 reads the array's geometry from the schunk behind the
+ * context: the n-d plugins, and bytedelta that takes its stream count there. */
+bool cv_codec_needs_geometry(const cv_codec_spec *spec);
+
 /* ---- Decoding ----------------------------------------------------------- */
 
 typedef struct cv_decoder cv_decoder;

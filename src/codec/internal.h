@@ -10,10 +10,6 @@
  * program may use libblosc2 too. */
 void cv_codec_init(void);
 
-/* True when libblosc2 reads the array's geometry from the schunk behind the
- * context: the n-d plugins, and bytedelta that takes its stream count there. */
-bool cv_codec_needs_geometry(const cv_codec_spec *spec);
-
 /* An empty in-memory schunk that carries nothing but item size and `b2nd`
  * metalayer. Release with blosc2_schunk_free. */
 cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,

@@ -4,8 +4,8 @@
 #include "engine/repack.h"
 
 #include "base/arith.h"
+#include "engine/move.h"
 #include "engine/slabs.h"
-#include "engine/transfer.h"
 #include "engine/write.h"
 
 #include <stdlib.h>
@@ -157,17 +157,6 @@ typedef struct moving {
     cv_plan to;
 } moving;
 
-/* In a new array with a fill to be stored, UNINIT means "not written": what reads
- * as zeros must say so. */
-static cv_status keep_zeros(copying *c, int64_t chunk, cv_error *err)
-{
-    cv_chunk_ref ref;
-    if (!c->target->fill_is_due) return CV_OK;
-    CV_TRY(cv_txn_find(c->target->txn, chunk, &ref, err));
-    if (ref.kind != CV_REF_UNINIT) return CV_OK;
-    return cv_txn_put_special(c->target->txn, chunk, CV_REF_ZEROS, err);
-}
-
 static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
     const moving *m = context;
@@ -175,9 +164,8 @@ static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_erro
     cv_plan_chunk(&m->from, k, &from);
     cv_plan_chunk(&m->to, k, &to);
     if (is_dirty(m->copying, from.chunk)) return CV_OK;
-    CV_TRY(cv_transfer_chunk(&m->copying->source, from.chunk, m->copying->target->txn,
-                             to.chunk, &worker->packed, err));
-    CV_TRY(keep_zeros(m->copying, to.chunk, err));
+    CV_TRY(cv_move_chunk(&m->copying->source, from.chunk, m->copying->target, to.chunk,
+                         &worker->packed, err));
     return advance(m->copying, 1, err);
 }
 
@@ -243,25 +231,14 @@ static cv_status move_and_copy(copying *c, cv_error *err)
 
 /* ---- The copy ----------------------------------------------------------- */
 
-static bool same_pipeline(const cv_codec_spec *a, const cv_codec_spec *b)
-{
-    return a->codec == b->codec && a->codec_meta == b->codec_meta && a->level == b->level &&
-           a->use_dict == b->use_dict &&
-           memcmp(a->filters, b->filters, sizeof a->filters) == 0 &&
-           memcmp(a->filters_meta, b->filters_meta, sizeof a->filters_meta) == 0;
-}
-
-/* Equal geometry also serves the codecs that look at it. */
 static bool can_move(const copying *c)
 {
-    if (!same_pipeline(&c->source.workers->spec, &c->target->workers->spec)) return false;
+    cv_move move = {.source = &c->source, .target = c->target};
     for (int d = 0; d < c->to->ndim; d++) {
-        if (c->to->chunk_shape[d] != c->from->chunk_shape[d] ||
-            c->to->block_shape[d] != c->from->block_shape[d] ||
-            c->repack->start[d] % c->from->chunk_shape[d] != 0)
-            return false;
+        move.axis[d] = d;
+        if (c->repack->start[d] % c->from->chunk_shape[d] != 0) return false;
     }
-    return true;
+    return cv_can_move(&move);
 }
 
 cv_status cv_repack_run(const cv_repack *repack, cv_error *err)

@@ -80,6 +80,17 @@ struct cv_store {
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err);
 
+/* Deletes the array at `path`, whose writer's lock the caller holds: a regular file,
+ * or a directory with nothing but an array's files, which is renamed first and so
+ * never found half deleted. */
+cv_status cv_store_delete(const char *path, cv_error *err);
+
+/* Writes `size` bytes behind the end of the regular file at `path`, which is made when
+ * there is none; *pos is where they begin. Takes the writer's lock. On failure the
+ * file's length is as before. */
+cv_status cv_store_file_append(const char *path, const void *bytes, size_t size,
+                               bool durable, uint64_t *pos, cv_error *err);
+
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
  * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
  * another process or another store of this one). */

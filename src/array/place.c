@@ -1,0 +1,37 @@
+/* Room: array. Arrays as files: deleted, and put behind the end of another file. */
+#include "array/array.h"
+
+caterva_status caterva_unlink(const char *url, caterva_error *err)
+{
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.mode = CATERVA_WRITE; /* keeps other writers out until the name is gone */
+    options.cache_bytes = -1;
+    caterva_array *array;
+    CV_TRY(caterva_open(url, &options, &array, err));
+    cv_status status = CV_OK;
+    if (array->info.layout == CATERVA_SPARSE && cv_store_has_readers(array->frame->store))
+        status =
+            cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
+    if (status == CV_OK) status = cv_store_delete(url, err);
+    cv_array_free(array);
+    return status;
+}
+
+caterva_status caterva_save_append(caterva_array *array, const char *path,
+                                   caterva_durability durability, uint64_t *offset,
+                                   caterva_error *err)
+{
+    void *frame;
+    size_t size;
+    uint64_t pos = 0;
+    if (!path || !*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is NULL or empty");
+    if (durability < CATERVA_DURABLE_FULL || durability > CATERVA_DURABLE_NONE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
+                       (int)durability);
+    CV_TRY(caterva_to_frame(array, &frame, &size, err));
+    bool durable = durability != CATERVA_DURABLE_NONE;
+    cv_status status = cv_store_file_append(path, frame, size, durable, &pos, err);
+    caterva_free(frame);
+    if (status == CV_OK && offset) *offset = pos;
+    return status;
+}
