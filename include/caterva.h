@@ -681,7 +681,9 @@ typedef struct caterva_buffer {
     const int64_t *shape;
     const int64_t *strides; /* bytes                                            */
     const char *dtype;      /* of the items; NULL: the array's. Numbers (bool, integers,
-                               float32 and 64, complex; either byte order) are converted */
+                               float16, 32 and 64, complex; either byte order) are
+                               converted; buffers may also be "bfloat16", little-endian,
+                               whose casts are those of ml_dtypes                    */
     caterva_casting casting;
 } caterva_buffer;
 #define CATERVA_BUFFER_INIT { .struct_size = sizeof(caterva_buffer) }

@@ -4,6 +4,8 @@
  * hold every value exactly. */
 #include "engine/convert.h"
 
+#include "engine/half.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -53,6 +55,15 @@ static void swap_tile(tile *t, int64_t n, cv_number_type type)
         out->field[i] = value;                                                               \
     }
 
+static void load_bfloats(const uint8_t *src, int64_t step, int64_t n, double *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, src + i * step, sizeof half);
+        out[i] = cv_half_to_double(half, CV_BFLOAT16);
+    }
+}
+
 /* `n` numbers, one every `step` bytes. */
 static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t n, wide *out)
 {
@@ -68,6 +79,8 @@ static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t
     case CV_U16: LOAD(uint16_t, u); return WIDE_U64;
     case CV_U32: LOAD(uint32_t, u); return WIDE_U64;
     case CV_U64: LOAD(uint64_t, u); return WIDE_U64;
+    case CV_F16: cv_float16_to_doubles(src, step, n, out->f); return WIDE_F64;
+    case CV_BF16: load_bfloats(src, step, n, out->f); return WIDE_F64;
     case CV_F32:
     case CV_C64: LOAD(float, f); return WIDE_F64;
     default: LOAD(double, f); return WIDE_F64;
@@ -114,10 +127,33 @@ static void store_floats(cv_number number, const wide *in, uint8_t *dst, int64_t
     case CV_U16: STORE(uint16_t, to_unsigned(in->f[i], 16));
     case CV_U32: STORE(uint32_t, to_unsigned(in->f[i], 32));
     case CV_U64: STORE(uint64_t, to_unsigned(in->f[i], 64));
+    case CV_F16: cv_doubles_to_float16(in->f, n, dst, step); return;
+    case CV_BF16: STORE(uint16_t, cv_double_to_half(in->f[i], CV_BFLOAT16));
     case CV_F32:
     case CV_C64: STORE(float, in->f[i]);
     default: STORE(double, in->f[i]);
     }
+}
+
+/* The integer as a double of at most 53 bits, the last one set when any below was:
+ * the rounding that follows sees what it would see of the integer. */
+static double to_odd_double(uint64_t magnitude, bool negative)
+{
+    const uint64_t cut = 2047;
+    if (magnitude >> 53)
+        magnitude = (magnitude & ~cut) | (uint64_t)((magnitude & cut) != 0) << 11;
+    return negative ? -(double)magnitude : (double)magnitude;
+}
+
+static void store_halves(cv_number number, bool is_signed, const wide *in, uint8_t *dst,
+                         int64_t step, int64_t n)
+{
+    wide doubles;
+    for (int64_t i = 0; i < n; i++) {
+        bool negative = is_signed && in->i[i] < 0;
+        doubles.f[i] = to_odd_double(negative ? 0 - in->u[i] : in->u[i], negative);
+    }
+    store_floats(number, &doubles, dst, step, n);
 }
 
 /* Integers keep their low bits, as in C and NumPy. */
@@ -145,6 +181,8 @@ static void store(cv_number number, wideness w, const wide *in, uint8_t *dst, in
     }
     bool is_signed = w == WIDE_I64;
     switch (number) { /* straight from the integer: one rounding */
+    case CV_F16:
+    case CV_BF16: store_halves(number, is_signed, in, dst, step, n); return;
     case CV_F32:
     case CV_C64: STORE(float, is_signed ? (float)in->i[i] : (float)in->u[i]);
     case CV_F64:
@@ -170,6 +208,10 @@ static void complex_to_bool(const cv_conversion *c, const tile *in, tile *out, i
 static void convert_tile(const cv_conversion *c, const tile *in, tile *out, int64_t n)
 {
     wide numbers;
+    if (c->from.number == c->to.number) { /* another byte order: NaN stay as they are */
+        memcpy(out->bytes, in->bytes, (size_t)(n * c->from.size));
+        return;
+    }
     if (is_complex(c->from) && c->to.number == CV_BOOL) {
         complex_to_bool(c, in, out, n);
         return;

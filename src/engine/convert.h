@@ -1,5 +1,6 @@
-/* Numbers of one type into another, as NumPy casts them: bool, integers, floats of 4
- * and 8 bytes, complex; either byte order. */
+/* Numbers of one type into another, as NumPy casts them: bool, integers, floats of 2, 4
+ * and 8 bytes, complex; either byte order. And bfloat16, which NumPy has no letter for:
+ * its description is "bfloat16", its order little-endian, its casts those of ml_dtypes. */
 #ifndef CV_ENGINE_CONVERT_H
 #define CV_ENGINE_CONVERT_H
 
@@ -15,6 +16,8 @@ typedef enum cv_number {
     CV_U16,
     CV_U32,
     CV_U64,
+    CV_F16,
+    CV_BF16,
     CV_F32,
     CV_F64,
     CV_C64, /* two F32 */

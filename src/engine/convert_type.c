@@ -12,10 +12,10 @@ typedef struct number_kind {
 } number_kind;
 
 static const number_kind kinds[] = {
-    [CV_BOOL] = {'b', 1},  [CV_I8] = {'i', 1},  [CV_I16] = {'i', 2}, [CV_I32] = {'i', 4},
-    [CV_I64] = {'i', 8},   [CV_U8] = {'u', 1},  [CV_U16] = {'u', 2}, [CV_U32] = {'u', 4},
-    [CV_U64] = {'u', 8},   [CV_F32] = {'f', 4}, [CV_F64] = {'f', 8}, [CV_C64] = {'c', 8},
-    [CV_C128] = {'c', 16},
+    [CV_BOOL] = {'b', 1}, [CV_I8] = {'i', 1},  [CV_I16] = {'i', 2},   [CV_I32] = {'i', 4},
+    [CV_I64] = {'i', 8},  [CV_U8] = {'u', 1},  [CV_U16] = {'u', 2},   [CV_U32] = {'u', 4},
+    [CV_U64] = {'u', 8},  [CV_F16] = {'f', 2}, [CV_BF16] = {'f', 2},  [CV_F32] = {'f', 4},
+    [CV_F64] = {'f', 8},  [CV_C64] = {'c', 8}, [CV_C128] = {'c', 16},
 };
 enum { N_NUMBERS = sizeof kinds / sizeof kinds[0] };
 
@@ -25,10 +25,18 @@ static int float_size(number_kind k)
 {
     if (k.kind == 'f') return k.size;
     if (k.kind == 'c') return k.size / 2;
-    return k.size <= 2 ? 4 : 8;
+    return k.size == 1 ? 2 : k.size == 2 ? 4 : 8;
 }
 
-static bool is_safe(number_kind from, number_kind to)
+/* bfloat16 has the range of a float of 4 bytes and fewer bits than one of 2. */
+static bool is_safe_bfloat16(cv_number from, cv_number to)
+{
+    if (from == to || from == CV_BOOL) return true;
+    if (to == CV_BF16) return from == CV_I8 || from == CV_U8;
+    return to >= CV_F32;
+}
+
+static bool is_safe_kind(number_kind from, number_kind to)
 {
     if (from.kind == 'b') return true;
     switch (to.kind) {
@@ -42,24 +50,36 @@ static bool is_safe(number_kind from, number_kind to)
     }
 }
 
+static bool is_safe(cv_number from, cv_number to)
+{
+    if (from == CV_BF16 || to == CV_BF16) return is_safe_bfloat16(from, to);
+    return is_safe_kind(kinds[from], kinds[to]);
+}
+
 bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting)
 {
     static const char order[] = "buifc"; /* a kind is cast to itself and those behind it */
-    if (casting == CATERVA_CAST_UNSAFE || is_safe(kinds[from], kinds[to])) return true;
+    if (casting == CATERVA_CAST_UNSAFE || is_safe(from, to)) return true;
     return casting == CATERVA_CAST_SAME_KIND &&
            strchr(order, kinds[from].kind) <= strchr(order, kinds[to].kind);
 }
 
-static bool find_number(const caterva_dtype *dtype, cv_number_type *out)
+/* The byte order that is not this machine's. */
+static char foreign_order(void)
 {
     const uint16_t one = 1;
     uint8_t first;
     memcpy(&first, &one, sizeof first);
-    char foreign = first ? '>' : '<';
+    return first ? '>' : '<';
+}
+
+static bool find_number(const caterva_dtype *dtype, cv_number_type *out)
+{
     for (int i = 0; dtype->ndim == 0 && i < N_NUMBERS; i++) {
         if (kinds[i].kind != dtype->kind || kinds[i].size != dtype->item_size) continue;
+        if (i == CV_BF16) continue; /* known by its name */
         *out = (cv_number_type){.number = (cv_number)i, .size = kinds[i].size};
-        out->swapped = dtype->byte_order == foreign;
+        out->swapped = dtype->byte_order == foreign_order();
         return true;
     }
     return false;
@@ -68,15 +88,19 @@ static bool find_number(const caterva_dtype *dtype, cv_number_type *out)
 static cv_status parse_number(const char *text, cv_number_type *out, cv_error *err)
 {
     caterva_dtype *dtype;
+    if (strcmp(text, "bfloat16") == 0) {
+        *out = (cv_number_type){.number = CV_BF16, .size = 2};
+        out->swapped = foreign_order() == '<';
+        return CV_OK;
+    }
     CV_TRY(caterva_dtype_parse(text, &dtype, err));
     bool is_number = find_number(dtype, out);
     caterva_dtype_free(dtype);
     if (is_number) return CV_OK;
-    return cv_fail(
-        err, CATERVA_EUNSUPPORTED, -1,
-        "items of %.100s cannot be converted: only bool, integers, floats of 4 and "
-        "8 bytes, and complex can",
-        text);
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "items of %.100s cannot be converted: only bool, integers, floats of 2, 4 "
+                   "and 8 bytes, and complex can",
+                   text);
 }
 
 cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,

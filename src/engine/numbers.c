@@ -2,21 +2,14 @@
  * here is larger than a few cache lines per call. */
 #include "engine/numbers.h"
 
+#include "engine/half.h"
+
 #include <math.h>
 #include <string.h>
 
 enum { LANES = 8 };
 
 /* ---- Loading -------------------------------------------------------------- */
-
-static double half_to_double(uint16_t half)
-{
-    int exponent = half >> 10 & 31, mantissa = half & 1023;
-    double value = exponent == 31  ? (mantissa ? (double)NAN : (double)INFINITY)
-                   : exponent == 0 ? ldexp(mantissa, -24)
-                                   : ldexp(mantissa + 1024, exponent - 25);
-    return half >> 15 ? -value : value;
-}
 
 static double float_of(uint32_t word)
 {
@@ -62,7 +55,7 @@ DEFINE_LOAD(load_i1, uint8_t, AS_IS, i, (int8_t)w)
 DEFINE_LOAD(load_u1, uint8_t, AS_IS, u, w)
 DEFINE_LOADS(load_i2, uint16_t, __builtin_bswap16, i, (int16_t)w)
 DEFINE_LOADS(load_u2, uint16_t, __builtin_bswap16, u, w)
-DEFINE_LOADS(load_f2, uint16_t, __builtin_bswap16, f, half_to_double(w))
+DEFINE_LOADS(load_f2, uint16_t, __builtin_bswap16, f, cv_half_to_double(w, CV_FLOAT16))
 DEFINE_LOADS(load_i4, uint32_t, __builtin_bswap32, i, (int32_t)w)
 DEFINE_LOADS(load_u4, uint32_t, __builtin_bswap32, u, w)
 DEFINE_LOADS(load_f4, uint32_t, __builtin_bswap32, f, float_of(w))
@@ -126,24 +119,11 @@ cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_err
 
 /* ---- Storing -------------------------------------------------------------- */
 
-/* `value` came from a half: nothing is rounded. */
-static uint16_t double_to_half(double value)
-{
-    unsigned sign = signbit(value) ? 0x8000 : 0;
-    if (isnan(value)) return (uint16_t)(sign | 0x7e00);
-    if (isinf(value)) return (uint16_t)(sign | 0x7c00);
-    int exponent;
-    double fraction = frexp(fabs(value), &exponent); /* in [1/2, 1), or 0 */
-    if (exponent < -13) return (uint16_t)(sign | (unsigned)ldexp(fabs(value), 24));
-    unsigned mantissa = (unsigned)(fraction * 2048) - 1024;
-    return (uint16_t)(sign | (unsigned)(exponent + 14) << 10 | mantissa);
-}
-
 /* The item's bits in the low end of a word. */
 static uint64_t bits_of(const cv_number_type *type, cv_wide value)
 {
     if (type->number_class != CV_REAL || type->item_size == 8) return value.u;
-    if (type->item_size == 2) return double_to_half(value.f);
+    if (type->item_size == 2) return cv_double_to_half(value.f, CV_FLOAT16);
     float narrow = (float)value.f;
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);

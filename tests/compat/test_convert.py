@@ -15,7 +15,7 @@ from tool_selections import Buffer, Refused, Tool, np, random_array, random_numb
 
 CASES = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
 SEED = int(sys.argv[2], 0) if len(sys.argv) > 2 else time.time_ns() % 2**32
-TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
+TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 CASTINGS = ["same_kind", "safe", "unsafe"]  # as caterva_casting numbers them
 
 
@@ -41,7 +41,7 @@ def check_table(rng, tool):
 
 
 def check_unsupported(tool):
-    for name in ["<f2", "|S4", "<M8[s]", "[('a','<i4')]"]:
+    for name in ["<V2", "|S4", "<M8[s]", "[('a','<i4')]"]:
         tool.ask("dtypes", "<i4", name, 2)
         tool.ask("array", 4, 1, 3, 2, 1, 1, data=bytes(12))
         for word, data in [("read", b""), ("write", bytes(64))]:
@@ -71,6 +71,117 @@ def check_limits(tool):
         got = np.frombuffer(tool.ask("read", "none", len(values) * target.itemsize, 0, "c"),
                             target)
         assert got.tolist() == want, (target, got.tolist(), want)
+
+
+def read_as(tool, values, array_type, buffer_type, size):
+    """The bytes of `values`, an array of `array_type`, read as `buffer_type`; where only
+    buffers can be of the type, an array written from one."""
+    if array_type == "bfloat16":
+        tool.ask("dtypes", buffer_type, array_type, 2)
+        tool.ask("array", size, 1, len(values), 8192, 1000, 1, data=bytes(len(values) * size))
+        tool.ask("write", "none", values.nbytes, 0, "c", data=values.tobytes())
+        tool.ask("dtypes", buffer_type, "-", 0)
+        return tool.ask("whole")
+    tool.ask("dtypes", array_type, buffer_type, 2)
+    tool.ask("array", values.itemsize, 1, len(values), 8192, 1000, 1, data=values.tobytes())
+    return tool.ask("read", "none", len(values) * size, 0, "c")
+
+
+def quiet(bits, fraction_bits):
+    """Signalling NaN made quiet, as processors do on the way: the rest of the payload
+    stays."""
+    exponent = (bits >> fraction_bits) + 1  # of NaN all ones: a carry
+    width = 8 * bits.itemsize - 1 - fraction_bits
+    nan = (exponent & ((1 << width) - 1) == 0) & (bits & ((1 << fraction_bits) - 1) != 0)
+    return np.where(nan, bits | 1 << (fraction_bits - 1), bits)
+
+
+def near_halves(rng, fraction_bits, bias, n):
+    """Doubles on, just above and just below what lies between two 16-bit floats; any bits
+    at all; and NaN."""
+    step = 2.0 ** -fraction_bits
+    exponents = rng.integers(-bias - fraction_bits - 3, bias + 2, n)
+    ties = (1 + rng.integers(0, 1 << fraction_bits, n) * step + step / 2) * 2.0 ** exponents
+    subnormal = rng.integers(0, 1 << (fraction_bits + 2), n) * 2.0 ** (-bias - fraction_bits)
+    exact = np.concatenate([ties, subnormal])
+    values = [exact, np.nextafter(exact, 0), np.nextafter(exact, np.inf),
+              rng.integers(0, 1 << 64, n, np.uint64).view("f8"),
+              rng.normal(0, 1, n).astype("f4").astype("f8")]
+    values = np.concatenate(values)
+    return np.where(rng.random(len(values)) < 0.5, values, -values).astype("<f8")
+
+
+def check_float16(rng, tool):
+    """Each of the 65,536 halves, and doubles that are hard to round."""
+    halves = np.arange(1 << 16, dtype="<u2")
+    for target, fraction_bits in (("<f4", 23), ("<f8", 52)):
+        bits = target.replace("f", "u")
+        got = np.frombuffer(read_as(tool, halves, "<f2", target, int(target[2])), bits)
+        want = halves.view("<f2").astype(target).view(bits)
+        assert (quiet(got, fraction_bits) == quiet(want, fraction_bits)).all(), target
+        back = np.frombuffer(read_as(tool, got, target, "<f2", 2), "<u2")
+        assert (back == quiet(halves, 10)).all(), f"{target} and back"
+    assert read_as(tool, halves, "<f2", ">f2", 2) == halves.astype(">u2").tobytes()
+    for source in ("<f4", "<f8"):
+        with np.errstate(all="ignore"):
+            values = near_halves(rng, 10, 15, 40000).astype(source)
+            want = values.astype("<f2").view("<u2")
+        got = np.frombuffer(read_as(tool, values, source, "<f2", 2), "<u2")
+        nan = np.isnan(values)  # NumPy's payload depends on the processor
+        assert (got[~nan] == want[~nan]).all(), f"{source} to float16"
+        assert np.isnan(got[nan].view("<f2")).all(), f"{source} NaN"
+
+
+def nearest_bfloat16(values):
+    """By comparing with both neighbours, which are exact in doubles: the bits, of a value
+    and of the one nearest to 0 that is not nearer to it."""
+    size = np.abs(values)
+    with np.errstate(all="ignore"):
+        low = (size.astype("f4").view("u4") >> 16).astype("i8")
+    low -= widen(low) > size  # float32 may have rounded up
+    below, above = size - widen(low), widen(low + 1, 2.0**128) - size
+    up = (above < below) | ((above == below) & (low & 1 == 1))
+    return np.where(np.isinf(size), 0x7f80, low + up) | np.where(np.signbit(values), 0x8000, 0)
+
+
+def widen(bits, infinite=np.inf):
+    values = (bits.astype("u4") << 16).view("f4").astype("f8")
+    return np.where(np.isinf(values), infinite, values)
+
+
+def check_bfloat16(rng, tool):
+    halves = np.arange(1 << 16, dtype="<u2")
+    wide = np.frombuffer(read_as(tool, halves, "bfloat16", "<f4", 4), "<u4")
+    assert (wide == quiet(halves.astype("<u4") << 16, 23)).all()
+    assert (np.frombuffer(read_as(tool, wide, "<f4", "bfloat16", 2), "<u2") ==
+            quiet(halves, 7)).all()
+    values = near_halves(rng, 7, 127, 40000)
+    values = values[~np.isnan(values)]
+    for source in (values, rng.integers(-2**63, 2**63 - 1, 9000, "<i8"),
+                   rng.integers(0, 2**64 - 1, 9000, "<u8"), rng.integers(-300, 300, 900, "<i2")):
+        got = np.frombuffer(read_as(tool, source, source.dtype.str, "bfloat16", 2), "<u2")
+        if source.dtype.kind == "f":
+            assert (got == nearest_bfloat16(source)).all(), "float64 to bfloat16"
+            continue
+        for item, bits in zip(source.tolist(), got.tolist()):  # Python's exact integers
+            around = [int(widen(np.array([bits + d]), 2.0**128)[0]) if bits & 0x7fff else 0
+                      for d in (-1, 0, 1)]
+            errors = [abs(item - v) for v in around]
+            assert errors[1] <= min(errors), (item, around)
+    table = [("?", True), ("i1", True), ("u1", True), ("<i2", False), ("<f2", False),
+             ("<f4", False), ("<c8", False)]
+    for other, is_safe in table:
+        for a, b, good in ((other, "bfloat16", is_safe),
+                           ("bfloat16", other, other in ("<f4", "<c8"))):
+            tool.ask("dtypes", other, "bfloat16", 1)
+            size = np.dtype(other).itemsize
+            tool.ask("array", size, 1, 3, 2, 1, 1, data=bytes(3 * size))
+            try:
+                tool.ask("read" if a == other else "write", "none", 6, 0, "c",
+                         data=b"" if a == other else bytes(6))
+                assert good, f"{a} to {b} was done as a safe cast"
+            except Refused as refused:
+                assert not good and "EINVAL" in str(refused), (a, b, refused)
 
 
 def cast(values, dtype):
@@ -138,6 +249,8 @@ def main():
     check_table(rng, tool)
     check_unsupported(tool)
     check_limits(tool)
+    check_float16(rng, tool)
+    check_bfloat16(rng, tool)
     done = 0
     while done < CASES:
         tool.said.clear()

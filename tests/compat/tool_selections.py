@@ -205,6 +205,8 @@ def random_numbers(rng, shape, dtype):
         return rng.integers(most.min, most.max, shape, dtype.newbyteorder("="),
                             endpoint=True).astype(dtype)
     values = rng.normal(0, 20, shape) * np.where(rng.random(shape) < 0.1, 1e4, 1)
+    if dtype.itemsize == 2 and dtype.kind == "f":
+        values = np.clip(values, -65000, 65000)
     if dtype.kind == "c":
         values = values + 1j * rng.normal(0, 20, shape)
     return np.asarray(np.where(rng.random(shape) < 0.1, 0, values)).astype(dtype)
