@@ -51,12 +51,8 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
         return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
     CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
                             info->shape, &sel));
-    cli_exit code = CLI_OK;
-    if (args->skip_damaged && selection_has_list(&sel))
-        code = cli_fail(CLI_UNSUPPORTED, "--skip-damaged takes no lists of indices");
-    else
-        code = args->skip_damaged ? open_damaged(args, array, all)
-                                  : source_of_array(array, path, all);
+    cli_exit code = args->skip_damaged ? open_damaged(args, array, all)
+                                       : source_of_array(array, path, all);
     if (code == CLI_OK) return source_select(*all, &sel, from);
     selection_free(&sel);
     return code;

@@ -20,6 +20,7 @@ typedef struct statistics {
     const cli_args *args;
     const char *path;
     caterva_array *array;
+    caterva_array *gathered; /* what lists select, or NULL */
     caterva_dtype *dtype;
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS], step[CATERVA_MAX_DIMS];
     int ndim; /* of the selection's result */
@@ -54,6 +55,59 @@ static void take_selection(statistics *s, const selection *sel)
         s->stop[d] = a->count > 0 ? (a->step > 0 ? last : a->start) + 1 : a->start;
         s->step[d] = a->step > 0 ? a->step : -a->step;
     }
+}
+
+/* What lists select, compressed in memory: the library counts boxes and steps. */
+typedef struct gather_sink {
+    sink base;
+    statistics *statistics;
+} gather_sink;
+
+static cli_exit write_gathered(sink *self, const box *b, const void *src)
+{
+    const statistics *s = ((gather_sink *)self)->statistics;
+    const caterva_info *info = caterva_describe(s->gathered);
+    size_t size = (size_t)(box_items(b, info->ndim) * info->item_size);
+    caterva_error err;
+    if (caterva_write(s->gathered, b->start, b->stop, src, size, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+static cli_exit create_gathered(statistics *s, const array_shape *shape)
+{
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    caterva_error err;
+    options.ndim = shape->ndim;
+    options.shape = shape->shape;
+    options.dtype = caterva_describe(s->array)->dtype;
+    options.threads = (int)s->args->threads;
+    options.codec_set = 1;
+    options.codec = CATERVA_CODEC_LZ4;
+    options.level = 5;
+    options.filters[0] = CATERVA_FILTER_SHUFFLE;
+    if (caterva_create("mem:", &options, &s->gathered, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+/* Takes over the lists of `sel`; the array is then the gathered one. */
+static cli_exit gather(statistics *s, selection *sel)
+{
+    source *all, *from;
+    gather_sink to = {.base = {.write = write_gathered}, .statistics = s};
+    cli_exit code = source_of_array(s->array, s->path, &all);
+    if (code != CLI_OK) {
+        selection_free(sel);
+        return code;
+    }
+    CLI_TRY(source_select(all, sel, &from));
+    transfer_neutral(to.base.align, to.base.stretch);
+    code = create_gathered(s, &from->shape);
+    if (code == CLI_OK) code = transfer_items(s->args, from, &to.base);
+    source_close(from);
+    if (code == CLI_OK) s->array = s->gathered;
+    return code;
 }
 
 static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
@@ -266,12 +320,13 @@ static cli_exit stats(statistics *s)
     selection sel;
     CLI_TRY(selection_parse(s->args->n_positional > 1 ? s->args->positional[1] : NULL,
                             info->ndim, info->shape, &sel));
-    bool listed = selection_has_list(&sel);
-    if (!listed) take_selection(s, &sel);
+    if (selection_has_list(&sel)) {
+        CLI_TRY(gather(s, &sel));
+        info = caterva_describe(s->array);
+        selection_whole(info->ndim, info->shape, &sel);
+    }
+    take_selection(s, &sel);
     selection_free(&sel);
-    if (listed)
-        return cli_fail(CLI_UNSUPPORTED, "stats takes slices, no lists of indices: %s",
-                        s->args->positional[1]);
     CLI_TRY(descr_parse("the array's dtype", info->dtype, &s->dtype));
     cli_exit code = report(s);
     caterva_dtype_free(s->dtype);
@@ -283,8 +338,10 @@ static cli_exit run_stats(const cli_args *args)
 {
     statistics s = {.args = args, .path = args->positional[0]};
     CLI_TRY(cli_open_array(args, s.path, CATERVA_READ, &s.array));
+    caterva_array *array = s.array;
     cli_exit code = stats(&s);
-    caterva_discard(s.array);
+    caterva_discard(s.gathered);
+    caterva_discard(array);
     return code;
 }
 

@@ -123,23 +123,76 @@ static cli_exit reserve(select_source *s, size_t size)
     return CLI_OK;
 }
 
-static cli_exit read_selection(source *self, const box *b, void *dst)
+/* Box `b` of what `sel`, without lists, selects; to `dst`, whose steps are given. */
+static cli_exit read_apart(select_source *s, const selection *sel, const box *b,
+                           const int64_t *dst_strides, uint8_t *dst)
 {
-    select_source *s = (select_source *)self;
-    if (s->inner->read_selected) return s->inner->read_selected(s->inner, &s->sel, b, dst);
     box bounds;
-    selection_bounds(&s->sel, b, &bounds);
-    if (selection_is_box(&s->sel)) return s->inner->read(s->inner, &bounds, dst);
-
-    strided_copy copy = {.ndim = self->shape.ndim, .item_size = self->shape.item_size};
-    for (int d = 0; d < copy.ndim; d++) copy.counts[d] = b->stop[d] - b->start[d];
-    strides_of_box(b, copy.ndim, copy.item_size, copy.dst_strides);
-    int64_t first =
-        strides_of_selection(&s->sel, b, &bounds, copy.item_size, copy.src_strides);
-    CLI_TRY(reserve(s, (size_t)(box_items(&bounds, s->sel.ndim) * copy.item_size)));
+    strided_copy copy = {.ndim = s->base.shape.ndim, .item_size = s->base.shape.item_size};
+    selection_bounds(sel, b, &bounds);
+    for (int d = 0; d < copy.ndim; d++) {
+        copy.counts[d] = b->stop[d] - b->start[d];
+        copy.dst_strides[d] = dst_strides[d];
+    }
+    int64_t first = strides_of_selection(sel, b, &bounds, copy.item_size, copy.src_strides);
+    CLI_TRY(reserve(s, (size_t)(box_items(&bounds, sel->ndim) * copy.item_size)));
     CLI_TRY(s->inner->read(s->inner, &bounds, s->scratch));
     strided_copy_run(&copy, s->scratch + first, dst);
     return CLI_OK;
+}
+
+static bool is_list(const selection *sel, int r)
+{
+    return sel->result[r] >= 0 && sel->axis[sel->result[r]].list;
+}
+
+/* The next indices of the axes with lists, C order; false behind the last. */
+static bool next_listed(const selection *sel, const box *b, int64_t *index)
+{
+    for (int r = sel->n_result - 1; r >= 0; r--) {
+        if (!is_list(sel, r)) continue;
+        if (++index[r] < b->stop[r]) return true;
+        index[r] = b->start[r];
+    }
+    return false;
+}
+
+/* One read for each combination of listed indices. */
+static cli_exit read_lists(select_source *s, const box *b, uint8_t *dst)
+{
+    const selection *sel = &s->sel;
+    int64_t strides[CATERVA_MAX_DIMS], index[CATERVA_MAX_DIMS];
+    strides_of_box(b, sel->n_result, s->base.shape.item_size, strides);
+    for (int r = 0; r < sel->n_result; r++) index[r] = b->start[r];
+    do {
+        selection one = *sel;
+        box part = *b;
+        int64_t pos = 0;
+        for (int r = 0; r < sel->n_result; r++) {
+            if (!is_list(sel, r)) continue;
+            selection_axis *a = &one.axis[sel->result[r]];
+            *a = (selection_axis){.start = a->list[index[r]], .step = 1, .count = 1};
+            part.start[r] = 0;
+            part.stop[r] = 1;
+            pos += (index[r] - b->start[r]) * strides[r];
+        }
+        CLI_TRY(read_apart(s, &one, &part, strides, dst + pos));
+    } while (next_listed(sel, b, index));
+    return CLI_OK;
+}
+
+static cli_exit read_selection(source *self, const box *b, void *dst)
+{
+    select_source *s = (select_source *)self;
+    int64_t strides[CATERVA_MAX_DIMS];
+    box bounds;
+    if (s->inner->read_selected) return s->inner->read_selected(s->inner, &s->sel, b, dst);
+    if (box_items(b, s->sel.n_result) == 0) return CLI_OK;
+    if (selection_has_list(&s->sel)) return read_lists(s, b, dst);
+    selection_bounds(&s->sel, b, &bounds);
+    if (selection_is_box(&s->sel)) return s->inner->read(s->inner, &bounds, dst);
+    strides_of_box(b, s->sel.n_result, self->shape.item_size, strides);
+    return read_apart(s, &s->sel, b, strides, dst);
 }
 
 static void close_selection(source *self)
@@ -171,7 +224,7 @@ static cli_exit check_selectable(const source *inner, const selection *sel)
 {
     if (inner->in_order)
         return cli_fail(CLI_UNSUPPORTED, "a selection cannot be taken from a pipe");
-    if (selection_has_list(sel) && !inner->read_selected)
+    if (selection_has_list(sel) && !inner->read_selected && !inner->takes_lists)
         return cli_fail(CLI_UNSUPPORTED, "a list of indices needs an array, not npy or raw");
     return CLI_OK;
 }

@@ -76,6 +76,7 @@ cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t
     *s = (damaged_source){.base = *sound, .array = array, .path = path};
     s->base.read = read_damaged;
     s->base.read_selected = NULL;
+    s->base.takes_lists = true;
     s->base.close = close_damaged;
     free(sound); /* what it owned is ours */
     cli_exit code = add_memory(s, fill);

@@ -24,6 +24,7 @@ struct source {
     int64_t align[CATERVA_MAX_DIMS];   /* boxes cut at its multiples cost least */
     int64_t stretch[CATERVA_MAX_DIMS]; /* items held for each one delivered */
     bool in_order;
+    bool takes_lists; /* without read_selected: boxes of single items are cheap enough */
     bool first_axis_fastest; /* Fortran order: long boxes along axis 0 cost least */
     cli_exit (*read)(source *self, const box *b, void *dst);
     /* A box of a selection of it; NULL: only boxes can be read. */

@@ -225,6 +225,15 @@ class SkipDamaged(Made):
         self.assertEqual((status, err.count("\n")), (1, 1))  # told once
         np.testing.assert_array_equal(np.array(printed.split(), int),
                                       self.expected(0, (1, 1))[::-1, 39])
+        expected = self.expected(0, (1, 1))
+        for sel, part in (("[39,0,-1]", expected[[39, 0, -1]]),
+                          ("[39,0,2],[5,38]", expected[np.ix_([39, 0, 2], [5, 38])]),
+                          ("None,::-3,[39,0,38]", expected[None, ::-3, [39, 0, 38]]),
+                          ("39,[39,0]", expected[39, [39, 0]])):
+            status, printed, err = run("get", path, sel, "--skip-damaged", "-f", "-o", out)
+            self.assertEqual((status, printed, err.count("\n")), (1, b"", 1), sel)
+            np.testing.assert_array_equal(np.load(out), part)
+        self.ok("get", path, "[0,19]", "--skip-damaged", "-f", "-o", out)
         self.ok("get", path, "0:20", "--skip-damaged")
         self.fails(2, "get", path, "--fill", "3")
         self.fails(2, "get", path, "--skip-damaged", "--fill", "many")

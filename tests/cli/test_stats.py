@@ -83,6 +83,22 @@ class Stats(Case):
             self.assertEqual(got["histogram"]["counts"], counts.tolist(), sel)
             np.testing.assert_array_equal(got["histogram"]["edges"], edges)
 
+    def test_lists_as_numpy(self):
+        values = np.random.default_rng(6).integers(0, 1000, (30, 41, 17), "i4")
+        path = self.store(values, chunks=(11, 17, 9), blocks=(4, 5, 3))
+        lists = [3, 29, 3, -1], [0, 40, 7]
+        for sel, part in (("[3,29,3,-1]", values[lists[0]]),
+                          (":,[0,40,7],::-2", values[:, lists[1], ::-2]),
+                          ("[3,29,3,-1],[0,40,7],5", values[np.ix_(*lists)][..., 5]),
+                          ("None,[0,40,7],1", values[None, lists[1][::2], 1])):
+            if sel.startswith("None"):
+                sel = "None,[0,7],1"
+            got = self.json(path, sel, "--bins", "7")
+            self.assertEqual((got["shape"], got["items"], got["sum"], got["min"], got["max"]),
+                             (list(part.shape), part.size, int(part.sum()), part.min(),
+                              part.max()), sel)
+            self.assertEqual(got["histogram"]["counts"], np.histogram(part, 7)[0].tolist())
+
     def test_refusals(self):
         path = self.store([1.0, np.inf])
         self.assertIn("no histogram from 1 to inf", self.fails(5, "stats", path, "--bins", "3"))
@@ -90,7 +106,7 @@ class Stats(Case):
         for bad in ("0", "-1", "x", "1000001"):
             self.fails(2, "stats", path, f"--bins={bad}")
         self.fails(2, "stats", path, "7")
-        self.assertIn("no lists of indices", self.fails(5, "stats", path, "[0]"))
+        self.fails(2, "stats", path, "[7]")
         self.fails(2, "stats")
         self.fails(3, "stats", self.path("none"))
         self.fails(4, "stats", __file__)
