@@ -41,12 +41,11 @@ uint16_t cv_double_to_half(double value, cv_half_format format)
     int wide = (int)(bits >> DOUBLE_FRACTION) & DOUBLE_SPECIAL;
     uint64_t fraction = bits & ((UINT64_C(1) << DOUBLE_FRACTION) - 1);
     if (wide == DOUBLE_SPECIAL) {
-        uint16_t quiet = (uint16_t)(1 << (fraction_bits - 1));
-        uint16_t payload = fraction ? (uint16_t)(quiet | fraction >> shift) : 0;
-        return (uint16_t)(sign | infinite | payload);
+        uint64_t quiet = UINT64_C(1) << (fraction_bits - 1);
+        return (uint16_t)(sign | infinite | (fraction ? quiet | fraction >> shift : 0));
     }
     int exponent = wide - DOUBLE_BIAS + format.bias;
-    if (exponent >= special) return sign | infinite;
+    if (exponent >= special) return (uint16_t)(sign | infinite);
     fraction |= (uint64_t)(wide > 0) << DOUBLE_FRACTION;
     if (exponent <= 0) { /* no hidden bit: a fraction of fewer bits */
         shift += 1 - exponent;
@@ -85,10 +84,8 @@ static void from_doubles(const double *src, int64_t n, uint8_t *dst, int64_t ste
 
 enum { LANES = 8 };
 
-static bool has_f16c(void)
-{
-    return __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx");
-}
+/* Not every compiler lets one ask for F16C; what has AVX2 has it. */
+static bool has_f16c(void) { return __builtin_cpu_supports("avx2"); }
 
 /* A double cut to the bits of a float, its last bit set when anything was cut off: as
  * long as two bits more are left than the next rounding keeps, that rounding sees
