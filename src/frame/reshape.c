@@ -38,9 +38,8 @@ int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const 
     return number;
 }
 
-/* Numbers stay as they are while only the first axis grows or shrinks: the way
- * of every append to a series. */
-static bool keeps_numbers(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to)
+bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
+                              const cv_grid *to)
 {
     if (reshape->shift != 0) return false;
     for (int d = 1; d < to->ndim; d++)
@@ -51,7 +50,7 @@ static bool keeps_numbers(const cv_reshape *reshape, const cv_grid *from, const 
 static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_grid *from,
                           const cv_grid *to, int64_t fill, cv_error *err)
 {
-    if (keeps_numbers(reshape, from, to))
+    if (cv_reshape_keeps_numbers(reshape, from, to))
         return cv_index_resize(index, to->n_chunks, fill, err);
     cv_index moved;
     CV_TRY(cv_index_create(to->n_chunks, &moved, err));
