@@ -58,7 +58,8 @@ static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_g
         int64_t source = cv_reshape_source(reshape, from, to, i);
         cv_index_page *page = moved.pages[i / CV_INDEX_PAGE];
         page->entries[i % CV_INDEX_PAGE] = source < 0 ? fill : cv_index_get(index, source);
-        page->names[i % CV_INDEX_PAGE] = source < 0 ? 0 : cv_index_name(index, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE,
+                         source < 0 ? 0 : cv_index_name(index, source));
     }
     moved.strays = index->strays; /* go by entry: they keep their places */
     index->strays = NULL;
