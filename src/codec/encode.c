@@ -9,10 +9,13 @@
 struct cv_encoder {
     blosc2_context *context;
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
+    blosc2_cparams params;
     int32_t chunk_bytes;
     int32_t block_bytes;
-    cv_buffer pair;        /* a block without streams of its own, and another */
-    cv_buffer block_chunk; /* a block, encoded as a chunk of its own */
+    blosc2_context *short_context; /* for short blocks: NULL, or with blocks */
+    int32_t short_bytes;           /* of so many bytes                       */
+    cv_buffer pair;                /* a block without streams of its own, and another */
+    cv_buffer block_chunk;         /* a block, encoded as a chunk of its own */
 };
 
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err)
@@ -28,9 +31,9 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
     if (cv_codec_needs_geometry(spec))
         status = cv_codec_geometry_schunk(spec, &encoder->schunk, err);
     if (status == CV_OK) {
-        blosc2_cparams params = cv_codec_cparams(spec);
-        params.schunk = encoder->schunk;
-        encoder->context = blosc2_create_cctx(params);
+        encoder->params = cv_codec_cparams(spec);
+        encoder->params.schunk = encoder->schunk;
+        encoder->context = blosc2_create_cctx(encoder->params);
         if (!encoder->context)
             status = cv_fail(err, CATERVA_EINVAL, -1,
                              "libblosc2 takes no %s with these filters and sizes",
@@ -48,6 +51,7 @@ void cv_encoder_free(cv_encoder *encoder)
 {
     if (!encoder) return;
     if (encoder->context) blosc2_free_ctx(encoder->context);
+    if (encoder->short_context) blosc2_free_ctx(encoder->short_context);
     if (encoder->schunk) blosc2_schunk_free(encoder->schunk);
     cv_buffer_free(&encoder->pair);
     cv_buffer_free(&encoder->block_chunk);
@@ -123,22 +127,54 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
  * memcpyed chunk, and neither has streams. Beside a block that is the other of
  * the two, it has: in [block, filler] the first block is stored as in any
  * larger chunk. The filler of zeros is a few bytes; the filler for zeros is one
- * bit in one item.
- *
- * A block shorter than the others stands last: [filler, block]. Alone it would
- * also leave the context with its size for the block size, for good. */
-static cv_status encode_pair(cv_encoder *encoder, const void *block, int32_t size,
-                             bool filler_is_zeros, cv_error *err)
+ * bit in one item. */
+static uint8_t *new_pair(cv_encoder *encoder, size_t size, cv_error *err)
 {
-    size_t first = (size_t)encoder->block_bytes;
-    size_t total = first + (size_t)size;
-    bool full = size == encoder->block_bytes;
-    CV_TRY(cv_buffer_resize(&encoder->pair, total, err));
-    uint8_t *pair = encoder->pair.data;
-    memset(pair, 0, total);
-    memcpy(full ? pair : pair + first, block, (size_t)size);
-    if (!filler_is_zeros) pair[full ? total - 1 : first - 1] = 0x40;
-    return compress(encoder->context, pair, (int32_t)total, &encoder->block_chunk, err);
+    if (cv_buffer_resize(&encoder->pair, size, err) != CV_OK) return NULL;
+    return memset(encoder->pair.data, 0, size);
+}
+
+static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler_is_zeros,
+                             cv_error *err)
+{
+    size_t size = (size_t)encoder->block_bytes;
+    uint8_t *pair = new_pair(encoder, 2 * size, err);
+    if (!pair) return CATERVA_ENOMEM;
+    memcpy(pair, block, size);
+    if (!filler_is_zeros) pair[2 * size - 1] = 0x40;
+    return compress(encoder->context, pair, 2 * (int32_t)size, &encoder->block_chunk, err);
+}
+
+/* A context of smaller blocks, since streams do not depend on a block size that
+ * splits nothing: twice as long as the block at most, so that a filler costs no
+ * more than that. Long enough for what a chunk has besides its streams. */
+static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error *err)
+{
+    enum { LEAST = 256 };
+    int32_t bytes = LEAST;
+    while (bytes < size) bytes *= 2;
+    if (encoder->short_context && encoder->short_bytes == bytes) return CV_OK;
+    if (encoder->short_context) blosc2_free_ctx(encoder->short_context);
+    blosc2_cparams params = encoder->params;
+    params.blocksize = encoder->short_bytes = bytes;
+    encoder->short_context = blosc2_create_cctx(params);
+    return encoder->short_context ? CV_OK : cv_fail_memory(err, 1, "an encoder");
+}
+
+/* A block shorter than the others stands last: [filler, block]. Alone it would
+ * leave the context with its size for the block size, for good. */
+static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t size,
+                              bool filler_is_zeros, cv_error *err)
+{
+    CV_TRY(take_short_context(encoder, size, err));
+    int32_t first = encoder->short_bytes, total = first + size;
+    uint8_t *pair = new_pair(encoder, (size_t)total, err);
+    if (!pair) return CATERVA_ENOMEM;
+    memcpy(pair + first, block, (size_t)size);
+    if (!filler_is_zeros) pair[first - 1] = 0x40;
+    CV_TRY(compress(encoder->short_context, pair, total, &encoder->block_chunk, err));
+    cv_codec_set_block_size(encoder->block_chunk.data, encoder->block_bytes);
+    return CV_OK;
 }
 
 static bool has_streams(const cv_buffer *chunk)
@@ -179,13 +215,13 @@ cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t s
 {
     cv_buffer *chunk = &encoder->block_chunk;
     if (size < encoder->block_bytes) {
-        CV_TRY(encode_pair(encoder, block, size, !is_zeros(block, size), err));
+        CV_TRY(encode_short(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
     }
     CV_TRY(compress(encoder->context, block, size, chunk, err));
     if (has_streams(chunk)) return append_streams(chunk, 1, 0, out, header, err);
     bool zeros = chunk->size == BLOSC_EXTENDED_HEADER_LENGTH;
-    CV_TRY(encode_pair(encoder, block, size, !zeros, err));
+    CV_TRY(encode_pair(encoder, block, !zeros, err));
     return append_streams(chunk, 2, 0, out, header, err);
 }
 

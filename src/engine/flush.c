@@ -144,11 +144,14 @@ static cv_status fill_chunk(cv_pending *pending, cv_worker *worker,
 }
 
 /* The worker's chunk buffer serves decoding of dependent blocks already, so a
- * rebuild has one of its own. */
+ * rebuild has one of its own; the only block of a chunk is the chunk. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
                                const cv_dirty_chunk *dirty, int idle, cv_error *err)
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    if (grid->n_blocks == 1)
+        return cv_pending_put_chunk(pending, worker, dirty->chunk, dirty->blocks[0], idle,
+                                    err);
     cv_buffer chunk = {0};
     CV_TRY(cv_buffer_resize(&chunk, (size_t)grid->chunk_bytes, err));
     cv_status status = fill_chunk(pending, worker, dirty, chunk.data, err);
@@ -203,16 +206,21 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
+static bool is_whole(const cv_pending *pending, const cv_dirty_chunk *dirty)
 {
-    size_t n = pending->n_chunks;
+    return dirty->n_dirty == cv_txn_snapshot(pending->txn)->grid.n_blocks;
+}
+
+/* All `n` of them, or those that are dirty to their last block. */
+static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv_error *err)
+{
     if (n == 0) return CV_OK;
     int64_t *chunks = malloc(n * sizeof chunks[0]);
     if (!chunks) return cv_fail_memory(err, n * sizeof chunks[0], "dirty chunks");
     size_t found = 0;
     for (size_t i = 0; i < pending->n_buckets; i++)
         for (cv_dirty_chunk *d = pending->buckets[i]; d; d = d->next)
-            chunks[found++] = d->chunk;
+            if (!whole_only || is_whole(pending, d)) chunks[found++] = d->chunk;
     qsort(chunks, n, sizeof chunks[0], by_number);
 
     flush_task task = {.pending = pending, .chunks = chunks, .n_chunks = (int64_t)n};
@@ -221,4 +229,15 @@ cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
         cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);
     free(chunks);
     return status;
+}
+
+cv_status cv_pending_flush(cv_pending *pending, cv_error *err)
+{
+    return flush_chunks(pending, false, pending->n_chunks, err);
+}
+
+cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err)
+{
+    if (!cv_pending_queue_is_full(pending)) return CV_OK;
+    return flush_chunks(pending, true, pending->n_whole, err);
 }

@@ -80,6 +80,7 @@ static void drop_all(cv_pending *pending)
         }
     }
     pending->n_chunks = 0;
+    pending->n_whole = 0;
     pending->bytes = 0;
 }
 
@@ -113,6 +114,7 @@ static void forget(cv_pending *pending, cv_dirty_chunk *dirty)
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
     pending->n_chunks--;
+    pending->n_whole -= dirty->n_dirty == grid->n_blocks;
     pending->bytes -= dirty->n_dirty * grid->block_bytes + (int64_t)sizeof *dirty +
                       grid->n_blocks * (int64_t)sizeof(uint8_t *);
     free_dirty(pending, dirty);
@@ -179,6 +181,7 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
 {
     const cv_grid *to = &cv_txn_snapshot(pending->txn)->grid;
     cv_dirty_chunk *all = NULL;
+    if (cv_reshape_keeps_numbers(reshape, from, to) && to->n_chunks >= from->n_chunks) return;
     for (size_t i = 0; i < pending->n_buckets; i++) { /* out of the table */
         while (pending->buckets[i]) {
             cv_dirty_chunk *dirty = pending->buckets[i];
@@ -214,12 +217,14 @@ cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **ou
 cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
                                uint8_t **out, cv_error *err)
 {
-    int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    int64_t size = grid->block_bytes;
     pthread_mutex_lock(&pending->lock);
     *out = take_block(pending, (size_t)size);
     if (*out) {
         dirty->blocks[block] = *out;
         dirty->n_dirty++;
+        pending->n_whole += dirty->n_dirty == grid->n_blocks;
         pending->bytes += size;
     }
     pthread_mutex_unlock(&pending->lock);
@@ -228,11 +233,13 @@ cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64
 
 void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block)
 {
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
     pthread_mutex_lock(&pending->lock);
     give_block(pending, dirty->blocks[block]);
     dirty->blocks[block] = NULL;
+    pending->n_whole -= dirty->n_dirty == grid->n_blocks;
     dirty->n_dirty--;
-    pending->bytes -= cv_txn_snapshot(pending->txn)->grid.block_bytes;
+    pending->bytes -= grid->block_bytes;
     pthread_mutex_unlock(&pending->lock);
 }
 
@@ -259,6 +266,25 @@ int cv_pending_helpers(int idle, int64_t n, int64_t bytes)
     enum { BYTES_PER_HELPER = 64 * 1024 }; /* takes longer than waking a thread */
     int64_t worth = cv_min_i64(bytes / BYTES_PER_HELPER, n) - 1;
     return (int)cv_max_i64(0, cv_min_i64(idle, worth));
+}
+
+/* What fits the processor's caches; of larger chunks few are enough for a batch. */
+enum { MOST_QUEUED_CHUNK = 1 << 20, QUEUED_PER_THREAD = 128 * 1024 };
+
+bool cv_pending_queues(const cv_pending *pending)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    return pending->threads > 1 && grid->chunk_bytes <= MOST_QUEUED_CHUNK &&
+           cv_pending_helpers(pending->threads - 1, grid->n_blocks, grid->chunk_bytes) == 0;
+}
+
+/* Outside of a write's jobs, so without the lock. */
+bool cv_pending_queue_is_full(const cv_pending *pending)
+{
+    int64_t n = (int64_t)pending->n_whole;
+    int64_t bytes = n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes;
+    return n >= pending->threads && bytes >= pending->threads * (int64_t)QUEUED_PER_THREAD &&
+           cv_pending_queues(pending);
 }
 
 bool cv_pending_over_budget(cv_pending *pending)

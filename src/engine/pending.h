@@ -36,6 +36,7 @@ typedef struct cv_pending {
     cv_dirty_chunk **buckets;
     size_t n_buckets; /* a power of two, or 0 */
     size_t n_chunks;
+    size_t n_whole;                   /* of them, those that are dirty to their last block */
     uint8_t *spares[CV_SPARE_BLOCKS]; /* memory of former dirty blocks */
     int n_spares;
 } cv_pending;
@@ -74,6 +75,13 @@ bool cv_pending_over_budget(cv_pending *pending);
 int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
 int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
 
+/* True when a chunk is too small to be cut among the threads: one that is written
+ * alone then waits, dirty to its last block, for others to be encoded with. */
+bool cv_pending_queues(const cv_pending *pending);
+
+/* True when enough of them wait to keep all threads busy. */
+bool cv_pending_queue_is_full(const cv_pending *pending);
+
 /* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
  * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
@@ -102,8 +110,10 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                  int64_t n_chunks, cv_error *err);
 
-/* Rebuilds all dirty chunks, in parallel. */
+/* Rebuilds all dirty chunks, in parallel; or, when the queue is full, those that
+ * are dirty to their last block. */
 cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
+cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err);
 
 /* CATERVA_EINVAL when what is pending must be rolled back. */
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err);

@@ -2,7 +2,8 @@
  * Chunks covered whole are gathered from the caller's buffer and encoded, side
  * by side. In a chunk covered in part, a block covered whole is taken from the
  * caller, another is decoded and patched; both wait as dirty blocks. Where there
- * are fewer chunks than threads, several work on the blocks of one. */
+ * are fewer chunks than threads, several work on the blocks of one; chunks too
+ * small for that wait until there are some for each thread. */
 #include "engine/write.h"
 
 #include "base/arith.h"
@@ -18,6 +19,7 @@ typedef struct write_task {
     const cv_plan *plan;
     const uint8_t *src;
     int64_t shares; /* that the blocks of a chunk are cut into */
+    bool queues;    /* complete chunks wait for others */
 } write_task;
 
 /* Copies the block's part of the box from the caller to `block`. */
@@ -192,7 +194,8 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
     }
     /* another share may be at work: the next write sees to the budget */
     if (task->shares > 1) return CV_OK;
-    if (!is_done(&p) && !cv_pending_over_budget(task->pending)) return CV_OK;
+    bool encode = is_done(&p) && !task->queues;
+    if (!encode && !cv_pending_over_budget(task->pending)) return CV_OK;
     return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, task->plan->n_chunks,
                                   err);
 }
@@ -202,7 +205,8 @@ static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_err
     const write_task *task = context;
     cv_chunk_job job;
     cv_plan_chunk(task->plan, k / task->shares, &job);
-    if (!cv_chunk_job_covers(task->plan, &job))
+    bool waits = task->queues && !has_padding(task->plan->grid, &job);
+    if (waits || !cv_chunk_job_covers(task->plan, &job))
         return write_blocks(task, &job, k % task->shares, worker, err);
     if (k % task->shares > 0) return CV_OK; /* the first share does it all */
     return write_whole_chunk(task, &job, worker, err);
@@ -241,7 +245,9 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
 
     write_task task = {.pending = pending, .plan = plan, .src = src};
     task.shares = count_shares(pending, plan);
+    task.queues = plan->n_chunks < pending->threads && cv_pending_queues(pending);
     int64_t n_jobs = plan->n_chunks * task.shares;
-    return cv_workers_run(pending->workers, count_helpers(&task, n_jobs), n_jobs, write_share,
-                          &task, err);
+    CV_TRY(cv_workers_run(pending->workers, count_helpers(&task, n_jobs), n_jobs, write_share,
+                          &task, err));
+    return task.queues ? cv_pending_flush_queue(pending, err) : CV_OK;
 }

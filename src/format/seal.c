@@ -105,7 +105,7 @@ size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks)
 
 uint32_t cv_seal_page_sum(const uint8_t *names, size_t size)
 {
-    static const uint8_t zeros[4 * CV_SEAL_PAGE];
+    static const uint8_t zeros[CV_SEAL_NAME * CV_SEAL_PAGE];
     if (memcmp(names, zeros, size) == 0) return 0;
     uint32_t crc = cv_crc32c(0, names, size);
     return crc == 0 ? 1 : crc;
@@ -115,7 +115,7 @@ uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p)
 {
     uint64_t n = 0; /* all stored pages but the last are full */
     for (int64_t i = 0; i < p; i++) n += head->pages[i] != 0;
-    return n * 4 * CV_SEAL_PAGE;
+    return n * CV_SEAL_NAME * CV_SEAL_PAGE;
 }
 
 /*   0 i64 entry   8 u64 pos */

@@ -59,7 +59,10 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
 
 /* ---- The head ----------------------------------------------------------- */
 
-enum { CV_SEAL_PAGE = 2048 }; /* names of the chunk list that share a checksum */
+enum {
+    CV_SEAL_NAME = 4,   /* bytes of a name in the chunk list */
+    CV_SEAL_PAGE = 2048 /* names that share a checksum */
+};
 
 /* A chunk whose table does not stand right behind it: another writer's chunk,
  * sealed where it lies. The list is ascending by entry. */
@@ -91,7 +94,7 @@ static inline int64_t cv_seal_pages(int64_t n_chunks)
 static inline size_t cv_seal_page_size(int64_t n_chunks, int64_t p)
 {
     int64_t left = n_chunks - p * CV_SEAL_PAGE;
-    return 4 * (size_t)(left < CV_SEAL_PAGE ? left : CV_SEAL_PAGE);
+    return CV_SEAL_NAME * (size_t)(left < CV_SEAL_PAGE ? left : CV_SEAL_PAGE);
 }
 uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p);
 

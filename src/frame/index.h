@@ -8,10 +8,11 @@
  * A page is never changed while somebody else holds it: a change copies that
  * page, and no commit copies the index. Each page is also one block of the
  * encoded index, and remembers its streams: a commit encodes changed pages
- * only; and it is one page of the seal's chunk list. */
+ * only; and it is one page of the seal's chunk list, and remembers its sum. */
 #ifndef CV_FRAME_INDEX_H
 #define CV_FRAME_INDEX_H
 
+#include "base/arith.h"
 #include "codec/codec.h"
 #include "format/seal.h"
 
@@ -29,7 +30,10 @@ typedef struct cv_index_page {
     uint8_t *streams;
     size_t streams_size;
     uint8_t header[32]; /* of a chunk with such streams */
-    uint32_t *names; /* `room`, behind the entries; 0: no table is known */
+    int n_summed;       /* names in `sum`, their page's in the chunk list, 0: none */
+    uint32_t sum;
+    uint8_t *names; /* `room`, behind the entries, as the chunk list stores them;
+                       0: no table is known */
     int64_t entries[];
 } cv_index_page;
 
@@ -57,12 +61,22 @@ static inline int64_t cv_index_get(const cv_index *index, int64_t chunk)
     return index->pages[chunk / CV_INDEX_PAGE]->entries[chunk % CV_INDEX_PAGE];
 }
 
+static inline uint32_t cv_page_name(const cv_index_page *page, int64_t i)
+{
+    return cv_load_le32(page->names + 4 * i);
+}
+
+static inline void cv_page_set_name(cv_index_page *page, int64_t i, uint32_t name)
+{
+    cv_store_le32(page->names + 4 * i, name);
+}
+
 /* The name of the chunk's block table, 0: none is known. And where it stands, 0:
  * right behind the chunk. */
 static inline uint32_t cv_index_name(const cv_index *index, int64_t chunk)
 {
     if (!index->pages) return 0;
-    return index->pages[chunk / CV_INDEX_PAGE]->names[chunk % CV_INDEX_PAGE];
+    return cv_page_name(index->pages[chunk / CV_INDEX_PAGE], chunk % CV_INDEX_PAGE);
 }
 uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
 

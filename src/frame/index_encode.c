@@ -22,8 +22,8 @@ static const cv_codec_spec index_spec = {
     .chunk_bytes = CV_INDEX_PAGE_BYTES,
 };
 
-/* Below so many entries nothing is gained by blocks or repetition. */
-enum { SMALL_INDEX = 8 };
+/* Below so many entries nothing is gained by repetition, or by blocks. */
+enum { LEAST_REPEATED = 8, LEAST_PAGED = 16 };
 
 typedef struct encoding {
     const cv_index *index;
@@ -119,7 +119,7 @@ static cv_status encode_pages(encoding *e, cv_error *err)
     const cv_index *index = e->index;
     size_t starts = (size_t)index->n_pages * sizeof(int32_t);
     size_t most = (size_t)index->n * sizeof(int64_t); /* beyond it, plain is smaller */
-    e->possible = index->n >= SMALL_INDEX;
+    e->possible = index->n >= LEAST_PAGED;
     if (!e->possible) return CV_OK;
     CV_TRY(cv_buffer_resize(e->out, e->origin + CV_CHUNK_HEADER_SIZE + starts, err));
     for (int64_t p = 0; p < index->n_pages && e->possible; p++) {
@@ -143,7 +143,7 @@ cv_status cv_index_encode(const cv_index *index, cv_encoder **encoder, cv_buffer
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "an index of %lld chunks, the format allows %lld", (long long)index->n,
                        (long long)most);
-    if (index->n >= SMALL_INDEX && all_equal(index)) return encode_same(index, out, err);
+    if (index->n >= LEAST_REPEATED && all_equal(index)) return encode_same(index, out, err);
     if (!*encoder) CV_TRY(cv_encoder_create(&index_spec, encoder, err));
 
     encoding e = {.index = index, .encoder = *encoder, .out = out, .origin = out->size};

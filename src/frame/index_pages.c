@@ -18,7 +18,7 @@ static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
 {
     int room = SMALLEST_ROOM;
     while (room < n) room *= 2;
-    size_t each = sizeof(int64_t) + sizeof(uint32_t);
+    size_t each = sizeof(int64_t) + CV_SEAL_NAME;
     size_t size = sizeof(cv_index_page) + (size_t)room * each;
     cv_index_page *page = malloc(size);
     if (!page) return cv_fail_memory(err, size, "the chunk index");
@@ -27,8 +27,9 @@ static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
     page->n_encoded = 0;
     page->streams = NULL;
     page->streams_size = 0;
-    page->names = (uint32_t *)(page->entries + room);
-    memset(page->names, 0, (size_t)room * sizeof page->names[0]);
+    page->n_summed = 0;
+    page->names = (uint8_t *)(page->entries + room);
+    memset(page->names, 0, (size_t)room * CV_SEAL_NAME);
     *out = page;
     return CV_OK;
 }
@@ -54,11 +55,12 @@ static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
         cv_index_page *page = NULL;
         CV_TRY(new_page(n > old->room ? n : old->room, &page, err));
         memcpy(page->entries, old->entries, (size_t)old->room * sizeof(int64_t));
-        memcpy(page->names, old->names, (size_t)old->room * sizeof(uint32_t));
+        memcpy(page->names, old->names, (size_t)old->room * CV_SEAL_NAME);
         index->pages[p] = page;
         release(old);
     }
     index->pages[p]->n_encoded = 0;
+    index->pages[p]->n_summed = 0;
     return CV_OK;
 }
 
@@ -243,7 +245,7 @@ cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, cv_error *
     CV_TRY(own_page(index, p, 0, err));
     CV_TRY(forget_stray(index, entry, err));
     index->pages[p]->entries[chunk % CV_INDEX_PAGE] = entry;
-    index->pages[p]->names[chunk % CV_INDEX_PAGE] = 0;
+    cv_page_set_name(index->pages[p], chunk % CV_INDEX_PAGE, 0);
     return CV_OK;
 }
 
@@ -251,7 +253,7 @@ cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_er
 {
     int64_t p = chunk / CV_INDEX_PAGE;
     CV_TRY(own_page(index, p, 0, err));
-    index->pages[p]->names[chunk % CV_INDEX_PAGE] = name;
+    cv_page_set_name(index->pages[p], chunk % CV_INDEX_PAGE, name);
     return CV_OK;
 }
 
@@ -259,7 +261,7 @@ static void fill(cv_index_page *page, int64_t from, int64_t to, int64_t entry)
 {
     for (int64_t i = from; i < to; i++) {
         page->entries[i] = entry;
-        page->names[i] = 0;
+        cv_page_set_name(page, i, 0);
     }
 }
 

@@ -38,9 +38,8 @@ int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const 
     return number;
 }
 
-/* Numbers stay as they are while only the first axis grows or shrinks: the way
- * of every append to a series. */
-static bool keeps_numbers(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to)
+bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
+                              const cv_grid *to)
 {
     if (reshape->shift != 0) return false;
     for (int d = 1; d < to->ndim; d++)
@@ -51,7 +50,7 @@ static bool keeps_numbers(const cv_reshape *reshape, const cv_grid *from, const 
 static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_grid *from,
                           const cv_grid *to, int64_t fill, cv_error *err)
 {
-    if (keeps_numbers(reshape, from, to))
+    if (cv_reshape_keeps_numbers(reshape, from, to))
         return cv_index_resize(index, to->n_chunks, fill, err);
     cv_index moved;
     CV_TRY(cv_index_create(to->n_chunks, &moved, err));
@@ -59,7 +58,8 @@ static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_g
         int64_t source = cv_reshape_source(reshape, from, to, i);
         cv_index_page *page = moved.pages[i / CV_INDEX_PAGE];
         page->entries[i % CV_INDEX_PAGE] = source < 0 ? fill : cv_index_get(index, source);
-        page->names[i % CV_INDEX_PAGE] = source < 0 ? 0 : cv_index_name(index, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE,
+                         source < 0 ? 0 : cv_index_name(index, source));
     }
     moved.strays = index->strays; /* go by entry: they keep their places */
     index->strays = NULL;

@@ -212,9 +212,9 @@ static cv_status read_page(const cv_snapshot *s, cv_store *store, const cv_seal_
 cv_status cv_sealed_read_name(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
                               int64_t chunk, uint32_t *out, cv_error *err)
 {
-    uint8_t bytes[4 * CV_SEAL_PAGE];
+    uint8_t bytes[CV_SEAL_NAME * CV_SEAL_PAGE];
     CV_TRY(read_page(s, store, head, chunk / CV_SEAL_PAGE, bytes, err));
-    *out = cv_load_le32(bytes + 4 * (chunk % CV_SEAL_PAGE));
+    *out = cv_load_le32(bytes + CV_SEAL_NAME * (chunk % CV_SEAL_PAGE));
     return CV_OK;
 }
 
@@ -232,15 +232,14 @@ static cv_status make_pages(cv_index *index, cv_error *err)
 static cv_status read_pages(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
                             cv_index *index, cv_error *err)
 {
-    uint8_t bytes[4 * CV_SEAL_PAGE];
+    uint8_t bytes[CV_SEAL_NAME * CV_SEAL_PAGE];
     for (int64_t p = 0; p < cv_seal_pages(head->n_chunks); p++) {
         if (head->pages[p] == 0) continue;
         CV_TRY(read_page(s, store, head, p, bytes, err));
         CV_TRY(make_pages(index, err));
         cv_index_page *page;
         CV_TRY(cv_index_own_page(index, p, &page, err));
-        int64_t n = (int64_t)cv_seal_page_size(head->n_chunks, p) / 4;
-        for (int64_t i = 0; i < n; i++) page->names[i] = cv_load_le32(bytes + 4 * i);
+        memcpy(page->names, bytes, cv_seal_page_size(head->n_chunks, p));
     }
     return CV_OK;
 }
@@ -290,25 +289,23 @@ static cv_status new_head(const cv_index *index, int64_t n_blocks, cv_seal_head 
     return CV_OK;
 }
 
-/* The names of page `p` as they are stored; NULL: there are none. */
-static const uint8_t *encode_page(const cv_index *index, int64_t p, size_t size,
-                                  uint8_t *bytes)
+/* A page that has not changed since it was last summed is not summed again. */
+static uint32_t sum_page(cv_index_page *page, size_t size)
 {
-    if (!index->pages) return NULL;
-    const uint32_t *names = index->pages[p]->names;
-    for (size_t i = 0; i < size / 4; i++) cv_store_le32(bytes + 4 * i, names[i]);
-    return bytes;
+    int n = (int)(size / CV_SEAL_NAME);
+    if (page->n_summed != n) page->sum = cv_seal_page_sum(page->names, size);
+    page->n_summed = n;
+    return page->sum;
 }
 
 static cv_status append_list(const cv_index *index, cv_seal_head *head, cv_buffer *out,
                              cv_error *err)
 {
-    uint8_t bytes[4 * CV_SEAL_PAGE];
     for (int64_t p = 0; p < cv_seal_pages(index->n); p++) {
         size_t size = cv_seal_page_size(index->n, p);
-        const uint8_t *page = encode_page(index, p, size, bytes);
-        head->pages[p] = page ? cv_seal_page_sum(page, size) : 0;
-        if (head->pages[p] != 0) CV_TRY(cv_buffer_append(out, page, size, err));
+        head->pages[p] = index->pages ? sum_page(index->pages[p], size) : 0;
+        if (head->pages[p] != 0)
+            CV_TRY(cv_buffer_append(out, index->pages[p]->names, size, err));
     }
     return CV_OK;
 }
@@ -365,7 +362,7 @@ cv_status cv_sealed_append(const cv_index *index, size_t origin, cv_buffer *out,
 static cv_status verify_parts(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
                               cv_buffer *bytes, cv_error *err)
 {
-    uint8_t page[4 * CV_SEAL_PAGE];
+    uint8_t page[CV_SEAL_NAME * CV_SEAL_PAGE];
     CV_TRY(cv_buffer_resize(bytes, (size_t)s->index_size, err));
     CV_TRY(
         cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, bytes->data, bytes->size, err));

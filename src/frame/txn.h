@@ -47,6 +47,11 @@ int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const 
 int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk);
 
+/* True when every chunk that is kept keeps its number: only the first axis grows
+ * or shrinks, the way of every append to a series. */
+bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
+                              const cv_grid *to);
+
 /* Where chunk `chunk` is, as the transaction sees it. Any thread. */
 cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err);
 

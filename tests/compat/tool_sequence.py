@@ -22,6 +22,7 @@ SHUFFLE, BITSHUFFLE, DELTA, BYTEDELTA = 1, 2, 3, 35
 FILTERS = [[], [SHUFFLE], [SHUFFLE], [BITSHUFFLE], [SHUFFLE, BYTEDELTA], [DELTA],
            [DELTA, SHUFFLE]]
 MOST_CHUNKS, MOST_BLOCKS = 60, 64
+MOST_CHUNK_BYTES, MOST_BLOSCLZ_BLOCK = 64 << 20, 8 << 20
 ATTRIBUTES = ["note", "unit", "a", "an attribute's name of 31 bytes", "long"]
 
 
@@ -131,6 +132,11 @@ def random_spec(rng):
     chunks = coarsened(shape, chunks, rng, MOST_CHUNKS)
     blocks = [int(rng.integers(1, n + 1)) for n in chunks]
     blocks = tuple(map(min, coarsened(chunks, blocks, rng, MOST_BLOCKS), chunks))
+    if math.prod(chunks) * spec.dtype.itemsize > MOST_CHUNK_BYTES: # many axes, wide items
+        chunks = tuple(min(c, max(n, 1)) for c, n in zip(chunks, shape))
+        blocks = tuple(map(min, blocks, chunks))
+    if math.prod(blocks) * spec.dtype.itemsize > MOST_BLOSCLZ_BLOCK and codec == BLOSCLZ:
+        spec = dataclasses.replace(spec, codec=LZ4)
     return dataclasses.replace(spec, shape=shape, chunks=chunks, blocks=blocks)
 
 

@@ -67,6 +67,7 @@ static void a_covered_chunk_is_not_dirty(void **state)
     (void)state;
     caterva_array *array = new_array(N, &made_lz4);
     cv_pending *p = array->pending;
+    p->threads = 1;
     assert_int_equal(made_write(array, 105, 110, 7, 1, NULL), CATERVA_OK);
     assert_non_null(cv_pending_find(p, 1));
     assert_int_equal(made_write(array, 100, 200, 9000, 1, NULL), CATERVA_OK);
@@ -75,6 +76,45 @@ static void a_covered_chunk_is_not_dirty(void **state)
     assert_int_equal(made_item(array, 107), 9007);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     assert_int_equal(made_item(array, 107), 9007);
+    caterva_discard(array);
+}
+
+/* Chunks too small to be cut among threads, each written alone. */
+static void whole_chunks_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { MANY = 2000, EDGE = 30 };
+    caterva_array *array = new_array(MANY * CHUNK + EDGE, &made_lz4);
+    cv_pending *p = array->pending;
+    p->threads = 2;
+    assert_true(cv_pending_queues(p));
+    assert_int_equal(made_write(array, 55, 56, -1, 0, NULL), CATERVA_OK); /* in part */
+    assert_int_equal(made_write(array, 105, 110, -1, 0, NULL), CATERVA_OK);
+    assert_int_equal(p->n_whole, 0);
+    assert_int_equal(made_write(array, 100, 200, 9000, 1, NULL), CATERVA_OK);
+    assert_int_equal(p->n_whole, 1);
+    assert_int_equal(made_item(array, 107), 9007);
+    cv_pending_remove_block(p, cv_pending_find(p, 1), 3);
+    assert_int_equal(p->n_whole, 0);
+    cv_pending_drop(p, 1);
+
+    int n_batches = 0;
+    for (int i = 1; i <= MANY; i++) { /* the last one is cut by the shape: it does not wait */
+        size_t before = p->n_whole;
+        int64_t at = (int64_t)i * CHUNK, end = i < MANY ? at + CHUNK : at + EDGE;
+        assert_int_equal(made_write(array, at, end, -i, 0, NULL), CATERVA_OK);
+        if (p->n_whole == 0) n_batches++;
+        if (p->n_whole == 0) assert_true((before + 1) * CHUNK * 4 >= 2 * 128 * 1024);
+        if (p->n_whole > 0) assert_int_equal(p->n_whole, before + (i < MANY));
+        assert_int_equal(p->n_chunks, p->n_whole + 1); /* the one in part stays */
+    }
+    assert_int_equal(n_batches, (int64_t)MANY * CHUNK * 4 / (2 * 128 * 1024));
+    for (int i = 1; i <= MANY; i++) assert_int_equal(made_item(array, i * CHUNK + 29), -i);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(p->n_chunks + p->n_whole, 0);
+    for (int i = 1; i <= MANY; i++) assert_int_equal(made_item(array, i * CHUNK + 29), -i);
+    assert_int_equal(made_item(array, 55), -1);
+    assert_int_equal(made_item(array, 56), 56);
     caterva_discard(array);
 }
 
@@ -163,6 +203,7 @@ static void zeros_and_repeats_take_no_space(void **state)
     caterva_array *array = new_array(N, &made_lz4);
     caterva_chunk_info info;
     assert_int_equal(made_write(array, 0, 100, 0, 0, NULL), CATERVA_OK);
+    assert_int_equal(cv_pending_flush(array->pending, NULL), CV_OK);
     assert_int_equal(ref_of(array, 0).kind, CV_REF_ZEROS);
     assert_int_equal(made_write(array, 100, 200, 77, 0, NULL), CATERVA_OK);
     for (int64_t at = 200; at < 300; at += 20) /* block by block */
@@ -262,6 +303,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dirty_blocks_are_counted),
         cmocka_unit_test(a_covered_chunk_is_not_dirty),
+        cmocka_unit_test(whole_chunks_wait_for_each_other),
         cmocka_unit_test(many_chunks_are_found),
         cmocka_unit_test(the_budget_is_kept),
         cmocka_unit_test(a_flush_keeps_what_is_seen),

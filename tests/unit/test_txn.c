@@ -233,6 +233,7 @@ static void chunk_files_are_numbered_on(void **state)
     assert_int_equal(array->pending->txn->next_file, N / CHUNK);
 
     assert_int_equal(made_write(array, 0, CHUNK, 5, 1, NULL), CV_OK);
+    assert_int_equal(cv_pending_flush(array->pending, NULL), CV_OK);
     assert_true(file_exists(path, 4));
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
     assert_int_equal(made_item(array, 0), 5);
@@ -252,6 +253,7 @@ static void dropped_chunk_files_disappear(void **state)
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
 
     assert_int_equal(made_write(array, 0, CHUNK, 5, 1, NULL), CV_OK);
+    assert_int_equal(cv_pending_flush(array->pending, NULL), CV_OK);
     assert_true(file_exists(path, 4));
     assert_int_equal(caterva_rollback(array, NULL), CV_OK);
     assert_false(file_exists(path, 4));

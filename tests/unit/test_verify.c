@@ -239,6 +239,7 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     }
     assert_int_equal(caterva_write(array, &zero, &wide, noise, sizeof noise, NULL),
                      CATERVA_OK);
+    assert_int_equal(cv_pending_flush(array->pending, NULL), CV_OK);
     cv_txn *txn = array->pending->txn;
     cv_chunk_ref ref;
     assert_int_equal(cv_txn_find(txn, 0, &ref, NULL), CV_OK);
