@@ -717,6 +717,7 @@ typedef struct caterva_cache_counts {
     int64_t misses;   /* looked for and not found                         */
     int64_t inserted;
     int64_t evicted;  /* gone to make room                                */
+    int64_t prefetched; /* of those inserted, before a read asked for them */
 } caterva_cache_counts;
 
 /* Sets the size of the shared cache; 0 empties it and keeps it empty. Below 0:
