@@ -200,6 +200,7 @@ typedef struct caterva_create_options {
     caterva_durability durability;
     int64_t dirty_budget;       /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
     int64_t cache_bytes;        /* as in caterva_open_options                         */
+    int no_read_ahead;          /* as in caterva_open_options                         */
 } caterva_create_options;
 #define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
 
@@ -218,6 +219,7 @@ typedef struct caterva_open_options {
     int unchecked;        /* 1: what is read is not checked against checksums, to get
                              at what is left of a damaged array; a commit then takes
                              what it finds for good                       */
+    int no_read_ahead;    /* 1: scans are not read ahead of, see caterva_prefetch      */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 
@@ -735,6 +737,7 @@ typedef struct caterva_cache_counts {
     int64_t misses;   /* looked for and not found                         */
     int64_t inserted;
     int64_t evicted;  /* gone to make room                                */
+    int64_t prefetched; /* of those inserted, before a read asked for them */
 } caterva_cache_counts;
 
 /* Sets the size of the shared cache; 0 empties it and keeps it empty. Below 0:
@@ -745,6 +748,28 @@ CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error 
  * NULL, for the shared one. */
 CATERVA_API void caterva_cache_statistics(const caterva_array *array,
                                           caterva_cache_counts *out);
+
+/* Has the blocks of the box [start, stop) decoded into the cache, and returns at once.
+ * Only a hint: blocks that are there already are left alone; boxes that wait get no
+ * more than half of the cache together, and what is behind that is left out, as is a
+ * box when eight wait; of what fails nothing is told, the read that comes to it will.
+ * Does nothing through a handle without a cache or with `threads` 1: the threads that
+ * decode are those of the handle beyond its caller's, and reads go first.
+ *
+ * Any thread, any time, also beside writes, which it waits for; what is written is
+ * seen. Closing the handle, and fork, wait for the few blocks that are being decoded;
+ * what is left of the boxes is dropped, as it is by caterva_refresh and in a child.
+ * CATERVA_EINVAL for a box that is none, as in caterva_read.
+ *
+ * A scan needs no such call: when a thread reads three boxes with caterva_read, each
+ * the one before moved by the same step along one axis, the next layer of blocks along
+ * the axis is prefetched whenever the scan has come to a new one. Not when its boxes
+ * want most of their blocks whole, when the handle has one thread or several threads
+ * read through it, when the machine has not two cores for each scan that is read ahead
+ * of, or when two layers are more than three quarters of the cache; `no_read_ahead` in
+ * the options switches it off. */
+CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
+                                            const int64_t *stop, caterva_error *err);
 
 /* ---- Views -------------------------------------------------------------- */
 

@@ -44,12 +44,16 @@ void cv_array_lock_shared(caterva_array *array)
 
 void cv_array_lock_alone(caterva_array *array)
 {
-    if (array->pending) pthread_rwlock_wrlock(&array->lock);
+    if (!array->pending) return;
+    pthread_rwlock_wrlock(&array->lock);
+    cv_prefetch_suspend(&array->prefetch);
 }
 
 void cv_array_unlock(caterva_array *array)
 {
-    if (array->pending) pthread_rwlock_unlock(&array->lock);
+    if (!array->pending) return;
+    cv_prefetch_resume(&array->prefetch);
+    pthread_rwlock_unlock(&array->lock);
 }
 
 cv_source cv_array_source(caterva_array *array)
@@ -103,6 +107,8 @@ cv_status cv_array_load_fill(caterva_array *array, cv_error *err)
     return status;
 }
 
+static cv_source source_of(void *array) { return cv_array_source(array); }
+
 /* ---- Making and releasing ----------------------------------------------- */
 
 cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
@@ -117,6 +123,8 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     array->threads = threads > 0 ? threads : cv_os_cores();
     array->snapshot = cv_frame_snapshot(frame);
     cv_rwlock_init(&array->lock);
+    cv_prefetch_init(&array->prefetch, source_of, array, array->threads);
+    cv_read_ahead_init(&array->ahead, false);
 
     cv_status status = cv_workers_init(&array->workers, array->snapshot, err);
     if (status == CV_OK) status = cv_codec_check(&array->workers.spec, err);
@@ -136,6 +144,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 void cv_array_free(caterva_array *array)
 {
     if (!array) return;
+    cv_prefetch_destroy(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     cv_cache_free(array->own_cache);
     cv_pending_free(array->pending);
@@ -193,6 +202,7 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
 {
     if (!array) return CV_OK;
     cv_status status = CV_OK;
+    cv_prefetch_cancel(&array->prefetch);
     if (array->pending) status = caterva_commit(array, err);
     if (array->pending && status == CV_OK && !array->frame->store->in_memory)
         cv_txn_tidy(array->pending->txn);

@@ -2,7 +2,7 @@
 #ifndef CV_ARRAY_ARRAY_H
 #define CV_ARRAY_ARRAY_H
 
-#include "engine/read.h"
+#include "engine/read_ahead.h"
 
 struct caterva_array {
     cv_frame *frame;
@@ -10,6 +10,8 @@ struct caterva_array {
     cv_cache *own_cache; /* NULL: workers.cache is the shared one, or none */
     cv_pending *pending; /* NULL on handles for reading */
     int threads;
+    cv_prefetch prefetch;
+    cv_read_ahead ahead; /* its prefetches */
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     pthread_rwlock_t lock;
@@ -52,7 +54,7 @@ int cv_array_attributes(const caterva_array *array);
 cv_status cv_array_load_fill(caterva_array *array, cv_error *err);
 cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error *err);
 
-/* The lock, where the handle has one. */
+/* The lock, where the handle has one. Alone, also the background stands still. */
 void cv_array_lock_shared(caterva_array *array);
 void cv_array_lock_alone(caterva_array *array);
 void cv_array_unlock(caterva_array *array);

@@ -354,6 +354,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(create_store(url, &b->options, &store, err));
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
+    (*out)->ahead.off = b->options.no_read_ahead != 0;
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
     cv_status status = cv_codec_check_encoding(&(*out)->workers.spec, err);
     if (status == CV_OK) status = cv_array_set_cache(*out, b->options.cache_bytes, err);

@@ -32,6 +32,7 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
     cv_frame *frame;
     CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
+    (*out)->ahead.off = o->no_read_ahead != 0;
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
     if (status != CV_OK) {
@@ -103,6 +104,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
     caterva_array *fresh;
     CV_TRY(open_url(array->url, &o, &fresh, err));
+    cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);
     cv_array_free(fresh);

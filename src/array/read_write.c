@@ -5,12 +5,18 @@
 #include "engine/write.h"
 
 static cv_status plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
-                          const void *buffer, size_t buffer_size, cv_plan *plan,
-                          cv_error *err)
+                          cv_plan *plan, cv_error *err)
 {
     if (grid->ndim > 0 && (!start || !stop))
         return cv_fail(err, CATERVA_EINVAL, -1, "start or stop is NULL");
-    CV_TRY(cv_plan_box(grid, start, stop, plan, err));
+    return cv_plan_box(grid, start, stop, plan, err);
+}
+
+static cv_status plan_transfer(const cv_grid *grid, const int64_t *start, const int64_t *stop,
+                               const void *buffer, size_t buffer_size, cv_plan *plan,
+                               cv_error *err)
+{
+    CV_TRY(plan_box(grid, start, stop, plan, err));
     uint64_t needed = (uint64_t)(plan->n_items * grid->item_size);
     if (needed > 0 && !buffer) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if (needed > buffer_size)
@@ -27,8 +33,22 @@ caterva_status caterva_read(caterva_array *array, const int64_t *start, const in
     cv_source source = cv_array_source(array);
     cv_plan plan;
     cv_status status =
-        plan_box(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
+        plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
     if (status == CV_OK) status = cv_read_box(&source, &plan, dst, err);
+    if (status == CV_OK) cv_read_ahead_note(&array->ahead, &array->prefetch, &source, &plan);
+    cv_array_unlock(array);
+    return status;
+}
+
+caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
+                                const int64_t *stop, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    cv_array_lock_shared(array);
+    cv_source source = cv_array_source(array);
+    cv_plan plan;
+    cv_status status = plan_box(&source.snapshot->grid, start, stop, &plan, err);
+    if (status == CV_OK) cv_prefetch_add(&array->prefetch, &source, &plan, false);
     cv_array_unlock(array);
     return status;
 }
@@ -48,7 +68,7 @@ caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
     cv_skip skip = {o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
     cv_plan plan;
     cv_status status =
-        plan_box(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
+        plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
     if (status == CV_OK) status = cv_read_box_skipping(&source, &plan, dst, &skip, err);
     cv_array_unlock(array);
     return status;
@@ -62,8 +82,8 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     cv_plan plan;
     cv_status status = cv_pending_check(array->pending, err);
     if (status == CV_OK)
-        status =
-            plan_box(&cv_array_state(array)->grid, start, stop, src, src_size, &plan, err);
+        status = plan_transfer(&cv_array_state(array)->grid, start, stop, src, src_size,
+                               &plan, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
     cv_array_unlock(array);
     return status;

@@ -1,7 +1,7 @@
 /* Room: engine. Decoded blocks that may be wanted again. What a block means, and
  * who wants it, is not known here: bytes under a key.
  *
- *     shards:  buckets -> entries -> ...      found by hash
+ *     shards:  a table of entries             found by hash
  *     queues:  head <-> ... <-> tail          who leaves comes from a head
  *
  * Each shard has a lock, so that threads which find blocks seldom meet; finding
@@ -16,41 +16,25 @@
  * they stay in the processor's caches. */
 #include "engine/cache.h"
 
-#include "engine/block_memory.h"
+#include "engine/cache_table.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SHARDS = 32, N_QUEUES = 8, FIRST_BUCKETS = 64, MOST_USES = 3 };
-
-struct cv_cached {
-    cv_cache_key key;
-    uint64_t hash;
-    cv_cached *chained; /* next in its bucket */
-    cv_cached *before, *behind;
-    size_t size; /* of its bytes */
-    bool rotated;
-    cv_block_bytes memory;
-    atomic_int pins; /* grows under the shard's lock only */
-    atomic_int uses; /* times found, up to MOST_USES, since it was last at the head */
-};
+enum { N_SHARDS = 32, N_QUEUES = 8, MOST_USES = 3 };
 
 typedef struct shard {
     _Alignas(64) pthread_mutex_t lock;
-    cv_cached **buckets; /* `first`, or larger and owned */
-    size_t n_buckets;    /* a power of two */
-    size_t n_entries;
     uint64_t hits, misses;
-    cv_cached *first[FIRST_BUCKETS];
+    cv_cache_table table;
 } shard;
 
 typedef struct queue {
     _Alignas(64) pthread_mutex_t lock;
     cv_cached *head, *tail;
     size_t n_entries;
-    uint64_t inserted, evicted;
+    uint64_t inserted, prefetched, evicted;
 } queue;
 
 struct cv_cache {
@@ -74,8 +58,7 @@ static void init(cv_cache *cache, int64_t limit)
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         pthread_mutex_init(&s->lock, NULL);
-        s->buckets = s->first;
-        s->n_buckets = FIRST_BUCKETS;
+        cv_cache_table_init(&s->table);
     }
 }
 
@@ -138,7 +121,7 @@ void cv_cache_free(cv_cache *cache)
     cv_cache_set_limit(cache, 0);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
-        if (s->buckets != s->first) free(s->buckets);
+        cv_cache_table_free(&s->table);
         pthread_mutex_destroy(&s->lock);
     }
     for (int i = 0; i < N_QUEUES; i++) pthread_mutex_destroy(&cache->queues[i].lock);
@@ -148,91 +131,8 @@ void cv_cache_free(cv_cache *cache)
 
 /* ---- Hashing ------------------------------------------------------------ */
 
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 32; /* the finisher of SplitMix64's kin: Pelle Evensen's rrmxmx, cut */
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    return x ^ x >> 32;
-}
-
-static uint64_t hash_of(const cv_cache_key *key)
-{
-    uint64_t chunk = key->pos + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)key->object;
-    uint64_t rest = key->frame << 40 ^ (uint64_t)key->generation << 20 ^ (uint64_t)key->block;
-    return mix(mix(chunk) + rest);
-}
-
 static size_t shard_number(uint64_t hash) { return hash >> 59; } /* N_SHARDS is 2^5 */
 static size_t queue_number(uint64_t hash) { return shard_number(hash) % N_QUEUES; }
-
-static bool is_key(const cv_cached *entry, uint64_t hash, const cv_cache_key *key)
-{
-    const cv_cache_key *k = &entry->key;
-    return entry->hash == hash && k->pos == key->pos && k->block == key->block &&
-           k->frame == key->frame && k->object == key->object &&
-           k->generation == key->generation;
-}
-
-/* ---- A shard's table, its lock held ---------------------------------------- */
-
-static cv_cached **bucket_of(const shard *s, uint64_t hash)
-{
-    return &s->buckets[hash & (s->n_buckets - 1)];
-}
-
-static cv_cached *lookup(const shard *s, uint64_t hash, const cv_cache_key *key)
-{
-    cv_cached *entry = *bucket_of(s, hash);
-    while (entry && !is_key(entry, hash, key)) entry = entry->chained;
-    return entry;
-}
-
-static void add_to_bucket(shard *s, cv_cached *entry)
-{
-    cv_cached **bucket = bucket_of(s, entry->hash);
-    entry->chained = *bucket;
-    *bucket = entry;
-}
-
-/* Twice the buckets, once they have an entry each. Without memory the chains
- * grow instead. */
-static void grow(shard *s)
-{
-    size_t n_old = s->n_buckets;
-    cv_cached **old = s->buckets;
-    cv_cached **buckets = calloc(n_old * 2, sizeof buckets[0]);
-    if (!buckets) return;
-    s->buckets = buckets;
-    s->n_buckets = n_old * 2;
-    for (size_t i = 0; i < n_old; i++) {
-        for (cv_cached *e = old[i], *next; e; e = next) {
-            next = e->chained;
-            add_to_bucket(s, e);
-        }
-    }
-    if (old != s->first) free(old);
-}
-
-static void add_to_table(shard *s, cv_cached *entry)
-{
-    if (s->n_entries >= s->n_buckets) grow(s);
-    add_to_bucket(s, entry);
-    s->n_entries++;
-}
-
-static void remove_from_table(shard *s, cv_cached *entry)
-{
-    cv_cached **link = bucket_of(s, entry->hash);
-    while (*link != entry) link = &(*link)->chained;
-    *link = entry->chained;
-    if (--s->n_entries > 0 || s->buckets == s->first) return;
-    free(s->buckets); /* an empty one needs no memory */
-    memset(s->first, 0, sizeof s->first);
-    s->buckets = s->first;
-    s->n_buckets = FIRST_BUCKETS;
-}
 
 /* ---- A queue, its lock held ------------------------------------------------ */
 
@@ -242,6 +142,15 @@ static void enqueue(queue *q, cv_cached *entry)
     entry->behind = NULL;
     *(q->tail ? &q->tail->behind : &q->head) = entry;
     q->tail = entry;
+    q->n_entries++;
+}
+
+static void enqueue_first(queue *q, cv_cached *entry)
+{
+    entry->before = NULL;
+    entry->behind = q->head;
+    *(q->head ? &q->head->before : &q->tail) = entry;
+    q->head = entry;
     q->n_entries++;
 }
 
@@ -258,7 +167,7 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     shard *s = &cache->shards[shard_number(entry->hash)];
     pthread_mutex_lock(&s->lock);
     bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
-    if (is_free) remove_from_table(s, entry);
+    if (is_free) cv_cache_table_remove(&s->table, entry);
     pthread_mutex_unlock(&s->lock);
     if (is_free) dequeue(q, entry);
     return is_free;
@@ -346,12 +255,17 @@ void cv_cache_set_limit(cv_cache *cache, int64_t limit)
     make_room(cache, 0);
 }
 
+int64_t cv_cache_limit(const cv_cache *cache)
+{
+    return atomic_load_explicit(&cache->limit, memory_order_relaxed);
+}
+
 bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes)
 {
     int64_t share = atomic_load_explicit(&cache->limit, memory_order_relaxed) / 4 * 3;
     if (wanted_bytes <= share) return true;
     /* Bits of the hash that choose neither shard nor bucket. */
-    double place = (double)(hash_of(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
+    double place = (double)(cv_hash_of_key(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
     return place * (double)wanted_bytes < (double)share;
 }
 
@@ -359,15 +273,17 @@ bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wan
 
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
 {
-    uint64_t hash = hash_of(key);
+    uint64_t hash = cv_hash_of_key(key);
     shard *s = &cache->shards[shard_number(hash)];
     pthread_mutex_lock(&s->lock);
-    cv_cached *found = lookup(s, hash, key);
+    cv_cached *found = cv_cache_table_find(&s->table, hash, key);
     if (found) {
         atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
         int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
-        if (uses < MOST_USES)
-            atomic_store_explicit(&found->uses, uses + 1, memory_order_relaxed);
+        uses = found->ahead ? 0 : uses + 1;
+        found->ahead = false;
+        if (uses <= MOST_USES)
+            atomic_store_explicit(&found->uses, uses, memory_order_relaxed);
         s->hits++;
     } else {
         s->misses++;
@@ -379,6 +295,28 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
 void cv_cache_release(cv_cached *found)
 {
     atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
+}
+
+void cv_cache_release_spent(cv_cache *cache, cv_cached *found)
+{
+    if (atomic_load_explicit(&found->uses, memory_order_relaxed) == 0) {
+        queue *q = &cache->queues[queue_number(found->hash)];
+        pthread_mutex_lock(&q->lock);
+        dequeue(q, found);
+        enqueue_first(q, found);
+        pthread_mutex_unlock(&q->lock);
+    }
+    cv_cache_release(found);
+}
+
+bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
+{
+    uint64_t hash = cv_hash_of_key(key);
+    shard *s = &cache->shards[shard_number(hash)];
+    pthread_mutex_lock(&s->lock);
+    bool holds = cv_cache_table_find(&s->table, hash, key) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return holds;
 }
 
 const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->memory.bytes; }
@@ -417,12 +355,14 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     queue *q = &cache->queues[queue_number(entry->hash)];
     pthread_mutex_lock(&q->lock);
     pthread_mutex_lock(&s->lock);
-    bool is_new = !lookup(s, entry->hash, &entry->key);
-    if (is_new) add_to_table(s, entry);
+    bool ahead = entry->ahead; /* as long as nobody can find it */
+    bool is_new = !cv_cache_table_find(&s->table, entry->hash, &entry->key);
+    if (is_new) cv_cache_table_add(&s->table, entry);
     pthread_mutex_unlock(&s->lock);
     if (is_new) {
         enqueue(q, entry);
         q->inserted++;
+        q->prefetched += ahead;
     }
     pthread_mutex_unlock(&q->lock);
     return is_new;
@@ -430,12 +370,12 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
 
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size)
 {
-    uint64_t hash = hash_of(key);
+    uint64_t hash = cv_hash_of_key(key);
     cv_cached *entry = take_room(cache, queue_number(hash), size);
     if (!entry) return NULL;
     entry->key = *key;
     entry->hash = hash;
-    entry->rotated = false;
+    entry->rotated = entry->ahead = false;
     atomic_init(&entry->pins, 0);
     atomic_init(&entry->uses, 0);
     return entry;
@@ -446,6 +386,12 @@ uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->memory.bytes; }
 bool cv_cached_is_rotated(const cv_cached *found) { return found->rotated; }
 
 void cv_cached_mark_rotated(cv_cached *reserved) { reserved->rotated = true; }
+
+void cv_cached_mark_ahead(cv_cached *reserved)
+{
+    reserved->ahead = true;
+    atomic_store_explicit(&reserved->uses, MOST_USES, memory_order_relaxed);
+}
 
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
 {
@@ -493,6 +439,7 @@ void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out)
         queue *q = &cache->queues[i];
         pthread_mutex_lock(&q->lock);
         out->inserted += (int64_t)q->inserted;
+        out->prefetched += (int64_t)q->prefetched;
         out->evicted += (int64_t)q->evicted;
         out->blocks += (int64_t)q->n_entries;
         pthread_mutex_unlock(&q->lock);

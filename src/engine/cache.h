@@ -21,8 +21,10 @@
  * What stays. Entries wait in a queue. Who comes to its head leaves, unless it
  * was found since it was last there, up to three times: then it goes to the end
  * (CLOCK with a small count). A newcomer has been found by nobody, so blocks
- * touched once pass through and those in use stay. What may enter at all is the
- * caller's business: see cv_cache_admits.
+ * touched once pass through and those in use stay. One that came before anybody
+ * asked for it stays as one that was found three times, until it is found; then it
+ * is like any newcomer. What may enter at all is the caller's business: see
+ * cv_cache_admits.
  *
  * Any thread may call anything but cv_cache_free. Entries are spread over
  * shards, each with a lock that is held for a few instructions. */
@@ -30,16 +32,9 @@
 #define CV_ENGINE_CACHE_H
 
 #include "base/status.h"
+#include "engine/cache_key.h"
 
 typedef struct cv_cache cv_cache;
-
-typedef struct cv_cache_key {
-    uint64_t frame; /* cv_frame.id */
-    int64_t object; /* cv_object: the frame, or a chunk file */
-    uint64_t pos;   /* of the chunk in the object */
-    uint32_t generation;
-    int32_t block; /* number in the chunk */
-} cv_cache_key;
 
 /* A block in the cache. */
 typedef struct cv_cached cv_cached;
@@ -56,6 +51,8 @@ void cv_cache_free(cv_cache *cache); /* the shared one and NULL: does nothing */
  * enters. What is too much leaves at once. */
 void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 
+int64_t cv_cache_limit(const cv_cache *cache);
+
 /* True when a request whose partly wanted blocks have `wanted_bytes` may put
  * this one in. One request gets at most three quarters of the cache: of a larger
  * one a fixed share of the blocks, picked by their hash, may enter. So it leaves
@@ -69,12 +66,20 @@ const uint8_t *cv_cached_bytes(const cv_cached *found);
 bool cv_cached_is_rotated(const cv_cached *found); /* engine/rotated.h */
 void cv_cache_release(cv_cached *found);
 
+/* The same for a block that a scan has read whole: unless it was found before, which
+ * one put in ahead was not, nobody will ask for it again, and it is next to leave. */
+void cv_cache_release_spent(cv_cache *cache, cv_cached *found);
+
+/* Whether it is there; counts neither as found nor as missed. */
+bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
+
 /* Room for a block of `size` bytes, in the memory of who leaves where that has the
  * size; NULL: none, which is no error. Nobody finds the block until it is settled:
  * the bytes are written by who reserved it. */
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size);
 uint8_t *cv_cached_room(cv_cached *reserved);
 void cv_cached_mark_rotated(cv_cached *reserved);
+void cv_cached_mark_ahead(cv_cached *reserved); /* nobody has asked for it yet */
 
 /* Puts a reserved block in, when it is `good`; else gives its room back. It is not
  * the caller's any more. */

@@ -122,3 +122,24 @@ bool cv_plan_block_contiguous(const cv_plan *plan)
             return false;
     return true;
 }
+
+/* Along an axis: those of the first, the last and the whole chunks between; only the
+ * first and the last one can be cut by the box. The box is the product. */
+int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole)
+{
+    const cv_grid *g = plan->grid;
+    int64_t total = 1;
+    *n_whole = plan->n_items > 1 || g->block_bytes == g->item_size;
+    if (plan->n_items == 1) return 1;
+    for (int d = 0; d < g->ndim; d++) {
+        int64_t lo = plan->start[d] % g->chunk_shape[d];
+        int64_t hi = (plan->stop[d] - 1) % g->chunk_shape[d] + 1;
+        int64_t first = lo / g->block_shape[d];
+        int64_t last = (hi - 1) / g->block_shape[d];
+        int64_t n = (plan->chunk_counts[d] - 1) * g->block_counts[d] + last - first + 1;
+        int64_t cut = (lo % g->block_shape[d] != 0) + (hi % g->block_shape[d] != 0);
+        total *= n;
+        *n_whole *= cv_max_i64(n - cut, 0);
+    }
+    return total;
+}

@@ -61,6 +61,10 @@ void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out);
 void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
                    cv_block_job *out);
 
+/* Touched blocks of a box that is not empty, and at least how many of them are wanted
+ * whole. */
+int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole);
+
 /* True when the box wants every item that chunk and array have there. */
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job);
 

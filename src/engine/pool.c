@@ -22,15 +22,22 @@ typedef struct task {
 /* The process-wide state that DESIGN allows. */
 static struct {
     pthread_once_t once;
+    pthread_once_t jobs_once;
     pthread_mutex_t lock;
     pthread_cond_t work;     /* a task wants helpers */
-    pthread_cond_t finished; /* a helper left a task */
+    pthread_cond_t finished; /* a helper left a task, or a job's last step returned */
     atomic_uint n_posted;    /* tasks so far; changed under the lock */
     task *tasks;
+    cv_pool_job *jobs; /* in the background; who waits longest is first */
+    atomic_int n_jobs;
+    int n_steps;      /* of them, under way */
+    int n_forks;      /* under way: no step begins */
+    unsigned process; /* forks between the first process and this one */
     int n_threads;
     int n_idle;
 } pool = {
     .once = PTHREAD_ONCE_INIT,
+    .jobs_once = PTHREAD_ONCE_INIT,
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .work = PTHREAD_COND_INITIALIZER,
     .finished = PTHREAD_COND_INITIALIZER,
@@ -46,6 +53,11 @@ static void after_fork_in_child(void)
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.finished, NULL);
     pool.tasks = NULL;
+    pool.jobs = NULL;
+    atomic_store(&pool.n_jobs, 0);
+    pool.n_steps = 0;
+    pool.n_forks = 0;
+    pool.process++;
     pool.n_threads = 0;
     pool.n_idle = 0;
 }
@@ -90,6 +102,60 @@ static unsigned load_is_running(void *value)
     return atomic_load_explicit((atomic_int *)value, memory_order_acquire) > 0;
 }
 
+/* ---- Jobs in the background, with the lock --------------------------------- */
+
+static cv_pool_job *find_job(void)
+{
+    if (pool.n_forks > 0) return NULL;
+    cv_pool_job *job = pool.jobs;
+    while (job && (job->done || job->running >= job->most)) job = job->next;
+    return job;
+}
+
+static void add_job(cv_pool_job *job)
+{
+    cv_pool_job **link = &pool.jobs;
+    while (*link) link = &(*link)->next;
+    *link = job;
+    job->next = NULL;
+}
+
+static void remove_job(cv_pool_job *job)
+{
+    cv_pool_job **link = &pool.jobs;
+    while (*link != job) link = &(*link)->next;
+    *link = job->next;
+}
+
+/* Nobody looks at the job any more: its owner may free it. */
+static void let_go(cv_pool_job *job)
+{
+    remove_job(job);
+    atomic_fetch_sub_explicit(&pool.n_jobs, 1, memory_order_relaxed);
+    atomic_store_explicit(&job->posted, false, memory_order_release);
+}
+
+/* The lock is free during the step. A step that found nothing to do ends the job,
+ * unless more was posted since it began. */
+static void run_step(cv_pool_job *job)
+{
+    unsigned seen = job->n_posts;
+    job->running++;
+    pool.n_steps++;
+    remove_job(job);
+    add_job(job);
+    pthread_mutex_unlock(&pool.lock);
+    bool more = job->step(job->context);
+    pthread_mutex_lock(&pool.lock);
+    if (!more && job->n_posts == seen) job->done = true;
+    pool.n_steps--;
+    if (--job->running > 0) return;
+    if (job->done) let_go(job);
+    pthread_cond_broadcast(&pool.finished);
+}
+
+/* ---- Threads ------------------------------------------------------------- */
+
 /* Called with the lock. Requests often follow each other closely. */
 static void wait_for_work(void)
 {
@@ -102,23 +168,31 @@ static void wait_for_work(void)
     pool.n_idle--;
 }
 
+/* Called with the lock, which is free meanwhile. */
+static void help(task *t)
+{
+    t->wanted--;
+    atomic_fetch_add(&t->running, 1);
+    pthread_mutex_unlock(&pool.lock);
+    t->body(t->context);
+    pthread_mutex_lock(&pool.lock);
+    bool last = atomic_fetch_sub(&t->running, 1) == 1; /* then the task may be gone */
+    if (last) pthread_cond_broadcast(&pool.finished);
+}
+
 static void *thread_main(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
         task *t = find_task();
-        if (!t) {
+        cv_pool_job *job = t ? NULL : find_job();
+        if (t)
+            help(t);
+        else if (job)
+            run_step(job);
+        else
             wait_for_work();
-            continue;
-        }
-        t->wanted--;
-        atomic_fetch_add(&t->running, 1);
-        pthread_mutex_unlock(&pool.lock);
-        t->body(t->context);
-        pthread_mutex_lock(&pool.lock);
-        bool last = atomic_fetch_sub(&t->running, 1) == 1; /* then the task may be gone */
-        if (last) pthread_cond_broadcast(&pool.finished);
     }
     return NULL;
 }
@@ -157,6 +231,17 @@ static void wait_for_helpers(task *t)
     pthread_mutex_unlock(&pool.lock);
 }
 
+/* Called with the lock. */
+static void tell_threads(int wanted)
+{
+    atomic_fetch_add(&pool.n_posted, 1);
+    start_threads(wanted);
+    if (wanted == 1)
+        pthread_cond_signal(&pool.work);
+    else
+        pthread_cond_broadcast(&pool.work);
+}
+
 void cv_pool_run(int helpers, void (*body)(void *context), void *context)
 {
     if (helpers <= 0) {
@@ -169,12 +254,7 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
     pthread_mutex_lock(&pool.lock);
     t.next = pool.tasks;
     pool.tasks = &t;
-    atomic_fetch_add(&pool.n_posted, 1);
-    start_threads(helpers);
-    if (helpers == 1)
-        pthread_cond_signal(&pool.work);
-    else
-        pthread_cond_broadcast(&pool.work);
+    tell_threads(helpers);
     pthread_mutex_unlock(&pool.lock);
 
     body(context);
@@ -184,6 +264,69 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
     pthread_mutex_unlock(&pool.lock);
     wait_for_helpers(&t);
 }
+
+/* ---- Jobs in the background ------------------------------------------------ */
+
+/* A step holds locks of caches and of an array's handle, which a child would find
+ * taken for good. */
+static void wait_for_steps(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.n_forks++;
+    while (pool.n_steps > 0) pthread_cond_wait(&pool.finished, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void go_on_after_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.n_forks--;
+    tell_threads(0);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Handlers installed last are the first to be called before a fork: steps go on
+ * until all locks that other handlers take are free. */
+static void install_job_handlers(void)
+{
+    pthread_atfork(wait_for_steps, go_on_after_fork, NULL);
+}
+
+void cv_pool_post(cv_pool_job *job)
+{
+    pthread_once(&pool.once, install_fork_handlers);
+    pthread_once(&pool.jobs_once, install_job_handlers);
+    pthread_mutex_lock(&pool.lock);
+    bool is_known = job->process == pool.process &&
+                    atomic_load_explicit(&job->posted, memory_order_relaxed);
+    if (!is_known) {
+        add_job(job);
+        job->process = pool.process;
+        job->running = 0;
+        atomic_fetch_add_explicit(&pool.n_jobs, 1, memory_order_relaxed);
+        atomic_store_explicit(&job->posted, true, memory_order_relaxed);
+    }
+    job->done = false;
+    job->n_posts++;
+    tell_threads(job->most);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void cv_pool_withdraw(cv_pool_job *job)
+{
+    if (!atomic_load_explicit(&job->posted, memory_order_acquire)) return;
+    pthread_mutex_lock(&pool.lock);
+    if (job->process != pool.process) { /* the parent's */
+        atomic_store_explicit(&job->posted, false, memory_order_relaxed);
+    } else {
+        job->done = true;
+        while (job->running > 0) pthread_cond_wait(&pool.finished, &pool.lock);
+        if (atomic_load_explicit(&job->posted, memory_order_relaxed)) let_go(job);
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
 
 /* ---- Job queues --------------------------------------------------------- */
 

@@ -15,6 +15,35 @@
  * caller alone, when threads cannot be started. */
 void cv_pool_run(int helpers, void (*body)(void *context), void *context);
 
+/* Work in the background, in memory of the caller's that is zero but for what the
+ * caller fills in: `step` is called on pool threads, up to `most` of them at once,
+ * again and again until it returns false. Requests come first: between two steps a
+ * thread looks for one, so steps should be short. */
+typedef struct cv_pool_job {
+    bool (*step)(void *context);
+    void *context;
+    int most;
+    /* The pool's, under its lock. */
+    struct cv_pool_job *next;
+    unsigned n_posts;
+    unsigned process; /* that posted it: a child has none of its parent's jobs */
+    int running;      /* steps under way */
+    bool done;        /* no further step begins */
+    atomic_bool posted;
+} cv_pool_job;
+
+/* Has steps begin, or go on when the last ones are finding nothing to do just now.
+ * Without a thread none does. A fork waits for steps under way; in the child there
+ * are none until the job is posted there. */
+void cv_pool_post(cv_pool_job *job);
+
+/* Returns when no step is under way, and none will begin until the next post. For
+ * who is no step of the job itself, one thread at a time; cheap when all is done. */
+void cv_pool_withdraw(cv_pool_job *job);
+
+/* Jobs posted and not finished. */
+int cv_pool_n_jobs(void);
+
 /* Jobs 0..n-1, handed out once each; the first failure ends it. */
 typedef struct cv_job_queue {
     atomic_int_least64_t next;

@@ -181,20 +181,23 @@ static cv_block_part part_of(void *context, int64_t tag)
 static bool take_decoded(delivery *d, int64_t tag)
 {
     const read_task *task = d->task;
-    int64_t block = block_of(d, tag)->block;
-    if (d->dirty && d->dirty->blocks[block]) {
-        take_block(d, tag, d->dirty->blocks[block]);
+    const cv_block_job *block = block_of(d, tag);
+    if (d->dirty && d->dirty->blocks[block->block]) {
+        take_block(d, tag, d->dirty->blocks[block->block]);
         return true;
     }
     if (!task->cache || d->ref.kind != CV_REF_STORED) return false;
-    d->key.block = (int32_t)block;
+    d->key.block = (int32_t)block->block;
     cv_cached *found = cv_cache_find(task->cache, &d->key);
     if (!found) return false;
     if (cv_cached_is_rotated(found))
         take_rotated(d, tag, cv_cached_bytes(found));
     else
         take_block(d, tag, cv_cached_bytes(found));
-    cv_cache_release(found);
+    if (block->whole && !task->keep_whole)
+        cv_cache_release_spent(task->cache, found);
+    else
+        cv_cache_release(found);
     return true;
 }
 
@@ -278,35 +281,13 @@ static cv_status read_decoded(read_task *task, cv_error *err)
 
 /* ---- The read ----------------------------------------------------------- */
 
-/* Touched blocks, and at least how many of them are wanted whole. Along an axis:
- * those of the first, the last and the whole chunks between; only the first and
- * the last one can be cut by the box. The box is the product. */
-static int64_t count_blocks(const cv_plan *plan, int64_t *n_whole)
-{
-    const cv_grid *g = plan->grid;
-    int64_t total = 1;
-    *n_whole = plan->n_items > 1 || g->block_bytes == g->item_size;
-    if (plan->n_items == 1) return 1;
-    for (int d = 0; d < g->ndim; d++) {
-        int64_t lo = plan->start[d] % g->chunk_shape[d];
-        int64_t hi = (plan->stop[d] - 1) % g->chunk_shape[d] + 1;
-        int64_t first = lo / g->block_shape[d];
-        int64_t last = (hi - 1) / g->block_shape[d];
-        int64_t n = (plan->chunk_counts[d] - 1) * g->block_counts[d] + last - first + 1;
-        int64_t cut = (lo % g->block_shape[d] != 0) + (hi % g->block_shape[d] != 0);
-        total *= n;
-        *n_whole *= cv_max_i64(n - cut, 0);
-    }
-    return total;
-}
-
 static cv_status read_box(read_task *task, cv_error *err)
 {
     const cv_source *source = task->source;
     const cv_plan *plan = task->plan;
     if (plan->n_items == 0) return CV_OK;
     int64_t n_whole;
-    int64_t n_blocks = count_blocks(plan, &n_whole);
+    int64_t n_blocks = cv_plan_count_blocks(plan, &n_whole);
     task->bytes = n_blocks * plan->grid->block_bytes;
     task->straight = cv_plan_block_contiguous(plan);
     task->keep_whole = n_whole < n_blocks - n_whole;

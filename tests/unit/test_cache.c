@@ -117,6 +117,99 @@ static void bytes_are_bounded(void **state)
     cv_cache_free(cache);
 }
 
+/* ---- Put in before anybody asked ------------------------------------------------ */
+
+static void put_ahead(cv_cache *cache, const cv_cache_key *key)
+{
+    cv_cached *room = cv_cache_reserve(cache, key, BLOCK);
+    assert_non_null(room);
+    fill(cv_cached_room(room), key);
+    cv_cached_mark_ahead(room);
+    cv_cache_settle(cache, room, true);
+}
+
+/* Beside blocks in steady use, which leave no room for newcomers. */
+static void what_came_ahead_stays_until_it_is_found(void **state)
+{
+    (void)state;
+    enum { N_HOT = 300, N_AHEAD = 100 };
+    cv_cache *cache = make_cache(400 * BLOCK);
+    for (int turn = 0; turn < 4; turn++)
+        for (int b = 0; b < N_HOT; b++) {
+            cv_cache_key key = key_of(b);
+            if (look(cache, &key) == 0) put(cache, &key);
+        }
+    for (int b = 0; b < N_AHEAD; b++) {
+        cv_cache_key key = key_of(1000 + b), hot = key_of(b);
+        put_ahead(cache, &key);
+        look(cache, &hot);
+    }
+    assert_int_equal(counts_of(cache).prefetched, N_AHEAD);
+    uint64_t hits = (uint64_t)counts_of(cache).hits;
+    int n = 0;
+    for (int b = 0; b < N_AHEAD; b++) {
+        cv_cache_key key = key_of(1000 + b);
+        n += cv_cache_holds(cache, &key);
+    }
+    assert_true(n >= N_AHEAD * 9 / 10);            /* there are several queues */
+    assert_int_equal(counts_of(cache).hits, hits); /* asking is not finding */
+    cv_cache_free(cache);
+}
+
+/* Found once it is a newcomer: those in use stay, it goes. */
+static void what_came_ahead_is_then_like_others(void **state)
+{
+    (void)state;
+    cv_cache *cache = make_cache(100 * BLOCK);
+    cv_cache_key ahead = key_of(1000), hot = key_of(1);
+    put(cache, &hot);
+    put_ahead(cache, &ahead);
+    for (int i = 0; i < 3; i++) assert_int_equal(look(cache, &hot), 1);
+    assert_int_equal(look(cache, &ahead), 1);
+    for (int b = 0; b < 110; b++) {
+        cv_cache_key once = key_of(2000 + b);
+        put(cache, &once);
+    }
+    assert_false(cv_cache_holds(cache, &ahead));
+    assert_true(cv_cache_holds(cache, &hot));
+    cv_cache_free(cache);
+}
+
+/* A scan that reads whole blocks which came ahead takes no more of the cache than
+ * are ahead of it: each makes room for the next. */
+static void what_is_spent_leaves_first(void **state)
+{
+    (void)state;
+    cv_cache *cache = make_cache(100 * BLOCK);
+    for (int b = 0; b < 80; b++) { /* touched once, so that anything could push them out */
+        cv_cache_key key = key_of(b);
+        put(cache, &key);
+    }
+    for (int b = 0; b < 500; b++) {
+        cv_cache_key key = key_of(1000 + b);
+        put_ahead(cache, &key);
+        cv_cached *found = cv_cache_find(cache, &key);
+        assert_non_null(found);
+        cv_cache_release_spent(cache, found);
+    }
+    int left = 0;
+    for (int b = 0; b < 80; b++) {
+        cv_cache_key key = key_of(b);
+        left += cv_cache_holds(cache, &key);
+    }
+    assert_true(left >= 40); /* each queue has some of its own to let go of first */
+
+    cv_cache_key key = key_of(5); /* found before: of use to others */
+    look(cache, &key);
+    cv_cache_release_spent(cache, cv_cache_find(cache, &key));
+    for (int b = 0; b < 40; b++) {
+        cv_cache_key once = key_of(3000 + b);
+        put(cache, &once);
+    }
+    assert_true(cv_cache_holds(cache, &key));
+    cv_cache_free(cache);
+}
+
 static void check_scan(int n_blocks, int n_in_use)
 {
     cv_cache *cache = make_cache(n_blocks * BLOCK);
@@ -323,10 +416,17 @@ static void a_child_has_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_told_apart),   cmocka_unit_test(bytes_are_bounded),
-        cmocka_unit_test(a_scan_passes_through), cmocka_unit_test(large_requests_get_a_share),
-        cmocka_unit_test(blocks_in_use_stay),    cmocka_unit_test(frames_are_forgotten),
-        cmocka_unit_test(threads_share_it),      cmocka_unit_test(a_child_has_its_own),
+        cmocka_unit_test(keys_are_told_apart),
+        cmocka_unit_test(bytes_are_bounded),
+        cmocka_unit_test(a_scan_passes_through),
+        cmocka_unit_test(large_requests_get_a_share),
+        cmocka_unit_test(blocks_in_use_stay),
+        cmocka_unit_test(frames_are_forgotten),
+        cmocka_unit_test(threads_share_it),
+        cmocka_unit_test(a_child_has_its_own),
+        cmocka_unit_test(what_came_ahead_stays_until_it_is_found),
+        cmocka_unit_test(what_came_ahead_is_then_like_others),
+        cmocka_unit_test(what_is_spent_leaves_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

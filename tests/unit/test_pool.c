@@ -274,6 +274,148 @@ static void forking_inside_a_body(void **state)
     }
 }
 
+/* ---- Jobs in the background ----------------------------------------------------- */
+
+typedef struct chore {
+    cv_pool_job job;
+    atomic_int left; /* steps */
+    atomic_int inside, most_inside;
+    atomic_bool endless;
+} chore;
+
+static bool do_step(void *context)
+{
+    chore *c = context;
+    int inside = atomic_fetch_add(&c->inside, 1) + 1;
+    if (inside > atomic_load(&c->most_inside)) atomic_store(&c->most_inside, inside);
+    bool any = atomic_load(&c->endless);
+    for (int left = atomic_load(&c->left); left > 0 && !any;)
+        any = atomic_compare_exchange_weak(&c->left, &left, left - 1);
+    if (any) usleep(10);
+    atomic_fetch_sub(&c->inside, 1);
+    return any;
+}
+
+static void init_chore(chore *c, int most)
+{
+    memset(c, 0, sizeof *c);
+    c->job = (cv_pool_job){.step = do_step, .context = c, .most = most};
+}
+
+static bool wait_until_done(chore *c)
+{
+    for (int i = 0; i < 60000; i++) {
+        if (atomic_load(&c->left) == 0 && !atomic_load(&c->job.posted)) return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void steps_are_done_in_the_background(void **state)
+{
+    (void)state;
+    chore c;
+    init_chore(&c, 2);
+    for (int i = 0; i < 200; i++) { /* also while the last steps return */
+        atomic_fetch_add(&c.left, 20);
+        cv_pool_post(&c.job);
+        if (i % 3 == 0) assert_true(wait_until_done(&c));
+    }
+    assert_true(wait_until_done(&c));
+    assert_true(atomic_load(&c.most_inside) <= 2);
+    assert_int_equal(cv_pool_n_jobs(), 0);
+    cv_pool_withdraw(&c.job); /* nothing to withdraw */
+}
+
+static void none_is_done_after_it_is_withdrawn(void **state)
+{
+    (void)state;
+    chore c;
+    init_chore(&c, 3);
+    atomic_store(&c.endless, true);
+    for (int i = 0; i < 300; i++) {
+        cv_pool_post(&c.job);
+        if (i % 2) usleep((useconds_t)(i % 7) * 20);
+        cv_pool_withdraw(&c.job);
+        assert_int_equal(atomic_load(&c.inside), 0);
+        assert_int_equal(cv_pool_n_jobs(), 0);
+        memset(&c.job.next, 0xA5, sizeof c.job.next); /* nobody looks at it */
+    }
+}
+
+/* Endless steps on every thread leave requests their helpers. */
+static void requests_come_first(void **state)
+{
+    (void)state;
+    chore c;
+    init_chore(&c, 256);
+    atomic_store(&c.endless, true);
+    cv_pool_post(&c.job);
+    for (int i = 0; i < 5; i++) {
+        meeting m = {.present = 0};
+        cv_pool_run(1, wait_for_another, &m);
+        assert_true(atomic_load(&m.met));
+    }
+    assert_true(run_once(3));
+    cv_pool_withdraw(&c.job);
+}
+
+static void *post_often(void *context)
+{
+    chore *c = context;
+    for (int i = 0; i < 300; i++) {
+        atomic_fetch_add(&c->left, 1);
+        cv_pool_post(&c->job);
+    }
+    return NULL;
+}
+
+static void many_threads_post(void **state)
+{
+    (void)state;
+    chore chores[3];
+    pthread_t threads[6];
+    for (int i = 0; i < 3; i++) init_chore(&chores[i], 1 + i);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, post_often, &chores[i / 2]), 0);
+    for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_true(wait_until_done(&chores[i]));
+        assert_true(atomic_load(&chores[i].most_inside) <= 1 + i);
+    }
+}
+
+/* No step is under way in a child, and the job can be posted there anew. */
+static int use_job_in_child(chore *c)
+{
+    alarm(HANG_SECONDS);
+    if (atomic_load(&c->inside) != 0) return 1;
+    usleep(1000);
+    if (atomic_load(&c->inside) != 0) return 2;
+    cv_pool_withdraw(&c->job);
+    atomic_store(&c->endless, false);
+    atomic_store(&c->left, 50);
+    cv_pool_post(&c->job);
+    return wait_until_done(c) ? 0 : 3;
+}
+
+static void a_child_begins_without_jobs(void **state)
+{
+    (void)state;
+    SKIP_IF_SANITIZED();
+    chore c;
+    init_chore(&c, 2);
+    atomic_store(&c.endless, true);
+    cv_pool_post(&c.job);
+    for (int i = 0; i < 30; i++) {
+        pid_t child = fork();
+        if (child == 0) _exit(use_job_in_child(&c));
+        check_child(child);
+    }
+    cv_pool_withdraw(&c.job);
+    assert_int_equal(atomic_load(&c.inside), 0);
+}
+
 int main(void)
 {
     alarm(5 * HANG_SECONDS); /* a hang ends the program with a signal */
@@ -287,6 +429,11 @@ int main(void)
         cmocka_unit_test(a_child_starts_its_own_threads),
         cmocka_unit_test(forking_in_the_middle),
         cmocka_unit_test(forking_inside_a_body),
+        cmocka_unit_test(steps_are_done_in_the_background),
+        cmocka_unit_test(none_is_done_after_it_is_withdrawn),
+        cmocka_unit_test(requests_come_first),
+        cmocka_unit_test(many_threads_post),
+        cmocka_unit_test(a_child_begins_without_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
