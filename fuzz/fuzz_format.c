@@ -4,9 +4,12 @@
 #include "fuzz.h"
 
 #include "format/array_meta.h"
+#include "format/block_table.h"
 #include "format/chunk_header.h"
 #include "format/frame_header.h"
+#include "format/header_copy.h"
 #include "format/own.h"
+#include "format/seal.h"
 #include "format/trailer.h"
 
 static void try_header(const uint8_t *bytes, size_t size)
@@ -83,6 +86,53 @@ static void try_chunk(const uint8_t *bytes, size_t size)
     free(ranges);
 }
 
+/* Footer and head, the head as the input's begin and the footer as its end. */
+static void try_seal(const uint8_t *bytes, size_t size)
+{
+    cv_seal_footer footer;
+    cv_seal_head head;
+    uint64_t seal_size;
+    if (size < CV_SEAL_FOOTER) return;
+    if (cv_seal_footer_read(bytes + size - CV_SEAL_FOOTER, &footer))
+        FUZZ_NEED(footer.size >= CV_SEAL_FOOTER, "a seal of %llu bytes",
+                  (unsigned long long)footer.size);
+    int64_t n_chunks = bytes[size - 1];
+    size -= CV_SEAL_FOOTER;
+    if (cv_seal_head_parse(bytes, size, 0, n_chunks, &head, NULL) != CV_OK) return;
+    cv_seal_size(&head, size, &seal_size);
+    uint8_t *out = fuzz_alloc(size);
+    FUZZ_NEED(cv_seal_head_size(head.n_chunks, head.n_index_blocks) == size,
+              "a head of %zu bytes is not as long as it says", size);
+    cv_seal_head_write(&head, out);
+    FUZZ_NEED(memcmp(out, bytes, size) == 0, "a seal's head does not come back");
+    free(out);
+    cv_seal_head_free(&head);
+}
+
+static void try_block_table(const uint8_t *bytes, size_t size)
+{
+    int64_t n = size >= 16 ? (int64_t)(size - 16) / 4 : -1;
+    if (n < 0) return;
+    cv_block_table table = {.n = n, .blocks = fuzz_alloc((size_t)n * sizeof(uint32_t))};
+    if (cv_block_table_read(bytes, &table)) {
+        uint8_t *out = fuzz_alloc(size);
+        cv_block_table_write(&table, out);
+        FUZZ_NEED(memcmp(out, bytes, cv_block_table_size(n)) == 0,
+                  "a block table does not come back");
+        free(out);
+    }
+    free(table.blocks);
+}
+
+static void try_header_copy(const uint8_t *bytes, size_t size)
+{
+    cv_header_copy copy;
+    cv_header_copy_parse(bytes, size, 0, &copy, NULL);
+    if (cv_header_copy_find(bytes, size, 0, &copy))
+        FUZZ_NEED(copy.header >= bytes && copy.pos + copy.size <= size,
+                  "a copy of the header lies outside");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     if (size == 0) return 0;
@@ -90,13 +140,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     size--;
     uint8_t *exact = fuzz_alloc(size);
     if (size > 0) memcpy(exact, bytes, size);
-    switch (which % 6) {
+    switch (which % 9) {
     case 0: try_header(exact, size); break;
     case 1: try_trailer(exact, size); break;
     case 2: try_meta(exact, size, false); break;
     case 3: try_meta(exact, size, true); break;
     case 4: try_own(exact, size); break;
-    default: try_chunk(exact, size); break;
+    case 5: try_chunk(exact, size); break;
+    case 6: try_seal(exact, size); break;
+    case 7: try_block_table(exact, size); break;
+    default: try_header_copy(exact, size); break;
     }
     free(exact);
     return 0;

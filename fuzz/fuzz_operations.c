@@ -1,6 +1,7 @@
 /* Any bytes as a sequence of operations on an array, compared with a naive n-d
- * array after each: what is read must be what was written. */
-#include "fuzz.h"
+ * array after each: what is read must be what was written, through boxes, through
+ * selections of every kind and through views. */
+#include "picks.h"
 
 enum { MAX_ITEMS = 2048, MAX_OPERATIONS = 24 };
 
@@ -158,6 +159,138 @@ static void read_all(subject *s)
     free(items);
 }
 
+/* ---- Selections ----------------------------------------------------------- */
+
+/* Memory for the items of a pick, in C order or with the last item first. */
+typedef struct memory {
+    uint8_t *items; /* the result's, in C order */
+    uint8_t *bytes; /* as the buffer has them   */
+    int backwards;
+    int64_t strides[PICK_MAX_DIMS];
+    caterva_buffer buffer;
+} memory;
+
+static void memory_turn(const memory *m, const pick *p, size_t item, int to_buffer)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        size_t place = (size_t)(m->backwards ? p->n - 1 - i : i) * item;
+        if (to_buffer)
+            memcpy(m->bytes + place, m->items + (size_t)i * item, item);
+        else
+            memcpy(m->items + (size_t)i * item, m->bytes + place, item);
+    }
+}
+
+static void memory_make(subject *s, const pick *p, memory *m)
+{
+    size_t size = (size_t)(p->n * s->item_size);
+    *m = (memory){.buffer = CATERVA_BUFFER_INIT};
+    m->items = new_items(s, size);
+    m->bytes = fuzz_alloc(size);
+    m->backwards = fuzz_byte(s->in) % 2 && p->n > 0;
+    m->buffer.data = m->bytes;
+    m->buffer.size = size;
+    m->buffer.ndim = p->ndim;
+    m->buffer.shape = p->shape;
+    if (m->backwards) {
+        int64_t stride = -s->item_size;
+        for (int d = p->ndim - 1; d >= 0; d--) {
+            m->strides[d] = stride;
+            stride *= p->shape[d];
+        }
+        m->buffer.strides = m->strides;
+        m->buffer.data = m->bytes + size - (size_t)s->item_size;
+    }
+}
+
+static void memory_free(memory *m)
+{
+    free(m->items);
+    free(m->bytes);
+}
+
+/* The last of those that go to one item stays. */
+static void accept(subject *s, const pick *p, const memory *m)
+{
+    size_t item = (size_t)s->item_size;
+    for (int64_t i = 0; i < p->n; i++)
+        memcpy(s->now + (size_t)p->items[i] * item, m->items + (size_t)i * item, item);
+}
+
+static void compare(const subject *s, const pick *p, const memory *m)
+{
+    size_t item = (size_t)s->item_size;
+    for (int64_t i = 0; i < p->n; i++)
+        FUZZ_NEED(memcmp(s->now + (size_t)p->items[i] * item, m->items + (size_t)i * item,
+                         item) == 0,
+                  "selected item %lld differs from the oracle", (long long)i);
+}
+
+static void select_items(subject *s)
+{
+    caterva_error error;
+    pick p;
+    memory m;
+    int64_t shape[CATERVA_MAX_DIMS];
+    int ndim, write = fuzz_byte(s->in) % 2;
+    pick_any(s->in, s->ndim, s->shape, &p);
+    memory_make(s, &p, &m);
+    need_ok(caterva_selection_shape(s->array, &p.selection, shape, &ndim, &error), &error,
+            "selection_shape");
+    FUZZ_NEED(ndim == p.ndim && memcmp(shape, p.shape, (size_t)ndim * sizeof *shape) == 0,
+              "the shape of the result differs");
+    if (write) {
+        memory_turn(&m, &p, (size_t)s->item_size, 1);
+        need_ok(caterva_write_selection(s->array, &p.selection, &m.buffer, &error), &error,
+                "write_selection");
+        accept(s, &p, &m);
+    } else {
+        need_ok(caterva_read_selection(s->array, &p.selection, &m.buffer, &error), &error,
+                "read_selection");
+        memory_turn(&m, &p, (size_t)s->item_size, 0);
+        compare(s, &p, &m);
+    }
+    memory_free(&m);
+    pick_free(&p);
+}
+
+/* a[slices].T, read or written whole. */
+static void go_through_a_view(subject *s)
+{
+    caterva_error error;
+    caterva_view *all, *part, *turned;
+    pick p;
+    memory m;
+    int write = fuzz_byte(s->in) % 2;
+    pick_slices(s->in, s->ndim, s->shape, &p);
+    need_ok(caterva_view_of(s->array, &all, &error), &error, "view_of");
+    need_ok(caterva_view_select(all, p.axes, p.selection.n_axes, &part, &error), &error,
+            "view_select");
+    need_ok(caterva_view_transpose(part, NULL, &turned, &error), &error, "transpose");
+    pick_transpose(&p);
+    FUZZ_NEED(caterva_view_ndim(turned) == p.ndim &&
+                  memcmp(caterva_view_shape(turned), p.shape,
+                         (size_t)p.ndim * sizeof p.shape[0]) == 0,
+              "the shape of the view differs");
+    memory_make(s, &p, &m);
+    if (write) {
+        memory_turn(&m, &p, (size_t)s->item_size, 1);
+        need_ok(caterva_view_write(turned, NULL, &m.buffer, &error), &error, "view_write");
+        accept(s, &p, &m);
+    } else {
+        need_ok(caterva_view_read(turned, NULL, &m.buffer, &error), &error, "view_read");
+        memory_turn(&m, &p, (size_t)s->item_size, 0);
+        compare(s, &p, &m);
+    }
+    caterva_view_free(turned);
+    caterva_view_free(part);
+    caterva_view_free(all);
+    memory_free(&m);
+    pick_free(&p);
+}
+
+/* ---- Changes of shape, commits -------------------------------------------- */
+
 static void resize(subject *s)
 {
     caterva_error error;
@@ -250,16 +383,17 @@ static void reopen(subject *s)
 
 static void operate(subject *s)
 {
-    switch (fuzz_byte(s->in) % 10) {
-    case 0:
-    case 1: write_box(s); break;
-    case 2: read_box(s); break;
-    case 3: resize(s); break;
-    case 4:
+    switch (fuzz_byte(s->in) % 12) {
+    case 0: write_box(s); break;
+    case 1: read_box(s); break;
+    case 2:
+    case 3: select_items(s); break;
+    case 4: go_through_a_view(s); break;
     case 5: insert(s); break;
     case 6: remove_items(s); break;
     case 7: commit(s); break;
     case 8: rollback(s); break;
+    case 9: resize(s); break;
     default: reopen(s); break;
     }
     read_all(s);
