@@ -8,7 +8,9 @@
 #include <string.h>
 
 /* Every frame begins so: an array of 14, the string of 8 "b2frame\0". */
-#define MAGIC "\x9e\xa8" "b2frame\0"
+#define MAGIC                                                                                \
+    "\x9e\xa8"                                                                               \
+    "b2frame\0"
 
 /* The fixed part, field by field in file order. MARK: bytes that never
  * change; FIELD: a value of that msgpack kind; BYTES: raw bytes. */
@@ -262,10 +264,7 @@ static cv_status write_parts(cv_frame_header *header, size_t origin, cv_buffer *
     CV_TRY(cv_metalayers_write(out, origin, false, header->metalayers, header->n_metalayers,
                                err));
 
-    size_t end = out->size;
-    if (end - origin > INT32_MAX)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the frame header would take %zu bytes",
-                       end - origin);
+    size_t end = out->size; /* below 2 GiB, or there was an error */
     header->header_size = (uint32_t)(end - origin);
     wire.header_size = (int32_t)header->header_size;
     out->size = origin;

@@ -107,13 +107,13 @@ cv_status cv_metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
     cv_write_u16(&writer, (uint16_t)(index_size - (in_trailer ? 1 : 0)));
     cv_write_map16(&writer, (uint16_t)n);
     for (int i = 0; i < n; i++) {
-        if (offset > INT32_MAX)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "metalayer \"%s\" would lie behind 2 GiB of others",
-                           layers[i].name);
         cv_write_fixstr(&writer, layers[i].name, (uint8_t)strlen(layers[i].name));
         cv_write_i32(&writer, (int32_t)offset);
         offset += 1 + 4 + (uint64_t)layers[i].size;
+        if (offset > INT32_MAX)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "metalayer \"%s\" of %u bytes would end behind 2 GiB",
+                           layers[i].name, layers[i].size);
     }
     cv_write_array16(&writer, (uint16_t)n);
     for (int i = 0; i < n; i++) cv_write_bin32(&writer, layers[i].data, layers[i].size);

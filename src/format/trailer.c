@@ -103,10 +103,8 @@ static cv_status write_parts(const cv_metalayer *attributes, int n, size_t origi
     CV_TRY(writer.status);
     CV_TRY(cv_metalayers_write(out, origin, true, attributes, n, err));
 
-    size_t size = out->size - origin + CV_TRAILER_TAIL;
-    if (size > UINT32_MAX)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the attributes would take %zu bytes", size);
-    cv_trailer trailer = {.size = (uint32_t)size};
+    /* Attributes end below 2 GiB, or there was an error. */
+    cv_trailer trailer = {.size = (uint32_t)(out->size - origin + CV_TRAILER_TAIL)};
     write_tail(&writer, &trailer);
     return writer.status;
 }

@@ -154,6 +154,8 @@ static void refuses_what_cannot_be_written(void **state)
     assert_int_equal(cv_array_meta_write(&meta, &out, NULL), CATERVA_EINVAL);
     meta.ndim = -1;
     assert_int_equal(cv_array_meta_write(&meta, &out, NULL), CATERVA_EINVAL);
+    meta = (cv_array_meta){.ndim = 1, .dtype = "", .dtype_size = (uint32_t)INT32_MAX + 1};
+    assert_int_equal(cv_array_meta_write(&meta, &out, NULL), CATERVA_EINVAL);
     assert_int_equal(out.size, 0);
     cv_buffer_free(&out);
 }

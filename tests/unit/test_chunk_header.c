@@ -230,6 +230,27 @@ static void every_lie_is_named(void **state)
     }
 }
 
+/* Where nobody says what to expect, a header must still agree with itself. */
+static void sizes_must_fit_each_other(void **state)
+{
+    (void)state;
+    uint8_t bytes[CV_CHUNK_HEADER_SIZE];
+    cv_chunk_expect anything = {.chunk = -1, .nbytes = -1, .max_cbytes = INT32_MAX};
+    cv_chunk_header header;
+    cv_error err = {0};
+    decode_hex(REGULAR, bytes);
+    store32(bytes + 4, 0);
+    assert_int_equal(cv_chunk_header_parse(bytes, &anything, &header, &err),
+                     CATERVA_ECORRUPT);
+    assert_non_null(strstr(err.message, "holds 0 bytes, yet is compressed"));
+
+    decode_hex(VALUE, bytes);
+    store32(bytes + 4, load32(bytes + 4) + 4);
+    assert_int_equal(cv_chunk_header_parse(bytes, &anything, &header, &err),
+                     CATERVA_ECORRUPT);
+    assert_non_null(strstr(err.message, "no multiple of its value's 8"));
+}
+
 static void the_starts_need_room(void **state)
 {
     (void)state;
@@ -425,6 +446,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(real_chunks_pass),
         cmocka_unit_test(fields_mean_what_their_writer_meant),
         cmocka_unit_test(every_lie_is_named),
+        cmocka_unit_test(sizes_must_fit_each_other),
         cmocka_unit_test(the_starts_need_room),
         cmocka_unit_test(the_block_size_counts_only_for_streams),
         cmocka_unit_test(plugins_count_only_for_streams),

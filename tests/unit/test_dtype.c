@@ -145,6 +145,13 @@ static void dictionaries_are_understood(void **state)
     assert_int_equal(type->fields[0].dtype->item_size, 6);
     assert_int_equal(type->fields[0].dtype->fields[1].offset, 1);
     caterva_dtype_free(type);
+
+    /* A complex number is aligned as its parts are. */
+    type = parse_ok("{'names': ['s'], 'formats': [[('a', 'i1'), ('b', '<c16')]], "
+                    "'offsets': [0], 'itemsize': 24, 'aligned': True}");
+    assert_int_equal(type->fields[0].dtype->item_size, 24);
+    assert_int_equal(type->fields[0].dtype->fields[1].offset, 8);
+    caterva_dtype_free(type);
 }
 
 static void names_are_unescaped(void **state)
@@ -190,6 +197,11 @@ static void wrong_descriptions_are_named(void **state)
         {"[('a', 'S2147483647'), ('b', 'i1')]", "the item exceeds 2147483647 bytes"},
         {"[('a', 'i1', (65536, 65536))]", "the item exceeds 2147483647 bytes"},
         {"[('a', 'i1', (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1))]", "more than 16 dimensions"},
+        {"[('a', ('i1', (1,1,1,1,1,1,1,1,1)), (1,1,1,1,1,1,1,1))]",
+         "a sub-array of 17 dimensions"},
+        {"{'names': ['a', 'b'], 'formats': ['<i4', 'S2147483641'], 'aligned': True}",
+         "the item exceeds 2147483647 bytes"},
+        {"U4611686018427387904", "too large a size"},
         {"[('a', 'i1', (-1,))]", "a number is missing"},
         {"[('a', 'i1', (9999999999,))]", "the number exceeds"},
         {"[('\\x00', 'i1')]", "U+0000 cannot stand in a name"},

@@ -78,6 +78,28 @@ static void refuses_what_cannot_be_written(void **state)
     memset(attribute.name, 'n', sizeof attribute.name);
     assert_int_equal(cv_trailer_write(&attribute, 1, &out, NULL), CATERVA_EINVAL);
     assert_int_equal(out.size, 0);
+
+    /* Sizes that leave 31 bits are refused before a byte of the values is looked at. */
+    static const uint8_t nothing[1];
+    cv_metalayer large[2] = {{"a", nothing, INT32_MAX - 60}, {"b", nothing, 40}};
+    cv_error err = {0};
+    assert_int_equal(cv_trailer_write(large, 2, &out, &err), CATERVA_EINVAL);
+    assert_non_null(strstr(err.message, "\"b\" of 40 bytes would end behind 2 GiB"));
+    large[0].size = UINT32_MAX;
+    assert_int_equal(cv_trailer_write(large, 1, &out, &err), CATERVA_EINVAL);
+    assert_int_equal(out.size, 0);
+
+    assert_int_equal(cv_trailer_write(NULL, UINT16_MAX + 1, &out, &err), CATERVA_EINVAL);
+    assert_int_equal(cv_trailer_write(NULL, -1, &out, &err), CATERVA_EINVAL);
+    assert_non_null(strstr(err.message, "-1 metalayers do not fit"));
+    enum { MANY = 2000 };
+    cv_metalayer *names = calloc(MANY, sizeof *names);
+    assert_non_null(names);
+    for (int i = 0; i < MANY; i++) memset(names[i].name, 'n', CV_MAX_NAME);
+    assert_int_equal(cv_trailer_write(names, MANY, &out, &err), CATERVA_EINVAL);
+    assert_non_null(strstr(err.message, "the names of 2000 metalayers take"));
+    free(names);
+    assert_int_equal(out.size, 0);
     cv_buffer_free(&out);
 }
 
