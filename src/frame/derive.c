@@ -104,8 +104,7 @@ cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_n
     *out = (cv_new_shape){.nbytes = 0};
     CV_TRY(cv_grid_init(&out->grid, m->ndim, shape, m->chunk_shape, m->block_shape,
                         state->grid.item_size, err));
-    if (!cv_mul_i64(out->grid.n_chunks, out->grid.chunk_bytes, &out->nbytes))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the shape's size does not fit 64 bits");
+    out->nbytes = out->grid.n_chunks * out->grid.chunk_bytes; /* the grid bounds both */
     cv_status status = encode_shape(state, shape, &out->meta, err);
     if (status != CV_OK) cv_buffer_free(&out->meta);
     return status;

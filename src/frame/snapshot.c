@@ -112,10 +112,7 @@ static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
     const cv_grid *g = &s->grid;
-    int64_t nbytes;
-    if (!cv_mul_i64(g->n_chunks, g->chunk_bytes, &nbytes))
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "%lld chunks of %lld bytes leave 64 bits",
-                       (long long)g->n_chunks, (long long)g->chunk_bytes);
+    int64_t nbytes = g->n_chunks * g->chunk_bytes; /* the grid bounds both */
     if (h->nbytes != nbytes)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        "the header says %lld bytes of chunks, the shape needs %lld",
@@ -223,7 +220,7 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
 
     uint64_t trailer_pos = h->frame_size - s->trailer.size;
     uint64_t pos = h->header_size;
-    if (!h->sparse && !cv_add_u64(pos, (uint64_t)h->cbytes, &pos)) pos = UINT64_MAX;
+    if (!h->sparse) pos += (uint64_t)h->cbytes; /* of 31 and 63 bits */
     if (pos > trailer_pos || trailer_pos - pos < CV_CHUNK_HEADER_SIZE ||
         trailer_pos - pos - CV_CHUNK_HEADER_SIZE < s->footer.size)
         return cv_fail(
@@ -334,8 +331,7 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
     CV_TRY(check_kind(s, store, err));
     if (s->grid.n_chunks == 0) return CV_OK;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
-    if (!s->header.sparse && !cv_add_u64(pos, (uint64_t)s->header.cbytes, &pos))
-        pos = UINT64_MAX;
+    if (!s->header.sparse) pos += (uint64_t)s->header.cbytes; /* of 31 and 63 bits */
     if (pos >= stored || stored - pos < CV_CHUNK_HEADER_SIZE)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
                        "the file ends at byte %llu, its index should begin at byte %llu",

@@ -4,11 +4,13 @@
  * seen in files without checksums: only there wrong items are let pass.
  *
  * usage: test_repair [FLIPS [SEED]] */
+#include "base/arith.h"
 #include "support/check.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
 #include "support/scratch.h"
+#include "support/unseal.h"
 
 #include <b2nd.h>
 #include <blosc2.h>
@@ -433,14 +435,16 @@ static void torn_headers_come_back(rng *r, sample *s)
     caterva_discard(array);
     s->bytes = scratch_load(s->path, &s->size);
     for (size_t cut = 0; cut <= n; cut += PIECE) {
-        for (int new_first = 0; new_first < 2; new_first++) {
+        for (int kind = 0; kind < 4; kind++) {
+            bool new_first = kind % 2, sealed = kind < 2; /* else the copies decide alone */
             uint8_t *bytes = copy_of(s);
+            if (!sealed) unseal(bytes, (size_t)cv_load_be64(bytes + 16));
             if (new_first)
                 memcpy(bytes + cut, before + cut, n - cut);
             else
                 memcpy(bytes, before, cut);
-            snprintf(what, sizeof what, "%s, torn at %zu, new %s", writer_names[s->writer],
-                     cut, new_first ? "first" : "last");
+            snprintf(what, sizeof what, "%s, torn at %zu, new %s%s", writer_names[s->writer],
+                     cut, new_first ? "first" : "last", sealed ? "" : ", unsealed");
             bool is_old = memcmp(bytes, before, n) == 0;
             if (is_old) s->n_states--; /* a commit that never was */
             verdict v = repair(s, bytes, s->size, -1, 0, what);

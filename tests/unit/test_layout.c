@@ -4,6 +4,7 @@
 #include "frame/layout.h"
 
 #include "made.h"
+#include "scratch.h"
 #include "unseal.h"
 
 #include <pthread.h>
@@ -246,6 +247,101 @@ static void a_repeated_item_is_kept(void **state)
     caterva_discard(array);
 }
 
+/* ---- From files, a piece at a time --------------------------------------------------- */
+
+/* A file of one chunk of n items: 0, step, ... */
+static caterva_array *reopened(const char *name, int32_t n, int32_t block, int32_t step,
+                               bool use_dict)
+{
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    geometry g = made_line(n, n, block, sizeof(int32_t));
+    caterva_create_options o = options_for(&g, &made_lz4);
+    caterva_array *array;
+    o.use_dict = use_dict;
+    if (use_dict) o.codec = CATERVA_CODEC_ZSTD;
+    o.overwrite = 1;
+    CHECK_OK(caterva_create(scratch_path(path, name), &o, &array, &err), err);
+    CHECK_OK(made_write(array, 0, n, 0, step, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    return array;
+}
+
+static void more_block_starts_than_one_read_gets(void **state)
+{
+    (void)state;
+    enum { MANY = 1500, WIDE = 64 };
+    caterva_array *array = reopened("many-blocks", MANY * WIDE, WIDE, 1, false);
+    cv_layout *layout = get(array, 0);
+    assert_int_equal(layout->n_blocks, MANY);
+    for (int32_t i = 0; i < MANY * WIDE; i += 777) assert_int_equal(made_item(array, i), i);
+    cv_layout_release(layout);
+    caterva_discard(array);
+}
+
+static void a_dictionary_is_checked_with_the_head(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    caterva_array *array = reopened("dictionary", MANY, 4096, 77777, true);
+    cv_layout *layout = get(array, 0);
+    assert_non_null(layout->sums);
+    assert_true(layout->blocks[0].start > 32 + 4 * layout->n_blocks); /* it is there */
+    for (int32_t i = 0; i < MANY; i += 7777)
+        assert_int_equal(made_item(array, i), (int32_t)((uint32_t)i * 77777u));
+    cv_layout_release(layout);
+    caterva_discard(array);
+}
+
+static void a_long_item_is_read_behind_the_header(void **state)
+{
+    (void)state;
+    enum { LONG = 9000 };
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    uint8_t item[LONG], got[LONG];
+    int64_t start = 3, stop = 4;
+    for (int i = 0; i < LONG; i++) item[i] = (uint8_t)(i % 251);
+    geometry g = made_line(20, 5, 2, LONG);
+    caterva_create_options o = options_for(&g, &made_lz4);
+    caterva_array *array;
+    o.fill = CATERVA_FILL_VALUE;
+    o.fill_value = item;
+    o.overwrite = 1;
+    CHECK_OK(caterva_create(scratch_path(path, "long-item"), &o, &array, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    CHECK_OK(caterva_read(array, &start, &stop, got, sizeof got, &err), err);
+    assert_memory_equal(got, item, LONG);
+    caterva_discard(array);
+}
+
+/* The bytes of a whole chunk are checked from its first one. */
+static void a_chunk_that_changed_since_is_noticed(void **state)
+{
+    (void)state;
+    size_t size;
+    caterva_error err;
+    uint8_t *bytes = made_frame(400, CHUNK, BLOCK, &made_lz4, &size);
+    caterva_array *array = open_array(bytes, size);
+    cv_chunk_ref ref = ref_of(array, 2);
+    cv_layout *layout = get(array, 2);
+    uint8_t *chunk = check_alloc((size_t)layout->header.cbytes);
+    memcpy(chunk, bytes + ref.pos, (size_t)layout->header.cbytes);
+    assert_int_equal(cv_layout_check_chunk(layout, &ref, chunk, &err), CV_OK);
+    for (int32_t at = 0; at < layout->header.cbytes; at++) {
+        chunk[at] ^= 0x10;
+        assert_int_equal(cv_layout_check_chunk(layout, &ref, chunk, &err), CATERVA_ECORRUPT);
+        assert_non_null(strstr(err.message, "chunk 2"));
+        chunk[at] ^= 0x10;
+    }
+    cv_layout_release(layout);
+    free(chunk);
+    caterva_discard(array);
+    free(bytes);
+}
+
 /* ---- Threads ------------------------------------------------------------------------ */
 
 static void *get_often(void *context)
@@ -295,6 +391,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(blocks_may_be_stored_in_any_order),
         cmocka_unit_test(starts_outside_are_refused),
         cmocka_unit_test(a_repeated_item_is_kept),
+        cmocka_unit_test(more_block_starts_than_one_read_gets),
+        cmocka_unit_test(a_dictionary_is_checked_with_the_head),
+        cmocka_unit_test(a_long_item_is_read_behind_the_header),
+        cmocka_unit_test(a_chunk_that_changed_since_is_noticed),
         cmocka_unit_test(many_threads_share_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

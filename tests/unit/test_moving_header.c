@@ -7,11 +7,12 @@
 
 #include <cmocka.h>
 
-/* Shows `before` and `after` mixed in the first `mixed` reads of the header. */
+/* Shows `before` and `after` mixed in the first `mixed` reads of the header, and
+ * is found to be longer at the second look. */
 typedef struct moving_store {
     cv_store base;
     const uint8_t *before, *after;
-    size_t size;
+    size_t size, first_size;
     int mixed;
     int n_reads;
 } moving_store;
@@ -19,7 +20,9 @@ typedef struct moving_store {
 static cv_status moving_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {
     (void)object, (void)err;
-    *size = ((moving_store *)store)->size;
+    moving_store *m = (moving_store *)store;
+    *size = m->first_size;
+    m->first_size = m->size;
     return CV_OK;
 }
 
@@ -64,6 +67,7 @@ static void a_mixture_is_not_believed(void **state)
                             .before = before,
                             .after = after,
                             .size = size,
+                            .first_size = old_size,
                             .mixed = mixed};
         cv_frame *frame;
         CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABLE_FULL, false, &frame, &err), err);

@@ -1,108 +1,7 @@
 /* Opening frames built by hand: every place where header, metalayer, file,
  * trailer and index can disagree is refused with the position; every form of the
  * index that writers make is read. */
-#include "base/arith.h"
-#include "format/chunk_header.h"
-#include "made.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-enum { N = 40, CHUNK = 10, BLOCK = 5, N_CHUNKS = 4, CHUNK_SIZE = 32 + CHUNK * 4 };
-
-/* A frame in the making; what a test changes before it is assembled. */
-typedef struct recipe {
-    cv_frame_header header;
-    cv_buffer meta;
-    cv_buffer chunks; /* the chunk area */
-    cv_buffer index;  /* an encoded chunk */
-    cv_buffer trailer;
-    int64_t gap; /* bytes between index and trailer */
-} recipe;
-
-/* A memcpyed chunk whose items are first, first + 1, ... */
-static void append_chunk(cv_buffer *out, int32_t first)
-{
-    uint8_t chunk[CHUNK_SIZE] = {5, 1, 0x17, 4};
-    cv_store_le32(chunk + 4, CHUNK * 4);
-    cv_store_le32(chunk + 8, BLOCK * 4);
-    cv_store_le32(chunk + 12, CHUNK_SIZE);
-    for (int i = 0; i < CHUNK; i++) cv_store_le32(chunk + 32 + 4 * i, (uint32_t)(first + i));
-    assert_int_equal(cv_buffer_append(out, chunk, sizeof chunk, NULL), CV_OK);
-}
-
-static void set_index(recipe *p, const int64_t *offsets)
-{
-    p->index.size = 0;
-    assert_int_equal(made_index(offsets, N_CHUNKS, &p->index), CV_OK);
-}
-
-static void set_meta(recipe *p, int64_t shape, int32_t chunk, int32_t block)
-{
-    cv_array_meta meta = {.ndim = 1,
-                          .shape = {shape},
-                          .chunk_shape = {chunk},
-                          .block_shape = {block},
-                          .dtype = "<i4",
-                          .dtype_size = 3};
-    p->meta.size = 0;
-    assert_int_equal(cv_array_meta_write(&meta, &p->meta, NULL), CV_OK);
-    p->header.metalayers[0] = (cv_metalayer){"b2nd", p->meta.data, (uint32_t)p->meta.size};
-}
-
-static recipe new_recipe(void)
-{
-    recipe p = {.gap = 0};
-    p.header = (cv_frame_header){.version = 2,
-                                 .codec = 1,
-                                 .level = 5,
-                                 .split_mode = 3,
-                                 .nbytes = N_CHUNKS * CHUNK * 4,
-                                 .type_size = 4,
-                                 .block_size = BLOCK * 4,
-                                 .chunk_size = CHUNK * 4,
-                                 .encode_threads = 1,
-                                 .decode_threads = 1,
-                                 .n_metalayers = 1};
-    set_meta(&p, N, CHUNK, BLOCK);
-    int64_t offsets[N_CHUNKS];
-    for (int i = 0; i < N_CHUNKS; i++) {
-        offsets[i] = (int64_t)p.chunks.size;
-        append_chunk(&p.chunks, i * CHUNK);
-    }
-    set_index(&p, offsets);
-    assert_int_equal(cv_trailer_write(NULL, 0, &p.trailer, NULL), CV_OK);
-    p.header.cbytes = (int64_t)p.chunks.size;
-    return p;
-}
-
-static void free_recipe(recipe *p)
-{
-    cv_buffer_free(&p->meta);
-    cv_buffer_free(&p->chunks);
-    cv_buffer_free(&p->index);
-    cv_buffer_free(&p->trailer);
-}
-
-/* The frame's bytes; sizes are right unless a test changes them afterwards. */
-static cv_buffer assemble(recipe *p)
-{
-    cv_buffer frame = {0};
-    for (int pass = 0; pass < 2; pass++) {
-        frame.size = 0;
-        assert_int_equal(cv_frame_header_write(&p->header, &frame, NULL), CV_OK);
-        p->header.frame_size = p->header.header_size + p->chunks.size + p->index.size +
-                               (uint64_t)p->gap + p->trailer.size;
-    }
-    assert_int_equal(cv_buffer_append(&frame, p->chunks.data, p->chunks.size, NULL), CV_OK);
-    assert_int_equal(cv_buffer_append(&frame, p->index.data, p->index.size, NULL), CV_OK);
-    for (int64_t i = 0; i < p->gap; i++)
-        assert_int_equal(cv_buffer_append(&frame, "\xee", 1, NULL), CV_OK);
-    assert_int_equal(cv_buffer_append(&frame, p->trailer.data, p->trailer.size, NULL), CV_OK);
-    return frame;
-}
+#include "recipe.h"
 
 /* Reads item i as an array opened from these bytes gives it; *status: of all. */
 static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_error *err)
@@ -174,33 +73,6 @@ static void chunks_in_any_order_with_holes(void **state)
     check_items(&frame);
     cv_buffer_free(&frame);
     free_recipe(&p);
-}
-
-/* An index stored without compression. */
-static void set_plain_index(recipe *p, const int64_t *offsets)
-{
-    uint8_t chunk[32 + 8 * N_CHUNKS] = {5, 1, 0x17, 8};
-    cv_store_le32(chunk + 4, 8 * N_CHUNKS);
-    cv_store_le32(chunk + 8, 8 * N_CHUNKS);
-    cv_store_le32(chunk + 12, sizeof chunk);
-    for (int i = 0; i < N_CHUNKS; i++)
-        cv_store_le64(chunk + 32 + 8 * i, (uint64_t)offsets[i]);
-    p->index.size = 0;
-    assert_int_equal(cv_buffer_append(&p->index, chunk, sizeof chunk, NULL), CV_OK);
-}
-
-/* One of libblosc2's special chunks, 32 bytes and perhaps one value. */
-static void set_special_index(recipe *p, uint8_t kind, int64_t value)
-{
-    uint8_t chunk[40] = {5, 1, 0x05, 8};
-    size_t size = kind == 3 ? 40 : 32;
-    cv_store_le32(chunk + 4, 8 * N_CHUNKS);
-    cv_store_le32(chunk + 8, 8 * N_CHUNKS);
-    cv_store_le32(chunk + 12, (uint32_t)size);
-    chunk[31] = (uint8_t)(kind << 4);
-    cv_store_le64(chunk + 32, (uint64_t)value);
-    p->index.size = 0;
-    assert_int_equal(cv_buffer_append(&p->index, chunk, size, NULL), CV_OK);
 }
 
 static void every_form_of_the_index(void **state)
@@ -357,6 +229,13 @@ static void vl_without_metalayer(recipe *p)
     p->header.version = 3;
     p->header.vl_blocks = true;
 }
+static void chunks_beyond_the_index(recipe *p) { set_meta(p, INT64_MAX / 4, CHUNK, BLOCK); }
+static void variable_without_metalayer(recipe *p)
+{
+    no_metalayer(p);
+    p->header.version = 3;
+    p->header.variable_chunks = true;
+}
 static void variable_chunks(recipe *p)
 {
     p->header.version = 3;
@@ -406,6 +285,8 @@ static void disagreements_are_refused(void **state)
         {other_metalayer, CATERVA_EUNSUPPORTED, "without the b2nd or caterva metalayer"},
         {vl_without_metalayer, CATERVA_EUNSUPPORTED, "variable-length blocks"},
         {variable_chunks, CATERVA_EUNSUPPORTED, "variable-size chunks"},
+        {variable_without_metalayer, CATERVA_EUNSUPPORTED, "variable-size chunks"},
+        {chunks_beyond_the_index, CATERVA_ECORRUPT, "chunks, the format allows 268435455"},
         {a_sparse_frame, CATERVA_ECORRUPT, "directory"},
         {an_index_too_short, CATERVA_ECORRUPT, "index"},
         {an_index_without_header, CATERVA_ECORRUPT, "format version 0"},
@@ -426,6 +307,50 @@ static void disagreements_are_refused(void **state)
         cv_buffer_free(&frame);
         free_recipe(&p);
     }
+}
+
+/* A header that claims a frame of little more than itself. */
+static void a_frame_needs_room_for_a_trailer(void **state)
+{
+    (void)state;
+    recipe p = new_recipe();
+    p.header.nbytes = 0; /* of no chunks: their size is not looked at */
+    p.chunks.size = 0;
+    p.header.cbytes = 0;
+    set_meta(&p, 0, CHUNK, BLOCK);
+    p.index.size = 0;
+    cv_buffer frame = assemble(&p);
+    cv_store_be64(frame.data + 16, p.header.header_size + CV_TRAILER_MIN - 1);
+    check_refused(&frame, CATERVA_ECORRUPT, "no room for a trailer");
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+}
+
+/* Items of 2 bytes are never NaN, whatever the index says. */
+static void only_floats_are_nan(void **state)
+{
+    (void)state;
+    geometry g = made_line(N, CHUNK, BLOCK, 2);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    cv_chunk_ref ref;
+    cv_error err = {0};
+    assert_int_equal(
+        cv_chunk_ref_make(array->snapshot, 1, cv_offset_of_kind(CV_REF_NAN), &ref, &err),
+        CATERVA_ECORRUPT);
+    assert_non_null(strstr(err.message, "chunk 1 is all NaN, but items have 2 bytes"));
+    caterva_discard(array);
+}
+
+static void an_index_has_an_end(void **state)
+{
+    (void)state;
+    cv_index index = {.n = CV_MAX_CHUNK_BYTES / 8 + 1};
+    cv_encoder *encoder = NULL;
+    cv_buffer out = {0};
+    cv_error err = {0};
+    assert_int_equal(cv_index_encode(&index, &encoder, &out, &err), CATERVA_EINVAL);
+    assert_non_null(strstr(err.message, "chunks, the format allows"));
+    assert_null(encoder);
 }
 
 static void offsets_out_of_range_are_refused(void **state)
@@ -483,6 +408,9 @@ int main(void)
         cmocka_unit_test(a_header_of_any_length),
         cmocka_unit_test(cut_frames_are_refused),
         cmocka_unit_test(disagreements_are_refused),
+        cmocka_unit_test(a_frame_needs_room_for_a_trailer),
+        cmocka_unit_test(only_floats_are_nan),
+        cmocka_unit_test(an_index_has_an_end),
         cmocka_unit_test(offsets_out_of_range_are_refused),
         cmocka_unit_test(a_chunk_may_not_reach_into_the_index),
     };
