@@ -21,6 +21,8 @@ static void try_header(const uint8_t *bytes, size_t size)
     if (cv_frame_header_parse(bytes, header_size, &header, NULL) != CV_OK) return;
     cv_buffer out = {0};
     if (cv_frame_header_write(&header, &out, NULL) == CV_OK) {
+        FUZZ_NEED(out.size == header_size, "a header of %u bytes became %zu", header_size,
+                  out.size);
         FUZZ_NEED(cv_frame_header_parse(out.data, out.size, &again, NULL) == CV_OK,
                   "a header that was written does not parse");
         FUZZ_NEED(again.frame_size == header.frame_size && again.cbytes == header.cbytes &&

@@ -3,6 +3,7 @@
  * own allocations fail: libblosc2 and the C library are not on trial here. */
 #include "crash.h"
 #include "scratch.h"
+#include "unseal.h"
 
 #include <errno.h>
 #include <link.h>
@@ -501,6 +502,47 @@ static void repairing(void **state)
     }
 }
 
+/* ---- Sealing --------------------------------------------------------------------------- */
+
+/* The seal taken off again, so that each try has all the work to do. */
+static void drop_seal(const char *path)
+{
+    size_t size;
+    uint8_t *bytes = scratch_load(path, &size);
+    unseal(bytes, size);
+    scratch_save(path, bytes, size);
+    free(bytes);
+}
+
+static void sealing(void **state)
+{
+    (void)state;
+    life l = {.place = IN_FILE};
+    scratch_path(l.path, "unsealed");
+    bool failed = true;
+    for (long n = 0; failed; n++) {
+        caterva_error err = {.code = CATERVA_OK};
+        make_it(&l);
+        drop_seal(l.path);
+        heap.n_failed = heap.n_live = 0;
+        heap.countdown = n;
+        heap.armed = true;
+        caterva_status status = caterva_seal(l.path, CATERVA_DURABLE_NONE, &err);
+        heap.armed = false;
+        failed = heap.n_failed > 0;
+        CHECK(heap.n_live == 0, "sealing, allocation %ld: %d leaks", n, heap.n_live);
+        CHECK(status == CATERVA_OK || (failed && status == CATERVA_ENOMEM),
+              "allocation %ld: %s", n, caterva_status_name(status));
+        CHECK_OK(caterva_open(l.path, NULL, &l.array, &err), err);
+        CHECK(caterva_describe(l.array)->sealed == (status == CATERVA_OK),
+              "allocation %ld: sealed %d after %s", n, caterva_describe(l.array)->sealed,
+              caterva_status_name(status));
+        CHECK_OK(read_it(&l, &err), err);
+        for (int i = 0; i < N; i++) CHECK(l.values[i] == i, "item %d is %d", i, l.values[i]);
+        caterva_discard(l.array);
+    }
+}
+
 int main(void)
 {
     dl_iterate_phdr(find_code, NULL);
@@ -511,6 +553,7 @@ int main(void)
         cmocka_unit_test(an_array_in_a_directory),
         cmocka_unit_test(creating),
         cmocka_unit_test(repairing),
+        cmocka_unit_test(sealing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,71 @@
+/* Repair where nothing but a header and chunks are left: the chunk files of a
+ * directory are taken by their numbers; and a header in the wrong place helps nobody. */
+#include "made.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { N = 400, CHUNK = 100, BLOCK = 25 };
+
+static void damage_the_end(const char *path)
+{
+    size_t size;
+    uint8_t *bytes = scratch_load(path, &size);
+    memset(bytes + size - 150, 0, 150);
+    scratch_save(path, bytes, size);
+    free(bytes);
+}
+
+static caterva_status repair(const char *path, int guess, caterva_repair_result *result,
+                             caterva_error *err)
+{
+    caterva_repair_options options = CATERVA_REPAIR_INIT;
+    options.guess = guess;
+    options.overwrite = 1;
+    return caterva_repair(path, &options, result, err);
+}
+
+static void files_are_numbered_by_their_names(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH], frame[SCRATCH_PATH + 32], repaired[SCRATCH_PATH + 32];
+    caterva_error err;
+    caterva_repair_result result;
+    geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
+    scratch_remove(scratch_path(path, "directory"));
+    snprintf(frame, sizeof frame, "%s/chunks.b2frame", path);
+    snprintf(repaired, sizeof repaired, "%s.repaired", path);
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_SPARSE);
+    CHECK_OK(made_write(array, 0, N, 0, 1, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+
+    damage_the_end(frame);
+    assert_int_equal(repair(path, 0, &result, &err), CATERVA_ECORRUPT);
+    CHECK_OK(repair(path, 1, &result, &err), err);
+    assert_int_equal(result.found, CATERVA_FOUND_ORDER);
+    assert_int_equal(result.lost_chunks, 0);
+    assert_int_equal(result.lost_attributes, -1);
+    assert_true(result.written && !result.complete);
+    CHECK_OK(caterva_open(repaired, NULL, &array, &err), err);
+    for (int64_t i = 0; i < N; i++) assert_int_equal(made_item(array, i), i);
+    caterva_discard(array);
+
+    /* The directory's own header says that this is no file. */
+    size_t size;
+    uint8_t *bytes = scratch_load(frame, &size);
+    scratch_remove(path);
+    scratch_save(path, bytes, size);
+    free(bytes);
+    assert_int_equal(repair(path, 1, &result, &err), CATERVA_ECORRUPT);
+    scratch_remove(repaired);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(files_are_numbered_by_their_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
