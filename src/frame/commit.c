@@ -23,6 +23,7 @@
 #include "frame/tail.h"
 #include "frame/txn_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,10 +132,7 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
     header.encode_threads = 0; /* "as the reader likes": our mark, see RELIABILITY notes */
     header.decode_threads = 0;
     CV_TRY(cv_frame_header_write(&header, &c->next->header_bytes, err));
-    if (header.header_size != old->header.header_size)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "the header of %u bytes would become %u: its encoding is not ours",
-                       old->header.header_size, header.header_size);
+    assert(header.header_size == old->header.header_size); /* there is one encoding only */
     return cv_snapshot_parse(c->next, err);
 }
 

@@ -349,6 +349,7 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
         status = doubt_standing(s, out, err);
         if (status == CV_OK) return CV_OK;
         cv_snapshot_release(out->state);
+        out->state = NULL; /* the caller's no more */
         return status;
     }
     if (status != CATERVA_ENOMEM) status = find_copies(s, err);

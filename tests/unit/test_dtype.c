@@ -201,7 +201,7 @@ static void wrong_descriptions_are_named(void **state)
          "a sub-array of 17 dimensions"},
         {"{'names': ['a', 'b'], 'formats': ['<i4', 'S2147483641'], 'aligned': True}",
          "the item exceeds 2147483647 bytes"},
-        {"U4611686018427387904", "too large a size"},
+        {"U2147483648", "too large a size"},
         {"[('a', 'i1', (-1,))]", "a number is missing"},
         {"[('a', 'i1', (9999999999,))]", "the number exceeds"},
         {"[('\\x00', 'i1')]", "U+0000 cannot stand in a name"},
