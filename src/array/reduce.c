@@ -144,6 +144,8 @@ static cv_status mark_axes(const request *r, axes_call *call, cv_error *err)
 {
     const caterva_reduce_options *o = &r->options;
     int ndim = r->source.snapshot->grid.ndim;
+    if (o->axes && o->n_axes < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d axes", o->n_axes);
     for (int d = 0; d < ndim; d++) call->request.reduced[d] = !o->axes;
     for (int i = 0; o->axes && i < o->n_axes; i++) {
         int axis = o->axes[i];
