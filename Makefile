@@ -6,7 +6,8 @@ help:
 	@echo 'make demo             a real MRI head: compressed, read back, drawn, compared'
 	@echo 'make demo INPUT=FILE  the same with your own .npy'
 	@echo 'make test             every test, optimised and again under ASan and UBSan'
-	@echo 'make soak             crashes, kills and failing disks, for some minutes'
+	@echo 'make soak             the long tests: crashes, damage, threads, fuzzing (an hour)'
+	@echo 'make lint             clang-tidy and cppcheck'
 	@echo 'make bench            build and run the benchmarks against C-Blosc2'
 	@echo 'make bench RUNS=5     the same five times; medians count'
 	@echo 'make bench-rivals     against python-blosc2, HDF5, Zarr, TensorStore, TileDB'
@@ -22,8 +23,10 @@ test:
 	@scripts/test
 
 soak:
-	@scripts/build release
-	@CATERVA_HELPER_DIR=build/release/tests python3 tests/reliability/test_crashes.py --long
+	@scripts/soak $(FUZZ_SECONDS)
+
+lint:
+	@scripts/lint
 
 bench:
 	@scripts/bench $(if $(RUNS),--runs '$(RUNS)')
@@ -44,7 +47,7 @@ format:
 	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/demo build/bench build/docs
+	rm -rf build/release build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs
 	rm -f build/CTestTestfile.cmake build/test.log
 
-.PHONY: help demo test soak bench bench-rivals install docs format clean
+.PHONY: help demo test soak lint bench bench-rivals install docs format clean

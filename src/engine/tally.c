@@ -188,7 +188,8 @@ static caterva_number sum_public(const cv_tally *tally, const cv_number_type *ty
     if (type->number_class == CV_UINT && exact->high == 0) {
         sum.kind = 'u';
         sum.u = exact->low;
-    } else if (type->number_class == CV_INT && exact->high == (int64_t)exact->low >> 63) {
+    } else if (type->number_class == CV_INT &&
+               exact->high == ((int64_t)exact->low < 0 ? -1 : 0)) {
         sum.kind = 'i';
         sum.i = (int64_t)exact->low;
     }
