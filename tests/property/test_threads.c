@@ -1,5 +1,6 @@
 /* Threads on one handle: eight (long: sixteen, until they have read a million
- * times) read random boxes while another writes and commits. The test is meant to run under ThreadSanitizer as well.
+ * times, smaller ones) read random boxes while another writes and commits. The test
+ * is meant to run under ThreadSanitizer as well.
  *
  * The left half of the array never changes: boxes there must be exact. The
  * right half is written in bands of whole chunks, each item holding its place
@@ -30,6 +31,7 @@ enum {
     N_READERS = 8,
     LONG_READERS = 16,
     LONG_READS = 1000000,
+    LONG_BOX = 20,       /* of a side, at most */
     MAX_ROUNDS = 0xFFFF, /* as an item can name */
     DEFAULT_ROUNDS = 150
 };
@@ -40,6 +42,7 @@ typedef struct shared {
     uint64_t seed;
     int rounds; /* of the writer at least; all when it is done */
     int64_t reads_wanted;
+    int64_t longest;              /* side of a box */
     atomic_int started[N_BANDS];  /* number of the last write begun    */
     atomic_int finished[N_BANDS]; /* number of the last write returned */
     atomic_int committed;
@@ -83,10 +86,12 @@ static void check_right(const uint32_t *got, const int64_t *start, const int64_t
     }
 }
 
-static void random_range(rng *r, int64_t low, int64_t high, int64_t *start, int64_t *stop)
+static void random_range(const shared *s, rng *r, int64_t low, int64_t high, int64_t *start,
+                         int64_t *stop)
 {
     *start = rng_between(r, low, high - 1);
-    *stop = rng_between(r, *start + 1, high);
+    *stop =
+        rng_between(r, *start + 1, high - *start > s->longest ? *start + s->longest : high);
 }
 
 static void load_all(const atomic_int *from, int *to)
@@ -102,8 +107,8 @@ static void read_one_box(shared *s, rng *r, uint32_t *bytes)
     int oldest[N_BANDS];
     int newest[N_BANDS];
     int right = rng_one_in(r, 2);
-    random_range(r, 0, SIDE, &start[0], &stop[0]);
-    random_range(r, right ? HALF : 0, right ? SIDE : HALF, &start[1], &stop[1]);
+    random_range(s, r, 0, SIDE, &start[0], &stop[0]);
+    random_range(s, r, right ? HALF : 0, right ? SIDE : HALF, &start[1], &stop[1]);
     load_all(s->finished, oldest);
     CHECK_OK(caterva_read(s->array, start, stop, bytes, SIDE * SIDE * sizeof(*bytes), &err),
              err);
@@ -241,6 +246,7 @@ int main(int argc, char **argv)
     bool is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
     int n_readers = is_long ? LONG_READERS : N_READERS;
     s.reads_wanted = is_long ? LONG_READS : 0;
+    s.longest = is_long ? LONG_BOX : SIDE;
     s.rounds = is_long ? DEFAULT_ROUNDS : (int)number_argument(argc, argv, 1, DEFAULT_ROUNDS);
     s.seed = seed_argument(argc, argv, 2);
     create_array(&s);
