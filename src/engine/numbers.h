@@ -24,8 +24,8 @@ typedef struct cv_number_type {
 } cv_number_type;
 
 /* bool, integers of 1 to 8 bytes, floats of 2 to 8, times. CATERVA_EUNSUPPORTED names
- * the dtype for all else. */
-cv_status cv_number_type_of(const char *dtype, cv_number_type *out, cv_error *err);
+ * the description of all else. */
+cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_error *err);
 
 /* The item that `value` came from, in the array's byte order. */
 void cv_number_store(const cv_number_type *type, cv_wide value, uint8_t *item);

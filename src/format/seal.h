@@ -46,8 +46,8 @@ typedef enum cv_seal_state {
     CV_SEAL_NO_HEADER /* another writer rewrote the header; the rest is */
 } cv_seal_state;
 
-/* Puts the fingerprint into the last 16 bytes of `footer_and_trailer`. */
-void cv_seal_root_write(uint8_t *footer_and_trailer, size_t size, const uint8_t *header,
+/* Puts the fingerprint into the last 16 bytes of `bytes`, footer and trailer. */
+void cv_seal_root_write(uint8_t *bytes, size_t size, const uint8_t *header,
                         size_t header_size);
 
 /* Checks it. `bytes` are footer and trailer, or the trailer alone where nothing
