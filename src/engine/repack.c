@@ -213,7 +213,7 @@ static cv_status move_and_copy(copying *c, cv_error *err)
 {
     box part = {{0}, {0}};
     memcpy(part.stop, c->to->shape, sizeof part.stop);
-    int64_t moved[CV_MAX_DIMS];
+    int64_t moved[CV_MAX_DIMS] = {0};
     for (int d = 0; d < c->to->ndim; d++) {
         int64_t length = c->to->shape[d];
         bool cut = c->repack->start[d] + length < c->from->shape[d];

