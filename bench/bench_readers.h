@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* What our side may keep of decoded blocks. */
-enum { BENCH_CACHE_OFF = -1, BENCH_CACHE_64_MIB = 64 << 20 };
+enum { BENCH_CACHE_OFF = -1, BENCH_CACHE_SHARED = 0, BENCH_CACHE_64_MIB = 64 << 20 };
 
 typedef struct bench_readers {
     bench_spec spec;
