@@ -30,9 +30,14 @@ typedef struct shard {
     cv_cache_table table;
 } shard;
 
+typedef struct line {
+    cv_cached *head, *tail;
+    int64_t bytes;
+} line;
+
 typedef struct queue {
     _Alignas(64) pthread_mutex_t lock;
-    cv_cached *head, *tail;
+    line new, known; /* known: it was found when it came to the head of `new` */
     size_t n_entries;
     uint64_t inserted, prefetched, evicted;
 } queue;
@@ -89,7 +94,8 @@ static void after_fork_in_child(void)
     for (int i = 0; i < N_QUEUES; i++) {
         queue *q = &shared.queues[i];
         pthread_mutex_init(&q->lock, NULL);
-        for (cv_cached *e = q->head; e; e = e->behind) atomic_store(&e->pins, 0);
+        for (cv_cached *e = q->new.head; e; e = e->behind) atomic_store(&e->pins, 0);
+        for (cv_cached *e = q->known.head; e; e = e->behind) atomic_store(&e->pins, 0);
     }
 }
 
@@ -136,28 +142,41 @@ static size_t queue_number(uint64_t hash) { return shard_number(hash) % N_QUEUES
 
 /* ---- A queue, its lock held ------------------------------------------------ */
 
-static void enqueue(queue *q, cv_cached *entry)
+static int64_t cost_of(size_t size) { return (int64_t)(sizeof(cv_cached) + size); }
+
+static line *join(queue *q, cv_cached *entry, bool is_known)
 {
-    entry->before = q->tail;
-    entry->behind = NULL;
-    *(q->tail ? &q->tail->behind : &q->head) = entry;
-    q->tail = entry;
+    line *l = is_known ? &q->known : &q->new;
+    entry->is_known = is_known;
+    l->bytes += cost_of(entry->size);
     q->n_entries++;
+    return l;
 }
 
-static void enqueue_first(queue *q, cv_cached *entry)
+static void enqueue(queue *q, cv_cached *entry, bool is_known)
 {
+    line *l = join(q, entry, is_known);
+    entry->before = l->tail;
+    entry->behind = NULL;
+    *(l->tail ? &l->tail->behind : &l->head) = entry;
+    l->tail = entry;
+}
+
+static void enqueue_first(queue *q, cv_cached *entry, bool is_known)
+{
+    line *l = join(q, entry, is_known);
     entry->before = NULL;
-    entry->behind = q->head;
-    *(q->head ? &q->head->before : &q->tail) = entry;
-    q->head = entry;
-    q->n_entries++;
+    entry->behind = l->head;
+    *(l->head ? &l->head->before : &l->tail) = entry;
+    l->head = entry;
 }
 
 static void dequeue(queue *q, cv_cached *entry)
 {
-    *(entry->before ? &entry->before->behind : &q->head) = entry->behind;
-    *(entry->behind ? &entry->behind->before : &q->tail) = entry->before;
+    line *l = entry->is_known ? &q->known : &q->new;
+    *(entry->before ? &entry->before->behind : &l->head) = entry->behind;
+    *(entry->behind ? &entry->behind->before : &l->tail) = entry->before;
+    l->bytes -= cost_of(entry->size);
     q->n_entries--;
 }
 
@@ -173,10 +192,18 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     return is_free;
 }
 
-/* The head, when it can leave; else it steps back to the end. */
+/* Newcomers leave before those that were found, but not while they have less than
+ * their share, half of the cache, and others are there. */
+static bool known_leave(const cv_cache *cache, const queue *q)
+{
+    int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
+    return q->known.head && q->new.bytes <= limit / 2 / N_QUEUES;
+}
+
+/* Who is next, when it can leave; else it steps back to the end. */
 static cv_cached *turn(cv_cache *cache, queue *q)
 {
-    cv_cached *entry = q->head;
+    cv_cached *entry = known_leave(cache, q) ? q->known.head : q->new.head;
     if (!entry) return NULL;
     int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
     if (uses == 0 && take_out(cache, q, entry)) {
@@ -185,7 +212,7 @@ static cv_cached *turn(cv_cache *cache, queue *q)
     }
     if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
     dequeue(q, entry);
-    enqueue(q, entry);
+    enqueue(q, entry, entry->is_known || uses > 0);
     return NULL;
 }
 
@@ -206,8 +233,6 @@ static cv_cached *take_victim(cv_cache *cache, size_t first)
 }
 
 /* ---- Room ---------------------------------------------------------------- */
-
-static int64_t cost_of(size_t size) { return (int64_t)(sizeof(cv_cached) + size); }
 
 static cv_cached *new_entry(cv_cache *cache, size_t size)
 {
@@ -303,7 +328,7 @@ void cv_cache_release_spent(cv_cache *cache, cv_cached *found)
         queue *q = &cache->queues[queue_number(found->hash)];
         pthread_mutex_lock(&q->lock);
         dequeue(q, found);
-        enqueue_first(q, found);
+        enqueue_first(q, found, known_leave(cache, q));
         pthread_mutex_unlock(&q->lock);
     }
     cv_cache_release(found);
@@ -360,7 +385,7 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     if (is_new) cv_cache_table_add(&s->table, entry);
     pthread_mutex_unlock(&s->lock);
     if (is_new) {
-        enqueue(q, entry);
+        enqueue(q, entry, false);
         q->inserted++;
         q->prefetched += ahead;
     }
@@ -406,15 +431,21 @@ void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes
     cv_cache_settle(cache, entry, true);
 }
 
+static void forget_in(cv_cache *cache, queue *q, const line *l, uint64_t frame)
+{
+    for (cv_cached *entry = l->head, *next; entry; entry = next) {
+        next = entry->behind;
+        if (entry->key.frame == frame && take_out(cache, q, entry)) drop(cache, entry);
+    }
+}
+
 void cv_cache_forget(cv_cache *cache, uint64_t frame)
 {
     for (int i = 0; i < N_QUEUES; i++) {
         queue *q = &cache->queues[i];
         pthread_mutex_lock(&q->lock);
-        for (cv_cached *entry = q->head, *next; entry; entry = next) {
-            next = entry->behind;
-            if (entry->key.frame == frame && take_out(cache, q, entry)) drop(cache, entry);
-        }
+        forget_in(cache, q, &q->new, frame);
+        forget_in(cache, q, &q->known, frame);
         pthread_mutex_unlock(&q->lock);
     }
 }

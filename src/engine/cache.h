@@ -18,13 +18,14 @@
  *   4. Blocks are put in after they were decoded, under the key made before
  *      their bytes were fetched.
  *
- * What stays. Entries wait in a queue. Who comes to its head leaves, unless it
- * was found since it was last there, up to three times: then it goes to the end
- * (CLOCK with a small count). A newcomer has been found by nobody, so blocks
- * touched once pass through and those in use stay. One that came before anybody
- * asked for it stays as one that was found three times, until it is found; then it
- * is like any newcomer. What may enter at all is the caller's business: see
- * cv_cache_admits.
+ * What stays. Newcomers wait in a line of their own until they have half of the
+ * cache. Who comes to its head then leaves, unless it was found meanwhile: so blocks
+ * touched once pass through, and what a scan put in is there still when its next
+ * step comes. Those found go to the end of a second line; who comes to its head
+ * leaves unless it was found since, up to three times, and else goes to the end
+ * again (CLOCK with a small count). One that came before anybody asked for it stays
+ * as one that was found three times, until it is found; then it is like any
+ * newcomer. What may enter at all is the caller's business: see cv_cache_admits.
  *
  * Any thread may call anything but cv_cache_free. Entries are spread over
  * shards, each with a lock that is held for a few instructions. */

@@ -18,7 +18,8 @@ struct cv_cached {
     bool ahead; /* not yet found; under the shard's lock, once in the table */
     cv_block_bytes memory;
     atomic_int pins; /* grows under the shard's lock only */
-    atomic_int uses; /* times found, up to MOST_USES, since it was last at the head */
+    atomic_int uses; /* times found, up to MOST_USES, since it was last at a head */
+    bool is_known;   /* its line in the queue; under the queue's lock */
 };
 
 enum { CV_CACHE_FIRST_BUCKETS = 64 };

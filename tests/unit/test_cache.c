@@ -237,6 +237,32 @@ static void a_scan_passes_through(void **state)
     check_scan(16, 4);
 }
 
+/* A scan through a cache of blocks that were in steady use: what its first step
+ * puts in is there for the next. */
+static void newcomers_are_given_time(void **state)
+{
+    (void)state;
+    enum { LIMIT = 400, OLD = 350, STEP = LIMIT / 8 };
+    cv_cache *cache = make_cache(LIMIT * BLOCK);
+    for (int b = 0; b < OLD; b++) {
+        cv_cache_key key = key_of(b);
+        put(cache, &key);
+        for (int i = 0; i < 4; i++) (void)look(cache, &key);
+    }
+    for (int first = 1000; first < 3000; first += STEP) {
+        for (int b = 0; b < STEP; b++) {
+            cv_cache_key key = key_of(first + b);
+            assert_int_equal(look(cache, &key), 0);
+            put(cache, &key);
+        }
+        for (int b = 0; b < 4 * STEP; b++) {
+            cv_cache_key key = key_of(first + b % STEP);
+            assert_int_equal(look(cache, &key), 1);
+        }
+    }
+    cv_cache_free(cache);
+}
+
 /* What the caller of cv_cache_admits relies on: all of a request that fits, and
  * of a larger one a part that fits, the same each time. */
 static void large_requests_get_a_share(void **state)
@@ -419,6 +445,7 @@ int main(void)
         cmocka_unit_test(keys_are_told_apart),
         cmocka_unit_test(bytes_are_bounded),
         cmocka_unit_test(a_scan_passes_through),
+        cmocka_unit_test(newcomers_are_given_time),
         cmocka_unit_test(large_requests_get_a_share),
         cmocka_unit_test(blocks_in_use_stay),
         cmocka_unit_test(frames_are_forgotten),
