@@ -179,6 +179,24 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
     } while (next_run(&box, tiles ? 2 : 1, index, &from, &to));
 }
 
+void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
+{
+    enum { MOST_LINES = 64 };
+    merged_box box;
+    merge(ndim, shape, src.strides, src.strides, &box);
+    int64_t index[CV_MAX_DIMS] = {0};
+    const uint8_t *from = src.data;
+    uint8_t *unused = src.data;
+    int64_t step = box.ndim > 0 ? box.src_strides[0] : item_size;
+    int64_t size = box.ndim > 0 ? (box.shape[0] - 1) * step + item_size : item_size;
+    step = cv_max_i64(step, LINE_BYTES);
+    int left = MOST_LINES;
+    do {
+        for (int64_t at = 0; at < size && left > 0; at += step, left--)
+            __builtin_prefetch(from + at, 0, 2); /* as far as the second cache */
+    } while (left > 0 && next_run(&box, 1, index, &from, &unused));
+}
+
 /* Fills `size` contiguous bytes with one item, doubling what is filled. */
 static void fill_contiguous(uint8_t *dst, size_t size, const uint8_t *item, size_t item_size)
 {

@@ -14,6 +14,10 @@ typedef struct cv_strided {
 void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
                  cv_strided dst);
 
+/* Asks memory for the items of a box, some KiB of them at most, that is copied from
+ * soon; strides above 0. */
+void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
+
 /* Fills the box with one item; NULL: zero bytes. */
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
                  cv_strided dst);

@@ -18,6 +18,9 @@
 /* Decoding less than this costs no more than waking a thread. */
 enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
 
+/* Blocks that are looked for in the cache together. */
+enum { BATCH = 8 };
+
 /* Of a read around damage. */
 typedef struct skip_task {
     const uint8_t *fill;
@@ -98,19 +101,6 @@ static void take_block(void *context, int64_t tag, const uint8_t *decoded)
     cv_copy_box(grid->ndim, block->shape, grid->item_size, src, dst);
 }
 
-/* The same, out of a rotated block. */
-static void take_rotated(delivery *d, int64_t tag, const uint8_t *rotated)
-{
-    const cv_block_job *block = block_of(d, tag);
-    const cv_plan *plan = d->task->plan;
-    const cv_grid *grid = plan->grid;
-    int64_t strides[CV_MAX_DIMS];
-    cv_rotated_strides(grid, strides);
-    cv_strided src = {(uint8_t *)rotated + cv_rotated_pos(grid, block->block_pos), strides};
-    cv_strided dst = {d->task->dst + block->buffer_pos, plan->buffer_strides};
-    cv_copy_box(grid->ndim, block->shape, grid->item_size, src, dst);
-}
-
 static void fill_block(void *context, int64_t tag, const uint8_t *item)
 {
     delivery *d = context;
@@ -176,29 +166,68 @@ static cv_block_part part_of(void *context, int64_t tag)
     return (cv_block_part){(int32_t)block->block_pos, (int32_t)(end - block->block_pos)};
 }
 
-/* True when the block was there decoded, dirty or in the cache, and is
- * delivered. */
-static bool take_decoded(delivery *d, int64_t tag)
+/* ---- Blocks that are there decoded -------------------------------------- */
+
+/* A wanted block that was looked for, and where it is decoded. */
+typedef struct found {
+    cv_block_job block;
+    cv_strided items; /* `data` NULL: nowhere */
+    int64_t rotated_strides[CV_MAX_DIMS];
+    cv_cached *cached; /* held; NULL: not in the cache */
+} found;
+
+/* Dirty, or in the cache. Its items are asked for: they arrive while others are
+ * looked for. */
+static void look_for(delivery *d, int64_t tag, found *out)
 {
     const read_task *task = d->task;
-    const cv_block_job *block = block_of(d, tag);
-    if (d->dirty && d->dirty->blocks[block->block]) {
-        take_block(d, tag, d->dirty->blocks[block->block]);
-        return true;
+    const cv_grid *grid = task->plan->grid;
+    cv_plan_block(task->plan, &d->chunk, tag, &out->block);
+    out->cached = NULL;
+    out->items = (cv_strided){NULL, grid->item_strides};
+    if (d->dirty && d->dirty->blocks[out->block.block]) {
+        out->items.data = d->dirty->blocks[out->block.block] + out->block.block_pos;
+        return;
     }
-    if (!task->cache || d->ref.kind != CV_REF_STORED) return false;
-    d->key.block = (int32_t)block->block;
-    cv_cached *found = cv_cache_find(task->cache, &d->key);
-    if (!found) return false;
-    if (cv_cached_is_rotated(found))
-        take_rotated(d, tag, cv_cached_bytes(found));
+    if (!task->cache || d->ref.kind != CV_REF_STORED) return;
+    d->key.block = (int32_t)out->block.block;
+    out->cached = cv_cache_find(task->cache, &d->key);
+    if (!out->cached) return;
+    int64_t pos = out->block.block_pos;
+    if (cv_cached_is_rotated(out->cached)) {
+        cv_rotated_strides(grid, out->rotated_strides);
+        out->items.strides = out->rotated_strides;
+        pos = cv_rotated_pos(grid, pos);
+    }
+    out->items.data = (uint8_t *)cv_cached_bytes(out->cached) + pos;
+    cv_ask_for_box(grid->ndim, out->block.shape, grid->item_size, out->items);
+}
+
+static void copy_found(const delivery *d, const found *f)
+{
+    const cv_plan *plan = d->task->plan;
+    cv_strided dst = {d->task->dst + f->block.buffer_pos, plan->buffer_strides};
+    if (f->items.data)
+        cv_copy_box(plan->grid->ndim, f->block.shape, plan->grid->item_size, f->items, dst);
+}
+
+static void release_found(const delivery *d, const found *f)
+{
+    if (!f->cached) return;
+    if (f->block.whole && !d->task->keep_whole)
+        cv_cache_release_spent(d->task->cache, f->cached);
     else
-        take_block(d, tag, cv_cached_bytes(found));
-    if (block->whole && !task->keep_whole)
-        cv_cache_release_spent(task->cache, found);
-    else
-        cv_cache_release(found);
-    return true;
+        cv_cache_release(f->cached);
+}
+
+/* Looks for blocks [first, first + n) of the chunk, n up to BATCH, and delivers those
+ * that are there. Finding and releasing wait for all that was written before: so
+ * first all are found, then all copied, then all released. */
+static void deliver_decoded(delivery *d, int64_t first, int64_t n, found *f)
+{
+    for (int64_t i = 0; i < n; i++) look_for(d, first + i, &f[i]);
+    for (int64_t i = 0; i < n; i++) copy_found(d, &f[i]);
+    for (int64_t i = 0; i < n; i++) release_found(d, &f[i]);
 }
 
 /* ---- Jobs --------------------------------------------------------------- */
@@ -211,9 +240,14 @@ static cv_status list_blocks(delivery *d, int64_t part, cv_worker *worker, int64
     int64_t last = d->chunk.n_blocks * (part + 1) / d->task->n_parts;
     CV_TRY(cv_worker_wanted(worker, last - first, err));
     *n = 0;
-    for (int64_t j = first; j < last; j++) {
-        if (take_decoded(d, j)) continue;
-        worker->wanted[(*n)++] = (cv_wanted){.block = block_of(d, j)->block, .tag = j};
+    for (; first < last; first += BATCH) {
+        found f[BATCH];
+        int64_t n_looked = cv_min_i64(BATCH, last - first);
+        deliver_decoded(d, first, n_looked, f);
+        for (int64_t i = 0; i < n_looked; i++)
+            if (!f[i].items.data)
+                worker->wanted[(*n)++] =
+                    (cv_wanted){.block = f[i].block.block, .tag = first + i};
     }
     return CV_OK;
 }
@@ -266,6 +300,19 @@ static cv_status read_or_skip(void *context, int64_t job, cv_worker *worker, cv_
     return CV_OK;
 }
 
+/* False when a block was found nowhere; some of the others may be delivered. */
+static bool deliver_chunk(delivery *d)
+{
+    for (int64_t first = 0; first < d->chunk.n_blocks; first += BATCH) {
+        found f[BATCH];
+        int64_t n = cv_min_i64(BATCH, d->chunk.n_blocks - first);
+        deliver_decoded(d, first, n, f);
+        for (int64_t i = 0; i < n; i++)
+            if (!f[i].items.data) return false;
+    }
+    return true;
+}
+
 /* Reads leading chunks whose blocks are all there decoded; counts them in
  * task->first_chunk. */
 static cv_status read_decoded(read_task *task, cv_error *err)
@@ -273,8 +320,7 @@ static cv_status read_decoded(read_task *task, cv_error *err)
     for (; task->first_chunk < task->plan->n_chunks; task->first_chunk++) {
         delivery d;
         CV_TRY(begin_chunk(&d, task, task->first_chunk, err));
-        for (int64_t j = 0; j < d.chunk.n_blocks; j++)
-            if (!take_decoded(&d, j)) return CV_OK;
+        if (!deliver_chunk(&d)) return CV_OK;
     }
     return CV_OK;
 }
