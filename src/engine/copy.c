@@ -197,6 +197,12 @@ void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_stride
     } while (left > 0 && next_run(&box, 1, index, &from, &unused));
 }
 
+void cv_ask_to_write(uint8_t *dst, size_t size)
+{
+    enum { MOST = 256 * 1024 }; /* more would push itself out */
+    if (size <= MOST) ask_for(dst, size);
+}
+
 /* Fills `size` contiguous bytes with one item, doubling what is filled. */
 static void fill_contiguous(uint8_t *dst, size_t size, const uint8_t *item, size_t item_size)
 {

@@ -18,6 +18,9 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
  * soon; strides above 0. */
 void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
+/* Asks for memory that is written soon. */
+void cv_ask_to_write(uint8_t *dst, size_t size);
+
 /* Fills the box with one item; NULL: zero bytes. */
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
                  cv_strided dst);

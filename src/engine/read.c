@@ -129,7 +129,10 @@ static uint8_t *find_room(void *context, int64_t tag)
     const cv_block_job *block = block_of(d, tag);
     if (cv_rotated_is_better(d->task->plan->grid, block)) return NULL;
     d->room = reserve_room(d, block);
-    return d->room ? cv_cached_room(d->room) : NULL;
+    if (!d->room) return NULL;
+    uint8_t *room = cv_cached_room(d->room);
+    cv_ask_to_write(room, (size_t)d->task->plan->grid->block_bytes);
+    return room;
 }
 
 /* A block that was decoded just now. */
