@@ -70,6 +70,9 @@ static void as_defined_at_every_length(void **state)
         check_all((uint32_t)size, bytes + at, size,
                   by_definition((uint32_t)size, bytes + at, size));
     }
+    for (size_t at = 0; at < 64; at++) /* long enough to be aligned first */
+        for (size_t size = 4090; size < 4390; size += 13)
+            check_all(9, bytes + at, size, by_definition(9, bytes + at, size));
     static const size_t around[] = {3 * 4096, 3 * 4096 + 3 * 256, SIZE - 20};
     for (int i = 0; i < 3; i++)
         for (size_t size = around[i] - 20; size <= around[i] + 20; size++)
