@@ -687,6 +687,9 @@ typedef struct caterva_buffer {
                                converted; buffers may also be "bfloat16", little-endian,
                                whose casts are those of ml_dtypes                    */
     caterva_casting casting;
+    const char *field;      /* of a destination, where items are structured: only this
+                               field of each, "a", or "a.b" of a nested one; dtype is
+                               then that of the field. NULL: whole items             */
 } caterva_buffer;
 #define CATERVA_BUFFER_INIT { .struct_size = sizeof(caterva_buffer) }
 

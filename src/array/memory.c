@@ -75,6 +75,11 @@ static cv_status init_conversion(const caterva_buffer *b, const cv_result *resul
                                  bool to_array, cv_conversion *out, cv_error *err)
 {
     *out = (cv_conversion){.needed = false};
+    if (b->field && to_array)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a field is read alone, not written");
+    if (b->field)
+        return cv_conversion_init_field(out, result->dtype, b->field, b->dtype, b->casting,
+                                        err);
     if (!b->dtype) return CV_OK;
     if (to_array) return cv_conversion_init(out, b->dtype, result->dtype, b->casting, err);
     return cv_conversion_init(out, result->dtype, b->dtype, b->casting, err);

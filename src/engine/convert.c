@@ -226,20 +226,35 @@ static void convert_tile(const cv_conversion *c, const tile *in, tile *out, int6
     store(c->to.number, w, &numbers, out->bytes + c->to.size / 2, c->to.size, n);
 }
 
+/* `n` fields, each in its item, one behind the other. */
+static void take_fields(const cv_conversion *c, const uint8_t *src, uint8_t *dst, int64_t n)
+{
+    size_t size = (size_t)c->from.size;
+    for (int64_t i = 0; i < n; i++, dst += size)
+        memcpy(dst, src + i * c->item_size + c->offset, size);
+}
+
 void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *dst, int64_t n)
 {
     const cv_conversion *c = conversion;
     tile in, out;
+    if (c->as_it_is) {
+        take_fields(c, src, dst, n);
+        return;
+    }
+    int64_t step = c->item_size > 0 ? c->item_size : c->from.size;
     while (n > 0) {
         int64_t some = n < TILE ? n : TILE;
-        size_t in_size = (size_t)(some * c->from.size),
-               out_size = (size_t)(some * c->to.size);
-        memcpy(in.bytes, src, in_size);
+        size_t out_size = (size_t)(some * c->to.size);
+        if (c->item_size > 0)
+            take_fields(c, src, in.bytes, some);
+        else
+            memcpy(in.bytes, src, (size_t)(some * step));
         if (c->from.swapped) swap_tile(&in, some, c->from);
         convert_tile(c, &in, &out, some);
         if (c->to.swapped) swap_tile(&out, some, c->to);
         memcpy(dst, out.bytes, out_size);
-        src += in_size;
+        src += some * step;
         dst += out_size;
         n -= some;
     }

@@ -4,6 +4,7 @@
 
 #include "format/dtype.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct number_kind {
@@ -118,4 +119,73 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
     conversion->needed = conversion->from.number != conversion->to.number ||
                          conversion->from.swapped != conversion->to.swapped;
     return CV_OK;
+}
+
+/* ---- Fields ------------------------------------------------------------- */
+
+/* The field of this name, `size` bytes long; NULL: none. */
+static const caterva_field *field_named(const caterva_dtype *dtype, const char *name,
+                                        size_t size)
+{
+    for (int i = 0; i < dtype->n_fields && dtype->ndim == 0; i++) {
+        const caterva_field *f = &dtype->fields[i];
+        if (strlen(f->name) == size && memcmp(f->name, name, size) == 0) return f;
+    }
+    return NULL;
+}
+
+/* The field that `path` leads to, and its place in the whole item; NULL: none. */
+static const caterva_dtype *find_field(const caterva_dtype *dtype, const char *path,
+                                       int64_t *offset)
+{
+    *offset = 0;
+    for (;;) {
+        size_t size = strcspn(path, ".");
+        const caterva_field *found = field_named(dtype, path, size);
+        if (!found) return NULL;
+        *offset += found->offset;
+        dtype = found->dtype;
+        if (!path[size]) return dtype;
+        path += size + 1;
+    }
+}
+
+static cv_status init_field(cv_conversion *c, const caterva_dtype *field, const char *to,
+                            caterva_casting casting, cv_error *err)
+{
+    char text[16];
+    if (field->item_size == 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the field has no bytes");
+    c->from.size = c->to.size = (int)field->item_size;
+    c->needed = c->as_it_is = true;
+    if (!to) return CV_OK;
+    cv_conversion cast;
+    cv_number_type number;
+    if (field->ndim > 0 || !find_number(field, &number))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the field is no number, and cannot be converted");
+    snprintf(text, sizeof text, "%c%c%d", field->byte_order, field->kind, number.size);
+    CV_TRY(cv_conversion_init(&cast, text, to, casting, err));
+    if (!cast.needed) return CV_OK;
+    c->from = cast.from;
+    c->to = cast.to;
+    c->as_it_is = false;
+    return CV_OK;
+}
+
+cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
+                                   const char *field, const char *to, caterva_casting casting,
+                                   cv_error *err)
+{
+    caterva_dtype *dtype;
+    CV_TRY(caterva_dtype_parse(from, &dtype, err));
+    *conversion = (cv_conversion){.item_size = dtype->item_size};
+    const caterva_dtype *found = find_field(dtype, field, &conversion->offset);
+    cv_status status = found ? init_field(conversion, found, to, casting, err)
+                             : cv_fail(err, CATERVA_ENOTFOUND, -1,
+                                       "items of %.100s have no field "
+                                       "\"%.60s\"",
+                                       from, field);
+    caterva_dtype_free(dtype);
+    return status;
 }

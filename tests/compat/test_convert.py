@@ -242,6 +242,72 @@ def run_case(rng, tool, a, dtype):
     assert tool.ask("whole") == a.tobytes(), f"after a write, buffer {buffer.words}"
 
 
+FIELDS = {"a": "a", "n.x": "n x", "n.text": "n text", "n": "n", "list": "list", "big": "big"}
+
+
+def random_struct(rng):
+    nested = np.dtype([("x", with_order(rng, "f4")), ("text", "S3")])
+    fields = [("a", with_order(rng, "i2")), ("n", nested), ("list", "<u4", (2, 3)),
+              ("big", with_order(rng, "f8"))]
+    return np.dtype([fields[i] for i in rng.permutation(len(fields))])
+
+
+def check_field(rng, tool, a, name):
+    wanted = a
+    for part in FIELDS[name].split():
+        wanted = wanted[part]
+    base = wanted.dtype if name != "list" else np.dtype(("<u4", (2, 3)))
+    target = np.dtype("<f8") if name in ("a", "n.x") and rng.random() < 0.5 else base
+    tool.ask("dtypes", a.dtype.str, target.str if target != base else "-", 0)
+    tool.ask("field", name)
+    words, index, shape = random_selection(rng, a)
+    buffer = Buffer(rng, shape, np.dtype(f"V{target.itemsize}"))
+    if name == "list":
+        packed = np.ascontiguousarray(wanted).reshape(-1, 6).view("V24").reshape(a.shape)
+    else:
+        packed = np.ascontiguousarray(wanted.astype(target)).view(buffer.dtype)
+    memory = tool.ask("read", *words, *buffer.words)
+    buffer.view[...] = selected(packed.reshape(a.shape), index, shape)
+    assert memory == buffer.memory.tobytes(), f"field {name} differs, buffer {buffer.words}"
+    tool.ask("field", "-")
+
+
+def refused(tool, status, *words, data=b""):
+    try:
+        tool.ask(*words, data=data)
+    except Refused as error:
+        assert status in str(error), error
+        return
+    raise AssertionError(f"{words} was done")
+
+
+def check_fields(rng, tool, cases):
+    """Fields of structured items read alone, as they are or as another number."""
+    for _ in range(cases):
+        dtype = random_struct(rng)
+        text = str(dtype.descr).replace(" ", "")
+        tool.ask("dtypes", text, "-", 0)
+        shape = [int(rng.integers(1, 9)) for _ in range(int(rng.integers(1, 4)))]
+        chunks = [int(rng.integers(1, n + 3)) for n in shape]
+        blocks = [int(rng.integers(1, c + 1)) for c in chunks]
+        raw = rng.integers(0, 120, (*shape, dtype.itemsize), np.uint8)
+        a = raw.view(dtype).reshape(shape)
+        tool.ask("array", dtype.itemsize, len(shape), *shape, *chunks, *blocks,
+                 int(rng.integers(0, 3)), data=a.tobytes())
+        for name in FIELDS:
+            check_field(rng, tool, a, name)
+    tool.ask("dtypes", text, "-", 0)
+    for name in ("no", "a.x", "n.", ".n", "n.no"):
+        tool.ask("field", name)
+        refused(tool, "ENOTFOUND", "read", "none", 1 << 16, 0, "c")
+    tool.ask("field", "a")
+    refused(tool, "EINVAL", "write", "none", 1 << 16, 0, "c", data=bytes(1 << 16))
+    tool.ask("field", "n.text")
+    tool.ask("dtypes", text, "<f4", 0)
+    refused(tool, "EUNSUPPORTED", "read", "none", 1 << 16, 0, "c")
+    tool.ask("field", "-")
+
+
 def main():
     print(f"seed {SEED}")
     rng = np.random.default_rng(SEED)
@@ -251,6 +317,7 @@ def main():
     check_limits(tool)
     check_float16(rng, tool)
     check_bfloat16(rng, tool)
+    check_fields(rng, tool, 150)
     done = 0
     while done < CASES:
         tool.said.clear()

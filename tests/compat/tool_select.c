@@ -11,6 +11,7 @@
  *   write SEL BUF                      + the buffer's memory
  *   shape SEL                          the result's shape as words
  *   dtypes ARRAY BUFFER CASTING        of arrays to come and of buffers; "-": none
+ *   field NAME                         of structured items, in buffers to come; "-": all
  *   slot N                             the array that all this is about, N < 4
  *
  *   view                               pushes a view of the array; what follows
@@ -40,7 +41,7 @@ static caterva_array *arrays[SLOTS];
 static int slot;
 static caterva_view *views[MAX_VIEWS];
 static int n_views;
-static char array_dtype[64] = "-", buffer_dtype[64] = "-";
+static char array_dtype[512] = "-", buffer_dtype[64] = "-", field[64] = "-";
 static caterva_casting casting;
 
 typedef struct words {
@@ -178,6 +179,7 @@ static void parse_buffer(words *w)
     b->size = (size_t)next_number();
     w->memory = keep(w, b->size);
     if (*buffer_dtype != '-') b->dtype = buffer_dtype;
+    if (*field != '-') b->field = field;
     b->casting = casting;
     b->data = w->memory + next_number();
     const char *order = next_word(0);
@@ -394,6 +396,9 @@ int main(void)
             snprintf(array_dtype, sizeof(array_dtype), "%s", next_word(0));
             snprintf(buffer_dtype, sizeof(buffer_dtype), "%s", next_word(0));
             casting = (caterva_casting)next_number();
+            answer(CATERVA_OK, &err, "", 0);
+        } else if (strcmp(verb, "field") == 0) {
+            snprintf(field, sizeof(field), "%s", next_word(0));
             answer(CATERVA_OK, &err, "", 0);
         } else if (strcmp(verb, "array") == 0) {
             caterva_discard(arrays[slot]);
