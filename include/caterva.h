@@ -566,6 +566,16 @@ CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int6
                                                       const void *src, size_t src_size,
                                                       caterva_error *err);
 
+/* ---- Casts --------------------------------------------------------------- */
+
+/* Which casts are allowed where items are wanted in another dtype: NumPy's words. */
+typedef enum caterva_casting {
+    CATERVA_CAST_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32    */
+    CATERVA_CAST_SAFE,          /* that keep every value                               */
+    CATERVA_CAST_UNSAFE         /* all; of integers the low bits stay, of floats what
+                                   does not fit goes to the nearest integer, NaN to 0  */
+} caterva_casting;
+
 /* ---- Copy --------------------------------------------------------------- */
 
 typedef struct caterva_copy_options {
@@ -579,6 +589,10 @@ typedef struct caterva_copy_options {
     const caterva_create_options *create;
     int layout_set; /* 1: layout and metalayer as `create` says; 0: as the source     */
     int64_t memory; /* bytes that the copy may hold, at most; 0: 256 MiB              */
+    /* Numbers are converted to this dtype, the fill with them, where `casting` allows
+     * it; create->dtype must then be NULL.                                           */
+    const char *convert_to;
+    caterva_casting casting;
     /* Called now and then with chunks done; calls never overlap, any thread. Non-zero
      * stops: the result is then CATERVA_EINVAL "stopped". Must not use the source.   */
     int (*on_progress)(void *context, int64_t done, int64_t total);
@@ -658,14 +672,6 @@ typedef struct caterva_selection {
     size_t mask_size;            /* must be n_items                   */
 } caterva_selection;
 #define CATERVA_SELECTION_INIT { .struct_size = sizeof(caterva_selection) }
-
-/* Which casts are allowed when a buffer's dtype is not the array's: NumPy's words. */
-typedef enum caterva_casting {
-    CATERVA_CAST_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32    */
-    CATERVA_CAST_SAFE,          /* that keep every value                               */
-    CATERVA_CAST_UNSAFE         /* all; of integers the low bits stay, of floats what
-                                   does not fit goes to the nearest integer, NaN to 0  */
-} caterva_casting;
 
 /* The caller's memory. Item (i, j, ...) lies at data + i * strides[0] + ...;
  * `data` is the item (0, 0, ...), which with negative strides is not the lowest.

@@ -22,6 +22,24 @@ cv_status cv_copy_read_options(const caterva_copy_options *options, cv_copy_orde
         return cv_fail(err, CATERVA_EINVAL, -1, "a memory bound of %lld bytes",
                        (long long)order->options.memory);
     if (order->options.memory == 0) order->options.memory = DEFAULT_MEMORY;
+    if (order->options.convert_to && order->create.dtype)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "items are converted to %.60s: then create->dtype is NULL",
+                       order->options.convert_to);
+    order->conversion = (cv_conversion){.needed = false};
+    return CV_OK;
+}
+
+cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_order *order,
+                                 cv_error *err)
+{
+    const caterva_copy_options *o = &order->options;
+    if (!o->convert_to) return CV_OK;
+    CV_TRY(cv_conversion_init(&order->conversion, source->info.dtype, o->convert_to,
+                              o->casting, err));
+    if (!order->conversion.needed) return CV_OK;
+    order->create.dtype = o->convert_to;
+    order->create.item_size = order->conversion.to.size;
     return CV_OK;
 }
 
@@ -67,6 +85,9 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
     if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
         c->fill = CATERVA_FILL_VALUE;
         c->fill_value = source->fill;
+        if (!order->conversion.needed) return;
+        cv_convert(&order->conversion, source->fill, order->fill, 1);
+        c->fill_value = order->fill;
     }
 }
 
@@ -106,6 +127,33 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     return status;
 }
 
+/* The box as a view, which is read as what it becomes. */
+static cv_status copy_converted(caterva_array *source, const char *url,
+                                const cv_copy_order *order, caterva_array **out,
+                                cv_error *err)
+{
+    caterva_copy_options options = order->options;
+    caterva_axis axes[CATERVA_MAX_DIMS];
+    caterva_view *whole, *part = NULL;
+    cv_copy_order checked = *order;
+    cv_array_lock_shared(source);
+    cv_grid grid = cv_array_state(source)->grid;
+    cv_array_unlock(source);
+    CV_TRY(set_box(&grid, &checked, err));
+    for (int d = 0; d < grid.ndim; d++)
+        axes[d] = (caterva_axis){.kind = CATERVA_AXIS_SLICE,
+                                 .start = checked.start[d],
+                                 .stop = checked.start[d] + checked.shape[d],
+                                 .step = 1};
+    options.start = options.stop = NULL;
+    CV_TRY(caterva_view_of(source, &whole, err));
+    cv_status status = caterva_view_select(whole, axes, grid.ndim, &part, err);
+    if (status == CV_OK) status = caterva_copy_view(part, url, &options, out, err);
+    caterva_view_free(part);
+    caterva_view_free(whole);
+    return status;
+}
+
 caterva_status caterva_copy(caterva_array *source, const char *url,
                             const caterva_copy_options *options, caterva_array **out,
                             caterva_error *err)
@@ -115,6 +163,7 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
     if (out) *out = NULL;
     cv_copy_order order;
     CV_TRY(cv_copy_read_options(options, &order, err));
+    if (order.options.convert_to) return copy_converted(source, url, &order, out, err);
     cv_array_lock_shared(source);
     cv_status status = copy(source, url, &order, out, err);
     cv_array_unlock(source);

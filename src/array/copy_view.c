@@ -83,7 +83,8 @@ static cv_status copy_slab(view_copy *c, const int64_t *start, const int64_t *st
                            cv_error *err)
 {
     cv_selection s = {.grid = &c->view->grid, .kind = CATERVA_SELECT_AXES, .n_items = 1};
-    cv_memory memory = {.data = c->slab, .item_size = c->grid->item_size};
+    cv_memory memory = {
+        .data = c->slab, .item_size = c->grid->item_size, .conversion = c->order->conversion};
     int64_t stride = c->grid->item_size;
     s.ndim = c->grid->ndim;
     for (int d = s.ndim - 1; d >= 0; d--) {
@@ -181,7 +182,7 @@ static cv_status move_part(view_copy *c, const caterva_view *part, int64_t at, i
     caterva_array *array = part->base->array;
     cv_status status = CV_OK;
     *moved = at;
-    if (!array) return CV_OK;
+    if (!array || c->order->conversion.needed) return CV_OK;
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
     cv_move move = {.source = &source, .target = c->to->pending};
@@ -248,8 +249,11 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     /* A view of a view of several has axes of its own: then the library chooses. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         set_partition(over, &state->grid, order);
-    cv_copy_set_kind(first, url, order);
-    cv_status status = cv_array_create(url, &order->create, state, out, err);
+    cv_status status = cv_copy_set_conversion(first, order, err);
+    if (status == CV_OK) {
+        cv_copy_set_kind(first, url, order);
+        status = cv_array_create(url, &order->create, state, out, err);
+    }
     cv_array_unlock(first);
     return status;
 }

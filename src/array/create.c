@@ -96,7 +96,8 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
                        (long long)b->item_size);
-    if (b->like && b->item_size != b->like->grid.item_size)
+    bool converts = o->item_size != 0; /* a copy's word for it */
+    if (b->like && !converts && b->item_size != b->like->grid.item_size)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "dtype %.100s has %lld bytes, the items have %d", o->dtype,
                        (long long)b->item_size, b->like->grid.item_size);
