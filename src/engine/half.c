@@ -22,7 +22,10 @@ double cv_half_to_double(uint16_t half, cv_half_format format)
         return sign ? -value : value;
     }
     uint64_t wide = DOUBLE_SPECIAL;
-    if (exponent != special) wide = (uint64_t)(exponent - format.bias + DOUBLE_BIAS);
+    if (exponent != special) {
+        exponent += DOUBLE_BIAS - format.bias; /* above 0 */
+        wide = (uint64_t)exponent;
+    }
     bits = sign | wide << DOUBLE_FRACTION | fraction << (DOUBLE_FRACTION - fraction_bits);
     memcpy(&value, &bits, sizeof value);
     return value;

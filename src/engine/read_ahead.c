@@ -75,6 +75,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
     int axis = scan->axis;
     int64_t start = scan->start[axis], stop = scan->stop[axis], step = scan->step;
     int64_t layer_first, layer_last;
+    if (step == 0) return false;
     if (step > 0) {
         layer_of(grid, axis, stop - 1, &layer_first, &layer_last);
         int64_t move = cv_ceil_div(layer_last + 1 - stop, step) * step;

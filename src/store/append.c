@@ -27,7 +27,7 @@ static int sync_parent(const char *path)
 /* Locked before its length is looked at. */
 static cv_status open_end(const char *path, int *fd, uint64_t *end, cv_error *err)
 {
-    struct stat st;
+    struct stat st = {0};
     int error = cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, fd);
     if (error) return cv_fail_open(err, error, path);
     cv_status status = CV_OK;
