@@ -11,8 +11,8 @@
 
 typedef struct wanted {
     uint32_t name;
-    bool taken;
     int64_t chunk;
+    int64_t n_taken; /* in the first of a name: so many from here on have their chunk */
 } wanted;
 
 typedef struct refind {
@@ -62,10 +62,11 @@ static wanted *take_wanted(refind *r, uint32_t name)
         else
             high = middle;
     }
-    while (low < r->n_wanted && r->wanted[low].name == name && r->wanted[low].taken) low++;
     if (low == r->n_wanted || r->wanted[low].name != name) return NULL;
-    r->wanted[low].taken = true;
-    return &r->wanted[low];
+    int64_t next = low + r->wanted[low].n_taken;
+    if (next == r->n_wanted || r->wanted[next].name != name) return NULL;
+    r->wanted[low].n_taken++;
+    return &r->wanted[next];
 }
 
 /* The entry in the index becomes that of the chunk with this name, if one is wanted. */
