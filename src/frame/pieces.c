@@ -14,7 +14,7 @@
 enum { PART_BYTES = 256 * 1024, PAGE_BYTES = 4096 };
 
 /* Of a store that copies by itself, for which large is quick. */
-enum { LARGE_PART_BYTES = 2048 * 1024, LEAST_COPY = 32 * 1024 };
+enum { LARGE_PART_BYTES = 8192 * 1024, LEAST_COPY = 32 * 1024 };
 
 static size_t count(const cv_buffer *list) { return list->size / sizeof(cv_piece); }
 
