@@ -770,13 +770,13 @@ CATERVA_API void caterva_cache_statistics(const caterva_array *array,
  * what is left of the boxes is dropped, as it is by caterva_refresh and in a child.
  * CATERVA_EINVAL for a box that is none, as in caterva_read.
  *
- * A scan needs no such call: when a thread reads three boxes with caterva_read, each
- * the one before moved by the same step along one axis, the next layer of blocks along
- * the axis is prefetched whenever the scan has come to a new one. Not when its boxes
- * want most of their blocks whole, when the handle has one thread or several threads
- * read through it, when the machine has not two cores for each scan that is read ahead
- * of, or when two layers are more than three quarters of the cache; `no_read_ahead` in
- * the options switches it off. */
+ * A scan needs no such call: when a thread reads three boxes, each the one before moved
+ * by the same step along one axis, the next layer of blocks along the axis is prefetched
+ * whenever the scan has come to a new one. A selection, also of a view, is a box when it
+ * has neither steps nor lists. Not when its boxes want most of their blocks whole, when
+ * the handle has one thread or several threads read through it, when the machine has not
+ * two cores for each scan that is read ahead of, or when two layers are more than three
+ * quarters of the cache; `no_read_ahead` in the options switches it off. */
 CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
                                             const int64_t *stop, caterva_error *err);
 

@@ -70,6 +70,7 @@ caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
     cv_status status =
         plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
     if (status == CV_OK) status = cv_read_box_skipping(&source, &plan, dst, &skip, err);
+    if (status == CV_OK) cv_read_ahead_note(&array->ahead, &array->prefetch, &source, &plan);
     cv_array_unlock(array);
     return status;
 }

@@ -47,15 +47,17 @@ caterva_status caterva_selection_shape(caterva_array *array,
     return CV_OK;
 }
 
-static cv_status read_planned(const cv_source *source, const cv_select_plan *plan,
-                              uint8_t *data, cv_error *err)
+static cv_status read_planned(caterva_array *array, const cv_source *source,
+                              const cv_select_plan *plan, uint8_t *data, cv_error *err)
 {
     int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
     if (!cv_select_plan_is_box(plan, start, stop))
         return cv_select_read(source, plan, NULL, data, err);
     cv_plan box;
     CV_TRY(plan_box(plan, start, stop, &box, err));
-    return cv_read_box(source, &box, data + plan->buffer_pos, err);
+    CV_TRY(cv_read_box(source, &box, data + plan->buffer_pos, err));
+    cv_read_ahead_note(&array->ahead, &array->prefetch, source, &box);
+    return CV_OK;
 }
 
 /* Blocks are converted whole before anything is copied out of them, so the plan is
@@ -79,14 +81,15 @@ static cv_status read_converted(const cv_source *source, const cv_selection *sel
     return status;
 }
 
-cv_status cv_array_read_selected(const cv_source *source, const cv_selection *selection,
-                                 const cv_memory *dst, cv_error *err)
+cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
+                                 const cv_selection *selection, const cv_memory *dst,
+                                 cv_error *err)
 {
     if (selection->n_items == 0) return CV_OK;
     if (dst->conversion.needed) return read_converted(source, selection, dst, err);
     cv_select_plan plan;
     cv_status status = cv_select_plan_init(&plan, selection, dst->strides, err);
-    if (status == CV_OK) status = read_planned(source, &plan, dst->data, err);
+    if (status == CV_OK) status = read_planned(array, source, &plan, dst->data, err);
     cv_select_plan_free(&plan);
     return status;
 }
@@ -100,7 +103,7 @@ static cv_status read_selection(caterva_array *array, const caterva_selection *w
     CV_TRY(cv_array_selection(&source.snapshot->grid, words, &selection, err));
     cv_result result = cv_result_of(&selection, array->info.dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
-    return cv_array_read_selected(&source, &selection, &memory, err);
+    return cv_array_read_selected(array, &source, &selection, &memory, err);
 }
 
 caterva_status caterva_read_selection(caterva_array *array,

@@ -15,9 +15,11 @@ cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words
 /* What a buffer must hold; `dtype` is borrowed. */
 cv_result cv_result_of(const cv_selection *selection, const char *dtype);
 
-/* Called with the handle's lock; the selection is of its present grid. */
-cv_status cv_array_read_selected(const cv_source *source, const cv_selection *selection,
-                                 const cv_memory *dst, cv_error *err);
+/* Called with the handle's lock; the selection is of its present grid, and `source` is
+ * the handle's. */
+cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
+                                 const cv_selection *selection, const cv_memory *dst,
+                                 cv_error *err);
 cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
                                   const cv_memory *src, cv_error *err);
 

@@ -205,7 +205,7 @@ static cv_status read_array(const cv_base *base, mapped *m, cv_error *err)
     m->selection.grid = &source.snapshot->grid;
     cv_status status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
-        status = cv_array_read_selected(&source, &m->selection, &m->memory, err);
+        status = cv_array_read_selected(base->array, &source, &m->selection, &m->memory, err);
     cv_array_unlock(base->array);
     return status;
 }

@@ -96,17 +96,66 @@ static int32_t *new_model(uint64_t seed)
     return model;
 }
 
-static void check_read(caterva_array *array, int32_t *model, const box3 *b)
+/* The ways of reading a box. */
+typedef enum way { AS_BOX, AS_SELECTION, THROUGH_VIEW, AROUND_DAMAGE, N_WAYS } way;
+
+static void no_damage(void *context, const caterva_damage *damage)
+{
+    (void)context;
+    (void)damage;
+    CHECK(0, "damage in a good file");
+}
+
+static void read_selected(caterva_array *array, bool view, const box3 *b, int32_t *got)
 {
     caterva_error err;
+    caterva_selection box = CATERVA_SELECTION_INIT;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    box.start = b->start;
+    box.stop = b->stop;
+    buffer.data = got;
+    buffer.size = b->size;
+    if (view) {
+        caterva_view *all;
+        CHECK_OK(caterva_view_of(array, &all, &err), err);
+        CHECK_OK(caterva_view_read(all, &box, &buffer, &err), err);
+        caterva_view_free(all);
+    } else {
+        CHECK_OK(caterva_read_selection(array, &box, &buffer, &err), err);
+    }
+}
+
+static void read_by(way how, caterva_array *array, const box3 *b, int32_t *got)
+{
+    caterva_error err;
+    caterva_skip_options skip = CATERVA_SKIP_INIT;
+    skip.on_damage = no_damage;
+    switch (how) {
+    case AS_SELECTION:
+    case THROUGH_VIEW: read_selected(array, how == THROUGH_VIEW, b, got); return;
+    case AROUND_DAMAGE:
+        CHECK_OK(caterva_read_skipping(array, b->start, b->stop, got, b->size, &skip, &err),
+                 err);
+        return;
+    default: CHECK_OK(caterva_read(array, b->start, b->stop, got, b->size, &err), err);
+    }
+}
+
+static void check_read_by(way how, caterva_array *array, int32_t *model, const box3 *b)
+{
     int32_t *got = check_alloc(b->size), *expected = check_alloc(b->size);
-    CHECK_OK(caterva_read(array, b->start, b->stop, got, b->size, &err), err);
+    read_by(how, array, b, got);
     copy_box(model, b, expected, false);
     CHECK(memcmp(got, expected, b->size) == 0, "box %lld:%lld, %lld:%lld, %lld:%lld",
           (long long)b->start[0], (long long)b->stop[0], (long long)b->start[1],
           (long long)b->stop[1], (long long)b->start[2], (long long)b->stop[2]);
     free(got);
     free(expected);
+}
+
+static void check_read(caterva_array *array, int32_t *model, const box3 *b)
+{
+    check_read_by(AS_BOX, array, model, b);
 }
 
 static void prefetch(caterva_array *array, const box3 *b)
@@ -240,14 +289,15 @@ static void it_may_do_nothing(const char *path, int32_t *model)
 
 /* A patient scan, forwards or backwards: but for the layer it begins in, every block
  * was decoded in the background. */
-static void a_scan_finds_all(const char *path, int32_t *model, bool backwards, bool off)
+static void a_scan_finds_all(const char *path, int32_t *model, bool backwards, bool off,
+                             way how)
 {
     caterva_array *array = open_with(path, 2, PLENTY, off);
     int64_t misses_at_first = 0;
     bool expected = !off && cv_os_cores() >= 2;
     for (int64_t k = 0; k < SIDE; k++) {
         box3 b = plane(0, backwards ? SIDE - 1 - k : k, 1);
-        check_read(array, model, &b);
+        check_read_by(how, array, model, &b);
         if (k == 2) misses_at_first = counts_of(array).misses;
         int64_t layers = k < 2 ? 0 : k / 16 + 1 < LAYERS ? k / 16 + 1 : LAYERS - 1;
         if (!expected) continue;
@@ -470,7 +520,8 @@ int main(int argc, char **argv)
     what_is_prefetched_is_found(path, model);
     it_gets_half_of_the_cache(path);
     it_may_do_nothing(path, model);
-    for (int i = 0; i < 4; i++) a_scan_finds_all(path, model, i & 1, i & 2);
+    for (int i = 0; i < 4 * N_WAYS; i++)
+        a_scan_finds_all(path, model, i & 1, i & 2, (way)(i / 4));
     a_scan_of_whole_blocks_passes(path, model);
 #ifndef SANITIZED /* the child may find its own locks taken */
     a_child_goes_on(path, model);
