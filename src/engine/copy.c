@@ -39,6 +39,107 @@ static void merge(int ndim, const int64_t *shape, const int64_t *src, const int6
     box->ndim = n;
 }
 
+static bool is_empty(int ndim, const int64_t *shape)
+{
+    for (int d = 0; d < ndim; d++)
+        if (shape[d] <= 0) return true;
+    return false;
+}
+
+/* Steps both pointers to the next run of the outer axes [first, ndim); false at
+ * the end. */
+static bool next_run(const merged_box *box, int first, int64_t *index, const uint8_t **src,
+                     uint8_t **dst)
+{
+    for (int d = first; d < box->ndim; d++) {
+        *src += box->src_strides[d];
+        *dst += box->dst_strides[d];
+        if (++index[d] < box->shape[d]) return true;
+        *src -= box->src_strides[d] * box->shape[d];
+        *dst -= box->dst_strides[d] * box->shape[d];
+        index[d] = 0;
+    }
+    return false;
+}
+
+/* ---- Runs ----------------------------------------------------------------- */
+
+/* The two innermost axes: equal runs of items, one step behind the other. */
+typedef struct runs {
+    int64_t n;
+    int64_t src_step, dst_step;
+    int64_t n_items; /* of each run */
+    int64_t src_item_step, dst_item_step;
+    int64_t item_size;
+    size_t size;           /* of a run, in bytes */
+    const uint8_t *dst;    /* where the first one goes */
+    const uint8_t *behind; /* where the first one behind them goes, or NULL */
+    bool asks;
+} runs;
+
+typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
+
+/* Where runs go is far apart and asked for a few runs ahead: else each waits for
+ * memory in turn, which took three times as long as the copy of blocks into a
+ * large array. Runs that fill pages need no help. */
+enum { RUNS_AHEAD = 4, LINE_BYTES = 64, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
+
+/* Else gcc takes a function that does nothing but ask for one without effect, and
+ * drops its calls. */
+#define ASKING __attribute__((always_inline)) static inline
+
+ASKING void ask_for(const uint8_t *dst, size_t size)
+{
+    for (size_t at = 0; at < size; at += LINE_BYTES) __builtin_prefetch(dst + at, 1);
+    __builtin_prefetch(dst + size - 1, 1);
+}
+
+ASKING void ask_ahead(const runs *r, int64_t i)
+{
+    int64_t ahead = i + RUNS_AHEAD;
+    if (!r->asks) return;
+    if (ahead < r->n)
+        ask_for(r->dst + ahead * r->dst_step, r->size);
+    else if (r->behind)
+        ask_for(r->behind + (ahead - r->n) * r->dst_step, r->size);
+}
+
+/* Runs of `half` to twice as many bytes: the first and the last `half`, which may
+ * overlap. A call of memcpy costs more than such a run. */
+#define DEFINE_SHORT_RUNS(name, half)                                                        \
+    static void name(const runs *r, const uint8_t *src, uint8_t *dst)                        \
+    {                                                                                        \
+        size_t last = r->size - (half);                                                      \
+        for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
+            ask_ahead(r, i);                                                                 \
+            memcpy(dst, src, half);                                                          \
+            memcpy(dst + last, src + last, half);                                            \
+        }                                                                                    \
+    }
+
+DEFINE_SHORT_RUNS(runs_to_8, 4)
+DEFINE_SHORT_RUNS(runs_to_16, 8)
+DEFINE_SHORT_RUNS(runs_to_32, 16)
+DEFINE_SHORT_RUNS(runs_to_64, 32)
+DEFINE_SHORT_RUNS(runs_to_128, 64)
+
+static void runs_of_any(const runs *r, const uint8_t *src, uint8_t *dst)
+{
+    for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
+        ask_ahead(r, i);
+        memcpy(dst, src, r->size);
+    }
+}
+
+static copy_function *contiguous(size_t size)
+{
+    if (size < 4 || size > 128) return runs_of_any;
+    if (size <= 8) return runs_to_8;
+    if (size <= 16) return runs_to_16;
+    if (size <= 32) return runs_to_32;
+    return size <= 64 ? runs_to_64 : runs_to_128;
+}
+
 #define DEFINE_STRIDED_RUN(name, type)                                                       \
     static void name(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,   \
                      int64_t n)                                                              \
@@ -75,80 +176,63 @@ static void strided_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int6
     }
 }
 
-static bool is_empty(int ndim, const int64_t *shape)
+static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
 {
-    for (int d = 0; d < ndim; d++)
-        if (shape[d] <= 0) return true;
-    return false;
-}
-
-/* Where runs go is far apart and asked for a few runs ahead: else each waits for
- * memory in turn, which took three times as long as the copy of blocks into a
- * large array. Runs that fill pages need no help. */
-enum { RUNS_AHEAD = 4, LINE_BYTES = 64, LEAST_AHEAD = 64, MOST_AHEAD = 2048 };
-
-static void ask_for(const uint8_t *dst, size_t size)
-{
-    for (size_t at = 0; at < size; at += LINE_BYTES) __builtin_prefetch(dst + at, 1);
-    __builtin_prefetch(dst + size - 1, 1);
-}
-
-/* Steps both pointers to the next run of the outer axes [first, ndim); false at
- * the end. */
-static bool next_run(const merged_box *box, int first, int64_t *index, const uint8_t **src,
-                     uint8_t **dst)
-{
-    for (int d = first; d < box->ndim; d++) {
-        *src += box->src_strides[d];
-        *dst += box->dst_strides[d];
-        if (++index[d] < box->shape[d]) return true;
-        *src -= box->src_strides[d] * box->shape[d];
-        *dst -= box->dst_strides[d] * box->shape[d];
-        index[d] = 0;
+    for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
+        ask_ahead(r, i);
+        strided_run(dst, r->dst_item_step, src, r->src_item_step, r->n_items, r->item_size);
     }
-    return false;
 }
 
-/* Contiguous runs. */
-static void copy_runs(const merged_box *box, size_t size, const uint8_t *src, uint8_t *dst)
-{
-    int64_t index[CV_MAX_DIMS] = {0}, index_ahead[CV_MAX_DIMS] = {0};
-    const uint8_t *unused = src;
-    uint8_t *ahead = dst;
-    bool asks = size >= LEAST_AHEAD && size <= MOST_AHEAD;
-    for (int i = 0; i < RUNS_AHEAD && asks; i++)
-        asks = next_run(box, 1, index_ahead, &unused, &ahead);
-    do {
-        if (asks) {
-            ask_for(ahead, size);
-            asks = next_run(box, 1, index_ahead, &unused, &ahead);
-        }
-        memcpy(dst, src, size);
-    } while (next_run(box, 1, index, &src, &dst));
-}
-
-/* The two innermost axes of a transposing copy, one of them running along memory
- * on this side and the other on that: in tiles, so that the lines of memory which
- * one row of a tile touches are still at hand for the next. */
-static void copy_tiles(const merged_box *box, const uint8_t *src, uint8_t *dst,
-                       int64_t item_size)
+/* A transposing copy: one of the two axes runs along memory on this side and the other
+ * on that. In tiles, so that the lines of memory which one row of a tile touches are
+ * still at hand for the next. */
+static void tiles(const runs *r, const uint8_t *src, uint8_t *dst)
 {
     enum { TILE = 16 };
-    const int64_t *from = box->src_strides, *to = box->dst_strides;
-    for (int64_t j = 0; j < box->shape[1]; j += TILE) {
-        int64_t n = cv_min_i64(TILE, box->shape[1] - j);
-        for (int64_t i = 0; i < box->shape[0]; i++)
-            strided_run(dst + i * to[0] + j * to[1], to[1], src + i * from[0] + j * from[1],
-                        from[1], n, item_size);
+    for (int64_t j = 0; j < r->n; j += TILE) {
+        int64_t n = cv_min_i64(TILE, r->n - j);
+        for (int64_t i = 0; i < r->n_items; i++)
+            strided_run(dst + i * r->dst_item_step + j * r->dst_step, r->dst_step,
+                        src + i * r->src_item_step + j * r->src_step, r->src_step, n,
+                        r->item_size);
     }
 }
 
-static bool is_transposing(const merged_box *box, int64_t item_size)
+static bool is_transposing(const runs *r)
 {
     enum { FEW = 4 };
-    if (box->ndim < 2 || box->shape[0] < FEW || box->shape[1] < FEW) return false;
-    return (box->src_strides[1] == item_size) != (box->dst_strides[1] == item_size) &&
-           (box->src_strides[0] == item_size) != (box->dst_strides[0] == item_size);
+    if (r->n < FEW || r->n_items < FEW) return false;
+    return (r->src_step == r->item_size) != (r->dst_step == r->item_size) &&
+           (r->src_item_step == r->item_size) != (r->dst_item_step == r->item_size);
+}
+
+static copy_function *choose(const runs *r)
+{
+    if (r->src_item_step == r->item_size && r->dst_item_step == r->item_size)
+        return contiguous(r->size);
+    return is_transposing(r) ? tiles : strided_runs;
+}
+
+/* ---- Boxes ---------------------------------------------------------------- */
+
+static runs runs_of(const merged_box *box, int64_t item_size)
+{
+    runs r = {.n = 1, .n_items = 1, .item_size = item_size};
+    r.src_item_step = r.dst_item_step = item_size;
+    if (box->ndim > 0) {
+        r.n_items = box->shape[0];
+        r.src_item_step = box->src_strides[0];
+        r.dst_item_step = box->dst_strides[0];
+    }
+    if (box->ndim > 1) {
+        r.n = box->shape[1];
+        r.src_step = box->src_strides[1];
+        r.dst_step = box->dst_strides[1];
+    }
+    r.size = (size_t)(r.n_items * item_size);
+    r.asks = r.dst_item_step == item_size && r.size >= LEAST_AHEAD && r.size <= MOST_AHEAD;
+    return r;
 }
 
 void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
@@ -157,26 +241,20 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
     if (is_empty(ndim, shape)) return;
     merged_box box;
     merge(ndim, shape, src.strides, dst.strides, &box);
-    if (box.ndim == 0) {
-        memcpy(dst.data, src.data, (size_t)item_size);
-        return;
-    }
-    size_t run_bytes = (size_t)(box.shape[0] * item_size);
-    if (box.src_strides[0] == item_size && box.dst_strides[0] == item_size) {
-        copy_runs(&box, run_bytes, src.data, dst.data);
-        return;
-    }
+    runs r = runs_of(&box, item_size);
+    copy_function *copy = choose(&r);
     int64_t index[CV_MAX_DIMS] = {0};
-    const uint8_t *from = src.data;
-    uint8_t *to = dst.data;
-    bool tiles = is_transposing(&box, item_size);
+    const uint8_t *from = src.data, *next_from = from;
+    uint8_t *to = dst.data, *next_to = to;
+    bool more;
     do {
-        if (tiles)
-            copy_tiles(&box, from, to, item_size);
-        else
-            strided_run(to, box.dst_strides[0], from, box.src_strides[0], box.shape[0],
-                        item_size);
-    } while (next_run(&box, tiles ? 2 : 1, index, &from, &to));
+        more = next_run(&box, 2, index, &next_from, &next_to);
+        r.dst = to;
+        r.behind = more && r.n >= RUNS_AHEAD ? next_to : NULL;
+        copy(&r, from, to);
+        from = next_from;
+        to = next_to;
+    } while (more);
 }
 
 void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)

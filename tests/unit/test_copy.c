@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,34 @@ static void all_numbers_of_axes(void **state)
     }
 }
 
+/* Each length has its way of being copied; what stands beside a run stays. */
+static void runs_of_all_lengths(void **state)
+{
+    enum {
+        LONGEST = 150,
+        ROWS = 6,
+        LAYERS = 3,
+        ROW = LONGEST + 7,
+        ALL = ROWS * LAYERS * ROW
+    };
+    (void)state;
+    uint8_t src[ALL], dst[ALL];
+    rng r = rng_from_seed(seed);
+    rng_fill(&r, src, ALL);
+    const int64_t strides[3] = {ROWS * ROW, ROW, 1};
+    for (int64_t length = 1; length <= LONGEST; length++) {
+        memset(dst, 0xee, ALL);
+        for (int64_t rows = 1; rows <= ROWS; rows += 5) {
+            int64_t shape[3] = {LAYERS, rows, length};
+            cv_copy_box(3, shape, 1, (cv_strided){src, strides}, (cv_strided){dst, strides});
+            for (int64_t at = 0; at < ALL; at++) {
+                bool inside = at % ROW < length && at / ROW % ROWS < rows;
+                assert_int_equal(dst[at], inside ? src[at] : 0xee);
+            }
+        }
+    }
+}
+
 static void sameness_is_seen(void **state)
 {
     (void)state;
@@ -206,6 +235,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(boxes_are_filled_item_by_item),
         cmocka_unit_test(strides_may_be_zero_or_negative),
         cmocka_unit_test(all_numbers_of_axes),
+        cmocka_unit_test(runs_of_all_lengths),
         cmocka_unit_test(sameness_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
