@@ -11,15 +11,17 @@ import numpy as np
 from tool_cli import Case, main, run
 
 
+def touched_on_axes(shape, chunks, blocks, lengths):
+    """For each axis the layers of blocks touched, for every place, counted one by one."""
+    return [[len({(i // chunk, i % chunk // block) for i in range(p, p + length)})
+             for p in range(n - length + 1)]
+            for n, chunk, block, length in zip(shape, chunks, blocks, lengths)]
+
+
 def blocks_touched(shape, chunks, blocks, lengths):
-    """The mean over all places, counted one by one along each axis."""
-    product = 1.0
-    for n, chunk, block, length in zip(shape, chunks, blocks, lengths):
-        places = range(n - length + 1)
-        touched = [len({(i // chunk, i % chunk // block) for i in range(p, p + length)})
-                   for p in places]
-        product *= sum(touched) / len(places)
-    return product
+    """The mean over all places."""
+    return prod(sum(axis) / len(axis)
+                for axis in touched_on_axes(shape, chunks, blocks, lengths))
 
 
 class Measured(Case):
@@ -55,8 +57,9 @@ class Bench(Measured):
             self.assertIs(r["part"], False)
             self.assertAlmostEqual(r["amplification"], r["blocks"] * block_bytes / r["bytes"])
             self.assertAlmostEqual(r["bytes_per_second"] * r["seconds"], r["bytes"], 3)
-            expected = blocks_touched(self.SHAPE, self.CHUNKS, self.BLOCKS, r["shape"])
-            self.assertLess(abs(r["blocks"] / expected - 1), 0.5, r)
+            touched = touched_on_axes(self.SHAPE, self.CHUNKS, self.BLOCKS, r["shape"])
+            self.assertGreaterEqual(r["blocks"], prod(map(min, touched)), r)
+            self.assertLessEqual(r["blocks"], prod(map(max, touched)), r)
         by_name = {r["read"]: r["blocks"] for r in reads}
         self.assertEqual((by_name["all"], by_name["plane 0"], by_name["point"]),
                          (9 * 5 * 3, 5 * 3, 1))
@@ -108,7 +111,8 @@ class Bench(Measured):
 
 class Tune(Measured):
     def tune(self, path, *arguments):
-        return json.loads(self.text("tune", path, "--json", "--time", "2s", *arguments))
+        """In time enough for all candidates on a busy machine."""
+        return json.loads(self.text("tune", path, "--json", "--time", "60s", *arguments))
 
     def test_candidates(self):
         path = self.make(cparams={"codec": blosc2.Codec.LZ4HC, "clevel": 3,
@@ -144,7 +148,7 @@ class Tune(Measured):
         path = self.make()
         for axis in range(3):
             read = ["...", f":,{7},:", "...,5"][axis] if axis else "4"
-            report = self.tune(path, "--read", read, "--time", "300ms")
+            report = self.tune(path, "--read", read)
             self.assertEqual(report["reads"][0]["shape"][axis], 1)
             self.assertIn(1, [c["block_shape"][axis] for c in report["candidates"]])
 
