@@ -220,6 +220,11 @@ typedef struct caterva_open_options {
                              at what is left of a damaged array; a commit then takes
                              what it finds for good                       */
     int no_read_ahead;    /* 1: scans are not read ahead of, see caterva_prefetch      */
+    int64_t keep_bytes;   /* reading: a file of at most so many bytes is kept in memory,
+                             as it is stored, once it was read from about once for
+                             each 2 KiB of it. 0: 16 MiB; -1: never. What others do to
+                             the file is then seen by caterva_refresh and
+                             caterva_verify only                               */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 

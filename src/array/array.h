@@ -18,9 +18,10 @@ struct caterva_array {
     cv_snapshot *snapshot; /* the committed state; replaced by a commit */
     uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
     caterva_info info;
-    char *url;       /* of a file or directory, else NULL */
-    uint64_t offset; /* of the frame in the file */
-    char *dtype;     /* what info.dtype points at */
+    char *url;          /* of a file or directory, else NULL */
+    uint64_t offset;    /* of the frame in the file */
+    int64_t keep_bytes; /* as in caterva_open_options */
+    char *dtype;        /* what info.dtype points at */
     char *dtype_stored;
 };
 

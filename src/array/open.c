@@ -20,6 +20,9 @@ static cv_status copy_open_options(const caterva_open_options *options,
         return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
                        (long long)out->dirty_budget);
     CV_TRY(cv_array_check_cache(out->cache_bytes, err));
+    if (out->keep_bytes < -1)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a file of %lld bytes to keep",
+                       (long long)out->keep_bytes);
     if (out->offset != 0 && out->mode == CATERVA_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "a frame at an offset in its file can be read only");
@@ -42,14 +45,24 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
     return status;
 }
 
+enum { KEEP_BYTES = 16 << 20 };
+
+static uint64_t bytes_to_keep(const caterva_open_options *o)
+{
+    if (o->keep_bytes < 0) return 0;
+    return o->keep_bytes > 0 ? (uint64_t)o->keep_bytes : KEEP_BYTES;
+}
+
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
                           cv_error *err)
 {
     cv_store *store;
     CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_WRITE, &store, err));
+    cv_store_file_keep(store, bytes_to_keep(o));
     CV_TRY(open_array(store, o, out, err));
     (*out)->url = strdup(url);
     (*out)->offset = o->offset;
+    (*out)->keep_bytes = o->keep_bytes;
     if ((*out)->url) return CV_OK;
     cv_array_free(*out);
     *out = NULL;
@@ -102,6 +115,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     o.threads = array->threads;
     o.durability = array->frame->durability;
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
+    o.keep_bytes = array->keep_bytes;
     caterva_array *fresh;
     CV_TRY(open_url(array->url, &o, &fresh, err));
     cv_prefetch_cancel(&array->prefetch);

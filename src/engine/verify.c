@@ -224,6 +224,9 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
                         .lost = lost,
                         .result = result};
     *result = (caterva_verify_result){0};
+    /* What is stored is looked at, not what this handle remembers of it. */
+    cv_store_read_anew(source->frame->store);
+    cv_layout_cache_clear(source->frame->layouts);
     pthread_mutex_init(&task.lock, NULL);
     cv_status status = check_attributes(&task, err);
     if (status == CV_OK) status = check_chunks(&task, source->threads, err);

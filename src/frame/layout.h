@@ -63,8 +63,9 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
 void cv_layout_cache_free(cv_layout_cache *cache);
 
-/* Forgets all layouts, or that of the chunk at `pos`: a rollback, or the use of
- * dead space, gives positions to other chunks. With no read under way. */
+/* Forgets all layouts, or that of the chunk at `pos`. When a rollback, or the use of
+ * dead space, gives positions to other chunks, with no read under way; to have them
+ * read anew, at any time. */
 void cv_layout_cache_clear(cv_layout_cache *cache);
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
 

@@ -6,6 +6,7 @@
 #include "base/arith.h"
 #include "base/os.h"
 #include "store/internal.h"
+#include "store/kept.h"
 #include "store/place.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ typedef struct file_store {
     uint64_t offset; /* where the frame begins */
     cv_place place;  /* of a created one; closed: dir_fd is -1 */
     cv_shown_path shown;
+    cv_kept kept;
 } file_store;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -53,6 +55,14 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
     CV_TRY(file_size(store, object, &end, err));
     return cv_fail_past_end(err, f->shown.text, pos, size, end);
 }
+
+static const uint8_t *file_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
+{
+    file_store *f = (file_store *)store;
+    return object == CV_FRAME_OBJECT ? cv_kept_view(&f->kept, pos, size) : NULL;
+}
+
+static void file_read_anew(cv_store *store) { cv_kept_stop(&((file_store *)store)->kept); }
 
 static cv_status file_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
                             size_t size, cv_error *err)
@@ -143,6 +153,7 @@ static void file_close(cv_store *store)
     file_store *f = (file_store *)store;
     if (!store->published) cv_place_remove_temp(&f->place);
     cv_place_close(&f->place);
+    cv_kept_free(&f->kept);
     close(f->fd);
     free(f);
 }
@@ -151,6 +162,8 @@ static const cv_store_ops file_ops = {
     .name = "file",
     .size = file_size,
     .read = file_read,
+    .view = file_view,
+    .read_anew = file_read_anew,
     .write = file_write,
     .copy = file_copy,
     .truncate = file_truncate,
@@ -212,6 +225,7 @@ static cv_status new_store(int fd, const char *path, cv_store **out, cv_error *e
     f->fd = fd;
     f->place.dir_fd = -1;
     f->shown = cv_show_path(path);
+    cv_kept_init(&f->kept, fd, 0, 0, 0);
     *out = &f->base;
     return CV_OK;
 }
@@ -239,6 +253,15 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
     (*out)->writable = writable;
     (*out)->published = true;
     return CV_OK;
+}
+
+void cv_store_file_keep(cv_store *store, uint64_t most)
+{
+    file_store *f = (file_store *)store;
+    uint64_t size;
+    if (store->ops != &file_ops || store->writable) return;
+    if (file_size(store, CV_FRAME_OBJECT, &size, NULL) != CV_OK) return;
+    cv_kept_init(&f->kept, f->fd, f->offset, size, most);
 }
 
 static cv_status create_temp(cv_place *place, int *fd, cv_error *err)

@@ -9,7 +9,7 @@
  * temporary name beside its target, and closing it removes it. publish renames
  * it into place. One opened with a *_open function is published.
  *
- * Threads: read, view and size may run at once with each other and with one
+ * Threads: read, view, read_anew and size may run at once with each other and with one
  * writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others:
  * one thread at a time, but `write` of disjoint ranges may run in parallel. */
@@ -34,6 +34,9 @@ typedef struct cv_store_ops {
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
+    /* Nothing is lent any more but what stands in no file: all else is read anew.
+     * Op may be NULL: so it is already. */
+    void (*read_anew)(cv_store *store);
     /* Writes all of `size` bytes; the object is created or grown as needed (a
      * gap reads as zeros). Chunk objects are written once, from position 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
@@ -76,6 +79,10 @@ struct cv_store {
     bool published;
 };
 
+/* Lets a store of a file that is only read keep a copy of it, see kept.h, when it has at
+ * most `most` bytes; other stores: nothing. Before other threads use the store. */
+void cv_store_file_keep(cv_store *store, uint64_t most);
+
 /* What stands at `path`: a directory, else a file. */
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err);
@@ -88,8 +95,8 @@ cv_status cv_store_delete(const char *path, cv_error *err);
 /* Writes `size` bytes behind the end of the regular file at `path`, which is made when
  * there is none; *pos is where they begin. Takes the writer's lock. On failure the
  * file's length is as before. */
-cv_status cv_store_file_append(const char *path, const void *bytes, size_t size,
-                               bool durable, uint64_t *pos, cv_error *err);
+cv_status cv_store_file_append(const char *path, const void *bytes, size_t size, bool durable,
+                               uint64_t *pos, cv_error *err);
 
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
  * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
@@ -126,16 +133,22 @@ static inline cv_status cv_store_read(cv_store *s, cv_object o, uint64_t pos, vo
 {
     return s->ops->read(s, o, pos, dst, size, e);
 }
-static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t pos, size_t size)
+static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t pos,
+                                           size_t size)
 {
     return s->ops->view ? s->ops->view(s, o, pos, size) : NULL;
 }
-static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos, const void *src,
-                                       size_t size, cv_error *e)
+static inline void cv_store_read_anew(cv_store *s)
+{
+    if (s->ops->read_anew) s->ops->read_anew(s);
+}
+static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos,
+                                       const void *src, size_t size, cv_error *e)
 {
     return s->ops->write(s, o, pos, src, size, e);
 }
-static inline cv_status cv_store_truncate(cv_store *s, cv_object o, uint64_t size, cv_error *e)
+static inline cv_status cv_store_truncate(cv_store *s, cv_object o, uint64_t size,
+                                          cv_error *e)
 {
     return s->ops->truncate(s, o, size, e);
 }

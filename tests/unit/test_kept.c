@@ -1,0 +1,159 @@
+/* The copy of a small file: made by the read that makes it worth its cost, right in
+ * every byte, and none where it must not be. */
+#include "store/kept.h"
+
+#include "store/store.h"
+#include "support/check.h"
+#include "support/random.h"
+#include "support/scratch.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 40000, BEFORE = 100, READS = 64 + SIZE / 2048 };
+
+typedef struct file {
+    char path[SCRATCH_PATH];
+    int fd;
+    uint8_t bytes[BEFORE + SIZE];
+    cv_kept kept;
+} file;
+
+static file *new_file(uint64_t most)
+{
+    static file f;
+    rng r = rng_from_seed(7);
+    rng_fill(&r, f.bytes, sizeof f.bytes);
+    scratch_path(f.path, "kept");
+    scratch_save(f.path, f.bytes, sizeof f.bytes);
+    f.fd = open(f.path, O_RDONLY);
+    assert_true(f.fd >= 0);
+    cv_kept_init(&f.kept, f.fd, BEFORE, SIZE, most);
+    return &f;
+}
+
+static void close_file(file *f)
+{
+    cv_kept_free(&f->kept);
+    close(f->fd);
+}
+
+static void read_often(file *f)
+{
+    for (int i = 0; i < READS; i++) assert_null(cv_kept_view(&f->kept, 0, 1));
+}
+
+static void it_is_lent_once_it_is_worth_it(void **state)
+{
+    (void)state;
+    file *f = new_file(SIZE);
+    read_often(f);
+    for (int pos = 0; pos <= SIZE; pos += 997) {
+        size_t size = (size_t)(SIZE - pos);
+        const uint8_t *lent = cv_kept_view(&f->kept, (uint64_t)pos, size);
+        assert_non_null(lent);
+        assert_memory_equal(lent, f->bytes + BEFORE + pos, size);
+        assert_null(cv_kept_view(&f->kept, (uint64_t)pos, size + 1));
+    }
+    assert_null(cv_kept_view(&f->kept, SIZE + 1, 0));
+    assert_null(cv_kept_view(&f->kept, UINT64_MAX, 1));
+    close_file(f);
+}
+
+static void what_was_lent_stays(void **state)
+{
+    (void)state;
+    file *f = new_file(SIZE);
+    read_often(f);
+    const uint8_t *lent = cv_kept_view(&f->kept, 0, SIZE);
+    assert_int_equal(truncate(f->path, 0), 0);
+    assert_ptr_equal(cv_kept_view(&f->kept, 0, SIZE), lent);
+    cv_kept_stop(&f->kept);
+    assert_null(cv_kept_view(&f->kept, 0, SIZE));
+    assert_memory_equal(lent, f->bytes + BEFORE, SIZE);
+    close_file(f);
+}
+
+static void large_and_cut_files_are_not_kept(void **state)
+{
+    (void)state;
+    file *f = new_file(SIZE - 1);
+    read_often(f);
+    read_often(f);
+    close_file(f);
+    f = new_file(SIZE);
+    assert_int_equal(truncate(f->path, BEFORE + SIZE - 1), 0);
+    read_often(f);
+    read_often(f);
+    close_file(f);
+}
+
+static void *read_and_compare(void *context)
+{
+    file *f = context;
+    for (int i = 0; i < 2 * READS; i++) {
+        const uint8_t *lent = cv_kept_view(&f->kept, 0, SIZE);
+        if (lent && memcmp(lent, f->bytes + BEFORE, SIZE) != 0) return f;
+    }
+    return NULL;
+}
+
+static void several_threads_get_one_copy(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    file *f = new_file(SIZE);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_and_compare, f), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    assert_non_null(cv_kept_view(&f->kept, 0, SIZE));
+    close_file(f);
+}
+
+/* The store: files that are only read, and only when it was asked to. */
+static void only_stores_that_read_keep(void **state)
+{
+    (void)state;
+    cv_error err;
+    file *f = new_file(0);
+    for (int how = 0; how < 3; how++) { /* writing, not asked, reading */
+        cv_store *store;
+        uint8_t byte;
+        assert_int_equal(cv_store_file_open(f->path, 0, how == 0, &store, &err), CV_OK);
+        if (how != 1) cv_store_file_keep(store, 1 << 20);
+        const uint8_t *lent = NULL;
+        for (int i = 0; i <= READS + 1 && !lent; i++)
+            lent = cv_store_view(store, CV_FRAME_OBJECT, 5, 1);
+        assert_int_equal(lent != NULL, how == 2);
+        assert_null(cv_store_view(store, 0, 5, 1));
+        if (lent) assert_int_equal(*lent, f->bytes[5]);
+        cv_store_read_anew(store);
+        assert_null(cv_store_view(store, CV_FRAME_OBJECT, 5, 1));
+        assert_int_equal(cv_store_read(store, CV_FRAME_OBJECT, 5, &byte, 1, &err), CV_OK);
+        cv_store_close(store);
+    }
+    close_file(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_lent_once_it_is_worth_it),
+        cmocka_unit_test(what_was_lent_stays),
+        cmocka_unit_test(large_and_cut_files_are_not_kept),
+        cmocka_unit_test(several_threads_get_one_copy),
+        cmocka_unit_test(only_stores_that_read_keep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
