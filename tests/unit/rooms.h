@@ -1,5 +1,5 @@
-/* What the tests of os and stores share: a child process, and a fresh directory
- * for each test. Included after cmocka. */
+/* What the tests of os and stores share: a child process, a fresh directory for
+ * each test, and small files of text. Included after cmocka. */
 #ifndef UNIT_ROOMS_H
 #define UNIT_ROOMS_H
 
@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -49,6 +50,21 @@ static inline int count_entries(const char *path)
     while (readdir(dir)) n++;
     closedir(dir);
     return n;
+}
+
+static inline void save_text(const char *path, const char *text)
+{
+    scratch_save(path, text, strlen(text));
+}
+
+static inline void expect_text(const char *path, const char *text)
+{
+    size_t size;
+    uint8_t *bytes = scratch_load(path, &size);
+    assert_non_null(bytes);
+    assert_int_equal(size, strlen(text));
+    assert_memory_equal(bytes, text, size);
+    free(bytes);
 }
 
 #endif

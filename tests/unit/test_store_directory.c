@@ -37,16 +37,6 @@ static const char *inside(const room *r, const char *name)
     return path;
 }
 
-static void expect_text(const char *path, const char *text)
-{
-    size_t size;
-    uint8_t *bytes = scratch_load(path, &size);
-    assert_non_null(bytes);
-    assert_int_equal(size, strlen(text));
-    assert_memory_equal(bytes, text, size);
-    free(bytes);
-}
-
 static cv_status put(cv_store *store, cv_object id, const char *text)
 {
     return cv_store_write(store, id, 0, text, strlen(text), &error);
