@@ -127,6 +127,7 @@ static const char *abspath(int dfd, const char *p, char *buf)
     if (snprintf(buf, PATH_MAX, "%s/%s", par, s + 1) >= PATH_MAX) return NULL;
     return rel(buf);
 }
+/* Leaves errno as it is. */
 static void rec(char op, int ok, const char *path, uint64_t off, const void *data,
                 uint64_t len)
 {
@@ -139,7 +140,9 @@ static void rec(char op, int ok, const char *path, uint64_t off, const void *dat
     memcpy(h + 4, &off, 8);
     memcpy(h + 12, &len, 8);
     struct iovec v[3] = {{h, 20}, {(void *)path, pl}, {(void *)data, len}};
+    int e = errno;
     raw(SYS_writev, jfd, v, len ? 3 : 2);
+    errno = e;
 }
 /* 0: go on; 1: fail with errno; 2: do half of it */
 static int gate(char op)
@@ -163,10 +166,20 @@ static int gate(char op)
     if (!real) real = (ret(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name);                           \
     init()
 #define LOCK pthread_mutex_lock(&mu)
-#define UNLOCK pthread_mutex_unlock(&mu)
+#define UNLOCK pthread_mutex_unlock(&mu) /* leaves errno as it is */
+
+/* With the lock, when the operation may go on; else without, and errno says why. */
+static int enter(char op)
+{
+    LOCK;
+    if (!gate(op)) return 1;
+    UNLOCK;
+    return 0;
+}
 
 static ssize_t do_write(int fd, const void *b, size_t n, off64_t off, int positioned)
 {
+    init();
     char pb[PATH_MAX];
     const char *p = dirlen ? fdpath(fd, pb) : NULL;
     if (!p) {
@@ -188,9 +201,7 @@ static ssize_t do_write(int fd, const void *b, size_t n, off64_t off, int positi
         g = 1;
     }
     if (g == 1) {
-        int e = errno;
         UNLOCK;
-        errno = e;
         return -1;
     }
     if (g == 2) n = n / 2 ? n / 2 : 0;
@@ -209,26 +220,17 @@ static ssize_t do_write(int fd, const void *b, size_t n, off64_t off, int positi
         r = raw(SYS_write, fd, b, n);
     } else
         r = raw(SYS_pwrite64, fd, b, n, off);
-    int e = errno,
-        ds = (int)raw(SYS_fcntl, fd, F_GETFL) & O_DSYNC; /* O_SYNC includes O_DSYNC */
-    if (r > 0) rec('W', ds ? 2 : 1, p, (uint64_t)off, b, (uint64_t)r);
+    if (r > 0) {
+        int ds = (int)raw(SYS_fcntl, fd, F_GETFL) & O_DSYNC; /* O_SYNC includes O_DSYNC */
+        rec('W', ds ? 2 : 1, p, (uint64_t)off, b, (uint64_t)r);
+    }
     UNLOCK;
-    errno = e;
     return r;
 }
-ssize_t write(int fd, const void *b, size_t n)
-{
-    init();
-    return do_write(fd, b, n, 0, 0);
-}
-ssize_t pwrite(int fd, const void *b, size_t n, off_t o)
-{
-    init();
-    return do_write(fd, b, n, o, 1);
-}
+ssize_t write(int fd, const void *b, size_t n) { return do_write(fd, b, n, 0, 0); }
+ssize_t pwrite(int fd, const void *b, size_t n, off_t o) { return do_write(fd, b, n, o, 1); }
 ssize_t pwrite64(int fd, const void *b, size_t n, off64_t o)
 {
-    init();
     return do_write(fd, b, n, o, 1);
 }
 static ssize_t do_writev(int fd, const struct iovec *v, int c, off64_t off, int positioned)
@@ -243,158 +245,88 @@ static ssize_t do_writev(int fd, const struct iovec *v, int c, off64_t off, int 
     }
     return t;
 }
-ssize_t writev(int fd, const struct iovec *v, int c)
-{
-    init();
-    return do_writev(fd, v, c, 0, 0);
-}
+ssize_t writev(int fd, const struct iovec *v, int c) { return do_writev(fd, v, c, 0, 0); }
 ssize_t pwritev(int fd, const struct iovec *v, int c, off_t o)
 {
-    init();
     return do_writev(fd, v, c, o, 1);
 }
 ssize_t pwritev64(int fd, const struct iovec *v, int c, off64_t o)
 {
-    init();
     return do_writev(fd, v, c, o, 1);
 }
 static int trunc_fd(int fd, off64_t n)
 {
+    init();
     char pb[PATH_MAX];
     const char *p = fdpath(fd, pb);
     if (!p) return (int)raw(SYS_ftruncate, fd, n);
-    LOCK;
-    if (gate('T')) {
-        int e = errno;
-        UNLOCK;
-        errno = e;
-        return -1;
-    }
-    int r = (int)raw(SYS_ftruncate, fd, n), e = errno;
+    if (!enter('T')) return -1;
+    int r = (int)raw(SYS_ftruncate, fd, n);
     if (!r) rec('T', 1, p, (uint64_t)n, NULL, 0);
     UNLOCK;
-    errno = e;
     return r;
 }
-int ftruncate(int fd, off_t n)
-{
-    init();
-    return trunc_fd(fd, n);
-}
-int ftruncate64(int fd, off64_t n)
-{
-    init();
-    return trunc_fd(fd, n);
-}
+int ftruncate(int fd, off_t n) { return trunc_fd(fd, n); }
+int ftruncate64(int fd, off64_t n) { return trunc_fd(fd, n); }
 static int trunc_path(const char *f, off64_t n)
 {
+    init();
     char pb[PATH_MAX];
     const char *p = abspath(AT_FDCWD, f, pb);
     if (!p) return (int)raw(SYS_truncate, f, n);
-    LOCK;
-    if (gate('T')) {
-        int e = errno;
-        UNLOCK;
-        errno = e;
-        return -1;
-    }
-    int r = (int)raw(SYS_truncate, f, n), e = errno;
+    if (!enter('T')) return -1;
+    int r = (int)raw(SYS_truncate, f, n);
     if (!r) rec('T', 1, p, (uint64_t)n, NULL, 0);
     UNLOCK;
-    errno = e;
     return r;
 }
-int truncate(const char *f, off_t n)
-{
-    init();
-    return trunc_path(f, n);
-}
-int truncate64(const char *f, off64_t n)
-{
-    init();
-    return trunc_path(f, n);
-}
+int truncate(const char *f, off_t n) { return trunc_path(f, n); }
+int truncate64(const char *f, off64_t n) { return trunc_path(f, n); }
 static int sync_fd(int fd, long nr)
 {
+    init();
     char pb[PATH_MAX];
     const char *p = fdpath(fd, pb);
     if (!p) return (int)syscall(nr, fd);
-    LOCK;
-    if (gate('S')) {
-        int e = errno;
-        UNLOCK;
-        errno = e;
-        return -1;
-    }
-    int r = (int)syscall(nr, fd), e = errno;
+    if (!enter('S')) return -1;
+    int r = (int)syscall(nr, fd);
     if (!r) rec('S', 1, p, 0, NULL, 0);
     UNLOCK;
-    errno = e;
     return r;
 }
-int fsync(int fd)
-{
-    init();
-    return sync_fd(fd, SYS_fsync);
-}
-int fdatasync(int fd)
-{
-    init();
-    return sync_fd(fd, SYS_fdatasync);
-}
+int fsync(int fd) { return sync_fd(fd, SYS_fsync); }
+int fdatasync(int fd) { return sync_fd(fd, SYS_fdatasync); }
 int fallocate(int fd, int mode, off_t o, off_t n)
 {
     init();
     char pb[PATH_MAX];
     const char *p = fdpath(fd, pb);
     if (!p) return (int)raw(SYS_fallocate, fd, mode, o, n);
-    LOCK;
-    if (gate('F')) {
-        int e = errno;
-        UNLOCK;
-        errno = e;
-        return -1;
-    }
-    int r = (int)raw(SYS_fallocate, fd, mode, o, n), e = errno;
+    if (!enter('F')) return -1;
+    int r = (int)raw(SYS_fallocate, fd, mode, o, n);
     uint64_t q[2] = {(uint64_t)n, (uint64_t)mode};
     if (!r) rec('F', 1, p, (uint64_t)o, q, 16);
     UNLOCK;
-    errno = e;
     return r;
 }
 int fallocate64(int fd, int mode, off64_t o, off64_t n) { return fallocate(fd, mode, o, n); }
 int posix_fallocate(int fd, off_t o, off_t n) { return fallocate(fd, 0, o, n) ? errno : 0; }
 static int do_rename(int d1, const char *a, int d2, const char *b, unsigned fl)
 {
+    init();
     char p1[PATH_MAX], p2[PATH_MAX];
     const char *x = abspath(d1, a, p1), *y = abspath(d2, b, p2);
     if (!x && !y) return (int)raw(SYS_renameat2, d1, a, d2, b, fl);
-    LOCK;
-    if (gate('R')) {
-        int e = errno;
-        UNLOCK;
-        errno = e;
-        return -1;
-    }
-    int r = (int)raw(SYS_renameat2, d1, a, d2, b, fl), e = errno;
+    if (!enter('R')) return -1;
+    int r = (int)raw(SYS_renameat2, d1, a, d2, b, fl);
     if (!r) rec(fl & 2 ? 'X' : 'R', 1, x ? x : "", 0, y ? y : "", y ? strlen(y) : 0);
     UNLOCK;
-    errno = e;
     return r;
 }
-int rename(const char *a, const char *b)
-{
-    init();
-    return do_rename(AT_FDCWD, a, AT_FDCWD, b, 0);
-}
-int renameat(int d, const char *a, int e, const char *b)
-{
-    init();
-    return do_rename(d, a, e, b, 0);
-}
+int rename(const char *a, const char *b) { return do_rename(AT_FDCWD, a, AT_FDCWD, b, 0); }
+int renameat(int d, const char *a, int e, const char *b) { return do_rename(d, a, e, b, 0); }
 int renameat2(int d, const char *a, int e, const char *b, unsigned f)
 {
-    init();
     return do_rename(d, a, e, b, f);
 }
 /* Programs ask for renameat2 by number where libc has no name for it. */
@@ -413,35 +345,20 @@ long syscall(long nr, ...)
 }
 static int do_unlink(int d, const char *a, int fl)
 {
+    init();
     char pb[PATH_MAX];
     const char *x = abspath(d, a, pb);
     if (!x) return (int)raw(SYS_unlinkat, d, a, fl);
-    LOCK;
-    if (gate('U')) {
-        int e = errno;
-        UNLOCK;
-        errno = e;
-        return -1;
-    }
-    int r = (int)raw(SYS_unlinkat, d, a, fl), e = errno;
+    if (!enter('U')) return -1;
+    int r = (int)raw(SYS_unlinkat, d, a, fl);
     if (!r) rec('U', 1, x, 0, NULL, 0);
     UNLOCK;
-    errno = e;
     return r;
 }
-int unlink(const char *a)
-{
-    init();
-    return do_unlink(AT_FDCWD, a, 0);
-}
-int unlinkat(int d, const char *a, int f)
-{
-    init();
-    return do_unlink(d, a, f);
-}
+int unlink(const char *a) { return do_unlink(AT_FDCWD, a, 0); }
+int unlinkat(int d, const char *a, int f) { return do_unlink(d, a, f); }
 int remove(const char *a)
 {
-    init();
     int r = do_unlink(AT_FDCWD, a, 0);
     return r && errno == EISDIR ? do_unlink(AT_FDCWD, a, AT_REMOVEDIR) : r;
 }
@@ -459,20 +376,18 @@ static int pre_open(int d, const char *f, int fl, char *pb, const char **rp, int
 }
 static int do_open(int d, const char *f, int fl, mode_t m)
 {
+    init();
     char pb[PATH_MAX];
     const char *p;
     int ex = 0;
     LOCK;
     if (pre_open(d, f, fl, pb, &p, &ex)) {
-        int e = errno;
         UNLOCK;
-        errno = e;
         return -1;
     }
-    int r = (int)raw(SYS_openat, d, f, fl, m), e = errno;
+    int r = (int)raw(SYS_openat, d, f, fl, m);
     if (r >= 0 && p) rec('O', 1, p, 0, NULL, 0);
     UNLOCK;
-    errno = e;
     return r;
 }
 #define MODE_ARG(fl)                                                                         \
@@ -483,29 +398,18 @@ static int do_open(int d, const char *f, int fl, mode_t m)
         m = va_arg(a, mode_t);                                                               \
         va_end(a);                                                                           \
     }
-int open(const char *f, int fl, ...)
-{
-    init();
-    MODE_ARG(fl) return do_open(AT_FDCWD, f, fl, m);
-}
+int open(const char *f, int fl, ...) { MODE_ARG(fl) return do_open(AT_FDCWD, f, fl, m); }
 int open64(const char *f, int fl, ...)
 {
-    init();
     MODE_ARG(fl) return do_open(AT_FDCWD, f, fl | O_LARGEFILE, m);
 }
-int openat(int d, const char *f, int fl, ...)
-{
-    init();
-    MODE_ARG(fl) return do_open(d, f, fl, m);
-}
+int openat(int d, const char *f, int fl, ...) { MODE_ARG(fl) return do_open(d, f, fl, m); }
 int openat64(int d, const char *f, int fl, ...)
 {
-    init();
     MODE_ARG(fl) return do_open(d, f, fl | O_LARGEFILE, m);
 }
 int creat(const char *f, mode_t m)
 {
-    init();
     return do_open(AT_FDCWD, f, O_WRONLY | O_CREAT | O_TRUNC, m);
 }
 static FILE *do_fopen(FILE *(*real)(const char *, const char *), const char *f, const char *m)
@@ -518,16 +422,12 @@ static FILE *do_fopen(FILE *(*real)(const char *, const char *), const char *f, 
     int ex = 0;
     LOCK;
     if (pre_open(AT_FDCWD, f, fl, pb, &p, &ex)) {
-        int e = errno;
         UNLOCK;
-        errno = e;
         return NULL;
     }
     FILE *r = real(f, m);
-    int e = errno;
     if (r && p) rec('O', 1, p, 0, NULL, 0);
     UNLOCK;
-    errno = e;
     return r;
 }
 FILE *fopen(const char *f, const char *m)
@@ -540,31 +440,27 @@ FILE *fopen64(const char *f, const char *m)
     REAL(FILE *, "fopen64", const char *, const char *);
     return do_fopen(real, f, m);
 }
-static void note_mmap(void *r, size_t n, int prot, int fl, int fd, off64_t o)
+static void *do_mmap(void *a, size_t n, int pr, int fl, int fd, off64_t o)
 {
-    if (r == MAP_FAILED || !dirlen || fd < 0 || !(prot & PROT_WRITE) ||
+    init();
+    void *r = (void *)raw(SYS_mmap, a, n, pr, fl, fd, o);
+    if (r == MAP_FAILED || !dirlen || fd < 0 || !(pr & PROT_WRITE) ||
         (fl & MAP_TYPE) == MAP_PRIVATE)
-        return;
+        return r;
     char pb[PATH_MAX];
     const char *p = fdpath(fd, pb);
-    (void)n;
     if (p) {
         LOCK;
         rec('M', 1, p, (uint64_t)o, NULL, 0);
         UNLOCK;
     }
+    return r;
 }
 void *mmap(void *a, size_t n, int pr, int fl, int fd, off_t o)
 {
-    init();
-    void *r = (void *)raw(SYS_mmap, a, n, pr, fl, fd, o);
-    note_mmap(r, n, pr, fl, fd, o);
-    return r;
+    return do_mmap(a, n, pr, fl, fd, o);
 }
 void *mmap64(void *a, size_t n, int pr, int fl, int fd, off64_t o)
 {
-    init();
-    void *r = (void *)raw(SYS_mmap, a, n, pr, fl, fd, o);
-    note_mmap(r, n, pr, fl, fd, o);
-    return r;
+    return do_mmap(a, n, pr, fl, fd, o);
 }
