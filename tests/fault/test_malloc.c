@@ -3,10 +3,10 @@
  * own allocations fail: libblosc2 and the C library are not on trial here. */
 #include "base/arith.h"
 #include "crash.h"
+#include "failing_heap.h"
 #include "scratch.h"
 #include "unseal.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -19,108 +19,6 @@ int main(void)
     return 77;
 }
 #else
-
-/* ---- The failing allocator --------------------------------------------------------- */
-
-/* The linker turns each malloc of this program, the library linked in, into a
- * __wrap_malloc (--wrap, see CMakeLists.txt); __real_malloc is what it was, also a
- * sanitizer's. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-int __real_posix_memalign(void **out, size_t alignment, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t most);
-void __real_free(void *memory);
-
-enum { MAX_LIVE = 4096 };
-
-static struct {
-    bool armed;
-    long countdown; /* allocations of ours until one fails */
-    long n_failed;
-    void *live[MAX_LIVE]; /* ours, made while armed */
-    int n_live;
-} heap;
-
-static bool must_fail(void)
-{
-    if (!heap.armed || heap.countdown-- != 0) return false;
-    heap.n_failed++;
-    errno = ENOMEM;
-    return true;
-}
-
-static void *note(void *memory)
-{
-    if (heap.armed && memory) {
-        if (heap.n_live == MAX_LIVE) abort();
-        heap.live[heap.n_live++] = memory;
-    }
-    return memory;
-}
-
-static void forget(const void *memory)
-{
-    for (int i = heap.n_live - 1; i >= 0 && memory; i--) {
-        if (heap.live[i] != memory) continue;
-        heap.live[i] = heap.live[--heap.n_live];
-        return;
-    }
-}
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t most);
-void __wrap_free(void *memory);
-
-void *__wrap_malloc(size_t size) { return must_fail() ? NULL : note(__real_malloc(size)); }
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return must_fail() ? NULL : note(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    if (must_fail()) return NULL;
-    forget(memory);
-    return note(__real_realloc(memory, size));
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return must_fail() ? NULL : note(__real_aligned_alloc(alignment, size));
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
-{
-    if (must_fail()) return ENOMEM;
-    int error = __real_posix_memalign(out, alignment, size);
-    if (error == 0) note(*out);
-    return error;
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return must_fail() ? NULL : note(__real_strdup(text));
-}
-
-char *__wrap_strndup(const char *text, size_t most)
-{
-    return must_fail() ? NULL : note(__real_strndup(text, most));
-}
-
-void __wrap_free(void *memory)
-{
-    forget(memory);
-    __real_free(memory);
-}
 
 /* ---- One life of an array ------------------------------------------------------------ */
 
@@ -303,16 +201,13 @@ static bool fail_at(life *l, long n)
     caterva_error err = {.code = CATERVA_OK};
     caterva_status status = CATERVA_OK;
     int at = 0;
-    heap.n_failed = heap.n_live = 0;
-    heap.countdown = n;
     l->array = NULL;
-    heap.armed = true;
+    heap_arm(n);
     for (; at < N_STEPS; at++) {
         status = steps[at](l, &err);
         if (status != CATERVA_OK) break;
     }
-    heap.armed = false;
-    bool failed = heap.n_failed > 0;
+    bool failed = heap_disarm();
     /* The books of dead space do without memory: that costs space, and every
      * item is checked below. All else is an error, and only then is there one. */
     CHECK(failed || status == CATERVA_OK, "allocation %ld: step %d: %s", n, at, err.message);
@@ -324,7 +219,7 @@ static bool fail_at(life *l, long n)
     }
     check_stored(l, true, n);
     caterva_discard(l->array);
-    CHECK(heap.n_live == 0, "allocation %ld: step %d: %d leaks", n, at, heap.n_live);
+    CHECK(heap_live() == 0, "allocation %ld: step %d: %d leaks", n, at, heap_live());
     return failed;
 }
 
@@ -405,17 +300,14 @@ static void creating(void **state)
         for (long n = 0; failed; n++) {
             caterva_error err = {.code = CATERVA_OK};
             caterva_array *array = NULL, *other;
-            heap.n_failed = heap.n_live = 0;
-            heap.countdown = n;
-            heap.armed = true;
+            heap_arm(n);
             caterva_status status = create_one(url, layout, &array, &err);
-            heap.armed = false;
-            failed = heap.n_failed > 0;
+            failed = heap_disarm();
             bool created = status == CATERVA_OK; /* the books of dead space may go without */
             CHECK(created || (failed && status == CATERVA_ENOMEM), "allocation %ld: %s", n,
                   caterva_status_name(status));
             caterva_discard(array);
-            CHECK(heap.n_live == 0, "creating, allocation %ld: %d leaks", n, heap.n_live);
+            CHECK(heap_live() == 0, "creating, allocation %ld: %d leaks", n, heap_live());
             if (kind == 0) continue;
             status = caterva_open(path, NULL, &other, &err);
             CHECK(status == (created ? CATERVA_OK : CATERVA_ENOTFOUND), "allocation %ld: %s",
@@ -486,13 +378,10 @@ static void repairing(void **state)
                 tear(&l);
             else
                 spoil(path, chunk);
-            heap.n_failed = heap.n_live = 0;
-            heap.countdown = n;
-            heap.armed = true;
+            heap_arm(n);
             caterva_status status = caterva_repair(path, &o, &result, &err);
-            heap.armed = false;
-            failed = heap.n_failed > 0;
-            CHECK(heap.n_live == 0, "repairing, allocation %ld: %d leaks", n, heap.n_live);
+            failed = heap_disarm();
+            CHECK(heap_live() == 0, "repairing, allocation %ld: %d leaks", n, heap_live());
             if (status == CATERVA_OK && failed) { /* the books of dead space */
                 CHECK(result.written == chunk && result.in_place == !chunk,
                       "allocation %ld: a failure in silence", n);
@@ -530,13 +419,10 @@ static void sealing(void **state)
         caterva_error err = {.code = CATERVA_OK};
         make_it(&l);
         drop_seal(l.path);
-        heap.n_failed = heap.n_live = 0;
-        heap.countdown = n;
-        heap.armed = true;
+        heap_arm(n);
         caterva_status status = caterva_seal(l.path, CATERVA_DURABLE_NONE, &err);
-        heap.armed = false;
-        failed = heap.n_failed > 0;
-        CHECK(heap.n_live == 0, "sealing, allocation %ld: %d leaks", n, heap.n_live);
+        failed = heap_disarm();
+        CHECK(heap_live() == 0, "sealing, allocation %ld: %d leaks", n, heap_live());
         CHECK(status == CATERVA_OK || (failed && status == CATERVA_ENOMEM),
               "allocation %ld: %s", n, caterva_status_name(status));
         CHECK_OK(caterva_open(l.path, NULL, &l.array, &err), err);
