@@ -1,6 +1,7 @@
 /* The block cache: what was put in is found, the bytes are bounded, who is in use
  * stays, no key is taken for another, and threads do not disturb each other. */
 #include "engine/cache.h"
+#include "support/sanitized.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -375,20 +376,6 @@ static void threads_share_it(void **state)
     assert_true(counts.bytes <= 60 * BLOCK);
     cv_cache_free(c.cache);
 }
-
-/* A sanitizer's own allocator may hang in the child of a process of many threads. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifdef SANITIZED
-#define SKIP_IF_SANITIZED() skip()
-#else
-#define SKIP_IF_SANITIZED() ((void)0)
-#endif
 
 typedef struct busy {
     atomic_bool stop;

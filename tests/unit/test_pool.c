@@ -1,6 +1,7 @@
 /* The pool: every job once, from any number of callers, also inside one another
  * and across fork; the first failure ends a queue. */
 #include "engine/pool.h"
+#include "support/sanitized.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -172,21 +173,6 @@ static void helpers_come(void **state)
     cv_pool_run(1, wait_for_another, &m);
     assert_true(atomic_load(&m.met));
 }
-
-/* A child of a process with busy threads may find the sanitizer's own locks
- * taken; without one, the C library sees to its locks. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifdef SANITIZED
-#define SKIP_IF_SANITIZED() skip()
-#else
-#define SKIP_IF_SANITIZED() ((void)0)
-#endif
 
 /* ---- Fork ------------------------------------------------------------------------- */
 

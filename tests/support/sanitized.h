@@ -1,0 +1,24 @@
+/* Whether this program is sanitized. The child of a process with busy threads may find
+ * a sanitizer's own locks taken, its allocator's too, and hang; without one, the C
+ * library sees to its locks. */
+#ifndef SUPPORT_SANITIZED_H
+#define SUPPORT_SANITIZED_H
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* In a test of cmocka. */
+#define SKIP_IF_SANITIZED()                                                                  \
+    do {                                                                                     \
+        if (SANITIZED) skip();                                                               \
+    } while (0)
+
+#endif
