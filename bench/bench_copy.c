@@ -6,10 +6,6 @@
 #include "bench_rows.h"
 
 #include <fcntl.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-#include <sys/wait.h>
 
 enum { CHUNK = 64, BLOCK = 16, MEMORY_MIB = 64, MIB = 1 << 20 };
 
@@ -111,39 +107,14 @@ static void fight(const copy_duel *d, double bar)
 
 /* ---- Memory ---------------------------------------------------------------------- */
 
-/* KiB that the copy adds to a process of its own, at most. */
-static double measure(const bench_rivals *r, const copy_kind *kind)
-{
-    int ends[2];
-    double kib = 0;
-    bench_need(pipe(ends) == 0, "pipe", "cannot be made");
-    fflush(stdout);
-#ifdef __GLIBC__
-    malloc_trim(0); /* nothing freed lies about to be used again */
-#endif
-    pid_t child = fork();
-    if (child == 0) {
-        long before = bench_memory("VmRSS:");
-        copy(r, kind);
-        kib = (double)(bench_memory("VmHWM:") - before);
-        _exit(write(ends[1], &kib, sizeof(kib)) != sizeof(kib));
-    }
-    int status = 1;
-    waitpid(child, &status, 0);
-    bench_need(status == 0 && read(ends[0], &kib, sizeof(kib)) == sizeof(kib), "memory",
-               "a copy failed");
-    close(ends[0]);
-    close(ends[1]);
-    return kib;
-}
-
-static void memory_row(const bench_rivals *r, const copy_kind *kind)
+static void memory_row(bench_rivals *r, const copy_kind *kind)
 {
     bench_row row = {.unit = "KiB", .rival = "64 MiB", .bar = 1};
+    copy_duel d = {.rivals = r, .ours = *kind};
     snprintf(row.name, sizeof(row.name), "%s, memory of: %s", bench_codec_name(&r->spec),
              kind->name);
     if (!bench_wanted(&table, row.name)) return;
-    row.ours = measure(r, kind);
+    row.ours = bench_memory_of(copy_ours, &d);
     row.theirs = MEMORY_MIB * 1024;
     bench_add_row(&table, &row);
 }

@@ -10,6 +10,11 @@
 #include <math.h>
 #include <regex.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 enum { BENCH_MAX_ROWS = 256 };
 
@@ -199,6 +204,32 @@ static inline long bench_memory(const char *key)
     while (file != NULL && fgets(line, sizeof(line), file) != NULL)
         if (strncmp(line, key, strlen(key)) == 0) kib = strtol(line + strlen(key), NULL, 10);
     if (file != NULL) fclose(file);
+    return kib;
+}
+
+/* The KiB that one side of a duel adds to a process of its own, at most. */
+static inline double bench_memory_of(double (*side)(void *context), void *context)
+{
+    int ends[2];
+    double kib = 0;
+    bench_need(pipe(ends) == 0, "pipe", "cannot be made");
+    fflush(stdout);
+#ifdef __GLIBC__
+    malloc_trim(0); /* nothing freed lies about to be used again */
+#endif
+    pid_t child = fork();
+    if (child == 0) {
+        long before = bench_memory("VmRSS:");
+        side(context);
+        kib = (double)(bench_memory("VmHWM:") - before);
+        _exit(write(ends[1], &kib, sizeof(kib)) != sizeof(kib));
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    bench_need(status == 0 && read(ends[0], &kib, sizeof(kib)) == sizeof(kib), "memory",
+               "a side failed");
+    close(ends[0]);
+    close(ends[1]);
     return kib;
 }
 

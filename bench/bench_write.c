@@ -8,8 +8,6 @@
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
-#include <sys/wait.h>
-
 enum { CHUNK = 128, MAX_CHANGES = 4, PLANE = 128, TINY = 256, MIB = 1 << 20 };
 
 typedef struct settings {
@@ -218,26 +216,37 @@ static void unlink_both(void *context) { bench_unlink_both(*(bench_rivals **)con
 
 typedef struct creation {
     bench_rivals *rivals;
-    const float *data;
-    bench_box all;
+    const float *data; /* of each write  */
+    int64_t rows;      /* in each write  */
 } creation;
+
+static bench_box rows_at(const creation *c, int64_t row)
+{
+    const int64_t *shape = c->rivals->spec.shape;
+    return bench_box_at((int64_t[]){row, 0, 0}, (int64_t[]){c->rows, shape[1], shape[2]});
+}
 
 static double create_ours(void *context)
 {
     const creation *c = context;
+    const bench_spec *spec = &c->rivals->spec;
     double started = bench_now();
-    caterva_array *array = bench_create_ours(c->rivals->our_path, &c->rivals->spec);
-    bench_write_ours(array, &c->all, c->data);
+    caterva_array *array = bench_create_ours(c->rivals->our_path, spec);
+    for (int64_t row = 0; row < spec->shape[0]; row += c->rows) {
+        bench_box b = rows_at(c, row);
+        bench_write_ours(array, &b, c->data);
+    }
     bench_close_ours(array);
     return bench_now() - started;
 }
 
+/* All rows at once. */
 static double create_theirs(void *context)
 {
     const creation *c = context;
     double started = bench_now();
-    b2nd_free(
-        bench_create_theirs(c->rivals->their_path, &c->rivals->spec, c->data, c->all.size));
+    b2nd_free(bench_create_theirs(c->rivals->their_path, &c->rivals->spec, c->data,
+                                  rows_at(c, 0).size));
     return bench_now() - started;
 }
 
@@ -245,7 +254,7 @@ static void creation_row(bench_rivals *r, const float *data)
 {
     const bench_spec *spec = &r->spec;
     char name[80];
-    creation c = {r, data, bench_box_at((int64_t[]){0, 0, 0}, spec->shape)};
+    creation c = {r, data, spec->shape[0]};
     bench_duel duel = {&c, unlink_both, create_ours, create_theirs, NULL};
     snprintf(name, sizeof(name), "%s, %d bits noise, %d^3 blocks, %d T, create",
              bench_codec_name(spec), noise_bits, spec->block[0], spec->threads);
@@ -363,63 +372,35 @@ static void append_rows(bench_rivals *r, const settings *s, int zstd)
 
 /* ---- Memory ---------------------------------------------------------------------- */
 
-/* Writes an array through slabs of 8 planes, which cover no block. */
-static void write_slabs(const bench_rivals *r, const float *slab, int by_us)
+/* Through slabs, where create_theirs has all rows at once. */
+static double create_theirs_by_rows(void *context)
 {
-    const bench_spec *spec = &r->spec;
-    int64_t start[BENCH_NDIM] = {0};
-    int64_t shape[BENCH_NDIM] = {8, spec->shape[1], spec->shape[2]};
-    caterva_array *ours = by_us ? bench_create_ours(r->our_path, spec) : NULL;
-    b2nd_array_t *theirs = by_us ? NULL : bench_create_theirs(r->their_path, spec, NULL, 0);
-    for (; start[0] < spec->shape[0]; start[0] += shape[0]) {
-        bench_box b = bench_box_at(start, shape);
-        if (by_us)
-            bench_write_ours(ours, &b, slab);
-        else
-            bench_write_theirs(theirs, &b, slab);
+    const creation *c = context;
+    const bench_spec *spec = &c->rivals->spec;
+    double started = bench_now();
+    b2nd_array_t *array = bench_create_theirs(c->rivals->their_path, spec, NULL, 0);
+    for (int64_t row = 0; row < spec->shape[0]; row += c->rows) {
+        bench_box b = rows_at(c, row);
+        bench_write_theirs(array, &b, c->data);
     }
-    if (by_us)
-        bench_close_ours(ours);
-    else
-        b2nd_free(theirs);
-}
-
-/* The KiB that writing took at most, in a process of its own. */
-static double measure_slabs(const bench_rivals *r, const float *slab, int by_us)
-{
-    int ends[2];
-    double kib = 0;
-    bench_need(pipe(ends) == 0, "pipe", "cannot be made");
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        long before = bench_memory("VmRSS:");
-        write_slabs(r, slab, by_us);
-        kib = (double)(bench_memory("VmHWM:") - before);
-        _exit(write(ends[1], &kib, sizeof(kib)) != sizeof(kib));
-    }
-    int status = 1;
-    waitpid(child, &status, 0);
-    bench_need(status == 0 && read(ends[0], &kib, sizeof(kib)) == sizeof(kib), "memory",
-               "a writer failed");
-    close(ends[0]);
-    close(ends[1]);
-    return kib;
+    b2nd_free(array);
+    return bench_now() - started;
 }
 
 /* The second row's "theirs" is what we may take: the budget and some chunks. */
-static void memory_rows(bench_rivals *r, const settings *s)
+static void memory_rows(bench_rivals *r, int64_t rows)
 {
-    enum { BUDGET_KIB = 64 << 10, CHUNK_KIB = 8 << 10, CHUNKS = 8, WIDTH = 512 };
+    enum { BUDGET_KIB = 64 << 10, CHUNK_KIB = 8 << 10, CHUNKS = 8 };
+    enum { WIDTH = 512, SLAB_ROWS = 8 }; /* slabs that cover no block */
     bench_row row = {.unit = "KiB"};
-    snprintf(row.name, sizeof(row.name), "memory to write %d MiB through slabs",
-             (int)s->slab_rows);
+    snprintf(row.name, sizeof(row.name), "memory to write %d MiB through slabs", (int)rows);
     if (!bench_wanted(&table, row.name)) return;
     r->spec = cube_spec(WIDTH, 32, 0, 2);
-    r->spec.shape[0] = s->slab_rows;
-    float *slab = new_noise((int64_t)8 * WIDTH * WIDTH);
-    row.ours = measure_slabs(r, slab, 1);
-    row.theirs = measure_slabs(r, slab, 0);
+    r->spec.shape[0] = rows;
+    float *data = new_noise((int64_t)SLAB_ROWS * WIDTH * WIDTH);
+    creation c = {r, data, SLAB_ROWS};
+    row.ours = bench_memory_of(create_ours, &c);
+    row.theirs = bench_memory_of(create_theirs_by_rows, &c);
     bench_add_row(&table, &row);
     row.rival = "64 MiB + 8 chunks";
     row.theirs = BUDGET_KIB + CHUNKS * CHUNK_KIB;
@@ -428,7 +409,7 @@ static void memory_rows(bench_rivals *r, const settings *s)
     bench_add_row(&table, &row);
     bench_compare_files(r, "memory");
     bench_unlink_both(r);
-    free(slab);
+    free(data);
 }
 
 /* ---- The program ----------------------------------------------------------------- */
@@ -496,7 +477,7 @@ int main(int argc, char **argv)
     bench_paths(&r);
     blosc2_init();
     bench_print_title("changes; 384^3 float32 in 128^3 chunks, level 5 with shuffle");
-    memory_rows(&r, &s); /* first: nothing freed lies about to be used again */
+    memory_rows(&r, s.slab_rows); /* first: nothing freed lies about to be used again */
     for (int zstd = 0; zstd <= 1; zstd++) run_codec(&r, &s, zstd);
     bench_conclude(&table);
     bench_write_json(&table, table.json);
