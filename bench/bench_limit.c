@@ -8,21 +8,21 @@
 #include "bench_readers.h"
 #include "bench_rows.h"
 
-enum { CHUNK = 128, PREFIX = BLOSC_EXTENDED_HEADER_LENGTH + 4, MAX_BOXES = 300 };
+enum { CHUNK = 128, PREFIX = BLOSC_EXTENDED_HEADER_LENGTH + 4 };
 
 static bench_table table = {.budget = 0.4, .min_turns = 5, .max_turns = 400};
 static uint64_t random_state = 42;
 
-typedef struct shape_kind {
-    const char *name;
-    int64_t lengths[BENCH_NDIM]; /* 0: the whole axis */
-    int count;
-} shape_kind;
-
-static const shape_kind kinds[] = {
-    {"full", {0, 0, 0}, 1},    {"box 50^3", {50, 50, 50}, 8}, {"plane 0", {1, 0, 0}, 3},
-    {"plane 1", {0, 1, 0}, 3}, {"plane 2", {0, 0, 1}, 3},     {"line 0", {0, 1, 1}, 30},
-    {"line 1", {1, 0, 1}, 30}, {"line 2", {1, 1, 0}, 30},     {"point", {1, 1, 1}, MAX_BOXES},
+static const bench_kind kinds[] = {
+    {"full", {0, 0, 0}, 1},
+    {"box 50^3", {50, 50, 50}, 8},
+    {"plane 0", {1, 0, 0}, 3},
+    {"plane 1", {0, 1, 0}, 3},
+    {"plane 2", {0, 0, 1}, 3},
+    {"line 0", {0, 1, 1}, 30},
+    {"line 1", {1, 0, 1}, 30},
+    {"line 2", {1, 1, 0}, 30},
+    {"point", {1, 1, 1}, BENCH_MAX_BOXES},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -37,8 +37,7 @@ typedef struct limit {
     bench_readers *readers;
     const float *data;
     int64_t side;
-    const shape_kind *kind;
-    bench_box boxes[MAX_BOXES];
+    bench_boxes boxes;
     packed_block *blocks; /* n^3 of them, n blocks along an axis, in C order */
     int64_t n;
     uint8_t *block_bytes; /* one decoded block */
@@ -115,20 +114,13 @@ static void free_blocks(limit *l)
 static void prepare(void *context)
 {
     limit *l = context;
-    int64_t lengths[BENCH_NDIM];
-    for (int d = 0; d < BENCH_NDIM; d++)
-        lengths[d] = l->kind->lengths[d] > 0 ? l->kind->lengths[d] : l->side;
-    for (int i = 0; i < l->kind->count; i++)
-        l->boxes[i] = bench_random_box(&l->readers->spec, lengths, &random_state);
+    bench_move_boxes(&l->boxes, &l->readers->spec, &random_state);
 }
 
 static double read_ours(void *context)
 {
     const limit *l = context;
-    double started = bench_now();
-    for (int i = 0; i < l->kind->count; i++)
-        bench_read_ours(l->readers->ours, &l->boxes[i], l->readers->our_bytes);
-    return (bench_now() - started) / l->kind->count;
+    return bench_read_boxes(&l->boxes, l->readers->ours, l->readers->our_bytes);
 }
 
 static void decode_block(const limit *l, int64_t i, int64_t j, int64_t k)
@@ -153,8 +145,8 @@ static double read_limit(void *context)
 {
     const limit *l = context;
     double started = bench_now();
-    for (int i = 0; i < l->kind->count; i++) decode_box(l, &l->boxes[i]);
-    return (bench_now() - started) / l->kind->count;
+    for (int i = 0; i < l->boxes.kind->count; i++) decode_box(l, &l->boxes.at[i]);
+    return (bench_now() - started) / l->boxes.kind->count;
 }
 
 /* The last box that we read, and the last block that the limit decoded: that of
@@ -162,7 +154,7 @@ static double read_limit(void *context)
 static void compare(void *context)
 {
     const limit *l = context;
-    const bench_box *b = &l->boxes[l->kind->count - 1];
+    const bench_box *b = bench_last_box(&l->boxes);
     const uint8_t *at = l->readers->our_bytes;
     size_t line = (size_t)b->shape[2] * sizeof(float);
     for (int64_t i = b->start[0]; i < b->stop[0]; i++)
@@ -182,7 +174,7 @@ static void compare(void *context)
 /* Noisy: within 1.10 times the limit with 128 KiB blocks, 1.25 with 16 KiB. Not
  * the whole array: the limit decodes into one block again and again, and memory
  * for all of it takes as long to fill as the decoder takes. */
-static double bar_of(int noisy, int32_t block, const shape_kind *kind)
+static double bar_of(int noisy, int32_t block, const bench_kind *kind)
 {
     if (!noisy || kind == &kinds[0]) return 0;
     return block == 32 ? 1 / 1.10 : 1 / 1.25;
@@ -198,7 +190,7 @@ static void run_rows(limit *l, int noisy)
                  noisy ? "noisy" : "compressible", block * block * block / 256,
                  kinds[i].name);
         if (!bench_wanted(&table, row.name)) continue;
-        l->kind = &kinds[i];
+        l->boxes.kind = &kinds[i];
         bench_fight_row(&table, &row, &duel);
     }
 }

@@ -7,27 +7,23 @@
 #include "bench_readers.h"
 #include "bench_rows.h"
 
-enum { MAX_BOXES = 300 };
-
 /* One way of cutting boxes, and what the ratio must reach. */
-typedef struct shape_kind {
-    const char *name;
-    int64_t lengths[BENCH_NDIM]; /* 0: the whole axis                */
-    int count;                   /* boxes in one turn                */
-    double bars[2][2];           /* 128, 16 KiB blocks x compressible, noisy */
-    int bar_threads;             /* bars are for so many; 0 for any  */
-} shape_kind;
+typedef struct barred_kind {
+    bench_kind boxes;
+    double bars[2][2]; /* 128, 16 KiB blocks x compressible, noisy */
+    int bar_threads;   /* bars are for so many; 0 for any          */
+} barred_kind;
 
-static const shape_kind kinds[] = {
-    {"full", {0, 0, 0}, 1, {{2.2, 1.45}, {2.2, 1.45}}, 2},
-    {"box 50^3", {50, 50, 50}, 8, {{1.9, 1.3}, {4.5, 1.7}}, 2},
-    {"plane 0", {1, 0, 0}, 3, {{1, 1}, {6, 1.3}}, 2},
-    {"plane 1", {0, 1, 0}, 3, {{1, 1}, {6, 1.3}}, 2},
-    {"plane 2", {0, 0, 1}, 3, {{1, 1}, {6, 1.3}}, 2},
-    {"line 0", {0, 1, 1}, 30, {{1, 1}, {6, 3}}, 2},
-    {"line 1", {1, 0, 1}, 30, {{1, 1}, {6, 3}}, 2},
-    {"line 2", {1, 1, 0}, 30, {{1, 1}, {6, 3}}, 2},
-    {"point", {1, 1, 1}, MAX_BOXES, {{1, 1}, {70, 8}}, 0},
+static const barred_kind kinds[] = {
+    {{"full", {0, 0, 0}, 1}, {{2.2, 1.45}, {2.2, 1.45}}, 2},
+    {{"box 50^3", {50, 50, 50}, 8}, {{1.9, 1.3}, {4.5, 1.7}}, 2},
+    {{"plane 0", {1, 0, 0}, 3}, {{1, 1}, {6, 1.3}}, 2},
+    {{"plane 1", {0, 1, 0}, 3}, {{1, 1}, {6, 1.3}}, 2},
+    {{"plane 2", {0, 0, 1}, 3}, {{1, 1}, {6, 1.3}}, 2},
+    {{"line 0", {0, 1, 1}, 30}, {{1, 1}, {6, 3}}, 2},
+    {{"line 1", {1, 0, 1}, 30}, {{1, 1}, {6, 3}}, 2},
+    {{"line 2", {1, 1, 0}, 30}, {{1, 1}, {6, 3}}, 2},
+    {{"point", {1, 1, 1}, BENCH_MAX_BOXES}, {{1, 1}, {70, 8}}, 0},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]), POINT = N_KINDS - 1 };
 
@@ -39,65 +35,59 @@ static uint64_t random_state = 42;
 
 typedef struct reading {
     bench_readers *readers;
-    const shape_kind *kind;
-    int64_t lengths[BENCH_NDIM];
-    bench_box boxes[MAX_BOXES];
+    bench_boxes boxes;
 } reading;
 
 static void prepare(void *context)
 {
     reading *r = context;
-    for (int i = 0; i < r->kind->count; i++)
-        r->boxes[i] = bench_random_box(&r->readers->spec, r->lengths, &random_state);
+    bench_move_boxes(&r->boxes, &r->readers->spec, &random_state);
 }
 
 static double read_ours(void *context)
 {
     const reading *r = context;
-    int count = r->kind->count;
-    double started = bench_now();
-    for (int i = 0; i < count; i++)
-        bench_read_ours(r->readers->ours, &r->boxes[i], r->readers->our_bytes);
-    return (bench_now() - started) / count;
+    return bench_read_boxes(&r->boxes, r->readers->ours, r->readers->our_bytes);
 }
 
 static double read_theirs(void *context)
 {
     const reading *r = context;
-    int count = r->kind->count;
+    int count = r->boxes.kind->count;
     double started = bench_now();
     for (int i = 0; i < count; i++)
-        bench_read_theirs(r->readers->theirs, &r->boxes[i], r->readers->their_bytes);
+        bench_read_theirs(r->readers->theirs, &r->boxes.at[i], r->readers->their_bytes);
     return (bench_now() - started) / count;
 }
 
 static void compare_last(void *context)
 {
     const reading *r = context;
-    bench_need_same(r->readers, &r->boxes[r->kind->count - 1]);
+    bench_need_same(r->readers, bench_last_box(&r->boxes));
 }
 
 /* Before the clock runs: every box of one turn compared, and both sides warm. */
 static void compare_all(reading *r)
 {
     prepare(r);
-    for (int i = 0; i < r->kind->count; i++) {
-        memset(r->readers->our_bytes, 0x11, (size_t)r->boxes[i].size);
-        memset(r->readers->their_bytes, 0x22, (size_t)r->boxes[i].size);
-        bench_read_ours(r->readers->ours, &r->boxes[i], r->readers->our_bytes);
-        bench_read_theirs(r->readers->theirs, &r->boxes[i], r->readers->their_bytes);
-        bench_need_same(r->readers, &r->boxes[i]);
+    for (int i = 0; i < r->boxes.kind->count; i++) {
+        const bench_box *b = &r->boxes.at[i];
+        memset(r->readers->our_bytes, 0x11, (size_t)b->size);
+        memset(r->readers->their_bytes, 0x22, (size_t)b->size);
+        bench_read_ours(r->readers->ours, b, r->readers->our_bytes);
+        bench_read_theirs(r->readers->theirs, b, r->readers->their_bytes);
+        bench_need_same(r->readers, b);
     }
 }
 
-static double bar_of(const shape_kind *kind, int32_t block, int noisy, int threads)
+static double bar_of(const barred_kind *kind, int32_t block, int noisy, int threads)
 {
     if (block == 8) return noisy ? kind->bars[1][1] : small_block_bar;
     if (kind->bar_threads != 0 && kind->bar_threads != threads) return 1;
     return kind->bars[block == 16][noisy];
 }
 
-static void run_row(bench_readers *readers, const shape_kind *kind, int noisy,
+static void run_row(bench_readers *readers, const barred_kind *kind, int noisy,
                     const char *where, int threads)
 {
     static reading r;
@@ -105,12 +95,10 @@ static void run_row(bench_readers *readers, const shape_kind *kind, int noisy,
     bench_duel duel = {&r, prepare, read_ours, read_theirs, compare_last};
     char name[80];
     snprintf(name, sizeof(name), "%s, %d KiB, %s, %d T, %s", noisy ? "noisy" : "compressible",
-             block * block * block / 256, where, threads, kind->name);
+             block * block * block / 256, where, threads, kind->boxes.name);
     if (!bench_wanted(&table, name)) return;
     r.readers = readers;
-    r.kind = kind;
-    for (int i = 0; i < BENCH_NDIM; i++)
-        r.lengths[i] = kind->lengths[i] > 0 ? kind->lengths[i] : readers->spec.shape[i];
+    r.boxes.kind = &kind->boxes;
     compare_all(&r);
     bench_fight(&table, name, bar_of(kind, block, noisy, threads), &duel);
 }

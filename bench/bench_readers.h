@@ -154,6 +154,46 @@ static inline bench_box bench_random_box(const bench_spec *spec, const int64_t *
     return bench_box_of(start, lengths, spec->item_size == 8 ? 8 : 4);
 }
 
+/* One way of cutting boxes. */
+typedef struct bench_kind {
+    const char *name;
+    int64_t lengths[BENCH_NDIM]; /* 0: the whole axis */
+    int count;                   /* boxes in one turn */
+} bench_kind;
+
+enum { BENCH_MAX_BOXES = 300 };
+
+/* The boxes of one turn. */
+typedef struct bench_boxes {
+    const bench_kind *kind;
+    bench_box at[BENCH_MAX_BOXES];
+} bench_boxes;
+
+/* New places for all of them. */
+static inline void bench_move_boxes(bench_boxes *boxes, const bench_spec *spec,
+                                    uint64_t *random)
+{
+    int64_t lengths[BENCH_NDIM];
+    for (int d = 0; d < BENCH_NDIM; d++)
+        lengths[d] = boxes->kind->lengths[d] > 0 ? boxes->kind->lengths[d] : spec->shape[d];
+    for (int i = 0; i < boxes->kind->count; i++)
+        boxes->at[i] = bench_random_box(spec, lengths, random);
+}
+
+/* The seconds that one of them takes us. */
+static inline double bench_read_boxes(const bench_boxes *boxes, caterva_array *array,
+                                      uint8_t *bytes)
+{
+    double started = bench_now();
+    for (int i = 0; i < boxes->kind->count; i++) bench_read_ours(array, &boxes->at[i], bytes);
+    return (bench_now() - started) / boxes->kind->count;
+}
+
+static inline const bench_box *bench_last_box(const bench_boxes *boxes)
+{
+    return &boxes->at[boxes->kind->count - 1];
+}
+
 static inline void bench_need_same(const bench_readers *r, const bench_box *b)
 {
     bench_need(memcmp(r->our_bytes, r->their_bytes, (size_t)b->size) == 0, "read",
