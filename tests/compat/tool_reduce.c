@@ -176,12 +176,6 @@ static void run_job(const job *j)
 
 int main(void)
 {
-    char *line = check_alloc(MAX_LINE);
-    job j;
-    while (fgets(line, MAX_LINE, stdin) != NULL) {
-        split_line(line, &j);
-        run_job(&j);
-    }
-    free(line);
+    serve_jobs(run_job);
     return 0;
 }

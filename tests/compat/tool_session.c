@@ -313,14 +313,8 @@ static void run_job(const job *j)
 
 int main(void)
 {
-    char *line = check_alloc(MAX_LINE);
-    job j;
-    while (fgets(line, MAX_LINE, stdin) != NULL) {
-        split_line(line, &j);
-        run_job(&j);
-    }
+    serve_jobs(run_job);
     caterva_discard(writer);
     caterva_discard(watcher);
-    free(line);
     return 0;
 }

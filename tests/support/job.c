@@ -3,10 +3,14 @@
 
 #include "check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void split_line(char *line, job *j)
+enum { MAX_LINE = 1 << 20 };
+
+/* Cuts the line, which must live as long as the job. */
+static void split_line(char *line, job *j)
 {
     j->n_words = 0;
     line[strcspn(line, "\n")] = '\0';
@@ -14,6 +18,17 @@ void split_line(char *line, job *j)
         CHECK(j->n_words < MAX_WORDS, "too many words in a job");
         j->words[j->n_words++] = word;
     }
+}
+
+void serve_jobs(void (*run)(const job *j))
+{
+    char *line = check_alloc(MAX_LINE);
+    job j;
+    while (fgets(line, MAX_LINE, stdin) != NULL) {
+        split_line(line, &j);
+        run(&j);
+    }
+    free(line);
 }
 
 const char *find_word(const job *j, const char *key)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_WORDS = 40, MAX_LINE = 1 << 20, MAX_HEX = 1 << 16 };
+enum { MAX_WORDS = 40, MAX_HEX = 1 << 16 };
 
 typedef struct job {
     char *words[MAX_WORDS]; /* into the line */
@@ -22,8 +22,8 @@ typedef struct bounds {
     size_t size; /* bytes */
 } bounds;
 
-/* Cuts the line, which must live as long as the job. */
-void split_line(char *line, job *j);
+/* Runs each line of stdin as a job, until the end of it. */
+void serve_jobs(void (*run)(const job *j));
 
 /* The word's value: NULL, 0, or failing the program where there is none. */
 const char *find_word(const job *j, const char *key);
