@@ -15,6 +15,8 @@ import json
 import statistics
 from pathlib import Path
 
+from rivals.table import replace
+
 
 def merged(results):
     """Rows of the same program and name as one, in the order of the first file."""
@@ -72,15 +74,6 @@ def markdown(rows):
     return lines + [""]
 
 
-def replace_results(path, lines):
-    text = path.read_text()
-    before, begin, rest = text.partition("<!-- results -->\n")
-    _, end, after = rest.partition("<!-- end of results -->\n")
-    if not begin or not end:
-        raise SystemExit(f"{path} has no place for results")
-    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
-
-
 def print_conclusion(rows):
     with_bar = [row for row in rows if row["bar"]]
     short = [row for row in with_bar if row["ratio"] < row["bar"]]
@@ -98,7 +91,7 @@ def main():
     print_text(rows)
     print_conclusion(rows)
     if args.into:
-        replace_results(args.into, markdown(rows))
+        replace(args.into, "results", markdown(rows))
     if args.json:
         versions = {key: results[0][1][key] for key in ("caterva", "blosc2")}
         Path(args.json).write_text(json.dumps({"schema": 1, **versions, "rows": rows}, indent=1))
