@@ -105,10 +105,8 @@ static inline void check_with_blosc2(const uint8_t *bytes, size_t size, const or
     b2nd_free(array);
 }
 
-/* Opens the image with both readers; it must hold one of the states [low, high],
- * whose number is returned. */
-static inline int check_image(const history *h, const uint8_t *bytes, size_t size, int low,
-                              int high, const char *what)
+/* An array whose every chunk is whole. */
+static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const char *what)
 {
     caterva_error err;
     caterva_array *array;
@@ -117,7 +115,15 @@ static inline int check_image(const history *h, const uint8_t *bytes, size_t siz
     caterva_verify_result result;
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     CHECK(result.damages == 0, "%s: %lld damages", what, (long long)result.damages);
+    return array;
+}
 
+/* Opens the image with both readers; it must hold one of the states [low, high],
+ * whose number is returned. */
+static inline int check_image(const history *h, const uint8_t *bytes, size_t size, int low,
+                              int high, const char *what)
+{
+    caterva_array *array = open_image(bytes, size, what);
     uint8_t *got = check_alloc(h->now.size);
     read_all(array, &h->geometry, got);
     caterva_discard(array);

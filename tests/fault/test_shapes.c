@@ -121,13 +121,7 @@ static int find_view(const trial *t, const view *v, int64_t low, int64_t high)
 static void check_image_of(trial *t, const uint8_t *bytes, size_t size, int64_t low,
                            int64_t high, const char *what)
 {
-    caterva_error err;
-    caterva_array *array;
-    caterva_status status = caterva_open_frame(bytes, size, 0, NULL, &array, &err);
-    CHECK(status == CATERVA_OK, "%s: does not open: %s", what, err.message);
-    caterva_verify_result result;
-    CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
-    CHECK(result.damages == 0, "%s: %lld damages", what, (long long)result.damages);
+    caterva_array *array = open_image(bytes, size, what);
     view v = look(array);
     caterva_discard(array);
     int found = find_view(t, &v, low, high);
