@@ -341,16 +341,25 @@ def check_replay(events, files, live):
         sys.exit(f"the journal does not explain {', '.join(sorted(odd))}")
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
+def common_arguments(description):
+    """A parser of what faultsweep.py takes, too."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shim", required=True)
     parser.add_argument("--init")
     parser.add_argument("--work", required=True)
     parser.add_argument("--check", required=True, action="append")
-    parser.add_argument("--recover", help="run on each image before the checks")
     parser.add_argument("--ext", default=".dat")
     parser.add_argument("--ack0", default="0")
+    parser.add_argument("--atomic", type=int, default=0)
+    parser.add_argument("--keep")
+    parser.add_argument("--gate", action="store_true")
+    return parser
+
+
+def parse_arguments():
+    parser = common_arguments(__doc__)
+    parser.add_argument("--recover", help="run on each image before the checks")
     parser.add_argument("--models", default="prefix,torn,power",
                         type=lambda text: text.split(","))
     parser.add_argument("--samples", type=int, default=4)
@@ -358,12 +367,9 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=20)
     parser.add_argument("--sector", type=int, default=512)
-    parser.add_argument("--atomic", type=int, default=0)
     parser.add_argument("--no-syncs", action="store_true",
                         help="as if syncs did nothing: shows that losses are seen")
-    parser.add_argument("--keep")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--gate", action="store_true")
     parser.add_argument("--allow", default="0")
     return parser.parse_args()
 

@@ -20,7 +20,6 @@ unless the file is good every time and an error was returned every time (with
 Standard library only.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import errno
@@ -31,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 
-from crashreplay import VERDICTS, fill
+from crashreplay import VERDICTS, common_arguments, fill
 
 
 class Sweep:
@@ -118,25 +117,15 @@ def cases(options):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--init")
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--check", required=True, action="append")
+    parser = common_arguments(__doc__)
     parser.add_argument("--errno", default="ENOSPC,EIO")
     parser.add_argument("--sticky", default="0,1")
     parser.add_argument("--short", default="0,1")
     parser.add_argument("--ops", default="WTSRUFO")
-    parser.add_argument("--atomic", type=int, default=0)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--may-succeed", action="store_true")
-    parser.add_argument("--ext", default=".dat")
-    parser.add_argument("--ack0", default="0")
     parser.add_argument("--timeout", type=float, default=30)
-    parser.add_argument("--gate", action="store_true")
-    parser.add_argument("--keep")
     return parser.parse_args()
 
 
