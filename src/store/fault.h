@@ -23,27 +23,33 @@ cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err);
 /* Arms: the n-th operation from now on (0 = the next) fails with `sys_errno`. */
 void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_errno);
 
-int64_t cv_store_fault_count(const cv_store *store);  /* changing operations so far */
-int64_t cv_store_fault_hits(const cv_store *store);   /* how many were made to fail */
+int64_t cv_store_fault_count(const cv_store *store); /* changing operations so far */
+int64_t cv_store_fault_hits(const cv_store *store);  /* how many were made to fail */
 
 /* A point of time for the test's own bookkeeping ("acknowledged commit k")
  * in the journal. */
 void cv_store_fault_mark(cv_store *store, int64_t token);
 
-/* How the frame object may look after a crash. `point` in [0, n] counts
- * journal entries applied.
+int64_t cv_store_fault_journal_size(const cv_store *store);
+int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: no write */
+
+/* A crash, by how much of the journal is in the store after it.
  *   prefix: all entries before `point`, in order.
  *   torn:   those, and of the write at `point` the first `part` bytes.
  *   power:  everything before the last sync before `point`, and of each later
  *           write before `point` every 512-byte sector kept or lost as a
- *           generator seeded with `seed` says.
- * Frame object only (contiguous stores). *mark: the last token marked before
- * `point`, -1 without. Release *bytes with free. */
+ *           generator seeded with `seed` says. */
 typedef enum cv_crash_model { CV_CRASH_PREFIX, CV_CRASH_TORN, CV_CRASH_POWER } cv_crash_model;
-int64_t cv_store_fault_journal_size(const cv_store *store);
-int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* of a write; 0 else */
-cv_status cv_store_fault_image(const cv_store *store, cv_crash_model model, int64_t point,
-                               size_t part, uint64_t seed, uint8_t **bytes, size_t *size,
-                               int64_t *mark, cv_error *err);
+typedef struct cv_crash {
+    cv_crash_model model;
+    int64_t point; /* a number of entries, up to the journal's size */
+    size_t part;
+    uint64_t seed;
+} cv_crash;
+
+/* How the frame object may look after the crash; contiguous stores only. *mark:
+ * the last token marked before its point, -1 without. Release *bytes with free. */
+cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
+                               size_t *size, int64_t *mark, cv_error *err);
 
 #endif

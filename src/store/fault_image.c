@@ -122,34 +122,35 @@ static int64_t last_mark(const cv_fault_store *f, size_t point)
     return -1;
 }
 
-static cv_status make(const cv_fault_store *f, image *im, cv_crash_model model, size_t point,
-                      size_t part, cv_error *err)
+static cv_status make(const cv_fault_store *f, image *im, const cv_crash *crash,
+                      cv_error *err)
 {
+    if (crash->point < 0 || (size_t)crash->point > f->n_entries)
+        return cv_fail(err, CATERVA_EINVAL, -1, "point %lld of a journal of %zu entries",
+                       (long long)crash->point, f->n_entries);
+    size_t point = (size_t)crash->point;
     CV_TRY(resize(im, 1, err)); /* the caller gets memory also for an empty image */
     im->size = 0;
     CV_TRY(put(im, 0, f->initial, f->initial_size, err));
-    if (model == CV_CRASH_TORN) return make_torn(f, im, point, part, err);
-    if (model == CV_CRASH_POWER) return make_power(f, im, point, err);
-    return apply_range(f, im, 0, point, err);
+    switch (crash->model) {
+    case CV_CRASH_PREFIX: return apply_range(f, im, 0, point, err);
+    case CV_CRASH_TORN: return make_torn(f, im, point, crash->part, err);
+    case CV_CRASH_POWER: return make_power(f, im, point, err);
+    }
+    return cv_fail(err, CATERVA_EINVAL, -1, "unknown kind of crash %d", (int)crash->model);
 }
 
-cv_status cv_store_fault_image(const cv_store *store, cv_crash_model model, int64_t point,
-                               size_t part, uint64_t seed, uint8_t **bytes, size_t *size,
-                               int64_t *mark, cv_error *err)
+cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
+                               size_t *size, int64_t *mark, cv_error *err)
 {
     cv_fault_store *f = (cv_fault_store *)store;
-    image im = {.random = seed};
-    cv_status status;
+    image im = {.random = crash->seed};
     pthread_mutex_lock(&f->lock);
-    if (point < 0 || (size_t)point > f->n_entries)
-        status = cv_fail(err, CATERVA_EINVAL, -1, "point %lld of a journal of %zu entries",
-                         (long long)point, f->n_entries);
-    else
-        status = make(f, &im, model, (size_t)point, part, err);
+    cv_status status = make(f, &im, crash, err);
     if (status == CV_OK) {
         *bytes = im.bytes;
         *size = im.size;
-        *mark = last_mark(f, (size_t)point);
+        *mark = last_mark(f, (size_t)crash->point);
     } else {
         free(im.bytes);
     }

@@ -114,15 +114,13 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     uint8_t *bytes;
     size_t size;
     int64_t mark;
-    uint64_t flips = rng_next(&t->random);
+    cv_crash crash = {model, point, part, rng_next(&t->random)};
     if (point <= t->published) return; /* nothing to be seen yet */
-    CHECK_OK(
-        cv_store_fault_image(store, model, point, part, flips, &bytes, &size, &mark, &err),
-        err);
+    CHECK_OK(cv_store_fault_image(store, &crash, &bytes, &size, &mark, &err), err);
     bool may_lose_one = model == CV_CRASH_POWER && t->durability == CATERVA_DURABLE_ORDERED;
     char what[120];
     snprintf(what, sizeof what, "%s image at %lld, part %zu, flips %llu", names[model],
-             (long long)point, part, (unsigned long long)flips);
+             (long long)point, part, (unsigned long long)crash.seed);
     int state =
         check_image(&t->history, bytes, size, (int)mark - may_lose_one, (int)mark + 1, what);
     if (rng_one_in(&t->random, 8)) check_life_goes_on(t, bytes, size, state);

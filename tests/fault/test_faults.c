@@ -50,10 +50,9 @@ static void check_stored(const victim *v, const char *what)
     uint8_t *bytes;
     size_t size;
     int64_t mark;
-    int64_t n = cv_store_fault_journal_size(store_of(v));
-    CHECK_OK(cv_store_fault_image(store_of(v), CV_CRASH_PREFIX, n, 0, 0, &bytes, &size, &mark,
-                                  &err),
-             err);
+    cv_crash now = {.model = CV_CRASH_PREFIX,
+                    .point = cv_store_fault_journal_size(store_of(v))};
+    CHECK_OK(cv_store_fault_image(store_of(v), &now, &bytes, &size, &mark, &err), err);
     check_image(&v->history, bytes, size, v->committed, v->history.n_states - 1, what);
     free(bytes);
 }

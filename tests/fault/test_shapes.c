@@ -140,15 +140,13 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     uint8_t *bytes;
     size_t size;
     int64_t mark;
-    uint64_t flips = rng_next(&t->random);
-    CHECK_OK(
-        cv_store_fault_image(store, model, point, part, flips, &bytes, &size, &mark, &err),
-        err);
+    cv_crash crash = {model, point, part, rng_next(&t->random)};
+    CHECK_OK(cv_store_fault_image(store, &crash, &bytes, &size, &mark, &err), err);
     bool may_lose_one = model == CV_CRASH_POWER && t->durability == CATERVA_DURABLE_ORDERED;
     if (mark < 0) mark = 0; /* the state before the journal */
     char what[120];
     snprintf(what, sizeof what, "model %d at %lld, part %zu, flips %llu", (int)model,
-             (long long)point, part, (unsigned long long)flips);
+             (long long)point, part, (unsigned long long)crash.seed);
     check_image_of(t, bytes, size, mark - may_lose_one, mark + 1, what);
     free(bytes);
 }
