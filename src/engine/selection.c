@@ -108,12 +108,13 @@ static cv_status init_axis(const caterva_axis *words, int axis, int64_t length, 
 
 static cv_status init_box(cv_selection *s, const caterva_selection *words, cv_error *err)
 {
+    int ndim = s->grid->ndim;
     bool whole = !words->start && !words->stop;
-    if (!whole && s->grid->ndim > 0 && (!words->start || !words->stop))
+    if (!whole && ndim > 0 && (!words->start || !words->stop))
         return cv_fail(err, CATERVA_EINVAL, -1, "the %s of the box is NULL",
                        words->start ? "stop" : "start");
     s->kind = CATERVA_SELECT_AXES;
-    for (int d = 0; d < s->grid->ndim; d++) {
+    for (int d = 0; d < ndim; d++) {
         int64_t length = s->grid->shape[d];
         int64_t start = whole ? 0 : words->start[d], stop = whole ? length : words->stop[d];
         if (start < 0 || stop > length || start > stop)

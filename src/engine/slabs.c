@@ -10,6 +10,7 @@
 
 #include "base/arith.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* One axis of the request. */
@@ -88,6 +89,7 @@ static int64_t slab_bytes(const search *s)
 
 static bool fits(const search *s, int d, int64_t length)
 {
+    assert(s->length[d] > 0 && length > 0); /* an axis without items has no slabs */
     return slab_bytes(s) / s->length[d] <= s->request->memory / length;
 }
 

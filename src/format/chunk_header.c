@@ -344,6 +344,7 @@ static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
     }
     uint32_t larger = (uint32_t)chunk_end, previous = (uint32_t)chunk_end;
     for (int32_t i = n - 1; i >= 0; i--) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all n are set */
         if (sorted[i].start != previous) larger = previous;
         previous = sorted[i].start;
         ranges[sorted[i].block].end = (int32_t)larger;

@@ -163,12 +163,12 @@ static char settle_byte_order(const caterva_dtype *type, char sign)
 {
     bool ordered = type->kind == 'U' || (type->item_size > 1 && strchr("iufcMm", type->kind));
     if (!ordered) return '|';
+    if (sign == '<' || sign == '>') return sign;
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    char native = '>';
+    return '>';
 #else
-    char native = '<';
+    return '<';
 #endif
-    return sign == '<' || sign == '>' ? sign : native;
 }
 
 cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterva_dtype *out,

@@ -65,7 +65,7 @@ enum {
 
 static void read_wire(cv_reader *reader, wire_header *wire)
 {
-#define READ_MARK(bytes, name) cv_expect(reader, bytes, sizeof bytes - 1, name);
+#define READ_MARK(bytes, name) cv_expect(reader, bytes, sizeof(bytes) - 1, name);
 #define READ_FIELD(kind, field) wire->field = cv_read_##kind(reader, #field);
 #define READ_BYTES(field)                                                                    \
     {                                                                                        \
@@ -80,7 +80,7 @@ static void read_wire(cv_reader *reader, wire_header *wire)
 
 static void write_wire(cv_writer *writer, const wire_header *wire)
 {
-#define WRITE_MARK(bytes, name) cv_write_bytes(writer, bytes, sizeof bytes - 1);
+#define WRITE_MARK(bytes, name) cv_write_bytes(writer, bytes, sizeof(bytes) - 1);
 #define WRITE_FIELD(kind, field) cv_write_##kind(writer, wire->field);
 #define WRITE_BYTES(field) cv_write_bytes(writer, wire->field, sizeof wire->field);
     FRAME_HEADER_LAYOUT(WRITE_MARK, WRITE_FIELD, WRITE_BYTES)

@@ -23,20 +23,21 @@ cv_status cv_literal_fail(const cv_literal *p, const char *fmt, ...)
 char cv_literal_peek(cv_literal *p)
 {
     while (p->at < p->size && strchr(" \t\r\n", p->text[p->at]) && p->text[p->at]) p->at++;
-    return p->at < p->size ? p->text[p->at] : 0;
+    if (p->at == p->size) return 0;
+    return p->text[p->at];
 }
 
-bool cv_literal_accept(cv_literal *p, char c)
+bool cv_literal_accept(cv_literal *p, char mark)
 {
-    if (cv_literal_peek(p) != c || p->at == p->size) return false;
+    if (cv_literal_peek(p) != mark || p->at == p->size) return false;
     p->at++;
     return true;
 }
 
-cv_status cv_literal_expect(cv_literal *p, char c)
+cv_status cv_literal_expect(cv_literal *p, char mark)
 {
-    if (cv_literal_accept(p, c)) return CV_OK;
-    return cv_literal_fail(p, "'%c' is missing", c);
+    if (cv_literal_accept(p, mark)) return CV_OK;
+    return cv_literal_fail(p, "'%c' is missing", mark);
 }
 
 bool cv_literal_accept_word(cv_literal *p, const char *word)
@@ -113,7 +114,8 @@ static cv_status parse_hex_escape(cv_literal *p, int n_digits, char *out, size_t
 static cv_status parse_escape(cv_literal *p, char *out, size_t *length)
 {
     static const char letters[] = "nrtabfv\\'\"", meanings[] = "\n\r\t\a\b\f\v\\'\"";
-    char c = p->at < p->size ? p->text[p->at++] : 0;
+    char c = 0;
+    if (p->at < p->size) c = p->text[p->at++];
     if (c == 'x') return parse_hex_escape(p, 2, out, length);
     if (c == 'u') return parse_hex_escape(p, 4, out, length);
     if (c == 'U') return parse_hex_escape(p, 8, out, length);

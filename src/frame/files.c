@@ -102,11 +102,11 @@ cv_status cv_files_begin(cv_txn *txn, cv_error *err)
     if (status == CV_OK)
         status = cv_files_named(index, base->grid.n_chunks, &named, &n_named, err);
     if (status == CV_OK) status = cv_store_list(store, &files, &n_files, err);
-    if (status == CV_OK) {
-        if (n_files > 0) qsort(files, n_files, sizeof files[0], by_number);
+    if (status == CV_OK) choose_next(txn, named, n_named);
+    if (status == CV_OK && n_files > 0) {
+        qsort(files, n_files, sizeof files[0], by_number);
         n_files = drop_named(files, n_files, named, n_named);
         status = remove_left(txn, files, &n_files, err);
-        choose_next(txn, named, n_named);
         choose_next(txn, files, n_files);
     }
     free(named);

@@ -103,7 +103,7 @@ cv_status cv_index_add_strays(cv_index *index, const cv_seal_stray *strays, int6
                               cv_error *err);
 cv_status cv_index_prune_strays(cv_index *index, cv_error *err);
 
-cv_status cv_index_resize(cv_index *index, int64_t n, int64_t fill, cv_error *err);
+cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *err);
 
 void cv_index_free(cv_index *index); /* leaves it empty */
 

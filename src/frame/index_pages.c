@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,6 +186,7 @@ static cv_status make_room(cv_index *index, int64_t n_pages, cv_error *err)
 
 static void drop_pages(cv_index *index, int64_t n_pages)
 {
+    assert(n_pages >= 0);
     while (index->n_pages > n_pages) release(index->pages[--index->n_pages]);
 }
 

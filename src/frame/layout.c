@@ -193,7 +193,7 @@ typedef struct chunk_head {
     bool borrowed;
     cv_buffer *room; /* for the layout, and the bytes behind it; NULL: it is kept */
     cv_buffer buffer;
-    uint8_t small[CHECKED_READ]; /* in place of the buffer */
+    uint8_t *small; /* CHECKED_READ bytes in place of the buffer */
 } chunk_head;
 
 /* The largest layout without a chunk. */
@@ -213,7 +213,7 @@ static cv_status read_head(cv_store *store, const cv_grid *grid, const cv_chunk_
     head->borrowed = head->bytes != NULL;
     if (head->borrowed) return CV_OK;
     uint8_t *to = head->room ? head->room->data + before : head->small;
-    if (!head->room && size > sizeof head->small) {
+    if (!head->room && size > CHECKED_READ) {
         CV_TRY(cv_buffer_resize(&head->buffer, size, err));
         to = head->buffer.data;
     }
@@ -309,7 +309,7 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
     if (!layout) return cv_fail_memory(err, sizeof *layout, "a chunk's layout");
     layout->header = header;
     memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
-    if (copied) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
+    if (layout->chunk) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
     if (whole && head->room) layout->chunk = (uint8_t *)head->bytes;
     layout->access = cv_codec_access(layout->header_bytes);
     layout->table_size = cv_block_table_size(p.n_sums);
@@ -463,9 +463,8 @@ static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
         (small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
     if (checked && small) wanted += cv_block_table_size(grid->n_blocks);
     if (checked && !small && wanted < CHECKED_READ) wanted = CHECKED_READ;
-    chunk_head head;
-    head.room = room;
-    head.buffer = (cv_buffer){0};
+    uint8_t bytes[CHECKED_READ];
+    chunk_head head = {.room = room, .small = bytes};
     cv_status status =
         read_head(store, grid, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
     if (status == CV_OK) status = parse_layout(store, grid, ref, &head, limit, out, err);

@@ -302,10 +302,12 @@ static cv_status append_list(const cv_index *index, cv_seal_head *head, cv_buffe
                              cv_error *err)
 {
     for (int64_t p = 0; p < cv_seal_pages(index->n); p++) {
+        head->pages[p] = 0;
+        if (!index->pages) continue;
+        cv_index_page *page = index->pages[p];
         size_t size = cv_seal_page_size(index->n, p);
-        head->pages[p] = index->pages ? sum_page(index->pages[p], size) : 0;
-        if (head->pages[p] != 0)
-            CV_TRY(cv_buffer_append(out, index->pages[p]->names, size, err));
+        head->pages[p] = sum_page(page, size);
+        if (head->pages[p] != 0) CV_TRY(cv_buffer_append(out, page->names, size, err));
     }
     return CV_OK;
 }

@@ -13,6 +13,7 @@
 #include "store/place.h"
 #include "store/sframe.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -364,6 +365,7 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
     for (;;) {
         directory_store *d = NULL;
         CV_TRY(open_once(path, writable, &d, err));
+        assert(d);
         if (!writable || cv_os_names_fd_at(AT_FDCWD, path, d->dir_fd)) {
             if (writable) follow_frame(d); /* as it is now that nobody can replace it */
             *out = &d->base;
