@@ -345,11 +345,13 @@ uint64_t cv_os_time_ns(void)
 
 /* ---- Memory ------------------------------------------------------------- */
 
-void *cv_os_large_page(void)
+void *cv_os_large_pages(size_t size)
 {
-    void *memory = aligned_alloc(CV_OS_LARGE_PAGE, CV_OS_LARGE_PAGE);
+    if (size > SIZE_MAX - CV_OS_LARGE_PAGE) return NULL;
+    size_t rounded = (size + CV_OS_LARGE_PAGE - 1) / CV_OS_LARGE_PAGE * CV_OS_LARGE_PAGE;
+    void *memory = aligned_alloc(CV_OS_LARGE_PAGE, rounded);
 #ifdef MADV_HUGEPAGE
-    if (memory) madvise(memory, CV_OS_LARGE_PAGE, MADV_HUGEPAGE); /* no is no harm */
+    if (memory) madvise(memory, rounded, MADV_HUGEPAGE); /* no is no harm */
 #endif
     return memory;
 }

@@ -89,9 +89,9 @@ uint64_t cv_os_clock_ns(void);
 /* Nanoseconds since 1970 as the system's clock has them; it may be set back. */
 uint64_t cv_os_time_ns(void);
 
-/* Memory of this many bytes and this alignment, which the system is asked to back
- * by one page where it has pages so large. NULL without memory; free() it. */
+/* Memory for `size` bytes, in whole pages of this size and alignment, where the system
+ * has pages so large: it is asked for them. NULL without memory; free() it. */
 enum { CV_OS_LARGE_PAGE = 2 << 20 };
-void *cv_os_large_page(void);
+void *cv_os_large_pages(size_t size);
 
 #endif

@@ -57,7 +57,7 @@ static void remove_open(cv_block_memory *memory, cv_slab *slab)
 static cv_slab *new_slab(cv_block_memory *memory, size_t piece_size)
 {
     cv_slab *slab = malloc(sizeof *slab);
-    uint8_t *bytes = cv_os_large_page();
+    uint8_t *bytes = cv_os_large_pages(CV_OS_LARGE_PAGE);
     if (!slab || !bytes) {
         free(slab);
         free(bytes);

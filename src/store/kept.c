@@ -29,7 +29,8 @@ void cv_kept_stop(cv_kept *kept)
 static uint8_t *read_all(const cv_kept *kept)
 {
     size_t done = 0;
-    uint8_t *bytes = malloc(kept->size);
+    bool large = kept->size >= (size_t)CV_OS_LARGE_PAGE; /* looked at all over the place */
+    uint8_t *bytes = large ? cv_os_large_pages(kept->size) : malloc(kept->size);
     if (!bytes) return NULL; /* as without: from the file */
     int error = cv_os_read(kept->fd, bytes, kept->size, kept->offset, &done);
     if (!error && done == kept->size) return bytes;
