@@ -16,7 +16,11 @@
 #include <string.h>
 
 /* Decoding less than this costs no more than waking a thread. */
-enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
+enum { BYTES_PER_HELPER = 256 * 1024 };
+
+/* Who is done early takes another part: the more the better, but each costs a look for
+ * its chunk. */
+enum { PARTS_PER_THREAD = 8, BYTES_PER_PART = 128 * 1024 };
 
 /* Blocks that are looked for in the cache together. */
 enum { BATCH = 8 };
@@ -355,7 +359,8 @@ static cv_status read_box(read_task *task, cv_error *err)
                               n_chunks, read_or_skip, task, err);
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, n_chunks);
-        task->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks));
+        int64_t least = cv_ceil_div(BYTES_PER_PART, plan->grid->block_bytes); /* blocks */
+        task->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
     }
     return cv_workers_run(source->workers, helpers, n_chunks * task->n_parts, read_part, task,
                           err);
