@@ -8,10 +8,9 @@
 
 #include <string.h>
 
-/* A box after merging, outermost axis first. The innermost run is contiguous
- * (run_bytes at once) or strided (run_items, one by one). */
+/* A box after merging, innermost axis first. */
 typedef struct merged_box {
-    int ndim; /* outer axes */
+    int ndim; /* 0: one item */
     int64_t shape[CV_MAX_DIMS];
     int64_t src_strides[CV_MAX_DIMS];
     int64_t dst_strides[CV_MAX_DIMS];
