@@ -960,8 +960,9 @@ typedef struct caterva_verify_result {
 
 /* Checks the structure, the checksums of index and chunk headers, every block
  * start, that no two chunks overlap, every attribute, and (unless quick) that every
- * block has its checksum and decodes; in parallel, in bounded memory. Damage is reported, not returned: the status is
- * CATERVA_OK when the check ran to its end. */
+ * block has its checksum and decodes; in parallel, in bounded memory. What is stored
+ * is read anew, also where the handle has it in memory. Damage is reported, not
+ * returned: the status is CATERVA_OK when the check ran to its end. */
 CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
                                           caterva_verify_result *result, caterva_error *err);

@@ -34,8 +34,8 @@ typedef struct cv_store_ops {
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Nothing is lent any more but what stands in no file: all else is read anew.
-     * Op may be NULL: so it is already. */
+    /* What was kept in memory of a file is not lent any more: it is read anew. Op may
+     * be NULL: nothing is kept. */
     void (*read_anew)(cv_store *store);
     /* Writes all of `size` bytes; the object is created or grown as needed (a
      * gap reads as zeros). Chunk objects are written once, from position 0. */
