@@ -5,10 +5,10 @@
  *     queues:  head <-> ... <-> tail          who leaves comes from a head
  *
  * Each shard has a lock, so that threads which find blocks seldom meet; finding
- * does not touch the queues. Each queue has one, and serves a part of the shards, so
- * that threads which put blocks in seldom meet. Who needs room looks at the head of
- * the newcomer's queue first, then of the next ones: blocks in use leave no sooner
- * than from a single queue; with more queues they would. Queue before shard.
+ * does not touch the queues. Each queue has one, and serves a part of the threads: who
+ * puts a block in takes the memory of one that the same thread put in, which its core
+ * knows. Only from a queue whose head has waited for much longer does it take that, so
+ * that in the end blocks leave as from a single queue. Queue before shard.
  *
  * An entry is in table and queue, or belongs to the one thread that puts it in.
  * `pins` counts who is copying out of it; a pinned one stays. The bytes are not
@@ -16,13 +16,18 @@
  * they stay in the processor's caches. */
 #include "engine/cache.h"
 
-#include "engine/cache_table.h"
+#include "base/arith.h"
+#include "engine/cache_queue.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SHARDS = 32, N_QUEUES = 8, MOST_USES = 3 };
+enum { N_SHARDS = 32, N_QUEUES = 8 };
+
+/* When the clock moves on, when the other queues' heads are looked at, and how many steps
+ * back are taken before another queue is asked. */
+enum { BLOCKS_PER_TICK = 16, BLOCKS_PER_LOOK = 8, STEPS_BACK = 4 };
 
 typedef struct shard {
     _Alignas(64) pthread_mutex_t lock;
@@ -30,26 +35,17 @@ typedef struct shard {
     cv_cache_table table;
 } shard;
 
-typedef struct line {
-    cv_cached *head, *tail;
-    int64_t bytes;
-} line;
-
-typedef struct queue {
-    _Alignas(64) pthread_mutex_t lock;
-    line new, known; /* known: it was found when it came to the head of `new` */
-    size_t n_entries;
-    uint64_t inserted, prefetched, evicted;
-} queue;
-
 struct cv_cache {
     shard shards[N_SHARDS];
-    queue queues[N_QUEUES];
+    cv_cache_queue queues[N_QUEUES];
     _Alignas(64) cv_block_memory memory;
     /* Of entries, and of those on their way in; seldom changes while it is full. */
     _Alignas(64) atomic_int_least64_t bytes;
     /* A line of its own: every reader looks at it, hardly anybody writes. */
     _Alignas(64) atomic_int_least64_t limit;
+    /* Of entries of use; and ticks, one for so many that a queue got. */
+    _Alignas(64) atomic_int_least64_t used_bytes;
+    atomic_uint_least64_t clock;
 };
 
 /* ---- Making and releasing ----------------------------------------------- */
@@ -59,7 +55,10 @@ static void init(cv_cache *cache, int64_t limit)
     atomic_init(&cache->bytes, 0);
     atomic_init(&cache->limit, limit);
     cv_block_memory_init(&cache->memory);
-    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_init(&cache->queues[i].lock, NULL);
+    atomic_init(&cache->clock, 1);
+    atomic_init(&cache->used_bytes, 0);
+    for (int i = 0; i < N_QUEUES; i++)
+        cv_cache_queue_init(&cache->queues[i], &cache->used_bytes);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         pthread_mutex_init(&s->lock, NULL);
@@ -92,10 +91,10 @@ static void after_fork_in_child(void)
     pthread_mutex_init(&shared.memory.lock, NULL);
     for (int i = 0; i < N_SHARDS; i++) pthread_mutex_init(&shared.shards[i].lock, NULL);
     for (int i = 0; i < N_QUEUES; i++) {
-        queue *q = &shared.queues[i];
+        cv_cache_queue *q = &shared.queues[i];
         pthread_mutex_init(&q->lock, NULL);
-        for (cv_cached *e = q->new.head; e; e = e->behind) atomic_store(&e->pins, 0);
-        for (cv_cached *e = q->known.head; e; e = e->behind) atomic_store(&e->pins, 0);
+        for (cv_cached *e = q->fresh.head; e; e = e->behind) atomic_store(&e->pins, 0);
+        for (cv_cached *e = q->used.head; e; e = e->behind) atomic_store(&e->pins, 0);
     }
 }
 
@@ -135,101 +134,104 @@ void cv_cache_free(cv_cache *cache)
     free(cache);
 }
 
-/* ---- Hashing ------------------------------------------------------------ */
+/* ---- Numbers ------------------------------------------------------------- */
 
 static size_t shard_number(uint64_t hash) { return hash >> 59; } /* N_SHARDS is 2^5 */
-static size_t queue_number(uint64_t hash) { return shard_number(hash) % N_QUEUES; }
 
-/* ---- A queue, its lock held ------------------------------------------------ */
-
-static int64_t cost_of(size_t size) { return (int64_t)(sizeof(cv_cached) + size); }
-
-static line *join(queue *q, cv_cached *entry, bool is_known)
+/* The same as long as the thread lives. */
+static size_t queue_number(void)
 {
-    line *l = is_known ? &q->known : &q->new;
-    entry->is_known = is_known;
-    l->bytes += cost_of(entry->size);
-    q->n_entries++;
-    return l;
+    static atomic_uint n_threads;
+    static _Thread_local unsigned number; /* from 1; 0: none yet */
+    if (number == 0)
+        number =
+            1 + atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed) % N_QUEUES;
+    return number - 1;
 }
 
-static void enqueue(queue *q, cv_cached *entry, bool is_known)
+static uint64_t time_of(const cv_cache *cache)
 {
-    line *l = join(q, entry, is_known);
-    entry->before = l->tail;
-    entry->behind = NULL;
-    *(l->tail ? &l->tail->behind : &l->head) = entry;
-    l->tail = entry;
+    return atomic_load_explicit(&cache->clock, memory_order_relaxed);
 }
 
-static void enqueue_first(queue *q, cv_cached *entry, bool is_known)
-{
-    line *l = join(q, entry, is_known);
-    entry->before = NULL;
-    entry->behind = l->head;
-    *(l->head ? &l->head->before : &l->tail) = entry;
-    l->head = entry;
-}
+/* ---- Who leaves ---------------------------------------------------------- */
 
-static void dequeue(queue *q, cv_cached *entry)
-{
-    line *l = entry->is_known ? &q->known : &q->new;
-    *(entry->before ? &entry->before->behind : &l->head) = entry->behind;
-    *(entry->behind ? &entry->behind->before : &l->tail) = entry->before;
-    l->bytes -= cost_of(entry->size);
-    q->n_entries--;
-}
-
-/* Takes an entry out of table and queue, unless somebody copies out of it. */
-static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
+/* Takes an entry out of table and queue, unless somebody copies out of it. The queue's
+ * lock is held. */
+static bool take_out(cv_cache *cache, cv_cache_queue *q, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
     pthread_mutex_lock(&s->lock);
     bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
     if (is_free) cv_cache_table_remove(&s->table, entry);
     pthread_mutex_unlock(&s->lock);
-    if (is_free) dequeue(q, entry);
+    if (is_free) cv_cache_queue_remove(q, entry);
     return is_free;
 }
 
-/* Newcomers leave before those that were found, but not while they have less than
- * their share, half of the cache, and others are there. */
-static bool known_leave(const cv_cache *cache, const queue *q)
+/* Who is next and can leave. NULL: a few are not and have stepped back, or nobody is. */
+static cv_cached *take_head(cv_cache *cache, cv_cache_queue *q)
 {
-    int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
-    return q->known.head && q->new.bytes <= limit / 2 / N_QUEUES;
-}
-
-/* Who is next, when it can leave; else it steps back to the end. */
-static cv_cached *turn(cv_cache *cache, queue *q)
-{
-    cv_cached *entry = known_leave(cache, q) ? q->known.head : q->new.head;
-    if (!entry) return NULL;
-    int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
-    if (uses == 0 && take_out(cache, q, entry)) {
-        q->evicted++;
-        return entry;
+    for (int i = 0; i < STEPS_BACK; i++) {
+        cv_cached *entry = cv_cache_queue_head(q);
+        if (!entry) return NULL;
+        if (atomic_load_explicit(&entry->uses, memory_order_relaxed) <= 0 &&
+            take_out(cache, q, entry)) {
+            q->evicted++;
+            return entry;
+        }
+        cv_cache_queue_step_back(q, entry, time_of(cache));
     }
-    if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
-    dequeue(q, entry);
-    enqueue(q, entry, entry->is_known || uses > 0);
     return NULL;
 }
 
 /* Who leaves next, from queue `first` on; NULL: nobody can. Each step back in a
- * queue is paid for by a block found before, and after so many no uses are left. */
+ * queue is paid for by a use before, and after so many no uses are left. */
 static cv_cached *take_victim(cv_cache *cache, size_t first)
 {
     size_t longest = 0;
-    for (size_t i = 0; i / N_QUEUES <= MOST_USES * longest; i++) {
-        queue *q = &cache->queues[(first + i) % N_QUEUES];
+    for (size_t i = 0; i / N_QUEUES <= CV_CACHE_MOST_USES * longest; i++) {
+        cv_cache_queue *q = &cache->queues[(first + i) % N_QUEUES];
+        if (atomic_load_explicit(&q->head_time, memory_order_relaxed) == CV_CACHE_NOBODY)
+            continue;
         pthread_mutex_lock(&q->lock);
         if (q->n_entries > longest) longest = q->n_entries;
-        cv_cached *victim = turn(cache, q);
+        cv_cached *victim = take_head(cache, q);
         pthread_mutex_unlock(&q->lock);
         if (victim) return victim;
     }
     return NULL;
+}
+
+/* The queue whose head has waited for longest; queue `own`, unless that one has waited
+ * for a quarter longer: memory changes cores then. */
+static size_t oldest_queue(const cv_cache *cache, size_t own)
+{
+    uint64_t now = time_of(cache);
+    uint64_t time = atomic_load_explicit(&cache->queues[own].head_time, memory_order_relaxed);
+    uint64_t wait = time < now ? now - time : 0; /* none, if nobody waits */
+    size_t oldest = own;
+    wait += wait / 4;
+    for (size_t i = 0; i < N_QUEUES; i++) {
+        time = atomic_load_explicit(&cache->queues[i].head_time, memory_order_relaxed);
+        if (i == own || time >= now || now - time <= wait) continue;
+        wait = now - time;
+        oldest = i;
+    }
+    return oldest;
+}
+
+/* The queue that a thread of queue `own` takes from. */
+static size_t choose_source(cv_cache *cache, size_t own)
+{
+    cv_cache_queue *q = &cache->queues[own];
+    unsigned n = atomic_load_explicit(&q->n_asked, memory_order_relaxed);
+    atomic_store_explicit(&q->n_asked, n + 1, memory_order_relaxed);
+    if (n % BLOCKS_PER_LOOK != 0)
+        return atomic_load_explicit(&q->source, memory_order_relaxed);
+    size_t source = oldest_queue(cache, own);
+    atomic_store_explicit(&q->source, source, memory_order_relaxed);
+    return source;
 }
 
 /* ---- Room ---------------------------------------------------------------- */
@@ -258,18 +260,18 @@ static bool is_over(const cv_cache *cache)
 
 static void drop(cv_cache *cache, cv_cached *entry)
 {
-    subtract(cache, cost_of(entry->size));
+    subtract(cache, cv_cache_cost(entry->size));
     cv_block_memory_free(&cache->memory, entry->memory);
     free(entry);
 }
 
 /* Lets entries leave until the bytes counted fit. */
-static void make_room(cv_cache *cache, size_t first)
+static void make_room(cv_cache *cache)
 {
+    size_t own = queue_number();
     while (is_over(cache)) {
-        cv_cached *victim = take_victim(cache, first);
+        cv_cached *victim = take_victim(cache, choose_source(cache, own));
         if (!victim) break;
-        first = queue_number(victim->hash) + 1;
         drop(cache, victim);
     }
 }
@@ -277,7 +279,7 @@ static void make_room(cv_cache *cache, size_t first)
 void cv_cache_set_limit(cv_cache *cache, int64_t limit)
 {
     atomic_store(&cache->limit, limit);
-    make_room(cache, 0);
+    make_room(cache);
 }
 
 int64_t cv_cache_limit(const cv_cache *cache)
@@ -285,9 +287,19 @@ int64_t cv_cache_limit(const cv_cache *cache)
     return atomic_load_explicit(&cache->limit, memory_order_relaxed);
 }
 
+/* What those of use leave to newcomers, half of the cache or more, less an eighth: the
+ * blocks of a share must not push each other out. */
+static int64_t share_of_request(const cv_cache *cache)
+{
+    int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
+    int64_t used = atomic_load_explicit(&cache->used_bytes, memory_order_relaxed);
+    int64_t left = cv_max_i64(limit / 2, limit - used);
+    return cv_min_i64(left / 8 * 7, limit / 4 * 3);
+}
+
 bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes)
 {
-    int64_t share = atomic_load_explicit(&cache->limit, memory_order_relaxed) / 4 * 3;
+    int64_t share = share_of_request(cache);
     if (wanted_bytes <= share) return true;
     /* Bits of the hash that choose neither shard nor bucket. */
     double place = (double)(cv_hash_of_key(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
@@ -304,11 +316,8 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
     cv_cached *found = cv_cache_table_find(&s->table, hash, key);
     if (found) {
         atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
-        int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
-        uses = found->ahead ? 0 : uses + 1;
+        if (found->ahead) atomic_store_explicit(&found->uses, -1, memory_order_relaxed);
         found->ahead = false;
-        if (uses <= MOST_USES)
-            atomic_store_explicit(&found->uses, uses, memory_order_relaxed);
         s->hits++;
     } else {
         s->misses++;
@@ -317,21 +326,30 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
     return found;
 }
 
-void cv_cache_release(cv_cached *found)
+static void unpin(cv_cached *found)
 {
     atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
 }
 
-void cv_cache_release_spent(cv_cache *cache, cv_cached *found)
+void cv_cache_release(cv_cached *found)
 {
-    if (atomic_load_explicit(&found->uses, memory_order_relaxed) == 0) {
-        queue *q = &cache->queues[queue_number(found->hash)];
+    int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
+    if (uses < CV_CACHE_MOST_USES)
+        atomic_store_explicit(&found->uses, uses + 1, memory_order_relaxed);
+    unpin(found);
+}
+
+void cv_cache_release_passed(cv_cache *cache, cv_cached *found, bool is_last)
+{
+    int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
+    if (uses < 0) atomic_store_explicit(&found->uses, 0, memory_order_relaxed);
+    if (is_last && uses <= 0) {
+        cv_cache_queue *q = &cache->queues[found->queue];
         pthread_mutex_lock(&q->lock);
-        dequeue(q, found);
-        enqueue_first(q, found, known_leave(cache, q));
+        cv_cache_queue_move_first(q, found);
         pthread_mutex_unlock(&q->lock);
     }
-    cv_cache_release(found);
+    unpin(found);
 }
 
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
@@ -348,26 +366,26 @@ const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->memory.by
 
 /* Of a full cache, who leaves when it has `size` bytes, still counted; else it has
  * left. NULL: none. */
-static cv_cached *take_over(cv_cache *cache, size_t first, size_t size)
+static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
     int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
-    if (bytes > limit || bytes + cost_of(size) <= limit) return NULL;
-    cv_cached *victim = take_victim(cache, first);
+    if (bytes > limit || bytes + cv_cache_cost(size) <= limit) return NULL;
+    cv_cached *victim = take_victim(cache, choose_source(cache, queue_number()));
     if (!victim || victim->size == size) return victim;
     drop(cache, victim);
     return NULL;
 }
 
 /* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
-static cv_cached *take_room(cv_cache *cache, size_t first, size_t size)
+static cv_cached *take_room(cv_cache *cache, size_t size)
 {
-    int64_t cost = cost_of(size);
+    int64_t cost = cv_cache_cost(size);
     if (cost > atomic_load_explicit(&cache->limit, memory_order_relaxed)) return NULL;
-    cv_cached *entry = take_over(cache, first, size);
+    cv_cached *entry = take_over(cache, size);
     if (entry) return entry;
     atomic_fetch_add_explicit(&cache->bytes, cost, memory_order_relaxed);
-    make_room(cache, first);
+    make_room(cache);
     if (!is_over(cache)) entry = new_entry(cache, size);
     if (!entry) subtract(cache, cost);
     return entry;
@@ -377,7 +395,8 @@ static cv_cached *take_room(cv_cache *cache, size_t first, size_t size)
 static bool link_entry(cv_cache *cache, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
-    queue *q = &cache->queues[queue_number(entry->hash)];
+    entry->queue = queue_number();
+    cv_cache_queue *q = &cache->queues[entry->queue];
     pthread_mutex_lock(&q->lock);
     pthread_mutex_lock(&s->lock);
     bool ahead = entry->ahead; /* as long as nobody can find it */
@@ -385,9 +404,11 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     if (is_new) cv_cache_table_add(&s->table, entry);
     pthread_mutex_unlock(&s->lock);
     if (is_new) {
-        enqueue(q, entry, false);
+        cv_cache_queue_add(q, entry, false, time_of(cache));
         q->inserted++;
         q->prefetched += ahead;
+        if (q->inserted % BLOCKS_PER_TICK == 0)
+            atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&q->lock);
     return is_new;
@@ -395,12 +416,12 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
 
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size)
 {
-    uint64_t hash = cv_hash_of_key(key);
-    cv_cached *entry = take_room(cache, queue_number(hash), size);
+    cv_cached *entry = take_room(cache, size);
     if (!entry) return NULL;
     entry->key = *key;
-    entry->hash = hash;
+    entry->hash = cv_hash_of_key(key);
     entry->rotated = entry->ahead = false;
+    cv_sweep_init(&entry->sweep);
     atomic_init(&entry->pins, 0);
     atomic_init(&entry->uses, 0);
     return entry;
@@ -410,12 +431,14 @@ uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->memory.bytes; }
 
 bool cv_cached_is_rotated(const cv_cached *found) { return found->rotated; }
 
+cv_sweep *cv_cached_sweep(cv_cached *found) { return &found->sweep; }
+
 void cv_cached_mark_rotated(cv_cached *reserved) { reserved->rotated = true; }
 
 void cv_cached_mark_ahead(cv_cached *reserved)
 {
     reserved->ahead = true;
-    atomic_store_explicit(&reserved->uses, MOST_USES, memory_order_relaxed);
+    atomic_store_explicit(&reserved->uses, CV_CACHE_MOST_USES, memory_order_relaxed);
 }
 
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
@@ -423,17 +446,10 @@ void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
     if (!good || !link_entry(cache, reserved)) drop(cache, reserved);
 }
 
-void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes, size_t size)
+static void forget_in(cv_cache *cache, cv_cache_queue *q, const cv_cache_line *line,
+                      uint64_t frame)
 {
-    cv_cached *entry = cv_cache_reserve(cache, key, size);
-    if (!entry) return;
-    memcpy(entry->memory.bytes, bytes, size);
-    cv_cache_settle(cache, entry, true);
-}
-
-static void forget_in(cv_cache *cache, queue *q, const line *l, uint64_t frame)
-{
-    for (cv_cached *entry = l->head, *next; entry; entry = next) {
+    for (cv_cached *entry = line->head, *next; entry; entry = next) {
         next = entry->behind;
         if (entry->key.frame == frame && take_out(cache, q, entry)) drop(cache, entry);
     }
@@ -442,10 +458,10 @@ static void forget_in(cv_cache *cache, queue *q, const line *l, uint64_t frame)
 void cv_cache_forget(cv_cache *cache, uint64_t frame)
 {
     for (int i = 0; i < N_QUEUES; i++) {
-        queue *q = &cache->queues[i];
+        cv_cache_queue *q = &cache->queues[i];
         pthread_mutex_lock(&q->lock);
-        forget_in(cache, q, &q->new, frame);
-        forget_in(cache, q, &q->known, frame);
+        forget_in(cache, q, &q->fresh, frame);
+        forget_in(cache, q, &q->used, frame);
         pthread_mutex_unlock(&q->lock);
     }
 }
@@ -467,7 +483,7 @@ void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out)
         pthread_mutex_unlock(&s->lock);
     }
     for (int i = 0; i < N_QUEUES; i++) {
-        queue *q = &cache->queues[i];
+        cv_cache_queue *q = &cache->queues[i];
         pthread_mutex_lock(&q->lock);
         out->inserted += (int64_t)q->inserted;
         out->prefetched += (int64_t)q->prefetched;

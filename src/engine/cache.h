@@ -19,13 +19,16 @@
  *      their bytes were fetched.
  *
  * What stays. Newcomers wait in a line of their own until they have half of the
- * cache. Who comes to its head then leaves, unless it was found meanwhile: so blocks
+ * cache. Who comes to its head then leaves, unless it was of use meanwhile: so blocks
  * touched once pass through, and what a scan put in is there still when its next
- * step comes. Those found go to the end of a second line; who comes to its head
- * leaves unless it was found since, up to three times, and else goes to the end
- * again (CLOCK with a small count). One that came before anybody asked for it stays
- * as one that was found three times, until it is found; then it is like any
- * newcomer. What may enter at all is the caller's business: see cv_cache_admits.
+ * step comes. Those of use go to the end of a second line; who comes to its head
+ * leaves unless it was of use since, up to three times, and else goes to the end
+ * again (CLOCK with a small count). To be found by a scan on its way through
+ * (sweep.h) is no use; a block that a scan has come to the end of leaves first, and
+ * the next one takes its memory while that is in the processor's caches still. One
+ * that came before anybody asked for it stays as one that was used three times, until
+ * it is found; then it is like any newcomer. What may enter at all is the caller's
+ * business: see cv_cache_admits.
  *
  * Any thread may call anything but cv_cache_free. Entries are spread over
  * shards, each with a lock that is held for a few instructions. */
@@ -34,6 +37,7 @@
 
 #include "base/status.h"
 #include "engine/cache_key.h"
+#include "engine/sweep.h"
 
 typedef struct cv_cache cv_cache;
 
@@ -55,21 +59,24 @@ void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 int64_t cv_cache_limit(const cv_cache *cache);
 
 /* True when a request whose partly wanted blocks have `wanted_bytes` may put
- * this one in. One request gets at most three quarters of the cache: of a larger
- * one a fixed share of the blocks, picked by their hash, may enter. So it leaves
- * something to others, and finds that share again when it comes again, where
- * putting all in by turns would find nothing. */
+ * this one in. One request gets at most three quarters of the cache, and not what
+ * blocks of use have of it: of a larger one a share of the blocks, picked by their
+ * hash, may enter. So it leaves something to others, and finds that share again when
+ * it comes again, where putting all in by turns would find nothing. */
 bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes);
 
 /* The block, or NULL. It stays where it is until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 const uint8_t *cv_cached_bytes(const cv_cached *found);
 bool cv_cached_is_rotated(const cv_cached *found); /* engine/rotated.h */
+cv_sweep *cv_cached_sweep(cv_cached *found);       /* also of one reserved */
+
+/* It was of use. */
 void cv_cache_release(cv_cached *found);
 
-/* The same for a block that a scan has read whole: unless it was found before, which
- * one put in ahead was not, nobody will ask for it again, and it is next to leave. */
-void cv_cache_release_spent(cv_cache *cache, cv_cached *found);
+/* The same for one that a scan has found on its way through. Unless it was of use
+ * before, nobody will ask for it again behind the last step, and it is next to leave. */
+void cv_cache_release_passed(cv_cache *cache, cv_cached *found, bool is_last);
 
 /* Whether it is there; counts neither as found nor as missed. */
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
@@ -85,11 +92,6 @@ void cv_cached_mark_ahead(cv_cached *reserved); /* nobody has asked for it yet *
 /* Puts a reserved block in, when it is `good`; else gives its room back. It is not
  * the caller's any more. */
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good);
-
-/* Copies a block of `size` bytes in, in the memory of who leaves where that has
- * the size. Without room or memory it stays out, which is no error. */
-void cv_cache_insert(cv_cache *cache, const cv_cache_key *key, const void *bytes,
-                     size_t size);
 
 /* Drops all blocks of a frame; none of them may be in use. */
 void cv_cache_forget(cv_cache *cache, uint64_t frame);

@@ -14,12 +14,18 @@ struct cv_cached {
     cv_cached *chained; /* next in its bucket */
     cv_cached *before, *behind;
     size_t size; /* of its bytes */
-    bool rotated;
-    bool ahead; /* not yet found; under the shard's lock, once in the table */
     cv_block_bytes memory;
-    atomic_int pins; /* grows under the shard's lock only */
-    atomic_int uses; /* times found, up to MOST_USES, since it was last at a head */
-    bool is_known;   /* its line in the queue; under the queue's lock */
+    cv_sweep sweep;
+    bool rotated;
+    bool ahead;    /* not yet found; under the shard's lock, once in the table */
+    size_t queue;  /* its number */
+    uint64_t time; /* when it joined its line; under the queue's lock */
+    bool is_used;  /* which line that is; the same */
+    /* Grows under the shard's lock only. */
+    atomic_int pins;
+    /* Up to CV_CACHE_MOST_USES, since it was last at a head; -1: it came ahead and is
+     * being used for the first time, which does not count. */
+    atomic_int uses;
 };
 
 enum { CV_CACHE_FIRST_BUCKETS = 64 };

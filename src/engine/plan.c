@@ -87,6 +87,7 @@ void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j, cv_b
     out->buffer_pos = job->buffer_pos;
     out->whole = true;
     out->covers = true;
+    out->ends = true;
     for (int d = g->ndim - 1; d >= 0; d--) {
         int64_t index = job->first_block[d];
         if (job->block_counts[d] > 1) {
@@ -102,9 +103,10 @@ void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j, cv_b
         out->block_pos += lo * g->item_strides[d];
         out->buffer_pos += (origin + lo - job->lo[d]) * plan->buffer_strides[d];
         out->whole = out->whole && hi - lo == length;
-        out->covers =
-            out->covers && lo == 0 && hi >= cv_min_i64(job->valid[d] - origin, length);
+        out->ends = out->ends && hi >= cv_min_i64(job->valid[d] - origin, length);
+        out->covers = out->covers && lo == 0;
     }
+    out->covers = out->covers && out->ends;
 }
 
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job)

@@ -47,6 +47,7 @@ typedef struct cv_block_job {
     int64_t buffer_pos;         /* and in the caller's buffer */
     bool whole;                 /* every item of the block is wanted */
     bool covers;                /* every item inside chunk and array is wanted */
+    bool ends;                  /* the last one of those is */
 } cv_block_job;
 
 /* Checks 0 <= start <= stop <= shape (CATERVA_EINVAL names axis and numbers)

@@ -123,7 +123,10 @@ static cv_cached *reserve_room(delivery *d, const cv_block_job *block)
     if (block->whole && !task->keep_whole) return NULL;
     d->key.block = (int32_t)block->block;
     if (!cv_cache_admits(task->cache, &d->key, task->bytes)) return NULL;
-    return cv_cache_reserve(task->cache, &d->key, (size_t)task->plan->grid->block_bytes);
+    const cv_grid *grid = task->plan->grid;
+    cv_cached *room = cv_cache_reserve(task->cache, &d->key, (size_t)grid->block_bytes);
+    if (room) cv_sweep_note(cv_cached_sweep(room), grid, block);
+    return room;
 }
 
 /* What is kept rotated is decoded to scratch first. */
@@ -221,10 +224,11 @@ static void copy_found(const delivery *d, const found *f)
 static void release_found(const delivery *d, const found *f)
 {
     if (!f->cached) return;
-    if (f->block.whole && !d->task->keep_whole)
-        cv_cache_release_spent(d->task->cache, f->cached);
-    else
+    cv_step step = cv_sweep_note(cv_cached_sweep(f->cached), d->task->plan->grid, &f->block);
+    if (step == CV_STEP_BACK)
         cv_cache_release(f->cached);
+    else
+        cv_cache_release_passed(d->task->cache, f->cached, step == CV_STEP_LAST);
 }
 
 /* Looks for blocks [first, first + n) of the chunk, n up to BATCH, and delivers those

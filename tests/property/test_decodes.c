@@ -1,5 +1,6 @@
 /* What a selection costs: exactly the blocks that hold a wanted item are decoded,
- * each once, whatever the order of the items and the number of threads. Counted
+ * each once, whatever the order of the items and the number of threads; and what a
+ * scan costs that comes again. Counted
  * where the engine calls the decoder: the linker puts the counters between.
  *
  * usage: test_decodes [SEED] */
@@ -208,6 +209,64 @@ static void read_axes(caterva_array *array, rng *r, int n, int64_t step, answer 
     read_and_count(array, &words, a, n > 0 ? "lists" : "steps");
 }
 
+/* ---- Scans ---------------------------------------------------------------------- */
+
+/* One slice of an axis, checked. */
+static void read_slice(caterva_array *array, int axis, int at, int32_t *out)
+{
+    caterva_error err;
+    int64_t start[3] = {0}, stop[3] = {SIDE, SIDE, SIDE};
+    start[axis] = at;
+    stop[axis] = at + 1;
+    CHECK_OK(caterva_read(array, start, stop, out, SIDE * SIDE * sizeof out[0], &err), err);
+    int64_t step[] = {SIDE * SIDE, SIDE, 1};
+    int64_t rows = axis == 0 ? SIDE : SIDE * SIDE, columns = axis == 2 ? SIDE : 1;
+    for (int64_t i = 0; i < SIDE; i++)
+        for (int64_t j = 0; j < SIDE; j++)
+            CHECK(out[i * SIDE + j] == items[at * step[axis] + i * rows + j * columns],
+                  "slice %d of axis %d", at, axis);
+}
+
+/* All slices of an axis, one by one: a cache that holds a layer of blocks is enough for
+ * each to be decoded once, however often the scan comes again and whatever others left
+ * there; what it holds beyond that is found again. */
+static void scan_again(const void *frame, size_t size, int axis, double n_layers,
+                       bool backwards)
+{
+    enum { BLOCK_BYTES = BLOCK * BLOCK * BLOCK * sizeof(int32_t), ENTRY_BYTES = 256 };
+    enum { LAYER = BLOCKS_ALONG * BLOCKS_ALONG, N_SCANS = 6 };
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_array *array = NULL;
+    int32_t *out = check_alloc(SIDE * SIDE * sizeof out[0]);
+    options.threads = 1;
+    options.no_read_ahead = 1;
+    options.cache_bytes = (int64_t)(n_layers * LAYER * (BLOCK_BYTES + ENTRY_BYTES));
+    CHECK_OK(caterva_open_frame(frame, size, 0, &options, &array, &err), err);
+    for (int scan = 0; scan < N_SCANS; scan++) {
+        if (n_layers >= 2) read_slice(array, (axis + 1) % 3, 5, out); /* of use to others */
+        atomic_store(&n_decoded, 0);
+        for (int i = 0; i < SIDE; i++)
+            read_slice(array, axis, backwards ? SIDE - 1 - i : i, out);
+        int decoded = atomic_load(&n_decoded);
+        int most = scan == 0 || n_layers < 4 ? N_BLOCKS : N_BLOCKS - LAYER;
+        CHECK(decoded <= most, "axis %d, %.1f layers, scan %d: %d blocks decoded, not %d",
+              axis, n_layers, scan, decoded, most);
+    }
+    CHECK_OK(caterva_close(array, &err), err);
+    free(out);
+}
+
+static void read_scans(const void *frame, size_t size)
+{
+    for (int axis = 0; axis < 3; axis++)
+        for (int backwards = 0; backwards < 2; backwards++) {
+            scan_again(frame, size, axis, 1.4, backwards);
+            scan_again(frame, size, axis, 2.5, backwards);
+            scan_again(frame, size, axis, 5, backwards);
+        }
+}
+
 int main(int argc, char **argv)
 {
     caterva_error err;
@@ -233,6 +292,7 @@ int main(int argc, char **argv)
         for (int64_t step = 2; step <= 32; step += 5) read_axes(array, &r, 0, step, &a);
         CHECK_OK(caterva_close(array, &err), err);
     }
+    read_scans(frame, size);
     free(a.items);
     free(items);
     caterva_free(frame);

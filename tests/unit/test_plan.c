@@ -85,7 +85,8 @@ static void check_flags(const cv_plan *plan, const cv_chunk_job *chunk,
                         const cv_block_job *job)
 {
     const cv_grid *g = plan->grid;
-    int64_t wanted = 1, all = 1, present = 1;
+    int64_t wanted = 1, all = 1, present = 1, rest = job->block_pos;
+    bool ends = true;
     int64_t chunk_index[CV_MAX_DIMS], block_index[CV_MAX_DIMS];
     cv_grid_chunk_index(g, chunk->chunk, chunk_index);
     cv_grid_block_index(g, job->block, block_index);
@@ -98,7 +99,10 @@ static void check_flags(const cv_plan *plan, const cv_chunk_job *chunk,
         wanted *= job->shape[d];
         all *= g->block_shape[d];
         present *= end - first;
+        ends = ends && first + rest / g->item_strides[d] + job->shape[d] == end;
+        rest %= g->item_strides[d];
     }
+    assert_int_equal(job->ends, ends);
     assert_int_equal(job->whole, wanted == all);
     assert_int_equal(job->covers, wanted == present);
 }
