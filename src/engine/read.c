@@ -76,6 +76,7 @@ static cv_status begin_chunk(delivery *d, const read_task *task, int64_t k, cv_e
     d->dirty = source->pending ? cv_pending_find(source->pending, d->chunk.chunk) : NULL;
     CV_TRY(cv_source_find(source, d->chunk.chunk, &d->ref, err));
     if (task->cache) d->key = cv_block_key(source->frame, &d->ref);
+    cv_layout_ask(source->frame, source->snapshot, &d->ref);
     return CV_OK;
 }
 
@@ -255,10 +256,12 @@ static cv_status list_blocks(delivery *d, int64_t part, cv_worker *worker, int64
         found f[BATCH];
         int64_t n_looked = cv_min_i64(BATCH, last - first);
         deliver_decoded(d, first, n_looked, f);
-        for (int64_t i = 0; i < n_looked; i++)
-            if (!f[i].items.data)
-                worker->wanted[(*n)++] =
-                    (cv_wanted){.block = f[i].block.block, .tag = first + i};
+        for (int64_t i = 0; i < n_looked; i++) {
+            if (f[i].items.data) continue;
+            d->tag = first + i;
+            d->block = f[i].block; /* of a single one it need not be planned again */
+            worker->wanted[(*n)++] = (cv_wanted){.block = d->block.block, .tag = d->tag};
+        }
     }
     return CV_OK;
 }

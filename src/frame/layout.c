@@ -1,5 +1,5 @@
-/* Room: frame. Reads and checks chunk headers and block starts, and keeps the
- * result. What a block holds, and who wants it, is not known here. */
+/* Room: frame. Reads and checks chunk headers and block starts. What a block holds, and
+ * who wants it, is not known here; who keeps the result is layout_cache.c. */
 #include "frame/layout.h"
 
 #include "base/arith.h"
@@ -8,155 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { STRIPES = 16, WAYS = 4, MIN_SETS = 2, MAX_SETS = 1024, CACHE_BYTES = 4 << 20 };
-enum { GENERATIONS = 256 };
-
-/* A cache line of its own: threads that want different chunks do not meet. */
-typedef struct stripe {
-    _Alignas(64) pthread_mutex_t lock;
-} stripe;
-
-/* A chunk has one set, chosen by its hash, and any place in it; who was used
- * last stands first, and a newcomer takes the place of the last. A stripe of
- * locks guards the sets; it is held for a few instructions only. */
-typedef struct set {
-    cv_layout *ways[WAYS];
-} set;
-
-struct cv_layout_cache {
-    stripe stripes[STRIPES];
-    atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
-    size_t n_sets;
-    set sets[];
-};
-
-cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
-{
-    int64_t each = (int64_t)(sizeof(cv_block_range) + sizeof(uint32_t));
-    int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * each;
-    int64_t n = cv_max_i64(MIN_SETS, cv_min_i64(MAX_SETS, CACHE_BYTES / entry / WAYS));
-    cv_layout_cache *cache;
-    size_t size = sizeof *cache + (size_t)n * sizeof cache->sets[0];
-    size = (size_t)cv_ceil_div((int64_t)size, _Alignof(cv_layout_cache)) *
-           _Alignof(cv_layout_cache);
-    cache = aligned_alloc(_Alignof(cv_layout_cache), size);
-    if (!cache) return NULL;
-    memset(cache, 0, size);
-    cache->n_sets = (size_t)n;
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i].lock, NULL);
-    return cache;
-}
-
-static void release_set(set *s)
-{
-    for (int i = 0; i < WAYS; i++) cv_layout_release(s->ways[i]);
-    *s = (set){{NULL}};
-}
-
-void cv_layout_cache_free(cv_layout_cache *cache)
-{
-    if (!cache) return;
-    for (size_t i = 0; i < cache->n_sets; i++) release_set(&cache->sets[i]);
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&cache->stripes[i].lock);
-    free(cache);
-}
-
-void cv_layout_cache_clear(cv_layout_cache *cache)
-{
-    for (int i = 0; i < GENERATIONS; i++) atomic_fetch_add(&cache->generations[i], 1);
-    for (size_t i = 0; i < cache->n_sets; i++) {
-        pthread_mutex_t *lock = &cache->stripes[i % STRIPES].lock;
-        pthread_mutex_lock(lock);
-        release_set(&cache->sets[i]);
-        pthread_mutex_unlock(lock);
-    }
-}
-
-static uint64_t hash_of(cv_object object, uint64_t pos)
-{
-    uint64_t key = pos ^ ((uint64_t)object << 32);
-    return key * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Knuth's hash */
-}
-
-/* The set of a chunk, its lock held. */
-static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
-                     pthread_mutex_t **lock)
-{
-    size_t i = (size_t)(hash_of(object, pos) >> 32) % cache->n_sets;
-    *lock = &cache->stripes[i % STRIPES].lock;
-    pthread_mutex_lock(*lock);
-    return &cache->sets[i];
-}
-
-/* Where the chunk stands in its set; WAYS: nowhere. */
-static int way_of(const set *s, cv_object object, uint64_t pos)
-{
-    int way = 0;
-    while (way < WAYS &&
-           !(s->ways[way] && s->ways[way]->pos == pos && s->ways[way]->object == object))
-        way++;
-    return way;
-}
-
-/* Puts `first` before those that stood before `way`, and returns who stood there. */
-static cv_layout *push_first(set *s, int way, cv_layout *first)
-{
-    cv_layout *gone = s->ways[way];
-    for (; way > 0; way--) s->ways[way] = s->ways[way - 1];
-    s->ways[0] = first;
-    return gone;
-}
-
-static size_t generation_of(cv_object object, uint64_t pos)
-{
-    return (size_t)(hash_of(object, pos) >> 32) % GENERATIONS;
-}
-
-uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t pos)
-{
-    return atomic_load_explicit(&frame->layouts->generations[generation_of(object, pos)],
-                                memory_order_relaxed);
-}
-
-/* One that was read before its chunk was sealed is not what is looked for. */
-static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref, uint32_t name)
-{
-    pthread_mutex_t *lock;
-    set *s = lock_set(cache, ref->object, ref->pos, &lock);
-    int way = way_of(s, ref->object, ref->pos);
-    cv_layout *found = way < WAYS && s->ways[way]->name == name ? s->ways[way] : NULL;
-    if (found) {
-        atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
-        if (way > 0) push_first(s, way, found);
-    }
-    pthread_mutex_unlock(lock);
-    return found;
-}
-
-void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos)
-{
-    atomic_fetch_add(&cache->generations[generation_of(object, pos)], 1);
-    pthread_mutex_t *lock;
-    set *s = lock_set(cache, object, pos, &lock);
-    int way = way_of(s, object, pos);
-    cv_layout *found = way < WAYS ? s->ways[way] : NULL;
-    if (found) s->ways[way] = NULL;
-    pthread_mutex_unlock(lock);
-    cv_layout_release(found);
-}
-
-/* Another thread may have been faster; there is one of a chunk all the same. */
-static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
-{
-    pthread_mutex_t *lock;
-    atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
-    set *s = lock_set(cache, ref->object, ref->pos, &lock);
-    int way = way_of(s, ref->object, ref->pos);
-    cv_layout *gone = push_first(s, way < WAYS ? way : WAYS - 1, layout);
-    pthread_mutex_unlock(lock);
-    cv_layout_release(gone);
-}
 
 void cv_layout_release(cv_layout *layout)
 {
@@ -191,7 +42,7 @@ typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
-    cv_buffer *room; /* for the layout, and the bytes behind it; NULL: it is kept */
+    cv_small_room *room; /* for the layout, and the bytes behind it; NULL: it is kept */
     cv_buffer buffer;
     uint8_t *small; /* CHECKED_READ bytes in place of the buffer */
 } chunk_head;
@@ -207,12 +58,12 @@ static cv_status read_head(cv_store *store, const cv_grid *grid, const cv_chunk_
                            size_t size, chunk_head *head, cv_error *err)
 {
     size_t before = head->room ? most_bytes(grid) : 0;
-    if (head->room) CV_TRY(cv_buffer_reserve(head->room, before + size, err));
+    if (head->room) CV_TRY(cv_buffer_reserve(&head->room->buffer, before + size, err));
     head->size = size;
     head->bytes = cv_store_view(store, ref->object, ref->pos, size);
     head->borrowed = head->bytes != NULL;
     if (head->borrowed) return CV_OK;
-    uint8_t *to = head->room ? head->room->data + before : head->small;
+    uint8_t *to = head->room ? head->room->buffer.data + before : head->small;
     if (!head->room && size > CHECKED_READ) {
         CV_TRY(cv_buffer_resize(&head->buffer, size, err));
         to = head->buffer.data;
@@ -229,12 +80,13 @@ typedef struct parts {
     size_t chunk_size;
 } parts;
 
-static cv_layout *new_layout(const cv_chunk_ref *ref, const parts *p, const cv_buffer *room)
+static cv_layout *new_layout(const cv_chunk_ref *ref, const parts *p,
+                             const cv_small_room *room)
 {
     size_t ranges = (size_t)p->n_blocks * sizeof(cv_block_range);
     size_t sums = (size_t)p->n_sums * sizeof(uint32_t);
     size_t size = sizeof(cv_layout) + ranges + sums + p->item_size + p->chunk_size;
-    cv_layout *layout = room ? (cv_layout *)(void *)room->data : malloc(size);
+    cv_layout *layout = room ? (cv_layout *)(void *)room->buffer.data : malloc(size);
     if (!layout) return NULL;
     uint8_t *behind = (uint8_t *)(layout + 1);
     *layout = (cv_layout){.object = ref->object,
@@ -282,6 +134,28 @@ static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk
     return status;
 }
 
+/* Headers of small chunks mostly equal the one before: what holds of that holds of them. */
+static cv_status parse_header(const chunk_head *head, const cv_chunk_expect *expect,
+                              cv_chunk_header *out, cv_error *err)
+{
+    cv_small_room *room = head->room;
+    if (!room) return cv_chunk_header_parse(head->bytes, expect, out, err);
+    const cv_chunk_expect *before = &room->expect;
+    bool same =
+        before->nbytes == expect->nbytes && before->block_size == expect->block_size &&
+        before->item_size == expect->item_size && room->header.cbytes <= expect->max_cbytes &&
+        memcmp(room->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE) == 0;
+    if (same) {
+        *out = room->header;
+        return CV_OK;
+    }
+    CV_TRY(cv_chunk_header_parse(head->bytes, expect, out, err));
+    memcpy(room->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
+    room->header = *out;
+    room->expect = *expect;
+    return CV_OK;
+}
+
 static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
                               const chunk_head *head, uint64_t limit, cv_layout **out,
                               cv_error *err)
@@ -295,7 +169,7 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
         .max_cbytes = (int64_t)cv_min_i64((int64_t)limit, INT32_MAX),
     };
     cv_chunk_header header;
-    CV_TRY(cv_chunk_header_parse(head->bytes, &expect, &header, err));
+    CV_TRY(parse_header(head, &expect, &header, err));
 
     bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed;
     bool whole = header.special == CV_SPECIAL_NONE && !head->borrowed &&
@@ -442,10 +316,29 @@ size_t cv_layout_bytes(const cv_layout *layout)
     return sizeof *layout + (size_t)layout->n_blocks * each;
 }
 
-/* Made in `room`, unless it is NULL. */
-static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
-                             const cv_chunk_ref *ref, cv_buffer *room, cv_layout **out,
-                             cv_error *err)
+/* Bytes of a chunk to be read at once: all of a small one, with its table. */
+static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+{
+    const cv_grid *grid = &snapshot->grid;
+    bool checked = cv_layout_checked_name(snapshot, ref) != 0;
+    if (cv_layout_is_small(grid))
+        return CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes +
+               (checked ? cv_block_table_size(grid->n_blocks) : 0);
+    uint64_t wanted = CV_CHUNK_HEADER_SIZE + (uint64_t)grid->n_blocks * sizeof(int32_t);
+    return checked && wanted < CHECKED_READ ? CHECKED_READ : wanted;
+}
+
+void cv_layout_ask(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+{
+    if (ref->kind != CV_REF_STORED || !cv_layout_is_small(&snapshot->grid)) return;
+    uint64_t wanted = first_read(snapshot, ref);
+    if (ref->limit == 0 || wanted <= ref->limit)
+        cv_store_ask(frame->store, ref->object, ref->pos, (size_t)wanted);
+}
+
+cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
+                         const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
+                         cv_error *err)
 {
     cv_store *store = frame->store;
     const cv_grid *grid = &snapshot->grid;
@@ -457,12 +350,7 @@ static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
                        "chunk %lld has %llu bytes, less than a chunk's header",
                        (long long)ref->chunk, (unsigned long long)limit);
 
-    bool small = cv_layout_is_small(grid);
-    uint64_t wanted =
-        CV_CHUNK_HEADER_SIZE +
-        (small ? (uint64_t)grid->chunk_bytes : (uint64_t)grid->n_blocks * sizeof(int32_t));
-    if (checked && small) wanted += cv_block_table_size(grid->n_blocks);
-    if (checked && !small && wanted < CHECKED_READ) wanted = CHECKED_READ;
+    uint64_t wanted = first_read(snapshot, ref);
     uint8_t bytes[CHECKED_READ];
     chunk_head head = {.room = room, .small = bytes};
     cv_status status =
@@ -476,22 +364,12 @@ static cv_status read_layout(cv_frame *frame, const cv_snapshot *snapshot,
     return status;
 }
 
-cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
-                        cv_layout **out, cv_error *err)
-{
-    *out = lookup(frame->layouts, ref, cv_layout_checked_name(snapshot, ref));
-    if (*out) return CV_OK;
-    CV_TRY(read_layout(frame, snapshot, ref, NULL, out, err));
-    keep(frame->layouts, ref, *out);
-    return CV_OK;
-}
-
 cv_status cv_layout_read_small(cv_frame *frame, const cv_snapshot *snapshot,
-                               const cv_chunk_ref *ref, cv_buffer *room,
+                               const cv_chunk_ref *ref, cv_small_room *room,
                                const cv_layout **out, cv_error *err)
 {
     cv_layout *layout;
-    CV_TRY(read_layout(frame, snapshot, ref, room, &layout, err));
+    CV_TRY(cv_layout_read(frame, snapshot, ref, room, &layout, err));
     *out = layout;
     return CV_OK;
 }

@@ -28,6 +28,15 @@ typedef struct cv_layout {
     bool in_room;   /* of cv_layout_read_small: not kept, `chunk` was read just now */
 } cv_layout;
 
+/* Where layouts of small chunks are made, one after another, and the header that was
+ * parsed last, with what was expected of it. All zeros to begin with: no header is. */
+typedef struct cv_small_room {
+    cv_buffer buffer;
+    uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
+    cv_chunk_header header;
+    cv_chunk_expect expect;
+} cv_small_room;
+
 /* The layout of a stored chunk, from the cache or the store; checked against the
  * block table where the reference names one and the snapshot is not unchecked. Any
  * thread. Release with cv_layout_release. */
@@ -40,8 +49,16 @@ void cv_layout_release(cv_layout *layout);
  * throw out what is worth keeping. Nothing is to be released. */
 bool cv_layout_is_small(const cv_grid *grid);
 cv_status cv_layout_read_small(cv_frame *frame, const cv_snapshot *snapshot,
-                               const cv_chunk_ref *ref, cv_buffer *room,
+                               const cv_chunk_ref *ref, cv_small_room *room,
                                const cv_layout **out, cv_error *err);
+
+/* Either of them, from the store: in `room`, or NULL: new. */
+cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
+                         const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
+                         cv_error *err);
+
+/* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
+void cv_layout_ask(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 
 /* Bytes of memory; and the name that the layout of this chunk has. */
 size_t cv_layout_bytes(const cv_layout *layout);

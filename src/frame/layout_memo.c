@@ -10,7 +10,7 @@ void cv_layout_memo_free(cv_layout_memo *memo)
 {
     for (int i = 0; i < CV_LAYOUT_MEMO; i++) cv_layout_release(memo->notes[i].layout);
     cv_layout_release(memo->last);
-    cv_buffer_free(&memo->room);
+    cv_buffer_free(&memo->room.buffer);
     *memo = (cv_layout_memo){.last = NULL};
 }
 

@@ -17,8 +17,8 @@ typedef struct cv_layout_note {
 /* All zeros to begin with. Of one thread at a time. */
 typedef struct cv_layout_memo {
     cv_layout_note notes[CV_LAYOUT_MEMO];
-    cv_layout *last; /* one that is too large for a note; a reference is held */
-    cv_buffer room;  /* the small chunk at hand: cv_layout_read_small */
+    cv_layout *last;    /* one that is too large for a note; a reference is held */
+    cv_small_room room; /* the small chunk at hand: cv_layout_read_small */
 } cv_layout_memo;
 
 void cv_layout_memo_free(cv_layout_memo *memo);

@@ -4,6 +4,7 @@
  * lives under a temporary name until it is published; the writer's lock belongs
  * to the open file and goes with it through the rename. */
 #include "base/arith.h"
+#include "base/ask.h"
 #include "base/os.h"
 #include "store/internal.h"
 #include "store/kept.h"
@@ -51,7 +52,10 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
     if (error)
         return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of %s", size,
                            (unsigned long long)pos, f->shown.text);
-    if (done == size) return CV_OK;
+    if (done == size) {
+        cv_kept_count(&f->kept, size);
+        return CV_OK;
+    }
     CV_TRY(file_size(store, object, &end, err));
     return cv_fail_past_end(err, f->shown.text, pos, size, end);
 }
@@ -60,6 +64,12 @@ static const uint8_t *file_view(cv_store *store, cv_object object, uint64_t pos,
 {
     file_store *f = (file_store *)store;
     return object == CV_FRAME_OBJECT ? cv_kept_view(&f->kept, pos, size) : NULL;
+}
+
+static void file_ask(cv_store *store, cv_object object, uint64_t pos, size_t size)
+{
+    file_store *f = (file_store *)store;
+    if (object == CV_FRAME_OBJECT) cv_ask_for_bytes(cv_kept_view(&f->kept, pos, size), size);
 }
 
 static void file_read_anew(cv_store *store) { cv_kept_stop(&((file_store *)store)->kept); }
@@ -163,6 +173,7 @@ static const cv_store_ops file_ops = {
     .size = file_size,
     .read = file_read,
     .view = file_view,
+    .ask = file_ask,
     .read_anew = file_read_anew,
     .write = file_write,
     .copy = file_copy,

@@ -1,12 +1,12 @@
-/* Room: store. Which of several threads makes the copy is decided by the count of
- * reads: each number is seen by one of them. */
+/* Room: store. Which of several threads makes the copy is decided by what reads have
+ * cost: one of them is the first beyond what the copy costs. */
 #include "store/kept.h"
 
 #include "base/os.h"
 
 #include <stdlib.h>
 
-/* A read of few bytes takes as long as 2 KiB of a large one (0.4 us). */
+/* Cost is counted in bytes: a read of few takes as long as 2 KiB of a large one (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
 
 void cv_kept_init(cv_kept *kept, int fd, uint64_t offset, uint64_t size, uint64_t most)
@@ -14,7 +14,7 @@ void cv_kept_init(cv_kept *kept, int fd, uint64_t offset, uint64_t size, uint64_
     kept->fd = fd;
     kept->offset = offset;
     kept->size = size <= most ? (size_t)size : 0;
-    atomic_init(&kept->n_reads, 0);
+    atomic_init(&kept->cost, 0);
     atomic_init(&kept->stopped, false);
     atomic_init(&kept->bytes, NULL);
 }
@@ -38,22 +38,21 @@ static uint8_t *read_all(const cv_kept *kept)
     return NULL;
 }
 
-/* Counts a read; the one that makes the file worth keeping makes the copy. */
-static const uint8_t *count_read(cv_kept *kept)
+void cv_kept_count(cv_kept *kept, size_t size)
 {
-    unsigned n = atomic_fetch_add_explicit(&kept->n_reads, 1, memory_order_relaxed);
-    if (n != LEAST_READS + kept->size / BYTES_PER_READ) return NULL;
-    uint8_t *bytes = read_all(kept);
-    atomic_store_explicit(&kept->bytes, bytes, memory_order_release);
-    return bytes;
+    if (kept->size == 0) return;
+    if (atomic_load_explicit(&kept->stopped, memory_order_relaxed)) return;
+    uint64_t enough = kept->size + (uint64_t)LEAST_READS * BYTES_PER_READ;
+    uint64_t cost = (uint64_t)size + BYTES_PER_READ;
+    uint64_t before = atomic_fetch_add_explicit(&kept->cost, cost, memory_order_relaxed);
+    if (before <= enough && before + cost > enough)
+        atomic_store_explicit(&kept->bytes, read_all(kept), memory_order_release);
 }
 
-const uint8_t *cv_kept_view(cv_kept *kept, uint64_t pos, size_t size)
+const uint8_t *cv_kept_view(const cv_kept *kept, uint64_t pos, size_t size)
 {
-    if (kept->size == 0) return NULL;
     if (atomic_load_explicit(&kept->stopped, memory_order_relaxed)) return NULL;
     const uint8_t *bytes = atomic_load_explicit(&kept->bytes, memory_order_acquire);
-    if (!bytes) bytes = count_read(kept);
     bool inside = pos <= kept->size && size <= kept->size - pos;
     return bytes && inside ? bytes + pos : NULL;
 }

@@ -1,6 +1,5 @@
-/* A copy of a small file, made once it was read from so often that reading all of it
- * would have been as quick: from then on its bytes are lent, and a read costs no
- * system call.
+/* A copy of a small file, made once reads of it have cost as much as reading all of it
+ * would have: from then on its bytes are lent, and a read costs no system call.
  *
  * It is for files that are only read. What a committed state consists of does not
  * change as long as somebody reads it (frame/commit.c), so the copy stays right; one
@@ -18,7 +17,7 @@ typedef struct cv_kept {
     int fd;
     uint64_t offset; /* of its first byte in the file */
     size_t size;     /* 0: nothing is ever kept */
-    atomic_uint n_reads;
+    atomic_uint_least64_t cost; /* of all reads */
     atomic_bool stopped;
     _Atomic(uint8_t *) bytes; /* NULL: not yet */
 } cv_kept;
@@ -28,9 +27,13 @@ typedef struct cv_kept {
 void cv_kept_init(cv_kept *kept, int fd, uint64_t offset, uint64_t size, uint64_t most);
 void cv_kept_free(cv_kept *kept);
 
-/* The bytes, or NULL: to be read from the file, which is counted. What was lent stays
- * until cv_kept_free. Any thread. */
-const uint8_t *cv_kept_view(cv_kept *kept, uint64_t pos, size_t size);
+/* The bytes, or NULL: to be read from the file. What was lent stays until cv_kept_free.
+ * Any thread. */
+const uint8_t *cv_kept_view(const cv_kept *kept, uint64_t pos, size_t size);
+
+/* So many were read from the file: the read that makes it worth keeping makes the copy.
+ * Any thread. */
+void cv_kept_count(cv_kept *kept, size_t size);
 
 /* Nothing is lent from now on. Any thread. */
 void cv_kept_stop(cv_kept *kept);

@@ -8,6 +8,7 @@
  * Segments appear by one compare-and-swap and live until the store is closed.
  * Bytes beyond the size are zero at all times: growing never has to clear. */
 #include "base/arith.h"
+#include "base/ask.h"
 #include "store/internal.h"
 
 #include <stdatomic.h>
@@ -137,6 +138,11 @@ static const uint8_t *memory_view(cv_store *store, cv_object object, uint64_t po
     return s.size == size ? segment_bytes(m, s.segment) + s.start : NULL;
 }
 
+static void memory_ask(cv_store *store, cv_object object, uint64_t pos, size_t size)
+{
+    cv_ask_for_bytes(cv_store_view(store, object, pos, size), size);
+}
+
 static cv_status memory_write(cv_store *store, cv_object object, uint64_t pos,
                               const void *src, size_t size, cv_error *err)
 {
@@ -204,6 +210,7 @@ static const cv_store_ops memory_ops = {
     .size = memory_size,
     .read = memory_read,
     .view = memory_view,
+    .ask = memory_ask,
     .write = memory_write,
     .truncate = memory_truncate,
     .sync = memory_sync,
@@ -275,6 +282,7 @@ static const cv_store_ops borrowed_ops = {
     .size = borrowed_size,
     .read = borrowed_read,
     .view = borrowed_view,
+    .ask = memory_ask,
     .write = borrowed_write,
     .truncate = borrowed_truncate,
     .sync = memory_sync,

@@ -9,7 +9,7 @@
  * temporary name beside its target, and closing it removes it. publish renames
  * it into place. One opened with a *_open function is published.
  *
- * Threads: read, view, read_anew and size may run at once with each other and with one
+ * Threads: read, view, ask, read_anew and size may run at once with each other and with one
  * writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others:
  * one thread at a time, but `write` of disjoint ranges may run in parallel. */
@@ -34,6 +34,8 @@ typedef struct cv_store_ops {
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
+    /* Asks memory for bytes that `view` would lend now. Op may be NULL. */
+    void (*ask)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* What was kept in memory of a file is not lent any more: it is read anew. Op may
      * be NULL: nothing is kept. */
     void (*read_anew)(cv_store *store);
@@ -137,6 +139,10 @@ static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t po
                                            size_t size)
 {
     return s->ops->view ? s->ops->view(s, o, pos, size) : NULL;
+}
+static inline void cv_store_ask(cv_store *s, cv_object o, uint64_t pos, size_t size)
+{
+    if (s->ops->ask) s->ops->ask(s, o, pos, size);
 }
 static inline void cv_store_read_anew(cv_store *s)
 {

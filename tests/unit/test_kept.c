@@ -16,7 +16,10 @@
 
 #include <cmocka.h>
 
-enum { SIZE = 40000, BEFORE = 100, READS = 64 + SIZE / 2048 };
+/* A read costs 2 KiB and its bytes; the copy is worth it when that is more than the file
+ * and 64 reads. */
+enum { SIZE = 40000, BEFORE = 100, EACH = 2048, ENOUGH = SIZE + 64 * EACH };
+enum { READS = ENOUGH / (EACH + 1) + 1 };
 
 typedef struct file {
     char path[SCRATCH_PATH];
@@ -46,7 +49,23 @@ static void close_file(file *f)
 
 static void read_often(file *f)
 {
-    for (int i = 0; i < READS; i++) assert_null(cv_kept_view(&f->kept, 0, 1));
+    for (int i = 0; i < READS; i++) {
+        assert_null(cv_kept_view(&f->kept, 0, 1));
+        cv_kept_count(&f->kept, 1);
+    }
+}
+
+static void large_reads_count_for_more(void **state)
+{
+    (void)state;
+    enum { LARGE = SIZE / 4 };
+    file *f = new_file(SIZE);
+    for (int cost = 0; cost <= ENOUGH; cost += LARGE + EACH) {
+        assert_null(cv_kept_view(&f->kept, 0, 1));
+        cv_kept_count(&f->kept, LARGE);
+    }
+    assert_non_null(cv_kept_view(&f->kept, 0, 1));
+    close_file(f);
 }
 
 static void it_is_lent_once_it_is_worth_it(void **state)
@@ -100,6 +119,7 @@ static void *read_and_compare(void *context)
     for (int i = 0; i < 2 * READS; i++) {
         const uint8_t *lent = cv_kept_view(&f->kept, 0, SIZE);
         if (lent && memcmp(lent, f->bytes + BEFORE, SIZE) != 0) return f;
+        if (!lent) cv_kept_count(&f->kept, 1);
     }
     return NULL;
 }
@@ -132,9 +152,13 @@ static void only_stores_that_read_keep(void **state)
         uint8_t byte;
         assert_int_equal(cv_store_file_open(f->path, 0, how == 0, &store, &err), CV_OK);
         if (how != 1) cv_store_file_keep(store, 1 << 20);
-        const uint8_t *lent = NULL;
-        for (int i = 0; i <= READS + 1 && !lent; i++)
-            lent = cv_store_view(store, CV_FRAME_OBJECT, 5, 1);
+        for (int i = 0; i < READS; i++) {
+            cv_store_ask(store, CV_FRAME_OBJECT, 5, 1);
+            assert_null(cv_store_view(store, CV_FRAME_OBJECT, 5, 1));
+            assert_int_equal(cv_store_read(store, CV_FRAME_OBJECT, 5, &byte, 1, &err), CV_OK);
+        }
+        cv_store_ask(store, CV_FRAME_OBJECT, 5, 1);
+        const uint8_t *lent = cv_store_view(store, CV_FRAME_OBJECT, 5, 1);
         assert_int_equal(lent != NULL, how == 2);
         assert_null(cv_store_view(store, 0, 5, 1));
         if (lent) assert_int_equal(*lent, f->bytes[5]);
@@ -150,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_lent_once_it_is_worth_it),
+        cmocka_unit_test(large_reads_count_for_more),
         cmocka_unit_test(what_was_lent_stays),
         cmocka_unit_test(large_and_cut_files_are_not_kept),
         cmocka_unit_test(several_threads_get_one_copy),
