@@ -150,17 +150,20 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 
 /* True when it was such a block: common in smooth and sparse data, and much
  * cheaper without libblosc2. Only the part is filled. */
-static bool decode_repeated(const cv_packed_block *block, cv_block_part part, uint8_t *dst,
-                            int32_t dst_size)
+static bool decode_repeated(const cv_packed_block *block, const cv_block_part *part,
+                            uint8_t *dst, int32_t dst_size)
 {
     uint8_t item[UINT8_MAX];
     int32_t item_size;
     if (!filters_keep_runs(block->chunk_header)) return false;
     if (!read_runs(block, item, &item_size)) return false;
     if (item_size == 0 || dst_size % item_size != 0) return false;
-    if (part.start % item_size != 0 || part.size < item_size)
-        part = (cv_block_part){0, dst_size};
-    repeat(dst + part.start, part.size, item, item_size);
+    int32_t start = part->start, size = cv_part_end(part) - start;
+    if (start % item_size != 0 || size < item_size) {
+        start = 0;
+        size = dst_size;
+    }
+    repeat(dst + start, size, item, item_size);
     return true;
 }
 
@@ -194,7 +197,8 @@ static cv_status decode_alone(cv_decoder *decoder, const cv_packed_block *block,
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err)
 {
-    if (decode_repeated(block, (cv_block_part){0, dst_size}, dst, dst_size)) return CV_OK;
+    cv_block_part all = cv_part_of_bytes(0, dst_size);
+    if (decode_repeated(block, &all, dst, dst_size)) return CV_OK;
     if (!block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
         return cv_decode_range(decoder, block->chunk, block->chunk_size,
                                block->block * dst_size, dst_size, dst, err);
@@ -219,28 +223,21 @@ static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
     return n == 1 && item_size > 1 && block_bytes % item_size == 0;
 }
 
-/* Byte k of all items stands before byte k + 1 of any. */
-static void unshuffle(const uint8_t *shuffled, int32_t block_bytes, int32_t item_size,
-                      cv_block_part part, uint8_t *dst)
+/* Undoing the shuffle costs about as much as the codec; where few items are wanted it is
+ * done for them alone. Copying long streams first is not worth it. */
+static bool is_thin(const cv_packed_block *block, const cv_block_part *part,
+                    int32_t block_bytes)
 {
-    int32_t n = block_bytes / item_size;
-    int32_t first = part.start / item_size, last = (part.start + part.size) / item_size;
-    for (int32_t k = 0; k < item_size; k++)
-        for (int32_t i = first; i < last; i++) dst[i * item_size + k] = shuffled[k * n + i];
-}
-
-/* Undoing the shuffle costs about as much as the codec; where so few items are
- * wanted it is done for them alone. Copying long streams first is not worth it. */
-static bool is_thin(const cv_packed_block *block, cv_block_part part, int32_t block_bytes)
-{
-    enum { SHARE = 32, MOST_COPIED = 8 * 1024 };
-    if (part.size > block_bytes / SHARE) return false;
+    enum { MOST_COPIED = 8 * 1024 };
     if (!block->in_place && block->streams_size > MOST_COPIED) return false;
-    return only_shuffled(block->chunk_header, block_bytes);
+    int32_t item_size = block->chunk_header[BLOSC2_CHUNK_TYPESIZE];
+    return only_shuffled(block->chunk_header, block_bytes) &&
+           cv_unshuffle_is_cheaper(block_bytes, item_size, part);
 }
 
 cv_status cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                         cv_block_part part, void *dst, int32_t dst_size, cv_error *err)
+                         const cv_block_part *part, void *dst, int32_t dst_size,
+                         cv_error *err)
 {
     if (decode_repeated(block, part, dst, dst_size)) return CV_OK;
     if (!is_thin(block, part, dst_size))
@@ -248,7 +245,8 @@ cv_status cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
     CV_TRY(cv_buffer_reserve(&decoder->shuffled, (size_t)dst_size, err));
     uint8_t *shuffled = decoder->shuffled.data;
     CV_TRY(decode_alone(decoder, block, NO_FILTERS, shuffled, dst_size, err));
-    unshuffle(shuffled, dst_size, block->chunk_header[BLOSC2_CHUNK_TYPESIZE], part, dst);
+    cv_unshuffle_part(shuffled, dst_size, block->chunk_header[BLOSC2_CHUNK_TYPESIZE], part,
+                      dst);
     return CV_OK;
 }
 

@@ -113,11 +113,11 @@ static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv
     int32_t size = (int32_t)task->grid->block_bytes;
     const cv_block_sink *sink = task->sink;
     target t = find_target(task, wanted->tag);
-    cv_block_part part = {0, size};
+    cv_block_part part = cv_part_of_bytes(0, size);
     if (!t.is_place && !t.is_room && sink->part)
         part = sink->part(sink->context, wanted->tag);
     cv_status status =
-        cv_decode_part(task->worker->decoder, &wanted->packed, part, t.bytes, size, err);
+        cv_decode_part(task->worker->decoder, &wanted->packed, &part, t.bytes, size, err);
     finish(task, wanted->tag, t, status);
     return status;
 }

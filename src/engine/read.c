@@ -164,17 +164,32 @@ static void settle_room(void *context, bool good)
     cv_cache_settle(d->task->cache, d->room, good);
 }
 
-/* From the first to the last item wanted; all of a block that will be kept rotated. */
+/* The runs of items wanted; where they are in more than two axes of runs, all from the
+ * first to the last item. All of a block that will be kept rotated. */
 static cv_block_part part_of(void *context, int64_t tag)
 {
     delivery *d = context;
     const cv_block_job *block = block_of(d, tag);
     const cv_grid *grid = d->task->plan->grid;
     if (cv_rotated_is_better(grid, block))
-        return (cv_block_part){0, (int32_t)grid->block_bytes};
-    int64_t end = block->block_pos + grid->item_size;
-    for (int i = 0; i < grid->ndim; i++) end += (block->shape[i] - 1) * grid->item_strides[i];
-    return (cv_block_part){(int32_t)block->block_pos, (int32_t)(end - block->block_pos)};
+        return cv_part_of_bytes(0, (int32_t)grid->block_bytes);
+    cv_block_part part = cv_part_of_bytes((int32_t)block->block_pos, grid->item_size);
+    int level = 2;
+    for (int i = grid->ndim - 1; i >= 0; i--) {
+        int32_t n = (int32_t)block->shape[i], step = (int32_t)grid->item_strides[i];
+        if (n == 1) continue;
+        if (level == 0 || (level == 2 && step == part.size)) {
+            part.size = cv_part_end(&part) - part.start + (n - 1) * step;
+            part.n[0] = part.n[1] = 1;
+        } else if (level < 2 && step == part.n[level] * part.step[level]) {
+            part.n[level] *= n;
+        } else {
+            level--;
+            part.n[level] = n;
+            part.step[level] = step;
+        }
+    }
+    return part;
 }
 
 /* ---- Blocks that are there decoded -------------------------------------- */

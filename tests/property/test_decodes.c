@@ -35,10 +35,10 @@ cv_status __real_cv_decode_block(cv_decoder *decoder, const cv_packed_block *blo
 cv_status __wrap_cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                                  int32_t dst_size, cv_error *err);
 cv_status __real_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                                cv_block_part part, void *dst, int32_t dst_size,
+                                const cv_block_part *part, void *dst, int32_t dst_size,
                                 cv_error *err);
 cv_status __wrap_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                                cv_block_part part, void *dst, int32_t dst_size,
+                                const cv_block_part *part, void *dst, int32_t dst_size,
                                 cv_error *err);
 cv_status __real_cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk,
                                  int32_t chunk_size, void *dst, int32_t dst_size,
@@ -61,7 +61,7 @@ cv_status __wrap_cv_decode_block(cv_decoder *decoder, const cv_packed_block *blo
 }
 
 cv_status __wrap_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                                cv_block_part part, void *dst, int32_t dst_size,
+                                const cv_block_part *part, void *dst, int32_t dst_size,
                                 cv_error *err)
 {
     atomic_fetch_add(&n_decoded, 1);

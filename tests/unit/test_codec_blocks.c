@@ -119,20 +119,42 @@ static void fill_runs(const setting *s, rng *r, uint8_t *items)
     }
 }
 
+/* Runs at even steps that lie in a block of n items. */
+static cv_block_part random_part(int32_t item_size, int32_t n, rng *r)
+{
+    cv_block_part part = {.n = {1, 1}};
+    int32_t most = rng_one_in(r, 4) ? n : 1 + (n - 1) / 40;
+    int32_t size = rng_int(r, 1, most), left = n - size; /* items; behind the first run */
+    for (int i = 0; i < 2; i++) {
+        if (left == 0 || rng_one_in(r, 3)) continue;
+        int32_t step = rng_int(r, 1, left);
+        part.n[i] = 1 + rng_int(r, 0, left / step);
+        part.step[i] = step * item_size;
+        left -= (part.n[i] - 1) * step;
+    }
+    part.start = rng_int(r, 0, left) * item_size;
+    part.size = size * item_size;
+    return part;
+}
+
 /* A part of a block is what it is in the block; few items, as a rule, which have a
  * way of their own. `whole` is the decoded block. */
 static void check_part(const setting *s, cv_decoder *decoder, const cv_packed_block *block,
                        const uint8_t *whole, rng *r)
 {
     cv_error err;
-    int32_t item_size = s->spec.item_size, n = s->spec.block_bytes / item_size;
-    int32_t first = rng_int(r, 0, n - 1);
-    int32_t most = rng_one_in(r, 4) ? n - first : 1 + (n - first - 1) / 40;
-    cv_block_part part = {first * item_size, rng_int(r, 1, most) * item_size};
-    uint8_t *dst = check_alloc((size_t)s->spec.block_bytes);
-    CHECK_OK(cv_decode_part(decoder, block, part, dst, s->spec.block_bytes, &err), err);
-    CHECK(memcmp(dst + part.start, whole + part.start, (size_t)part.size) == 0,
-          "%s: %d bytes from %d on", s->name, part.size, part.start);
+    int32_t item_size = s->spec.item_size, size = s->spec.block_bytes;
+    cv_block_part part = random_part(item_size, size / item_size, r);
+    assert_in_range(cv_part_end(&part), 1, size);
+    uint8_t *dst = check_alloc((size_t)size);
+    CHECK_OK(cv_decode_part(decoder, block, &part, dst, size, &err), err);
+    for (int32_t i = 0; i < part.n[0]; i++)
+        for (int32_t j = 0; j < part.n[1]; j++) {
+            int32_t at = part.start + i * part.step[0] + j * part.step[1];
+            CHECK(memcmp(dst + at, whole + at, (size_t)part.size) == 0,
+                  "%s: %d x %d runs of %d bytes, from %d on: run %d, %d", s->name, part.n[0],
+                  part.n[1], part.size, part.start, i, j);
+        }
     free(dst);
 }
 
