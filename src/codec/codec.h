@@ -89,32 +89,16 @@ typedef struct cv_packed_block {
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err);
 
-/* Bytes of a decoded block: n[0] times n[1] runs of `size`, the first one at `start`,
- * the others so many steps away. Whole items, one at least. */
-typedef struct cv_block_part {
-    int32_t start;
-    int32_t size;
-    int32_t n[2];
-    int32_t step[2];
-} cv_block_part;
+/* How far a block was decoded. */
+typedef enum cv_block_form {
+    CV_FORM_ITEMS,    /* whole: its items, one after another */
+    CV_FORM_SHUFFLED, /* byte k of all items stands before byte k + 1 of any */
+    CV_FORM_ITEM      /* all items are equal, and this is one */
+} cv_block_form;
 
-static inline cv_block_part cv_part_of_bytes(int32_t start, int32_t size)
-{
-    return (cv_block_part){.start = start, .size = size, .n = {1, 1}};
-}
-
-/* The end of the last run. */
-static inline int32_t cv_part_end(const cv_block_part *part)
-{
-    return part->start + (part->n[0] - 1) * part->step[0] + (part->n[1] - 1) * part->step[1] +
-           part->size;
-}
-
-/* As cv_decode_block, for who looks at one part of `dst` only: the rest of it may
- * be left as it is or be overwritten with anything. */
-cv_status cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                         const cv_block_part *part, void *dst, int32_t dst_size,
-                         cv_error *err);
+/* As cv_decode_block, but leaves to the caller what can be done while items are copied. */
+cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                          int32_t dst_size, cv_block_form *form, cv_error *err);
 
 /* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk present whole. start and size are multiples of the item size. */
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,

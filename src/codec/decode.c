@@ -25,7 +25,7 @@ struct cv_decoder {
     blosc2_context *context;
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
     cv_buffer block_chunk; /* for streams that may not be touched */
-    cv_buffer shuffled;    /* one block as the shuffle filter left it */
+    int32_t item_size;
 };
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32])
@@ -45,6 +45,7 @@ cv_status cv_decoder_create(const cv_codec_spec *spec, cv_decoder **out, cv_erro
     cv_codec_init();
     cv_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder) return cv_fail_memory(err, sizeof *decoder, "a decoder");
+    decoder->item_size = spec->item_size;
 
     cv_status status = CV_OK;
     if (cv_codec_needs_geometry(spec))
@@ -71,7 +72,6 @@ void cv_decoder_free(cv_decoder *decoder)
     if (decoder->context) blosc2_free_ctx(decoder->context);
     if (decoder->schunk) blosc2_schunk_free(decoder->schunk);
     cv_buffer_free(&decoder->block_chunk);
-    cv_buffer_free(&decoder->shuffled);
     free(decoder);
 }
 
@@ -132,6 +132,15 @@ static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
     return at == end;
 }
 
+/* True when it was such a block: common in smooth and sparse data, and much
+ * cheaper without libblosc2. *item_size: of the item that all are equal to. */
+static bool read_repeated(const cv_packed_block *block, int32_t block_bytes, uint8_t *item,
+                          int32_t *item_size)
+{
+    return filters_keep_runs(block->chunk_header) && read_runs(block, item, item_size) &&
+           *item_size > 0 && block_bytes % *item_size == 0;
+}
+
 static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item_size)
 {
     bool same = true;
@@ -146,25 +155,6 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
         memcpy(dst + done, dst, (size_t)step);
         done += step;
     }
-}
-
-/* True when it was such a block: common in smooth and sparse data, and much
- * cheaper without libblosc2. Only the part is filled. */
-static bool decode_repeated(const cv_packed_block *block, const cv_block_part *part,
-                            uint8_t *dst, int32_t dst_size)
-{
-    uint8_t item[UINT8_MAX];
-    int32_t item_size;
-    if (!filters_keep_runs(block->chunk_header)) return false;
-    if (!read_runs(block, item, &item_size)) return false;
-    if (item_size == 0 || dst_size % item_size != 0) return false;
-    int32_t start = part->start, size = cv_part_end(part) - start;
-    if (start % item_size != 0 || size < item_size) {
-        start = 0;
-        size = dst_size;
-    }
-    repeat(dst + start, size, item, item_size);
-    return true;
 }
 
 /* ---- Any block --------------------------------------------------------------- */
@@ -194,18 +184,28 @@ static cv_status decode_alone(cv_decoder *decoder, const cv_packed_block *block,
     return check_decoded(result, dst_size, err);
 }
 
-cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
-                          int32_t dst_size, cv_error *err)
+/* A block of which not all items are equal. */
+static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                int32_t dst_size, cv_error *err)
 {
-    cv_block_part all = cv_part_of_bytes(0, dst_size);
-    if (decode_repeated(block, &all, dst, dst_size)) return CV_OK;
     if (!block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
         return cv_decode_range(decoder, block->chunk, block->chunk_size,
                                block->block * dst_size, dst_size, dst, err);
     return decode_alone(decoder, block, 0, dst, dst_size, err);
 }
 
-/* ---- Few items of a block ------------------------------------------------------ */
+cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                          int32_t dst_size, cv_error *err)
+{
+    uint8_t item[UINT8_MAX];
+    int32_t item_size;
+    if (!read_repeated(block, dst_size, item, &item_size))
+        return decode_streams(decoder, block, dst, dst_size, err);
+    repeat(dst, dst_size, item, item_size);
+    return CV_OK;
+}
+
+/* ---- Not quite decoded ----------------------------------------------------------- */
 
 /* A block's bytes are shuffled, by items, and nothing else was done to them that
  * decoding undoes. */
@@ -223,31 +223,36 @@ static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
     return n == 1 && item_size > 1 && block_bytes % item_size == 0;
 }
 
-/* Undoing the shuffle costs about as much as the codec; where few items are wanted it is
- * done for them alone. Copying long streams first is not worth it. */
-static bool is_thin(const cv_packed_block *block, const cv_block_part *part,
-                    int32_t block_bytes)
+/* Copying long streams, to have their filters left out, is not worth it. */
+static bool may_stay_shuffled(const cv_decoder *decoder, const cv_packed_block *block,
+                              int32_t block_bytes)
 {
     enum { MOST_COPIED = 8 * 1024 };
-    if (!block->in_place && block->streams_size > MOST_COPIED) return false;
-    int32_t item_size = block->chunk_header[BLOSC2_CHUNK_TYPESIZE];
-    return only_shuffled(block->chunk_header, block_bytes) &&
-           cv_unshuffle_is_cheaper(block_bytes, item_size, part);
+    return (block->in_place || block->streams_size <= MOST_COPIED) &&
+           block->chunk_header[BLOSC2_CHUNK_TYPESIZE] == decoder->item_size &&
+           only_shuffled(block->chunk_header, block_bytes);
 }
 
-cv_status cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                         const cv_block_part *part, void *dst, int32_t dst_size,
-                         cv_error *err)
+cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                          int32_t dst_size, cv_block_form *form, cv_error *err)
 {
-    if (decode_repeated(block, part, dst, dst_size)) return CV_OK;
-    if (!is_thin(block, part, dst_size))
-        return cv_decode_block(decoder, block, dst, dst_size, err);
-    CV_TRY(cv_buffer_reserve(&decoder->shuffled, (size_t)dst_size, err));
-    uint8_t *shuffled = decoder->shuffled.data;
-    CV_TRY(decode_alone(decoder, block, NO_FILTERS, shuffled, dst_size, err));
-    cv_unshuffle_part(shuffled, dst_size, block->chunk_header[BLOSC2_CHUNK_TYPESIZE], part,
-                      dst);
-    return CV_OK;
+    uint8_t item[UINT8_MAX];
+    int32_t size;
+    bool is_repeated = read_repeated(block, dst_size, item, &size);
+    if (is_repeated && decoder->item_size % size == 0) {
+        *form = CV_FORM_ITEM;
+        repeat(dst, decoder->item_size, item, size);
+        return CV_OK;
+    }
+    *form = CV_FORM_ITEMS;
+    if (is_repeated) {
+        repeat(dst, dst_size, item, size);
+        return CV_OK;
+    }
+    if (!may_stay_shuffled(decoder, block, dst_size))
+        return decode_streams(decoder, block, dst, dst_size, err);
+    *form = CV_FORM_SHUFFLED;
+    return decode_alone(decoder, block, NO_FILTERS, dst, dst_size, err);
 }
 
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,

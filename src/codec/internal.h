@@ -17,11 +17,4 @@ cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **ou
 
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec);
 
-/* Unshuffles a part of a block into its place in `dst`, which is a block; the rest of it
- * stays as it is. And whether that takes less time than all of the block by libblosc2. */
-void cv_unshuffle_part(const uint8_t *shuffled, int32_t block_bytes, int32_t item_size,
-                       const cv_block_part *part, uint8_t *dst);
-bool cv_unshuffle_is_cheaper(int32_t block_bytes, int32_t item_size,
-                             const cv_block_part *part);
-
 #endif

@@ -108,16 +108,32 @@ static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
     finish(task, tag, t, CV_OK);
 }
 
+/* To scratch, where it need not stay. */
+static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, cv_error *err)
+{
+    const cv_block_sink *sink = task->sink;
+    uint8_t *scratch = task->worker->block.data;
+    cv_block_form form;
+    CV_TRY(cv_decode_loose(task->worker->decoder, &wanted->packed, scratch,
+                           (int32_t)task->grid->block_bytes, &form, err));
+    switch (form) {
+    case CV_FORM_ITEMS: sink->take(sink->context, wanted->tag, scratch); break;
+    case CV_FORM_SHUFFLED: sink->take_shuffled(sink->context, wanted->tag, scratch); break;
+    case CV_FORM_ITEM: sink->fill(sink->context, wanted->tag, scratch); break;
+    }
+    return CV_OK;
+}
+
 static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
     int32_t size = (int32_t)task->grid->block_bytes;
     const cv_block_sink *sink = task->sink;
     target t = find_target(task, wanted->tag);
-    cv_block_part part = cv_part_of_bytes(0, size);
-    if (!t.is_place && !t.is_room && sink->part)
-        part = sink->part(sink->context, wanted->tag);
+    if (!t.is_place && !t.is_room && sink->unshuffles &&
+        sink->unshuffles(sink->context, wanted->tag))
+        return decode_loose(task, wanted, err);
     cv_status status =
-        cv_decode_part(task->worker->decoder, &wanted->packed, &part, t.bytes, size, err);
+        cv_decode_block(task->worker->decoder, &wanted->packed, t.bytes, size, err);
     finish(task, wanted->tag, t, status);
     return status;
 }

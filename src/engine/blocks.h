@@ -21,8 +21,10 @@ typedef struct cv_block_sink {
      * `take` comes `settle`; with `good` false in place of it, after a failure. */
     uint8_t *(*room)(void *context, int64_t tag);
     void (*settle)(void *context, bool good);
-    /* The bytes of the block that `take` looks at, where it has no room. NULL: all. */
-    cv_block_part (*part)(void *context, int64_t tag);
+    /* The block as its shuffle filter left it, in place of `take`: for blocks that
+     * have neither place nor room, where `unshuffles` says so. Both may be NULL. */
+    bool (*unshuffles)(void *context, int64_t tag);
+    void (*take_shuffled)(void *context, int64_t tag, const uint8_t *shuffled);
 } cv_block_sink;
 
 /* The key of block 0 of the stored chunk at `ref`. */

@@ -71,6 +71,7 @@ typedef struct runs {
     int64_t src_item_step, dst_item_step;
     int64_t item_size;
     size_t size;           /* of a run, in bytes */
+    int64_t plane;         /* of shuffled items: bytes from one of an item to the next */
     const uint8_t *dst;    /* where the first one goes */
     const uint8_t *behind; /* where the first one behind them goes, or NULL */
     bool asks;
@@ -215,10 +216,11 @@ static copy_function *choose(const runs *r)
 
 /* ---- Boxes ---------------------------------------------------------------- */
 
-static runs runs_of(const merged_box *box, int64_t item_size)
+static runs runs_of(const merged_box *box, int64_t src_item_size, int64_t item_size)
 {
     runs r = {.n = 1, .n_items = 1, .item_size = item_size};
-    r.src_item_step = r.dst_item_step = item_size;
+    r.src_item_step = src_item_size;
+    r.dst_item_step = item_size;
     if (box->ndim > 0) {
         r.n_items = box->shape[0];
         r.src_item_step = box->src_strides[0];
@@ -234,26 +236,98 @@ static runs runs_of(const merged_box *box, int64_t item_size)
     return r;
 }
 
+static void copy_merged(const merged_box *box, runs *r, copy_function *copy,
+                        const uint8_t *from, uint8_t *to)
+{
+    int64_t index[CV_MAX_DIMS] = {0};
+    const uint8_t *next_from = from;
+    uint8_t *next_to = to;
+    bool more;
+    do {
+        more = next_run(box, 2, index, &next_from, &next_to);
+        r->dst = to;
+        r->behind = more && r->n >= RUNS_AHEAD ? next_to : NULL;
+        copy(r, from, to);
+        from = next_from;
+        to = next_to;
+    } while (more);
+}
+
 void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
                  cv_strided dst)
 {
     if (is_empty(ndim, shape)) return;
     merged_box box;
     merge(ndim, shape, src.strides, dst.strides, &box);
-    runs r = runs_of(&box, item_size);
-    copy_function *copy = choose(&r);
-    int64_t index[CV_MAX_DIMS] = {0};
-    const uint8_t *from = src.data, *next_from = from;
-    uint8_t *to = dst.data, *next_to = to;
-    bool more;
-    do {
-        more = next_run(&box, 2, index, &next_from, &next_to);
-        r.dst = to;
-        r.behind = more && r.n >= RUNS_AHEAD ? next_to : NULL;
-        copy(&r, from, to);
-        from = next_from;
-        to = next_to;
-    } while (more);
+    runs r = runs_of(&box, item_size, item_size);
+    copy_merged(&box, &r, choose(&r), src.data, dst.data);
+}
+
+/* ---- Shuffled boxes ---------------------------------------------------------- */
+
+/* That no byte is both read and written, and the item's size known, lets the compiler
+ * make vectors of it, which interleave the planes. */
+#define DEFINE_UNSHUFFLE(name, item_size)                                                    \
+    static inline void name##_run(const uint8_t *restrict src, int64_t plane, int64_t n,     \
+                                  uint8_t *restrict dst)                                     \
+    {                                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                      \
+            for (int64_t k = 0; k < (item_size); k++)                                        \
+                dst[(item_size)*i + k] = src[k * plane + i];                                 \
+    }                                                                                        \
+    static void name(const runs *r, const uint8_t *src, uint8_t *dst)                        \
+    {                                                                                        \
+        for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
+            ask_ahead(r, i);                                                                 \
+            name##_run(src, r->plane, r->n_items, dst);                                      \
+        }                                                                                    \
+    }
+
+DEFINE_UNSHUFFLE(unshuffle_2, 2)
+DEFINE_UNSHUFFLE(unshuffle_4, 4)
+DEFINE_UNSHUFFLE(unshuffle_8, 8)
+
+static void unshuffle_any(const runs *r, const uint8_t *src, uint8_t *dst)
+{
+    for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step)
+        for (int64_t k = 0; k < r->item_size; k++)
+            for (int64_t j = 0; j < r->n_items; j++)
+                dst[j * r->dst_item_step + k] = src[k * r->plane + j * r->src_item_step];
+}
+
+static copy_function *choose_unshuffle(const runs *r)
+{
+    if (r->src_item_step != 1 || r->dst_item_step != r->item_size) return unshuffle_any;
+    switch (r->item_size) {
+    case 2: return unshuffle_2;
+    case 4: return unshuffle_4;
+    case 8: return unshuffle_8;
+    default: return unshuffle_any;
+    }
+}
+
+bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size,
+                               int64_t block_bytes)
+{
+    enum { SHORT = 8, FEW = 32 }; /* measured */
+    int64_t size = item_size;
+    for (int d = 0; d < ndim; d++) size *= shape[d];
+    if (size <= block_bytes / FEW) return true;
+    bool is_typed = item_size == 2 || item_size == 4 || item_size == 8;
+    return is_typed && ndim > 0 && shape[ndim - 1] >= SHORT;
+}
+
+void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuffled src,
+                      cv_strided dst)
+{
+    if (is_empty(ndim, shape)) return;
+    merged_box box;
+    int64_t strides[CV_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) strides[d] = src.strides[d] / item_size;
+    merge(ndim, shape, strides, dst.strides, &box);
+    runs r = runs_of(&box, 1, item_size);
+    r.plane = src.size / item_size;
+    copy_merged(&box, &r, choose_unshuffle(&r), src.block + src.pos / item_size, dst.data);
 }
 
 void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)

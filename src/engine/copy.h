@@ -14,6 +14,21 @@ typedef struct cv_strided {
 void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
                  cv_strided dst);
 
+/* A block of `size` bytes in which byte k of all items stands before byte k + 1 of any. */
+typedef struct cv_shuffled {
+    const uint8_t *block;
+    int64_t pos; /* of the box's first item, unshuffled */
+    int64_t size;
+    const int64_t *strides; /* bytes, one per axis, unshuffled */
+} cv_shuffled;
+
+/* The same, from shuffled items; and whether that takes less time than to unshuffle all
+ * of the block, by libblosc2, and to copy the box then. */
+void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuffled src,
+                      cv_strided dst);
+bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size,
+                               int64_t block_bytes);
+
 /* Asks memory for the items of a box, some KiB of them at most, that is copied from
  * soon; strides above 0. */
 void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);

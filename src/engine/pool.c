@@ -332,7 +332,10 @@ int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_orde
 
 void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs)
 {
-    atomic_init(&queue->next, 0);
+    atomic_init(&queue->taken, 0);
+    atomic_init(&queue->last, 0);
+    queue->first = 0;
+    queue->owner = pthread_self();
     atomic_init(&queue->status, CV_OK);
     atomic_init(&queue->failed, false);
     queue->n_jobs = n_jobs;
@@ -342,8 +345,13 @@ void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs)
 bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
 {
     if (atomic_load_explicit(&queue->failed, memory_order_relaxed)) return false;
-    *job = atomic_fetch_add_explicit(&queue->next, 1, memory_order_relaxed);
-    return *job < queue->n_jobs;
+    if (atomic_fetch_add_explicit(&queue->taken, 1, memory_order_relaxed) >= queue->n_jobs)
+        return false;
+    *job = pthread_equal(queue->owner, pthread_self())
+               ? queue->first++
+               : queue->n_jobs - 1 -
+                     atomic_fetch_add_explicit(&queue->last, 1, memory_order_relaxed);
+    return true;
 }
 
 void cv_job_queue_fail(cv_job_queue *queue, cv_status status, const cv_error *error)

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* Runs `body(context)` on the calling thread and, as they become free, on up
@@ -44,15 +45,19 @@ void cv_pool_withdraw(cv_pool_job *job);
 /* Jobs posted and not finished. */
 int cv_pool_n_jobs(void);
 
-/* Jobs 0..n-1, handed out once each; the first failure ends it. */
+/* Jobs 0..n-1, handed out once each; the first failure ends it. Who asked for them takes
+ * the first ones, and who helps the last: where the same is done again and again, each of
+ * two threads comes to the same jobs mostly, whose memory its core has. */
 typedef struct cv_job_queue {
-    atomic_int_least64_t next;
-    int64_t n_jobs;
+    atomic_int_least64_t taken, last; /* in all, and of the last ones */
+    int64_t n_jobs, first;            /* first: those of the one who asked */
+    pthread_t owner;
     atomic_int status; /* cv_status of the first failure */
     atomic_bool failed;
     cv_error error; /* filled by the first failure */
 } cv_job_queue;
 
+/* Called by who asked for the jobs. */
 void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs);
 
 /* The next job, or false: none left, or something failed. */

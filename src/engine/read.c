@@ -164,32 +164,26 @@ static void settle_room(void *context, bool good)
     cv_cache_settle(d->task->cache, d->room, good);
 }
 
-/* The runs of items wanted; where they are in more than two axes of runs, all from the
- * first to the last item. All of a block that will be kept rotated. */
-static cv_block_part part_of(void *context, int64_t tag)
+/* What is kept rotated is wanted whole first. */
+static bool unshuffles(void *context, int64_t tag)
 {
     delivery *d = context;
     const cv_block_job *block = block_of(d, tag);
     const cv_grid *grid = d->task->plan->grid;
-    if (cv_rotated_is_better(grid, block))
-        return cv_part_of_bytes(0, (int32_t)grid->block_bytes);
-    cv_block_part part = cv_part_of_bytes((int32_t)block->block_pos, grid->item_size);
-    int level = 2;
-    for (int i = grid->ndim - 1; i >= 0; i--) {
-        int32_t n = (int32_t)block->shape[i], step = (int32_t)grid->item_strides[i];
-        if (n == 1) continue;
-        if (level == 0 || (level == 2 && step == part.size)) {
-            part.size = cv_part_end(&part) - part.start + (n - 1) * step;
-            part.n[0] = part.n[1] = 1;
-        } else if (level < 2 && step == part.n[level] * part.step[level]) {
-            part.n[level] *= n;
-        } else {
-            level--;
-            part.n[level] = n;
-            part.step[level] = step;
-        }
-    }
-    return part;
+    return !cv_rotated_is_better(grid, block) &&
+           cv_unshuffling_is_cheaper(grid->ndim, block->shape, grid->item_size,
+                                     grid->block_bytes);
+}
+
+static void take_shuffled(void *context, int64_t tag, const uint8_t *shuffled)
+{
+    delivery *d = context;
+    const cv_block_job *block = block_of(d, tag);
+    const cv_plan *plan = d->task->plan;
+    const cv_grid *grid = plan->grid;
+    cv_shuffled src = {shuffled, block->block_pos, grid->block_bytes, grid->item_strides};
+    cv_strided dst = {d->task->dst + block->buffer_pos, plan->buffer_strides};
+    cv_unshuffle_box(grid->ndim, block->shape, grid->item_size, src, dst);
 }
 
 /* ---- Blocks that are there decoded -------------------------------------- */
@@ -295,7 +289,8 @@ static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d
                           .context = d,
                           .room = find_room,
                           .settle = settle_room,
-                          .part = part_of};
+                          .unshuffles = unshuffles,
+                          .take_shuffled = take_shuffled};
     return cv_decode_blocks(source->frame, source->snapshot, &d->ref, worker, n, &sink, err);
 }
 

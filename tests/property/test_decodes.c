@@ -34,12 +34,10 @@ cv_status __real_cv_decode_block(cv_decoder *decoder, const cv_packed_block *blo
                                  int32_t dst_size, cv_error *err);
 cv_status __wrap_cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                                  int32_t dst_size, cv_error *err);
-cv_status __real_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                                const cv_block_part *part, void *dst, int32_t dst_size,
-                                cv_error *err);
-cv_status __wrap_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                                const cv_block_part *part, void *dst, int32_t dst_size,
-                                cv_error *err);
+cv_status __real_cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                 int32_t dst_size, cv_block_form *form, cv_error *err);
+cv_status __wrap_cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                 int32_t dst_size, cv_block_form *form, cv_error *err);
 cv_status __real_cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk,
                                  int32_t chunk_size, void *dst, int32_t dst_size,
                                  cv_error *err);
@@ -60,12 +58,11 @@ cv_status __wrap_cv_decode_block(cv_decoder *decoder, const cv_packed_block *blo
     return __real_cv_decode_block(decoder, block, dst, dst_size, err);
 }
 
-cv_status __wrap_cv_decode_part(cv_decoder *decoder, const cv_packed_block *block,
-                                const cv_block_part *part, void *dst, int32_t dst_size,
-                                cv_error *err)
+cv_status __wrap_cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
+                                 int32_t dst_size, cv_block_form *form, cv_error *err)
 {
     atomic_fetch_add(&n_decoded, 1);
-    return __real_cv_decode_part(decoder, block, part, dst, dst_size, err);
+    return __real_cv_decode_loose(decoder, block, dst, dst_size, form, err);
 }
 
 cv_status __wrap_cv_decode_chunk(cv_decoder *decoder, const uint8_t *chunk,

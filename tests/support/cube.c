@@ -155,6 +155,7 @@ caterva_array *cube_open(const char *path, int threads, int64_t cache_bytes, boo
     o.threads = threads;
     o.cache_bytes = cache_bytes;
     o.no_read_ahead = off;
+    o.keep_bytes = -1; /* raw chunks of a file that is kept need no cache */
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     return array;
 }

@@ -101,6 +101,9 @@ static void encodings_are_told_apart(void **state)
     free_setting(&s);
 }
 
+/* How often blocks were left in each form. */
+static int n_of_form[CV_FORM_ITEM + 1];
+
 /* ---- Runs ---------------------------------------------------------------------------- */
 
 /* Blocks of zeros, of one byte, of one item, of one item but for its last byte,
@@ -119,42 +122,25 @@ static void fill_runs(const setting *s, rng *r, uint8_t *items)
     }
 }
 
-/* Runs at even steps that lie in a block of n items. */
-static cv_block_part random_part(int32_t item_size, int32_t n, rng *r)
-{
-    cv_block_part part = {.n = {1, 1}};
-    int32_t most = rng_one_in(r, 4) ? n : 1 + (n - 1) / 40;
-    int32_t size = rng_int(r, 1, most), left = n - size; /* items; behind the first run */
-    for (int i = 0; i < 2; i++) {
-        if (left == 0 || rng_one_in(r, 3)) continue;
-        int32_t step = rng_int(r, 1, left);
-        part.n[i] = 1 + rng_int(r, 0, left / step);
-        part.step[i] = step * item_size;
-        left -= (part.n[i] - 1) * step;
-    }
-    part.start = rng_int(r, 0, left) * item_size;
-    part.size = size * item_size;
-    return part;
-}
-
-/* A part of a block is what it is in the block; few items, as a rule, which have a
- * way of their own. `whole` is the decoded block. */
-static void check_part(const setting *s, cv_decoder *decoder, const cv_packed_block *block,
-                       const uint8_t *whole, rng *r)
+/* What is left to the caller, done here: the block is the same. */
+static void check_loose(const setting *s, cv_decoder *decoder, const cv_packed_block *block,
+                        const uint8_t *whole)
 {
     cv_error err;
-    int32_t item_size = s->spec.item_size, size = s->spec.block_bytes;
-    cv_block_part part = random_part(item_size, size / item_size, r);
-    assert_in_range(cv_part_end(&part), 1, size);
-    uint8_t *dst = check_alloc((size_t)size);
-    CHECK_OK(cv_decode_part(decoder, block, &part, dst, size, &err), err);
-    for (int32_t i = 0; i < part.n[0]; i++)
-        for (int32_t j = 0; j < part.n[1]; j++) {
-            int32_t at = part.start + i * part.step[0] + j * part.step[1];
-            CHECK(memcmp(dst + at, whole + at, (size_t)part.size) == 0,
-                  "%s: %d x %d runs of %d bytes, from %d on: run %d, %d", s->name, part.n[0],
-                  part.n[1], part.size, part.start, i, j);
+    cv_block_form form;
+    size_t size = (size_t)s->spec.block_bytes, item_size = (size_t)s->spec.item_size;
+    size_t n = size / item_size;
+    uint8_t *dst = check_alloc(size);
+    CHECK_OK(cv_decode_loose(decoder, block, dst, s->spec.block_bytes, &form, &err), err);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < item_size; k++) {
+            size_t at = i * item_size + k;
+            if (form == CV_FORM_ITEM) at = k;
+            if (form == CV_FORM_SHUFFLED) at = k * n + i;
+            CHECK(dst[at] == whole[i * item_size + k], "%s: form %d, byte %zu of item %zu",
+                  s->name, (int)form, k, i);
         }
+    n_of_form[form]++;
     free(dst);
 }
 
@@ -173,7 +159,7 @@ static void check_runs(const setting *s, rng *r)
         CHECK(memcmp(dst, items + (size_t)b * (size_t)s->spec.block_bytes,
                      (size_t)s->spec.block_bytes) == 0,
               "%s: block %d", s->name, b);
-        check_part(s, decoder, &block, dst, r);
+        check_loose(s, decoder, &block, dst);
     }
     cv_decoder_free(decoder);
     free_packed(&p);
@@ -198,6 +184,8 @@ static void runs_are_decoded(void **state)
             }
         }
     }
+    for (int form = 0; form <= CV_FORM_ITEM; form++)
+        assert_in_range(n_of_form[form], 100, INT32_MAX);
 }
 
 /* A block of four bytes an item, a run each; the odd byte behind a value missing

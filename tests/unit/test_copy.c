@@ -103,6 +103,47 @@ static void boxes_are_copied_item_by_item(void **state)
     free(expected);
 }
 
+/* One box out of a block of which byte k of all items stands before byte k + 1. */
+static void unshuffle_one(rng *r, const uint8_t *src, uint8_t *dst, uint8_t *expected)
+{
+    copy_case c = random_case(r);
+    int64_t from[CV_MAX_DIMS], to[CV_MAX_DIMS];
+    if (c.ndim > 0 && rng_one_in(r, 2)) { /* rows long enough for vectors */
+        for (int d = 0; d < c.ndim; d++) c.shape[d] = rng_between(r, 1, 3);
+        c.shape[c.ndim - 1] = rng_between(r, 1, 70);
+        if (c.item_size > 16) c.item_size = 4;
+    }
+    random_strides(r, &c, from);
+    random_strides(r, &c, to);
+    int64_t n = n_items(&c), first = rng_between(r, 0, 9), length = first + 1;
+    if (n > 0) length += position(&c, from, n - 1) / c.item_size;
+    length += rng_between(r, 0, 9);
+    if (length * c.item_size > ROOM * 8) return;
+    if (n > 0 && position(&c, to, n - 1) + c.item_size > ROOM) return;
+    memset(dst, 0xee, ROOM);
+    memset(expected, 0xee, ROOM);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < c.item_size; k++)
+            expected[position(&c, to, i) + k] =
+                src[k * length + first + position(&c, from, i) / c.item_size];
+    cv_shuffled block = {src, first * c.item_size, length * c.item_size, from};
+    cv_unshuffle_box(c.ndim, c.shape, c.item_size, block, (cv_strided){dst, to});
+    assert_memory_equal(dst, expected, ROOM);
+}
+
+static void shuffled_boxes_are_copied_byte_by_byte(void **state)
+{
+    (void)state;
+    rng r = rng_from_seed(seed);
+    uint8_t *src = check_alloc(ROOM * 8), *dst = check_alloc(ROOM),
+            *expected = check_alloc(ROOM);
+    rng_fill(&r, src, ROOM * 8);
+    for (int i = 0; i < 4000; i++) unshuffle_one(&r, src, dst, expected);
+    free(src);
+    free(dst);
+    free(expected);
+}
+
 static void boxes_are_filled_item_by_item(void **state)
 {
     (void)state;
@@ -232,6 +273,7 @@ int main(int argc, char **argv)
     seed = seed_argument(argc, argv, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_are_copied_item_by_item),
+        cmocka_unit_test(shuffled_boxes_are_copied_byte_by_byte),
         cmocka_unit_test(boxes_are_filled_item_by_item),
         cmocka_unit_test(strides_may_be_zero_or_negative),
         cmocka_unit_test(all_numbers_of_axes),

@@ -85,6 +85,36 @@ static void a_queue_may_be_empty(void **state)
     assert_int_equal(cv_job_queue_result(&queue, NULL), CV_OK);
 }
 
+static void *take_three(void *context)
+{
+    cv_job_queue *queue = context;
+    int64_t job, wrong = 0;
+    for (int i = 0; i < 3; i++)
+        wrong += !cv_job_queue_next(queue, &job) || job != N_JOBS - 1 - i;
+    return wrong ? queue : NULL;
+}
+
+/* Who asked begins with the first job, who helps with the last. */
+static void they_come_from_both_ends(void **state)
+{
+    (void)state;
+    cv_job_queue queue;
+    pthread_t helper;
+    void *wrong;
+    int64_t job;
+    cv_job_queue_init(&queue, N_JOBS);
+    assert_true(cv_job_queue_next(&queue, &job));
+    assert_int_equal(job, 0);
+    assert_int_equal(pthread_create(&helper, NULL, take_three, &queue), 0);
+    pthread_join(helper, &wrong);
+    assert_null(wrong);
+    for (int i = 1; i < N_JOBS - 3; i++) {
+        assert_true(cv_job_queue_next(&queue, &job));
+        assert_int_equal(job, i);
+    }
+    assert_false(cv_job_queue_next(&queue, &job));
+}
+
 static void the_first_failure_ends_it(void **state)
 {
     (void)state;
@@ -408,6 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_job_is_done_once),
         cmocka_unit_test(a_queue_may_be_empty),
+        cmocka_unit_test(they_come_from_both_ends),
         cmocka_unit_test(the_first_failure_ends_it),
         cmocka_unit_test(many_threads_share_the_pool),
         cmocka_unit_test(a_body_may_use_the_pool),
