@@ -221,9 +221,9 @@ typedef struct caterva_open_options {
                              what it finds for good                       */
     int no_read_ahead;    /* 1: scans are not read ahead of, see caterva_prefetch      */
     int64_t keep_bytes;   /* reading: a file of at most so many bytes is kept in memory,
-                             as it is stored, once it was read from about once for
-                             each 2 KiB of it. 0: 16 MiB; -1: never. What others do to
-                             the file is then seen by caterva_refresh and
+                             as it is stored, once what was read of it has cost as much
+                             as reading all of it. 0: 16 MiB; -1: never. What others do
+                             to the file is then seen by caterva_refresh and
                              caterva_verify only                               */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
@@ -736,8 +736,9 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
 /* ---- The block cache ---------------------------------------------------- */
 
 /* Blocks that a read wants in part are kept decoded, for the reads that want
- * the rest of them. Blocks wanted whole are not kept, and one request fills no
- * more than three quarters of the cache. Every read is exact: what a handle
+ * the rest of them. Blocks wanted whole are not kept, those that a scan has come
+ * to the end of are the first to go, and one request fills no more than three
+ * quarters of the cache. Every read is exact: what a handle
  * finds in the cache is what it would decode from the state it sees. All handles
  * of the process share one cache of 64 MiB, but for those opened with their own
  * or none (`cache_bytes`). It takes memory as blocks come, and gives it back as
