@@ -183,7 +183,7 @@ static measures run_side(int number, char *path)
     char numbers[2][16];
     char *arguments[] = {"bench_open", "--side", numbers[0], path, numbers[1], NULL};
     int status = 1;
-    measures m;
+    measures m = {0};
     bench_need(pipe(ends) == 0, "pipe", "cannot be made");
     snprintf(numbers[0], sizeof(numbers[0]), "%d", number);
     snprintf(numbers[1], sizeof(numbers[1]), "%d", ends[1]);
