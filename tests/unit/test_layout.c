@@ -344,6 +344,42 @@ static void a_chunk_that_changed_since_is_noticed(void **state)
 
 /* ---- Threads ------------------------------------------------------------------------ */
 
+/* Headers of small chunks are parsed once if they are equal; that leaves the room that
+ * each has to be looked at, and every header that is not equal to be refused. */
+static void equal_headers_are_still_checked(void **state)
+{
+    (void)state;
+    cv_error err;
+    size_t size;
+    uint8_t *bytes = made_frame(400, CHUNK, BLOCK, &made_lz4, &size);
+    caterva_array *array = open_array(bytes, size);
+    assert_true(cv_layout_is_small(&array->snapshot->grid));
+    cv_small_room room = {.header = {.version = 0}};
+    const cv_layout *layout;
+    cv_chunk_ref ref = ref_of(array, 3);
+    CHECK_OK(cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
+             err);
+    uint64_t cbytes = (uint64_t)layout->header.cbytes;
+    for (uint64_t limit = 0; limit < cbytes; limit++) {
+        ref.limit = limit > 0 ? limit : 1;
+        assert_int_equal(
+            cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
+            CATERVA_ECORRUPT);
+    }
+    ref.limit = cbytes + 100;
+    CHECK_OK(cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
+             err);
+
+    bytes[ref.pos] = 0;         /* the version */
+    for (int i = 0; i < 2; i++) /* what is refused is not remembered */
+        assert_int_equal(
+            cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
+            CATERVA_ECORRUPT);
+    cv_buffer_free(&room.buffer);
+    caterva_discard(array);
+    free(bytes);
+}
+
 static void *get_often(void *context)
 {
     caterva_array *array = context;
@@ -395,6 +431,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_dictionary_is_checked_with_the_head),
         cmocka_unit_test(a_long_item_is_read_behind_the_header),
         cmocka_unit_test(a_chunk_that_changed_since_is_noticed),
+        cmocka_unit_test(equal_headers_are_still_checked),
         cmocka_unit_test(many_threads_share_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
