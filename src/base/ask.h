@@ -8,10 +8,11 @@
 
 enum { CV_LINE_BYTES = 64 };
 
-/* For reading; a few hundred bytes at most. NULL: nothing is asked for. Inlined always:
- * gcc drops calls of functions that do nothing else. */
-__attribute__((always_inline)) static inline void cv_ask_for_bytes(const uint8_t *bytes,
-                                                                   size_t size)
+/* gcc drops calls of functions that do nothing else: such are inlined always. */
+#define CV_ASKING __attribute__((always_inline)) static inline
+
+/* For reading; a few hundred bytes at most. NULL: nothing is asked for. */
+CV_ASKING void cv_ask_for_bytes(const uint8_t *bytes, size_t size)
 {
     if (!bytes) return;
     for (size_t at = 0; at < size; at += CV_LINE_BYTES) __builtin_prefetch(bytes + at);

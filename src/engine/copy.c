@@ -5,6 +5,7 @@
 #include "engine/copy.h"
 
 #include "base/arith.h"
+#include "base/ask.h"
 
 #include <string.h>
 
@@ -82,19 +83,15 @@ typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
 /* Where runs go is far apart and asked for a few runs ahead: else each waits for
  * memory in turn, which took three times as long as the copy of blocks into a
  * large array. Runs that fill pages need no help. */
-enum { RUNS_AHEAD = 4, LINE_BYTES = 64, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
+enum { RUNS_AHEAD = 4, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
 
-/* Else gcc takes a function that does nothing but ask for one without effect, and
- * drops its calls. */
-#define ASKING __attribute__((always_inline)) static inline
-
-ASKING void ask_for(const uint8_t *dst, size_t size)
+CV_ASKING void ask_for(const uint8_t *dst, size_t size)
 {
-    for (size_t at = 0; at < size; at += LINE_BYTES) __builtin_prefetch(dst + at, 1);
+    for (size_t at = 0; at < size; at += CV_LINE_BYTES) __builtin_prefetch(dst + at, 1);
     __builtin_prefetch(dst + size - 1, 1);
 }
 
-ASKING void ask_ahead(const runs *r, int64_t i)
+CV_ASKING void ask_ahead(const runs *r, int64_t i)
 {
     int64_t ahead = i + RUNS_AHEAD;
     if (!r->asks) return;
@@ -340,7 +337,7 @@ void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_stride
     uint8_t *unused = src.data;
     int64_t step = box.ndim > 0 ? box.src_strides[0] : item_size;
     int64_t size = box.ndim > 0 ? (box.shape[0] - 1) * step + item_size : item_size;
-    step = cv_max_i64(step, LINE_BYTES);
+    step = cv_max_i64(step, CV_LINE_BYTES);
     int left = MOST_LINES;
     do {
         for (int64_t at = 0; at < size && left > 0; at += step, left--)
