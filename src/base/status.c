@@ -2,6 +2,8 @@
  * so that no caller ever worries about the length of a message. */
 #include "base/status.h"
 
+#include "base/error_text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,9 +40,8 @@ cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...)
     if (err) {
         size_t used = strlen(err->message);
         char text[96];
-        /* The GNU strerror_r returns the text; it may or may not use the buffer. */
         snprintf(err->message + used, sizeof err->message - used, ": %s",
-                 strerror_r(sys_errno, text, sizeof text));
+                 cv_error_text(sys_errno, text, sizeof text));
     }
     return CATERVA_EIO;
 }

@@ -1,0 +1,9 @@
+/* Unit: base/error_text with POSIX's strerror_r, the one of musl and macOS. */
+#undef _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L /* NOLINT(bugprone-reserved-identifier) */
+#include "unit/error_text.h"
+
+/* Else this is the other test once more. */
+_Static_assert(_Generic(strerror_r(0, NULL, 0), int: 1, default: 0), "not POSIX's form");
+
+int main(void) { return run_error_text(); }
