@@ -53,7 +53,6 @@ static cv_status check_size(const caterva_buffer *b, int64_t item_size, const ax
 {
     int64_t span = item_size;
     for (int d = 0; d < a->ndim; d++) {
-        if (a->shape[d] == 0) return CV_OK;
         int64_t stride = a->strides[d], reach;
         if (stride == INT64_MIN ||
             !cv_mul_i64(stride < 0 ? -stride : stride, a->shape[d] - 1, &reach) ||
@@ -91,10 +90,21 @@ static cv_status take_buffer(const caterva_buffer *buffer, caterva_buffer *out, 
     return cv_options_copy(out, sizeof *out, buffer, "buffer", err);
 }
 
+/* No item has a place: strides may be anything (NumPy's are often 0), and nothing is
+ * looked at. */
+static bool is_empty(axes *a)
+{
+    bool empty = false;
+    for (int d = 0; d < a->ndim; d++) empty = empty || a->shape[d] == 0;
+    for (int d = 0; empty && d < a->ndim; d++) a->strides[d] = 1;
+    return empty;
+}
+
 static cv_status read_axes(const caterva_buffer *b, const cv_result *result,
                            int64_t item_size, axes *out, cv_error *err)
 {
     CV_TRY(read_shape(b, result, out, err));
+    if (is_empty(out)) return CV_OK;
     CV_TRY(read_strides(b, item_size, out, err));
     return check_size(b, item_size, out, err);
 }
