@@ -144,7 +144,9 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 
 /* Options begin with struct_size, which is how an old program stays valid with
  * a new library: start from the _INIT macro, never from garbage. Zero means
- * "choose for me" everywhere. Pointers are borrowed for the call only. */
+ * "choose for me" everywhere. Pointers are borrowed for the call only. A program made
+ * for a newer library may pass a longer struct to this one as long as what this one does
+ * not know is zero; else CATERVA_EINVAL names the byte. */
 
 typedef enum caterva_durability {
     CATERVA_DURABLE_FULL = 0, /* commit survives power loss (two syncs)                */
@@ -253,7 +255,8 @@ CATERVA_API caterva_status caterva_create_from_buffer(const char *url,
                                                       caterva_error *err);
 
 /* Opens the array at `url`: a file, or the directory of a sparse frame.
- * `options` NULL: reading. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
+ * `options` NULL: reading. A relative path is taken from the working directory of
+ * now, for good. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
  * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_WRITE also
  * CATERVA_EBUSY while another handle or process writes there.
  * Release *out with caterva_close or caterva_discard. */
@@ -290,8 +293,13 @@ CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *er
 CATERVA_API void caterva_discard(caterva_array *array);
 
 /* Turns a handle for reading to the last committed state; until then it goes on
- * seeing the state it opened. Needs the handle alone; what caterva_describe and
- * others lent ends. Handles for writing and arrays in memory: does nothing. */
+ * seeing the state it opened. The handle keeps all options it was opened with, and looks
+ * where it was opened: at the path from the root, made at caterva_open, whatever the
+ * working directory is now. What stands there decides: an array that was put in its
+ * place is what the handle turns to, and after its directory was renamed there is
+ * nothing (CATERVA_ENOTFOUND; the handle goes on as it was). Needs the handle alone; what
+ * caterva_describe and others lent ends. Handles for writing and arrays in memory: does
+ * nothing. */
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
 /* Rewrites the array at `url` without its dead space, chunks copied compressed,
@@ -367,11 +375,25 @@ typedef struct caterva_info {
     int64_t header_bytes;  /* above 512 a header write may tear in a power cut           */
     int n_attributes;
     int n_metalayers;      /* the array's own included                                   */
+    const char *const *attribute_names;  /* n_attributes entries, in file order          */
+    const caterva_metalayer *metalayers; /* n_metalayers entries, in file order          */
 } caterva_info;
 
-/* The array as its handle sees it. The pointer stays valid, and its content
- * unchanged, until the handle is written, committed or closed. */
+/* Describes the array as its handle sees it. A description never changes: after a change
+ * of shape, attributes or metalayers, a commit or a rollback the next call gives another
+ * one. Any thread, also beside one that changes the array.
+ *
+ * The pointer stays valid until the handle is closed or refreshed, as do those that
+ * caterva_attr_name, caterva_meta_name and caterva_meta_get return. Each state that one
+ * of these four was asked about takes about a kilobyte until then: where states come and
+ * go without end, use caterva_info_get. NULL for NULL, and when memory is out. */
 CATERVA_API const caterva_info *caterva_describe(const caterva_array *array);
+
+/* The same as a reference that the caller holds: it outlives changes, caterva_refresh
+ * and caterva_close. Release *out with caterva_info_release; any thread. */
+CATERVA_API caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
+                                            caterva_error *err);
+CATERVA_API void caterva_info_release(const caterva_info *info); /* NULL is fine */
 
 typedef enum caterva_chunk_kind {
     CATERVA_CHUNK_STORED = 0,
@@ -832,7 +854,7 @@ CATERVA_API caterva_status caterva_view_stack(const caterva_view *const *views, 
                                               int axis, caterva_view **out,
                                               caterva_error *err);
 
-/* Number of axes, and their lengths: borrowed, ndim entries. */
+/* Number of axes, and their lengths: borrowed, ndim entries. Of NULL: 0 and NULL. */
 CATERVA_API int caterva_view_ndim(const caterva_view *view);
 CATERVA_API const int64_t *caterva_view_shape(const caterva_view *view);
 CATERVA_API const char *caterva_view_dtype(const caterva_view *view); /* borrowed */
@@ -896,8 +918,9 @@ CATERVA_API caterva_status caterva_remove(caterva_array *array, int axis, int64_
 /* Attributes are Blosc2's variable-length metalayers. Values are bytes;
  * python-blosc2 stores msgpack in them. */
 
-/* Name of attribute `i` in [0, n_attributes), NULL outside. Borrowed until the
- * handle is written, committed or closed. */
+/* Name of attribute `i` in [0, n_attributes), NULL outside. Borrowed as what
+ * caterva_describe returns. Beside a thread that changes attributes, numbers move: take
+ * attribute_names of one description there. */
 CATERVA_API const char *caterva_attr_name(const caterva_array *array, int i);
 
 /* The value's bytes, decompressed. Release *value with caterva_free.

@@ -30,6 +30,12 @@ cv_status cv_options_copy(void *out, size_t size, const void *options, const cha
     if (given < sizeof given || given > 64 * 1024)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "%s.struct_size is %zu: begin with its _INIT macro", what, given);
+    for (size_t i = size; i < given; i++)
+        if (((const uint8_t *)options)[i] != 0)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "byte %zu of the %s is set, which this library does not know: it "
+                           "knows %zu bytes",
+                           i, what, size);
     memset(out, 0, size);
     memcpy(out, options, given < size ? given : size);
     return CV_OK;
@@ -123,6 +129,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     array->threads = threads > 0 ? threads : cv_os_cores();
     array->snapshot = cv_frame_snapshot(frame);
     cv_rwlock_init(&array->lock);
+    cv_descriptions_init(&array->descriptions);
     cv_prefetch_init(&array->prefetch, source_of, array, array->threads);
     cv_read_ahead_init(&array->ahead, false);
 
@@ -132,7 +139,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
         status =
             cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
     if (status == CV_OK) status = cv_array_load_fill(array, err);
-    if (status == CV_OK) status = cv_array_describe(array, err);
+    if (status == CV_OK) status = cv_item_type_init(&array->type, array->snapshot, err);
     if (status != CV_OK) {
         cv_array_free(array);
         return status;
@@ -153,9 +160,9 @@ void cv_array_free(caterva_array *array)
     cv_frame_close(array->frame);
     pthread_rwlock_destroy(&array->lock);
     free(array->fill);
-    free(array->url);
-    free(array->dtype);
-    free(array->dtype_stored);
+    cv_descriptions_destroy(&array->descriptions);
+    cv_item_type_free(&array->type);
+    free(array->path);
     free(array);
 }
 
@@ -166,11 +173,11 @@ void caterva_free(void *memory) { free(memory); }
 /* ---- Commit and close --------------------------------------------------- */
 
 /* After a commit or rollback: reads stand on the frame's current state. */
-static cv_status renew(caterva_array *array, cv_error *err)
+static void renew(caterva_array *array)
 {
     cv_snapshot_release(array->snapshot);
     array->snapshot = cv_frame_snapshot(array->frame);
-    return cv_array_describe(array, err);
+    cv_array_changed(array);
 }
 
 caterva_status caterva_commit(caterva_array *array, caterva_error *err)
@@ -180,7 +187,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     cv_status status = CV_OK;
     if (cv_pending_any(array->pending)) {
         status = cv_pending_commit(array->pending, err);
-        if (status == CV_OK) status = renew(array, err);
+        if (status == CV_OK) renew(array);
     }
     cv_array_unlock(array);
     return status;
@@ -193,9 +200,9 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     bool fresh = !array->frame->store->published;
     cv_pending_rollback(array->pending);
     if (fresh) cv_pending_fill(array->pending);
-    cv_status status = cv_array_describe(array, err);
+    cv_array_changed(array);
     cv_array_unlock(array);
-    return status;
+    return CV_OK;
 }
 
 caterva_status caterva_close(caterva_array *array, caterva_error *err)

@@ -2,6 +2,7 @@
 #ifndef CV_ARRAY_ARRAY_H
 #define CV_ARRAY_ARRAY_H
 
+#include "array/description.h"
 #include "engine/read_ahead.h"
 
 struct caterva_array {
@@ -17,12 +18,10 @@ struct caterva_array {
     pthread_rwlock_t lock;
     cv_snapshot *snapshot; /* the committed state; replaced by a commit */
     uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
-    caterva_info info;
-    char *url;          /* of a file or directory, else NULL */
-    uint64_t offset;    /* of the frame in the file */
-    int64_t keep_bytes; /* as in caterva_open_options */
-    char *dtype;        /* what info.dtype points at */
-    char *dtype_stored;
+    char *path;            /* of a file or directory that was opened, absolute; else NULL */
+    caterva_open_options opened; /* how */
+    cv_item_type type;     /* of the items: what the dtype is, and what is stored */
+    cv_descriptions descriptions;
 };
 
 /* Takes over the frame, also on failure. */
@@ -41,15 +40,20 @@ cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err);
 /* Releases everything; what is pending is dropped. */
 void cv_array_free(caterva_array *array);
 
-/* Fills array->info from array->snapshot. */
-cv_status cv_array_describe(caterva_array *array, cv_error *err);
+/* The array as the handle sees it; release *out. Any thread; not with the lock. */
+cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err);
+
+/* The handle sees another state than it did: the next description is of that one.
+ * Called with the lock alone, or by who has the handle alone. */
+void cv_array_changed(caterva_array *array);
+
+/* CATERVA_LAYOUT and so on of the committed state. */
+caterva_layout cv_array_layout(const caterva_array *array);
+caterva_metalayer_kind cv_array_metalayer(const caterva_array *array);
 
 /* The state as this handle sees it: the committed one, or with what is pending
  * of shape, attributes and metalayers. */
 const cv_snapshot *cv_array_state(const caterva_array *array);
-
-/* Number of the user's attributes: ours is not counted. */
-int cv_array_attributes(const caterva_array *array);
 
 /* Takes the array's fill from its own attribute, or from `item`. */
 cv_status cv_array_load_fill(caterva_array *array, cv_error *err);
@@ -70,7 +74,8 @@ cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
 cv_status cv_array_check(const caterva_array *array, cv_error *err);
 
 /* Copies options of any known size over zeros: a program built with an older
- * header passes a shorter struct. CATERVA_EINVAL for sizes that cannot be. */
+ * header passes a shorter struct, one built with a newer header a longer one, whose
+ * tail must be zero. CATERVA_EINVAL for sizes that cannot be. */
 cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
                           cv_error *err);
 

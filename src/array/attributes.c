@@ -7,28 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_own(const cv_metalayer *attribute)
-{
-    return strcmp(attribute->name, CV_OWN_ATTRIBUTE) == 0;
-}
-
-int cv_array_attributes(const caterva_array *array)
-{
-    const cv_trailer *trailer = &cv_array_state(array)->trailer;
-    int n = 0;
-    for (int i = 0; i < trailer->n_attributes; i++) n += !is_own(&trailer->attributes[i]);
-    return n;
-}
-
-const char *caterva_attr_name(const caterva_array *array, int i)
-{
-    if (!array || i < 0) return NULL;
-    const cv_trailer *trailer = &cv_array_state(array)->trailer;
-    for (int k = 0; k < trailer->n_attributes; k++)
-        if (!is_own(&trailer->attributes[k]) && i-- == 0) return trailer->attributes[k].name;
-    return NULL;
-}
-
 static cv_status get_attribute(const cv_snapshot *snapshot, const char *name,
                                cv_buffer *value, cv_error *err)
 {
@@ -121,7 +99,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     bool found = false;
     cv_array_lock_alone(array);
     cv_status status = replace_attribute(array, name, &added, &found, err);
-    if (status == CV_OK) status = cv_array_describe(array, err);
+    if (status == CV_OK) cv_array_changed(array);
     cv_array_unlock(array);
     cv_buffer_free(&encoded);
     return status;
@@ -136,32 +114,12 @@ caterva_status caterva_attr_remove(caterva_array *array, const char *name, cater
     cv_status status = replace_attribute(array, name, NULL, &found, err);
     if (status == CV_OK && !found)
         status = cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%s\"", name);
-    if (status == CV_OK) status = cv_array_describe(array, err);
+    if (status == CV_OK) cv_array_changed(array);
     cv_array_unlock(array);
     return status;
 }
 
 /* ---- Fixed metalayers --------------------------------------------------- */
-
-const char *caterva_meta_name(const caterva_array *array, int i)
-{
-    if (!array || i < 0 || i >= cv_array_state(array)->header.n_metalayers) return NULL;
-    return cv_array_state(array)->header.metalayers[i].name;
-}
-
-caterva_status caterva_meta_get(const caterva_array *array, const char *name,
-                                const void **content, size_t *size, caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    if (!name || !content || !size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "name, content or size is NULL");
-    const cv_frame_header *h = &cv_array_state(array)->header;
-    const cv_metalayer *layer = cv_metalayers_find(h->metalayers, h->n_metalayers, name);
-    if (!layer) return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
-    *content = layer->data;
-    *size = layer->size;
-    return CV_OK;
-}
 
 caterva_status caterva_meta_update(caterva_array *array, const char *name,
                                    const void *content, size_t size, caterva_error *err)
@@ -178,7 +136,7 @@ caterva_status caterva_meta_update(caterva_array *array, const char *name,
     cv_change change = {.metalayer = &layer};
     cv_array_lock_alone(array);
     cv_status status = cv_txn_change(array->pending->txn, &change, err);
-    if (status == CV_OK) status = cv_array_describe(array, err);
+    if (status == CV_OK) cv_array_changed(array);
     cv_array_unlock(array);
     return status;
 }

@@ -63,7 +63,9 @@ caterva_status caterva_next_block(caterva_array *array, caterva_block_iter *iter
 {
     CV_TRY(cv_array_check(array, err));
     if (!iter) return cv_fail(err, CATERVA_EINVAL, -1, "iter is NULL");
-    iter->done = iter->next >= array->info.n_blocks;
+    cv_array_lock_shared(array);
+    iter->done = iter->next >= array->snapshot->grid.n_blocks;
+    cv_array_unlock(array);
     if (iter->done) return CV_OK;
     CV_TRY(caterva_describe_block(array, iter->chunk, iter->next, &iter->block, err));
     iter->next++;

@@ -35,7 +35,7 @@ cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_order *ord
 {
     const caterva_copy_options *o = &order->options;
     if (!o->convert_to) return CV_OK;
-    CV_TRY(cv_conversion_init(&order->conversion, source->info.dtype, o->convert_to,
+    CV_TRY(cv_conversion_init(&order->conversion, source->type.dtype, o->convert_to,
                               o->casting, err));
     if (!order->conversion.needed) return CV_OK;
     order->create.dtype = o->convert_to;
@@ -78,8 +78,8 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
 {
     caterva_create_options *c = &order->create;
     if (!order->options.layout_set) {
-        c->layout = source->info.layout;
-        c->metalayer = source->info.metalayer;
+        c->layout = cv_array_layout(source);
+        c->metalayer = cv_array_metalayer(source);
         if (strcmp(url, "mem:") == 0) c->layout = CATERVA_CONTIGUOUS;
     }
     if (c->fill == CATERVA_FILL_ZEROS && source->fill) {

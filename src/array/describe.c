@@ -1,102 +1,129 @@
-/* Room: array. What an array is: from a snapshot to the public info. */
+/* Room: array. What an array is, as callers ask for it: the whole, names and contents,
+ * single chunks, the space it takes. */
 #include "array/array.h"
 #include "engine/verify.h"
-#include "format/dtype.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- dtype -------------------------------------------------------------- */
+/* ---- Descriptions ------------------------------------------------------- */
 
-/* Files exist whose dtype does not fit their item size: then the items are
- * opaque, and the info says so. */
-static cv_status describe_dtype(caterva_array *array, cv_error *err)
+static cv_status create(caterva_array *array, cv_description **out, cv_error *err)
 {
-    const cv_array_meta *meta = &cv_array_state(array)->meta;
-    caterva_info *info = &array->info;
-    free(array->dtype_stored); /* of an attempt that failed */
-    array->dtype_stored = NULL;
-    if (meta->dtype) {
-        array->dtype_stored = strndup(meta->dtype, meta->dtype_size);
-        if (!array->dtype_stored) return cv_fail_memory(err, meta->dtype_size, "a dtype");
-        int64_t size;
-        cv_status parsed = cv_dtype_item_size(meta->dtype, meta->dtype_size, &size, NULL);
-        if (parsed == CATERVA_ENOMEM) return cv_fail_memory(err, meta->dtype_size, "a dtype");
-        bool fits = meta->dtype_format == 0 && parsed == CV_OK && size == info->item_size;
-        info->dtype_disagrees = !fits;
-        if (fits) array->dtype = strdup(array->dtype_stored);
-        if (fits && !array->dtype) return cv_fail_memory(err, meta->dtype_size, "a dtype");
+    cv_described from = {
+        .state = cv_array_state(array),
+        .committed = array->snapshot,
+        .type = &array->type,
+        .fill = array->fill,
+        .in_memory = array->frame->store->in_memory,
+    };
+    return cv_description_create(&from, out, err);
+}
+
+/* Made at once, so that nobody who asks has to wait for a long write; without memory
+ * when somebody asks. */
+void cv_array_changed(caterva_array *array)
+{
+    cv_description *fresh = NULL;
+    (void)create(array, &fresh, NULL);
+    cv_descriptions_turn(&array->descriptions, fresh);
+}
+
+static cv_status offer(caterva_array *array, cv_error *err)
+{
+    cv_description *fresh;
+    cv_array_lock_shared(array);
+    cv_status status = create(array, &fresh, err);
+    if (status == CV_OK) cv_descriptions_offer(&array->descriptions, fresh);
+    cv_array_unlock(array);
+    return status;
+}
+
+static cv_status find(caterva_array *array, bool lend, const cv_description **out,
+                      cv_error *err)
+{
+    *out = cv_descriptions_latest(&array->descriptions, lend);
+    while (!*out) {
+        CV_TRY(offer(array, err));
+        *out = cv_descriptions_latest(&array->descriptions, lend);
     }
-    if (!array->dtype) {
-        char opaque[24];
-        snprintf(opaque, sizeof opaque, "|V%d", info->item_size);
-        array->dtype = strdup(opaque);
-    }
-    if (!array->dtype) return cv_fail_memory(err, 24, "a dtype");
-    info->dtype = array->dtype;
-    info->dtype_stored = array->dtype_stored;
     return CV_OK;
 }
 
-/* ---- Info --------------------------------------------------------------- */
-
-static void describe_grid(const cv_grid *grid, caterva_info *info)
+cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err)
 {
-    info->ndim = grid->ndim;
-    for (int d = 0; d < grid->ndim; d++) {
-        info->shape[d] = grid->shape[d];
-        info->chunk_shape[d] = (int32_t)grid->chunk_shape[d];
-        info->block_shape[d] = (int32_t)grid->block_shape[d];
-        info->chunk_counts[d] = grid->chunk_counts[d];
-        info->block_counts[d] = grid->block_counts[d];
-    }
-    info->item_size = grid->item_size;
-    info->n_items = grid->n_items;
-    info->n_chunks = grid->n_chunks;
-    info->n_blocks = grid->n_blocks;
-    info->chunk_bytes = grid->chunk_bytes;
-    info->block_bytes = grid->block_bytes;
-    info->data_bytes = grid->total_bytes;
+    return find(array, false, out, err);
 }
 
-static void describe_header(const cv_snapshot *s, caterva_info *info)
+/* What stays with the handle needs no reference. */
+static cv_status borrow(const caterva_array *array, const caterva_info **out, cv_error *err)
 {
-    const cv_frame_header *h = &s->header;
-    info->layout = h->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
-    info->metalayer = s->meta.legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
-    info->codec = h->codec;
-    info->codec_meta = h->codec_meta;
-    info->level = h->level;
-    info->use_dict = h->use_dict;
-    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
-        info->filters[i] = h->filters[i];
-        info->filters_meta[i] = h->filters_meta[i];
-    }
-    info->frame_bytes = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
-    info->header_bytes = h->header_size;
-    info->n_metalayers = h->n_metalayers;
-    info->sealed = s->seal == CV_SEAL_WHOLE;
-}
-
-cv_status cv_array_describe(caterva_array *array, cv_error *err)
-{
-    int disagrees = array->info.dtype_disagrees;
-    array->info = (caterva_info){.in_memory = array->frame->store->in_memory};
-    describe_grid(&cv_array_state(array)->grid, &array->info);
-    describe_header(array->snapshot, &array->info);
-    array->info.n_attributes = cv_array_attributes(array);
-    array->info.fill_value = array->fill;
-    if (!array->dtype) return describe_dtype(array, err);
-    array->info.dtype = array->dtype; /* fixed at creation: a commit cannot fail here */
-    array->info.dtype_stored = array->dtype_stored;
-    array->info.dtype_disagrees = disagrees;
+    const cv_description *d;
+    caterva_array *own = (caterva_array *)(uintptr_t)array; /* only what is kept changes */
+    CV_TRY(find(own, true, &d, err));
+    *out = &d->info;
+    cv_description_release(d);
     return CV_OK;
+}
+
+caterva_layout cv_array_layout(const caterva_array *array)
+{
+    return array->snapshot->header.sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+}
+
+caterva_metalayer_kind cv_array_metalayer(const caterva_array *array)
+{
+    return array->snapshot->meta.legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
 }
 
 const caterva_info *caterva_describe(const caterva_array *array)
 {
-    return array ? &array->info : NULL;
+    const caterva_info *info;
+    return array && borrow(array, &info, NULL) == CV_OK ? info : NULL;
+}
+
+caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
+                                caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    const cv_description *d;
+    CV_TRY(cv_array_describe(array, &d, err));
+    *out = &d->info;
+    return CV_OK;
+}
+
+void caterva_info_release(const caterva_info *info)
+{
+    cv_description_release((const cv_description *)(const void *)info); /* its first member */
+}
+
+const char *caterva_attr_name(const caterva_array *array, int i)
+{
+    const caterva_info *info = caterva_describe(array);
+    return info && i >= 0 && i < info->n_attributes ? info->attribute_names[i] : NULL;
+}
+
+const char *caterva_meta_name(const caterva_array *array, int i)
+{
+    const caterva_info *info = caterva_describe(array);
+    return info && i >= 0 && i < info->n_metalayers ? info->metalayers[i].name : NULL;
+}
+
+caterva_status caterva_meta_get(const caterva_array *array, const char *name,
+                                const void **content, size_t *size, caterva_error *err)
+{
+    const caterva_info *info;
+    CV_TRY(cv_array_check(array, err));
+    if (!name || !content || !size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "name, content or size is NULL");
+    CV_TRY(borrow(array, &info, err));
+    for (int i = 0; i < info->n_metalayers; i++) {
+        if (strcmp(info->metalayers[i].name, name) != 0) continue;
+        *content = info->metalayers[i].content;
+        *size = info->metalayers[i].size;
+        return CV_OK;
+    }
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
 }
 
 /* ---- Chunks ------------------------------------------------------------- */
@@ -124,23 +151,6 @@ caterva_status caterva_measure(caterva_array *array, caterva_space *out, caterva
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
     cv_array_lock_shared(array);
     cv_status status = cv_measure(array->frame, array->snapshot, out, err);
-    cv_array_unlock(array);
-    return status;
-}
-
-caterva_status caterva_verify(caterva_array *array, const caterva_verify_options *options,
-                              caterva_verify_result *result, caterva_error *err)
-{
-    static const caterva_verify_options defaults = CATERVA_VERIFY_INIT;
-    CV_TRY(cv_array_check(array, err));
-    if (!result) return cv_fail(err, CATERVA_EINVAL, -1, "result is NULL");
-    caterva_verify_options o;
-    CV_TRY(
-        cv_options_copy(&o, sizeof o, options ? options : &defaults, "verify options", err));
-    cv_array_lock_shared(array);
-    cv_source source = cv_array_source(array);
-    source.snapshot = array->snapshot; /* what is pending is no stored state */
-    cv_status status = cv_verify(&source, &o, NULL, result, err);
     cv_array_unlock(array);
     return status;
 }

@@ -1,6 +1,8 @@
 /* Room: array. Opening what exists, and opening it again. */
 #include "array/array.h"
+#include "base/os.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static cv_status copy_open_options(const caterva_open_options *options,
@@ -35,6 +37,7 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
     cv_frame *frame;
     CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
+    (*out)->opened = *o;
     (*out)->ahead.off = o->no_read_ahead != 0;
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
@@ -59,14 +62,7 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
     cv_store *store;
     CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_WRITE, &store, err));
     cv_store_file_keep(store, bytes_to_keep(o));
-    CV_TRY(open_array(store, o, out, err));
-    (*out)->url = strdup(url);
-    (*out)->offset = o->offset;
-    (*out)->keep_bytes = o->keep_bytes;
-    if ((*out)->url) return CV_OK;
-    cv_array_free(*out);
-    *out = NULL;
-    return cv_fail_memory(err, strlen(url), "a path");
+    return open_array(store, o, out, err);
 }
 
 caterva_status caterva_open(const char *url, const caterva_open_options *options,
@@ -79,45 +75,46 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (strcmp(url, "mem:") == 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"mem:\" names nothing to open: use caterva_open_frame");
-    return open_url(url, &o, out, err);
+    char *path = cv_os_absolute(url); /* the working directory may change */
+    if (!path) return cv_fail_memory(err, strlen(url), "a path");
+    cv_status status = open_url(url, &o, out, err);
+    if (status == CV_OK)
+        (*out)->path = path;
+    else
+        free(path);
+    return status;
 }
 
 /* Everything but locks and cache, which stay where they are. */
 static void swap_state(caterva_array *a, caterva_array *b)
 {
-    caterva_array old = {.frame = a->frame,
-                         .snapshot = a->snapshot,
-                         .fill = a->fill,
-                         .info = a->info,
-                         .dtype = a->dtype,
-                         .dtype_stored = a->dtype_stored};
+    cv_frame *frame = a->frame;
+    cv_snapshot *snapshot = a->snapshot;
+    uint8_t *fill = a->fill;
+    cv_item_type type = a->type;
     a->frame = b->frame;
     a->snapshot = b->snapshot;
     a->fill = b->fill;
-    a->info = b->info;
-    a->dtype = b->dtype;
-    a->dtype_stored = b->dtype_stored;
-    b->frame = old.frame;
-    b->snapshot = old.snapshot;
-    b->fill = old.fill;
-    b->info = old.info;
-    b->dtype = old.dtype;
-    b->dtype_stored = old.dtype_stored;
+    a->type = b->type;
+    b->frame = frame;
+    b->snapshot = snapshot;
+    b->fill = fill;
+    b->type = type;
+    cv_descriptions_swap(&a->descriptions, &b->descriptions);
     cv_workers_swap(&a->workers, &b->workers);
 }
 
 caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
-    if (array->pending || !array->url) return CV_OK; /* sees all there is */
-    caterva_open_options o = CATERVA_OPEN_INIT;
-    o.offset = array->offset;
-    o.threads = array->threads;
-    o.durability = array->frame->durability;
+    if (array->pending || !array->path) return CV_OK; /* sees all there is */
+    caterva_open_options o = array->opened;
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
-    o.keep_bytes = array->keep_bytes;
+    if (array->path[0] != '/')
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "the path was relative to a directory that has no name");
     caterva_array *fresh;
-    CV_TRY(open_url(array->url, &o, &fresh, err));
+    CV_TRY(open_url(array->path, &o, &fresh, err));
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);

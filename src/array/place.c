@@ -9,7 +9,7 @@ caterva_status caterva_unlink(const char *url, caterva_error *err)
     caterva_array *array;
     CV_TRY(caterva_open(url, &options, &array, err));
     cv_status status = CV_OK;
-    if (array->info.layout == CATERVA_SPARSE && cv_store_has_readers(array->frame->store))
+    if (cv_array_layout(array) == CATERVA_SPARSE && cv_store_has_readers(array->frame->store))
         status =
             cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
     if (status == CV_OK) status = cv_store_delete(url, err);

@@ -55,7 +55,7 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
     r->progress.on_progress = r->options.on_progress;
     r->progress.context = r->options.context;
     r->reduction = (cv_reduction){&r->source, &r->type, &r->box, &r->progress};
-    CV_TRY(cv_number_type_of(array->info.dtype, &r->type, err));
+    CV_TRY(cv_number_type_of(array->type.dtype, &r->type, err));
     return fill_box(r, &r->source.snapshot->grid, err);
 }
 

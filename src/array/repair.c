@@ -50,13 +50,16 @@ static cv_status open_state(repair *r, cv_error *err)
  * lost chunks become. */
 static cv_status introduce(repair *r, cv_error *err)
 {
-    const caterva_info *info = &r->array->info;
-    size_t size = (size_t)info->item_size;
+    const cv_description *found;
+    size_t size = (size_t)r->array->snapshot->grid.item_size;
     r->fill = calloc(1, size);
     if (!r->fill) return cv_fail_memory(err, size, "the fill");
     if (r->array->fill) memcpy(r->fill, r->array->fill, size);
-    if (!r->options.on_found || !r->options.on_found(r->options.context, info, r->fill))
-        return CV_OK;
+    if (!r->options.on_found) return CV_OK;
+    CV_TRY(cv_array_describe(r->array, &found, err));
+    bool stop = r->options.on_found(r->options.context, &found->info, r->fill) != 0;
+    cv_description_release(found);
+    if (!stop) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "stopped");
 }
 

@@ -41,14 +41,11 @@ static cv_status check_slab(const cv_grid *grid, int axis, int64_t n, const void
 
 /* A change that failed after its first step leaves something that nobody asked
  * for; checks come before it. */
-static cv_status finish(caterva_array *array, cv_status status, cv_error *err)
+static cv_status finish(caterva_array *array, cv_status status)
 {
-    if (status != CV_OK) {
-        array->pending->broken = true;
-        cv_array_describe(array, NULL);
-        return status;
-    }
-    return cv_array_describe(array, err);
+    if (status != CV_OK) array->pending->broken = true;
+    cv_array_changed(array);
+    return status;
 }
 
 static cv_status resize(caterva_array *array, const int64_t *shape, cv_error *err)
@@ -59,7 +56,7 @@ static cv_status resize(caterva_array *array, const int64_t *shape, cv_error *er
     cv_grid grid;
     CV_TRY(cv_grid_init(&grid, state->meta.ndim, shape, state->meta.chunk_shape,
                         state->meta.block_shape, state->grid.item_size, err));
-    return finish(array, cv_resize(array->pending, shape, err), err);
+    return finish(array, cv_resize(array->pending, shape, err));
 }
 
 caterva_status caterva_resize(caterva_array *array, const int64_t *shape, caterva_error *err)
@@ -82,7 +79,7 @@ static cv_status insert(caterva_array *array, int axis, int64_t at, int64_t n,
                        "position %lld on axis %d is not in [0, %lld]", (long long)at, axis,
                        (long long)grid->shape[axis]);
     CV_TRY(check_slab(grid, axis, n, src, src_size, err));
-    return finish(array, cv_insert(array->pending, axis, at, n, src, err), err);
+    return finish(array, cv_insert(array->pending, axis, at, n, src, err));
 }
 
 caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_t n,
@@ -119,7 +116,7 @@ static cv_status remove_items(caterva_array *array, int axis, int64_t start, int
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "items [%lld, %lld) of axis %d do not lie in [0, %lld)",
                        (long long)start, (long long)stop, axis, (long long)grid->shape[axis]);
-    return finish(array, cv_remove(array->pending, axis, start, stop, err), err);
+    return finish(array, cv_remove(array->pending, axis, start, stop, err));
 }
 
 caterva_status caterva_remove(caterva_array *array, int axis, int64_t start, int64_t stop,

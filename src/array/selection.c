@@ -101,7 +101,7 @@ static cv_status read_selection(caterva_array *array, const caterva_selection *w
     cv_selection selection;
     cv_memory memory;
     CV_TRY(cv_array_selection(&source.snapshot->grid, words, &selection, err));
-    cv_result result = cv_result_of(&selection, array->info.dtype);
+    cv_result result = cv_result_of(&selection, array->type.dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
     return cv_array_read_selected(array, &source, &selection, &memory, err);
 }
@@ -147,7 +147,7 @@ static cv_status write_selection(caterva_array *array, const caterva_selection *
     void *converted;
     CV_TRY(cv_pending_check(array->pending, err));
     CV_TRY(cv_array_selection(&cv_array_state(array)->grid, words, &selection, err));
-    cv_result result = cv_result_of(&selection, array->info.dtype);
+    cv_result result = cv_result_of(&selection, array->type.dtype);
     cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
     if (status == CV_OK)
         status = cv_array_write_selected(array->pending, &selection, &memory, err);

@@ -56,7 +56,7 @@ caterva_status caterva_view_of(caterva_array *array, caterva_view **out, caterva
     CV_TRY(cv_array_check(array, err));
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
     cv_base *base = calloc(1, sizeof *base);
-    char *dtype = strdup(array->info.dtype);
+    char *dtype = strdup(array->type.dtype);
     if (!base || !dtype) {
         free(base);
         free(dtype);
@@ -82,11 +82,17 @@ void caterva_view_free(caterva_view *view)
     free(view);
 }
 
-int caterva_view_ndim(const caterva_view *view) { return view->grid.ndim; }
+int caterva_view_ndim(const caterva_view *view) { return view ? view->grid.ndim : 0; }
 
-const int64_t *caterva_view_shape(const caterva_view *view) { return view->grid.shape; }
+const int64_t *caterva_view_shape(const caterva_view *view)
+{
+    return view ? view->grid.shape : NULL;
+}
 
-const char *caterva_view_dtype(const caterva_view *view) { return view->base->dtype; }
+const char *caterva_view_dtype(const caterva_view *view)
+{
+    return view ? view->base->dtype : NULL;
+}
 
 /* ---- Views of views ----------------------------------------------------- */
 

@@ -52,6 +52,17 @@ bool cv_os_same_file(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
+char *cv_os_absolute(const char *path)
+{
+    char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* as long as it takes */
+    if (!parent) return strdup(path);
+    size_t size = strlen(parent) + strlen(path) + 2;
+    char *joined = malloc(size);
+    if (joined) (void)snprintf(joined, size, "%s/%s", parent, path);
+    free(parent);
+    return joined;
+}
+
 int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done)
 {
     *done = 0;

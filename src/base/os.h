@@ -21,6 +21,11 @@ bool cv_os_names_fd_at(int dir_fd, const char *name, int fd);
 /* True when both paths lead to one and the same file or directory. */
 bool cv_os_same_file(const char *a, const char *b);
 
+/* The path from the root, as the working directory is now, or NULL without memory. Names
+ * are not looked at: links stay links. Where nobody can tell the working directory's name
+ * the path comes back as it was. Owned. */
+char *cv_os_absolute(const char *path);
+
 /* Reads up to `size` bytes and stops early only at the end of the file.
  * *done: bytes read, also on an error. */
 int cv_os_read(int fd, void *dst, size_t size, uint64_t pos, size_t *done);

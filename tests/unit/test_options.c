@@ -1,10 +1,11 @@
 /* Option structs of any age: a shorter one from an older program counts as if
- * the rest were zero, a longer one from a newer program as far as it is known,
- * garbage is refused. */
+ * the rest were zero, a longer one from a newer program as long as what is not known
+ * is zero, garbage is refused. */
 #include "array/array.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ static void copies_are_padded_with_zeros(void **state)
     free(old);
 }
 
+/* What a newer program leaves at zero asks for nothing new. */
 static void longer_structs_are_cut(void **state)
 {
     (void)state;
@@ -60,7 +62,6 @@ static void longer_structs_are_cut(void **state)
     } given = {.known = CATERVA_OPEN_INIT}, *newer;
     caterva_open_options out[2];
     given.known.threads = 5;
-    memset(given.from_the_future, 0xee, sizeof given.from_the_future);
     newer = exact_copy(&given, sizeof given);
     memset(out, 0x55, sizeof out);
     assert_int_equal(cv_options_copy(&out[0], sizeof out[0], newer, "x", NULL), CV_OK);
@@ -68,6 +69,183 @@ static void longer_structs_are_cut(void **state)
     for (size_t i = 0; i < sizeof out[1]; i++)
         assert_int_equal(((const uint8_t *)&out[1])[i], 0x55);
     free(newer);
+}
+
+/* ---- Wishes that this library does not know ----------------------------- */
+
+static caterva_array *small_array(void)
+{
+    caterva_create_options o = good_options();
+    caterva_array *array = NULL;
+    assert_int_equal(caterva_create("mem:", &o, &array, NULL), CV_OK);
+    return array;
+}
+
+static caterva_status pass_create(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_array *made = NULL;
+    (void)array;
+    caterva_status status = caterva_create("mem:", o, &made, err);
+    caterva_discard(made);
+    return status;
+}
+
+static caterva_status pass_open(caterva_array *array, const void *o, cv_error *err)
+{
+    void *frame;
+    size_t size;
+    caterva_array *opened = NULL;
+    assert_int_equal(caterva_to_frame(array, &frame, &size, NULL), CV_OK);
+    caterva_status status = caterva_open_frame(frame, size, 1, o, &opened, err);
+    caterva_discard(opened);
+    caterva_free(frame);
+    return status;
+}
+
+static caterva_status pass_copy(caterva_array *array, const void *o, cv_error *err)
+{
+    return caterva_copy(array, "mem:", o, NULL, err);
+}
+
+static caterva_status pass_copy_create(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_copy_options copy = CATERVA_COPY_INIT;
+    copy.create = o;
+    return caterva_copy(array, "mem:", &copy, NULL, err);
+}
+
+static caterva_status pass_copy_view(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_view *view;
+    assert_int_equal(caterva_view_of(array, &view, NULL), CV_OK);
+    caterva_status status = caterva_copy_view(view, "mem:", o, NULL, err);
+    caterva_view_free(view);
+    return status;
+}
+
+static caterva_status pass_verify(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_verify_result result;
+    return caterva_verify(array, o, &result, err);
+}
+
+static caterva_status pass_statistics(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_stats stats;
+    return caterva_statistics(array, o, &stats, err);
+}
+
+static caterva_status pass_histogram(caterva_array *array, const void *o, cv_error *err)
+{
+    int64_t counts[2];
+    const double range[2] = {0, 1};
+    return caterva_histogram(array, o, range, 2, counts, err);
+}
+
+static caterva_status pass_reduce(caterva_array *array, const void *o, cv_error *err)
+{
+    int64_t sum;
+    return caterva_reduce(array, CATERVA_SUM, o, &sum, sizeof sum, err);
+}
+
+static void ignore_damage(void *context, const caterva_damage *damage)
+{
+    (void)context, (void)damage;
+}
+
+static caterva_status pass_skip(caterva_array *array, const void *o, cv_error *err)
+{
+    int32_t items[10];
+    const int64_t origin[1] = {0};
+    return caterva_read_skipping(array, origin, shape, items, sizeof items, o, err);
+}
+
+static caterva_status pass_repair(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_repair_result result;
+    (void)array;
+    caterva_status status = caterva_repair("there is no such file", o, &result, err);
+    return status == CATERVA_ENOTFOUND ? CATERVA_OK : status;
+}
+
+static caterva_status pass_selection(caterva_array *array, const void *o, cv_error *err)
+{
+    int64_t lengths[CATERVA_MAX_DIMS];
+    int ndim;
+    return caterva_selection_shape(array, o, lengths, &ndim, err);
+}
+
+static caterva_status pass_buffer(caterva_array *array, const void *o, cv_error *err)
+{
+    return caterva_read_selection(array, NULL, o, err);
+}
+
+static caterva_status pass_view_buffer(caterva_array *array, const void *o, cv_error *err)
+{
+    caterva_view *view;
+    assert_int_equal(caterva_view_of(array, &view, NULL), CV_OK);
+    caterva_status status = caterva_view_write(view, NULL, o, err);
+    caterva_view_free(view);
+    return status;
+}
+
+static void unknown_wishes_are_refused(void **state)
+{
+    (void)state;
+    static int32_t items[10];
+    caterva_create_options create = good_options(), like = CATERVA_CREATE_INIT;
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    caterva_copy_options copy = CATERVA_COPY_INIT;
+    caterva_verify_options verify = CATERVA_VERIFY_INIT;
+    caterva_reduce_options reduce = CATERVA_REDUCE_INIT;
+    caterva_skip_options skip = CATERVA_SKIP_INIT;
+    caterva_repair_options repair = CATERVA_REPAIR_INIT;
+    caterva_selection selection = CATERVA_SELECTION_INIT;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    skip.on_damage = ignore_damage;
+    buffer.data = items;
+    buffer.size = sizeof items;
+    const struct {
+        const void *options;
+        size_t size;
+        caterva_status (*pass)(caterva_array *array, const void *options, cv_error *err);
+    } cases[] = {
+        {&create, sizeof create, pass_create},
+        {&like, sizeof like, pass_copy_create},
+        {&open, sizeof open, pass_open},
+        {&copy, sizeof copy, pass_copy},
+        {&copy, sizeof copy, pass_copy_view},
+        {&verify, sizeof verify, pass_verify},
+        {&reduce, sizeof reduce, pass_statistics},
+        {&reduce, sizeof reduce, pass_histogram},
+        {&reduce, sizeof reduce, pass_reduce},
+        {&skip, sizeof skip, pass_skip},
+        {&repair, sizeof repair, pass_repair},
+        {&selection, sizeof selection, pass_selection},
+        {&buffer, sizeof buffer, pass_buffer},
+        {&buffer, sizeof buffer, pass_view_buffer},
+    };
+    enum { TAIL = 40 };
+    caterva_array *array = small_array();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t size = cases[i].size + TAIL;
+        uint8_t *newer = calloc(1, size);
+        assert_non_null(newer);
+        memcpy(newer, cases[i].options, cases[i].size);
+        memcpy(newer, &size, sizeof size);
+        assert_int_equal(cases[i].pass(array, newer, NULL), CV_OK);
+        for (size_t byte = cases[i].size; byte < size; byte++) {
+            cv_error err = {.code = CV_OK};
+            char name[24];
+            newer[byte] = 1;
+            assert_int_equal(cases[i].pass(array, newer, &err), CATERVA_EINVAL);
+            snprintf(name, sizeof name, "byte %zu of the", byte);
+            assert_non_null(strstr(err.message, name));
+            newer[byte] = 0;
+        }
+        free(newer);
+    }
+    caterva_discard(array);
 }
 
 static void garbage_sizes_are_refused(void **state)
@@ -159,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_padded_with_zeros),
         cmocka_unit_test(longer_structs_are_cut),
+        cmocka_unit_test(unknown_wishes_are_refused),
         cmocka_unit_test(garbage_sizes_are_refused),
         cmocka_unit_test(older_create_options_create),
         cmocka_unit_test(options_cut_too_short_are_incomplete),
