@@ -20,7 +20,7 @@ struct caterva_array {
     uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
     char *path;            /* of a file or directory that was opened, absolute; else NULL */
     caterva_open_options opened; /* how */
-    cv_item_type type;     /* of the items: what the dtype is, and what is stored */
+    cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_descriptions descriptions;
 };
 

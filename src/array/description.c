@@ -23,8 +23,8 @@ cv_status cv_item_type_init(cv_item_type *type, const cv_snapshot *snapshot, cv_
         int64_t size;
         cv_status parsed = cv_dtype_item_size(meta->dtype, meta->dtype_size, &size, NULL);
         if (parsed == CATERVA_ENOMEM) return cv_fail_memory(err, meta->dtype_size, "a dtype");
-        type->disagrees = meta->dtype_format != 0 || parsed != CV_OK ||
-                          size != snapshot->grid.item_size;
+        type->disagrees =
+            meta->dtype_format != 0 || parsed != CV_OK || size != snapshot->grid.item_size;
         if (!type->disagrees) type->dtype = strdup(type->stored);
         if (!type->disagrees && !type->dtype)
             return cv_fail_memory(err, meta->dtype_size, "a dtype");

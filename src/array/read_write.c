@@ -97,7 +97,8 @@ caterva_status caterva_create_from_buffer(const char *url,
 {
     static const int64_t origin[CATERVA_MAX_DIMS] = {0};
     CV_TRY(caterva_create(url, options, out, err));
-    cv_status status = caterva_write(*out, origin, cv_array_state(*out)->grid.shape, src, src_size, err);
+    cv_status status =
+        caterva_write(*out, origin, cv_array_state(*out)->grid.shape, src, src_size, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

@@ -1,0 +1,132 @@
+/* Descriptions of an array: each state has one that never changes, and what nobody
+ * holds is not kept. */
+#include "array/array.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { COMMITS = 5000 };
+
+static const int64_t shape[] = {10};
+
+static caterva_array *new_array(void)
+{
+    static const uint32_t seven = 7;
+    const caterva_metalayer layer = {"mine", "some bytes", 10};
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    caterva_array *array = NULL;
+    o.ndim = 1;
+    o.shape = shape;
+    o.dtype = "<u4";
+    o.fill = CATERVA_FILL_VALUE;
+    o.fill_value = &seven;
+    o.metalayers = &layer;
+    o.n_metalayers = 1;
+    assert_int_equal(caterva_create("mem:", &o, &array, NULL), CV_OK);
+    assert_int_equal(caterva_attr_set(array, "first", "1", 1, NULL), CV_OK);
+    assert_int_equal(caterva_commit(array, NULL), CV_OK);
+    return array;
+}
+
+static int n_lent(const caterva_array *array)
+{
+    int n = 0;
+    for (const cv_description *d = array->descriptions.lent; d; d = d->next) n++;
+    return n;
+}
+
+/* Everything that points anywhere does so in the description's own memory. */
+static void check_whole(const caterva_info *info, int64_t n_items, int n_attributes)
+{
+    assert_int_equal(info->shape[0], n_items);
+    assert_int_equal(info->n_items, n_items);
+    assert_string_equal(info->dtype, "<u4");
+    assert_string_equal(info->dtype_stored, "<u4");
+    assert_int_equal(*(const uint32_t *)info->fill_value, 7);
+    assert_int_equal(info->n_attributes, n_attributes);
+    assert_string_equal(info->attribute_names[0], "first");
+    assert_int_equal(info->n_metalayers, 2);
+    assert_string_equal(info->metalayers[0].name, "b2nd");
+    assert_string_equal(info->metalayers[1].name, "mine");
+    assert_int_equal(info->metalayers[1].size, 10);
+    assert_memory_equal(info->metalayers[1].content, "some bytes", 10);
+}
+
+static void a_reference_outlives_its_state_and_its_handle(void **state)
+{
+    (void)state;
+    caterva_array *array = new_array();
+    const caterva_info *before, *same, *after;
+    const int64_t longer[] = {20};
+    assert_int_equal(caterva_info_get(array, &before, NULL), CV_OK);
+    assert_int_equal(caterva_info_get(array, &same, NULL), CV_OK);
+    assert_ptr_equal(before, same);
+    caterva_info_release(same);
+    assert_int_equal(caterva_resize(array, longer, NULL), CV_OK);
+    assert_int_equal(caterva_attr_set(array, "second", "2", 1, NULL), CV_OK);
+    assert_int_equal(caterva_info_get(array, &after, NULL), CV_OK);
+    assert_int_equal(n_lent(array), 0);
+    caterva_discard(array);
+    check_whole(before, 10, 1);
+    check_whole(after, 20, 2);
+    assert_string_equal(after->attribute_names[1], "second");
+    caterva_info_release(before);
+    caterva_info_release(after);
+}
+
+static void what_is_lent_stays_until_the_handle_ends(void **state)
+{
+    (void)state;
+    caterva_array *array = new_array();
+    const caterva_info *infos[20];
+    const void *content;
+    size_t size;
+    const char *name = caterva_attr_name(array, 0);
+    assert_int_equal(caterva_meta_get(array, "mine", &content, &size, NULL), CV_OK);
+    for (int i = 0; i < 20; i++) {
+        int64_t longer[] = {10 + i};
+        assert_int_equal(caterva_resize(array, longer, NULL), CV_OK);
+        infos[i] = caterva_describe(array);
+        assert_ptr_equal(caterva_describe(array), infos[i]);
+        assert_int_equal(caterva_meta_update(array, "mine", "some bytes", 10, NULL), CV_OK);
+        if (i % 3 == 0) assert_int_equal(caterva_commit(array, NULL), CV_OK);
+        if (i % 7 == 0) assert_int_equal(caterva_rollback(array, NULL), CV_OK);
+    }
+    for (int i = 0; i < 20; i++) check_whole(infos[i], 10 + i, 1);
+    assert_string_equal(name, "first");
+    assert_memory_equal(content, "some bytes", 10);
+    caterva_discard(array);
+}
+
+/* 5,000 states come and go. */
+static void what_nobody_borrowed_is_not_kept(void **state)
+{
+    (void)state;
+    caterva_array *array = new_array();
+    for (int i = 0; i < COMMITS; i++) {
+        const caterva_info *info;
+        int64_t longer[] = {10 + i};
+        assert_int_equal(caterva_resize(array, longer, NULL), CV_OK);
+        assert_int_equal(caterva_info_get(array, &info, NULL), CV_OK);
+        assert_int_equal(info->shape[0], longer[0]);
+        caterva_info_release(info);
+        assert_int_equal(caterva_commit(array, NULL), CV_OK);
+    }
+    assert_int_equal(n_lent(array), 0);
+    caterva_discard(array);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reference_outlives_its_state_and_its_handle),
+        cmocka_unit_test(what_is_lent_stays_until_the_handle_ends),
+        cmocka_unit_test(what_nobody_borrowed_is_not_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+/* NULL for each pointer that a function takes: refused with a sentence, or, where the
+ * header says so, taken. The test goes over every function of the header, and looks
+ * whether it has forgotten one. */
+#include "support/scratch.h"
+
+#include "caterva.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 10, MAX_NAMES = 200 };
+
+static const char *seen[MAX_NAMES];
+static int n_seen;
+
+static void note(const char *call)
+{
+    if (n_seen < MAX_NAMES) seen[n_seen++] = call;
+}
+
+static void check(const char *call, caterva_status status, caterva_status wanted,
+                  const caterva_error *err)
+{
+    note(call);
+    if (status != wanted || (wanted != CATERVA_OK && !err->message[0]))
+        fail_msg("%s gives %s: %s", call, caterva_status_name(status), err->message);
+}
+
+#define REFUSED(call)                                                                        \
+    do {                                                                                     \
+        caterva_error err = {.code = CATERVA_OK};                                            \
+        check(#call, call, CATERVA_EINVAL, &err);                                            \
+    } while (0)
+
+#define TAKEN(call)                                                                          \
+    do {                                                                                     \
+        caterva_error err = {.code = CATERVA_OK};                                            \
+        check(#call, call, CATERVA_OK, &err);                                                \
+    } while (0)
+
+#define SAYS(call, answer)                                                                   \
+    do {                                                                                     \
+        note(#call);                                                                         \
+        assert_true((call) == (answer));                                                     \
+    } while (0)
+
+#define QUIET(call)                                                                          \
+    do {                                                                                     \
+        note(#call);                                                                         \
+        call;                                                                                \
+    } while (0)
+
+static const int64_t shape[1] = {N}, origin[1] = {0};
+static const int32_t chunks[1] = {4};
+static int32_t items[N];
+static caterva_create_options create_options = CATERVA_CREATE_INIT;
+static caterva_buffer buffer = CATERVA_BUFFER_INIT;
+static caterva_array *array;
+static caterva_view *view;
+
+static int set_up(void **state)
+{
+    (void)state;
+    create_options.ndim = 1;
+    create_options.shape = shape;
+    create_options.chunk_shape = chunks;
+    create_options.dtype = "<i4";
+    buffer.data = items;
+    buffer.size = sizeof items;
+    if (caterva_create("mem:", &create_options, &array, NULL)) return 1;
+    if (caterva_attr_set(array, "name", "value", 5, NULL)) return 1;
+    return caterva_commit(array, NULL) || caterva_view_of(array, &view, NULL);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    caterva_view_free(view);
+    caterva_discard(array);
+    return 0;
+}
+
+static void names_and_types(void **state)
+{
+    (void)state;
+    caterva_dtype *type;
+    SAYS(caterva_codec_number(NULL), -1);
+    SAYS(caterva_filter_number(NULL), -1);
+    REFUSED(caterva_dtype_parse(NULL, &type, &err));
+    REFUSED(caterva_dtype_parse("<i4", NULL, &err));
+    QUIET(caterva_dtype_free(NULL));
+    int32_t block[1];
+    int32_t chunk[1];
+    REFUSED(caterva_choose_partition(1, NULL, 4, NULL, NULL, chunk, block, &err));
+    REFUSED(caterva_choose_partition(1, shape, 4, NULL, NULL, NULL, block, &err));
+    REFUSED(caterva_choose_partition(1, shape, 4, NULL, NULL, chunk, NULL, &err));
+    TAKEN(caterva_choose_partition(1, shape, 4, NULL, NULL, chunk, block, &err));
+    TAKEN(caterva_choose_partition(0, NULL, 4, NULL, NULL, NULL, NULL, &err));
+}
+
+static void opening(void **state)
+{
+    (void)state;
+    caterva_array *out;
+    void *frame;
+    size_t size;
+    caterva_create_options incomplete = create_options;
+    REFUSED(caterva_create(NULL, &create_options, &out, &err));
+    REFUSED(caterva_create("mem:", NULL, &out, &err));
+    REFUSED(caterva_create("mem:", &create_options, NULL, &err));
+    incomplete.shape = NULL;
+    REFUSED(caterva_create("mem:", &incomplete, &out, &err));
+    REFUSED(caterva_create_from_buffer(NULL, &create_options, items, 40, &out, &err));
+    REFUSED(caterva_create_from_buffer("mem:", NULL, items, 40, &out, &err));
+    REFUSED(caterva_create_from_buffer("mem:", &create_options, NULL, 40, &out, &err));
+    REFUSED(caterva_create_from_buffer("mem:", &create_options, items, 40, NULL, &err));
+    REFUSED(caterva_open(NULL, NULL, &out, &err));
+    REFUSED(caterva_open("x", NULL, NULL, &err));
+    REFUSED(caterva_open_frame(NULL, 10, 1, NULL, &out, &err));
+    REFUSED(caterva_open_frame("x", 1, 1, NULL, NULL, &err));
+    REFUSED(caterva_commit(NULL, &err));
+    REFUSED(caterva_rollback(NULL, &err));
+    TAKEN(caterva_close(NULL, &err));
+    QUIET(caterva_discard(NULL));
+    REFUSED(caterva_refresh(NULL, &err));
+    REFUSED(caterva_compact(NULL, CATERVA_DURABLE_NONE, &err));
+    REFUSED(caterva_seal(NULL, CATERVA_DURABLE_NONE, &err));
+    REFUSED(caterva_to_frame(NULL, &frame, &size, &err));
+    REFUSED(caterva_to_frame(array, NULL, &size, &err));
+    REFUSED(caterva_to_frame(array, &frame, NULL, &err));
+    REFUSED(caterva_save_append(NULL, "x", CATERVA_DURABLE_NONE, NULL, &err));
+    REFUSED(caterva_save_append(array, NULL, CATERVA_DURABLE_NONE, NULL, &err));
+    REFUSED(caterva_unlink(NULL, &err));
+    QUIET(caterva_free(NULL));
+}
+
+static void describing(void **state)
+{
+    (void)state;
+    caterva_chunk_info chunk;
+    caterva_block_info block;
+    caterva_chunk_iter chunk_iter = CATERVA_CHUNK_ITER_INIT;
+    caterva_block_iter block_iter = {.chunk = 0};
+    caterva_space space;
+    caterva_cache_counts counts;
+    const caterva_info *info;
+    SAYS(caterva_describe(NULL), NULL);
+    REFUSED(caterva_info_get(NULL, &info, &err));
+    REFUSED(caterva_info_get(array, NULL, &err));
+    QUIET(caterva_info_release(NULL));
+    REFUSED(caterva_describe_chunk(NULL, 0, &chunk, &err));
+    REFUSED(caterva_describe_chunk(array, 0, NULL, &err));
+    REFUSED(caterva_describe_block(NULL, 0, 0, &block, &err));
+    REFUSED(caterva_describe_block(array, 0, 0, NULL, &err));
+    REFUSED(caterva_next_chunk(NULL, &chunk_iter, &err));
+    REFUSED(caterva_next_chunk(array, NULL, &err));
+    REFUSED(caterva_next_block(NULL, &block_iter, &err));
+    REFUSED(caterva_next_block(array, NULL, &err));
+    REFUSED(caterva_measure(NULL, &space, &err));
+    REFUSED(caterva_measure(array, NULL, &err));
+    TAKEN(caterva_cache_set_limit(64 << 20, NULL));
+    QUIET(caterva_cache_statistics(NULL, &counts));
+    QUIET(caterva_cache_statistics(array, NULL));
+    QUIET(caterva_cache_statistics(NULL, NULL));
+}
+
+static void boxes(void **state)
+{
+    (void)state;
+    size_t size = sizeof items;
+    caterva_skip_options skip = CATERVA_SKIP_INIT;
+    REFUSED(caterva_read(NULL, origin, shape, items, size, &err));
+    REFUSED(caterva_read(array, NULL, shape, items, size, &err));
+    REFUSED(caterva_read(array, origin, NULL, items, size, &err));
+    REFUSED(caterva_read(array, origin, shape, NULL, size, &err));
+    REFUSED(caterva_read_skipping(NULL, origin, shape, items, size, &skip, &err));
+    REFUSED(caterva_read_skipping(array, origin, shape, items, size, NULL, &err));
+    REFUSED(caterva_read_skipping(array, origin, shape, items, size, &skip, &err));
+    REFUSED(caterva_prefetch(NULL, origin, shape, &err));
+    REFUSED(caterva_prefetch(array, NULL, shape, &err));
+    REFUSED(caterva_prefetch(array, origin, NULL, &err));
+    REFUSED(caterva_write(NULL, origin, shape, items, size, &err));
+    REFUSED(caterva_write(array, NULL, shape, items, size, &err));
+    REFUSED(caterva_write(array, origin, NULL, items, size, &err));
+    REFUSED(caterva_write(array, origin, shape, NULL, size, &err));
+    REFUSED(caterva_chunk_read(NULL, 0, items, size, &err));
+    REFUSED(caterva_chunk_read(array, 0, NULL, size, &err));
+    REFUSED(caterva_chunk_read_stored(NULL, 0, items, size, &size, &err));
+    REFUSED(caterva_chunk_read_stored(array, 0, items, size, NULL, &err));
+    TAKEN(caterva_chunk_read_stored(array, 0, NULL, 0, &size, &err));
+    REFUSED(caterva_chunk_write_stored(NULL, 0, items, 32, &err));
+    REFUSED(caterva_chunk_write_stored(array, 0, NULL, 32, &err));
+    REFUSED(caterva_resize(NULL, shape, &err));
+    REFUSED(caterva_resize(array, NULL, &err));
+    REFUSED(caterva_append(NULL, 0, 1, items, 4, &err));
+    REFUSED(caterva_append(array, 0, 1, NULL, 4, &err));
+    REFUSED(caterva_insert(NULL, 0, 0, 1, items, 4, &err));
+    REFUSED(caterva_remove(NULL, 0, 0, 1, &err));
+    TAKEN(caterva_insert(array, 0, 0, 1, NULL, 0, &err));
+    TAKEN(caterva_remove(array, 0, 0, 1, &err));
+    TAKEN(caterva_rollback(array, &err));
+}
+
+static void selections(void **state)
+{
+    (void)state;
+    int64_t lengths[CATERVA_MAX_DIMS];
+    int ndim;
+    caterva_selection axes = CATERVA_SELECTION_INIT, points = CATERVA_SELECTION_INIT;
+    caterva_selection mask = CATERVA_SELECTION_INIT, list = CATERVA_SELECTION_INIT;
+    const caterva_axis no_list = {.kind = CATERVA_AXIS_LIST, .n = 1};
+    const caterva_axis no_mask = {.kind = CATERVA_AXIS_MASK, .n = N};
+    caterva_buffer nowhere = buffer;
+    axes.kind = CATERVA_SELECT_AXES;
+    axes.n_axes = 1;
+    points.kind = CATERVA_SELECT_POINTS;
+    points.n_points = 1;
+    mask.kind = CATERVA_SELECT_MASK;
+    mask.mask_size = N;
+    list = axes;
+    list.axes = &no_list;
+    nowhere.data = NULL;
+    REFUSED(caterva_selection_shape(NULL, NULL, lengths, &ndim, &err));
+    REFUSED(caterva_selection_shape(array, NULL, NULL, &ndim, &err));
+    REFUSED(caterva_selection_shape(array, NULL, lengths, NULL, &err));
+    TAKEN(caterva_selection_shape(array, NULL, lengths, &ndim, &err));
+    REFUSED(caterva_selection_shape(array, &axes, lengths, &ndim, &err));
+    REFUSED(caterva_selection_shape(array, &points, lengths, &ndim, &err));
+    REFUSED(caterva_selection_shape(array, &mask, lengths, &ndim, &err));
+    REFUSED(caterva_selection_shape(array, &list, lengths, &ndim, &err));
+    list.axes = &no_mask;
+    REFUSED(caterva_selection_shape(array, &list, lengths, &ndim, &err));
+    REFUSED(caterva_read_selection(NULL, NULL, &buffer, &err));
+    REFUSED(caterva_read_selection(array, NULL, NULL, &err));
+    REFUSED(caterva_read_selection(array, NULL, &nowhere, &err));
+    REFUSED(caterva_read_selection(array, &axes, &buffer, &err));
+    TAKEN(caterva_read_selection(array, NULL, &buffer, &err));
+    REFUSED(caterva_write_selection(NULL, NULL, &buffer, &err));
+    REFUSED(caterva_write_selection(array, NULL, NULL, &err));
+    REFUSED(caterva_write_selection(array, NULL, &nowhere, &err));
+    TAKEN(caterva_write_selection(array, NULL, &buffer, &err));
+}
+
+static void views(void **state)
+{
+    (void)state;
+    caterva_view *out;
+    const caterva_view *none[1] = {NULL};
+    REFUSED(caterva_view_of(NULL, &out, &err));
+    REFUSED(caterva_view_of(array, NULL, &err));
+    QUIET(caterva_view_free(NULL));
+    REFUSED(caterva_view_select(NULL, NULL, 0, &out, &err));
+    REFUSED(caterva_view_select(view, NULL, 1, &out, &err));
+    REFUSED(caterva_view_select(view, NULL, 0, NULL, &err));
+    REFUSED(caterva_view_transpose(NULL, NULL, &out, &err));
+    REFUSED(caterva_view_transpose(view, NULL, NULL, &err));
+    REFUSED(caterva_view_expand(NULL, 0, &out, &err));
+    REFUSED(caterva_view_expand(view, 0, NULL, &err));
+    REFUSED(caterva_view_squeeze(NULL, 0, &out, &err));
+    REFUSED(caterva_view_squeeze(view, 0, NULL, &err));
+    REFUSED(caterva_view_concat(NULL, 1, 0, &out, &err));
+    REFUSED(caterva_view_concat(none, 1, 0, &out, &err));
+    REFUSED(caterva_view_concat((const caterva_view *const *)&view, 1, 0, NULL, &err));
+    REFUSED(caterva_view_stack(NULL, 1, 0, &out, &err));
+    REFUSED(caterva_view_stack(none, 1, 0, &out, &err));
+    REFUSED(caterva_view_stack((const caterva_view *const *)&view, 1, 0, NULL, &err));
+    SAYS(caterva_view_ndim(NULL), 0);
+    SAYS(caterva_view_shape(NULL), NULL);
+    SAYS(caterva_view_dtype(NULL), NULL);
+    REFUSED(caterva_view_read(NULL, NULL, &buffer, &err));
+    REFUSED(caterva_view_read(view, NULL, NULL, &err));
+    TAKEN(caterva_view_read(view, NULL, &buffer, &err));
+    REFUSED(caterva_view_write(NULL, NULL, &buffer, &err));
+    REFUSED(caterva_view_write(view, NULL, NULL, &err));
+    TAKEN(caterva_view_write(view, NULL, &buffer, &err));
+    REFUSED(caterva_copy_view(NULL, "mem:", NULL, NULL, &err));
+    REFUSED(caterva_copy_view(view, NULL, NULL, NULL, &err));
+    TAKEN(caterva_copy_view(view, "mem:", NULL, NULL, &err));
+}
+
+static void numbers_and_copies(void **state)
+{
+    (void)state;
+    caterva_stats stats;
+    const double range[2] = {0, 1};
+    int64_t counts[2];
+    caterva_verify_result verified;
+    caterva_repair_result repaired;
+    REFUSED(caterva_statistics(NULL, NULL, &stats, &err));
+    REFUSED(caterva_statistics(array, NULL, NULL, &err));
+    REFUSED(caterva_histogram(NULL, NULL, range, 2, counts, &err));
+    REFUSED(caterva_histogram(array, NULL, NULL, 2, counts, &err));
+    REFUSED(caterva_histogram(array, NULL, range, 2, NULL, &err));
+    REFUSED(caterva_reduce(NULL, CATERVA_SUM, NULL, counts, 8, &err));
+    REFUSED(caterva_reduce(array, CATERVA_SUM, NULL, NULL, 8, &err));
+    REFUSED(caterva_copy(NULL, "mem:", NULL, NULL, &err));
+    REFUSED(caterva_copy(array, NULL, NULL, NULL, &err));
+    TAKEN(caterva_copy(array, "mem:", NULL, NULL, &err));
+    REFUSED(caterva_verify(NULL, NULL, &verified, &err));
+    REFUSED(caterva_verify(array, NULL, NULL, &err));
+    REFUSED(caterva_repair(NULL, NULL, &repaired, &err));
+    REFUSED(caterva_repair("x", NULL, NULL, &err));
+}
+
+static void attributes(void **state)
+{
+    (void)state;
+    void *value;
+    const void *content;
+    size_t size;
+    SAYS(caterva_attr_name(NULL, 0), NULL);
+    REFUSED(caterva_attr_get(NULL, "name", &value, &size, &err));
+    REFUSED(caterva_attr_get(array, NULL, &value, &size, &err));
+    REFUSED(caterva_attr_get(array, "name", NULL, &size, &err));
+    REFUSED(caterva_attr_get(array, "name", &value, NULL, &err));
+    REFUSED(caterva_attr_set(NULL, "name", "x", 1, &err));
+    REFUSED(caterva_attr_set(array, NULL, "x", 1, &err));
+    REFUSED(caterva_attr_set(array, "name", NULL, 1, &err));
+    REFUSED(caterva_attr_remove(NULL, "name", &err));
+    REFUSED(caterva_attr_remove(array, NULL, &err));
+    SAYS(caterva_meta_name(NULL, 0), NULL);
+    REFUSED(caterva_meta_get(NULL, "b2nd", &content, &size, &err));
+    REFUSED(caterva_meta_get(array, NULL, &content, &size, &err));
+    REFUSED(caterva_meta_get(array, "b2nd", NULL, &size, &err));
+    REFUSED(caterva_meta_get(array, "b2nd", &content, NULL, &err));
+    REFUSED(caterva_meta_update(NULL, "x", "y", 1, &err));
+    REFUSED(caterva_meta_update(array, NULL, "y", 1, &err));
+    REFUSED(caterva_meta_update(array, "x", NULL, 1, &err));
+}
+
+/* ---- Is that all? ------------------------------------------------------- */
+
+static bool was_seen(const char *name, size_t size)
+{
+    for (int i = 0; i < n_seen; i++)
+        if (strncmp(seen[i], name, size) == 0 && seen[i][size] == '(') return true;
+    return false;
+}
+
+/* These take numbers, or nothing. */
+static bool takes_no_pointer(const char *name)
+{
+    static const char *const names[] = {"caterva_version(", "caterva_codec_version(",
+                                        "caterva_status_name(", "caterva_codec_name(",
+                                        "caterva_filter_name("};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(names[i], name, strlen(names[i])) == 0) return true;
+    return false;
+}
+
+static void no_function_is_left_out(void **state)
+{
+    (void)state;
+    size_t size;
+    int n = 0;
+    char *header = (char *)scratch_load(CATERVA_SOURCE_DIR "/include/caterva.h", &size);
+    assert_non_null(header);
+    header[size - 1] = '\0';
+    for (char *at = strstr(header, "\nCATERVA_API "); at; at = strstr(at, "\nCATERVA_API ")) {
+        at = strchr(at, '(');
+        assert_non_null(at);
+        const char *name = at;
+        while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z')) name--;
+        n++;
+        if (takes_no_pointer(name) || was_seen(name, (size_t)(at - name))) continue;
+        fail_msg("nobody passes NULL to %.*s", (int)(at - name), name);
+    }
+    free(header);
+    assert_true(n > 70);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_and_types),
+        cmocka_unit_test(opening),
+        cmocka_unit_test(describing),
+        cmocka_unit_test(boxes),
+        cmocka_unit_test(selections),
+        cmocka_unit_test(views),
+        cmocka_unit_test(numbers_and_copies),
+        cmocka_unit_test(attributes),
+        cmocka_unit_test(no_function_is_left_out),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
