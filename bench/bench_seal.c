@@ -1,12 +1,15 @@
 /* What checking costs: the same boxes of the same sealed file, through a handle
  * that checks what it reads and through one that does not.
  *
- * One thread, the file in the page cache, no block cache. */
+ * One thread, the file in the page cache, no block cache. --kernels NAME leaves
+ * the library the kernels of lesser processors; the bars are those with all. */
+#include "bench_kernels.h"
 #include "bench_readers.h"
 #include "bench_rows.h"
 
 static bench_table table = {.budget = 0.4, .min_turns = 9, .max_turns = 400};
 static uint64_t random_state = 42;
+static int lesser; /* not all kernels of this processor */
 
 static const bench_kind kinds[] = {
     {"full", {0, 0, 0}, 1},
@@ -50,15 +53,26 @@ static void compare(void *context)
     bench_need_same(c->readers, box);
 }
 
-/* At most 3 percent with 128 KiB blocks, 6 with 16 KiB. */
-static double bar_of(int32_t block) { return block == 32 ? 1 / 1.03 : 1 / 1.06; }
+/* No row above 6 percent, above 12 with lesser kernels. */
+static double bar_of(void) { return lesser ? 1 / 1.12 : 1 / 1.06; }
+
+/* Of all rows at most 3 percent, 5 with lesser kernels. */
+static void print_mean(void)
+{
+    double sum = 0;
+    for (int i = 0; i < table.n; i++) sum += table.rows[i].ours / table.rows[i].theirs;
+    double percent = table.n > 0 ? 100 * (sum / table.n - 1) : 0;
+    int most = lesser ? 5 : 3;
+    printf("checking costs %.1f %% in the mean, of %d%s\n", percent, most,
+           percent > most ? "  FALLS SHORT" : "");
+}
 
 static void run_rows(contest *c, int noisy)
 {
     int32_t block = c->readers->spec.block[0];
     bench_duel duel = {c, prepare, read_checked, read_unchecked, compare};
     for (int i = 0; i < N_KINDS; i++) {
-        bench_row row = {.rival = "unchecked", .bar = bar_of(block)};
+        bench_row row = {.rival = "unchecked", .bar = bar_of()};
         snprintf(row.name, sizeof(row.name), "%s, %d KiB, seal, %s",
                  noisy ? "noisy" : "compressible", block * block * block / 256,
                  kinds[i].name);
@@ -89,12 +103,15 @@ static void run_file(bench_readers *r, const float *data, int64_t side, int32_t 
 int main(int argc, char **argv)
 {
     int quick;
+    const char *kernels = bench_take_kernels(&argc, argv);
     bench_parse(&table, argc, argv, &quick);
+    lesser = strcmp(kernels, "all") != 0;
     int64_t side = quick ? 256 : 384;
     if (quick) table.budget = 0.05;
     size_t size = (size_t)(side * side * side) * sizeof(float);
     bench_readers r = {.our_bytes = bench_alloc(size), .their_bytes = bench_alloc(size)};
     bench_scratch_path(r.path, "seal");
+    printf("kernels: %s\n", kernels);
     bench_print_title("reads that check, and reads that do not; 1 thread");
     for (int noisy = 1; noisy >= 0; noisy--) {
         float *data = bench_field(noisy, side, &random_state);
@@ -103,6 +120,7 @@ int main(int argc, char **argv)
         free(data);
     }
     bench_conclude(&table);
+    print_mean();
     bench_write_json(&table, table.json);
     free(r.our_bytes);
     free(r.their_bytes);

@@ -1,6 +1,7 @@
 /* CRC32C, the Castagnoli polynomial 0x1EDC6F41 in its reflected form, as iSCSI
  * (RFC 3720, B.4) and ext4 use it. It guards every block that is read, so it
- * runs at the speed of memory where the processor has an instruction for it. */
+ * runs at the speed of the second cache where the processor has instructions
+ * for it. */
 #ifndef CV_BASE_CRC32C_H
 #define CV_BASE_CRC32C_H
 
@@ -11,12 +12,16 @@
  * them, 0 at the beginning. Any alignment, any thread. */
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* What cv_crc32c chooses from, for tests; all give the same. The instruction's
- * and the folding one are NULL where this processor, or the compiler's target,
- * has not what they need. */
+/* One way to compute it. All give the same. */
 typedef uint32_t cv_crc32c_function(uint32_t crc, const void *bytes, size_t size);
-cv_crc32c_function cv_crc32c_portable;
-cv_crc32c_function *cv_crc32c_hardware(void);
-cv_crc32c_function *cv_crc32c_folding(void);
+typedef struct cv_crc32c_kind {
+    const char *name;
+    unsigned needs; /* cv_cpu_feature; without them `run` may not be called */
+    cv_crc32c_function *run;
+} cv_crc32c_kind;
+
+/* What there is for this kind of processor, the fastest first; cv_crc32c takes the
+ * first for which cv_cpu_can. The last one is portable and needs nothing. */
+const cv_crc32c_kind *cv_crc32c_kinds(int *n);
 
 #endif

@@ -3,6 +3,8 @@
  *
  * usage: test_crc32c [SEED] */
 #include "base/crc32c.h"
+
+#include "base/cpu.h"
 #include "support/check.h"
 #include "support/random.h"
 
@@ -26,15 +28,15 @@ static uint32_t by_definition(uint32_t crc, const uint8_t *bytes, size_t size)
     return ~crc;
 }
 
-/* Checks all that can be had against `expected`. */
+/* Every kind that this processor has, against `expected`. */
 static void check_all(uint32_t crc, const void *bytes, size_t size, uint32_t expected)
 {
-    cv_crc32c_function *hardware = cv_crc32c_hardware();
+    int n;
+    const cv_crc32c_kind *kinds = cv_crc32c_kinds(&n);
     assert_int_equal(cv_crc32c(crc, bytes, size), expected);
-    assert_int_equal(cv_crc32c_portable(crc, bytes, size), expected);
-    if (hardware) assert_int_equal(hardware(crc, bytes, size), expected);
-    cv_crc32c_function *folding = cv_crc32c_folding();
-    if (folding) assert_int_equal(folding(crc, bytes, size), expected);
+    for (int i = 0; i < n; i++)
+        if (cv_cpu_can(kinds[i].needs))
+            assert_int_equal(kinds[i].run(crc, bytes, size), expected);
 }
 
 /* RFC 3720, B.4, and the check value of the catalogues. */
@@ -57,30 +59,48 @@ static void published_vectors(void **state)
     check_all(0xe3069283, "", 0, 0xe3069283);
 }
 
-/* Around the lengths of both kinds of lanes, at every alignment. */
+/* All short lengths, and those around a lane's longest and what stands beside lanes. */
 static void as_defined_at_every_length(void **state)
 {
     (void)state;
-    enum { SIZE = 3 * 4096 * 2 + 3 * 256 + 64 };
+    enum { LANE = 8192, SIZE = 16 * LANE };
     rng r = rng_from_seed(seed);
-    uint8_t *bytes = check_alloc(SIZE + 16);
-    rng_fill(&r, bytes, SIZE + 16);
-    for (size_t size = 0; size < 1700; size++) {
-        size_t at = size % 16;
+    uint8_t *bytes = check_alloc(SIZE + 64);
+    rng_fill(&r, bytes, SIZE + 64);
+    for (size_t size = 0; size <= 5000; size++) {
+        size_t at = size % 67;
         check_all((uint32_t)size, bytes + at, size,
                   by_definition((uint32_t)size, bytes + at, size));
     }
-    for (size_t at = 0; at < 64; at++) /* long enough to be aligned first */
-        for (size_t size = 4090; size < 4390; size += 13)
+    for (size_t at = 0; at < 64; at++)
+        for (size_t size = 0; size < 5000; size += 1 + size / 9)
             check_all(9, bytes + at, size, by_definition(9, bytes + at, size));
-    static const size_t around[] = {3 * 4096, 3 * 4096 + 3 * 256, SIZE - 20};
-    for (int i = 0; i < 3; i++)
-        for (size_t size = around[i] - 20; size <= around[i] + 20; size++)
+    for (size_t most = 3 * LANE; most < SIZE; most += LANE / 2)
+        for (size_t size = most - 260; size <= most + 300; size += 37)
             check_all(7, bytes + size % 16, size, by_definition(7, bytes + size % 16, size));
     free(bytes);
 }
 
-/* Any cut gives the same: the checksum carries on. */
+/* Long ones of random lengths, where the portable one is the judge. */
+static void as_portable_at_random_lengths(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20, ROUNDS = 300 };
+    rng r = rng_from_seed(seed);
+    uint8_t *bytes = check_alloc(SIZE);
+    int n;
+    const cv_crc32c_kind *portable = cv_crc32c_kinds(&n) + n - 1;
+    rng_fill(&r, bytes, SIZE);
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t size = (size_t)rng_between(&r, 0, round % 10 ? 100000 : SIZE);
+        size_t at = (size_t)rng_between(&r, 0, (int64_t)(SIZE - size));
+        uint32_t crc = (uint32_t)rng_next(&r);
+        check_all(crc, bytes + at, size, portable->run(crc, bytes + at, size));
+    }
+    free(bytes);
+}
+
+/* Any cut gives the same: the checksum carries on, whoever goes on. */
 static void parts_make_the_whole(void **state)
 {
     (void)state;
@@ -89,18 +109,37 @@ static void parts_make_the_whole(void **state)
     uint8_t *bytes = check_alloc(SIZE);
     rng_fill(&r, bytes, SIZE);
     uint32_t whole = by_definition(0, bytes, SIZE);
-    for (int round = 0; round < 200; round++) {
-        uint32_t crc = 0, portable = 0;
+    int n;
+    const cv_crc32c_kind *kinds = cv_crc32c_kinds(&n);
+    for (int round = 0; round < 400; round++) {
+        uint32_t crc = 0;
         for (size_t at = 0, part; at < SIZE; at += part) {
+            const cv_crc32c_kind *kind = &kinds[rng_between(&r, 0, n - 1)];
             part = (size_t)rng_between(&r, 0, round % 2 ? 60000 : 600);
             if (part > SIZE - at) part = SIZE - at;
-            crc = cv_crc32c(crc, bytes + at, part);
-            portable = cv_crc32c_portable(portable, bytes + at, part);
+            if (!cv_cpu_can(kind->needs)) kind = &kinds[n - 1];
+            crc = kind->run(crc, bytes + at, part);
         }
         assert_int_equal(crc, whole);
-        assert_int_equal(portable, whole);
     }
     free(bytes);
+}
+
+/* What a kind needs decides, and what is not allowed is not used. */
+static void each_kind_can_be_forced(void **state)
+{
+    (void)state;
+    int n;
+    const cv_crc32c_kind *kinds = cv_crc32c_kinds(&n);
+    assert_int_equal(kinds[n - 1].needs, 0);
+    for (int i = 0; i < n; i++) {
+        cv_cpu_allow(kinds[i].needs);
+        assert_int_equal(cv_crc32c(0, "123456789", 9), 0xe3069283);
+        for (int k = 0; k < i; k++) assert_false(cv_cpu_can(kinds[k].needs));
+        cv_cpu_allow(~0U);
+        print_message("%s: %s\n", kinds[i].name,
+                      cv_cpu_can(kinds[i].needs) ? "tested" : "not on this machine");
+    }
 }
 
 int main(int argc, char **argv)
@@ -109,7 +148,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_vectors),
         cmocka_unit_test(as_defined_at_every_length),
+        cmocka_unit_test(as_portable_at_random_lengths),
         cmocka_unit_test(parts_make_the_whole),
+        cmocka_unit_test(each_kind_can_be_forced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,68 @@
+/* Room: base. Asks the processor once, and remembers. Nothing else in the library
+ * asks; what is found depends on the machine alone. */
+#include "base/cpu.h"
+
+#include <stdatomic.h>
+
+#if CV_CPU_IS_ARM && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+#if CV_CPU_IS_X86
+
+static unsigned found(void)
+{
+    unsigned has = 0;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("sse4.2")) has |= CV_CPU_CRC;
+    if (__builtin_cpu_supports("pclmul")) has |= CV_CPU_CLMUL;
+    if (__builtin_cpu_supports("vpclmulqdq")) has |= CV_CPU_VCLMUL;
+    if (__builtin_cpu_supports("avx2")) has |= CV_CPU_AVX2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        has |= CV_CPU_AVX512;
+    if (__builtin_cpu_supports("avx512vbmi")) has |= CV_CPU_VBMI;
+    return has;
+}
+
+#elif CV_CPU_IS_ARM && defined(__linux__)
+
+static unsigned found(void)
+{
+    enum { PMULL = 1 << 4, CRC32 = 1 << 7 }; /* AT_HWCAP, part of the kernel's ABI */
+    unsigned long has = getauxval(AT_HWCAP);
+    return CV_CPU_NEON | (has & CRC32 ? CV_CPU_CRC : 0U) | (has & PMULL ? CV_CPU_CLMUL : 0U);
+}
+
+#elif CV_CPU_IS_ARM && defined(__APPLE__)
+
+static unsigned found(void) { return CV_CPU_NEON | CV_CPU_CRC | CV_CPU_CLMUL; }
+
+#elif CV_CPU_IS_ARM
+
+static unsigned found(void) { return CV_CPU_NEON; }
+
+#else
+
+static unsigned found(void) { return 0; }
+
+#endif
+
+/* The highest bit says that it was asked. Threads that ask at once find the same. */
+enum { ASKED = 1 << 30 };
+static atomic_uint features;
+
+bool cv_cpu_can(unsigned wanted)
+{
+    unsigned has = atomic_load_explicit(&features, memory_order_relaxed);
+    if (has == 0) {
+        has = found() | ASKED;
+        atomic_store_explicit(&features, has, memory_order_relaxed);
+    }
+    return (has & wanted) == wanted;
+}
+
+void cv_cpu_allow(unsigned wanted)
+{
+    atomic_store_explicit(&features, (found() & wanted) | ASKED, memory_order_relaxed);
+}

@@ -1,0 +1,41 @@
+/* What this processor can do, for kernels of which there are several kinds. The
+ * build asks for no more than its target's base; what is above that is compiled
+ * function by function and chosen at run time by cv_cpu_can. */
+#ifndef CV_BASE_CPU_H
+#define CV_BASE_CPU_H
+
+#include <stdbool.h>
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define CV_CPU_IS_X86 1
+#else
+#define CV_CPU_IS_X86 0
+#endif
+
+#if defined(__aarch64__) && !defined(__ARM_BIG_ENDIAN) &&                                    \
+    (defined(__GNUC__) || defined(__clang__))
+#define CV_CPU_IS_ARM 1
+#else
+#define CV_CPU_IS_ARM 0
+#endif
+
+/* Each is what its kernels need together; a larger one does not stand for a smaller. */
+typedef enum cv_cpu_feature {
+    CV_CPU_CRC = 1 << 0,    /* an instruction for CRC32C: SSE4.2, ARM's crc            */
+    CV_CPU_CLMUL = 1 << 1,  /* carry-less products of 64 bits: PCLMULQDQ, PMULL        */
+    CV_CPU_VCLMUL = 1 << 2, /* the same in wider registers: VPCLMULQDQ                 */
+    CV_CPU_AVX2 = 1 << 3,   /* and F16C, which everything with AVX2 has                */
+    CV_CPU_AVX512 = 1 << 4, /* F, VL, BW and DQ                                        */
+    CV_CPU_VBMI = 1 << 5,   /* bytes of one or two 512-bit registers in any order      */
+    CV_CPU_NEON = 1 << 6
+} cv_cpu_feature;
+
+/* True when the processor has all of `features` and cv_cpu_allow leaves them. Costs
+ * a load; any thread. */
+bool cv_cpu_can(unsigned features);
+
+/* For tests and benchmarks: from now on only `features` are used, of those that the
+ * processor has. 0 leaves the portable kernels, ~0u takes everything back. */
+void cv_cpu_allow(unsigned features);
+
+#endif

@@ -1,0 +1,144 @@
+/* Room: base. CRC32C with the instructions of ARMv8: crc and PMULL, which not every
+ * processor has. Promises what cv_crc32c_portable promises. How it is done stands in
+ * crc32c_x86.c; four registers here, since PMULL is as fast as the crc instruction. */
+#include "base/crc32c_kinds.h"
+
+#if CV_CPU_IS_ARM
+
+#include <arm_acle.h>
+#include <arm_neon.h>
+#include <pthread.h>
+
+#if defined(__clang__)
+#define WITH_CRC __attribute__((target("crc")))
+#define WITH_128 __attribute__((target("crc,aes")))
+#else
+#define WITH_CRC __attribute__((target("+crc")))
+#define WITH_128 __attribute__((target("+crc+crypto")))
+#endif
+#define PART static inline __attribute__((always_inline))
+
+typedef struct lanes {
+    uint32_t a, b, c;
+} lanes;
+
+WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words)
+{
+    for (int i = 0; i < words; i++, p += 8) {
+        l->a = __crc32cd(l->a, cv_load_le64(p));
+        l->b = __crc32cd(l->b, cv_load_le64(p + lane));
+        l->c = __crc32cd(l->c, cv_load_le64(p + 2 * lane));
+    }
+}
+
+WITH_CRC PART uint32_t finish_rest(uint32_t crc, const uint8_t *p, size_t size)
+{
+    for (; size >= 8; size -= 8, p += 8) crc = __crc32cd(crc, cv_load_le64(p));
+    for (; size > 0; size--) crc = __crc32cb(crc, *p++);
+    return ~crc;
+}
+
+/* ---- The instruction alone ---------------------------------------------------- */
+
+static uint64_t product_by_bits(uint32_t a, uint32_t b)
+{
+    uint64_t product = 0;
+    for (int i = 0; i < 32; i++) product ^= (uint64_t)a << i & -(uint64_t)(b >> i & 1);
+    return product;
+}
+
+WITH_CRC uint32_t cv_crc32c_instruction(uint32_t crc, const void *bytes, size_t size)
+{
+    enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    while (size >= SHORT) {
+        size_t lane = size / 3 < CV_CRC32C_LANE_BYTES ? size / 24 * 8 : CV_CRC32C_LANE_BYTES;
+        lanes l = {.a = crc};
+        for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
+        const uint32_t *shifts = cv_crc32c_shifts();
+        uint64_t joined = product_by_bits(l.a, shifts[2 * lane / 8]) ^
+                          product_by_bits(l.b, shifts[lane / 8]);
+        crc = __crc32cd(0, joined) ^ l.c;
+        p += 2 * lane;
+        size -= 3 * lane;
+    }
+    return finish_rest(crc, p, size);
+}
+
+/* ---- Folding -------------------------------------------------------------------- */
+
+enum { STEP = 64 };
+
+static uint64_t by_own[2], by_step[2]; /* moving 128 bits by their width, and by a step */
+static pthread_once_t factors_once = PTHREAD_ONCE_INIT;
+
+static void make_factors(void)
+{
+    cv_crc32c_fold_factors(16, by_own);
+    cv_crc32c_fold_factors(STEP, by_step);
+}
+
+WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
+
+WITH_128 PART uint64x2_t fold(uint64x2_t x, poly64x2_t factors, uint64x2_t next)
+{
+    poly64x2_t bits = vreinterpretq_p64_u64(x);
+    poly128_t low = vmull_p64((poly64_t)vgetq_lane_u64(x, 0),
+                              (poly64_t)vgetq_lane_u64(vreinterpretq_u64_p64(factors), 0));
+    poly128_t high = vmull_high_p64(bits, factors);
+    return veorq_u64(next,
+                     veorq_u64(vreinterpretq_u64_p128(low), vreinterpretq_u64_p128(high)));
+}
+
+WITH_128 PART uint32_t remainder_of(uint64x2_t x)
+{
+    return __crc32cd(__crc32cd(0, vgetq_lane_u64(x, 0)), vgetq_lane_u64(x, 1));
+}
+
+WITH_128 PART uint64_t product(uint32_t crc, uint32_t factor)
+{
+    return vgetq_lane_u64(vreinterpretq_u64_p128(vmull_p64(crc, factor)), 0);
+}
+
+WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
+{
+    if (lane == 0) return crc;
+    const uint32_t *shifts = cv_crc32c_shifts();
+    size_t words = lane / 8;
+    return __crc32cd(0, product(crc, shifts[3 * words]) ^ product(l->a, shifts[2 * words]) ^
+                            product(l->b, shifts[words])) ^
+           l->c;
+}
+
+WITH_128 uint32_t cv_crc32c_128(uint32_t crc, const void *bytes, size_t size)
+{
+    enum { WORDS = 4 };
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    pthread_once(&factors_once, make_factors);
+    const poly64x2_t step = vreinterpretq_p64_u64(vld1q_u64(by_step));
+    const poly64x2_t own = vreinterpretq_p64_u64(vld1q_u64(by_own));
+    while (size >= (size_t)2 * STEP) {
+        cv_crc32c_cut cut = cv_crc32c_cut_of(size, STEP, WORDS);
+        const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP;
+        lanes l = {0};
+        uint64x2_t x[4] = {load(p), load(p + 16), load(p + 32), load(p + 48)};
+        x[0] = veorq_u64(x[0], vsetq_lane_u64(crc, vdupq_n_u64(0), 0));
+        for (p += STEP; cut.more > 0; cut.more--, p += STEP)
+            for (int i = 0; i < 4; i++) x[i] = fold(x[i], step, load(p + 16 * i));
+        for (; cut.n > 0; cut.n--, p += STEP, q += 8 * WORDS) {
+            for (int i = 0; i < 4; i++) x[i] = fold(x[i], step, load(p + 16 * i));
+            step_lanes(&l, q, cut.lane, WORDS);
+        }
+        for (int i = 1; i < 4; i++) x[0] = fold(x[0], own, x[i]);
+        crc = join(remainder_of(x[0]), &l, cut.lane);
+        p = q + 2 * cut.lane;
+        size = (size_t)(end - p);
+    }
+    return finish_rest(crc, p, size);
+}
+
+#else
+typedef int cv_crc32c_arm_is_for_arm; /* a file of C is not empty */
+#endif
