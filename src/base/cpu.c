@@ -21,7 +21,6 @@ static unsigned found(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         has |= CV_CPU_AVX512;
-    if (__builtin_cpu_supports("avx512vbmi")) has |= CV_CPU_VBMI;
     return has;
 }
 

@@ -23,5 +23,6 @@ typedef struct cv_crc32c_kind {
 /* What there is for this kind of processor, the fastest first; cv_crc32c takes the
  * first for which cv_cpu_can. The last one is portable and needs nothing. */
 const cv_crc32c_kind *cv_crc32c_kinds(int *n);
+cv_crc32c_function cv_crc32c_portable;
 
 #endif

@@ -21,7 +21,6 @@
 /* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. */
 enum { CV_CRC32C_LANES = 3, CV_CRC32C_LANE_BYTES = 8192 };
 
-cv_crc32c_function cv_crc32c_portable;
 #if CV_CPU_IS_X86
 cv_crc32c_function cv_crc32c_instruction, cv_crc32c_128, cv_crc32c_256, cv_crc32c_512;
 #elif CV_CPU_IS_ARM

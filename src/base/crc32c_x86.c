@@ -197,7 +197,7 @@ WITH_256 PART uint64_t remainder_256(__m256i a, __m256i b, __m128i own)
 
 WITH_256 uint32_t cv_crc32c_256(uint32_t crc, const void *bytes, size_t size)
 {
-    enum { WORDS = 4 };
+    enum { WORDS = 3 };
     const uint8_t *p = bytes;
     uint64_t sum = ~crc;
     const factors *f = get_factors();

@@ -6,6 +6,7 @@
 
 #include "base/arith.h"
 #include "base/ask.h"
+#include "engine/unshuffle.h"
 
 #include <string.h>
 
@@ -73,6 +74,7 @@ typedef struct runs {
     int64_t item_size;
     size_t size;           /* of a run, in bytes */
     int64_t plane;         /* of shuffled items: bytes from one of an item to the next */
+    cv_unshuffle_function *unshuffle;
     const uint8_t *dst;    /* where the first one goes */
     const uint8_t *behind; /* where the first one behind them goes, or NULL */
     bool asks;
@@ -262,27 +264,13 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 
 /* ---- Shuffled boxes ---------------------------------------------------------- */
 
-/* That no byte is both read and written, and the item's size known, lets the compiler
- * make vectors of it, which interleave the planes. */
-#define DEFINE_UNSHUFFLE(name, item_size)                                                    \
-    static inline void name##_run(const uint8_t *restrict src, int64_t plane, int64_t n,     \
-                                  uint8_t *restrict dst)                                     \
-    {                                                                                        \
-        for (int64_t i = 0; i < n; i++)                                                      \
-            for (int64_t k = 0; k < (item_size); k++)                                        \
-                dst[(item_size)*i + k] = src[k * plane + i];                                 \
-    }                                                                                        \
-    static void name(const runs *r, const uint8_t *src, uint8_t *dst)                        \
-    {                                                                                        \
-        for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
-            ask_ahead(r, i);                                                                 \
-            name##_run(src, r->plane, r->n_items, dst);                                      \
-        }                                                                                    \
+static void unshuffle_typed(const runs *r, const uint8_t *src, uint8_t *dst)
+{
+    for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
+        ask_ahead(r, i);
+        r->unshuffle(src, r->plane, r->n_items, dst);
     }
-
-DEFINE_UNSHUFFLE(unshuffle_2, 2)
-DEFINE_UNSHUFFLE(unshuffle_4, 4)
-DEFINE_UNSHUFFLE(unshuffle_8, 8)
+}
 
 static void unshuffle_any(const runs *r, const uint8_t *src, uint8_t *dst)
 {
@@ -292,15 +280,11 @@ static void unshuffle_any(const runs *r, const uint8_t *src, uint8_t *dst)
                 dst[j * r->dst_item_step + k] = src[k * r->plane + j * r->src_item_step];
 }
 
-static copy_function *choose_unshuffle(const runs *r)
+static copy_function *choose_unshuffle(runs *r)
 {
     if (r->src_item_step != 1 || r->dst_item_step != r->item_size) return unshuffle_any;
-    switch (r->item_size) {
-    case 2: return unshuffle_2;
-    case 4: return unshuffle_4;
-    case 8: return unshuffle_8;
-    default: return unshuffle_any;
-    }
+    r->unshuffle = cv_unshuffle_for(r->item_size);
+    return r->unshuffle ? unshuffle_typed : unshuffle_any;
 }
 
 bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size,

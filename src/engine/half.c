@@ -2,8 +2,9 @@
  * the same bits but for signalling NaN, which the instruction makes quiet. */
 #include "engine/half.h"
 
+#include "base/cpu.h"
+
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { DOUBLE_FRACTION = 52, DOUBLE_BIAS = 1023, DOUBLE_SPECIAL = 2047 };
@@ -80,15 +81,12 @@ static void from_doubles(const double *src, int64_t n, uint8_t *dst, int64_t ste
 
 /* ---- The instructions ------------------------------------------------------ */
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#if CV_CPU_IS_X86
 #include <immintrin.h>
 
 #define F16C __attribute__((target("f16c,avx")))
 
 enum { LANES = 8 };
-
-/* Not every compiler lets one ask for F16C; what has AVX2 has it. */
-static bool has_f16c(void) { return __builtin_cpu_supports("avx2"); }
 
 /* A double cut to the bits of a float, its last bit set when anything was cut off: as
  * long as two bits more are left than the next rounding keeps, that rounding sees
@@ -132,17 +130,16 @@ F16C static void from_doubles_f16c(const double *src, int64_t n, uint8_t *dst, i
     from_doubles(src + i, n - i, dst + i * step, step);
 }
 #else
-static bool has_f16c(void) { return false; }
 #define to_doubles_f16c to_doubles
 #define from_doubles_f16c from_doubles
 #endif
 
 void cv_float16_to_doubles(const uint8_t *src, int64_t step, int64_t n, double *dst)
 {
-    (has_f16c() ? to_doubles_f16c : to_doubles)(src, step, n, dst);
+    (cv_cpu_can(CV_CPU_AVX2) ? to_doubles_f16c : to_doubles)(src, step, n, dst);
 }
 
 void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t step)
 {
-    (has_f16c() ? from_doubles_f16c : from_doubles)(src, n, dst, step);
+    (cv_cpu_can(CV_CPU_AVX2) ? from_doubles_f16c : from_doubles)(src, n, dst, step);
 }

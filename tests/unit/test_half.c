@@ -1,5 +1,6 @@
 /* Float16 with the processor's instructions and by bits: the same answers. What is
  * right is judged against NumPy, in compat/test_convert.py. */
+#include "base/cpu.h"
 #include "engine/half.h"
 
 #include "support/check.h"
@@ -74,5 +75,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_halves_widen_alike),
         cmocka_unit_test_prestate(doubles_narrow_alike, &r),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    cv_cpu_allow(0); /* and without the processor's instructions */
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }
