@@ -99,7 +99,23 @@ static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_
 
 /* ---- Blocks of one repeated item ------------------------------------------ */
 
-/* Filters that turn a repeated item into a repeated item and back, byte by byte. */
+/* A block's bytes are shuffled, by items, and nothing else was done to them that
+ * decoding undoes. */
+static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
+{
+    int n = 0;
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) {
+        uint8_t filter = header[BLOSC2_CHUNK_FILTER_CODES + i];
+        if (filter == BLOSC_SHUFFLE && header[BLOSC2_CHUNK_FILTER_META + i] == 0)
+            n++;
+        else if (filter != BLOSC_NOFILTER && filter != BLOSC_TRUNC_PREC)
+            return false;
+    }
+    int32_t item_size = header[BLOSC2_CHUNK_TYPESIZE];
+    return n == 1 && item_size > 1 && block_bytes % item_size == 0;
+}
+
+/* Filters that turn a block of one byte into itself and back. */
 static bool filters_keep_runs(const uint8_t *header)
 {
     for (int i = 0; i < CV_CODEC_FILTERS; i++) {
@@ -110,10 +126,17 @@ static bool filters_keep_runs(const uint8_t *header)
     return true;
 }
 
+static bool all_same(const uint8_t *bytes, int32_t n)
+{
+    for (int32_t i = 1; i < n; i++)
+        if (bytes[i] != bytes[0]) return false;
+    return true;
+}
+
 /* A block's streams are one for each byte of an item, or a single one. A stream
  * is an int32 and so many bytes; 0 and nothing behind it stand for zeros, and a
  * negative number -v with an odd byte behind it for bytes v. When all streams
- * are such runs their values are the item's bytes; *n says how many. */
+ * are such runs, *n says how many, and their values stand in `item`. */
 static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
 {
     enum { ONE_STREAM = 0x10 };
@@ -132,20 +155,21 @@ static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
     return at == end;
 }
 
-/* True when it was such a block: common in smooth and sparse data, and much
+/* The values of streams are the bytes of an item where it was shuffled, once and by items;
+ * other filters, and none, keep no more than that all bytes are the same.
+ * True when it was such a block: common in smooth and sparse data, and much
  * cheaper without libblosc2. *item_size: of the item that all are equal to. */
 static bool read_repeated(const cv_packed_block *block, int32_t block_bytes, uint8_t *item,
                           int32_t *item_size)
 {
     return filters_keep_runs(block->chunk_header) && read_runs(block, item, item_size) &&
-           *item_size > 0 && block_bytes % *item_size == 0;
+           *item_size > 0 && block_bytes % *item_size == 0 &&
+           (all_same(item, *item_size) || only_shuffled(block->chunk_header, block_bytes));
 }
 
 static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item_size)
 {
-    bool same = true;
-    for (int32_t i = 1; i < item_size; i++) same = same && item[i] == item[0];
-    if (same) {
+    if (all_same(item, item_size)) {
         memset(dst, item[0], (size_t)size);
         return;
     }
@@ -206,22 +230,6 @@ cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, voi
 }
 
 /* ---- Not quite decoded ----------------------------------------------------------- */
-
-/* A block's bytes are shuffled, by items, and nothing else was done to them that
- * decoding undoes. */
-static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
-{
-    int n = 0;
-    for (int i = 0; i < CV_CODEC_FILTERS; i++) {
-        uint8_t filter = header[BLOSC2_CHUNK_FILTER_CODES + i];
-        if (filter == BLOSC_SHUFFLE && header[BLOSC2_CHUNK_FILTER_META + i] == 0)
-            n++;
-        else if (filter != BLOSC_NOFILTER && filter != BLOSC_TRUNC_PREC)
-            return false;
-    }
-    int32_t item_size = header[BLOSC2_CHUNK_TYPESIZE];
-    return n == 1 && item_size > 1 && block_bytes % item_size == 0;
-}
 
 /* Copying long streams, to have their filters left out, is not worth it. */
 static bool may_stay_shuffled(const cv_decoder *decoder, const cv_packed_block *block,
