@@ -22,6 +22,12 @@ cv_status cv_array_check_writable(const caterva_array *array, cv_error *err)
     return cv_fail(err, CATERVA_EINVAL, -1, "the array is open for reading only");
 }
 
+cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    return cv_codec_check_encoding(&array->workers.spec, err);
+}
+
 cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
                           cv_error *err)
 {

@@ -70,6 +70,10 @@ cv_source cv_array_source(caterva_array *array);
 /* CATERVA_EINVAL unless the handle is there and open for writing. */
 cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
 
+/* The same for changes of items: nor where codec and filters, which others chose, give
+ * back something else than what goes in. */
+cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err);
+
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_array_check(const caterva_array *array, cv_error *err);
 

@@ -307,6 +307,22 @@ static cv_status set_attributes(blueprint *b, cv_error *err)
     return CV_OK;
 }
 
+/* Before there is a file, or another is overwritten. */
+static cv_status check_encoding(const blueprint *b, cv_error *err)
+{
+    const cv_frame_header *h = &b->seed.header;
+    cv_snapshot state = {.header = *h, .grid = b->grid};
+    cv_buffer geometry = {0};
+    cv_codec_spec spec;
+    CV_TRY(cv_array_meta_parse(h->metalayers[0].data, h->metalayers[0].size,
+                               b->options.metalayer == CATERVA_METALAYER_CATERVA, -1,
+                               &state.meta, err));
+    cv_status status = cv_frame_codec_spec(&state, &geometry, &spec, err);
+    if (status == CV_OK) status = cv_codec_check_encoding(&spec, err);
+    cv_buffer_free(&geometry);
+    return status;
+}
+
 static cv_status draw(blueprint *b, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
@@ -327,7 +343,8 @@ static cv_status draw(blueprint *b, cv_error *err)
     CV_TRY(set_codec(b, h, err));
     CV_TRY(set_fill(b, err));
     CV_TRY(set_attributes(b, err));
-    return set_metalayers(b, err);
+    CV_TRY(set_metalayers(b, err));
+    return check_encoding(b, err);
 }
 
 /* ---- Creating ----------------------------------------------------------- */
@@ -357,8 +374,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
     (*out)->ahead.off = b->options.no_read_ahead != 0;
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
-    cv_status status = cv_codec_check_encoding(&(*out)->workers.spec, err);
-    if (status == CV_OK) status = cv_array_set_cache(*out, b->options.cache_bytes, err);
+    cv_status status = cv_array_set_cache(*out, b->options.cache_bytes, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

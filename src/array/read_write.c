@@ -78,7 +78,7 @@ caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
 caterva_status caterva_write(caterva_array *array, const int64_t *start, const int64_t *stop,
                              const void *src, size_t src_size, caterva_error *err)
 {
-    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_plan plan;
     cv_status status = cv_pending_check(array->pending, err);

@@ -61,7 +61,7 @@ static cv_status resize(caterva_array *array, const int64_t *shape, cv_error *er
 
 caterva_status caterva_resize(caterva_array *array, const int64_t *shape, caterva_error *err)
 {
-    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = resize(array, shape, err);
     cv_array_unlock(array);
@@ -85,7 +85,7 @@ static cv_status insert(caterva_array *array, int axis, int64_t at, int64_t n,
 caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_t n,
                               const void *src, size_t src_size, caterva_error *err)
 {
-    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = insert(array, axis, at, n, src, src_size, err);
     cv_array_unlock(array);
@@ -95,7 +95,7 @@ caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_
 caterva_status caterva_append(caterva_array *array, int axis, int64_t n, const void *src,
                               size_t src_size, caterva_error *err)
 {
-    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_check_encodes(array, err));
     if (!src && n != 0) return cv_fail(err, CATERVA_EINVAL, -1, "src is NULL");
     cv_array_lock_alone(array);
     const cv_grid *grid = &cv_array_state(array)->grid;
@@ -122,7 +122,7 @@ static cv_status remove_items(caterva_array *array, int axis, int64_t start, int
 caterva_status caterva_remove(caterva_array *array, int axis, int64_t start, int64_t stop,
                               caterva_error *err)
 {
-    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = remove_items(array, axis, start, stop, err);
     cv_array_unlock(array);

@@ -159,7 +159,7 @@ caterva_status caterva_write_selection(caterva_array *array,
                                        const caterva_selection *selection,
                                        const caterva_buffer *src, caterva_error *err)
 {
-    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = write_selection(array, selection, src, err);
     cv_array_unlock(array);

@@ -257,7 +257,7 @@ caterva_status caterva_view_write(const caterva_view *view,
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     if (!view->base->array)
         return cv_fail(err, CATERVA_EINVAL, -1, "a view of several arrays cannot be written");
-    CV_TRY(cv_array_check_writable(view->base->array, err));
+    CV_TRY(cv_array_check_encodes(view->base->array, err));
     cv_selection s;
     cv_memory memory;
     mapped m;

@@ -7,6 +7,7 @@
 #define CV_CODEC_CODEC_H
 
 #include "base/buffer.h"
+#include "base/grid.h"
 
 #define CV_CODEC_FILTERS 6
 
@@ -22,18 +23,23 @@ typedef struct cv_codec_spec {
     int32_t item_size;
     int32_t block_bytes;
     int32_t chunk_bytes;
+    char item_kind;     /* as in a dtype: 'f', 'i', ...; 'V' is no number, 0: not known */
+    bool items_swapped; /* in the byte order that this machine has not */
+    int ndim;
+    int64_t block_shape[CV_MAX_DIMS];
     /* The `b2nd` metalayer's bytes, which n-d codecs and filters read their
      * geometry from; borrowed for the call. */
     const uint8_t *geometry;
     int32_t geometry_size;
 } cv_codec_spec;
 
-/* CATERVA_EUNSUPPORTED naming codec or filter when libblosc2 has it not (a
- * plugin that is not built in), CATERVA_EINVAL when the combination is no good
- * (a dictionary with blosclz, zfp on 2-byte items, ...). */
+/* CATERVA_EUNSUPPORTED naming codec or filter when libblosc2 has it not (a plugin
+ * that is not built in), CATERVA_EINVAL for a level that there is not. */
 cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err);
 
-/* The same for writing: CATERVA_EINVAL for blocks that readers must refuse. */
+/* The same for writing: CATERVA_EINVAL, with a sentence that says what is needed, for
+ * codecs, filters, items and blocks that libblosc2 cannot encode together, or of
+ * which something else than what went in would come out. */
 cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err);
 
 const char *cv_codec_engine_version(void);

@@ -12,11 +12,30 @@ struct cv_encoder {
     blosc2_cparams params;
     int32_t chunk_bytes;
     int32_t block_bytes;
+    bool spoils_source;            /* libblosc2 uses what it encodes as scratch */
+    cv_buffer source;              /* then: what may be spoiled */
+    int32_t room;                  /* for a chunk that grows, beside the usual */
     blosc2_context *short_context; /* for short blocks: NULL, or with blocks */
     int32_t short_bytes;           /* of so many bytes                       */
     cv_buffer pair;                /* a block without streams of its own, and another */
     cv_buffer block_chunk;         /* a block, encoded as a chunk of its own */
 };
+
+/* libblosc2 passes a block's bytes round three buffers, and takes the source for the
+ * third of them (pipeline_forward, up to 3.3.5 at least): the third filter and those
+ * behind it write there, const or not. */
+static bool spoils_source(const cv_codec_spec *spec) { return cv_codec_n_filters(spec) > 2; }
+
+/* The n-d codecs fail, and zfp writes past the end, where the room left is less than a
+ * block; the others end there. Each block has a start and a size beside its bytes. */
+static int32_t room_to_grow(const cv_codec_spec *spec)
+{
+    enum { PER_BLOCK = 2 * sizeof(int32_t) };
+    if (spec->codec < BLOSC2_GLOBAL_REGISTERED_CODECS_START) return 0;
+    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* or a pair's */
+    int64_t streams = spec->split_mode == BLOSC_ALWAYS_SPLIT ? spec->item_size : 1;
+    return (int32_t)cv_min_i64(n_blocks * streams * PER_BLOCK, INT32_MAX / 2);
+}
 
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err)
 {
@@ -26,6 +45,8 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
     if (!encoder) return cv_fail_memory(err, sizeof *encoder, "an encoder");
     encoder->chunk_bytes = spec->chunk_bytes;
     encoder->block_bytes = spec->block_bytes;
+    encoder->spoils_source = spoils_source(spec);
+    encoder->room = room_to_grow(spec);
 
     cv_status status = CV_OK;
     if (cv_codec_needs_geometry(spec))
@@ -53,18 +74,21 @@ void cv_encoder_free(cv_encoder *encoder)
     if (encoder->context) blosc2_free_ctx(encoder->context);
     if (encoder->short_context) blosc2_free_ctx(encoder->short_context);
     if (encoder->schunk) blosc2_schunk_free(encoder->schunk);
+    cv_buffer_free(&encoder->source);
     cv_buffer_free(&encoder->pair);
     cv_buffer_free(&encoder->block_chunk);
     free(encoder);
 }
 
-/* Compresses into `out`, which is left exactly as long as the chunk. */
+/* Compresses into `out`, which is left exactly as long as the chunk. `room`: bytes
+ * beside the usual. The source is libblosc2's to spoil: see compress_borrowed. */
 static cv_status compress(blosc2_context *context, const void *src, int32_t size,
-                          cv_buffer *out, cv_error *err)
+                          int32_t room, cv_buffer *out, cv_error *err)
 {
-    int32_t room = size + BLOSC2_MAX_OVERHEAD;
-    CV_TRY(cv_buffer_resize(out, (size_t)room, err));
-    int result = blosc2_compress_ctx(context, src, size, out->data, room);
+    int64_t most = (int64_t)size + BLOSC2_MAX_OVERHEAD + room;
+    if (most > INT32_MAX) most = INT32_MAX;
+    CV_TRY(cv_buffer_resize(out, (size_t)most, err));
+    int result = blosc2_compress_ctx(context, src, size, out->data, (int32_t)most);
     if (result <= 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode a chunk: %s",
                        blosc2_error_string(result));
@@ -72,9 +96,35 @@ static cv_status compress(blosc2_context *context, const void *src, int32_t size
     return CV_OK;
 }
 
+/* Makes the chunk one that holds its bytes as they are. */
+static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
+{
+    chunk->size = (size_t)size + BLOSC_EXTENDED_HEADER_LENGTH;
+    chunk->data[BLOSC2_CHUNK_FLAGS] |= BLOSC_MEMCPYED;
+    cv_codec_set_sizes(chunk->data, size, (int32_t)chunk->size);
+    memcpy(chunk->data + BLOSC_EXTENDED_HEADER_LENGTH, src, (size_t)size);
+}
+
+/* The same of bytes that must stay as they are. What libblosc2 could not compress it
+ * copies in the end, from a source that it may have spoiled by then. */
+static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t size,
+                                   cv_buffer *out, cv_error *err)
+{
+    const void *scratch = src;
+    if (encoder->spoils_source) {
+        CV_TRY(cv_buffer_resize(&encoder->source, (size_t)size, err));
+        scratch = memcpy(encoder->source.data, src, (size_t)size);
+    }
+    CV_TRY(compress(encoder->context, scratch, size, encoder->room, out, err));
+    bool spoiled = encoder->spoils_source && out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
+    if (spoiled || out->size > (size_t)size + BLOSC_EXTENDED_HEADER_LENGTH)
+        store_plainly(out, src, size);
+    return CV_OK;
+}
+
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err)
 {
-    CV_TRY(compress(encoder->context, src, encoder->chunk_bytes, out, err));
+    CV_TRY(compress_borrowed(encoder, src, encoder->chunk_bytes, out, err));
 
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
     bool memcpyed = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
@@ -142,7 +192,8 @@ static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler
     if (!pair) return CATERVA_ENOMEM;
     memcpy(pair, block, size);
     if (!filler_is_zeros) pair[2 * size - 1] = 0x40;
-    return compress(encoder->context, pair, 2 * (int32_t)size, &encoder->block_chunk, err);
+    return compress(encoder->context, pair, 2 * (int32_t)size, encoder->room,
+                    &encoder->block_chunk, err);
 }
 
 /* A context of smaller blocks, since streams do not depend on a block size that
@@ -172,7 +223,8 @@ static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t si
     if (!pair) return CATERVA_ENOMEM;
     memcpy(pair + first, block, (size_t)size);
     if (!filler_is_zeros) pair[first - 1] = 0x40;
-    CV_TRY(compress(encoder->short_context, pair, total, &encoder->block_chunk, err));
+    CV_TRY(compress(encoder->short_context, pair, total, encoder->room, &encoder->block_chunk,
+                    err));
     cv_codec_set_block_size(encoder->block_chunk.data, encoder->block_bytes);
     return CV_OK;
 }
@@ -218,7 +270,7 @@ cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t s
         CV_TRY(encode_short(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
     }
-    CV_TRY(compress(encoder->context, block, size, chunk, err));
+    CV_TRY(compress_borrowed(encoder, block, size, chunk, err));
     if (has_streams(chunk)) return append_streams(chunk, 1, 0, out, header, err);
     bool zeros = chunk->size == BLOSC_EXTENDED_HEADER_LENGTH;
     CV_TRY(encode_pair(encoder, block, !zeros, err));
@@ -277,7 +329,7 @@ static cv_status compress_once(blosc2_cparams params, const void *src, int32_t s
     cv_codec_init();
     blosc2_context *context = blosc2_create_cctx(params);
     if (!context) return cv_fail_memory(err, 1, "an encoder");
-    cv_status status = compress(context, src, size, out, err);
+    cv_status status = compress(context, src, size, 0, out, err);
     blosc2_free_ctx(context);
     return status;
 }

@@ -15,6 +15,9 @@ void cv_codec_init(void);
 cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,
                                    cv_error *err);
 
+/* Filters that do something: all but CATERVA_FILTER_NONE. */
+int cv_codec_n_filters(const cv_codec_spec *spec);
+
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: codec. What codecs and filters there are, and which combinations
- * libblosc2 takes. Nothing is encoded or decoded here. */
+/* Room: codec. What codecs and filters there are, and which of them need more than
+ * a block's bytes. Nothing is encoded or decoded here. */
 #include "codec/internal.h"
 
 #include "blosc2/codecs-registry.h"
@@ -67,11 +67,6 @@ void cv_codec_init(void)
     pthread_once(&once, blosc2_init);
 }
 
-static bool is_zfp(int codec)
-{
-    return codec >= BLOSC_CODEC_ZFP_FIXED_ACCURACY && codec <= BLOSC_CODEC_ZFP_FIXED_RATE;
-}
-
 static cv_status check_codec(const cv_codec_spec *spec, cv_error *err)
 {
     if (!cv_codec_name(spec->codec))
@@ -81,50 +76,30 @@ static cv_status check_codec(const cv_codec_spec *spec, cv_error *err)
     if (spec->level < 0 || spec->level > 9)
         return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in 0..9",
                        spec->level);
-    if (is_zfp(spec->codec) && spec->item_size != 4 && spec->item_size != 8)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "%s takes floats of 4 or 8 bytes, the items have %d",
-                       cv_codec_name(spec->codec), spec->item_size);
-    if (spec->use_dict && spec->codec != BLOSC_ZSTD && spec->codec != BLOSC_LZ4 &&
-        spec->codec != BLOSC_LZ4HC)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%s takes no dictionary; zstd and lz4 do",
-                       cv_codec_name(spec->codec));
     return CV_OK;
 }
 
-static cv_status check_filter(const cv_codec_spec *spec, int filter, cv_error *err)
+static cv_status check_filter(int filter, cv_error *err)
 {
     if (!cv_filter_name(filter))
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "filter %d is not built into libblosc2 %s", filter,
                        cv_codec_engine_version());
-    if (filter == BLOSC_TRUNC_PREC && spec->item_size != 4 && spec->item_size != 8)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "filter trunc-prec takes floats of 4 or 8 bytes, the items have %d",
-                       spec->item_size);
     return CV_OK;
 }
 
 cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err)
 {
     CV_TRY(check_codec(spec, err));
-    for (int i = 0; i < CV_CODEC_FILTERS; i++)
-        CV_TRY(check_filter(spec, spec->filters[i], err));
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) CV_TRY(check_filter(spec->filters[i], err));
     return CV_OK;
 }
 
-/* libblosc2's BloscLZ decoder overflows on streams longer than this; whether a
- * block is split into shorter ones is known only when it is encoded. */
-enum { MAX_BLOSCLZ_BLOCK = 8 << 20 };
-
-cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err)
+int cv_codec_n_filters(const cv_codec_spec *spec)
 {
-    CV_TRY(cv_codec_check(spec, err));
-    if (spec->codec == BLOSC_BLOSCLZ && spec->block_bytes > MAX_BLOSCLZ_BLOCK)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "blosclz takes blocks of at most %d bytes, these have %d",
-                       MAX_BLOSCLZ_BLOCK, spec->block_bytes);
-    return CV_OK;
+    int n = 0;
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) n += spec->filters[i] != BLOSC_NOFILTER;
+    return n;
 }
 
 bool cv_codec_blocks_independent(const cv_codec_spec *spec)

@@ -105,6 +105,27 @@ cv_snapshot *cv_frame_snapshot(cv_frame *frame)
     return snapshot;
 }
 
+/* ---- The codec's view ----------------------------------------------------- */
+
+/* The kind of a dtype like "<f8"; 'V' for one that is more than that. */
+static char dtype_kind(const char *dtype, size_t size)
+{
+    if (size < 3) return 'V';
+    for (size_t i = 2; i < size; i++)
+        if (dtype[i] < '0' || dtype[i] > '9') return 'V';
+    return dtype[1];
+}
+
+/* Items without a dtype, and "|V8", are opaque: nothing is known of them. */
+static void describe_items(const cv_array_meta *meta, cv_codec_spec *spec)
+{
+    const char other = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
+    if (!meta->dtype || meta->dtype_format != 0 || meta->dtype_size == 0) return;
+    spec->item_kind = dtype_kind(meta->dtype, meta->dtype_size);
+    spec->items_swapped = meta->dtype[0] == other;
+    if (spec->item_kind == 'V' && meta->dtype[0] == '|') spec->item_kind = 0;
+}
+
 cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
                               cv_codec_spec *out, cv_error *err)
 {
@@ -121,6 +142,9 @@ cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
     };
     memcpy(out->filters, h->filters, sizeof out->filters);
     memcpy(out->filters_meta, h->filters_meta, sizeof out->filters_meta);
+    out->ndim = snapshot->grid.ndim;
+    memcpy(out->block_shape, snapshot->grid.block_shape, sizeof out->block_shape);
+    describe_items(&snapshot->meta, out);
 
     /* n-d plugins look for "b2nd" only: the older metalayer is written anew. */
     cv_array_meta meta = snapshot->meta;

@@ -58,6 +58,8 @@ static inline setting make_setting(int codec, const int *filters, int32_t item_s
                           .dtype = "|u1",
                           .dtype_size = 3};
     CHECK(cv_array_meta_write(&meta, &s.geometry, NULL) == CV_OK, "geometry");
+    s.spec.ndim = 1;
+    s.spec.block_shape[0] = BLOCK_ITEMS;
     s.spec.geometry = s.geometry.data;
     s.spec.geometry_size = (int32_t)s.geometry.size;
     snprintf(s.name, sizeof s.name, "%s, filters %d %d, items of %d, %d blocks",

@@ -168,7 +168,7 @@ static void dictionaries_need_their_chunk(void **state)
     assert_true(together > 0);
     setting s = make_setting(CATERVA_CODEC_BLOSCLZ, shuffle, 8, 64);
     s.spec.use_dict = true;
-    assert_int_equal(cv_codec_check(&s.spec, NULL), CATERVA_EINVAL);
+    assert_int_equal(cv_codec_check_encoding(&s.spec, NULL), CATERVA_EINVAL);
     free_setting(&s);
 }
 
@@ -214,6 +214,9 @@ static void plugins_read_the_geometry(void **state)
                               .block_shape = {16, 32},
                               .dtype = "|u1",
                               .dtype_size = 3};
+        s.spec.ndim = 2;
+        s.spec.block_shape[0] = 16;
+        s.spec.block_shape[1] = 32;
         s.geometry.size = 0;
         CHECK(cv_array_meta_write(&meta, &s.geometry, NULL) == CV_OK, "geometry");
         s.spec.geometry = s.geometry.data;
@@ -245,7 +248,7 @@ static void what_libblosc2_lacks_is_refused(void **state)
     s.spec.level = 5;
     s.spec.codec = CATERVA_CODEC_ZFP_RATE;
     s.spec.item_size = 2;
-    assert_int_equal(cv_codec_check(&s.spec, NULL), CATERVA_EINVAL);
+    assert_int_equal(cv_codec_check_encoding(&s.spec, NULL), CATERVA_EINVAL);
     free_setting(&s);
 }
 
