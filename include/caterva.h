@@ -64,7 +64,8 @@ typedef struct caterva_error {
     caterva_status code;
     int sys_errno;     /* 0 unless a system call failed               */
     int64_t position;  /* byte offset in the frame, or -1             */
-    char message[240]; /* one English sentence, NUL-terminated        */
+    char message[240]; /* one English sentence, NUL-terminated UTF-8. Control
+                          characters and other bytes in names stand as \xNN */
 } caterva_error;
 
 /* The library's version, "MAJOR.MINOR.PATCH". Static. */
@@ -173,7 +174,7 @@ typedef enum caterva_metalayer_kind {
 
 /* A fixed metalayer that the user adds at creation. */
 typedef struct caterva_metalayer {
-    const char *name; /* 1..31 bytes; "b2nd" and "caterva" are taken */
+    const char *name; /* 1..31 bytes of UTF-8; "b2nd" and "caterva" are taken */
     const void *content;
     size_t size;
 } caterva_metalayer;
@@ -757,6 +758,15 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
                                                    const caterva_buffer *src,
                                                    caterva_error *err);
 
+/* Converts `n` items, one behind the other, from src->data to dst->data, without an
+ * array: from src->dtype to dst->dtype as dst->casting allows it. The sizes must hold n
+ * items; shape, strides and field are NULL; the memory must not overlap. Equal dtypes are
+ * copied, whatever they are; others must be numbers.
+ * CATERVA_EINVAL: a cast that is not allowed, a dtype that is none, too little memory.
+ * CATERVA_EUNSUPPORTED: items that are no numbers. Any thread. */
+CATERVA_API caterva_status caterva_convert(const caterva_buffer *src, int64_t n,
+                                           const caterva_buffer *dst, caterva_error *err);
+
 /* ---- The block cache ---------------------------------------------------- */
 
 /* Blocks that a read wants in part are kept decoded, for the reads that want
@@ -929,8 +939,9 @@ CATERVA_API caterva_status caterva_attr_get(caterva_array *array, const char *na
                                             void **value, size_t *size, caterva_error *err);
 
 /* Sets an attribute to `size` bytes (python-blosc2 expects msgpack); pending
- * until the commit. Names have 1 to 31 bytes; at most 16 attributes, ours
- * included where the array has a fill. */
+ * until the commit. Names have 1 to 31 bytes of UTF-8 (python-blosc2 reads no attribute
+ * of an array with a name that is none); at most 16 attributes, ours included where the
+ * array has a fill. */
 CATERVA_API caterva_status caterva_attr_set(caterva_array *array, const char *name,
                                             const void *value, size_t size,
                                             caterva_error *err);

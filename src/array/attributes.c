@@ -1,6 +1,7 @@
 /* Room: array. Attributes and fixed metalayers, by name. The attribute that this
  * library keeps for itself is not shown and cannot be set. */
 #include "array/array.h"
+#include "base/text.h"
 #include "format/own.h"
 
 #include <stdio.h>
@@ -45,6 +46,10 @@ static cv_status check_name(const char *name, cv_error *err)
     if (!name || !name[0] || strlen(name) > CV_MAX_NAME)
         return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
                        CV_MAX_NAME);
+    /* python-blosc2 decodes all names at once: one that is none hides every other. */
+    if (!cv_is_utf8(name))
+        return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name is UTF-8, \"%s\" is not",
+                       name);
     if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own",
                        name);

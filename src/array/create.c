@@ -1,6 +1,7 @@
 /* Room: array. Making new arrays: from options, every one of them checked, to
  * the header of a frame. */
 #include "array/array.h"
+#include "base/text.h"
 #include "engine/copy.h"
 #include "engine/partition.h"
 #include "format/dtype.h"
@@ -86,6 +87,8 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         b->dtype_size = strlen(b->dtype);
         return CV_OK;
     }
+    if (!cv_is_utf8(o->dtype))
+        return cv_fail(err, CATERVA_EINVAL, -1, "a dtype is UTF-8, %.100s is not", o->dtype);
     b->dtype_text = o->dtype;
     b->dtype_size = strlen(o->dtype);
     CV_TRY(cv_dtype_item_size(o->dtype, strlen(o->dtype), &b->item_size, err));
@@ -235,6 +238,9 @@ static cv_status set_metalayers(blueprint *b, cv_error *err)
         if (m->name && is_array_meta(m->name))
             return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is the array's own",
                            m->name);
+        if (m->name && !cv_is_utf8(m->name))
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "a metalayer's name is UTF-8, \"%s\" is not", m->name);
         CV_TRY(add_metalayer(h, m->name, m->content, m->size, err));
     }
     return CV_OK;

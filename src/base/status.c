@@ -1,8 +1,10 @@
-/* Room: base. Fills errors. One place decides how a sentence is cut to size,
- * so that no caller ever worries about the length of a message. */
+/* Room: base. Fills errors. One place decides how a sentence is cut to size and makes
+ * the names in it fit to be shown, so that no caller ever worries about the length of a
+ * message or about bytes that a terminal would obey. */
 #include "base/status.h"
 
 #include "base/error_text.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +20,9 @@ static cv_status fill(cv_error *err, cv_status code, int sys_errno, int64_t pos,
     err->code = code;
     err->sys_errno = sys_errno;
     err->position = pos;
-    vsnprintf(err->message, sizeof err->message, fmt, args);
+    char text[2 * sizeof err->message];
+    vsnprintf(text, sizeof text, fmt, args);
+    cv_show_text(err->message, sizeof err->message, text);
     return code;
 }
 
