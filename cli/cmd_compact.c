@@ -62,8 +62,7 @@ static cli_exit run_compact(const cli_args *args)
     int64_t before, after;
     caterva_error err;
     CLI_TRY(count_bytes(path, &before));
-    if (caterva_compact(path, CATERVA_DURABLE_FULL, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
+    if (caterva_compact(path, NULL, &err) != CATERVA_OK) return cli_fail_array(path, &err);
     CLI_TRY(count_bytes(path, &after));
     report(args, before, after);
     return CLI_OK;

@@ -23,8 +23,7 @@ static cli_exit run_seal(const cli_args *args)
     caterva_array *array;
     caterva_space space;
     caterva_error err;
-    if (caterva_seal(path, CATERVA_DURABLE_FULL, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
+    if (caterva_seal(path, NULL, &err) != CATERVA_OK) return cli_fail_array(path, &err);
     CLI_TRY(cli_open_array(args, path, CATERVA_READ, &array));
     caterva_status status = caterva_measure(array, &space, &err);
     caterva_discard(array);

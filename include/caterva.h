@@ -56,7 +56,8 @@ typedef enum caterva_status {
     CATERVA_EUNSUPPORTED = -5, /* valid, but needs a newer build or a plugin     */
     CATERVA_EBUSY = -6,        /* another writer has the file                    */
     CATERVA_EEXIST = -7,       /* the target exists and overwriting was not asked */
-    CATERVA_ENOTFOUND = -8     /* no such file, attribute or metalayer           */
+    CATERVA_ENOTFOUND = -8,    /* no such file, attribute or metalayer           */
+    CATERVA_ESTOPPED = -9      /* an on_progress function said stop              */
 } caterva_status;
 
 /* Filled on failure, left alone on success. */
@@ -141,6 +142,30 @@ CATERVA_API caterva_status caterva_dtype_parse(const char *text, caterva_dtype *
                                                caterva_error *err);
 CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 
+/* ---- Progress and stopping ---------------------------------------------- */
+
+/* Calls that may take long tell a function of yours how far they are, between blocks and
+ * chunks, and stop when it returns non-zero: their status is then CATERVA_ESTOPPED.
+ *
+ *     int on_progress(void *context, int64_t done, int64_t total)
+ *
+ * Statistics, copies, verify and repair have one in their options. For every other call
+ * through a handle (reads, writes, commit and close, changes of shape, ...) give one with
+ * the options that open or create it.
+ *
+ * - It is called often, from any thread, never twice at once: be quick, and look at a
+ *   clock before you draw. It must not use the array.
+ * - Through a handle `done` and `total` count decoded bytes; `total` grows when a call
+ *   finds more to do. Calls that run at once through one handle are counted together.
+ * - `done` never goes back and never passes `total`; a call that succeeds ends with
+ *   done == total. Calls with nothing to do tell nothing.
+ * - A stopped call leaves what any failure leaves: the committed state is untouched, what
+ *   was pending before stays pending. A stopped commit can be done again, or rolled back;
+ *   a stopped caterva_close drops what is pending and releases the handle. What a stopped
+ *   write or read was about is undefined.
+ * - Syncing, and libblosc2 inside a single block, cannot be stopped; nor can a chunk with
+ *   a dictionary or the delta filter, whose blocks hang together. */
+
 /* ---- Options ------------------------------------------------------------ */
 
 /* Options begin with struct_size, which is how an old program stays valid with
@@ -206,6 +231,9 @@ typedef struct caterva_create_options {
     int64_t dirty_budget;       /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
     int64_t cache_bytes;        /* as in caterva_open_options                         */
     int no_read_ahead;          /* as in caterva_open_options                         */
+    /* Hears of long calls through the handle, and stops them; see above. NULL: nobody. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
 } caterva_create_options;
 #define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
 
@@ -230,6 +258,9 @@ typedef struct caterva_open_options {
                              as reading all of it. 0: 16 MiB; -1: never. What others do
                              to the file is then seen by caterva_refresh and
                              caterva_verify only                               */
+    /* Hears of long calls through the handle, and stops them; see above. NULL: nobody. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 
@@ -303,11 +334,22 @@ CATERVA_API void caterva_discard(caterva_array *array);
  * nothing. */
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
+/* Options of what keeps a file in order. NULL in their place: all as the defaults. */
+typedef struct caterva_upkeep_options {
+    size_t struct_size;
+    caterva_durability durability;
+    /* Hears in decoded bytes, and stops; nothing has changed then. NULL: nobody. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_upkeep_options;
+#define CATERVA_UPKEEP_INIT { .struct_size = sizeof(caterva_upkeep_options) }
+
 /* Rewrites the array at `url` without its dead space, chunks copied compressed,
  * beside it, and renames: all or nothing. CATERVA_EBUSY while it is written and,
  * of a directory, read elsewhere. Handles that read a file go on seeing the old
  * one; caterva_refresh turns them. */
-CATERVA_API caterva_status caterva_compact(const char *url, caterva_durability durability,
+CATERVA_API caterva_status caterva_compact(const char *url,
+                                           const caterva_upkeep_options *options,
                                            caterva_error *err);
 
 /* Seals the array at `url`: chunks that have no checksums get them as they are, all
@@ -316,7 +358,8 @@ CATERVA_API caterva_status caterva_compact(const char *url, caterva_durability d
  * a file, not moved; in a directory each such chunk becomes a new file. Chunks whose
  * headers are damaged stay without: caterva_verify names them.
  * CATERVA_EBUSY while it is written elsewhere. */
-CATERVA_API caterva_status caterva_seal(const char *url, caterva_durability durability,
+CATERVA_API caterva_status caterva_seal(const char *url,
+                                        const caterva_upkeep_options *options,
                                         caterva_error *err);
 
 /* The array as one contiguous frame in memory, pending changes included:
@@ -467,8 +510,8 @@ typedef struct caterva_reduce_options {
     int n_axes;
     int skip_nan;         /* caterva_reduce: 1: NaN are passed over; 0: one makes its
                              result NaN, as in NumPy                          */
-    /* Called now and then; calls never overlap, any thread. Non-zero stops: the result
-     * is then CATERVA_EINVAL "stopped". Must not use the array.                        */
+    /* Called now and then; calls never overlap, any thread. Non-zero stops:
+     * CATERVA_ESTOPPED. Must not use the array.                                        */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_reduce_options;
@@ -624,7 +667,8 @@ typedef struct caterva_copy_options {
     const char *convert_to;
     caterva_casting casting;
     /* Called now and then with chunks done; calls never overlap, any thread. Non-zero
-     * stops: the result is then CATERVA_EINVAL "stopped". Must not use the source.   */
+     * stops: CATERVA_ESTOPPED. Must not use the source. The one in `create` hears of
+     * later calls through *out.                                                      */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_copy_options;
@@ -980,8 +1024,8 @@ typedef struct caterva_verify_options {
     int quick;   /* 1: structure and chunk headers only, no decoding       */
     /* Called for each damaged place; calls never overlap, any thread. */
     void (*on_damage)(void *context, const caterva_damage *damage);
-    /* Called now and then with chunks done; return non-zero to stop: the
-     * result is then CATERVA_EINVAL "stopped". */
+    /* Called now and then with chunks done; return non-zero to stop:
+     * CATERVA_ESTOPPED. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_verify_options;
@@ -1049,7 +1093,7 @@ typedef struct caterva_repair_options {
     caterva_durability durability;
     /* Called once, when a state was found and before its chunks are checked. `fill` is
      * one item, which lost chunks will hold: the array's fill value, unless another
-     * one is put there. Return non-zero to stop: CATERVA_EINVAL "stopped".            */
+     * one is put there. Return non-zero to stop: CATERVA_ESTOPPED.                    */
     int (*on_found)(void *context, const caterva_info *info, void *fill);
     /* As in caterva_verify_options. Damage with chunk -1 is what keeps the array from
      * being opened, or an attribute that is lost; any other a chunk that is lost.     */

@@ -52,20 +52,44 @@ cv_status cv_options_copy(void *out, size_t size, const void *options, const cha
 void cv_array_lock_shared(caterva_array *array)
 {
     if (array->pending) pthread_rwlock_rdlock(&array->lock);
+    if (array->watch) cv_watch_begin(array->watch);
 }
 
 void cv_array_lock_alone(caterva_array *array)
 {
-    if (!array->pending) return;
-    pthread_rwlock_wrlock(&array->lock);
-    cv_prefetch_suspend(&array->prefetch);
+    if (array->pending) {
+        pthread_rwlock_wrlock(&array->lock);
+        cv_prefetch_suspend(&array->prefetch);
+    }
+    if (array->watch) cv_watch_begin(array->watch);
 }
 
-void cv_array_unlock(caterva_array *array)
+static void unlock(caterva_array *array, bool good)
 {
+    if (array->watch) cv_watch_end(array->watch, good);
     if (!array->pending) return;
     cv_prefetch_resume(&array->prefetch);
     pthread_rwlock_unlock(&array->lock);
+}
+
+void cv_array_unlock(caterva_array *array) { unlock(array, false); }
+
+cv_status cv_array_finish(caterva_array *array, cv_status status)
+{
+    unlock(array, status == CV_OK);
+    return status;
+}
+
+cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *context,
+                             cv_error *err)
+{
+    if (!tell) return CV_OK;
+    cv_watch *watch = malloc(sizeof *watch);
+    if (!watch) return cv_fail_memory(err, sizeof *watch, "a watch");
+    cv_watch_init(watch, tell, context);
+    array->watch = watch;
+    if (array->pending) array->pending->watch = watch;
+    return CV_OK;
 }
 
 cv_source cv_array_source(caterva_array *array)
@@ -77,6 +101,7 @@ cv_source cv_array_source(caterva_array *array)
         .pending = changed ? array->pending : NULL,
         .workers = &array->workers,
         .threads = array->threads,
+        .watch = array->watch,
     };
 }
 
@@ -165,6 +190,8 @@ void cv_array_free(caterva_array *array)
     cv_snapshot_release(array->snapshot);
     cv_frame_close(array->frame);
     pthread_rwlock_destroy(&array->lock);
+    if (array->watch) cv_watch_destroy(array->watch);
+    free(array->watch);
     free(array->fill);
     cv_descriptions_destroy(&array->descriptions);
     cv_item_type_free(&array->type);
@@ -195,8 +222,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
         status = cv_pending_commit(array->pending, err);
         if (status == CV_OK) renew(array);
     }
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_rollback(caterva_array *array, caterva_error *err)

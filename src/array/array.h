@@ -20,6 +20,7 @@ struct caterva_array {
     uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
     char *path;            /* of a file or directory that was opened, absolute; else NULL */
     caterva_open_options opened; /* how */
+    cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_descriptions descriptions;
 };
@@ -32,6 +33,10 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
  * they leave open of dtype, codec and metalayers, and all attributes but ours. */
 cv_status cv_array_create(const char *url, const caterva_create_options *options,
                           const cv_snapshot *like, caterva_array **out, cv_error *err);
+
+/* Opens what is compacted or sealed. */
+cv_status cv_array_open_for_upkeep(const char *url, const caterva_upkeep_options *options,
+                                   caterva_array **out, cv_error *err);
 
 /* Which cache the handle uses: `cache_bytes` as in caterva_open_options. */
 cv_status cv_array_set_cache(caterva_array *array, int64_t cache_bytes, cv_error *err);
@@ -59,10 +64,18 @@ const cv_snapshot *cv_array_state(const caterva_array *array);
 cv_status cv_array_load_fill(caterva_array *array, cv_error *err);
 cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error *err);
 
-/* The lock, where the handle has one. Alone, also the background stands still. */
+/* Who hears of long calls through the handle; NULL: nobody. */
+cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *context,
+                             cv_error *err);
+
+/* The lock, where the handle has one. Alone, also the background stands still. A watch
+ * takes what is between lock and unlock for one call. */
 void cv_array_lock_shared(caterva_array *array);
 void cv_array_lock_alone(caterva_array *array);
 void cv_array_unlock(caterva_array *array);
+
+/* Unlocks after a call that may have been long: a watch hears the end of a good one. */
+cv_status cv_array_finish(caterva_array *array, cv_status status);
 
 /* What a read through this handle stands on. Called with the lock. */
 cv_source cv_array_source(caterva_array *array);

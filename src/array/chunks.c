@@ -28,8 +28,7 @@ caterva_status caterva_describe_block(caterva_array *array, int64_t chunk, int64
     if (status == CV_OK) status = check_number("block", block, grid->n_blocks, err);
     if (status == CV_OK)
         status = cv_describe_block(array->frame, array->snapshot, chunk, block, out, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_error *err)
@@ -54,8 +53,7 @@ caterva_status caterva_next_chunk(caterva_array *array, caterva_chunk_iter *iter
     if (!iter) return cv_fail(err, CATERVA_EINVAL, -1, "iter is NULL");
     cv_array_lock_shared(array);
     cv_status status = next_chunk(array, iter, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_next_block(caterva_array *array, caterva_block_iter *iter,
@@ -87,8 +85,7 @@ caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst
         status = cv_fail(err, CATERVA_EINVAL, -1, "a chunk has %lld bytes, the buffer %zu",
                          (long long)grid->chunk_bytes, dst_size);
     if (status == CV_OK) status = cv_chunk_decode(&source, chunk, dst, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 /* Dirty blocks have no stored form before they are flushed. */
@@ -97,6 +94,7 @@ static cv_status flush(caterva_array *array, int64_t chunk, cv_error *err)
     if (!array->pending || !cv_pending_find(array->pending, chunk)) return CV_OK;
     cv_worker *worker;
     CV_TRY(cv_worker_take(&array->workers, &worker, err));
+    worker->watch = array->watch;
     cv_status status = cv_pending_flush_chunk(array->pending, worker, chunk, 1, err);
     cv_worker_give(&array->workers, worker);
     return status;
@@ -131,8 +129,7 @@ caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk, vo
     cv_array_lock_alone(array);
     cv_status status = array->pending ? cv_pending_check(array->pending, err) : CV_OK;
     if (status == CV_OK) status = read_stored(array, chunk, dst, dst_size, size, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
@@ -146,6 +143,5 @@ caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
     if (status == CV_OK)
         status = check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err);
     if (status == CV_OK) status = cv_chunk_put(array->pending, chunk, src, src_size, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }

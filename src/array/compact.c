@@ -25,15 +25,13 @@ static cv_status compact(const char *url, caterva_array *array, cv_error *err)
     return CV_OK;
 }
 
-caterva_status caterva_compact(const char *url, caterva_durability durability,
+caterva_status caterva_compact(const char *url, const caterva_upkeep_options *options,
                                caterva_error *err)
 {
-    caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    options.durability = durability;
     caterva_array *array;
-    CV_TRY(caterva_open(url, &options, &array, err));
-    cv_status status = compact(url, array, err);
+    CV_TRY(cv_array_open_for_upkeep(url, options, &array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_array_finish(array, compact(url, array, err));
     cv_array_free(array);
     return status;
 }

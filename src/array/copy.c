@@ -91,20 +91,27 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
     }
 }
 
-/* Nothing is at the URL before the commit. */
-static cv_status fill_new(const cv_source *source, const cv_copy_order *order,
-                          caterva_array *array, cv_error *err)
+/* Nothing is at the URL before the commit. One watch hears of what is read and of what
+ * is written. */
+static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva_array *array,
+                          cv_error *err)
 {
+    const caterva_copy_options *o = &order->options;
+    cv_watch watch;
+    cv_watch_init_steps(&watch, o->on_progress, o->context, source->watch);
+    if (o->on_progress || source->watch) source->watch = array->pending->watch = &watch;
     cv_repack repack = {
         .source = source,
         .start = order->start,
         .target = array->pending,
-        .memory = order->options.memory,
-        .on_progress = order->options.on_progress,
-        .context = order->options.context,
+        .memory = o->memory,
+        .watch = source->watch,
     };
-    CV_TRY(cv_repack_run(&repack, err));
-    return caterva_commit(array, err);
+    cv_status status = cv_repack_run(&repack, err);
+    if (status == CV_OK) status = caterva_commit(array, err);
+    array->pending->watch = array->watch;
+    cv_watch_destroy(&watch);
+    return status;
 }
 
 static cv_status copy(caterva_array *source, const char *url, cv_copy_order *order,
@@ -165,7 +172,5 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
     CV_TRY(cv_copy_read_options(options, &order, err));
     if (order.options.convert_to) return copy_converted(source, url, &order, out, err);
     cv_array_lock_shared(source);
-    cv_status status = copy(source, url, &order, out, err);
-    cv_array_unlock(source);
-    return status;
+    return cv_array_finish(source, copy(source, url, &order, out, err));
 }

@@ -23,8 +23,7 @@ typedef struct view_copy {
     int axis;            /* along which the parts lie */
     uint8_t *slab;       /* grown as needed */
     int64_t slab_size;
-    pthread_mutex_t lock; /* guards `done` and on_progress */
-    int64_t done;         /* chunks of the new array */
+    cv_watch *watch; /* whose steps are chunks of the new array; or NULL */
 } view_copy;
 
 /* The parts of the view along the axis; a view of one array is its only part. */
@@ -62,21 +61,6 @@ static caterva_array *first_array(const caterva_view *view, const caterva_view *
     return view->base->array;
 }
 
-/* ---- Progress -------------------------------------------------------------- */
-
-static cv_status advance(view_copy *c, int64_t chunks, cv_error *err)
-{
-    const caterva_copy_options *o = &c->order->options;
-    if (!o->on_progress) return CV_OK;
-    pthread_mutex_lock(&c->lock);
-    c->done += chunks;
-    bool stop = o->on_progress(o->context, c->done, c->grid->n_chunks) != 0;
-    pthread_mutex_unlock(&c->lock);
-    return stop ? cv_fail(err, CATERVA_EINVAL, -1, "stopped") : CV_OK;
-}
-
-static cv_status on_chunk(void *context, cv_error *err) { return advance(context, 1, err); }
-
 /* ---- Through memory -------------------------------------------------------- */
 
 static cv_status copy_slab(view_copy *c, const int64_t *start, const int64_t *stop,
@@ -97,9 +81,9 @@ static cv_status copy_slab(view_copy *c, const int64_t *start, const int64_t *st
     cv_plan plan;
     CV_TRY(cv_plan_box(c->grid, start, stop, &plan, err));
     CV_TRY(cv_view_read(c->view, &s, &memory, err));
-    CV_TRY(advance(c, 0, err));
+    CV_TRY(cv_watch_step(c->watch, 0, err));
     CV_TRY(cv_write_box(c->to->pending, &plan, c->slab, err));
-    return advance(c, plan.n_chunks, err);
+    return cv_watch_step(c->watch, plan.n_chunks, err);
 }
 
 static cv_status reserve_slab(view_copy *c, int64_t size, cv_error *err)
@@ -174,6 +158,8 @@ static bool draw_move(const view_copy *c, const caterva_view *part, int64_t at, 
     return c->grid->ndim > 0 && cv_can_move(move) && cv_move_is_clean(move);
 }
 
+static cv_status on_chunk(void *watch, cv_error *err) { return cv_watch_step(watch, 1, err); }
+
 /* Moves what can be of the part that begins at item `at` of the axis; *moved is the
  * item behind it, `at` when nothing was. */
 static cv_status move_part(view_copy *c, const caterva_view *part, int64_t at, int64_t *moved,
@@ -185,19 +171,19 @@ static cv_status move_part(view_copy *c, const caterva_view *part, int64_t at, i
     if (!array || c->order->conversion.needed) return CV_OK;
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
+    if (c->watch) source.watch = c->watch;
     cv_move move = {.source = &source, .target = c->to->pending};
     int64_t packed = cv_max_i64(1, c->order->options.memory / (2 * c->grid->chunk_bytes));
     int threads = (int)cv_min_i64(cv_min_i64(source.threads, c->to->threads), packed);
     if (source.pending) status = cv_pending_check(source.pending, err);
     if (status == CV_OK) status = cv_view_check(part->base, &source.snapshot->grid, err);
     if (status == CV_OK && draw_move(c, part, at, &move)) {
-        status = cv_move_chunks(&move, threads, on_chunk, c, err);
+        status = cv_move_chunks(&move, threads, on_chunk, c->watch, err);
         int64_t end =
             (move.to[c->axis] + move.counts[c->axis]) * c->grid->chunk_shape[c->axis];
         *moved = cv_min_i64(end, c->grid->shape[c->axis]);
     }
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 /* ---- The copy -------------------------------------------------------------- */
@@ -208,7 +194,7 @@ static cv_status fill_new(view_copy *c, cv_error *err)
     int64_t length = c->grid->ndim > 0 ? c->grid->shape[p.axis] : 1;
     int64_t copied = 0; /* items of the axis */
     c->axis = p.axis;
-    CV_TRY(advance(c, 0, err));
+    CV_TRY(cv_watch_step(c->watch, 0, err));
     if (c->grid->n_items == 0) return caterva_commit(c->to, err);
     for (int i = 0; i < p.n; i++) {
         int64_t at = p.starts ? p.starts[i] : 0, moved;
@@ -273,9 +259,13 @@ caterva_status caterva_copy_view(const caterva_view *view, const char *url,
     CV_TRY(create_like(view, url, &order, &array, err));
     view_copy c = {.view = view, .order = &order, .to = array};
     c.grid = &cv_txn_snapshot(array->pending->txn)->grid;
-    pthread_mutex_init(&c.lock, NULL);
+    cv_watch watch;
+    cv_watch_init_steps(&watch, order.options.on_progress, order.options.context, NULL);
+    cv_watch_set_steps(&watch, c.grid->n_chunks);
+    if (order.options.on_progress) c.watch = array->pending->watch = &watch;
     cv_status status = fill_new(&c, err);
-    pthread_mutex_destroy(&c.lock);
+    array->pending->watch = array->watch;
+    cv_watch_destroy(&watch);
     free(c.slab);
     if (status == CV_OK && out) {
         *out = array;

@@ -381,6 +381,8 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     (*out)->ahead.off = b->options.no_read_ahead != 0;
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
     cv_status status = cv_array_set_cache(*out, b->options.cache_bytes, err);
+    if (status == CV_OK)
+        status = cv_array_set_watch(*out, b->options.on_progress, b->options.context, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

@@ -150,7 +150,6 @@ caterva_status caterva_measure(caterva_array *array, caterva_space *out, caterva
     CV_TRY(cv_array_check(array, err));
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
     cv_array_lock_shared(array);
-    cv_status status = cv_measure(array->frame, array->snapshot, out, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array,
+                           cv_measure(array->frame, array->snapshot, array->watch, out, err));
 }

@@ -21,6 +21,7 @@ const char *caterva_status_name(caterva_status status)
     case CATERVA_EBUSY: return "CATERVA_EBUSY";
     case CATERVA_EEXIST: return "CATERVA_EEXIST";
     case CATERVA_ENOTFOUND: return "CATERVA_ENOTFOUND";
+    case CATERVA_ESTOPPED: return "CATERVA_ESTOPPED";
     }
     return "unknown status";
 }

@@ -41,6 +41,7 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
     (*out)->ahead.off = o->no_read_ahead != 0;
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
+    if (status == CV_OK) status = cv_array_set_watch(*out, o->on_progress, o->context, err);
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

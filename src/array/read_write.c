@@ -36,8 +36,7 @@ caterva_status caterva_read(caterva_array *array, const int64_t *start, const in
         plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
     if (status == CV_OK) status = cv_read_box(&source, &plan, dst, err);
     if (status == CV_OK) cv_read_ahead_note(&array->ahead, &array->prefetch, &source, &plan);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
@@ -49,8 +48,7 @@ caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
     cv_plan plan;
     cv_status status = plan_box(&source.snapshot->grid, start, stop, &plan, err);
     if (status == CV_OK) cv_prefetch_add(&array->prefetch, &source, &plan, false);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
@@ -71,8 +69,7 @@ caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
         plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
     if (status == CV_OK) status = cv_read_box_skipping(&source, &plan, dst, &skip, err);
     if (status == CV_OK) cv_read_ahead_note(&array->ahead, &array->prefetch, &source, &plan);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_write(caterva_array *array, const int64_t *start, const int64_t *stop,
@@ -86,8 +83,7 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
         status = plan_transfer(&cv_array_state(array)->grid, start, stop, src, src_size,
                                &plan, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_create_from_buffer(const char *url,
@@ -115,6 +111,5 @@ caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size
     cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
     cv_source source = cv_array_source(array);
     if (status == CV_OK) status = cv_transfer_to_memory(&source, frame, size, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }

@@ -14,7 +14,7 @@ typedef struct request {
     cv_source source;
     cv_number_type type;
     cv_stepped box;
-    cv_progress progress;
+    cv_watch watch; /* the options', and the handle's behind it */
     cv_reduction reduction;
     int64_t counts[CV_MAX_DIMS]; /* selected items along each axis */
     int64_t n_items;
@@ -46,15 +46,19 @@ static cv_status fill_box(request *r, const cv_grid *grid, cv_error *err)
     }
     cv_plan plan; /* only to check the bounds before anything is counted */
     CV_TRY(cv_plan_box(grid, r->box.start, r->box.stop, &plan, err));
+    int64_t n_whole;
+    if (plan.n_items > 0)
+        cv_watch_expect(r->source.watch,
+                        cv_plan_count_blocks(&plan, &n_whole) * grid->block_bytes);
     return count_items(r, grid, err);
 }
 
 static cv_status prepare(request *r, caterva_array *array, cv_error *err)
 {
     r->source = cv_array_source(array);
-    r->progress.on_progress = r->options.on_progress;
-    r->progress.context = r->options.context;
-    r->reduction = (cv_reduction){&r->source, &r->type, &r->box, &r->progress};
+    r->watch.also = r->source.watch;
+    if (r->options.on_progress || r->source.watch) r->source.watch = &r->watch;
+    r->reduction = (cv_reduction){&r->source, &r->type, &r->box, r->source.watch};
     CV_TRY(cv_number_type_of(array->type.dtype, &r->type, err));
     return fill_box(r, &r->source.snapshot->grid, err);
 }
@@ -75,12 +79,11 @@ static cv_status run(request *r, caterva_array *array,
                      void *argument, cv_error *err)
 {
     cv_array_lock_shared(array);
-    pthread_mutex_init(&r->progress.lock, NULL);
+    cv_watch_init_steps(&r->watch, r->options.on_progress, r->options.context, NULL);
     cv_status status = prepare(r, array, err);
     if (status == CV_OK) status = work(r, argument, err);
-    pthread_mutex_destroy(&r->progress.lock);
-    cv_array_unlock(array);
-    return status;
+    cv_watch_destroy(&r->watch);
+    return cv_array_finish(array, status);
 }
 
 /* ---- Statistics and histogram ------------------------------------------------ */

@@ -59,8 +59,7 @@ static cv_status introduce(repair *r, cv_error *err)
     CV_TRY(cv_array_describe(r->array, &found, err));
     bool stop = r->options.on_found(r->options.context, &found->info, r->fill) != 0;
     cv_description_release(found);
-    if (!stop) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "stopped");
+    return stop ? cv_fail(err, CATERVA_ESTOPPED, -1, "stopped") : CV_OK;
 }
 
 static void tell_unvouched(const cv_snapshot *state, const cv_damage_sink *sink)

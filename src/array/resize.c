@@ -64,8 +64,7 @@ caterva_status caterva_resize(caterva_array *array, const int64_t *shape, caterv
     CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = resize(array, shape, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 static cv_status insert(caterva_array *array, int axis, int64_t at, int64_t n,
@@ -88,8 +87,7 @@ caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_
     CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = insert(array, axis, at, n, src, src_size, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 caterva_status caterva_append(caterva_array *array, int axis, int64_t n, const void *src,
@@ -102,8 +100,7 @@ caterva_status caterva_append(caterva_array *array, int axis, int64_t n, const v
     cv_status status = check_axis(grid, axis, err);
     if (status == CV_OK)
         status = insert(array, axis, grid->shape[axis], n, src, src_size, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 static cv_status remove_items(caterva_array *array, int axis, int64_t start, int64_t stop,
@@ -125,6 +122,5 @@ caterva_status caterva_remove(caterva_array *array, int axis, int64_t start, int
     CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = remove_items(array, axis, start, stop, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }

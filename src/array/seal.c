@@ -1,15 +1,29 @@
 /* Room: array. Sealing what other writers made. */
 #include "array/array.h"
 
-caterva_status caterva_seal(const char *url, caterva_durability durability,
+cv_status cv_array_open_for_upkeep(const char *url, const caterva_upkeep_options *options,
+                                   caterva_array **out, cv_error *err)
+{
+    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
+    caterva_upkeep_options o;
+    CV_TRY(
+        cv_options_copy(&o, sizeof o, options ? options : &defaults, "upkeep options", err));
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    open.mode = CATERVA_WRITE;
+    open.durability = o.durability;
+    open.on_progress = o.on_progress;
+    open.context = o.context;
+    return caterva_open(url, &open, out, err);
+}
+
+caterva_status caterva_seal(const char *url, const caterva_upkeep_options *options,
                             caterva_error *err)
 {
-    caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    options.durability = durability;
     caterva_array *array;
-    CV_TRY(caterva_open(url, &options, &array, err));
-    cv_status status = cv_txn_seal(array->pending->txn, err);
+    CV_TRY(cv_array_open_for_upkeep(url, options, &array, err));
+    cv_array_lock_alone(array);
+    cv_status status =
+        cv_array_finish(array, cv_txn_seal(array->pending->txn, array->watch, err));
     cv_array_free(array);
     return status;
 }

@@ -113,8 +113,7 @@ caterva_status caterva_read_selection(caterva_array *array,
     CV_TRY(cv_array_check(array, err));
     cv_array_lock_shared(array);
     cv_status status = read_selection(array, selection, dst, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }
 
 static cv_status write_planned(cv_pending *pending, const cv_select_plan *plan,
@@ -162,6 +161,5 @@ caterva_status caterva_write_selection(caterva_array *array,
     CV_TRY(cv_array_check_encodes(array, err));
     cv_array_lock_alone(array);
     cv_status status = write_selection(array, selection, src, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, status);
 }

@@ -15,7 +15,5 @@ caterva_status caterva_verify(caterva_array *array, const caterva_verify_options
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
     source.snapshot = array->snapshot; /* what is pending is no stored state */
-    cv_status status = cv_verify(&source, &o, NULL, result, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, cv_verify(&source, &o, NULL, result, err));
 }

@@ -206,8 +206,7 @@ static cv_status read_array(const cv_base *base, mapped *m, cv_error *err)
     cv_status status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
         status = cv_array_read_selected(base->array, &source, &m->selection, &m->memory, err);
-    cv_array_unlock(base->array);
-    return status;
+    return cv_array_finish(base->array, status);
 }
 
 static cv_status write_array(const cv_base *base, mapped *m, cv_error *err)
@@ -219,8 +218,7 @@ static cv_status write_array(const cv_base *base, mapped *m, cv_error *err)
     if (status == CV_OK) status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
         status = cv_array_write_selected(pending, &m->selection, &m->memory, err);
-    cv_array_unlock(base->array);
-    return status;
+    return cv_array_finish(base->array, status);
 }
 
 cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,

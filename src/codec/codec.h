@@ -67,6 +67,10 @@ bool cv_codec_blocks_independent(const cv_codec_spec *spec);
  * context: the n-d plugins, and bytedelta that takes its stream count there. */
 bool cv_codec_needs_geometry(const cv_codec_spec *spec);
 
+/* True when a chunk may take so long to encode that somebody who watches should hear
+ * between its blocks. Decoding is not as slow with any codec. */
+bool cv_codec_is_slow(const cv_codec_spec *spec);
+
 /* ---- Decoding ----------------------------------------------------------- */
 
 typedef struct cv_decoder cv_decoder;
@@ -150,6 +154,9 @@ bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32]);
 /* Makes `header` that of a chunk of these sizes with block starts. */
 void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes);
 void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes);
+
+/* Makes a header with streams that of the same items, stored without compression. */
+void cv_codec_set_plain(uint8_t header[32], int32_t chunk_bytes);
 
 /* A chunk that repeats one item of spec.item_size bytes. */
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,

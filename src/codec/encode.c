@@ -12,6 +12,7 @@ struct cv_encoder {
     blosc2_cparams params;
     int32_t chunk_bytes;
     int32_t block_bytes;
+    bool is_slow;
     bool spoils_source;            /* libblosc2 uses what it encodes as scratch */
     cv_buffer source;              /* then: what may be spoiled */
     int32_t room;                  /* for a chunk that grows, beside the usual */
@@ -45,6 +46,7 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
     if (!encoder) return cv_fail_memory(err, sizeof *encoder, "an encoder");
     encoder->chunk_bytes = spec->chunk_bytes;
     encoder->block_bytes = spec->block_bytes;
+    encoder->is_slow = cv_codec_is_slow(spec);
     encoder->spoils_source = spoils_source(spec);
     encoder->room = room_to_grow(spec);
 
@@ -168,6 +170,12 @@ void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes)
     cv_store_le32(header + BLOSC2_CHUNK_CBYTES, (uint32_t)cbytes);
 }
 
+void cv_codec_set_plain(uint8_t header[32], int32_t chunk_bytes)
+{
+    header[BLOSC2_CHUNK_FLAGS] |= BLOSC_MEMCPYED;
+    cv_codec_set_sizes(header, chunk_bytes, chunk_bytes + BLOSC_EXTENDED_HEADER_LENGTH);
+}
+
 void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
 {
     cv_store_le32(header + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
@@ -269,6 +277,12 @@ cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t s
     if (size < encoder->block_bytes) {
         CV_TRY(encode_short(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
+    }
+    if (encoder->is_slow && !is_zeros(block, size)) { /* not twice, as noise would be */
+        size_t before = out->size;
+        CV_TRY(encode_pair(encoder, block, true, err));
+        CV_TRY(append_streams(chunk, 2, 0, out, header, err));
+        if (out->size > before) return CV_OK;
     }
     CV_TRY(compress_borrowed(encoder, block, size, chunk, err));
     if (has_streams(chunk)) return append_streams(chunk, 1, 0, out, header, err);

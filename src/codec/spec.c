@@ -117,6 +117,26 @@ bool cv_codec_needs_geometry(const cv_codec_spec *spec)
     return false;
 }
 
+/* Bytes that take a few hundred milliseconds on a slow core. */
+static int32_t quick_bytes(const cv_codec_spec *spec)
+{
+    enum { KIB = 1024, MIB = 1024 * 1024 };
+    switch (spec->codec) {
+    case BLOSC_BLOSCLZ:
+    case BLOSC_LZ4: return 64 * MIB;
+    case BLOSC_ZSTD:
+        if (spec->level <= 3) return 16 * MIB;
+        if (spec->level <= 6) return 4 * MIB;
+        return spec->level <= 8 ? MIB : 256 * KIB;
+    default: return 2 * MIB;
+    }
+}
+
+bool cv_codec_is_slow(const cv_codec_spec *spec)
+{
+    return spec->level > 0 && spec->chunk_bytes > quick_bytes(spec);
+}
+
 cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_header[32],
                                cv_error *err)
 {

@@ -37,19 +37,20 @@ static cv_status name_block(cv_status status, const cv_chunk_ref *ref, int64_t b
                    (long long)ref->chunk, (long long)pos, reason);
 }
 
-static void fill_all(const cv_worker *worker, int64_t n, const cv_block_sink *sink,
-                     const uint8_t *item)
+static void fill_all(const cv_grid *grid, cv_worker *worker, int64_t n,
+                     const cv_block_sink *sink, const uint8_t *item)
 {
+    if (worker->watch) cv_watch_add(worker->watch, n * grid->block_bytes);
     for (int64_t i = 0; i < n; i++) sink->fill(sink->context, worker->wanted[i].tag, item);
 }
 
-static void fill_nan(const cv_grid *grid, const cv_worker *worker, int64_t n,
+static void fill_nan(const cv_grid *grid, cv_worker *worker, int64_t n,
                      const cv_block_sink *sink)
 {
     const float nan32 = __builtin_nanf("");
     const double nan64 = __builtin_nan("");
     const void *item = grid->item_size == 4 ? (const void *)&nan32 : (const void *)&nan64;
-    fill_all(worker, n, sink, item);
+    fill_all(grid, worker, n, sink, item);
 }
 
 cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
@@ -138,6 +139,12 @@ static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv
     return status;
 }
 
+/* Between two blocks a long read hears that it is enough. */
+static cv_status tell_block(const decode_task *task, cv_error *err)
+{
+    return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
+}
+
 /* Blocks with streams of their own: the usual chunk. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
@@ -152,6 +159,7 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
                                          wanted[i].packed.streams, err));
             cv_status status = decode_one(task, &wanted[i], err);
             if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
+            CV_TRY(tell_block(task, err));
         }
         done += fetched;
     }
@@ -165,6 +173,7 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     size_t size = (size_t)task->grid->block_bytes;
     const uint8_t *chunk = cv_chunk_view(task->frame, layout);
     for (int64_t i = 0; i < task->n; i++) {
+        CV_TRY(tell_block(task, err));
         const cv_wanted *wanted = &task->worker->wanted[i];
         int64_t pos = wanted->block * task->grid->block_bytes;
         if (chunk) {
@@ -200,6 +209,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
                                        worker->chunk.data, chunk_bytes, err);
     if (status != CV_OK) return name_block(status, ref, -1, err);
     for (int64_t i = 0; i < task->n; i++) {
+        CV_TRY(tell_block(task, err));
         const cv_wanted *wanted = &worker->wanted[i];
         hand_on(task, wanted->tag,
                 worker->chunk.data + wanted->block * task->grid->block_bytes);
@@ -216,9 +226,9 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
         fill_nan(task->grid, task->worker, task->n, task->sink);
         return CV_OK;
     case CV_SPECIAL_VALUE:
-        fill_all(task->worker, task->n, task->sink, task->layout->item);
+        fill_all(task->grid, task->worker, task->n, task->sink, task->layout->item);
         return CV_OK;
-    default: fill_all(task->worker, task->n, task->sink, NULL); return CV_OK;
+    default: fill_all(task->grid, task->worker, task->n, task->sink, NULL); return CV_OK;
     }
     switch (task->layout->access) {
     case CV_ACCESS_RAW: return copy_raw(task, ref, err);
@@ -236,7 +246,8 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
         return CV_OK;
     }
     if (ref->kind != CV_REF_STORED) {
-        fill_all(worker, n, sink, ref->kind == CV_REF_ITEM ? ref->item : NULL);
+        fill_all(&snapshot->grid, worker, n, sink,
+                 ref->kind == CV_REF_ITEM ? ref->item : NULL);
         return CV_OK;
     }
     const cv_layout *layout;

@@ -9,19 +9,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Block by block, so that threads can help: a splice of nothing old. */
-static cv_status put_by_blocks(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                               const uint8_t *decoded, int idle, bool *done, cv_error *err)
+/* Block by block, so that threads can help, and that it can be stopped: a splice of
+ * nothing old. */
+static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_spliced *out,
+                               cv_error *err)
 {
-    const cv_codec_spec *spec = &pending->workers->spec;
+    const cv_codec_spec *spec = &job->pending->workers->spec;
     size_t n_blocks = (size_t)spec->chunk_bytes / (size_t)spec->block_bytes;
     const uint8_t **blocks = malloc(n_blocks * sizeof blocks[0]);
     if (!blocks) return cv_fail_memory(err, n_blocks * sizeof blocks[0], "a list of blocks");
     for (size_t b = 0; b < n_blocks; b++) blocks[b] = decoded + b * (size_t)spec->block_bytes;
-    cv_splice_job job = {pending, worker, chunk, blocks, (int64_t)n_blocks, idle};
-    cv_status status = cv_splice_chunk(&job, done, err);
+    job->blocks = blocks;
+    job->n_dirty = (int64_t)n_blocks;
+    cv_status status = cv_splice_chunk(job, out, err);
     free(blocks);
     return status;
+}
+
+/* After a splice that found the chunk to be larger than its items. */
+static cv_status put_plainly(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                             const uint8_t *decoded, cv_error *err)
+{
+    const cv_codec_spec *spec = &pending->workers->spec;
+    cv_buffer *encoded = &worker->encoded;
+    size_t size = (size_t)spec->chunk_bytes;
+    size_t table = cv_block_table_size(spec->chunk_bytes / spec->block_bytes);
+    CV_TRY(cv_buffer_reserve(encoded, CV_CHUNK_HEADER_SIZE + size + table, err));
+    CV_TRY(cv_buffer_resize(encoded, CV_CHUNK_HEADER_SIZE + size, err));
+    memcpy(encoded->data, worker->head.data, CV_CHUNK_HEADER_SIZE);
+    cv_codec_set_plain(encoded->data, spec->chunk_bytes);
+    memcpy(encoded->data + CV_CHUNK_HEADER_SIZE, decoded, size);
+    return cv_txn_put(pending->txn, chunk, encoded, err);
+}
+
+/* Whether a chunk is encoded block by block: as threads are idle that can help, or
+ * somebody watches who would otherwise not hear for long. */
+static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
+{
+    const cv_codec_spec *spec = &pending->workers->spec;
+    int64_t n_blocks = spec->chunk_bytes / spec->block_bytes;
+    *slow = pending->watch && n_blocks > 1 && cv_codec_is_slow(spec);
+    return *slow || cv_pending_helpers(idle, n_blocks, spec->chunk_bytes) > 0;
 }
 
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
@@ -30,17 +58,23 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
     const cv_codec_spec *spec = &pending->workers->spec;
     size_t size = (size_t)spec->chunk_bytes;
     size_t item_size = (size_t)spec->item_size;
-    if (cv_all_zero(decoded, size))
+    CV_TRY(cv_watch_tick(pending->watch, 0, err));
+    if (cv_all_zero(decoded, size)) {
+        cv_watch_add(pending->watch, spec->chunk_bytes);
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
+    }
     if (size > item_size && cv_all_same(decoded, size, item_size)) {
+        cv_watch_add(pending->watch, spec->chunk_bytes);
         CV_TRY(cv_encode_repeated(spec, decoded, &worker->encoded, err));
         return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
     }
-    bool done = false;
-    if (cv_pending_helpers(idle, spec->chunk_bytes / spec->block_bytes, spec->chunk_bytes) >
-        0)
-        CV_TRY(put_by_blocks(pending, worker, chunk, decoded, idle, &done, err));
-    if (done) return CV_OK;
+    cv_spliced spliced = CV_SPLICE_NOT;
+    cv_splice_job job = {.pending = pending, .worker = worker, .chunk = chunk, .idle = idle};
+    bool slow;
+    if (by_blocks(pending, idle, &slow)) CV_TRY(put_by_blocks(&job, decoded, &spliced, err));
+    if (spliced == CV_SPLICE_DONE) return CV_OK;
+    if (spliced == CV_SPLICE_LARGER && slow)
+        return put_plainly(pending, worker, chunk, decoded, err);
 
     cv_encoder *encoder;
     CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
@@ -48,6 +82,7 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
                   cv_block_table_size(spec->chunk_bytes / spec->block_bytes);
     CV_TRY(cv_buffer_reserve(&worker->encoded, room, err));
     CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
+    cv_watch_add(pending->watch, spec->chunk_bytes);
     if (cv_codec_is_zeros(&worker->encoded))
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
     return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
@@ -76,6 +111,7 @@ cv_status cv_pending_settle(cv_pending *pending, cv_error *err)
         status = cv_pending_where(pending, i, &ref, err);
         if (status == CV_OK && ref.kind == CV_REF_ITEM)
             status = cv_txn_put(pending->txn, i, &fill, err);
+        if (status == CV_OK) status = cv_watch_tick(pending->watch, 0, err);
     }
     cv_buffer_free(&fill);
     if (status == CV_OK) pending->fill_is_due = false;
@@ -166,13 +202,17 @@ static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
 {
     int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
     int idle = cv_pending_idle(pending, n_chunks);
-    bool spliced = false;
+    cv_spliced spliced = CV_SPLICE_NOT;
     if (dirty->n_dirty < n_blocks) {
         cv_splice_job job = {pending,        worker, dirty->chunk, (void *)dirty->blocks,
                              dirty->n_dirty, idle};
         CV_TRY(cv_splice_chunk(&job, &spliced, err));
+        if (spliced == CV_SPLICE_DONE) /* what need not be encoded is done */
+            cv_watch_add(pending->watch,
+                         (n_blocks - dirty->n_dirty) * pending->workers->spec.block_bytes);
     }
-    return spliced ? CV_OK : rebuild_chunk(pending, worker, dirty, idle, err);
+    return spliced == CV_SPLICE_DONE ? CV_OK
+                                     : rebuild_chunk(pending, worker, dirty, idle, err);
 }
 
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
@@ -196,6 +236,7 @@ typedef struct flush_task {
 static cv_status flush_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     const flush_task *task = context;
+    worker->watch = task->pending->watch;
     return cv_pending_flush_chunk(task->pending, worker, task->chunks[job], task->n_chunks,
                                   err);
 }
@@ -225,6 +266,8 @@ static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv
 
     flush_task task = {.pending = pending, .chunks = chunks, .n_chunks = (int64_t)n};
     int helpers = (int64_t)n < pending->threads ? (int)n - 1 : pending->threads - 1;
+    cv_watch_expect(pending->watch,
+                    (int64_t)n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes);
     cv_status status =
         cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);
     free(chunks);

@@ -70,16 +70,19 @@ static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
     return status;
 }
 
-cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
-                     cv_error *err)
+cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
+                     caterva_space *out, cv_error *err)
 {
     const cv_frame_header *h = &snapshot->header;
     *out = (caterva_space){.live_bytes =
                                (int64_t)(h->header_size + snapshot->index_size +
                                          snapshot->footer.size + snapshot->trailer.size)};
-    for (int64_t i = 0; i < snapshot->grid.n_chunks; i++) {
+    const cv_grid *grid = &snapshot->grid;
+    cv_watch_expect(watch, grid->n_chunks * grid->chunk_bytes);
+    for (int64_t i = 0; i < grid->n_chunks; i++) {
         caterva_chunk_info chunk;
         int64_t table_size;
+        CV_TRY(cv_watch_tick(watch, i > 0 ? grid->chunk_bytes : 0, err));
         CV_TRY(describe(frame, snapshot, i, &chunk, &table_size, err));
         bool stored = chunk.kind == CATERVA_CHUNK_STORED;
         out->stored_chunks += stored;

@@ -106,6 +106,7 @@ static cv_status move_one(void *context, int64_t k, cv_worker *worker, cv_error 
     const moving *m = context;
     int64_t from, to;
     number(m->move, k, &from, &to);
+    worker->watch = m->move->source->watch;
     CV_TRY(cv_move_chunk(m->move->source, from, m->move->target, to, &worker->packed, err));
     return m->on_chunk ? m->on_chunk(m->context, err) : CV_OK;
 }

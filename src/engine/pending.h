@@ -25,6 +25,7 @@ typedef struct cv_pending {
     cv_txn *txn;
     cv_workers *workers;
     int threads;
+    cv_watch *watch;       /* who hears of what is decoded and encoded; or NULL */
     int64_t budget;        /* bytes of dirty blocks; above it they are flushed */
     uint8_t *fill;         /* one item: what cells hold that nobody has written */
     cv_ref_kind fill_kind; /* how the index says so */

@@ -280,6 +280,7 @@ static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d
 {
     const cv_source *source = task->source;
     int64_t n;
+    worker->watch = source->watch;
     CV_TRY(begin_chunk(d, task, task->first_chunk + job / task->n_parts, err));
     CV_TRY(list_blocks(d, job % task->n_parts, worker, &n, err));
     if (n == 0) return CV_OK;
@@ -343,6 +344,7 @@ static cv_status read_decoded(read_task *task, cv_error *err)
 {
     for (; task->first_chunk < task->plan->n_chunks; task->first_chunk++) {
         delivery d;
+        CV_TRY(cv_watch_tick(task->source->watch, 0, err));
         CV_TRY(begin_chunk(&d, task, task->first_chunk, err));
         if (!deliver_chunk(&d)) return CV_OK;
     }
@@ -359,6 +361,7 @@ static cv_status read_box(read_task *task, cv_error *err)
     int64_t n_whole;
     int64_t n_blocks = cv_plan_count_blocks(plan, &n_whole);
     task->bytes = n_blocks * plan->grid->block_bytes;
+    if (source->watch) cv_watch_expect(source->watch, task->bytes);
     task->straight = cv_plan_block_contiguous(plan);
     task->keep_whole = n_whole < n_blocks - n_whole;
     task->cache = source->workers->cache;

@@ -13,8 +13,9 @@ typedef struct cv_source {
     cv_snapshot *snapshot;
     cv_pending *pending; /* NULL: none */
     cv_workers *workers;
-    int threads; /* at most so many, the caller's included */
-    bool scan;   /* each block is read once: none of them is put into the cache */
+    int threads;     /* at most so many, the caller's included */
+    bool scan;       /* each block is read once: none of them is put into the cache */
+    cv_watch *watch; /* who hears of what is decoded; or NULL */
 } cv_source;
 
 /* Where a chunk is, pending changes included. */

@@ -304,7 +304,7 @@ static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_erro
         free(t.cells);
         CV_TRY(status);
     }
-    return cv_progress_step(task->reduction->progress, err);
+    return cv_watch_step(task->reduction->watch, 1, err);
 }
 
 static int64_t cut_tiles(axes_task *task, bool by_block)
@@ -352,7 +352,7 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
         }
     }
     int64_t n_jobs = choose_tiles(&task);
-    r->progress->total = n_jobs;
+    cv_watch_set_steps(r->watch, n_jobs);
     int helpers = (int)cv_min_i64(source->threads, n_jobs) - 1;
     return cv_workers_run(source->workers, helpers, n_jobs, tile_job, &task, err);
 }

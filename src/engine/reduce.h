@@ -10,7 +10,7 @@ typedef struct cv_reduction {
     const cv_source *source;
     const cv_number_type *type;
     const cv_stepped *box;
-    cv_progress *progress;
+    cv_watch *watch; /* counts jobs */
 } cv_reduction;
 
 /* Counts every selected item. */

@@ -26,22 +26,8 @@ typedef struct copying {
     int64_t slab_memory; /* bytes */
     uint8_t *slab;       /* grown as needed */
     size_t slab_size;
-    pthread_mutex_t lock; /* guards `done` and on_progress */
-    int64_t done;         /* chunks of the target */
+    cv_watch *watch; /* the repack's: chunks of the target are its steps */
 } copying;
-
-/* ---- Progress ----------------------------------------------------------- */
-
-static cv_status advance(copying *c, int64_t chunks, cv_error *err)
-{
-    const cv_repack *r = c->repack;
-    if (!r->on_progress) return CV_OK;
-    pthread_mutex_lock(&c->lock);
-    c->done += chunks;
-    bool stop = r->on_progress(r->context, c->done, c->to->n_chunks) != 0;
-    pthread_mutex_unlock(&c->lock);
-    return stop ? cv_fail(err, CATERVA_EINVAL, -1, "stopped") : CV_OK;
-}
 
 static bool is_dirty(const copying *c, int64_t chunk)
 {
@@ -112,13 +98,13 @@ static cv_status copy_slab(copying *c, const box *b, cv_error *err)
     CV_TRY(cv_plan_box(c->from, from.start, from.stop, &read, err));
     CV_TRY(cv_plan_box(c->to, b->start, b->stop, &write, err));
     CV_TRY(is_unwritten(c, &read, &unwritten, err));
-    if (unwritten) return advance(c, write.n_chunks, err);
+    if (unwritten) return cv_watch_step(c->watch, write.n_chunks, err);
 
     CV_TRY(reserve_slab(c, read.n_items * c->to->item_size, err));
     CV_TRY(cv_read_box(&c->source, &read, c->slab, err));
-    CV_TRY(advance(c, 0, err));
+    CV_TRY(cv_watch_step(c->watch, 0, err));
     CV_TRY(cv_write_box(c->target, &write, c->slab, err));
-    return advance(c, write.n_chunks, err);
+    return cv_watch_step(c->watch, write.n_chunks, err);
 }
 
 /* Decodes and encodes a part of the target that begins where its chunks do. */
@@ -161,12 +147,14 @@ static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_erro
 {
     const moving *m = context;
     cv_chunk_job from, to;
+    worker->watch = m->copying->source.watch;
     cv_plan_chunk(&m->from, k, &from);
     cv_plan_chunk(&m->to, k, &to);
     if (is_dirty(m->copying, from.chunk)) return CV_OK;
     CV_TRY(cv_move_chunk(&m->copying->source, from.chunk, m->copying->target, to.chunk,
                          &worker->packed, err));
-    return advance(m->copying, 1, err);
+    cv_watch_add(m->copying->watch, m->copying->to->chunk_bytes);
+    return cv_watch_step(m->copying->watch, 1, err);
 }
 
 /* Chunks with blocks that the source has not encoded yet. */
@@ -197,6 +185,7 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
     CV_TRY(cv_plan_box(c->from, c->repack->start, from_stop, &m.from, err));
     CV_TRY(cv_plan_box(c->to, zeros, stop, &m.to, err));
     int helpers = (int)cv_min_i64(c->source.threads, m.to.n_chunks) - 1;
+    cv_watch_expect(c->watch, m.to.n_chunks * c->to->chunk_bytes);
     CV_TRY(cv_workers_run(c->source.workers, helpers, m.to.n_chunks, move_chunk, &m, err));
     return copy_dirty(&m, err);
 }
@@ -246,22 +235,22 @@ cv_status cv_repack_run(const cv_repack *repack, cv_error *err)
     copying c = {
         .repack = repack,
         .source = *repack->source,
+        .watch = repack->watch,
         .target = repack->target,
         .from = &repack->source->snapshot->grid,
         .to = &cv_txn_snapshot(repack->target->txn)->grid,
     };
     c.source.scan = true; /* the memory that is promised has no room for a cache */
     int threads = c.target->threads;
-    pthread_mutex_init(&c.lock, NULL);
+    cv_watch_set_steps(c.watch, c.to->n_chunks);
     share_memory(&c);
     c.target->threads = c.source.threads;
     box all = {{0}, {0}};
     memcpy(all.stop, c.to->shape, sizeof all.stop);
-    cv_status status = advance(&c, 0, err);
+    cv_status status = cv_watch_step(c.watch, 0, err);
     if (status == CV_OK)
         status = can_move(&c) ? move_and_copy(&c, err) : copy_part(&c, &all, err);
     c.target->threads = threads;
-    pthread_mutex_destroy(&c.lock);
     free(c.slab);
     return status;
 }

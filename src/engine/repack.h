@@ -12,13 +12,11 @@ typedef struct cv_repack {
     cv_pending *target;   /* new; its shape is the box's */
     int64_t memory;       /* bytes that the copy may hold, the target's own memory
                              aside; the least is what one chunk needs */
-    /* As in caterva_copy_options; may be NULL. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    cv_watch *watch;      /* whose steps are chunks of the target; or NULL */
 } cv_repack;
 
 /* Copies, and leaves the commit to the caller. Nothing may change the source
- * meanwhile. CATERVA_EINVAL "stopped" when on_progress says so. */
+ * meanwhile. CATERVA_ESTOPPED when the watch says so. */
 cv_status cv_repack_run(const cv_repack *repack, cv_error *err);
 
 #endif

@@ -91,9 +91,11 @@ static cv_status store_fill(cv_pending *pending, const cv_reshape *reshape,
     cv_buffer chunk = {0};
     cv_status status =
         cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
-    for (int64_t i = 0; i < to->n_chunks && status == CV_OK; i++)
-        if (cv_reshape_source(reshape, from, to, i) < 0)
-            status = cv_txn_put(pending->txn, i, &chunk, err);
+    for (int64_t i = 0; i < to->n_chunks && status == CV_OK; i++) {
+        if (cv_reshape_source(reshape, from, to, i) >= 0) continue;
+        status = cv_watch_tick(pending->watch, 0, err);
+        if (status == CV_OK) status = cv_txn_put(pending->txn, i, &chunk, err);
+    }
     cv_buffer_free(&chunk);
     return status;
 }
@@ -148,8 +150,13 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
 {
     cv_pending *pending = m->pending;
     cv_snapshot *snapshot = cv_txn_snapshot(pending->txn);
-    cv_source source = {pending->frame,   snapshot,         pending,
-                        pending->workers, pending->threads, true};
+    cv_source source = {.frame = pending->frame,
+                        .snapshot = snapshot,
+                        .pending = pending,
+                        .workers = pending->workers,
+                        .threads = pending->threads,
+                        .scan = true,
+                        .watch = pending->watch};
     cv_plan plan;
     CV_TRY(cv_plan_box(&snapshot->grid, at->start, at->stop, &plan, err));
     CV_TRY(cv_read_box(&source, &plan, m->buffer, err));

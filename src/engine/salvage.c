@@ -153,10 +153,17 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
                              cv_error *err)
 {
     copying c = {.salvage = salvage, .initial = initial};
+    int64_t n = salvage->source->snapshot->grid.n_chunks;
     CV_TRY(cv_txn_begin(target, &c.txn, err));
-    cv_status status = CV_OK;
-    for (int64_t i = 0; i < salvage->source->snapshot->grid.n_chunks && status == CV_OK; i++)
+    cv_watch watch; /* all chunks were checked: what is told is no more than that */
+    cv_watch_init_steps(&watch, salvage->check.on_progress, salvage->check.context, NULL);
+    cv_watch_set_steps(&watch, n);
+    cv_status status = cv_watch_step(&watch, n, err);
+    for (int64_t i = 0; i < n && status == CV_OK; i++) {
         status = copy_chunk(&c, i, err);
+        if (status == CV_OK) status = cv_watch_tick(&watch, 0, err);
+    }
+    cv_watch_destroy(&watch);
     if (status == CV_OK) status = cv_txn_commit(c.txn, err);
     cv_buffer_free(&c.bytes);
     cv_buffer_free(&c.filled);

@@ -167,6 +167,7 @@ static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_er
     cv_select_chunk chunk;
     task->plan->ops->chunk(task->plan, job / task->n_parts, &chunk);
     delivery d = {.task = task, .chunk = &chunk, .worker = worker};
+    worker->watch = task->source->watch;
     if (task->conversion) {
         size_t size = (size_t)task->plan->grid->block_bytes;
         d.converted = malloc(size);
@@ -187,6 +188,7 @@ cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
     read_task task = {source, plan, conversion, dst, .n_parts = 1};
     task.cache = source->workers->cache;
     task.bytes = n_blocks * source->snapshot->grid.block_bytes;
+    cv_watch_expect(source->watch, task.bytes);
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
         task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));

@@ -92,6 +92,7 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
     const write_task *task = context;
     cv_pending *pending = task->pending;
     cv_select_chunk chunk;
+    worker->watch = pending->watch;
     task->plan->ops->chunk(task->plan, k, &chunk);
     if (!wants_any(task->plan, &chunk)) return CV_OK;
 
@@ -101,6 +102,9 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
     CV_TRY(cv_pending_where(pending, chunk.chunk, &ref, err));
     CV_TRY(cv_pending_get(pending, chunk.chunk, &p.dirty, err));
     cv_status status = add_blocks(&p, worker, &n_stored, &n_covered, err);
+    int64_t block_bytes = task->plan->grid->block_bytes;
+    cv_watch_expect(worker->watch, (n_stored + n_covered) * block_bytes);
+    cv_watch_add(worker->watch, n_covered * block_bytes);
     if (status == CV_OK)
         status = cv_patch_decode(pending, p.dirty, &ref, worker, n_stored, err);
     if (status != CV_OK) {
@@ -109,6 +113,7 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
     }
     patch_blocks(&p);
     if (!cv_pending_over_budget(pending)) return CV_OK;
+    cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);
     return cv_pending_flush_chunk(pending, worker, chunk.chunk, task->plan->n_chunks, err);
 }
 

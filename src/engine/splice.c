@@ -28,6 +28,7 @@ typedef struct share {
     uint8_t header[CV_CHUNK_HEADER_SIZE]; /* of a chunk with such streams */
     bool have_header;
     bool possible;
+    bool is_larger; /* than the chunk, decoded */
 } share;
 
 typedef struct splice {
@@ -36,6 +37,7 @@ typedef struct splice {
     cv_layout *layout; /* clean blocks: of the stored chunk they are in, */
     share clean;       /* or NULL, and the streams that each of them has */
     share *shares;
+    bool is_larger; /* than storing the chunk plainly */
     int64_t n_shares;
     uint8_t *sizes; /* where block starts will stand: sizes of new streams */
     uint32_t *sums; /* checksums of all blocks */
@@ -67,15 +69,18 @@ static cv_status encode_share(void *context, int64_t number, cv_worker *worker, 
     size_t most = (size_t)s->grid->chunk_bytes;
     cv_encoder *encoder;
     CV_TRY(cv_worker_encoder(s->job->pending->workers, worker, &encoder, err));
+    worker->watch = s->job->pending->watch;
     mine->possible = true;
-    for (int64_t b = mine->first; b < mine->end && mine->possible; b++) {
+    for (int64_t b = mine->first; b < mine->end && mine->possible && !mine->is_larger; b++) {
         size_t before = mine->streams.size;
         if (!s->job->blocks[b]) continue;
+        CV_TRY(cv_watch_tick(worker->watch, 0, err));
         CV_TRY(encode_block(encoder, s->job->blocks[b], mine, err));
+        cv_watch_add(worker->watch, s->grid->block_bytes);
         size_t size = mine->streams.size - before;
         cv_store_le32(s->sizes + b * (int64_t)sizeof(int32_t), (uint32_t)size);
         if (size > 0) s->sums[b] = cv_crc32c(0, mine->streams.data + before, size);
-        mine->possible = mine->possible && mine->streams.size <= most;
+        mine->is_larger = mine->streams.size > most;
     }
     return CV_OK;
 }
@@ -110,9 +115,11 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
     else
         CV_TRY(cv_workers_run(s->job->pending->workers, helpers, s->n_shares, encode_share, s,
                               err));
-    for (int64_t i = 0; i < s->n_shares; i++)
+    for (int64_t i = 0; i < s->n_shares; i++) {
         *possible = *possible && s->shares[i].possible &&
                     same_encoding(&s->clean, s->shares[i].header);
+        s->is_larger = s->is_larger || s->shares[i].is_larger;
+    }
     return CV_OK;
 }
 
@@ -312,27 +319,27 @@ static cv_status put_pieces(const splice *s, cv_buffer *pieces, int64_t size, cv
     return cv_txn_put_end(pending->txn, &put, write_pieces(s, &job, err), err);
 }
 
-static cv_status put_chunk(splice *s, bool *done, cv_error *err)
+static cv_status put_chunk(splice *s, cv_error *err)
 {
     cv_buffer *head = &s->job->worker->head;
     cv_buffer *pieces = &s->job->worker->pieces;
     int64_t size = (int64_t)head->size;
     pieces->size = 0;
     CV_TRY(cv_pieces_add(pieces, (cv_piece){.bytes = head->data, .size = head->size}, err));
-    CV_TRY(list_streams(s, pieces, &size, err));
-    *done = size <= s->grid->chunk_bytes;
-    if (!*done) return CV_OK;
+    memcpy(head->data, s->clean.header, sizeof s->clean.header);
+    if (!s->is_larger) CV_TRY(list_streams(s, pieces, &size, err));
+    s->is_larger = s->is_larger || size > s->grid->chunk_bytes;
+    if (s->is_larger) return CV_OK;
 
     bool zero;
     CV_TRY(is_zero(s, &zero, err));
     if (zero)
         return cv_txn_put_special(s->job->pending->txn, s->job->chunk, CV_REF_ZEROS, err);
-    memcpy(head->data, s->clean.header, sizeof s->clean.header);
     cv_codec_set_sizes(head->data, (int32_t)s->grid->chunk_bytes, (int32_t)size);
     return put_pieces(s, pieces, size, err);
 }
 
-static cv_status splice_chunk(splice *s, bool *done, cv_error *err)
+static cv_status splice_chunk(splice *s, cv_spliced *out, cv_error *err)
 {
     cv_buffer *head = &s->job->worker->head;
     size_t starts = (size_t)s->grid->n_blocks * sizeof(int32_t);
@@ -344,15 +351,18 @@ static cv_status splice_chunk(splice *s, bool *done, cv_error *err)
     s->sums = (uint32_t *)(void *)sums->data;
     if (!possible) CV_TRY(open_clean(s, &possible, err));
     if (possible) CV_TRY(encode_dirty(s, &possible, err));
-    return possible ? put_chunk(s, done, err) : CV_OK;
+    if (!possible) return CV_OK;
+    CV_TRY(put_chunk(s, err));
+    *out = s->is_larger ? CV_SPLICE_LARGER : CV_SPLICE_DONE;
+    return CV_OK;
 }
 
-cv_status cv_splice_chunk(const cv_splice_job *job, bool *done, cv_error *err)
+cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err)
 {
     splice s = {.job = job, .grid = &cv_txn_snapshot(job->pending->txn)->grid};
-    *done = false;
+    *out = CV_SPLICE_NOT;
     if (!cv_codec_blocks_independent(&job->pending->workers->spec)) return CV_OK;
-    cv_status status = splice_chunk(&s, done, err);
+    cv_status status = splice_chunk(&s, out, err);
     for (int64_t i = 0; i < s.n_shares && s.shares; i++) {
         if (i == 0) job->worker->encoded = s.shares[0].streams;
         if (i > 0) cv_buffer_free(&s.shares[i].streams);

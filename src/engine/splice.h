@@ -13,11 +13,17 @@ typedef struct cv_splice_job {
     int idle;                     /* threads that may help */
 } cv_splice_job;
 
+typedef enum cv_spliced {
+    CV_SPLICE_NOT, /* nothing was put: the chunk must be encoded whole */
+    CV_SPLICE_DONE,
+    CV_SPLICE_LARGER /* nothing was put: without compression it takes less. The worker's
+                        `head` begins with the header that it has with streams       */
+} cv_spliced;
+
 /* Encodes the dirty blocks, copies the compressed bytes of all others as they
- * are, and puts the new chunk. *done is false, and nothing put, where that
- * cannot be: the stored chunk is memcpyed, has a dictionary or delta, was
- * encoded another way, or the result would be larger than the data; the chunk
- * must then be encoded whole. The one place that decides. */
-cv_status cv_splice_chunk(const cv_splice_job *job, bool *done, cv_error *err);
+ * are, and puts the new chunk; unless the stored chunk is memcpyed, has a
+ * dictionary or delta, was encoded another way, or the result would be larger
+ * than the data. The one place that decides. */
+cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err);
 
 #endif

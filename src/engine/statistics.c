@@ -56,7 +56,7 @@ static cv_status visit_job(const run_task *task, int64_t job, void *context,
         cv_share share = {unit / list->n_shares, unit % list->n_shares, list->n_shares};
         CV_TRY(cv_visit_chunk(task->visit, &share, context, worker, err));
     }
-    return cv_progress_step(task->reduction->progress, err);
+    return cv_watch_step(task->reduction->watch, 1, err);
 }
 
 /* ---- Statistics ------------------------------------------------------------ */
@@ -119,7 +119,7 @@ cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
     cv_visit visit;
     CV_TRY(cv_visit_init(&visit, r->source, r->box, count_part, err));
     job_list list = cut_jobs(r->source, &visit.plan);
-    r->progress->total = list.n_jobs;
+    cv_watch_set_steps(r->watch, list.n_jobs);
     *out = (cv_tally){0};
     if (list.n_jobs == 0) return CV_OK;
 
@@ -229,7 +229,7 @@ cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err
     cv_visit visit;
     CV_TRY(cv_visit_init(&visit, r->source, r->box, count_part_in_bins, err));
     job_list list = cut_jobs(r->source, &visit.plan);
-    r->progress->total = list.n_jobs;
+    cv_watch_set_steps(r->watch, list.n_jobs);
     if (list.n_jobs == 0) return CV_OK;
     histogram_task task = {.run = {r, &visit, &list}, .bins = bins};
     CV_TRY(make_edges(bins, &task.edges, err));

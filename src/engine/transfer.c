@@ -77,8 +77,12 @@ static cv_status copy_chunks(const cv_source *source, cv_frame *target, cv_error
     CV_TRY(cv_txn_begin(target, &txn, err));
     cv_buffer bytes = {0};
     cv_status status = CV_OK;
-    for (int64_t i = 0; i < source->snapshot->grid.n_chunks && status == CV_OK; i++)
-        status = cv_transfer_chunk(source, i, txn, i, &bytes, err);
+    const cv_grid *grid = &source->snapshot->grid;
+    cv_watch_expect(source->watch, grid->n_chunks * grid->chunk_bytes);
+    for (int64_t i = 0; i < grid->n_chunks && status == CV_OK; i++) {
+        status = cv_watch_tick(source->watch, i > 0 ? grid->chunk_bytes : 0, err);
+        if (status == CV_OK) status = cv_transfer_chunk(source, i, txn, i, &bytes, err);
+    }
     if (status == CV_OK) status = cv_txn_commit(txn, err);
     cv_buffer_free(&bytes);
     cv_txn_free(txn);

@@ -23,8 +23,10 @@ typedef struct verify_task {
     cv_snapshot *snapshot;
     cv_workers *workers;
     const caterva_verify_options *options;
+    cv_watch watch;  /* counts chunks; under its lock damage is told, too */
+    cv_watch *heard; /* the same, or NULL: nobody listens */
     const cv_index *index;
-    pthread_mutex_t lock; /* guards all below, and the caller's functions */
+    pthread_mutex_t lock; /* guards all below */
     caterva_verify_result *result;
     uint8_t *lost; /* 1 for each damaged chunk, or NULL */
     extent *extents;
@@ -37,7 +39,9 @@ static void report(verify_task *task, int64_t chunk, const cv_error *error)
     task->result->damages++;
     if (chunk >= 0) task->result->damaged_chunks++;
     if (chunk >= 0 && task->lost) task->lost[chunk] = 1;
+    pthread_mutex_lock(&task->watch.lock);
     cv_damage_tell(&sink, &task->snapshot->grid, chunk, error);
+    pthread_mutex_unlock(&task->watch.lock);
 }
 
 /* ---- One chunk ---------------------------------------------------------- */
@@ -106,23 +110,19 @@ static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status
                               cv_error *error)
 {
     bool damaged = cv_is_damage(status, error);
-    const caterva_verify_options *o = task->options;
+    if (status != CV_OK && !damaged) return status;
     pthread_mutex_lock(&task->lock);
     if (damaged) report(task, chunk, error);
-    if (damaged) status = CV_OK;
-    if (status == CV_OK) {
-        int64_t done = ++task->result->checked_chunks;
-        if (o->on_progress && o->on_progress(o->context, done, task->snapshot->grid.n_chunks))
-            status = cv_fail(error, CATERVA_EINVAL, -1, "stopped");
-    }
+    task->result->checked_chunks++;
     pthread_mutex_unlock(&task->lock);
-    return status;
+    return cv_watch_step(&task->watch, 1, error);
 }
 
 static cv_status verify_chunk(void *context, int64_t chunk, cv_worker *worker, cv_error *err)
 {
     verify_task *task = context;
     cv_error error = {0};
+    worker->watch = task->heard;
     cv_status status = check_chunk(task, chunk, worker, &error);
     status = finish_chunk(task, chunk, status, &error);
     if (status != CV_OK && err) *err = error;
@@ -227,9 +227,15 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     /* What is stored is looked at, not what this handle remembers of it. */
     cv_store_read_anew(source->frame->store);
     cv_layout_cache_clear(source->frame->layouts);
+    cv_watch_init_steps(&task.watch, options->on_progress, options->context, source->watch);
+    cv_watch_set_steps(&task.watch, source->snapshot->grid.n_chunks);
+    cv_watch_expect(source->watch,
+                    source->snapshot->grid.n_chunks * source->snapshot->grid.chunk_bytes);
+    if (options->on_progress || source->watch) task.heard = &task.watch;
     pthread_mutex_init(&task.lock, NULL);
     cv_status status = check_attributes(&task, err);
     if (status == CV_OK) status = check_chunks(&task, source->threads, err);
     pthread_mutex_destroy(&task.lock);
+    cv_watch_destroy(&task.watch);
     return status;
 }

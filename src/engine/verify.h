@@ -12,8 +12,8 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
                     uint8_t *lost, caterva_verify_result *result, cv_error *err);
 
 /* Counts stored and special chunks, live and dead bytes. */
-cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, caterva_space *out,
-                     cv_error *err);
+cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
+                     caterva_space *out, cv_error *err);
 
 /* One chunk's kind and place. */
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,

@@ -118,6 +118,7 @@ cv_status cv_visit_chunk(const cv_visit *visit, const cv_share *share, void *con
     const cv_source *source = visit->source;
     const cv_grid *grid = visit->plan.grid;
     chunk_visit c = {.visit = visit, .context = context};
+    worker->watch = source->watch;
     cv_plan_chunk(&visit->plan, share->chunk, &c.job);
     cv_grid_chunk_index(grid, c.job.chunk, c.origin);
     for (int d = 0; d < grid->ndim; d++) c.origin[d] *= grid->chunk_shape[d];
@@ -152,15 +153,4 @@ void cv_rows_next(cv_rows *rows)
         rows->index[d] = 0;
     }
     rows->done = true;
-}
-
-/* ---- Progress -------------------------------------------------------------- */
-
-cv_status cv_progress_step(cv_progress *progress, cv_error *err)
-{
-    if (!progress->on_progress) return CV_OK;
-    pthread_mutex_lock(&progress->lock);
-    int stop = progress->on_progress(progress->context, ++progress->done, progress->total);
-    pthread_mutex_unlock(&progress->lock);
-    return stop ? cv_fail(err, CATERVA_EINVAL, -1, "stopped") : CV_OK;
 }

@@ -64,16 +64,4 @@ typedef struct cv_rows {
 void cv_rows_begin(cv_rows *rows, int ndim, const cv_part *part);
 void cv_rows_next(cv_rows *rows);
 
-/* Calls the caller's function now and then, from any thread, one at a time. */
-typedef struct cv_progress {
-    int (*on_progress)(void *context, int64_t done, int64_t total); /* or NULL */
-    void *context;
-    int64_t total;
-    int64_t done;
-    pthread_mutex_t lock;
-} cv_progress;
-
-/* Counts one job; CATERVA_EINVAL "stopped" when the function says so. */
-cv_status cv_progress_step(cv_progress *progress, cv_error *err);
-
 #endif

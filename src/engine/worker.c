@@ -105,6 +105,7 @@ cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
 void cv_worker_give(cv_workers *workers, cv_worker *worker)
 {
     if (!worker) return;
+    worker->watch = NULL;
     cv_worker *empty = NULL;
     if (atomic_compare_exchange_strong_explicit(&workers->slots[own_slot()].idle, &empty,
                                                 worker, memory_order_release,
@@ -152,8 +153,10 @@ static void serve(void *context)
     cv_error error = {0};
     cv_status status = cv_worker_take(r->workers, &worker, &error);
     int64_t job;
-    while (status == CV_OK && cv_job_queue_next(&r->queue, &job))
-        status = r->job(r->context, job, worker, &error);
+    while (status == CV_OK && cv_job_queue_next(&r->queue, &job)) {
+        status = cv_watch_tick(worker->watch, 0, &error);
+        if (status == CV_OK) status = r->job(r->context, job, worker, &error);
+    }
     if (status != CV_OK) cv_job_queue_fail(&r->queue, status, &error);
     cv_worker_give(r->workers, worker);
 }
@@ -165,7 +168,10 @@ static cv_status run_alone(cv_workers *workers, int64_t n, cv_job_fn job, void *
     cv_worker *worker;
     CV_TRY(cv_worker_take(workers, &worker, err));
     cv_status status = CV_OK;
-    for (int64_t i = 0; i < n && status == CV_OK; i++) status = job(context, i, worker, err);
+    for (int64_t i = 0; i < n && status == CV_OK; i++) {
+        status = cv_watch_tick(worker->watch, 0, err);
+        if (status == CV_OK) status = job(context, i, worker, err);
+    }
     cv_worker_give(workers, worker);
     return status;
 }

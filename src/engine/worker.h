@@ -4,6 +4,7 @@
 #ifndef CV_ENGINE_WORKER_H
 #define CV_ENGINE_WORKER_H
 
+#include "base/watch.h"
 #include "engine/cache.h"
 #include "frame/fetch.h"
 #include "frame/layout_memo.h"
@@ -24,6 +25,7 @@ typedef struct cv_worker {
     cv_buffer table;   /* its block table */
     cv_wanted *wanted; /* cv_worker_wanted */
     int64_t max_wanted;
+    cv_watch *watch; /* who hears of the job at work; set by the job, NULL: nobody */
     struct cv_worker *next;
 } cv_worker;
 
@@ -59,7 +61,8 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
 typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
 
 /* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others,
- * each with a worker of its own. The first failure ends it and is returned. */
+ * each with a worker of its own. The first failure ends it and is returned; between two
+ * jobs the worker's watch hears. */
 cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
                          void *context, cv_error *err);
 

@@ -181,6 +181,7 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
     CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
     int64_t n = 0;
     cv_status status = prepare_blocks(&p, worker, &n, err);
+    cv_watch_expect(worker->watch, n * task->plan->grid->block_bytes);
     if (status == CV_OK)
         status = cv_patch_decode(task->pending, p.dirty, &p.ref, worker, n, err);
     if (status != CV_OK) {
@@ -192,10 +193,12 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
         cv_plan_block(task->plan, chunk, j, &job);
         patch(task, &job, p.dirty->blocks[job.block]);
     }
+    cv_watch_add(worker->watch, (p.end - p.first) * task->plan->grid->block_bytes);
     /* another share may be at work: the next write sees to the budget */
     if (task->shares > 1) return CV_OK;
     bool encode = is_done(&p) && !task->queues;
     if (!encode && !cv_pending_over_budget(task->pending)) return CV_OK;
+    cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);
     return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, task->plan->n_chunks,
                                   err);
 }
@@ -204,6 +207,7 @@ static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_err
 {
     const write_task *task = context;
     cv_chunk_job job;
+    worker->watch = task->pending->watch;
     cv_plan_chunk(task->plan, k / task->shares, &job);
     bool waits = task->queues && !has_padding(task->plan->grid, &job);
     if (waits || !cv_chunk_job_covers(task->plan, &job))
@@ -241,6 +245,11 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
                        cv_error *err)
 {
     if (plan->n_items == 0) return CV_OK;
+    if (pending->watch) {
+        int64_t n_whole;
+        cv_watch_expect(pending->watch,
+                        cv_plan_count_blocks(plan, &n_whole) * plan->grid->block_bytes);
+    }
     if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
 
     write_task task = {.pending = pending, .plan = plan, .src = src};

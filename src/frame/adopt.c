@@ -19,6 +19,7 @@ typedef struct newcomer {
 typedef struct adoption {
     cv_txn *txn;
     bool rewrite;
+    cv_watch *watch;     /* or NULL */
     int64_t left;        /* bytes that may still be read */
     cv_buffer chunk;     /* bytes of one */
     cv_buffer table;     /* its table */
@@ -95,6 +96,8 @@ static cv_status adopt_chunks(adoption *a, cv_error *err)
     cv_txn *txn = a->txn;
     for (; txn->adopt_next < txn->index.n; txn->adopt_next++) {
         int64_t chunk = txn->adopt_next;
+        CV_TRY(cv_watch_tick(a->watch, 0, err));
+        cv_watch_add(a->watch, txn->state->grid.chunk_bytes);
         if (cv_index_name(&txn->index, chunk) != 0 ||
             cv_offset_is_special(cv_index_get(&txn->index, chunk)))
             continue;
@@ -128,9 +131,9 @@ static cv_status write_area(adoption *a, cv_error *err)
     return status;
 }
 
-cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_error *err)
+cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err)
 {
-    adoption a = {.txn = txn, .rewrite = rewrite, .left = CV_ADOPT_BYTES};
+    adoption a = {.txn = txn, .rewrite = rewrite, .watch = watch, .left = CV_ADOPT_BYTES};
     if (txn->adopted || txn->state->grid.n_chunks == 0) return CV_OK;
     CV_TRY(cv_txn_own_index(txn, err));
     int64_t first = txn->adopt_next;

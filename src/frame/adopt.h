@@ -5,6 +5,7 @@
 #ifndef CV_FRAME_ADOPT_H
 #define CV_FRAME_ADOPT_H
 
+#include "base/watch.h"
 #include "frame/txn.h"
 
 /* What one commit reads of such chunks at most, bytes. */
@@ -13,6 +14,6 @@ enum { CV_ADOPT_BYTES = 64 << 20 };
 /* Adopts the next of them, up to CV_ADOPT_BYTES, into the transaction's index. What
  * cannot be parsed stays without; so does, unless `rewrite`, what would need a new
  * chunk file. One thread. txn->adopted: nothing is left to do. */
-cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_error *err);
+cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err);
 
 #endif

@@ -288,7 +288,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (!cv_txn_pending(txn)) return CV_OK;
 
     bool fresh = !txn->frame->store->published;
-    CV_TRY(cv_adopt_some(txn, false, err));
+    CV_TRY(cv_adopt_some(txn, false, NULL, err));
     commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = {.bytes = txn->tail}};
     cv_status status =
         c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
@@ -309,13 +309,14 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     return status;
 }
 
-cv_status cv_txn_seal(cv_txn *txn, cv_error *err)
+cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
     txn->changed = txn->changed || txn->base->seal != CV_SEAL_WHOLE;
     txn->adopt_next = 0;
     txn->adopted = false;
+    cv_watch_expect(watch, txn->state->grid.n_chunks * txn->state->grid.chunk_bytes);
     while (!txn->adopted && txn->state->grid.n_chunks > 0)
-        CV_TRY(cv_adopt_some(txn, true, err));
+        CV_TRY(cv_adopt_some(txn, true, watch, err));
     return cv_txn_commit(txn, err);
 }

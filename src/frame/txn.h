@@ -4,6 +4,7 @@
 #ifndef CV_FRAME_TXN_H
 #define CV_FRAME_TXN_H
 
+#include "base/watch.h"
 #include "frame/frame.h"
 
 typedef struct cv_txn cv_txn;
@@ -95,7 +96,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
 /* Gives every chunk checksums that has none, see adopt.h, and commits, unless
  * nothing is pending and all is sealed already. */
-cv_status cv_txn_seal(cv_txn *txn, cv_error *err);
+cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
 
 /* Before the store is closed: gives back what costs little to give back. The tail
  * of a contiguous frame moves down over dead space, by a commit, where that wins

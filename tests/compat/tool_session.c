@@ -92,7 +92,9 @@ static caterva_status run_rollback(const job *j, FILE *to, caterva_error *err)
 static caterva_status run_compact(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    return caterva_compact(need_word(j, "url"), parse_durability(j), err);
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.durability = parse_durability(j);
+    return caterva_compact(need_word(j, "url"), &options, err);
 }
 
 /* ---- Read ----------------------------------------------------------------- */

@@ -420,7 +420,7 @@ static void sealing(void **state)
         make_it(&l);
         drop_seal(l.path);
         heap_arm(n);
-        caterva_status status = caterva_seal(l.path, CATERVA_DURABLE_NONE, &err);
+        caterva_status status = caterva_seal(l.path, NULL, &err);
         failed = heap_disarm();
         CHECK(heap_live() == 0, "sealing, allocation %ld: %d leaks", n, heap_live());
         CHECK(status == CATERVA_OK || (failed && status == CATERVA_ENOMEM),

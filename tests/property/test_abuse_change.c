@@ -223,25 +223,28 @@ static void abuse_paths(void)
     caterva_array *array;
     caterva_create_options o = small_options();
     for (int i = 0; i < COUNT(nowhere); i++) {
-        REFUSE(ENOTFOUND_BIT | EINVAL_BIT,
-               caterva_seal(nowhere[i], CATERVA_DURABLE_FULL, err));
-        REFUSE(ENOTFOUND_BIT | EINVAL_BIT,
-               caterva_compact(nowhere[i], CATERVA_DURABLE_FULL, err));
+        REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_seal(nowhere[i], NULL, err));
+        REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_compact(nowhere[i], NULL, err));
     }
-    REFUSE(EINVAL_BIT, caterva_seal(NULL, CATERVA_DURABLE_FULL, err));
-    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_seal("mem:", CATERVA_DURABLE_FULL, err));
-    REFUSE(EINVAL_BIT, caterva_compact(NULL, CATERVA_DURABLE_FULL, err));
-    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_compact("mem:", CATERVA_DURABLE_FULL, err));
+    REFUSE(EINVAL_BIT, caterva_seal(NULL, NULL, err));
+    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_seal("mem:", NULL, err));
+    REFUSE(EINVAL_BIT, caterva_compact(NULL, NULL, err));
+    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_compact("mem:", NULL, err));
     scratch_save(scratch_path(path, "text"), (const uint8_t *)"no array", 8);
-    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT, caterva_seal(path, CATERVA_DURABLE_FULL, err));
-    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT, caterva_compact(path, CATERVA_DURABLE_FULL, err));
+    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT, caterva_seal(path, NULL, err));
+    REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT, caterva_compact(path, NULL, err));
 
     array = make_small_array(scratch_path(path, "busy")); /* a writer */
-    REFUSE(EBUSY_BIT, caterva_seal(path, CATERVA_DURABLE_FULL, err));
-    REFUSE(EBUSY_BIT, caterva_compact(path, CATERVA_DURABLE_FULL, err));
+    REFUSE(EBUSY_BIT, caterva_seal(path, NULL, err));
+    REFUSE(EBUSY_BIT, caterva_compact(path, NULL, err));
     caterva_discard(array);
-    REFUSE(EINVAL_BIT, caterva_seal(path, (caterva_durability)9, err));
-    REFUSE(EINVAL_BIT, caterva_compact(path, (caterva_durability)-1, err));
+    caterva_upkeep_options upkeep = CATERVA_UPKEEP_INIT;
+    upkeep.durability = (caterva_durability)9;
+    REFUSE(EINVAL_BIT, caterva_seal(path, &upkeep, err));
+    upkeep.durability = (caterva_durability)-1;
+    REFUSE(EINVAL_BIT, caterva_compact(path, &upkeep, err));
+    upkeep.struct_size = 0;
+    REFUSE(EINVAL_BIT, caterva_compact(path, &upkeep, err));
     REFUSE(EINVAL_BIT, caterva_create_from_buffer("mem:", &o, NULL, 168, &array, err));
     REFUSE(EINVAL_BIT, caterva_create_from_buffer("mem:", &o, items, 167, &array, err));
     REFUSE(EINVAL_BIT, caterva_create_from_buffer(NULL, &o, items, 168, &array, err));

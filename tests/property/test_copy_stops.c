@@ -62,7 +62,7 @@ static int stop_everywhere(caterva_array *source, const char *path,
             CHECK_OK(caterva_close(copy, &err), err);
             return calls;
         }
-        CHECK(status == CATERVA_EINVAL && strcmp(err.message, "stopped") == 0, "%s",
+        CHECK(status == CATERVA_ESTOPPED && strcmp(err.message, "stopped") == 0, "%s",
               err.message);
         CHECK(copy == NULL, "a handle in spite of the stop");
         CHECK(count_entries() == entries, "%d files after a stop", count_entries());

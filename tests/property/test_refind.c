@@ -61,7 +61,7 @@ static void write_b2nd(char *path, const oracle *state)
     CHECK(b2nd_from_cbuffer(ctx, &array, state->bytes, (int64_t)state->size) >= 0, "b2nd");
     b2nd_free(array);
     b2nd_free_ctx(ctx);
-    CHECK_OK(caterva_seal(path, CATERVA_DURABLE_NONE, &err), err);
+    CHECK_OK(caterva_seal(path, NULL, &err), err);
 }
 
 /* The first bytes of the index, where the header says that it is. */

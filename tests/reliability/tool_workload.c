@@ -54,8 +54,7 @@ static caterva_status finish(caterva_array **array, const char *kind, const char
     *array = NULL;
     caterva_status status = caterva_close(old, err);
     if (status == CATERVA_OK) acknowledge(i + 1);
-    if (status == CATERVA_OK && compacts)
-        status = caterva_compact(path, CATERVA_DURABLE_FULL, err);
+    if (status == CATERVA_OK && compacts) status = caterva_compact(path, NULL, err);
     if (status != CATERVA_OK) return status;
     *array = open_for_work(path, err);
     return *array ? CATERVA_OK : err->code;

@@ -128,8 +128,8 @@ static void opening(void **state)
     TAKEN(caterva_close(NULL, &err));
     QUIET(caterva_discard(NULL));
     REFUSED(caterva_refresh(NULL, &err));
-    REFUSED(caterva_compact(NULL, CATERVA_DURABLE_NONE, &err));
-    REFUSED(caterva_seal(NULL, CATERVA_DURABLE_NONE, &err));
+    REFUSED(caterva_compact(NULL, NULL, &err));
+    REFUSED(caterva_seal(NULL, NULL, &err));
     REFUSED(caterva_to_frame(NULL, &frame, &size, &err));
     REFUSED(caterva_to_frame(array, NULL, &size, &err));
     REFUSED(caterva_to_frame(array, &frame, NULL, &err));

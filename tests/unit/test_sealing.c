@@ -45,6 +45,9 @@ static void foreign(const char *path, bool contiguous)
     b2nd_free_ctx(ctx);
 }
 
+static const caterva_upkeep_options undurable = {.struct_size = sizeof undurable,
+                                                 .durability = CATERVA_DURABLE_NONE};
+
 static caterva_array *open_array(const char *path, caterva_mode mode)
 {
     caterva_error err;
@@ -95,10 +98,10 @@ static void a_foreign_file_is_sealed_where_it_lies(void **state)
     foreign(scratch_path(path, "foreign"), true);
     check_sealed(path, 0, N_CHUNKS, 0);
     int64_t before = chunk_position(path, 2);
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     check_sealed(path, 1, 0, 0);
     assert_int_equal(chunk_position(path, 2), before);
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK); /* again */
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK); /* again */
     check_sealed(path, 1, 0, 0);
     flip(path, before + 60);
     check_sealed(path, 1, 0, 1);
@@ -113,7 +116,7 @@ static void a_foreign_directory_is_sealed_at_once_or_not(void **state)
     assert_int_equal(made_write(array, 0, CHUNK, 0, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
     check_sealed(path, 1, N_CHUNKS - 1, 0); /* a commit leaves their files alone */
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     check_sealed(path, 1, 0, 0);
 }
 
@@ -128,7 +131,7 @@ static void tables_that_stand_there_are_used(void **state)
     scratch_save(scratch_path(path, "unsealed"), bytes, size);
     free(bytes);
     check_sealed(path, 0, N_CHUNKS, 0);
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     check_sealed(path, 1, 0, 0);
 }
 
@@ -138,7 +141,7 @@ static void damage_from_before_is_not_vouched_for(void **state)
     char path[SCRATCH_PATH];
     foreign(scratch_path(path, "damaged"), true);
     flip(path, chunk_position(path, 1) + 5); /* its decoded size */
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     check_sealed(path, 1, 1, 1);
 }
 
@@ -149,7 +152,7 @@ static void tables_of_chunks_that_went_are_forgotten(void **state)
     char path[SCRATCH_PATH];
     int64_t shorter = CHUNK;
     foreign(scratch_path(path, "shrunk"), true);
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     caterva_array *array = open_array(path, CATERVA_WRITE);
     assert_int_equal(caterva_resize(array, &shorter, NULL), CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
@@ -225,7 +228,7 @@ static void a_seal_that_does_not_fit_is_damage(void **state)
     (void)state;
     char path[SCRATCH_PATH];
     foreign(scratch_path(path, "misfit"), true);
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
 
     sealed_file f = load_sealed(path);
     memset(f.head + f.footer.head_size - 4, 0, 4); /* one page, said to be of zeros */
@@ -238,7 +241,7 @@ static void strays_have_a_checksum(void **state)
     (void)state;
     char path[SCRATCH_PATH];
     foreign(scratch_path(path, "strays"), true);
-    assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+    assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     sealed_file f = load_sealed(path);
     f.tail[-1] ^= 1;
     scratch_save(path, f.bytes, f.size);
@@ -298,7 +301,7 @@ static void one_chunk_may_stand_for_all(void **state)
         CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
         assert_int_equal(result.unverified_chunks, round == 0 ? MANY : 0);
         caterva_discard(array);
-        assert_int_equal(caterva_seal(path, CATERVA_DURABLE_NONE, NULL), CATERVA_OK);
+        assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
     }
 }
 

@@ -1,0 +1,394 @@
+/* Every call that may take long is stopped at each of its chances: what was committed
+ * stays, a rollback brings it back, and the call runs through afterwards. What is told
+ * on the way never goes back, never passes the total, and ends there. */
+#include "caterva.h"
+
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { ROWS = 12, COLUMNS = 40, N = ROWS * COLUMNS, MORE = 4 };
+static const int64_t shape[2] = {ROWS, COLUMNS};
+static const int32_t chunk_shape[2] = {5, 16}, block_shape[2] = {2, 8};
+static char folder[SCRATCH_PATH], path[SCRATCH_PATH];
+static int32_t items[N], others[N];
+
+typedef struct patience {
+    int left; /* calls until it stops; -1: never */
+    int calls;
+    int64_t done, total;
+} patience;
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    patience *p = context;
+    CHECK(done >= p->done && total >= p->total && done <= total, "%lld of %lld after %lld",
+          (long long)done, (long long)total, (long long)p->done);
+    p->done = done;
+    p->total = total;
+    p->calls++;
+    return p->left >= 0 && p->left-- == 0;
+}
+
+static int count_entries(void)
+{
+    int n = -2; /* . and .. */
+    DIR *dir = opendir(folder);
+    CHECK(dir != NULL, "cannot list %s", folder);
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n;
+}
+
+/* ---- The array ------------------------------------------------------------------ */
+
+static caterva_create_options creation(patience *p, caterva_layout layout, int threads)
+{
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    o.ndim = 2;
+    o.shape = shape;
+    o.chunk_shape = chunk_shape;
+    o.block_shape = block_shape;
+    o.dtype = "<i4";
+    o.overwrite = 1;
+    o.layout = layout;
+    o.threads = threads;
+    o.durability = CATERVA_DURABLE_NONE;
+    o.on_progress = p ? on_progress : NULL;
+    o.context = p;
+    return o;
+}
+
+static void make(caterva_layout layout)
+{
+    caterva_error err;
+    caterva_array *array;
+    caterva_create_options o = creation(NULL, layout, 1);
+    scratch_remove(path);
+    CHECK_OK(caterva_create_from_buffer(path, &o, items, sizeof items, &array, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+static void check_items(caterva_array *array)
+{
+    static const int64_t zeros[2];
+    caterva_error err;
+    int32_t read[N];
+    const caterva_info *info = caterva_describe(array);
+    CHECK(memcmp(info->shape, shape, sizeof shape) == 0, "shape (%lld, %lld)",
+          (long long)info->shape[0], (long long)info->shape[1]);
+    CHECK_OK(caterva_read(array, zeros, shape, read, sizeof read, &err), err);
+    CHECK(memcmp(read, items, sizeof items) == 0, "other items");
+}
+
+/* As another handle sees it. */
+static void check_committed(void)
+{
+    caterva_error err;
+    caterva_array *array;
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    check_items(array);
+    caterva_discard(array);
+    CHECK(count_entries() == 1, "%d entries", count_entries());
+}
+
+/* ---- Calls through a handle ------------------------------------------------------- */
+
+typedef caterva_status (*action)(caterva_array *array, caterva_error *err);
+
+static caterva_status read_all(caterva_array *a, caterva_error *err)
+{
+    static const int64_t zeros[2];
+    int32_t read[N];
+    return caterva_read(a, zeros, shape, read, sizeof read, err);
+}
+
+static caterva_status read_steps(caterva_array *a, caterva_error *err)
+{
+    caterva_axis axes[2] = {{.kind = CATERVA_AXIS_SLICE, .stop = ROWS, .step = 3},
+                            {.kind = CATERVA_AXIS_ALL}};
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    caterva_buffer b = CATERVA_BUFFER_INIT;
+    int32_t read[N];
+    s.kind = CATERVA_SELECT_AXES;
+    s.axes = axes;
+    s.n_axes = 2;
+    b.data = read;
+    b.size = sizeof read;
+    return caterva_read_selection(a, &s, &b, err);
+}
+
+static caterva_status count_statistics(caterva_array *a, caterva_error *err)
+{
+    caterva_stats stats;
+    return caterva_statistics(a, NULL, &stats, err);
+}
+
+static caterva_status verify_all(caterva_array *a, caterva_error *err)
+{
+    caterva_verify_result result;
+    return caterva_verify(a, NULL, &result, err);
+}
+
+static caterva_status measure(caterva_array *a, caterva_error *err)
+{
+    caterva_space space;
+    return caterva_measure(a, &space, err);
+}
+
+static caterva_status to_frame(caterva_array *a, caterva_error *err)
+{
+    void *frame = NULL;
+    size_t size;
+    caterva_status status = caterva_to_frame(a, &frame, &size, err);
+    if (status == CATERVA_OK) caterva_free(frame);
+    return status;
+}
+
+static caterva_status copy_to_memory(caterva_array *a, caterva_error *err)
+{
+    return caterva_copy(a, "mem:", NULL, NULL, err);
+}
+
+static caterva_status write_all(caterva_array *a, caterva_error *err)
+{
+    static const int64_t zeros[2];
+    return caterva_write(a, zeros, shape, others, sizeof others, err);
+}
+
+static caterva_status write_inside(caterva_array *a, caterva_error *err)
+{
+    static const int64_t start[2] = {1, 3}, stop[2] = {ROWS - 1, COLUMNS - 3};
+    return caterva_write(a, start, stop, others, sizeof others, err);
+}
+
+static caterva_status write_and_commit(caterva_array *a, caterva_error *err)
+{
+    caterva_status status = write_inside(a, err);
+    return status == CATERVA_OK ? caterva_commit(a, err) : status;
+}
+
+static caterva_status shrink(caterva_array *a, caterva_error *err)
+{
+    static const int64_t smaller[2] = {7, 23};
+    return caterva_resize(a, smaller, err);
+}
+
+static caterva_status insert(caterva_array *a, caterva_error *err)
+{
+    return caterva_insert(a, 0, 3, MORE, others, sizeof others, err);
+}
+
+static caterva_status append(caterva_array *a, caterva_error *err)
+{
+    return caterva_append(a, 1, MORE, others, sizeof others, err);
+}
+
+static caterva_status take_out(caterva_array *a, caterva_error *err)
+{
+    return caterva_remove(a, 1, 3, 9, err);
+}
+
+typedef struct named_action {
+    const char *name;
+    action run;
+    bool writes;  /* needs a handle for writing, and a rollback behind it */
+    bool commits; /* the file is another one after success */
+} named_action;
+
+static const named_action actions[] = {
+    {"read", read_all, .writes = false},
+    {"read steps", read_steps, .writes = false},
+    {"statistics", count_statistics, .writes = false},
+    {"verify", verify_all, .writes = false},
+    {"measure", measure, .writes = false},
+    {"to_frame", to_frame, .writes = false},
+    {"copy", copy_to_memory, .writes = false},
+    {"write", write_all, .writes = true},
+    {"write inside", write_inside, .writes = true},
+    {"write and commit", write_and_commit, .writes = true, .commits = true},
+    {"resize", shrink, .writes = true},
+    {"insert", insert, .writes = true},
+    {"append", append, .writes = true},
+    {"remove", take_out, .writes = true},
+};
+
+static caterva_array *open_watched(const named_action *act, patience *p, int threads)
+{
+    caterva_error err;
+    caterva_array *array;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.mode = act->writes ? CATERVA_WRITE : CATERVA_READ;
+    o.threads = threads;
+    o.durability = CATERVA_DURABLE_NONE;
+    o.dirty_budget = 1; /* flushes come inside of writes, too */
+    o.cache_bytes = -1;
+    o.on_progress = on_progress;
+    o.context = p;
+    CHECK_OK(caterva_open(path, &o, &array, &err), err);
+    return array;
+}
+
+/* A stop at chance `chance`; false when there was none any more. */
+static bool stop_once(const named_action *act, int chance, int threads)
+{
+    caterva_error err;
+    patience p = {.left = chance};
+    caterva_array *array = open_watched(act, &p, threads);
+    caterva_status status = act->run(array, &err);
+    bool stopped = status == CATERVA_ESTOPPED;
+    if (stopped)
+        CHECK(strcmp(err.message, "stopped") == 0 && err.code == status, "%s", err.message);
+    else
+        CHECK(status == CATERVA_OK, "%s: %s", act->name, err.message);
+    p = (patience){.left = -1};
+    if (!stopped && act->commits) {
+        caterva_discard(array);
+        return false;
+    }
+    if (act->writes) CHECK_OK(caterva_rollback(array, &err), err);
+    p = (patience){.left = -1};
+    check_items(array); /* no lock is held, and the handle works */
+    check_committed();
+    p = (patience){.left = -1};
+    status = act->run(array, &err);
+    CHECK(status == CATERVA_OK, "%s after a stop: %s", act->name, err.message);
+    CHECK(act->commits || (p.done == p.total && p.total > 0), "%s ended at %lld of %lld",
+          act->name, (long long)p.done, (long long)p.total);
+    caterva_discard(array);
+    if (act->commits) make(CATERVA_CONTIGUOUS);
+    return stopped;
+}
+
+static void stop_actions(int threads)
+{
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        int chance = 0;
+        while (stop_once(&actions[i], chance, threads)) chance++;
+        CHECK(chance >= 3, "%s has only %d chances to stop", actions[i].name, chance);
+        make(CATERVA_CONTIGUOUS);
+    }
+}
+
+/* A stopped commit keeps what is pending: it can be done again. */
+static void commit_again(void)
+{
+    static const int64_t start[2] = {1, 3}, stop[2] = {ROWS - 1, COLUMNS - 3};
+    static const int64_t zeros[2];
+    caterva_error err;
+    int32_t before[N], after[N];
+    caterva_array *array;
+    patience p = {.left = -1};
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.mode = CATERVA_WRITE;
+    o.threads = 1;
+    o.on_progress = on_progress;
+    o.context = &p;
+    CHECK_OK(caterva_open(path, &o, &array, &err), err);
+    CHECK_OK(caterva_write(array, start, stop, others, sizeof others, &err), err);
+    p = (patience){.left = -1};
+    CHECK_OK(caterva_read(array, zeros, shape, before, sizeof before, &err), err);
+    for (int chance = 0;; chance++) {
+        p = (patience){.left = chance};
+        caterva_status status = caterva_commit(array, &err);
+        if (status == CATERVA_OK) {
+            CHECK(chance >= 3, "only %d chances", chance);
+            break;
+        }
+        CHECK(status == CATERVA_ESTOPPED, "%s", err.message);
+        check_committed();
+        p = (patience){.left = -1};
+        CHECK_OK(caterva_read(array, zeros, shape, after, sizeof after, &err), err);
+        CHECK(memcmp(before, after, sizeof after) == 0, "what was pending changed");
+    }
+    p = (patience){.left = -1};
+    CHECK_OK(caterva_close(array, &err), err);
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    CHECK_OK(caterva_read(array, zeros, shape, after, sizeof after, &err), err);
+    CHECK(memcmp(before, after, sizeof after) == 0, "not what was committed");
+    caterva_discard(array);
+    make(CATERVA_CONTIGUOUS);
+}
+
+/* ---- New arrays, and closing --------------------------------------------------------- */
+
+/* Written whole and closed; stopped, nothing of it is there, and what was is. */
+static void stop_creations(caterva_layout layout, int threads)
+{
+    make(layout);
+    for (int chance = 0;; chance++) {
+        caterva_error err;
+        caterva_array *array;
+        patience p = {.left = chance};
+        caterva_create_options o = creation(&p, layout, threads);
+        caterva_status status =
+            caterva_create_from_buffer(path, &o, others, sizeof others, &array, &err);
+        p.done = p.total = 0;
+        if (status == CATERVA_OK)
+            status = caterva_close(array, &err);
+        else
+            CHECK(!array, "a handle in spite of the stop");
+        if (status == CATERVA_OK) {
+            CHECK(chance >= 3, "only %d chances", chance);
+            break;
+        }
+        CHECK(status == CATERVA_ESTOPPED, "%s", err.message);
+        check_committed();
+    }
+    make(CATERVA_CONTIGUOUS);
+}
+
+/* ---- By path --------------------------------------------------------------------------- */
+
+static void stop_upkeep(caterva_layout layout)
+{
+    caterva_status (*const calls[])(const char *, const caterva_upkeep_options *,
+                                    caterva_error *) = {caterva_compact, caterva_seal};
+    for (int i = 0; i < 2; i++) {
+        make(layout);
+        for (int chance = 0;; chance++) {
+            caterva_error err;
+            patience p = {.left = chance};
+            caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
+            o.durability = CATERVA_DURABLE_NONE;
+            o.on_progress = on_progress;
+            o.context = &p;
+            caterva_status status = calls[i](path, &o, &err);
+            check_committed();
+            if (status == CATERVA_OK) {
+                CHECK(chance >= 3 && p.done == p.total, "%d chances, %lld of %lld", chance,
+                      (long long)p.done, (long long)p.total);
+                break;
+            }
+            CHECK(status == CATERVA_ESTOPPED, "%s", err.message);
+        }
+    }
+}
+
+int main(void)
+{
+    for (int i = 0; i < N; i++) {
+        items[i] = i * 7919 % 1009;
+        others[i] = -i * 31 % 997;
+    }
+    scratch_path(folder, "folder");
+    scratch_path(path, "folder/array");
+    CHECK(mkdir(folder, 0777) == 0, "cannot make %s", folder);
+    make(CATERVA_CONTIGUOUS);
+    for (int threads = 1; threads <= 3; threads += 2) stop_actions(threads);
+    commit_again();
+    for (int threads = 1; threads <= 3; threads += 2) {
+        stop_creations(CATERVA_CONTIGUOUS, threads);
+        stop_creations(CATERVA_SPARSE, threads);
+    }
+    stop_upkeep(CATERVA_CONTIGUOUS);
+    stop_upkeep(CATERVA_SPARSE);
+    puts("stopped everywhere, and nothing lost");
+    return 0;
+}
