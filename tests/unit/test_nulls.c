@@ -303,12 +303,12 @@ static void numbers_and_copies(void **state)
     TAKEN(caterva_copy(array, "mem:", NULL, NULL, &err));
     REFUSED(caterva_verify(NULL, NULL, &verified, &err));
     REFUSED(caterva_verify(array, NULL, NULL, &err));
-    caterva_buffer items = CATERVA_BUFFER_INIT;
-    items.data = counts, items.size = sizeof counts, items.dtype = "<i8";
-    REFUSED(caterva_convert(NULL, 2, &items, &err));
-    REFUSED(caterva_convert(&items, 2, NULL, &err));
-    items.dtype = NULL;
-    REFUSED(caterva_convert(&items, 2, &items, &err));
+    caterva_buffer numbers = CATERVA_BUFFER_INIT;
+    numbers.data = counts, numbers.size = sizeof counts, numbers.dtype = "<i8";
+    REFUSED(caterva_convert(NULL, 2, &numbers, &err));
+    REFUSED(caterva_convert(&numbers, 2, NULL, &err));
+    numbers.dtype = NULL;
+    REFUSED(caterva_convert(&numbers, 2, &numbers, &err));
     REFUSED(caterva_repair(NULL, NULL, &repaired, &err));
     REFUSED(caterva_repair("x", NULL, NULL, &err));
 }
