@@ -124,8 +124,13 @@ class Life:
         self.fresh = State(np.full(lengths, fill, self.dtype), layer)
         self.described = (f"{self.place} {self.dtype} {tuple(lengths)} chunks "
                           f"{list(self.writer.info.chunk_shape[:len(lengths)])} blocks "
-                          f"{list(self.writer.info.block_shape[:len(lengths)])} filters "
-                          f"{list(options.filters) if options.codec_set else 'default'}")
+                          f"{list(self.writer.info.block_shape[:len(lengths)])} encoding "
+                          f"{self.encoding_words(options) if options.codec_set else 'default'}")
+
+    @staticmethod
+    def encoding_words(options):
+        return (f"codec {options.codec} level {options.level} dict {options.use_dict} filters "
+                f"{list(options.filters)} {list(options.filters_meta)}")
 
     # ---- comparing ------------------------------------------------------------------
 
