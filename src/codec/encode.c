@@ -108,7 +108,8 @@ static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
 }
 
 /* The same of bytes that must stay as they are. What libblosc2 could not compress it
- * copies in the end, from a source that it may have spoiled by then. */
+ * copies in the end, from a source that it may have spoiled by then; and where there is
+ * to be a dictionary, it says "copied" of short chunks that it has compressed. */
 static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t size,
                                    cv_buffer *out, cv_error *err)
 {
@@ -118,8 +119,9 @@ static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t
         scratch = memcpy(encoder->source.data, src, (size_t)size);
     }
     CV_TRY(compress(encoder->context, scratch, size, encoder->room, out, err));
-    bool spoiled = encoder->spoils_source && out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
-    if (spoiled || out->size > (size_t)size + BLOSC_EXTENDED_HEADER_LENGTH)
+    bool doubtful = encoder->spoils_source || encoder->params.use_dict;
+    bool copied = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
+    if ((copied && doubtful) || out->size > (size_t)size + BLOSC_EXTENDED_HEADER_LENGTH)
         store_plainly(out, src, size);
     return CV_OK;
 }

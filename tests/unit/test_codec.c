@@ -288,6 +288,42 @@ static void noise_is_stored_plainly(void **state)
     check_noise(true);
 }
 
+/* Chunks too short to be compressed, and such as have room for little. */
+static void short_chunks_with_a_dictionary(void **state)
+{
+    (void)state;
+    static const int with_dict[] = {CATERVA_CODEC_ZSTD, CATERVA_CODEC_LZ4,
+                                    CATERVA_CODEC_LZ4HC};
+    enum { LONGEST = 300 };
+    uint8_t items[LONGEST], got[LONGEST];
+    rng r = rng_from_seed(seed);
+    for (int32_t n = 1; n <= LONGEST; n++) {
+        memset(items, 7, sizeof items);
+        rng_fill(&r, items + rng_int(&r, 0, n - 1), 1);
+        for (size_t c = 0; c < COUNT(with_dict); c++) {
+            setting s = make_setting(with_dict[c], NULL, 1, 1);
+            cv_encoder *encoder;
+            cv_decoder *decoder;
+            cv_error err;
+            cv_buffer out = {0};
+            s.spec.use_dict = true;
+            s.spec.block_bytes = s.spec.chunk_bytes = n;
+            CHECK_OK(cv_encoder_create(&s.spec, &encoder, &err), err);
+            CHECK_OK(cv_encode_chunk(encoder, items, &out, &err), err);
+            bool plain = out.data[2] & 2;
+            CHECK(!plain || out.size == (size_t)n + 32, "%s: %d bytes in %zu", s.name, n,
+                  out.size);
+            CHECK_OK(cv_decoder_create(&s.spec, &decoder, &err), err);
+            CHECK_OK(cv_decode_chunk(decoder, out.data, (int32_t)out.size, got, n, &err), err);
+            CHECK(memcmp(got, items, (size_t)n) == 0, "%s: %d bytes differ", s.name, n);
+            cv_encoder_free(encoder);
+            cv_decoder_free(decoder);
+            cv_buffer_free(&out);
+            free_setting(&s);
+        }
+    }
+}
+
 static void a_repeated_item_takes_its_own_size(void **state)
 {
     (void)state;
@@ -349,6 +385,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(plugins_read_the_geometry),
         cmocka_unit_test(what_libblosc2_lacks_is_refused),
         cmocka_unit_test(noise_is_stored_plainly),
+        cmocka_unit_test(short_chunks_with_a_dictionary),
         cmocka_unit_test(a_repeated_item_takes_its_own_size),
         cmocka_unit_test(names_and_numbers_agree),
     };
