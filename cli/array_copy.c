@@ -39,12 +39,13 @@ typedef struct copy_progress {
     const cli_args *args;
     progress bar;
     bool started;
+    int64_t bytes; /* of the new array */
 } copy_progress;
 
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     copy_progress *p = context;
-    if (!p->started) progress_start(&p->bar, p->args, total);
+    if (!p->started) progress_start(&p->bar, p->args, total, p->bytes);
     p->started = true;
     progress_step(&p->bar, done);
     return cli_interrupted();
@@ -60,6 +61,7 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     selection_bounds(sel, &result, &bounds);
 
     copy_progress p = {.args = args};
+    p.bytes = box_items(&result, c->shape.ndim) * c->shape.item_size;
     caterva_copy_options options = CATERVA_COPY_INIT;
     options.start = bounds.start;
     options.stop = bounds.stop;
@@ -69,6 +71,7 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.on_progress = on_progress;
     options.context = &p;
     caterva_error err;
+    cli_mind_temporaries();
     caterva_status status = caterva_copy(from, path, &options, NULL, &err);
     progress_end(&p.bar);
     return status == CATERVA_OK ? CLI_OK : fail_copy(args, &err);

@@ -17,7 +17,7 @@ typedef enum cli_exit {
     CLI_IO = 3,
     CLI_CORRUPT = 4,
     CLI_UNSUPPORTED = 5,
-    CLI_INTERRUPTED = 130
+    CLI_INTERRUPTED = 130 /* the program ends by the signal, as shells want it */
 } cli_exit;
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -55,10 +55,23 @@ cli_exit cli_flush_stdout(void);
 
 /* ---- Interruption ------------------------------------------------------- */
 
-/* SIGINT, SIGTERM and SIGHUP set a flag that loops look at; a closed pipe is an
- * ordinary write error. */
+/* SIGINT, SIGTERM and SIGHUP, unless they are ignored already, set a flag that loops
+ * look at. A second one ends the program at once. */
 void cli_catch_signals(void);
 bool cli_interrupted(void);
+
+/* Ends the process by the signal that came, at the end of main. */
+int cli_end_interrupted(void);
+
+/* Waits until a pipe or terminal can be read, or written; CLI_INTERRUPTED when a
+ * signal comes first. */
+cli_exit cli_wait(int fd, bool to_write);
+
+/* From here on a second signal removes the library's temporary files, and `path`, which
+ * is borrowed until it is forgotten. */
+void cli_mind_temporaries(void);
+void cli_mind_file(const char *path);
+void cli_forget_file(const char *path);
 
 /* ---- Arguments ---------------------------------------------------------- */
 

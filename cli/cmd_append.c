@@ -3,6 +3,7 @@
  * and then goes the way of every transfer; a raw pipe grows it slab by slab. */
 #include "input.h"
 #include "numbers.h"
+#include "progress.h"
 #include "sink.h"
 #include "stream.h"
 
@@ -157,13 +158,19 @@ static cli_exit append_slabs(const cli_args *args, growth *g, int fd, const char
     uint8_t *items = cli_alloc(capacity);
     if (!items) return CLI_IO;
     cli_exit code;
+    progress bar; /* how long the pipe is nobody knows */
+    int64_t done = 0;
+    progress_start(&bar, args, 0, 0);
     do { /* the first slab ends where a chunk does */
         int64_t phase = length % g->chunk ? 0 : g->shape.shape[g->axis] % g->chunk;
         want = (size_t)((length - phase) * g->stride);
+        progress_phase(&bar, done, (int64_t)want);
         code = stream_read(fd, name, items, want, &got);
+        progress_phase(&bar, done += (int64_t)got, 0);
         if (code == CLI_OK) code = append_slab(g, name, items, got);
         if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
     } while (code == CLI_OK && got == want);
+    progress_end(&bar);
     free(items);
     return code;
 }

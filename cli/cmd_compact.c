@@ -1,6 +1,7 @@
 /* Room: cli. `caterva compact`: dead space goes back to the file system. The library
  * makes the compact copy and renames it; here only bytes are counted. */
 #include "json.h"
+#include "progress.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -62,7 +63,15 @@ static cli_exit run_compact(const cli_args *args)
     int64_t before, after;
     caterva_error err;
     CLI_TRY(count_bytes(path, &before));
-    if (caterva_compact(path, NULL, &err) != CATERVA_OK) return cli_fail_array(path, &err);
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.on_progress = progress_tell;
+    progress bar;
+    cli_mind_temporaries();
+    progress_start(&bar, args, before, before);
+    progress_phase(&bar, 0, before);
+    caterva_status status = caterva_compact(path, &options, &err);
+    progress_end(&bar);
+    if (status != CATERVA_OK) return cli_fail_array(path, &err);
     CLI_TRY(count_bytes(path, &after));
     report(args, before, after);
     return CLI_OK;

@@ -161,13 +161,16 @@ static cli_exit walk_items(difference *d, walk *w, uint8_t *items, size_t size)
     box at;
     progress bar;
     cli_exit code = CLI_OK;
-    progress_start(&bar, d->args, d->n_items);
+    int64_t bytes = d->n_items * (a->shape.item_size + b->shape.item_size);
+    progress_start(&bar, d->args, d->n_items, bytes);
     while (code == CLI_OK && !enough(d) && walk_next(w, &at)) {
+        int64_t half = box_items(&at, a->shape.ndim) / 2;
+        progress_phase(&bar, done, half);
         code = cli_interrupted() ? CLI_INTERRUPTED : a->read(a, &at, items);
+        progress_phase(&bar, done + half, half);
         if (code == CLI_OK) code = b->read(b, &at, items + size);
         if (code == CLI_OK) compare_box(d, &at, items, items + size);
         done += box_items(&at, a->shape.ndim);
-        progress_step(&bar, done);
     }
     progress_end(&bar);
     return code;

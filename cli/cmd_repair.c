@@ -33,7 +33,7 @@ static int on_found(void *context, const caterva_info *info, void *fill)
     repairing *r = context;
     r->ndim = info->ndim;
     if (r->args->fill) r->code = parse_fill(r->args->fill, info, fill);
-    if (r->code == CLI_OK) progress_start(&r->bar, r->args, info->n_chunks);
+    if (r->code == CLI_OK) progress_start(&r->bar, r->args, info->n_chunks, info->data_bytes);
     return r->code != CLI_OK;
 }
 
@@ -135,6 +135,7 @@ static cli_exit repair(repairing *r)
     options.context = r;
     caterva_repair_result result;
     caterva_error err;
+    cli_mind_temporaries();
     caterva_status status = caterva_repair(r->path, &options, &result, &err);
     progress_end(&r->bar);
     if (r->code != CLI_OK) return r->code;

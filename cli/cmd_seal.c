@@ -1,5 +1,6 @@
 /* Room: cli. `caterva seal`: checksums for what other writers made. */
 #include "json.h"
+#include "progress.h"
 
 static void report(const cli_args *args, const caterva_space *space)
 {
@@ -23,9 +24,17 @@ static cli_exit run_seal(const cli_args *args)
     caterva_array *array;
     caterva_space space;
     caterva_error err;
-    if (caterva_seal(path, NULL, &err) != CATERVA_OK) return cli_fail_array(path, &err);
+    enum { STEPS = 10000 };
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.on_progress = progress_tell;
+    progress bar;
+    progress_start(&bar, args, STEPS, 0);
+    progress_phase(&bar, 0, STEPS);
+    caterva_status status = caterva_seal(path, &options, &err);
+    progress_end(&bar);
+    if (status != CATERVA_OK) return cli_fail_array(path, &err);
     CLI_TRY(cli_open_array(args, path, CATERVA_READ, &array));
-    caterva_status status = caterva_measure(array, &space, &err);
+    status = caterva_measure(array, &space, &err);
     caterva_discard(array);
     if (status != CATERVA_OK) return cli_fail_array(path, &err);
     report(args, &space);

@@ -35,10 +35,17 @@ typedef struct statistics {
 
 /* ---- Counting ------------------------------------------------------------- */
 
+static int64_t bytes_of(const statistics *s)
+{
+    int64_t bytes = caterva_describe(s->array)->item_size;
+    for (int d = 0; d < s->ndim; d++) bytes *= s->shape[d];
+    return bytes;
+}
+
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     statistics *s = context;
-    if (!s->started) progress_start(&s->bar, s->args, total);
+    if (!s->started) progress_start(&s->bar, s->args, total, bytes_of(s));
     s->started = true;
     progress_step(&s->bar, done);
     return cli_interrupted();
@@ -82,6 +89,7 @@ static cli_exit create_gathered(statistics *s, const array_shape *shape)
     options.shape = shape->shape;
     options.dtype = caterva_describe(s->array)->dtype;
     options.threads = (int)s->args->threads;
+    options.on_progress = progress_tell;
     options.codec_set = 1;
     options.codec = CATERVA_CODEC_LZ4;
     options.level = 5;

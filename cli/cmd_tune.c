@@ -69,7 +69,7 @@ static cli_exit run_trials(const cli_args *args, tuning *t)
     t->n_possible = task->n_partitions * task->n_codecs;
     double budget = time / t->n_possible / task->n_reads / 2;
     budget = budget < MIN_BUDGET ? MIN_BUDGET : budget > MAX_BUDGET ? MAX_BUDGET : budget;
-    progress_start(&bar, args, t->n_possible);
+    progress_start(&bar, args, t->n_possible, 0);
     cli_exit code = CLI_OK;
     for (int i = 0; i < t->n_possible && code == CLI_OK; i++) {
         bool tried;

@@ -72,7 +72,7 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     caterva_verify_result result = {0};
     caterva_space space = {0};
     caterva_error err;
-    progress_start(&v->bar, args, v->info->n_chunks);
+    progress_start(&v->bar, args, v->info->n_chunks, v->info->data_bytes);
     caterva_status status = caterva_verify(array, &options, &result, &err);
     progress_end(&v->bar);
     if (status != CATERVA_OK) return cli_fail_array(v->path, &err);

@@ -3,6 +3,8 @@
  * the library's choice, or the other array's. */
 #include "creation.h"
 
+#include "progress.h"
+
 #include "descr.h"
 #include "item.h"
 #include "numbers.h"
@@ -193,6 +195,7 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
     o->ndim = shape->ndim;
     o->shape = c->shape.shape;
     o->overwrite = args->force;
+    o->on_progress = progress_tell;
     o->threads = (int)args->threads;
     o->layout = args->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
     CLI_TRY(descr_parse("dtype", dtype, &c->dtype));
@@ -242,6 +245,7 @@ cli_exit creation_check(const creation *c, const char *path)
 cli_exit creation_make(creation *c, const char *path, caterva_array **out)
 {
     CLI_TRY(creation_check(c, path));
+    cli_mind_temporaries();
     caterva_error err;
     if (caterva_create(path, &c->options, out, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);

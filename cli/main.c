@@ -38,7 +38,7 @@ static void print_overview(FILE *stream)
     }
     fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5\n"
           "Exit status: 0 ok, 1 the answer is no, 2 usage, 3 input/output, 4 corrupt,\n"
-          "5 unsupported, 130 interrupted\n",
+          "5 unsupported; 130 interrupted (SIGINT), 143 (SIGTERM), 129 (SIGHUP)\n",
           stream);
 }
 
@@ -96,6 +96,7 @@ int main(int argc, char **argv)
 {
     cli_catch_signals();
     cli_exit code = dispatch(argc, argv);
-    if (code == CLI_INTERRUPTED) cli_fail(code, "interrupted");
-    return (int)code;
+    if (code != CLI_INTERRUPTED) return (int)code;
+    cli_fail(code, "interrupted");
+    return cli_end_interrupted();
 }

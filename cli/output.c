@@ -3,6 +3,9 @@
  * they are, never replaced. Knows nothing of formats. */
 #include "output.h"
 
+#include "progress.h"
+#include "stream.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +24,7 @@ static cli_exit exists(const char *path)
 
 static void release(output *out)
 {
+    if (out->temporary) cli_forget_file(out->temporary);
     free(out->path);
     free(out->target);
     free(out->temporary);
@@ -58,6 +62,7 @@ static cli_exit open_temporary(output *out, mode_t mode)
         out->temporary = NULL;
         return cli_fail_sys("cannot write %s", out->path);
     }
+    cli_mind_file(out->temporary);
     if (mode) fchmod(out->fd, mode & 07777); /* a replaced file keeps its permissions */
     out->seekable = true;
     return CLI_OK;
@@ -93,7 +98,8 @@ cli_exit output_open(output *out, const char *path, bool force)
 static cli_exit write_all(output *out, const uint8_t *bytes, size_t size)
 {
     while (size > 0) {
-        ssize_t n = write(out->fd, bytes, size);
+        CLI_TRY(cli_wait(out->fd, true));
+        ssize_t n = write(out->fd, bytes, stream_piece(size));
         if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
         if (n < 0) return cli_fail_sys("cannot write to %s", out->path);
         bytes += n;
@@ -122,7 +128,10 @@ cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t po
 {
     const uint8_t *at = bytes;
     while (size > 0) {
-        ssize_t n = pwrite(out->fd, at, size, position);
+        if (progress_tell(NULL, at - (const uint8_t *)bytes,
+                          (at - (const uint8_t *)bytes) + (int64_t)size))
+            return CLI_INTERRUPTED;
+        ssize_t n = pwrite(out->fd, at, stream_piece(size), position);
         if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
         if (n < 0) return cli_fail_sys("cannot write to %s", out->path);
         at += n;

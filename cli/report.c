@@ -1,35 +1,12 @@
-/* Room: cli. Reports and interruption: every sentence that goes to stderr is
- * written here, so that each begins with "caterva: " and ends its own line. The
- * interruption flag is the only state of the process. */
-#include "cli.h"
+/* Room: cli. Reports: every sentence that goes to stderr is written here, so that each
+ * begins with "caterva: " and ends its own line. */
+#include "progress.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
-void cli_catch_signals(void)
-{
-    /* No SA_RESTART: a read from a quiet pipe must return to see the flag. */
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-bool cli_interrupted(void) { return interrupted != 0; }
 
 static void print_sentence(const char *prefix, const char *fmt, va_list arguments)
 {
@@ -51,7 +28,7 @@ cli_exit cli_fail(cli_exit code, const char *fmt, ...)
 cli_exit cli_fail_sys(const char *fmt, ...)
 {
     int sys_errno = errno;
-    if (sys_errno == EINTR && interrupted) return CLI_INTERRUPTED;
+    if (sys_errno == EINTR && cli_interrupted()) return CLI_INTERRUPTED;
     va_list arguments;
     va_start(arguments, fmt);
     print_sentence("caterva: ", fmt, arguments);
@@ -73,7 +50,7 @@ static cli_exit exit_of_status(caterva_status status)
 
 cli_exit cli_fail_array(const char *path, const caterva_error *err)
 {
-    if (interrupted) return CLI_INTERRUPTED;
+    if (err->code == CATERVA_ESTOPPED || cli_interrupted()) return CLI_INTERRUPTED;
     cli_exit code = exit_of_status(err->code);
     if (strstr(err->message, path)) return cli_fail(code, "%s", err->message);
     return cli_fail(code, "%s: %s", path, err->message);
@@ -106,6 +83,7 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.mode = mode;
     options.threads = (int)args->threads;
+    options.on_progress = progress_tell;
     caterva_error err;
     if (caterva_open(path, &options, out, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);

@@ -63,6 +63,7 @@ cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, s
     *s = (array_sink){.array = array, .path = path, .sel = *sel};
     s->item_size = info->item_size;
     s->base.write = write_selection;
+    s->base.encodes = true;
     s->base.finish = finish_array;
     s->base.abandon = abandon_array;
     transfer_neutral(s->base.align, s->base.stretch);

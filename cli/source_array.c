@@ -49,6 +49,7 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out)
     *s = (array_source){.array = array, .path = path};
     s->base.read = read_array;
     s->base.read_selected = read_array_selected;
+    s->base.decodes = true;
     s->base.shape.ndim = info->ndim;
     s->base.shape.item_size = info->item_size;
     s->base.dtype = cli_copy_text(info->dtype);
@@ -211,6 +212,7 @@ static void describe_selection(select_source *s)
     base->shape.item_size = s->inner->shape.item_size;
     base->shape.ndim = selection_shape(&s->sel, base->shape.shape);
     base->first_axis_fastest = s->inner->first_axis_fastest;
+    base->decodes = s->inner->decodes;
     bool holds_bounds = !s->inner->read_selected; /* of the items it delivers */
     for (int r = 0; r < s->sel.n_result; r++) {
         if (s->sel.result[r] < 0) continue;

@@ -4,6 +4,7 @@
 #include "descr.h"
 #include "npy.h"
 #include "numbers.h"
+#include "progress.h"
 #include "source.h"
 #include "stream.h"
 #include "strided.h"
@@ -25,6 +26,7 @@ typedef struct file_source {
     int64_t left;     /* bytes of items not read yet; pipes only */
     uint8_t *run;     /* scratch, Fortran order only */
     size_t run_size;
+    int64_t box_size, box_done; /* bytes, of the box that is being read */
 } file_source;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -45,13 +47,15 @@ static cli_exit read_at(file_source *s, void *dst, size_t size, int64_t position
 {
     uint8_t *at = dst;
     while (size > 0) {
-        ssize_t n = pread(s->fd, at, size, position);
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        ssize_t n = pread(s->fd, at, stream_piece(size), position);
         if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
         if (n < 0) return cli_fail_sys("cannot read %s", s->path);
         if (n == 0) return ends_early(s);
         at += n;
         position += n;
         size -= (size_t)n;
+        progress_tell(NULL, s->box_done += n, s->box_size);
     }
     return CLI_OK;
 }
@@ -125,6 +129,8 @@ static cli_exit read_box(source *self, const box *b, void *dst)
     file_source *s = (file_source *)self;
     file_box fb;
     describe_box(s, b, &fb);
+    s->box_size = box_items(b, fb.ndim) * s->base.shape.item_size;
+    s->box_done = 0;
     int64_t position = s->position;
     for (int d = 0; d < fb.ndim; d++) position += fb.start[d] * fb.file_strides[d];
 

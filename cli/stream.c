@@ -2,9 +2,16 @@
  * a read that waits. Knows no format. */
 #include "stream.h"
 
+#include "progress.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* What a slow disk delivers well within a second. */
+#define PIECE_SIZE ((size_t)4 << 20)
+
+size_t stream_piece(size_t size) { return size < PIECE_SIZE ? size : PIECE_SIZE; }
 
 #define FIRST_SIZE ((size_t)4096)
 
@@ -13,11 +20,13 @@ cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *g
     uint8_t *at = dst;
     *got = 0;
     while (*got < size) {
-        ssize_t n = read(fd, at + *got, size - *got);
+        CLI_TRY(cli_wait(fd, false));
+        ssize_t n = read(fd, at + *got, stream_piece(size - *got));
         if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
         if (n < 0) return cli_fail_sys("cannot read %s", path);
         if (n == 0) break;
         *got += (size_t)n;
+        progress_tell(NULL, (int64_t)*got, (int64_t)size);
     }
     return CLI_OK;
 }

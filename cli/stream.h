@@ -8,6 +8,10 @@
  * sentence of a failure names. */
 cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *got);
 
+/* So much of `size` is read or written at once, that a signal or a look at the clock
+ * need not wait long. */
+size_t stream_piece(size_t size);
+
 /* The same, and drops what it reads. */
 cli_exit stream_skip(int fd, const char *path, int64_t size, int64_t *got);
 

@@ -25,6 +25,7 @@ struct source {
     int64_t stretch[CATERVA_MAX_DIMS]; /* items held for each one delivered */
     bool in_order;
     bool takes_lists; /* without read_selected: boxes of single items are cheap enough */
+    bool decodes;     /* reading takes the processor, not only the disk */
     bool first_axis_fastest; /* Fortran order: long boxes along axis 0 cost least */
     cli_exit (*read)(source *self, const box *b, void *dst);
     /* A box of a selection of it; NULL: only boxes can be read. */
@@ -38,6 +39,7 @@ struct sink {
     int64_t phase[CATERVA_MAX_DIMS]; /* how far behind a multiple of align it begins */
     int64_t stretch[CATERVA_MAX_DIMS];
     bool in_order;
+    bool encodes; /* as source.decodes */
     cli_exit (*write)(sink *self, const box *b, const void *src);
     cli_exit (*finish)(sink *self); /* makes the result appear; releases as abandon */
     void (*abandon)(sink *self);    /* leaves nothing behind */

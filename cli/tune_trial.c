@@ -1,6 +1,7 @@
 /* Room: cli. The sample of `tune`, and one trial on it. A candidate is written and
  * read as any array, in memory; its times on the sample, scaled by how many more
  * blocks the read touches in the whole array, are what is expected there. */
+#include "progress.h"
 #include "timing.h"
 #include "tune.h"
 
@@ -110,6 +111,7 @@ static caterva_create_options options_of(const tune_task *task, const tune_trial
     memcpy(o.filters, codec->filters, sizeof o.filters);
     memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);
     o.threads = task->threads;
+    o.on_progress = progress_tell;
     o.cache_bytes = -1; /* the sample would fit, the array may not */
     return o;
 }

@@ -14,8 +14,9 @@
  * Threads: any number of threads may read through one handle at once, also
  * beside a thread that writes through it. caterva_close needs the handle
  * alone. The library keeps no state of the process but a lazily started,
- * fork-safe pool of worker threads and a cache of decoded blocks, bounded in
- * bytes; it prints nothing and reads no environment. The pool's threads live on after
+ * fork-safe pool of worker threads, a cache of decoded blocks, bounded in
+ * bytes, and the list of new arrays that were not committed yet; it prints
+ * nothing and reads no environment. The pool's threads live on after
  * the last handle, so the shared library stays loaded after dlclose. A plug-in that
  * links the static library must not be unloaded (link it with -Wl,-z,nodelete). */
 #ifndef CATERVA_H
@@ -323,6 +324,13 @@ CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *er
 /* Releases the handle and drops what is pending. A new array that was never
  * committed leaves nothing behind. */
 CATERVA_API void caterva_discard(caterva_array *array);
+
+/* Removes what this process has under temporary names: the files and directories of new
+ * arrays that were not committed yet, those that copies, compact and repair are making
+ * among them. For a program that must leave at once, with _exit and without closing its
+ * handles, which are good for nothing afterwards. Any thread; not from a signal
+ * handler. */
+CATERVA_API void caterva_abandon(void);
 
 /* Turns a handle for reading to the last committed state; until then it goes on
  * seeing the state it opened. The handle keeps all options it was opened with, and looks

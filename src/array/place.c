@@ -1,5 +1,8 @@
 /* Room: array. Arrays as files: deleted, and put behind the end of another file. */
 #include "array/array.h"
+#include "store/temporaries.h"
+
+void caterva_abandon(void) { cv_temporaries_abandon(); }
 
 caterva_status caterva_unlink(const char *url, caterva_error *err)
 {

@@ -10,7 +10,7 @@
 #include "base/os.h"
 #include "store/chunk_files.h"
 #include "store/internal.h"
-#include "store/place.h"
+#include "store/temporaries.h"
 #include "store/sframe.h"
 
 #include <assert.h>
@@ -313,6 +313,7 @@ static cv_status new_store(int dir_fd, const char *path, cv_place *place,
     d->lock_fd = -1;
     d->frame_fd = -1;
     d->place = place ? *place : (cv_place){.dir_fd = -1};
+    if (place) cv_temporaries_add(&d->place);
     d->shown = cv_show_path(path);
     pthread_rwlock_init(&d->frame_lock, NULL);
     cv_chunk_files_init(&d->chunks, dir_fd);

@@ -8,7 +8,7 @@
 #include "base/os.h"
 #include "store/internal.h"
 #include "store/kept.h"
-#include "store/place.h"
+#include "store/temporaries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -305,6 +305,7 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
         return status;
     }
     ((file_store *)*out)->place = place;
+    cv_temporaries_add(&((file_store *)*out)->place);
     (*out)->writable = true;
     return CV_OK;
 }

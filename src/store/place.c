@@ -5,6 +5,7 @@
 #include "store/place.h"
 
 #include "store/sframe.h"
+#include "store/temporaries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,6 +89,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
 
 void cv_place_close(cv_place *place)
 {
+    cv_temporaries_remove(place);
     if (place->dir_fd >= 0) close(place->dir_fd);
     free(place->name);
     place->dir_fd = -1;

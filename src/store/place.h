@@ -14,6 +14,8 @@ typedef struct cv_place {
     bool overwrite;
     bool is_directory;   /* what is to be published */
     cv_shown_path shown; /* the target, for sentences */
+    bool is_listed;      /* among the process's temporaries: temporaries.h */
+    struct cv_place *next;
 } cv_place;
 
 /* Finds the place of `path`, trailing slashes or not. With `overwrite`, of
