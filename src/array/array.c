@@ -51,6 +51,7 @@ cv_status cv_options_copy(void *out, size_t size, const void *options, const cha
 
 void cv_array_lock_shared(caterva_array *array)
 {
+    if (!array->is_guarded) return;
     if (array->pending) pthread_rwlock_rdlock(&array->lock);
     if (array->watch) cv_watch_begin(array->watch);
 }
@@ -72,11 +73,14 @@ static void unlock(caterva_array *array, bool good)
     pthread_rwlock_unlock(&array->lock);
 }
 
-void cv_array_unlock(caterva_array *array) { unlock(array, false); }
+void cv_array_unlock(caterva_array *array)
+{
+    if (array->is_guarded) unlock(array, false);
+}
 
 cv_status cv_array_finish(caterva_array *array, cv_status status)
 {
-    unlock(array, status == CV_OK);
+    if (array->is_guarded) unlock(array, status == CV_OK);
     return status;
 }
 
@@ -88,6 +92,7 @@ cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *co
     if (!watch) return cv_fail_memory(err, sizeof *watch, "a watch");
     cv_watch_init(watch, tell, context);
     array->watch = watch;
+    array->is_guarded = true;
     if (array->pending) array->pending->watch = watch;
     return CV_OK;
 }
@@ -169,6 +174,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     if (status == CV_OK && writable)
         status =
             cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
+    array->is_guarded = array->pending != NULL;
     if (status == CV_OK) status = cv_array_load_fill(array, err);
     if (status == CV_OK) status = cv_item_type_init(&array->type, array->snapshot, err);
     if (status != CV_OK) {

@@ -10,6 +10,7 @@ struct caterva_array {
     cv_workers workers;
     cv_cache *own_cache; /* NULL: workers.cache is the shared one, or none */
     cv_pending *pending; /* NULL on handles for reading */
+    bool is_guarded;     /* has `pending` or `watch`: locking is more than nothing */
     int threads;
     cv_prefetch prefetch;
     cv_read_ahead ahead; /* its prefetches */
