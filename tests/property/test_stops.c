@@ -371,6 +371,32 @@ static void stop_upkeep(caterva_layout layout)
     }
 }
 
+/* ---- Leaving at once ------------------------------------------------------------------- */
+
+/* New arrays that were not committed go, one that was stays, and handles can be closed. */
+static void abandon_all(void)
+{
+    char other[SCRATCH_PATH];
+    caterva_error err;
+    caterva_array *file, *directory;
+    caterva_create_options o = creation(NULL, CATERVA_CONTIGUOUS, 1);
+    make(CATERVA_CONTIGUOUS);
+    CHECK_OK(caterva_create_from_buffer(path, &o, others, sizeof others, &file, &err), err);
+    o.layout = CATERVA_SPARSE;
+    o.dirty_budget = 1;
+    scratch_path(other, "folder/other");
+    CHECK_OK(caterva_create_from_buffer(other, &o, others, sizeof others, &directory, &err),
+             err);
+    CHECK(count_entries() == 3, "%d entries before", count_entries());
+    caterva_abandon();
+    check_committed();
+    caterva_discard(file);
+    caterva_discard(directory);
+    check_committed();
+    caterva_abandon(); /* nothing is left to do */
+    check_committed();
+}
+
 int main(void)
 {
     for (int i = 0; i < N; i++) {
@@ -389,6 +415,7 @@ int main(void)
     }
     stop_upkeep(CATERVA_CONTIGUOUS);
     stop_upkeep(CATERVA_SPARSE);
+    abandon_all();
     puts("stopped everywhere, and nothing lost");
     return 0;
 }

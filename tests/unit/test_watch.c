@@ -1,0 +1,171 @@
+/* A watch tells how far a call is, never back and never beyond the total, hears a stop in
+ * every thread, and passes both on to the watch behind it. */
+#include "base/watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+typedef struct listener {
+    int64_t done, total;
+    int calls, stop_at; /* -1: never */
+    atomic_int inside;
+    bool overlapped, went_back;
+} listener;
+
+static int listen(void *context, int64_t done, int64_t total)
+{
+    listener *l = context;
+    if (atomic_fetch_add(&l->inside, 1) != 0) l->overlapped = true;
+    if (done < l->done || done > total) l->went_back = true;
+    l->done = done;
+    l->total = total;
+    int stop = l->calls++ == l->stop_at;
+    atomic_fetch_sub(&l->inside, 1);
+    return stop;
+}
+
+static void counts_bytes(void **state)
+{
+    (void)state;
+    cv_watch w;
+    listener l = {.stop_at = -1};
+    cv_watch_init(&w, listen, &l);
+    cv_watch_begin(&w);
+    cv_watch_expect(&w, 100);
+    assert_int_equal(cv_watch_tick(&w, 30, NULL), CV_OK);
+    assert_true(l.done == 30 && l.total == 100);
+    assert_int_equal(cv_watch_tick(&w, 300, NULL), CV_OK); /* more than was announced */
+    assert_true(l.done == 100 && l.total == 100);
+    cv_watch_expect(&w, 300);
+    cv_watch_begin(&w); /* a second call at once */
+    cv_watch_end(&w, true);
+    assert_int_equal(l.calls, 2);
+    cv_watch_end(&w, true);
+    assert_true(l.done == 400 && l.total == 400 && l.calls == 3);
+    l.done = 0;
+    cv_watch_begin(&w); /* begins anew, and has nothing to tell */
+    cv_watch_end(&w, true);
+    assert_int_equal(l.calls, 3);
+    assert_false(l.went_back);
+    cv_watch_destroy(&w);
+}
+
+static void a_failed_call_does_not_end_in_full(void **state)
+{
+    (void)state;
+    cv_watch w;
+    listener l = {.stop_at = -1};
+    cv_watch_init(&w, listen, &l);
+    cv_watch_begin(&w);
+    cv_watch_expect(&w, 100);
+    cv_watch_end(&w, false);
+    assert_int_equal(l.calls, 0);
+    cv_watch_destroy(&w);
+}
+
+static void a_stop_is_heard_until_the_calls_end(void **state)
+{
+    (void)state;
+    cv_watch w;
+    cv_error err;
+    listener l = {.stop_at = 1};
+    cv_watch_init(&w, listen, &l);
+    cv_watch_begin(&w);
+    cv_watch_begin(&w);
+    cv_watch_expect(&w, 9);
+    assert_int_equal(cv_watch_tick(&w, 1, &err), CV_OK);
+    assert_int_equal(cv_watch_tick(&w, 1, &err), CATERVA_ESTOPPED);
+    assert_int_equal(err.code, CATERVA_ESTOPPED);
+    assert_string_equal(err.message, "stopped");
+    assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED); /* and is not asked */
+    assert_int_equal(l.calls, 2);
+    cv_watch_end(&w, false);
+    assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED);
+    cv_watch_end(&w, false);
+    l.done = 0;
+    cv_watch_begin(&w);
+    assert_int_equal(cv_watch_tick(&w, 0, NULL), CV_OK);
+    cv_watch_end(&w, false);
+    cv_watch_destroy(&w);
+}
+
+static void both_hear(void **state)
+{
+    (void)state;
+    cv_watch own, handle;
+    listener a = {.stop_at = -1}, b = {.stop_at = 2};
+    cv_watch_init(&handle, listen, &b);
+    cv_watch_init_steps(&own, listen, &a, &handle);
+    cv_watch_begin(&handle);
+    cv_watch_set_steps(&own, 2);
+    cv_watch_expect(&own, 50); /* bytes are the handle's */
+    assert_int_equal(cv_watch_tick(&own, 20, NULL), CV_OK);
+    assert_true(a.done == 0 && a.total == 2 && b.done == 20 && b.total == 50);
+    assert_int_equal(cv_watch_step(&own, 1, NULL), CV_OK);
+    assert_true(a.done == 1 && b.done == 20);
+    assert_int_equal(cv_watch_step(&own, 1, NULL), CATERVA_ESTOPPED);
+    assert_int_equal(a.done, 2);
+    cv_watch_end(&handle, false);
+    cv_watch_destroy(&own);
+    cv_watch_destroy(&handle);
+}
+
+static void nobody_is_fine(void **state)
+{
+    (void)state;
+    cv_watch silent;
+    cv_watch_init_steps(&silent, NULL, NULL, NULL);
+    assert_int_equal(cv_watch_step(&silent, 1, NULL), CV_OK);
+    assert_int_equal(cv_watch_tick(&silent, 1, NULL), CV_OK);
+    cv_watch_destroy(&silent);
+    cv_watch_expect(NULL, 1);
+    cv_watch_add(NULL, 1);
+    cv_watch_set_steps(NULL, 1);
+    assert_int_equal(cv_watch_tick(NULL, 1, NULL), CV_OK);
+    assert_int_equal(cv_watch_step(NULL, 1, NULL), CV_OK);
+}
+
+enum { THREADS = 4, TICKS = 20000 };
+
+static void *tick_often(void *watch)
+{
+    cv_watch_begin(watch);
+    cv_watch_expect(watch, TICKS);
+    for (int i = 0; i < TICKS; i++) (void)cv_watch_tick(watch, 1, NULL);
+    cv_watch_end(watch, true);
+    return NULL;
+}
+
+static void calls_never_overlap(void **state)
+{
+    (void)state;
+    cv_watch w;
+    listener l = {.stop_at = -1};
+    pthread_t threads[THREADS];
+    cv_watch_init(&w, listen, &l);
+    cv_watch_begin(&w); /* so that it counts on while threads come and go */
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, tick_often, &w), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    cv_watch_end(&w, true);
+    assert_true(l.done == THREADS * TICKS && l.total == l.done);
+    assert_false(l.overlapped || l.went_back);
+    cv_watch_destroy(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_bytes),
+        cmocka_unit_test(a_failed_call_does_not_end_in_full),
+        cmocka_unit_test(a_stop_is_heard_until_the_calls_end),
+        cmocka_unit_test(both_hear),
+        cmocka_unit_test(nobody_is_fine),
+        cmocka_unit_test(calls_never_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
