@@ -2,16 +2,8 @@
 #include "array/array.h"
 #include "engine/transfer.h"
 
-#include <string.h>
-
-static cv_status create_beside(const char *url, bool sparse, cv_store **out, cv_error *err)
-{
-    return sparse ? cv_store_directory_create(url, true, out, err)
-                  : cv_store_file_create(url, true, out, err);
-}
-
 /* The handle for writing keeps other writers out until the copy has the name. */
-static cv_status compact(const char *url, caterva_array *array, cv_error *err)
+static cv_status compact(caterva_array *array, cv_error *err)
 {
     cv_source source = cv_array_source(array);
     bool sparse = source.snapshot->header.sparse;
@@ -19,7 +11,7 @@ static cv_status compact(const char *url, caterva_array *array, cv_error *err)
     cv_frame *frame;
     if (sparse && cv_store_has_readers(array->frame->store)) /* whose files would go */
         return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
-    CV_TRY(create_beside(url, sparse, &store, err));
+    CV_TRY(cv_store_create_over(array->frame->store, &store, err));
     CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
     cv_frame_close(frame);
     return CV_OK;
@@ -31,7 +23,7 @@ caterva_status caterva_compact(const char *url, const caterva_upkeep_options *op
     caterva_array *array;
     CV_TRY(cv_array_open_for_upkeep(url, options, &array, err));
     cv_array_lock_alone(array);
-    cv_status status = cv_array_finish(array, compact(url, array, err));
+    cv_status status = cv_array_finish(array, compact(array, err));
     cv_array_free(array);
     return status;
 }

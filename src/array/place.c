@@ -11,11 +11,7 @@ caterva_status caterva_unlink(const char *url, caterva_error *err)
     options.cache_bytes = -1;
     caterva_array *array;
     CV_TRY(caterva_open(url, &options, &array, err));
-    cv_status status = CV_OK;
-    if (cv_array_layout(array) == CATERVA_SPARSE && cv_store_has_readers(array->frame->store))
-        status =
-            cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
-    if (status == CV_OK) status = cv_store_delete(url, err);
+    cv_status status = cv_store_delete(array->frame->store, err);
     cv_array_free(array);
     return status;
 }

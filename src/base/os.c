@@ -38,6 +38,18 @@ int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd)
     return *fd < 0 ? errno : 0;
 }
 
+int cv_os_open_names(const char *path, int *fd)
+{
+#if defined(O_PATH)
+    enum { FLAGS = O_PATH };
+#elif defined(O_SEARCH)
+    enum { FLAGS = O_SEARCH };
+#else
+    enum { FLAGS = O_RDONLY };
+#endif
+    return cv_os_open_at(AT_FDCWD, path, FLAGS | O_DIRECTORY, 0, fd);
+}
+
 bool cv_os_names_fd_at(int dir_fd, const char *name, int fd)
 {
     struct stat opened, named;
@@ -147,6 +159,17 @@ int cv_os_lock(int fd)
         failed = flock(fd, LOCK_EX | LOCK_NB);
     } while (failed && errno == EINTR);
     return failed ? errno : 0;
+}
+
+int cv_os_ask_lock(int fd)
+{
+    int failed;
+    do {
+        failed = flock(fd, LOCK_SH | LOCK_NB);
+    } while (failed && errno == EINTR);
+    if (failed) return errno;
+    flock(fd, LOCK_UN);
+    return 0;
 }
 
 /* A byte that no file has, so that no other use of record locks meets it. */
@@ -278,24 +301,24 @@ void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAM
 
 enum { TEMP_TRIES = 100 };
 
-int cv_os_create_temp_file_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
-                              int *fd)
+int cv_os_create_temp_file_at(int dir_fd, const char *name, int mode,
+                              char temp[CV_OS_TEMP_NAME], int *fd)
 {
     int error = EEXIST;
     for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
         cv_os_temp_name(name, "tmp", temp);
-        error = cv_os_open_at(dir_fd, temp, O_RDWR | O_CREAT | O_EXCL, 0666, fd);
+        error = cv_os_open_at(dir_fd, temp, O_RDWR | O_CREAT | O_EXCL, mode, fd);
     }
     return error;
 }
 
-int cv_os_create_temp_directory_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
-                                   int *fd)
+int cv_os_create_temp_directory_at(int dir_fd, const char *name, int mode,
+                                   char temp[CV_OS_TEMP_NAME], int *fd)
 {
     int error = EEXIST;
     for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
         cv_os_temp_name(name, "tmp", temp);
-        error = mkdirat(dir_fd, temp, 0777) ? errno : 0;
+        error = mkdirat(dir_fd, temp, (mode_t)mode) ? errno : 0;
     }
     if (error) return error;
     error = cv_os_open_at(dir_fd, temp, O_RDONLY | O_DIRECTORY, 0, fd);

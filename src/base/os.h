@@ -48,6 +48,10 @@ int cv_os_sync_directory(int fd);
  * releases it; children of fork share it. */
 int cv_os_lock(int fd);
 
+/* Whether another opening holds that lock: 0 or EWOULDBLOCK. Who takes it at this very
+ * moment may be refused; who only asks is not. */
+int cv_os_ask_lock(int fd);
+
 /* Takes a shared lock that goes with this opening of the file, beside the
  * exclusive one of cv_os_lock and not excluding it: "somebody reads here". And
  * asks whether another opening holds one: true also when that cannot be known. */
@@ -68,17 +72,37 @@ int cv_os_exchange_at(int dir_fd, const char *a, const char *b);
 
 enum { CV_OS_TEMP_NAME = 256 };
 
+/* An open directory for names in it only, not to be listed or synced: searching it is
+ * the only permission that this takes, where systems have such openings. */
+int cv_os_open_names(const char *path, int *fd);
+
+/* Who may do what with a file or directory: permissions, owner and group. */
+typedef struct cv_os_access {
+    uint32_t mode;
+    uint32_t user, group;
+} cv_os_access;
+
+int cv_os_get_access(int fd, cv_os_access *out);
+
+/* Makes a file of the caller's own accessible like that. Where the process may not give
+ * it the owner or group, the new group gets no more than everybody has. */
+int cv_os_set_access(int fd, const cv_os_access *access);
+
+/* The same, and nobody else gets access by inherited lists: it has those of `from`, which
+ * is open, and its extended attributes ("user."), where the system has such; `from` -1:
+ * none. What cannot be set of those is left out. */
+int cv_os_take_access(int fd, const cv_os_access *access, int from);
+
 /* ".<name>.<tag>-XXXXXX" into `temp`: a name likely, not sure, to be free; ask
  * again when it is not. Overlong names are cut to what file systems take. */
 void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME]);
 
 /* Creates a new file (open for reading and writing) or directory (open for
- * reading) under such a name, with the modes that umask leaves of rw-rw-rw-
- * and rwxrwxrwx. */
-int cv_os_create_temp_file_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
-                              int *fd);
-int cv_os_create_temp_directory_at(int dir_fd, const char *name, char temp[CV_OS_TEMP_NAME],
-                                   int *fd);
+ * reading) under such a name, with what umask leaves of `mode`. */
+int cv_os_create_temp_file_at(int dir_fd, const char *name, int mode,
+                              char temp[CV_OS_TEMP_NAME], int *fd);
+int cv_os_create_temp_directory_at(int dir_fd, const char *name, int mode,
+                                   char temp[CV_OS_TEMP_NAME], int *fd);
 
 /* Processors this process may use; at least 1. */
 int cv_os_cores(void);

@@ -5,7 +5,7 @@
  *   2. new tail behind all chunks: header copy, index, seal, trailer, contiguous
  *   3. sync
  *   4. one write of the header, from its frame_size field to its end
- *   5. sync: acknowledged
+ *   5. sync; and the file still has its name: acknowledged
  *
  * A crash before 4 leaves the old state, one after 4 the new one, and 4 is a
  * single write inside one sector for headers up to 512 bytes. A new frame has
@@ -282,12 +282,22 @@ static void publish(commit *c)
     c->next = NULL;
 }
 
+/* What was committed to a file that others took the name of, meanwhile, is lost: the last
+ * look, after the last write, is the one that an acknowledgement stands on. */
+static cv_status check_name_again(cv_txn *txn, cv_error *err)
+{
+    cv_status status = cv_store_check_name(txn->frame->store, err);
+    if (status != CV_OK) txn->frame->poisoned = true;
+    return status;
+}
+
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
     if (!cv_txn_pending(txn)) return CV_OK;
 
     bool fresh = !txn->frame->store->published;
+    if (!fresh) CV_TRY(cv_store_check_name(txn->frame->store, err));
     CV_TRY(cv_adopt_some(txn, false, NULL, err));
     commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = {.bytes = txn->tail}};
     cv_status status =
@@ -295,6 +305,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (status == CV_OK)
         status =
             txn->base->header.sparse ? write_directory(&c, err) : write_contiguous(&c, err);
+    if (status == CV_OK) status = check_name_again(txn, err);
     if (status == CV_OK) {
         cv_files_replaced(txn, c.old_files, c.n_old_files);
         cv_files_remove_old(txn);

@@ -24,17 +24,26 @@ static int sync_parent(const char *path)
     return error;
 }
 
+/* Between opening and locking another process may put another file there. */
+static cv_status open_locked(const char *path, int *fd, cv_error *err)
+{
+    for (;;) {
+        int error = cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, fd);
+        if (error) return cv_fail_open(err, error, path);
+        error = cv_os_lock(*fd);
+        if (!error && cv_os_names_fd_at(AT_FDCWD, path, *fd)) return CV_OK;
+        close(*fd);
+        if (error) return cv_fail_lock(err, error, path);
+    }
+}
+
 /* Locked before its length is looked at. */
 static cv_status open_end(const char *path, int *fd, uint64_t *end, cv_error *err)
 {
     struct stat st = {0};
-    int error = cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, fd);
-    if (error) return cv_fail_open(err, error, path);
     cv_status status = CV_OK;
-    error = cv_os_lock(*fd);
-    if (error)
-        status = cv_fail_lock(err, error, path);
-    else if (fstat(*fd, &st))
+    CV_TRY(open_locked(path, fd, err));
+    if (fstat(*fd, &st))
         status = cv_fail_open(err, errno, path);
     else if (!S_ISREG(st.st_mode))
         status = cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file",
@@ -56,6 +65,10 @@ cv_status cv_store_file_append(const char *path, const void *bytes, size_t size,
     if (!error && durable) error = cv_os_sync_data(fd);
     if (!error && durable && *pos == 0) error = sync_parent(path);
     cv_status status = CV_OK;
+    if (!error && !cv_os_names_fd_at(AT_FDCWD, path, fd))
+        status = cv_fail(err, CATERVA_EIO, -1,
+                         "%s was moved, deleted or replaced by others meanwhile",
+                         cv_show_path(path).text);
     if (error) {
         bool cut = ftruncate(fd, (off_t)*pos) == 0;
         status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(path).text,

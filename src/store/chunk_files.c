@@ -13,12 +13,20 @@
 void cv_chunk_files_init(cv_chunk_files *files, int dir_fd)
 {
     files->dir_fd = dir_fd;
+    files->has_access = false;
     for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
         files->slots[i].id = -1;
         files->slots[i].fd = -1;
         files->slots[i].users = 0;
         pthread_mutex_init(&files->slots[i].lock, NULL);
     }
+}
+
+void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access)
+{
+    files->has_access = true;
+    files->access = *access;
+    files->access.mode &= 0666;
 }
 
 /* Call with the lock. */
@@ -48,11 +56,26 @@ static cv_chunk_slot *slot_of(cv_chunk_files *files, cv_object id)
     return &files->slots[id % CV_CHUNK_SLOTS];
 }
 
+/* One that is made gets its access before there is anything to read. */
+static int open_file(const cv_chunk_files *files, cv_object id, int flags, int *fd)
+{
+    cv_chunk_name name = cv_sframe_chunk_name(id);
+    int mode = files->has_access ? 0600 : 0666;
+    int error = EEXIST;
+    if (flags & O_CREAT)
+        error = cv_os_open_at(files->dir_fd, name.text, flags | O_EXCL, mode, fd);
+    if (error == EEXIST)
+        return cv_os_open_at(files->dir_fd, name.text, flags & ~O_CREAT, 0, fd);
+    if (error || !files->has_access) return error;
+    error = cv_os_set_access(*fd, &files->access);
+    if (error) close(*fd);
+    return error;
+}
+
 /* Opens into the slot when nobody uses it, else beside it. With the lock. */
 static int open_into(cv_chunk_files *files, cv_object id, int flags, cv_chunk_handle *out)
 {
-    cv_chunk_name name = cv_sframe_chunk_name(id);
-    int error = cv_os_open_at(files->dir_fd, name.text, flags, 0666, &out->fd);
+    int error = open_file(files, id, flags, &out->fd);
     out->slot = NULL;
     if (error) return error;
 

@@ -4,6 +4,7 @@
 #ifndef CV_STORE_CHUNK_FILES_H
 #define CV_STORE_CHUNK_FILES_H
 
+#include "base/os.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -22,6 +23,8 @@ typedef struct cv_chunk_slot {
 
 typedef struct cv_chunk_files {
     int dir_fd; /* borrowed */
+    bool has_access; /* new files get this one, else what umask leaves */
+    cv_os_access access;
     cv_chunk_slot slots[CV_CHUNK_SLOTS];
 } cv_chunk_files;
 
@@ -33,6 +36,9 @@ typedef struct cv_chunk_handle {
 
 void cv_chunk_files_init(cv_chunk_files *files, int dir_fd);
 void cv_chunk_files_close(cv_chunk_files *files); /* nobody uses one any more */
+
+/* Files made from now on are accessible like that. Nobody uses the files meanwhile. */
+void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access);
 
 /* Opens for reading and syncing. Returns 0 or an errno number. */
 int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out);

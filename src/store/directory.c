@@ -7,30 +7,17 @@
  *
  * The writer's lock lies on a file of its own, because chunks.b2frame is
  * another file after each commit. */
-#include "base/os.h"
-#include "store/chunk_files.h"
-#include "store/internal.h"
-#include "store/temporaries.h"
-#include "store/sframe.h"
+#include "store/directory.h"
 
-#include <assert.h>
+#include "store/sframe.h"
+#include "store/temporaries.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-typedef struct directory_store {
-    cv_store base;
-    int dir_fd;
-    int lock_fd;                 /* -1: opened for reading */
-    int frame_fd;                /* -1: none yet */
-    pthread_rwlock_t frame_lock; /* over frame_fd: held while it is used */
-    cv_chunk_files chunks;
-    cv_place place; /* of a created one; closed: dir_fd is -1 */
-    cv_shown_path shown;
-} directory_store;
 
 /* ---- Words -------------------------------------------------------------- */
 
@@ -99,7 +86,7 @@ static void use_frame(directory_store *d, int fd)
 /* A writer elsewhere may have put a new frame in place. Asking for the frame's
  * size, with which every look at a frame begins, turns to the new one; reads
  * in between stay with one and the same file. */
-static void follow_frame(directory_store *d)
+void cv_directory_follow(directory_store *d)
 {
     int fd;
     pthread_rwlock_rdlock(&d->frame_lock);
@@ -115,7 +102,7 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
     directory_store *d = (directory_store *)store;
     held_object held;
     struct stat st;
-    if (object == CV_FRAME_OBJECT && !store->writable) follow_frame(d);
+    if (object == CV_FRAME_OBJECT && !store->writable) cv_directory_follow(d);
     CV_TRY(hold(d, object, &held, err));
     int error = fstat(held.fd, &st) ? errno : 0;
     let_go(d, held);
@@ -195,14 +182,33 @@ static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err
     return error ? fail_object(d, object, error, "sync", err) : CV_OK;
 }
 
+/* The frame as it stands lets in whom the new one will; before the first one, what the
+ * array replaces says it. Returns an errno number. */
+static int liken_frame(const directory_store *d, int fd)
+{
+    int old;
+    cv_os_access access;
+    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &old);
+    if (error == ENOENT)
+        return d->chunks.has_access ? cv_os_set_access(fd, &d->chunks.access) : 0;
+    if (error) return error;
+    error = cv_os_get_access(old, &access);
+    if (!error) error = cv_os_take_access(fd, &access, old);
+    close(old);
+    return error;
+}
+
 /* Everything but the rename. Returns an errno number. */
 static int write_new_frame(directory_store *d, const void *bytes, size_t size, bool durable,
                            int *fd)
 {
-    int error =
-        cv_os_open_at(d->dir_fd, CV_SFRAME_NEW_FRAME, O_RDWR | O_CREAT | O_TRUNC, 0666, fd);
+    int mode = d->chunks.has_access ? 0600 : 0666;
+    unlinkat(d->dir_fd, CV_SFRAME_NEW_FRAME, 0); /* what a crash left */
+    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_NEW_FRAME, O_RDWR | O_CREAT | O_EXCL, mode,
+                              fd);
     if (error) return error;
-    error = cv_os_write(*fd, bytes, size, 0);
+    if (d->chunks.has_access) error = liken_frame(d, *fd);
+    if (!error) error = cv_os_write(*fd, bytes, size, 0);
     if (!error && durable) error = cv_os_sync_data(*fd);
     if (!error && renameat(d->dir_fd, CV_SFRAME_NEW_FRAME, d->dir_fd, CV_SFRAME_FRAME))
         error = errno;
@@ -250,13 +256,58 @@ static bool directory_has_readers(cv_store *store)
 
 /* ---- Publishing and closing --------------------------------------------- */
 
+/* What is replaced may have been given other access since the files were made. */
+static int liken_files(directory_store *d)
+{
+    cv_likeness like = cv_target_likeness(&d->place.old, true);
+    const cv_os_access *a = &d->chunks.access, *b = &like.inner;
+    cv_object *ids;
+    size_t n;
+    like.inner.mode &= 0666;
+    bool same = a->mode == b->mode && a->user == b->user && a->group == b->group;
+    if (!like.known || (d->chunks.has_access && same)) return 0;
+    cv_chunk_files_set_access(&d->chunks, b);
+    int error = cv_os_set_access(d->lock_fd, b);
+    if (!error) error = cv_sframe_list(d->dir_fd, &ids, &n);
+    if (error) return error;
+    for (size_t i = 0; i < n && !error; i++) {
+        cv_chunk_handle chunk;
+        error = cv_chunk_acquire(&d->chunks, ids[i], &chunk);
+        if (error) break;
+        error = cv_os_set_access(chunk.fd, b);
+        cv_chunk_release(chunk);
+    }
+    free(ids);
+    return error;
+}
+
 static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     if (store->published) return CV_OK;
-    cv_status status = cv_place_publish(&d->place, durable, &store->published, err);
-    if (store->published) cv_place_close(&d->place);
+    cv_status status = cv_place_publish(&d->place, d->dir_fd, d->frame_fd, durable,
+                                        &store->published, err);
+    if (!store->published) return status;
+    cv_home_take(&d->place, d->dir_fd, &d->home);
+    int error = liken_files(d);
+    if (!d->place.is_left) cv_place_close(&d->place);
+    if (status == CV_OK && error)
+        status = cv_fail_sys(err, error, "cannot set the access of files in %s", d->shown.text);
     return status;
+}
+
+/* Also the frame must be the one that was put there last: a commit would undo what
+ * others have put in its place. */
+static cv_status directory_check_name(cv_store *store, cv_error *err)
+{
+    directory_store *d = (directory_store *)store;
+    CV_TRY(cv_home_check(&d->home, d->dir_fd, &d->shown, err));
+    pthread_rwlock_rdlock(&d->frame_lock);
+    bool current = cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
+    pthread_rwlock_unlock(&d->frame_lock);
+    if (current) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1, "others replaced or deleted %s of %s",
+                   CV_SFRAME_FRAME, d->shown.text);
 }
 
 static void close_if_open(int fd)
@@ -270,6 +321,7 @@ static void directory_close(cv_store *store)
     cv_chunk_files_close(&d->chunks);
     if (!store->published) cv_place_remove_temp(&d->place);
     cv_place_close(&d->place);
+    cv_home_close(&d->home);
     close_if_open(d->frame_fd);
     close_if_open(d->lock_fd);
     close_if_open(d->dir_fd);
@@ -289,13 +341,13 @@ static const cv_store_ops directory_ops = {
     .list = directory_list,
     .publish = directory_publish,
     .has_readers = directory_has_readers,
+    .check_name = directory_check_name,
     .close = directory_close,
 };
 
-/* ---- Opening ------------------------------------------------------------ */
+/* ---- Making ------------------------------------------------------------- */
 
-/* Takes over `dir_fd` and, when not NULL, `place`, also on failure. */
-static cv_status new_store(int dir_fd, const char *path, cv_place *place,
+cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
                            directory_store **out, cv_error *err)
 {
     directory_store *d = calloc(1, sizeof *d);
@@ -312,90 +364,12 @@ static cv_status new_store(int dir_fd, const char *path, cv_place *place,
     d->dir_fd = dir_fd;
     d->lock_fd = -1;
     d->frame_fd = -1;
-    d->place = place ? *place : (cv_place){.dir_fd = -1};
+    d->place = place ? *place : (cv_place){.dir_fd = -1, .old = cv_target_nothing};
     if (place) cv_temporaries_add(&d->place);
+    d->home = cv_home_unknown;
     d->shown = cv_show_path(path);
     pthread_rwlock_init(&d->frame_lock, NULL);
     cv_chunk_files_init(&d->chunks, dir_fd);
     *out = d;
-    return CV_OK;
-}
-
-static cv_status take_lock(directory_store *d, cv_error *err)
-{
-    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, 0666, &d->lock_fd);
-    if (!error) error = cv_os_lock(d->lock_fd);
-    if (error) return cv_fail_lock(err, error, d->shown.text);
-    d->base.writable = true;
-    return CV_OK;
-}
-
-static cv_status open_frame(directory_store *d, cv_error *err)
-{
-    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &d->frame_fd);
-    if (!error) return CV_OK;
-    if (error == ENOENT)
-        return cv_fail(err, CATERVA_ENOTFOUND, -1,
-                       "the directory %s holds no array: it has no %s", d->shown.text,
-                       CV_SFRAME_FRAME);
-    return fail_object(d, CV_FRAME_OBJECT, error, "open", err);
-}
-
-static cv_status open_once(const char *path, bool writable, directory_store **out,
-                           cv_error *err)
-{
-    int dir_fd = -1;
-    int error = cv_os_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &dir_fd);
-    struct stat st;
-    if (error == ENOTDIR && stat(path, &st) == 0) /* else a part of the path is missing */
-        return cv_fail_sys(err, ENOTDIR, "cannot open %s", cv_show_path(path).text);
-    if (error) return cv_fail_open(err, error, path);
-    if (!writable) (void)cv_os_share(dir_fd); /* before the frame that it keeps alive */
-    CV_TRY(new_store(dir_fd, path, NULL, out, err));
-    cv_status status = open_frame(*out, err); /* first: a lock file only in arrays */
-    if (status == CV_OK && writable) status = take_lock(*out, err);
-    if (status != CV_OK) directory_close(&(*out)->base);
-    return status;
-}
-
-/* Between opening and locking another process may publish over the path: a
- * lock in a directory without its name would exclude nobody. */
-cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
-                                  cv_error *err)
-{
-    for (;;) {
-        directory_store *d = NULL;
-        CV_TRY(open_once(path, writable, &d, err));
-        assert(d);
-        if (!writable || cv_os_names_fd_at(AT_FDCWD, path, d->dir_fd)) {
-            if (writable) follow_frame(d); /* as it is now that nobody can replace it */
-            *out = &d->base;
-            return CV_OK;
-        }
-        directory_close(&d->base);
-    }
-}
-
-cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,
-                                    cv_error *err)
-{
-    cv_place place;
-    int dir_fd = -1;
-    CV_TRY(cv_place_open(path, overwrite, &place, err));
-    place.is_directory = true;
-    int error = cv_os_create_temp_directory_at(place.dir_fd, place.name, place.temp, &dir_fd);
-    if (error) {
-        cv_status status = cv_fail_sys(err, error, "cannot create %s", place.shown.text);
-        cv_place_close(&place);
-        return status;
-    }
-    directory_store *d = NULL;
-    CV_TRY(new_store(dir_fd, path, &place, &d, err));
-    cv_status status = take_lock(d, err);
-    if (status != CV_OK) {
-        directory_close(&d->base);
-        return status;
-    }
-    *out = &d->base;
     return CV_OK;
 }

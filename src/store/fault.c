@@ -261,6 +261,11 @@ static cv_status fault_list(cv_store *store, cv_object **objects, size_t *n, cv_
     return cv_store_list(as_fault(store)->inner, objects, n, err);
 }
 
+static cv_status fault_check_name(cv_store *store, cv_error *err)
+{
+    return cv_store_check_name(as_fault(store)->inner, err);
+}
+
 static bool fault_has_readers(cv_store *store)
 {
     return cv_store_has_readers(as_fault(store)->inner);
@@ -292,6 +297,7 @@ static const cv_store_ops fault_ops = {
     .list = fault_list,
     .publish = fault_publish,
     .has_readers = fault_has_readers,
+    .check_name = fault_check_name,
     .close = fault_close,
 };
 

@@ -6,7 +6,7 @@
 #include "base/arith.h"
 #include "base/ask.h"
 #include "base/os.h"
-#include "store/internal.h"
+#include "store/home.h"
 #include "store/kept.h"
 #include "store/temporaries.h"
 
@@ -21,6 +21,7 @@ typedef struct file_store {
     int fd;
     uint64_t offset; /* where the frame begins */
     cv_place place;  /* of a created one; closed: dir_fd is -1 */
+    cv_home home;    /* of one that is written and has its name */
     cv_shown_path shown;
     cv_kept kept;
 } file_store;
@@ -148,9 +149,18 @@ static cv_status file_publish(cv_store *store, bool durable, cv_error *err)
 {
     file_store *f = (file_store *)store;
     if (store->published) return CV_OK;
-    cv_status status = cv_place_publish(&f->place, durable, &store->published, err);
-    if (store->published) cv_place_close(&f->place);
+    cv_status status =
+        cv_place_publish(&f->place, f->fd, -1, durable, &store->published, err);
+    if (!store->published) return status;
+    cv_home_take(&f->place, f->fd, &f->home);
+    if (!f->place.is_left) cv_place_close(&f->place);
     return status;
+}
+
+static cv_status file_check_name(cv_store *store, cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    return cv_home_check(&f->home, f->fd, &f->shown, err);
 }
 
 static bool file_has_readers(cv_store *store)
@@ -163,6 +173,7 @@ static void file_close(cv_store *store)
     file_store *f = (file_store *)store;
     if (!store->published) cv_place_remove_temp(&f->place);
     cv_place_close(&f->place);
+    cv_home_close(&f->home);
     cv_kept_free(&f->kept);
     close(f->fd);
     free(f);
@@ -183,6 +194,7 @@ static const cv_store_ops file_ops = {
     .remove = cv_store_no_remove,
     .publish = file_publish,
     .has_readers = file_has_readers,
+    .check_name = file_check_name,
     .close = file_close,
 };
 
@@ -205,15 +217,18 @@ static cv_status check_regular(int fd, const char *path, uint64_t offset, cv_err
 
 /* Between opening and locking another process may publish over the path: a
  * lock on a file without its name would exclude nobody. */
-static cv_status open_locked(const char *path, int *fd, cv_error *err)
+static cv_status open_locked(const char *path, int *fd, cv_home *home, cv_error *err)
 {
     for (;;) {
         int error = cv_os_open_at(AT_FDCWD, path, O_RDWR, 0, fd);
         if (error) return cv_fail_open(err, error, path);
         error = cv_os_lock(*fd);
-        if (!error && cv_os_names_fd_at(AT_FDCWD, path, *fd)) return CV_OK;
+        cv_status status = error ? cv_fail_lock(err, error, path)
+                                 : cv_home_find(path, *fd, false, home, err);
+        if (status == CV_OK && cv_home_leads_to(home, *fd)) return CV_OK;
+        cv_home_close(home);
         close(*fd);
-        if (error) return cv_fail_lock(err, error, path);
+        CV_TRY(status);
     }
 }
 
@@ -234,7 +249,8 @@ static cv_status new_store(int fd, const char *path, cv_store **out, cv_error *e
     if (!f) return cv_fail_memory(err, sizeof *f, "a store");
     f->base.ops = &file_ops;
     f->fd = fd;
-    f->place.dir_fd = -1;
+    f->place = (cv_place){.dir_fd = -1, .old = cv_target_nothing};
+    f->home = cv_home_unknown;
     f->shown = cv_show_path(path);
     cv_kept_init(&f->kept, fd, 0, 0, 0);
     *out = &f->base;
@@ -245,21 +261,24 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
                              cv_error *err)
 {
     char *stripped;
+    cv_home home = cv_home_unknown;
     int fd = -1;
     if (writable && offset > 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "a frame inside a file is read-only");
     CV_TRY(cv_strip_slashes(path, &stripped, err));
-    cv_status status =
-        writable ? open_locked(stripped, &fd, err) : open_for_reading(stripped, &fd, err);
+    cv_status status = writable ? open_locked(stripped, &fd, &home, err)
+                                : open_for_reading(stripped, &fd, err);
     free(stripped);
     CV_TRY(status);
 
     status = check_regular(fd, path, offset, err);
     if (status == CV_OK) status = new_store(fd, path, out, err);
     if (status != CV_OK) {
+        cv_home_close(&home);
         close(fd);
         return status;
     }
+    ((file_store *)*out)->home = home;
     ((file_store *)*out)->offset = offset;
     (*out)->writable = writable;
     (*out)->published = true;
@@ -277,7 +296,7 @@ void cv_store_file_keep(cv_store *store, uint64_t most)
 
 static cv_status create_temp(cv_place *place, int *fd, cv_error *err)
 {
-    int error = cv_os_create_temp_file_at(place->dir_fd, place->name, place->temp, fd);
+    int error = cv_place_create_file(place, fd);
     if (error) return cv_fail_sys(err, error, "cannot create %s", place->shown.text);
     error = cv_os_lock(*fd);
     if (!error) return CV_OK;
@@ -286,26 +305,52 @@ static cv_status create_temp(cv_place *place, int *fd, cv_error *err)
     return cv_fail_lock(err, error, place->shown.text);
 }
 
+/* Takes over the place, also on failure. */
+static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
+{
+    int fd;
+    cv_status status = create_temp(place, &fd, err);
+    if (status != CV_OK) {
+        cv_place_close(place);
+        return status;
+    }
+    status = new_store(fd, place->shown.text, out, err);
+    if (status != CV_OK) {
+        cv_place_remove_temp(place);
+        cv_place_close(place);
+        close(fd);
+        return status;
+    }
+    ((file_store *)*out)->place = *place;
+    cv_temporaries_add(&((file_store *)*out)->place);
+    (*out)->writable = true;
+    return CV_OK;
+}
+
 cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err)
 {
     cv_place place;
-    int fd;
     CV_TRY(cv_place_open(path, overwrite, &place, err));
-    cv_status status = create_temp(&place, &fd, err);
-    if (status != CV_OK) {
-        cv_place_close(&place);
-        return status;
-    }
-    status = new_store(fd, path, out, err);
-    if (status != CV_OK) {
-        cv_place_remove_temp(&place);
-        cv_place_close(&place);
-        close(fd);
-        return status;
-    }
-    ((file_store *)*out)->place = place;
-    cv_temporaries_add(&((file_store *)*out)->place);
-    (*out)->writable = true;
-    return CV_OK;
+    return create_at(&place, out, err);
+}
+
+cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err)
+{
+    const file_store *f = (file_store *)old;
+    cv_place place;
+    CV_TRY(cv_home_place(&f->home, f->fd, -1, &f->shown, &place, err));
+    return create_at(&place, out, err);
+}
+
+cv_status cv_store_file_delete(cv_store *store, cv_error *err)
+{
+    const file_store *f = (file_store *)store;
+    cv_place place;
+    CV_TRY(cv_home_place(&f->home, f->fd, -1, &f->shown, &place, err));
+    cv_status status = cv_home_check(&f->home, f->fd, &f->shown, err);
+    if (status == CV_OK && unlinkat(place.dir_fd, place.name, 0) != 0)
+        status = cv_fail_sys(err, errno, "cannot delete %s", f->shown.text);
+    cv_place_close(&place);
+    return status;
 }

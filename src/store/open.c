@@ -1,4 +1,4 @@
-/* Room: store. Which kind of store a path names. */
+/* Room: store. Which kind of store a path names, or another store is. */
 #include "store/store.h"
 
 #include <sys/stat.h>
@@ -13,4 +13,16 @@ cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_sto
         return cv_fail(err, CATERVA_EINVAL, -1, "%.150s is a directory, which has no offsets",
                        path);
     return cv_store_directory_open(path, writable, out, err);
+}
+
+cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err)
+{
+    return old->has_chunk_objects ? cv_store_directory_create_over(old, out, err)
+                                  : cv_store_file_create_over(old, out, err);
+}
+
+cv_status cv_store_delete(cv_store *store, cv_error *err)
+{
+    return store->has_chunk_objects ? cv_store_directory_delete(store, err)
+                                    : cv_store_file_delete(store, err);
 }

@@ -1,7 +1,8 @@
 /* Room: store. Publishing: the new array is complete under a temporary name and
  * takes the target's name in one step. Promises: an old array is either still
  * in its place, or the new one is, whole; only regular files and directories
- * that are arrays are ever replaced. Must not know what is inside the files. */
+ * that are arrays are ever replaced, and none that somebody writes, nor a
+ * directory that somebody reads. Must not know what is inside the files. */
 #include "store/place.h"
 
 #include "store/sframe.h"
@@ -17,7 +18,13 @@
 
 /* ---- Finding ------------------------------------------------------------ */
 
-typedef enum target_kind { TARGET_NONE, TARGET_FILE, TARGET_DIRECTORY } target_kind;
+/* A symbolic link that leads nowhere, for that is where it would have been followed. */
+typedef enum target_kind {
+    TARGET_NONE,
+    TARGET_LINK,
+    TARGET_FILE,
+    TARGET_DIRECTORY
+} target_kind;
 
 static cv_status refuse_target(const cv_place *place, const char *why, cv_error *err)
 {
@@ -35,12 +42,39 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     }
     if (!place->overwrite) return refuse_target(place, "exists already", err);
 
-    *kind = S_ISDIR(st.st_mode) ? TARGET_DIRECTORY : TARGET_FILE;
+    *kind = S_ISDIR(st.st_mode)   ? TARGET_DIRECTORY
+            : S_ISLNK(st.st_mode) ? TARGET_LINK
+                                  : TARGET_FILE;
     if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir_fd, place->name))
         return refuse_target(place, "is a directory that is not an array: not replaced", err);
-    if (*kind == TARGET_FILE && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+    if (*kind == TARGET_FILE && !S_ISREG(st.st_mode))
         return refuse_target(place, "is not a regular file: not replaced", err);
     return CV_OK;
+}
+
+/* Opens what stands there, as place->old. What stood there before is kept where nothing
+ * does now: a new array is still to be accessible like it. */
+static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
+{
+    cv_target found = cv_target_nothing;
+    if (kind != TARGET_FILE && kind != TARGET_DIRECTORY) return CV_OK;
+    CV_TRY(cv_target_open(place->dir_fd, place->name, kind == TARGET_DIRECTORY, &place->shown,
+                          &found, err));
+    cv_target_close(&place->old);
+    place->old = found;
+    return CV_OK;
+}
+
+/* Early: nobody should work for an hour to be refused then. */
+static cv_status ask_old(cv_place *place, cv_error *err)
+{
+    target_kind kind;
+    CV_TRY(check_target(place, &kind, err));
+    cv_status status = open_old(place, kind, err);
+    if (status == CATERVA_ENOTFOUND) return CV_OK;
+    if (status == CV_OK && place->old.fd >= 0)
+        status = cv_target_ask(&place->old, &place->shown, err);
+    return status;
 }
 
 /* The path without trailing slashes and, where something is to be overwritten,
@@ -68,16 +102,18 @@ static cv_status split(char *resolved, cv_place *place, cv_error *err)
 
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err)
 {
-    cv_place place = {.dir_fd = -1, .overwrite = overwrite, .shown = cv_show_path(path)};
+    cv_place place = {.dir_fd = -1,
+                      .overwrite = overwrite,
+                      .old = cv_target_nothing,
+                      .shown = cv_show_path(path)};
     char *resolved;
     if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     CV_TRY(resolve(path, overwrite, &resolved, err));
 
-    target_kind kind;
     cv_status status = split(resolved, &place, err);
     if (status == CV_OK && !*place.name)
         status = refuse_target(&place, "is the root directory", err);
-    if (status == CV_OK) status = check_target(&place, &kind, err);
+    if (status == CV_OK) status = ask_old(&place, err);
     free(resolved);
     if (status != CV_OK) {
         cv_place_close(&place);
@@ -87,13 +123,42 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
     return CV_OK;
 }
 
+/* The directory that was replaced goes when its last reader has gone. */
 void cv_place_close(cv_place *place)
 {
     cv_temporaries_remove(place);
+    if (place->is_left && !cv_target_has_readers(&place->old)) cv_place_remove_temp(place);
+    cv_target_close(&place->old);
     if (place->dir_fd >= 0) close(place->dir_fd);
     free(place->name);
     place->dir_fd = -1;
     place->name = NULL;
+    place->is_left = false;
+}
+
+/* ---- The new one -------------------------------------------------------- */
+
+int cv_place_create_file(cv_place *place, int *fd)
+{
+    int mode = place->old.fd >= 0 ? 0600 : 0666;
+    return cv_os_create_temp_file_at(place->dir_fd, place->name, mode, place->temp, fd);
+}
+
+/* Lists of access that its files would inherit are the old one's from the beginning. */
+int cv_place_create_directory(cv_place *place, int *fd)
+{
+    bool is_new = place->old.fd < 0;
+    int error = cv_os_create_temp_directory_at(place->dir_fd, place->name,
+                                               is_new ? 0777 : 0700, place->temp, fd);
+    if (error || is_new) return error;
+    cv_likeness like = cv_target_likeness(&place->old, true);
+    if (!like.known) return 0;
+    like.outer.mode = 0700;
+    error = cv_os_take_access(*fd, &like.outer, place->old.is_directory ? place->old.fd : -1);
+    if (!error) return 0;
+    cv_place_remove_temp(place);
+    close(*fd);
+    return error;
 }
 
 /* ---- Publishing --------------------------------------------------------- */
@@ -123,7 +188,7 @@ static int move_once(cv_place *place, target_kind kind, bool *displaced)
     *displaced = false;
     if (kind == TARGET_NONE)
         return cv_os_rename_new_at(place->dir_fd, place->temp, place->name);
-    if (kind == TARGET_FILE && !place->is_directory)
+    if (kind != TARGET_DIRECTORY && !place->is_directory)
         return renameat(place->dir_fd, place->temp, place->dir_fd, place->name) ? errno : 0;
 
     int error = cv_os_exchange_at(place->dir_fd, place->temp, place->name);
@@ -132,14 +197,48 @@ static int move_once(cv_place *place, target_kind kind, bool *displaced)
     return error;
 }
 
+/* The caller has locked it: nothing else may be replaced. */
+static cv_status check_held(const cv_place *place, cv_error *err)
+{
+    if (cv_os_names_fd_at(place->dir_fd, place->name, place->old.fd))
+        return cv_target_refuse_readers(&place->old, &place->shown, err);
+    return cv_fail(err, CATERVA_EIO, -1, "%s was moved, deleted or replaced by others",
+                   place->shown.text);
+}
+
+/* Locks what stands there. CATERVA_ENOTFOUND: by now it is something else. */
+static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
+{
+    if (place->is_held) return check_held(place, err);
+    if (kind != TARGET_FILE && kind != TARGET_DIRECTORY) return CV_OK;
+    CV_TRY(open_old(place, kind, err));
+    CV_TRY(cv_target_lock(&place->old, &place->shown, err));
+    if (cv_os_names_fd_at(place->dir_fd, place->name, place->old.fd)) return CV_OK;
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s was replaced", place->shown.text);
+}
+
+/* Gives the new files what access the old one allows. */
+static cv_status liken(const cv_place *place, int fd, int frame_fd, cv_error *err)
+{
+    cv_likeness like = cv_target_likeness(&place->old, place->is_directory);
+    int error = cv_target_give(&place->old, &like, fd, frame_fd);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot give %s the access of the one that it replaces",
+                       place->shown.text);
+}
+
 /* Others may create and remove the target meanwhile: look again then. */
-static cv_status move(cv_place *place, bool *displaced, cv_error *err)
+static cv_status move(cv_place *place, int fd, int frame_fd, bool *displaced, cv_error *err)
 {
     enum { TRIES = 20 };
-    int error = 0;
+    int error = ENOENT;
     for (int i = 0; i < TRIES; i++) {
         target_kind kind;
         CV_TRY(check_target(place, &kind, err));
+        cv_status status = hold_old(place, kind, err);
+        if (status == CATERVA_ENOTFOUND) continue;
+        CV_TRY(status);
+        CV_TRY(liken(place, fd, frame_fd, err));
         error = move_once(place, kind, displaced);
         if (!error) return CV_OK;
         if (error != EEXIST && error != ENOENT && error != EISDIR && error != ENOTDIR) break;
@@ -148,17 +247,21 @@ static cv_status move(cv_place *place, bool *displaced, cv_error *err)
     return cv_fail_sys(err, error, "cannot put %s in place", place->shown.text);
 }
 
-cv_status cv_place_publish(cv_place *place, bool durable, bool *moved, cv_error *err)
+/* A reader may have come to a directory after the last look: one that found it at its
+ * name before it was displaced goes on reading there, and it is left until then. */
+cv_status cv_place_publish(cv_place *place, int fd, int frame_fd, bool durable, bool *moved,
+                           cv_error *err)
 {
     bool displaced = false;
     *moved = false;
-    CV_TRY(move(place, &displaced, err));
+    CV_TRY(move(place, fd, frame_fd, &displaced, err));
     *moved = true;
 
     int error = durable ? cv_os_sync_directory(place->dir_fd) : 0;
     if (error) /* a displaced array stays: it may be the one a power loss leaves */
         return cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text);
-    if (displaced) cv_place_remove_temp(place);
+    place->is_left = displaced && cv_target_has_readers(&place->old);
+    if (displaced && !place->is_left) cv_place_remove_temp(place);
     return CV_OK;
 }
 

@@ -4,8 +4,7 @@
 #ifndef CV_STORE_PLACE_H
 #define CV_STORE_PLACE_H
 
-#include "base/os.h"
-#include "store/internal.h"
+#include "store/target.h"
 
 typedef struct cv_place {
     int dir_fd;
@@ -13,6 +12,9 @@ typedef struct cv_place {
     char temp[CV_OS_TEMP_NAME]; /* filled by who creates it */
     bool overwrite;
     bool is_directory;   /* what is to be published */
+    bool is_held;        /* `old` is open for writing, and nothing else is replaced */
+    bool is_left;        /* the replaced directory is still read, under `temp` */
+    cv_target old;       /* what stood at the target when it was last looked at */
     cv_shown_path shown; /* the target, for sentences */
     bool is_listed;      /* among the process's temporaries: temporaries.h */
     struct cv_place *next;
@@ -20,14 +22,23 @@ typedef struct cv_place {
 
 /* Finds the place of `path`, trailing slashes or not. With `overwrite`, of
  * what a symbolic link there leads to. CATERVA_EEXIST when the target exists
- * and may not be replaced: not asked for, or neither file nor array. Release
- * with cv_place_close; nothing to release on failure. */
+ * and may not be replaced: not asked for, or neither file nor array.
+ * CATERVA_EBUSY when it is in use now, see target.h. Release with cv_place_close;
+ * nothing to release on failure. */
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err);
 
+/* Makes the file or directory with the temporary name, open as *fd. Nobody else may look
+ * into what replaces something before it has its access. Returns an errno number. */
+int cv_place_create_file(cv_place *place, int *fd);
+int cv_place_create_directory(cv_place *place, int *fd);
+
 /* Renames the temporary to the target. Until that has happened, an old target
- * is untouched; it is removed after the new name is durable (`durable`).
- * *moved: the new one is in place, which may be the case on an error, too. */
-cv_status cv_place_publish(cv_place *place, bool durable, bool *moved, cv_error *err);
+ * is untouched; it is removed after the new name is durable (`durable`). It is locked
+ * from before the rename until it is replaced: CATERVA_EBUSY when it is in use. `fd` is
+ * the new one, `frame_fd` its frame when it is a directory, else -1: they get the old
+ * one's access. *moved: the new one is in place, which may be the case on an error, too. */
+cv_status cv_place_publish(cv_place *place, int fd, int frame_fd, bool durable, bool *moved,
+                           cv_error *err);
 
 /* Removes what lies under the temporary name. */
 void cv_place_remove_temp(cv_place *place);

@@ -63,11 +63,15 @@ typedef struct cv_store_ops {
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
     /* Moves an unpublished store to its target (sync of the directory when
      * `durable`). CATERVA_EEXIST when the target exists and the store was
-     * created without `overwrite`. A published one: nothing. */
+     * created without `overwrite`, CATERVA_EBUSY when it is in use. A published
+     * one: nothing. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
     /* Might another opening, anywhere, read a state older than the present one?
      * Openings for reading say so by a shared lock. NULL: no. */
     bool (*has_readers)(cv_store *store);
+    /* CATERVA_EIO when a published store that is open for writing does not have its name
+     * any more: others moved, deleted or replaced it. NULL: it has no name. */
+    cv_status (*check_name)(cv_store *store, cv_error *err);
     /* Closes and frees; unpublished: removes every trace. */
     void (*close)(cv_store *store);
 } cv_store_ops;
@@ -89,16 +93,26 @@ void cv_store_file_keep(cv_store *store, uint64_t most);
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err);
 
-/* Deletes the array at `path`, whose writer's lock the caller holds: a regular file,
- * or a directory with nothing but an array's files, which is renamed first and so
- * never found half deleted. */
-cv_status cv_store_delete(const char *path, cv_error *err);
+/* A new store of the same kind that publish puts in the place of `old`, a file or
+ * directory that is open for writing and stays so until then: its lock keeps others out.
+ * CATERVA_EBUSY then for a directory that is read elsewhere. */
+cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);
+
+/* Deletes the array that is open for writing: a regular file, or a directory with nothing
+ * but an array's files, which is renamed first and so never found half deleted.
+ * CATERVA_EBUSY for a directory that is read elsewhere. */
+cv_status cv_store_delete(cv_store *store, cv_error *err);
 
 /* Writes `size` bytes behind the end of the regular file at `path`, which is made when
  * there is none; *pos is where they begin. Takes the writer's lock. On failure the
  * file's length is as before. */
 cv_status cv_store_file_append(const char *path, const void *bytes, size_t size, bool durable,
                                uint64_t *pos, cv_error *err);
+
+/* With `overwrite`, what stands at the path of a new store is replaced, and the new one
+ * lets in whom the old one did: permissions, owner and group, lists of access and
+ * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
+ * writing, or is a directory that is open for reading. */
 
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
  * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
@@ -107,6 +121,8 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
                              cv_error *err);
 cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err);
+cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err);
+cv_status cv_store_file_delete(cv_store *store, cv_error *err);
 
 /* A directory that holds chunks.b2frame and chunk files. The writer's lock is
  * taken on a file that survives the replacing of chunks.b2frame, a reader's on
@@ -115,6 +131,8 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
                                   cv_error *err);
 cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,
                                     cv_error *err);
+cv_status cv_store_directory_create_over(cv_store *old, cv_store **out, cv_error *err);
+cv_status cv_store_directory_delete(cv_store *store, cv_error *err);
 
 /* Memory that grows without ever moving a byte (segments of doubling size), so
  * that views stay valid beside a writer. */
@@ -185,6 +203,10 @@ static inline cv_status cv_store_publish(cv_store *s, bool durable, cv_error *e)
 static inline bool cv_store_has_readers(cv_store *s)
 {
     return s->ops->has_readers && s->ops->has_readers(s);
+}
+static inline cv_status cv_store_check_name(cv_store *s, cv_error *e)
+{
+    return s->ops->check_name ? s->ops->check_name(s, e) : CV_OK;
 }
 static inline void cv_store_close(cv_store *s)
 {

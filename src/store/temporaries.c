@@ -30,6 +30,7 @@ void cv_temporaries_remove(cv_place *place)
 void cv_temporaries_abandon(void)
 {
     pthread_mutex_lock(&lock);
-    for (cv_place *place = list; place; place = place->next) cv_place_remove_temp(place);
+    for (cv_place *place = list; place; place = place->next)
+        if (!place->is_left) cv_place_remove_temp(place); /* else others may read it */
     pthread_mutex_unlock(&lock);
 }

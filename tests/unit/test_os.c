@@ -120,7 +120,7 @@ static void test_descriptors_close_on_exec_and_sync(void **state)
     char temp[CV_OS_TEMP_NAME];
     int dir = open_scratch_dir("cloexec"), fd;
     assert_true(fcntl(dir, F_GETFD) & FD_CLOEXEC);
-    assert_int_equal(cv_os_create_temp_file_at(dir, "a", temp, &fd), 0);
+    assert_int_equal(cv_os_create_temp_file_at(dir, "a", 0666, temp, &fd), 0);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     assert_int_equal(cv_os_sync_data(fd), 0);
     assert_int_equal(cv_os_sync_directory(dir), 0);
@@ -235,13 +235,13 @@ static void test_temp_names_are_new_and_hidden(void **state)
     char temps[N][CV_OS_TEMP_NAME];
     int dir = open_scratch_dir("temp"), fd;
     for (int i = 0; i < N; i++) {
-        assert_int_equal(cv_os_create_temp_file_at(dir, "a.b2nd", temps[i], &fd), 0);
+        assert_int_equal(cv_os_create_temp_file_at(dir, "a.b2nd", 0666, temps[i], &fd), 0);
         close(fd);
         assert_memory_equal(temps[i], ".a.b2nd.tmp-", 12);
         assert_int_equal(strlen(temps[i]), 18);
         for (int j = 0; j < i; j++) assert_string_not_equal(temps[i], temps[j]);
     }
-    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", temps[0], &fd), 0);
+    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", 0777, temps[0], &fd), 0);
     struct stat st;
     assert_int_equal(fstat(fd, &st), 0);
     assert_true(S_ISDIR(st.st_mode));
@@ -256,7 +256,7 @@ static void test_temp_name_of_the_longest_name_fits(void **state)
     int dir = open_scratch_dir("long"), fd;
     memset(name, 'n', 255);
     name[255] = '\0';
-    assert_int_equal(cv_os_create_temp_file_at(dir, name, temp, &fd), 0);
+    assert_int_equal(cv_os_create_temp_file_at(dir, name, 0666, temp, &fd), 0);
     assert_true(exists_at(dir, temp));
     close(fd);
     close(dir);
@@ -269,16 +269,16 @@ static void test_temp_files_have_umask_modes(void **state)
     int dir = open_scratch_dir("mode"), fd;
     struct stat st;
     mode_t before = umask(027);
-    assert_int_equal(cv_os_create_temp_file_at(dir, "f", temp, &fd), 0);
+    assert_int_equal(cv_os_create_temp_file_at(dir, "f", 0666, temp, &fd), 0);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0640);
     close(fd);
-    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", temp, &fd), 0);
+    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", 0777, temp, &fd), 0);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0750);
     close(fd);
     umask(before);
-    assert_int_equal(cv_os_create_temp_file_at(-1, "f", temp, &fd), EBADF);
+    assert_int_equal(cv_os_create_temp_file_at(-1, "f", 0666, temp, &fd), EBADF);
     close(dir);
 }
 

@@ -325,18 +325,37 @@ static void test_overwrite_a_directory(void **state)
     cv_store *old = create_published(r.path, false);
     assert_int_equal(put(old, 0xABCDEF, "only in the old one"), CV_OK);
     cv_store_close(old);
-    cv_store *reader = open_reader(r.path);
-    expect_object(reader, 0, "zero");
-
     cv_store_close(create(r.path, true));
     expect_text(inside(&r, "00ABCDEF.chunk"), "only in the old one");
     cv_store *store = create_published(r.path, true);
     assert_int_equal(count_entries(r.path), 4);
     assert_int_equal(count_entries(r.dir), 1);
     assert_int_equal(open_writable_status(r.path), -CATERVA_EBUSY);
-    expect_object(reader, 0, "zero"); /* what it has open it keeps */
-    cv_store_close(reader);
     cv_store_close(store);
+}
+
+/* Whose files it needs, a reader keeps; whose commits would be lost, a writer. */
+static void test_a_directory_in_use_is_not_replaced(void **state)
+{
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        room r = begin(writes ? "overwriter" : "overreader");
+        cv_store *user = NULL, *store;
+        cv_store_close(create_published(r.path, false));
+        cv_store *late = create(r.path, true);
+        assert_int_equal(cv_store_directory_open(r.path, writes, &user, &error), CV_OK);
+        assert_int_equal(cv_store_directory_create(r.path, true, &store, &error),
+                         CATERVA_EBUSY);
+        assert_non_null(strstr(error.message, "target is open for "));
+        assert_int_equal(cv_store_publish(late, true, &error), CATERVA_EBUSY);
+        assert_false(late->published);
+        expect_object(user, 10, "ten");
+        cv_store_close(user);
+        assert_int_equal(cv_store_publish(late, true, &error), CV_OK);
+        cv_store_close(late);
+        assert_int_equal(count_entries(r.dir), 1);
+        cv_store_close(create_published(r.path, true));
+    }
 }
 
 static void test_foreign_directories_are_never_removed(void **state)
@@ -481,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_existing_targets_are_kept),
         cmocka_unit_test(test_overwrite_a_file),
         cmocka_unit_test(test_overwrite_a_directory),
+        cmocka_unit_test(test_a_directory_in_use_is_not_replaced),
         cmocka_unit_test(test_foreign_directories_are_never_removed),
         cmocka_unit_test(test_closing_removes_only_our_files),
         cmocka_unit_test(test_many_readers_beside_a_writer),
