@@ -1,5 +1,6 @@
 /* Room: store. Bytes behind the end of a file. */
 #include "base/os.h"
+#include "store/descriptors.h"
 #include "store/internal.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ static int sync_parent(const char *path)
     char *slash = strrchr(parent, '/');
     if (slash) slash[slash == parent] = '\0';
     int fd;
-    int error = cv_os_open_at(AT_FDCWD, slash ? parent : ".", O_RDONLY | O_DIRECTORY, 0, &fd);
+    int error = cv_open_at(AT_FDCWD, slash ? parent : ".", O_RDONLY | O_DIRECTORY, 0, &fd);
     free(parent);
     if (error) return error;
     error = cv_os_sync_directory(fd);
@@ -28,7 +29,7 @@ static int sync_parent(const char *path)
 static cv_status open_locked(const char *path, int *fd, cv_error *err)
 {
     for (;;) {
-        int error = cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, fd);
+        int error = cv_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, fd);
         if (error) return cv_fail_open(err, error, path);
         error = cv_os_lock(*fd);
         if (!error && cv_os_names_fd_at(AT_FDCWD, path, *fd)) return CV_OK;

@@ -4,6 +4,7 @@
 #include "store/chunk_files.h"
 
 #include "base/os.h"
+#include "store/descriptors.h"
 #include "store/sframe.h"
 
 #include <errno.h>
@@ -51,6 +52,21 @@ void cv_chunk_files_close(cv_chunk_files *files)
     }
 }
 
+int cv_chunk_files_give_up(cv_chunk_files *files)
+{
+    int n = 0;
+    for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
+        cv_chunk_slot *slot = &files->slots[i];
+        if (pthread_mutex_trylock(&slot->lock) != 0) continue;
+        if (slot->users == 0 && slot->fd >= 0) {
+            forget(slot);
+            n++;
+        }
+        pthread_mutex_unlock(&slot->lock);
+    }
+    return n;
+}
+
 static cv_chunk_slot *slot_of(cv_chunk_files *files, cv_object id)
 {
     return &files->slots[id % CV_CHUNK_SLOTS];
@@ -63,9 +79,8 @@ static int open_file(const cv_chunk_files *files, cv_object id, int flags, int *
     int mode = files->has_access ? 0600 : 0666;
     int error = EEXIST;
     if (flags & O_CREAT)
-        error = cv_os_open_at(files->dir_fd, name.text, flags | O_EXCL, mode, fd);
-    if (error == EEXIST)
-        return cv_os_open_at(files->dir_fd, name.text, flags & ~O_CREAT, 0, fd);
+        error = cv_open_at(files->dir_fd, name.text, flags | O_EXCL, mode, fd);
+    if (error == EEXIST) return cv_open_at(files->dir_fd, name.text, flags & ~O_CREAT, 0, fd);
     if (error || !files->has_access) return error;
     error = cv_os_set_access(*fd, &files->access);
     if (error) close(*fd);
@@ -75,13 +90,12 @@ static int open_file(const cv_chunk_files *files, cv_object id, int flags, int *
 /* Opens into the slot when nobody uses it, else beside it. With the lock. */
 static int open_into(cv_chunk_files *files, cv_object id, int flags, cv_chunk_handle *out)
 {
+    cv_chunk_slot *slot = slot_of(files, id);
+    bool is_free = slot->users == 0;
+    if (is_free) forget(slot); /* before another descriptor is asked for */
     int error = open_file(files, id, flags, &out->fd);
     out->slot = NULL;
-    if (error) return error;
-
-    cv_chunk_slot *slot = slot_of(files, id);
-    if (slot->users > 0) return 0;
-    forget(slot);
+    if (error || !is_free) return error;
     slot->id = id;
     slot->fd = out->fd;
     slot->users = 1;

@@ -22,7 +22,7 @@ typedef struct cv_chunk_slot {
 } cv_chunk_slot;
 
 typedef struct cv_chunk_files {
-    int dir_fd; /* borrowed */
+    int dir_fd;      /* borrowed */
     bool has_access; /* new files get this one, else what umask leaves */
     cv_os_access access;
     cv_chunk_slot slots[CV_CHUNK_SLOTS];
@@ -36,6 +36,9 @@ typedef struct cv_chunk_handle {
 
 void cv_chunk_files_init(cv_chunk_files *files, int dir_fd);
 void cv_chunk_files_close(cv_chunk_files *files); /* nobody uses one any more */
+
+/* Closes what is open and not in use, and returns how many; waits for nobody. */
+int cv_chunk_files_give_up(cv_chunk_files *files);
 
 /* Files made from now on are accessible like that. Nobody uses the files meanwhile. */
 void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access);

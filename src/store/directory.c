@@ -9,13 +9,16 @@
  * another file after each commit. */
 #include "store/directory.h"
 
+#include "store/descriptors.h"
 #include "store/sframe.h"
 #include "store/temporaries.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +49,8 @@ static cv_status fail_object(const directory_store *d, cv_object object, int sys
 /* An object held open: the frame under its lock, or a chunk. */
 typedef struct held_object {
     int fd;
+    const uint8_t *bytes; /* instead of fd, when it is in memory */
+    uint64_t size;        /* of them */
     bool is_chunk;
     cv_chunk_handle chunk;
 } held_object;
@@ -61,7 +66,9 @@ static cv_status hold(directory_store *d, cv_object object, held_object *held, c
     }
     pthread_rwlock_rdlock(&d->frame_lock);
     held->fd = d->frame_fd;
-    if (held->fd >= 0) return CV_OK;
+    held->bytes = d->frame_bytes;
+    held->size = d->frame_size;
+    if (held->fd >= 0 || held->bytes) return CV_OK;
     pthread_rwlock_unlock(&d->frame_lock);
     return fail_missing(d, object, err);
 }
@@ -74,13 +81,74 @@ static void let_go(directory_store *d, held_object held)
         pthread_rwlock_unlock(&d->frame_lock);
 }
 
-static void use_frame(directory_store *d, int fd)
+static int size_of_held(const held_object *held, uint64_t *size)
+{
+    struct stat st;
+    *size = held->size;
+    if (held->bytes) return 0;
+    if (fstat(held->fd, &st)) return errno;
+    *size = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int read_held(const held_object *held, void *dst, size_t size, uint64_t pos,
+                     size_t *done)
+{
+    if (!held->bytes) return cv_os_read(held->fd, dst, size, pos, done);
+    uint64_t left = pos < held->size ? held->size - pos : 0;
+    *done = size < left ? size : (size_t)left;
+    if (*done > 0) memcpy(dst, held->bytes + pos, *done);
+    return 0;
+}
+
+void cv_directory_use_frame(directory_store *d, int fd)
 {
     pthread_rwlock_wrlock(&d->frame_lock);
     int old = d->frame_fd;
     d->frame_fd = fd;
+    free(d->frame_bytes);
+    d->frame_bytes = NULL;
     pthread_rwlock_unlock(&d->frame_lock);
     if (old >= 0) close(old);
+}
+
+/* A frame is never changed in its place: a copy is as good. With the lock. */
+static int move_frame_to_memory(directory_store *d)
+{
+    enum { MOST = 16 << 20 };
+    struct stat st;
+    size_t done;
+    if (d->frame_fd < 0 || fstat(d->frame_fd, &st) || st.st_size > MOST) return 0;
+    size_t size = (size_t)st.st_size;
+    uint8_t *bytes = malloc(size + 1);
+    if (!bytes) return 0;
+    if (cv_os_read(d->frame_fd, bytes, size, 0, &done) || done < size) {
+        free(bytes);
+        return 0;
+    }
+    close(d->frame_fd);
+    d->frame_fd = -1;
+    d->frame_bytes = bytes;
+    d->frame_size = size;
+    return 1;
+}
+
+static int give_up(cv_fd_holder *holder)
+{
+    directory_store *d =
+        (directory_store *)((char *)holder - offsetof(directory_store, holder));
+    int n = cv_chunk_files_give_up(&d->chunks);
+    if (n > 0 || d->base.writable) return n;
+    if (pthread_rwlock_trywrlock(&d->frame_lock) != 0) return 0;
+    n = move_frame_to_memory(d);
+    pthread_rwlock_unlock(&d->frame_lock);
+    return n;
+}
+
+void cv_directory_share_descriptors(directory_store *d)
+{
+    d->holder.give_up = give_up;
+    cv_fd_holder_add(&d->holder);
 }
 
 /* A writer elsewhere may have put a new frame in place. Asking for the frame's
@@ -90,10 +158,12 @@ void cv_directory_follow(directory_store *d)
 {
     int fd;
     pthread_rwlock_rdlock(&d->frame_lock);
-    bool current = cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
+    bool current =
+        d->frame_fd >= 0 && cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
     pthread_rwlock_unlock(&d->frame_lock);
     if (current) return;
-    if (cv_os_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &fd) == 0) use_frame(d, fd);
+    if (cv_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &fd) == 0)
+        cv_directory_use_frame(d, fd);
 }
 
 static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size,
@@ -101,14 +171,11 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
 {
     directory_store *d = (directory_store *)store;
     held_object held;
-    struct stat st;
     if (object == CV_FRAME_OBJECT && !store->writable) cv_directory_follow(d);
     CV_TRY(hold(d, object, &held, err));
-    int error = fstat(held.fd, &st) ? errno : 0;
+    int error = size_of_held(&held, size);
     let_go(d, held);
-    if (error) return fail_object(d, object, error, "look at", err);
-    *size = (uint64_t)st.st_size;
-    return CV_OK;
+    return error ? fail_object(d, object, error, "look at", err) : CV_OK;
 }
 
 static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
@@ -116,15 +183,15 @@ static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos,
 {
     directory_store *d = (directory_store *)store;
     held_object held;
-    struct stat st = {0};
+    uint64_t end = 0;
     size_t done;
     CV_TRY(hold(d, object, &held, err));
-    int error = cv_os_read(held.fd, dst, size, pos, &done);
-    if (!error && done < size) error = fstat(held.fd, &st) ? errno : 0;
+    int error = read_held(&held, dst, size, pos, &done);
+    if (!error && done < size) error = size_of_held(&held, &end);
     let_go(d, held);
     if (error) return fail_object(d, object, error, "read", err);
     if (done == size) return CV_OK;
-    return cv_fail_past_end(err, object_name(object).text, pos, size, (uint64_t)st.st_size);
+    return cv_fail_past_end(err, object_name(object).text, pos, size, end);
 }
 
 /* ---- Changing ----------------------------------------------------------- */
@@ -188,7 +255,7 @@ static int liken_frame(const directory_store *d, int fd)
 {
     int old;
     cv_os_access access;
-    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &old);
+    int error = cv_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &old);
     if (error == ENOENT)
         return d->chunks.has_access ? cv_os_set_access(fd, &d->chunks.access) : 0;
     if (error) return error;
@@ -204,8 +271,8 @@ static int write_new_frame(directory_store *d, const void *bytes, size_t size, b
 {
     int mode = d->chunks.has_access ? 0600 : 0666;
     unlinkat(d->dir_fd, CV_SFRAME_NEW_FRAME, 0); /* what a crash left */
-    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_NEW_FRAME, O_RDWR | O_CREAT | O_EXCL, mode,
-                              fd);
+    int error =
+        cv_open_at(d->dir_fd, CV_SFRAME_NEW_FRAME, O_RDWR | O_CREAT | O_EXCL, mode, fd);
     if (error) return error;
     if (d->chunks.has_access) error = liken_frame(d, *fd);
     if (!error) error = cv_os_write(*fd, bytes, size, 0);
@@ -227,7 +294,7 @@ static cv_status directory_replace(cv_store *store, const void *bytes, size_t si
     int error = write_new_frame(d, bytes, size, durable, &fd);
     if (error)
         return cv_fail_sys(err, error, "cannot replace the frame of %s", d->shown.text);
-    use_frame(d, fd);
+    cv_directory_use_frame(d, fd);
     return CV_OK;
 }
 
@@ -285,14 +352,15 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     if (store->published) return CV_OK;
-    cv_status status = cv_place_publish(&d->place, d->dir_fd, d->frame_fd, durable,
-                                        &store->published, err);
+    cv_status status =
+        cv_place_publish(&d->place, d->dir_fd, d->frame_fd, durable, &store->published, err);
     if (!store->published) return status;
     cv_home_take(&d->place, d->dir_fd, &d->home);
     int error = liken_files(d);
     if (!d->place.is_left) cv_place_close(&d->place);
     if (status == CV_OK && error)
-        status = cv_fail_sys(err, error, "cannot set the access of files in %s", d->shown.text);
+        status =
+            cv_fail_sys(err, error, "cannot set the access of files in %s", d->shown.text);
     return status;
 }
 
@@ -318,11 +386,13 @@ static void close_if_open(int fd)
 static void directory_close(cv_store *store)
 {
     directory_store *d = (directory_store *)store;
+    if (d->holder.give_up) cv_fd_holder_remove(&d->holder);
     cv_chunk_files_close(&d->chunks);
     if (!store->published) cv_place_remove_temp(&d->place);
     cv_place_close(&d->place);
     cv_home_close(&d->home);
     close_if_open(d->frame_fd);
+    free(d->frame_bytes);
     close_if_open(d->lock_fd);
     close_if_open(d->dir_fd);
     pthread_rwlock_destroy(&d->frame_lock);

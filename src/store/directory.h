@@ -3,6 +3,7 @@
 #define CV_STORE_DIRECTORY_H
 
 #include "store/chunk_files.h"
+#include "store/descriptors.h"
 #include "store/home.h"
 
 #include <pthread.h>
@@ -11,8 +12,11 @@ typedef struct directory_store {
     cv_store base;
     int dir_fd;
     int lock_fd;                 /* -1: opened for reading */
-    int frame_fd;                /* -1: none yet */
-    pthread_rwlock_t frame_lock; /* over frame_fd: held while it is used */
+    int frame_fd;                /* -1: none yet, or given up */
+    uint8_t *frame_bytes;        /* a reader's frame whose descriptor was given up */
+    uint64_t frame_size;         /* of them */
+    pthread_rwlock_t frame_lock; /* over these three: held while they are used */
+    cv_fd_holder holder;         /* of chunk files, and a reader's frame */
     cv_chunk_files chunks;
     cv_place place; /* of a created one; closed: dir_fd is -1 */
     cv_home home;   /* of one that is written and has its name */
@@ -23,6 +27,12 @@ typedef struct directory_store {
  * `place`, also on failure. */
 cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
                            directory_store **out, cv_error *err);
+
+/* Complete: from now on its descriptors are at others' disposal. */
+void cv_directory_share_descriptors(directory_store *d);
+
+/* The open frame; takes over `fd`. */
+void cv_directory_use_frame(directory_store *d, int fd);
 
 /* Turns to the frame that is in place now. */
 void cv_directory_follow(directory_store *d);

@@ -2,6 +2,7 @@
  * who may see the files. */
 #include "store/directory.h"
 
+#include "store/descriptors.h"
 #include "store/sframe.h"
 
 #include <assert.h>
@@ -15,10 +16,10 @@
 static cv_status take_lock(directory_store *d, cv_error *err)
 {
     int mode = d->chunks.has_access ? 0600 : 0666;
-    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_LOCK, O_RDWR, 0, &d->lock_fd);
+    int error = cv_open_at(d->dir_fd, CV_SFRAME_LOCK, O_RDWR, 0, &d->lock_fd);
     bool is_new = error == ENOENT;
     if (is_new)
-        error = cv_os_open_at(d->dir_fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, mode, &d->lock_fd);
+        error = cv_open_at(d->dir_fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, mode, &d->lock_fd);
     if (!error) error = cv_os_lock(d->lock_fd);
     if (!error && is_new && d->chunks.has_access)
         error = cv_os_set_access(d->lock_fd, &d->chunks.access);
@@ -29,7 +30,7 @@ static cv_status take_lock(directory_store *d, cv_error *err)
 
 static cv_status open_frame(directory_store *d, cv_error *err)
 {
-    int error = cv_os_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &d->frame_fd);
+    int error = cv_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &d->frame_fd);
     if (!error) return CV_OK;
     if (error == ENOENT)
         return cv_fail(err, CATERVA_ENOTFOUND, -1,
@@ -50,7 +51,7 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
                            cv_error *err)
 {
     int dir_fd = -1;
-    int error = cv_os_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &dir_fd);
+    int error = cv_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &dir_fd);
     struct stat st;
     if (error == ENOTDIR && stat(path, &st) == 0) /* else a part of the path is missing */
         return cv_fail_sys(err, ENOTDIR, "cannot open %s", cv_show_path(path).text);
@@ -82,7 +83,9 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
         bool is_it = writable ? cv_home_leads_to(&d->home, d->dir_fd)
                               : cv_os_names_fd_at(AT_FDCWD, path, d->dir_fd);
         if (is_it || (!writable && i == READER_TRIES)) {
-            if (writable) cv_directory_follow(d); /* as it is now that nobody can replace it */
+            if (writable)
+                cv_directory_follow(d); /* as it is now that nobody can replace it */
+            cv_directory_share_descriptors(d);
             *out = &d->base;
             return CV_OK;
         }
@@ -110,6 +113,7 @@ static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
         cv_store_close(&d->base);
         return status;
     }
+    cv_directory_share_descriptors(d);
     *out = &d->base;
     return CV_OK;
 }

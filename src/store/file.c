@@ -6,6 +6,7 @@
 #include "base/arith.h"
 #include "base/ask.h"
 #include "base/os.h"
+#include "store/descriptors.h"
 #include "store/home.h"
 #include "store/kept.h"
 #include "store/temporaries.h"
@@ -220,7 +221,7 @@ static cv_status check_regular(int fd, const char *path, uint64_t offset, cv_err
 static cv_status open_locked(const char *path, int *fd, cv_home *home, cv_error *err)
 {
     for (;;) {
-        int error = cv_os_open_at(AT_FDCWD, path, O_RDWR, 0, fd);
+        int error = cv_open_at(AT_FDCWD, path, O_RDWR, 0, fd);
         if (error) return cv_fail_open(err, error, path);
         error = cv_os_lock(*fd);
         cv_status status = error ? cv_fail_lock(err, error, path)
@@ -237,7 +238,7 @@ static cv_status open_locked(const char *path, int *fd, cv_home *home, cv_error 
  * a writer cannot ask for it either, and reuses nothing. */
 static cv_status open_for_reading(const char *path, int *fd, cv_error *err)
 {
-    int error = cv_os_open_at(AT_FDCWD, path, O_RDONLY, 0, fd);
+    int error = cv_open_at(AT_FDCWD, path, O_RDONLY, 0, fd);
     if (error) return cv_fail_open(err, error, path);
     (void)cv_os_share(*fd);
     return CV_OK;

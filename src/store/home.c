@@ -2,6 +2,8 @@
  * is in; a directory finds its own through "..", which costs no descriptor. */
 #include "store/home.h"
 
+#include "store/descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +40,11 @@ static cv_status find_file(char *path, cv_home *out, cv_error *err)
     bool opened = false;
     if (slash && slash[1]) {
         *slash = '\0';
-        opened = cv_os_open_names(slash == path ? "/" : path, &out->dir_fd) == 0;
+        int error;
+        do {
+            error = cv_os_open_names(slash == path ? "/" : path, &out->dir_fd);
+        } while (cv_descriptors_make_room(error));
+        opened = error == 0;
         *slash = '/';
     }
     if (!opened) out->dir_fd = AT_FDCWD;
@@ -73,8 +79,8 @@ void cv_home_take(const cv_place *place, int fd, cv_home *out)
     out->is_directory = place->is_directory;
     if (place->is_directory)
         remember_parent(out, fd);
-    else
-        out->dir_fd = fcntl(place->dir_fd, F_DUPFD_CLOEXEC, 0);
+    else if (cv_open_at(place->dir_fd, ".", O_RDONLY | O_DIRECTORY, 0, &out->dir_fd))
+        out->dir_fd = -1;
     if (place->is_directory || out->dir_fd >= 0)
         (void)name_in_parent(place->name, out, NULL); /* NULL: not asked for */
 }
@@ -123,18 +129,19 @@ cv_status cv_home_check(const cv_home *home, int fd, const cv_shown_path *shown,
 static int open_parent(const cv_home *home, int fd, int *dir_fd)
 {
     int flags = O_RDONLY | O_DIRECTORY;
-    if (home->is_directory) return cv_os_open_at(fd, "..", flags, 0, dir_fd);
-    if (home->dir_fd != AT_FDCWD) return cv_os_open_at(home->dir_fd, ".", flags, 0, dir_fd);
+    if (home->is_directory) return cv_open_at(fd, "..", flags, 0, dir_fd);
+    if (home->dir_fd != AT_FDCWD) return cv_open_at(home->dir_fd, ".", flags, 0, dir_fd);
     const char *slash = strrchr(home->name, '/');
-    char *parent = slash ? strndup(home->name, (size_t)(slash - home->name) + 1) : strdup(".");
+    char *parent =
+        slash ? strndup(home->name, (size_t)(slash - home->name) + 1) : strdup(".");
     if (!parent) return ENOMEM;
-    int error = cv_os_open_at(AT_FDCWD, parent, flags, 0, dir_fd);
+    int error = cv_open_at(AT_FDCWD, parent, flags, 0, dir_fd);
     free(parent);
     return error;
 }
 
-cv_status cv_home_place(const cv_home *home, int fd, int frame_fd,
-                        const cv_shown_path *shown, cv_place *out, cv_error *err)
+cv_status cv_home_place(const cv_home *home, int fd, int frame_fd, const cv_shown_path *shown,
+                        cv_place *out, cv_error *err)
 {
     cv_place place = {.dir_fd = -1, .overwrite = true, .shown = *shown};
     if (!home->name) return cv_fail(err, CATERVA_EIO, -1, "%s has no name", shown->text);

@@ -7,8 +7,8 @@
 #include "store/place.h"
 
 typedef struct cv_home {
-    int dir_fd;  /* where the name is: a directory, AT_FDCWD, or -1: the array's own */
-    char *name;  /* in it: of a directory "../<name>". NULL: unknown, not asked for */
+    int dir_fd; /* where the name is: a directory, AT_FDCWD, or -1: the array's own */
+    char *name; /* in it: of a directory "../<name>". NULL: unknown, not asked for */
     bool is_directory;
     uint64_t device, inode; /* of the directory that an array's directory is in */
 } cv_home;
@@ -32,8 +32,8 @@ cv_status cv_home_check(const cv_home *home, int fd, const cv_shown_path *shown,
 /* Where a new store goes that is to take the name of the one that is open for writing as
  * `fd`, whose lock serves; `frame_fd` as in cv_target. The old one stays open until the
  * place is closed. */
-cv_status cv_home_place(const cv_home *home, int fd, int frame_fd,
-                        const cv_shown_path *shown, cv_place *out, cv_error *err);
+cv_status cv_home_place(const cv_home *home, int fd, int frame_fd, const cv_shown_path *shown,
+                        cv_place *out, cv_error *err);
 
 void cv_home_close(cv_home *home);
 

@@ -5,6 +5,7 @@
  * directory that somebody reads. Must not know what is inside the files. */
 #include "store/place.h"
 
+#include "store/descriptors.h"
 #include "store/sframe.h"
 #include "store/temporaries.h"
 
@@ -95,7 +96,7 @@ static cv_status split(char *resolved, cv_place *place, cv_error *err)
 
     const char *parent = !slash ? "." : slash == resolved ? "/" : resolved;
     if (slash) *slash = '\0';
-    int error = cv_os_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0, &place->dir_fd);
+    int error = cv_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0, &place->dir_fd);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot create %s: its directory", place->shown.text);
 }
@@ -140,16 +141,22 @@ void cv_place_close(cv_place *place)
 
 int cv_place_create_file(cv_place *place, int *fd)
 {
-    int mode = place->old.fd >= 0 ? 0600 : 0666;
-    return cv_os_create_temp_file_at(place->dir_fd, place->name, mode, place->temp, fd);
+    int mode = place->old.fd >= 0 ? 0600 : 0666, error;
+    do {
+        error = cv_os_create_temp_file_at(place->dir_fd, place->name, mode, place->temp, fd);
+    } while (cv_descriptors_make_room(error));
+    return error;
 }
 
 /* Lists of access that its files would inherit are the old one's from the beginning. */
 int cv_place_create_directory(cv_place *place, int *fd)
 {
     bool is_new = place->old.fd < 0;
-    int error = cv_os_create_temp_directory_at(place->dir_fd, place->name,
-                                               is_new ? 0777 : 0700, place->temp, fd);
+    int mode = is_new ? 0777 : 0700, error;
+    do {
+        error =
+            cv_os_create_temp_directory_at(place->dir_fd, place->name, mode, place->temp, fd);
+    } while (cv_descriptors_make_room(error));
     if (error || is_new) return error;
     cv_likeness like = cv_target_likeness(&place->old, true);
     if (!like.known) return 0;

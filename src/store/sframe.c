@@ -2,6 +2,8 @@
  * these: a file of somebody else is never removed, and keeps its directory. */
 #include "store/sframe.h"
 
+#include "store/descriptors.h"
+
 #include "base/os.h"
 
 #include <dirent.h>
@@ -47,7 +49,7 @@ static bool is_dots(const char *name)
 static DIR *open_directory_at(int dir_fd, const char *name)
 {
     int fd;
-    if (cv_os_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd) != 0)
+    if (cv_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd) != 0)
         return NULL;
     DIR *dir = fdopendir(fd);
     if (!dir) close(fd);

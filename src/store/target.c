@@ -1,6 +1,7 @@
 /* Room: store. What a new array takes the place of. Must not know how: place.c moves. */
 #include "store/target.h"
 
+#include "store/descriptors.h"
 #include "store/sframe.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static int open_any_way(int dir_fd, const char *name, int *fd)
     static const int ways[] = {O_RDWR, O_RDONLY, O_WRONLY};
     int error = 0;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        error = cv_os_open_at(dir_fd, name, ways[i] | O_NOFOLLOW, 0, fd);
+        error = cv_open_at(dir_fd, name, ways[i] | O_NOFOLLOW, 0, fd);
         if (!error || error == ENOENT) break;
     }
     return error;
@@ -35,12 +36,11 @@ cv_status cv_target_open(int dir_fd, const char *name, bool is_directory,
 {
     cv_target target = cv_target_nothing;
     target.is_directory = is_directory;
-    int error = is_directory ? cv_os_open_at(dir_fd, name,
-                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
-                                             &target.fd)
+    int error = is_directory ? cv_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                                          0, &target.fd)
                              : open_any_way(dir_fd, name, &target.fd);
     if (!error && is_directory)
-        error = cv_os_open_at(target.fd, CV_SFRAME_FRAME, O_RDONLY, 0, &target.frame_fd);
+        error = cv_open_at(target.fd, CV_SFRAME_FRAME, O_RDONLY, 0, &target.frame_fd);
     if (error) {
         cv_target_close(&target);
         return fail_to_open(error, shown, err);
@@ -75,8 +75,7 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
                                    cv_error *err)
 {
     if (!cv_target_has_readers(target)) return CV_OK;
-    return cv_fail(err, CATERVA_EBUSY, -1,
-                   "the directory %s is open for reading elsewhere",
+    return cv_fail(err, CATERVA_EBUSY, -1, "the directory %s is open for reading elsewhere",
                    shown->text);
 }
 
@@ -85,7 +84,7 @@ cv_status cv_target_ask(const cv_target *target, const cv_shown_path *shown, cv_
     int fd = target->fd;
     int error = 0;
     if (target->is_directory) /* no lock file: nobody ever wrote */
-        error = cv_os_open_at(target->fd, CV_SFRAME_LOCK, O_RDONLY, 0, &fd);
+        error = cv_open_at(target->fd, CV_SFRAME_LOCK, O_RDONLY, 0, &fd);
     if (!error) error = cv_os_ask_lock(fd);
     if (target->is_directory) close_if_open(fd);
     if (error && error != ENOENT) return cv_fail_lock(err, error, shown->text);
@@ -97,11 +96,12 @@ cv_status cv_target_lock(cv_target *target, const cv_shown_path *shown, cv_error
     int error = 0;
     CV_TRY(cv_target_refuse_readers(target, shown, err));
     if (target->is_directory)
-        error = cv_os_open_at(target->fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, 0666,
-                              &target->lock_fd);
+        error =
+            cv_open_at(target->fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, 0666, &target->lock_fd);
     if (!error) error = cv_os_lock(target->is_directory ? target->lock_fd : target->fd);
     if (error) return cv_fail_lock(err, error, shown->text);
-    return cv_target_refuse_readers(target, shown, err); /* no writer's open counts on it any more */
+    return cv_target_refuse_readers(target, shown,
+                                    err); /* no writer's open counts on it any more */
 }
 
 /* ---- Access --------------------------------------------------------------- */
@@ -141,8 +141,7 @@ int cv_target_give(const cv_target *target, const cv_likeness *likeness, int fd,
     bool to_directory = frame_fd >= 0;
     if (!likeness->known) return 0;
     int error = 0;
-    if (to_directory)
-        error = cv_os_take_access(frame_fd, &likeness->inner, target->frame_fd);
+    if (to_directory) error = cv_os_take_access(frame_fd, &likeness->inner, target->frame_fd);
     int from = target->is_directory == to_directory ? target->fd : -1;
     return error ? error : cv_os_take_access(fd, &likeness->outer, from);
 }

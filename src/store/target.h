@@ -44,7 +44,7 @@ void cv_target_close(cv_target *target);
 /* Whom a new array lets in that takes this one's place: the file, or the directory and
  * the files in it. A file is as open as the way to the old frame was. */
 typedef struct cv_likeness {
-    bool known; /* else nothing stands there: as umask has it */
+    bool known;         /* else nothing stands there: as umask has it */
     cv_os_access outer; /* the file or directory itself */
     cv_os_access inner; /* of a directory: its files */
 } cv_likeness;

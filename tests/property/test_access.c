@@ -68,8 +68,8 @@ static void set_access(const char *path, access_of a)
 static void expect_access(const char *path, access_of a, const char *when)
 {
     access_of b = access_at(path);
-    CHECK(a.mode == b.mode, "%s: %s has mode %o instead of %o", when, path,
-          (unsigned)b.mode, (unsigned)a.mode);
+    CHECK(a.mode == b.mode, "%s: %s has mode %o instead of %o", when, path, (unsigned)b.mode,
+          (unsigned)a.mode);
     if (is_root)
         CHECK(a.user == b.user && a.group == b.group, "%s: %s belongs to %d:%d", when, path,
               (int)b.user, (int)b.group);

@@ -173,9 +173,14 @@ typedef enum verb {
     N_VERBS
 } verb;
 
-static const char *const verb_names[] = {"create",         "create_from_buffer", "copy",
-                                         "copy_view",      "copy, converted",    "repair",
-                                         "compact",        "unlink"};
+static const char *const verb_names[] = {"create",
+                                         "create_from_buffer",
+                                         "copy",
+                                         "copy_view",
+                                         "copy, converted",
+                                         "repair",
+                                         "compact",
+                                         "unlink"};
 
 static caterva_status create_empty(caterva_layout layout, caterva_error *err)
 {
@@ -236,7 +241,8 @@ static caterva_status repair(caterva_layout layout, caterva_error *err)
     options.durability = CATERVA_DURABLE_NONE;
     options.overwrite = 1;
     char frame[PATH_SIZE + 20];
-    snprintf(frame, sizeof frame, layout == CATERVA_SPARSE ? "%s/chunks.b2frame" : "%s", damaged);
+    snprintf(frame, sizeof frame, layout == CATERVA_SPARSE ? "%s/chunks.b2frame" : "%s",
+             damaged);
     FILE *f = fopen(frame, "r+b");
     CHECK(f && fseek(f, 24, SEEK_SET) == 0 && fputc(0xee, f) == 0xee && fclose(f) == 0,
           "cannot damage %s", frame);

@@ -1,0 +1,98 @@
+/* Room: store. The one list of who holds descriptors that can be done without. It is state
+ * of the process, as the limit is; its lock is the last one that anybody takes, and who
+ * gives up only tries other locks. */
+#include "store/descriptors.h"
+
+#include "base/os.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <time.h>
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    cv_fd_holder *first, *last; /* who gave last stands last */
+} holders = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL, NULL};
+
+/* ---- The list ------------------------------------------------------------- */
+
+static void before_fork(void) { pthread_mutex_lock(&holders.lock); }
+static void after_fork(void) { pthread_mutex_unlock(&holders.lock); }
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static void append(cv_fd_holder *holder)
+{
+    holder->next = NULL;
+    holder->before = holders.last;
+    *(holders.last ? &holders.last->next : &holders.first) = holder;
+    holders.last = holder;
+}
+
+static void take_out(cv_fd_holder *holder)
+{
+    *(holder->before ? &holder->before->next : &holders.first) = holder->next;
+    *(holder->next ? &holder->next->before : &holders.last) = holder->before;
+}
+
+void cv_fd_holder_add(cv_fd_holder *holder)
+{
+    pthread_once(&holders.once, install_fork_handlers);
+    pthread_mutex_lock(&holders.lock);
+    append(holder);
+    pthread_mutex_unlock(&holders.lock);
+}
+
+void cv_fd_holder_remove(cv_fd_holder *holder)
+{
+    pthread_mutex_lock(&holders.lock);
+    take_out(holder);
+    pthread_mutex_unlock(&holders.lock);
+}
+
+/* ---- Giving up ------------------------------------------------------------ */
+
+/* Several at once: who opens one file too many opens more. Each holder is asked once, the
+ * one that has kept its own for longest first. */
+static int give_up_some(void)
+{
+    enum { ENOUGH = 8 };
+    int given = 0;
+    pthread_mutex_lock(&holders.lock);
+    cv_fd_holder *end = holders.last, *holder = holders.first;
+    while (holder && given < ENOUGH) {
+        cv_fd_holder *next = holder == end ? NULL : holder->next;
+        given += holder->give_up(holder);
+        take_out(holder);
+        append(holder);
+        holder = next;
+    }
+    pthread_mutex_unlock(&holders.lock);
+    return given;
+}
+
+bool cv_descriptors_make_room(int error)
+{
+    return (error == EMFILE || error == ENFILE) && give_up_some() > 0;
+}
+
+/* What others use they use for a read or write of a file. */
+int cv_open_at(int dir_fd, const char *name, int flags, int mode, int *fd)
+{
+    enum { WAITS = 200, WAIT_NS = 1000000 };
+    static const struct timespec wait = {.tv_nsec = WAIT_NS};
+    int error = cv_os_open_at(dir_fd, name, flags, mode, fd);
+    for (int waits = 0; error == EMFILE || error == ENFILE;) {
+        if (!cv_descriptors_make_room(error)) {
+            if (waits++ == WAITS) break;
+            nanosleep(&wait, NULL);
+        }
+        error = cv_os_open_at(dir_fd, name, flags, mode, fd);
+    }
+    return error;
+}
