@@ -68,16 +68,44 @@ static cv_status find_old_files(commit *c, cv_error *err)
 
 /* ---- Building the next state -------------------------------------------- */
 
-/* The bytes of all chunk files the new state names. */
-static cv_status count_files(const cv_txn *txn, int64_t *cbytes, cv_error *err)
+/* Adds the bytes of these files to *sum. One that is gone has none, and *complete says
+ * so. */
+static cv_status add_files(const cv_txn *txn, const int64_t *files, size_t n, int64_t *sum,
+                           bool *complete, cv_error *err)
 {
-    *cbytes = txn->base->header.cbytes;
-    for (size_t i = 0; i < txn->n_new_files; i++) {
-        uint64_t size;
-        CV_TRY(cv_store_size(txn->frame->store, txn->new_files[i], &size, err));
-        *cbytes += (int64_t)size;
+    cv_error error = {0};
+    for (size_t i = 0; i < n; i++) {
+        uint64_t size = 0;
+        cv_status status = cv_store_size(txn->frame->store, files[i], &size, &error);
+        if (status == CATERVA_ENOTFOUND) *complete = false;
+        if (status != CV_OK && status != CATERVA_ENOTFOUND) {
+            if (err) *err = error;
+            return status;
+        }
+        *sum += (int64_t)size;
     }
     return CV_OK;
+}
+
+/* The bytes of all chunk files that the new state names: from what the old one says and
+ * what has changed, unless a file that goes is gone already: what it had nobody knows. */
+static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
+{
+    const cv_txn *txn = c->txn;
+    int64_t fresh = 0, old = 0;
+    bool complete = true;
+    CV_TRY(add_files(txn, txn->new_files, txn->n_new_files, &fresh, &complete, err));
+    CV_TRY(add_files(txn, c->old_files, c->n_old_files, &old, &complete, err));
+    *cbytes = txn->base->header.cbytes + fresh - old;
+    if (complete) return CV_OK;
+
+    int64_t *named;
+    size_t n_named;
+    CV_TRY(cv_files_named(&txn->index, txn->state->grid.n_chunks, &named, &n_named, err));
+    *cbytes = 0;
+    cv_status status = add_files(txn, named, n_named, cbytes, &complete, err);
+    free(named);
+    return status;
 }
 
 /* Contiguous: the tail goes right behind the chunks where nothing needed lies
@@ -109,12 +137,7 @@ static cv_status count_cbytes(commit *c, cv_error *err)
         return CV_OK;
     }
     CV_TRY(find_old_files(c, err));
-    CV_TRY(count_files(txn, &c->cbytes, err));
-    for (size_t i = 0; i < c->n_old_files; i++) {
-        uint64_t size;
-        CV_TRY(cv_store_size(txn->frame->store, c->old_files[i], &size, err));
-        c->cbytes -= (int64_t)size;
-    }
+    CV_TRY(count_files(c, &c->cbytes, err));
     /* C-Blosc2 holds file numbers to the bound of offsets, cbytes - 32, and
      * does not open a small directory with large numbers: say more then. */
     for (int64_t i = 0; i < txn->index.n; i++)

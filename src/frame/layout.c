@@ -336,6 +336,21 @@ void cv_layout_ask(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_
         cv_store_ask(frame->store, ref->object, ref->pos, (size_t)wanted);
 }
 
+/* Of a chunk in a file of its own: the file may be gone, and its user knows chunks. */
+static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *limit,
+                            cv_error *err)
+{
+    cv_error error = {0};
+    *limit = ref->limit;
+    if (*limit > 0) return CV_OK;
+    cv_status status = cv_store_size(store, ref->object, limit, &error);
+    if (status == CATERVA_ENOTFOUND)
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "chunk %lld is lost: %.200s",
+                       (long long)ref->chunk, error.message);
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
 cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
                          const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
                          cv_error *err)
@@ -343,8 +358,8 @@ cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
     cv_store *store = frame->store;
     const cv_grid *grid = &snapshot->grid;
     bool checked = cv_layout_checked_name(snapshot, ref) != 0;
-    uint64_t limit = ref->limit;
-    if (limit == 0) CV_TRY(cv_store_size(store, ref->object, &limit, err));
+    uint64_t limit;
+    CV_TRY(find_limit(store, ref, &limit, err));
     if (limit < CV_CHUNK_HEADER_SIZE)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)ref->pos,
                        "chunk %lld has %llu bytes, less than a chunk's header",
