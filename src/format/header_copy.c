@@ -40,12 +40,12 @@ static cv_status check_place(const cv_header_copy *copy, cv_error *err)
     if (cv_frame_header_parse(copy->header, copy->header_size, &header, NULL) != CV_OK)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
                        "header copy: what it holds is no frame header");
-    uint64_t index_pos = (uint64_t)header.cbytes + header.header_size;
-    if (header.header_size == copy->header_size && index_pos == copy->pos + copy->size)
-        return CV_OK;
+    uint64_t place = header.frame_size; /* of a directory's: right behind it */
+    if (!header.sparse) place = (uint64_t)header.cbytes + header.header_size - copy->size;
+    if (header.header_size == copy->header_size && place == copy->pos) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
-                   "header copy: it is of a frame whose index begins at byte %llu",
-                   (unsigned long long)index_pos);
+                   "header copy: it is of a frame that has it at byte %lld",
+                   (long long)place);
 }
 
 cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,

@@ -12,8 +12,11 @@
  * copies, also of commits that a crash cut short, may lie anywhere in dead space:
  * hence the number. A new frame's first commit is 1, the next 2; a writer that
  * opens a frame goes on at the nanoseconds since 1970, which is more. C-Blosc2 counts a
- * copy as bytes of no chunk. Frames without an index have none, and directories
- * need none: theirs is replaced whole. */
+ * copy as bytes of no chunk. Contiguous frames without an index have none.
+ *
+ * A directory's frame has it right behind its end, where its header says that the frame
+ * ends: no reader looks there, and who rewrites the frame drops it. The frame is replaced
+ * whole, so nothing tears its header; the copy is there for damage. */
 #ifndef CV_FORMAT_HEADER_COPY_H
 #define CV_FORMAT_HEADER_COPY_H
 

@@ -242,6 +242,18 @@ static cv_status write_contiguous(commit *c, cv_error *err)
     return CV_OK;
 }
 
+/* The header copy of a directory, behind its frame. */
+static cv_status append_copy(const commit *c, cv_buffer *frame, cv_error *err)
+{
+    const cv_buffer *header = &c->next->header_bytes;
+    size_t at = frame->size, size = (size_t)cv_header_copy_size((uint32_t)header->size);
+    CV_TRY(cv_buffer_resize(frame, at + size, err));
+    if (size > 0)
+        cv_header_copy_write(c->txn->n_commits, header->data, (uint32_t)header->size,
+                             frame->data + at);
+    return CV_OK;
+}
+
 static cv_status write_directory(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
@@ -256,6 +268,7 @@ static cv_status write_directory(commit *c, cv_error *err)
         cv_buffer_append(&frame, c->next->header_bytes.data, c->next->header_bytes.size, err);
     if (status == CV_OK)
         status = cv_buffer_append(&frame, c->tail.bytes.data, c->tail.bytes.size, err);
+    if (status == CV_OK) status = append_copy(c, &frame, err);
     if (status == CV_OK)
         status = cv_store_replace(store, frame.data, frame.size, durable, err);
     cv_buffer_free(&frame);

@@ -68,7 +68,6 @@ static cv_status find_copies(search *s, cv_error *err)
 {
     enum { STEP = 1 << 20 };
     uint64_t overlap = cv_header_copy_size(CV_HEADER_COPY_MAX), end;
-    if (s->store->has_chunk_objects) return CV_OK;
     if (cv_store_size(s->store, CV_FRAME_OBJECT, &end, NULL) != CV_OK) return CV_OK;
     cv_buffer window = {0};
     cv_status status = CV_OK;
@@ -376,10 +375,35 @@ cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *
     return status;
 }
 
+/* A directory's frame is not written in its place: all of it anew, the header changed. */
+static cv_status replace_header(cv_store *store, const cv_buffer *header, bool durable,
+                                cv_error *err)
+{
+    cv_buffer frame = {0};
+    uint64_t size;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &size, err));
+    if (size < header->size) /* found there, it has been longer a moment ago */
+        return cv_fail(err, CATERVA_EIO, (int64_t)size, "the frame was cut meanwhile");
+    cv_status status = cv_buffer_resize(&frame, (size_t)size, err);
+    if (status == CV_OK)
+        status = cv_store_read(store, CV_FRAME_OBJECT, 0, frame.data, frame.size, err);
+    if (status == CV_OK) {
+        memcpy(frame.data, header->data, header->size);
+        status = cv_store_replace(store, frame.data, frame.size, durable, err);
+    }
+    cv_buffer_free(&frame);
+    return status;
+}
+
 cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool durable,
                                  cv_error *err)
 {
-    CV_TRY(cv_store_write(store, CV_FRAME_OBJECT, 0, state->header_bytes.data,
-                          state->header_bytes.size, err));
-    return durable ? cv_store_sync(store, CV_FRAME_OBJECT, err) : CV_OK;
+    const cv_buffer *header = &state->header_bytes;
+    CV_TRY(cv_store_check_name(store, err));
+    if (store->has_chunk_objects)
+        CV_TRY(replace_header(store, header, durable, err));
+    else
+        CV_TRY(cv_store_write(store, CV_FRAME_OBJECT, 0, header->data, header->size, err));
+    if (durable) CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
+    return cv_store_check_name(store, err);
 }

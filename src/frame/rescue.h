@@ -32,8 +32,9 @@ typedef struct cv_rescue {
  * window, unless 1 serves. */
 cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *err);
 
-/* Writes the state's header, whole, to where a contiguous frame has it; nothing
- * else of it is changed. Interrupted, it can be done again. */
+/* Writes the state's header, whole, to where the frame has it; nothing else of it is
+ * changed (a directory's frame is replaced by one that is the same but for that).
+ * Interrupted, it can be done again. */
 cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool durable,
                                  cv_error *err);
 

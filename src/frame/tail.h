@@ -4,8 +4,8 @@
  *
  * The copy counts as dead space (cbytes ends with it). It is there for repair,
  * should the header be torn, and promises nothing to readers. The seal vouches
- * for all else (sealed.h). A directory's chunks.b2frame ends with the same, but for
- * the copy. */
+ * for all else (sealed.h). In a directory's chunks.b2frame the copy stands behind all,
+ * where the frame has ended. */
 #ifndef CV_FRAME_TAIL_H
 #define CV_FRAME_TAIL_H
 
@@ -13,7 +13,7 @@
 #include "frame/sealed.h"
 #include "frame/txn.h"
 
-/* Bytes of the header copy that a tail of `state` begins with, or 0. */
+/* Bytes of the header copy that a tail of `state` begins with, or 0: of a directory, too. */
 uint64_t cv_tail_copy_size(const cv_snapshot *state);
 
 /* The copy right before the index of a stored state, when it is one of its own

@@ -338,7 +338,6 @@ static void run_matrix(const holder *remote)
                   .writes = (i & 4) != 0,
                   .remote = (i & 8) != 0};
         bool keeps_kind = c.v == COMPACT || c.v == UNLINK;
-        if (c.v == REPAIR && c.fresh == CATERVA_SPARSE) continue;
         if (!keeps_kind || c.old == c.fresh) run_cell(&c, c.remote ? remote : &here);
     }
 }

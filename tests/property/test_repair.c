@@ -43,7 +43,7 @@ static void headers_come_back(const sample *s)
             snprintf(what, sizeof what, "%s, %zu header bytes at %zu zeroed",
                      writer_names[s->writer], size, from);
             verdict v = judge_repair(s, bytes, s->size, -1, 0, what);
-            if (s->writer == ONE_HANDLE || s->writer == REOPENED)
+            if (s->writer != BLOSC2)
                 CHECK(v.status == CATERVA_OK && v.result.complete &&
                           v.result.in_place == !same,
                       "%s: not restored", what);
@@ -143,10 +143,8 @@ static void bytes_are_flipped(rng *r, const sample *s, int flips)
         bytes[at] ^= (uint8_t)(1u << rng_int(r, 0, 7));
         snprintf(what, sizeof what, "%s, byte %zu of %zu flipped", writer_names[s->writer],
                  at, s->size);
-        /* Another shape, which nothing contradicts: no header of C-Blosc2's or of a
-         * directory has a copy. */
-        bool free_header =
-            (s->writer == BLOSC2 || s->writer == SPARSE) && at < header_size(s);
+        /* Another shape, which nothing contradicts: no header of C-Blosc2's has a copy. */
+        bool free_header = s->writer == BLOSC2 && at < header_size(s);
         int64_t hit = s->writer == BLOSC2 ? hit_by(s, at) : -1;
         if (!free_header) judge_repair(s, bytes, s->size, hit, 0, what);
         free(bytes);

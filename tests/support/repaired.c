@@ -283,7 +283,8 @@ static void check_in_place(const sample *s, const uint8_t *before, size_t size,
                            const char *what)
 {
     size_t now_size, header = (size_t)before[14] | (size_t)before[13] << 8;
-    uint8_t *now = scratch_load(s->path, &now_size);
+    char path[SCRATCH_PATH];
+    uint8_t *now = scratch_load(sample_frame_path(s, path), &now_size);
     caterva_error err;
     caterva_repair_result result;
     header = (size_t)now[14] | (size_t)now[13] << 8;

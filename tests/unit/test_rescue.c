@@ -11,11 +11,13 @@
 
 enum { N = 400, CHUNK = 100, BLOCK = 25 };
 
+/* Of the frame, and the header copy behind it. */
 static void damage_the_end(const char *path)
 {
     size_t size;
     uint8_t *bytes = scratch_load(path, &size);
-    memset(bytes + size - 150, 0, 150);
+    size_t end = (size_t)bytes[22] << 8 | bytes[23]; /* see docs/format.md */
+    memset(bytes + end - 150, 0, size - end + 150);
     scratch_save(path, bytes, size);
     free(bytes);
 }
