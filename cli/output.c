@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,20 +53,49 @@ static char *temporary_name(const char *target)
     return text;
 }
 
-static cli_exit open_temporary(output *out, mode_t mode)
+/* A replaced file keeps owner, group and permissions; of a group that this process may not
+ * name its bits are not given to another one. */
+static void keep_access(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+    bool kept =
+        fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
+    mode_t all = mode & mode >> 3 & 07;
+    if (!kept) mode = (mode & 0700) | all << 3 | all;
+    fchmod(fd, mode);
+}
+
+/* `old`: what is replaced, or NULL. Nobody looks into the new one before it is like it. */
+static cli_exit open_temporary(output *out, const struct stat *old)
 {
     out->temporary = temporary_name(out->target);
     if (!out->temporary) return CLI_IO;
-    out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    out->fd =
+        open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old ? 0600 : 0666);
     if (out->fd < 0) {
         free(out->temporary);
         out->temporary = NULL;
         return cli_fail_sys("cannot write %s", out->path);
     }
     cli_mind_file(out->temporary);
-    if (mode) fchmod(out->fd, mode & 07777); /* a replaced file keeps its permissions */
+    if (old) keep_access(out->fd, old);
     out->seekable = true;
     return CLI_OK;
+}
+
+/* An array that somebody writes is not replaced: its writer's lock is taken, for as long
+ * as *fd is open. What is not there, or cannot be opened, nobody can be asked about. */
+static cli_exit lock_target(const output *out, int *fd)
+{
+    *fd = open(out->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return CLI_OK;
+    close(*fd);
+    return cli_fail(CLI_IO, "%s is open for writing elsewhere", out->path);
+}
+
+static void unlock_target(int fd)
+{
+    if (fd >= 0) close(fd);
 }
 
 static cli_exit open_path(output *out, const char *path, bool force)
@@ -79,7 +109,12 @@ static cli_exit open_path(output *out, const char *path, bool force)
     out->target = there ? realpath(path, NULL) : cli_copy_text(path);
     out->force = force;
     if (!out->target) return cli_fail_sys("cannot write %s", path);
-    return open_temporary(out, there ? st.st_mode : 0);
+    if (there) {
+        int lock;
+        CLI_TRY(lock_target(out, &lock)); /* early, and at the end once more */
+        unlock_target(lock);
+    }
+    return open_temporary(out, there ? &st : NULL);
 }
 
 cli_exit output_open(output *out, const char *path, bool force)
@@ -154,9 +189,13 @@ static cli_exit publish(output *out)
         }
         if (errno == EEXIST) return exists(out->path);
     }
+    int lock;
+    CLI_TRY(lock_target(out, &lock));
+    cli_exit code = CLI_OK;
     if (rename(out->temporary, out->target) != 0)
-        return cli_fail_sys("cannot write %s", out->path);
-    return CLI_OK;
+        code = cli_fail_sys("cannot write %s", out->path);
+    unlock_target(lock);
+    return code;
 }
 
 cli_exit output_finish(output *out)

@@ -55,7 +55,7 @@ typedef enum caterva_status {
     CATERVA_EIO = -3,          /* the store failed; err->sys_errno says how      */
     CATERVA_ECORRUPT = -4,     /* the bytes are not a valid array                */
     CATERVA_EUNSUPPORTED = -5, /* valid, but needs a newer build or a plugin     */
-    CATERVA_EBUSY = -6,        /* another writer has the file                    */
+    CATERVA_EBUSY = -6,        /* somebody else has it open                      */
     CATERVA_EEXIST = -7,       /* the target exists and overwriting was not asked */
     CATERVA_ENOTFOUND = -8,    /* no such file, attribute or metalayer           */
     CATERVA_ESTOPPED = -9      /* an on_progress function said stop              */
@@ -274,6 +274,12 @@ typedef struct caterva_array caterva_array;
  * hold the fill. Nothing appears at the path before the first commit (or
  * close), and then whole: it is written under a temporary name beside it and
  * renamed. CATERVA_EEXIST when something is there and `overwrite` is 0.
+ *
+ * With `overwrite`, the new array takes the place of a file or of an array's directory
+ * there, and keeps its permissions, owner and group as far as the process may set them.
+ * CATERVA_EBUSY when that is open for writing, or is a directory that is open for reading:
+ * this call says so, and so does the first commit, which decides; the new array stays
+ * pending then, and a later commit may succeed. Handles that read a file go on seeing it.
  * Release *out with caterva_close or caterva_discard. */
 CATERVA_API caterva_status caterva_create(const char *url,
                                           const caterva_create_options *options,
@@ -307,7 +313,8 @@ CATERVA_API caterva_status caterva_open_frame(const void *frame, size_t size, in
 /* Makes everything written so far durable (as far as the handle's durability
  * says) and visible to others, all or nothing: after a failure the last
  * committed state is untouched and pending changes are kept. Nothing pending:
- * does nothing. */
+ * does nothing. CATERVA_EIO when others moved, deleted or replaced the file or directory
+ * while it was open for writing: what is committed there would be lost. */
 CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *err);
 
 /* Drops everything since the last commit; a new array that was never committed
@@ -1122,10 +1129,10 @@ typedef struct caterva_repair_result {
 } caterva_repair_result;
 
 /* Repairs the array at `url`, a file or directory, that is damaged or cannot be
- * opened. A torn or damaged header is restored from its copy, in place: a single
- * write, which can be done again when it was interrupted. In all other cases what
- * can be read goes into a new array, chunks copied compressed, and the damaged
- * one is left alone; lost chunks hold the fill, and each is told of. A sound array
+ * opened. A torn or damaged header is restored from its copy, in place: a single write
+ * (of a directory, a rename), which can be done again when it was interrupted. In all
+ * other cases what can be read goes into a new array, chunks copied compressed, and the
+ * damaged one is left alone; lost chunks hold the fill, and each is told of. A sound array
  * is left as it is, and nothing written.
  *
  * "Can be read" means what caterva_verify means: every block decodes. Nobody else

@@ -1,5 +1,6 @@
 """What goes wrong goes wrong well: the right status, one sentence, nothing half made."""
 
+import fcntl
 import os
 import re
 import signal
@@ -132,6 +133,46 @@ class Results(Case):
         self.ok("get", array, "-o", link, "-f")
         self.assertTrue(link.is_symlink())
         self.assertEqual((out.stat().st_mode & 0o777, out.stat().st_size), (0o640, 160))
+
+    def test_access_is_kept_wherever_something_is_replaced(self):
+        np.save(self.path("a.npy"), np.arange(1000, dtype="<i4") % 37)
+        commands = {"file.b2nd": [("convert", "-f", "a.npy"), ("compact",), ("repack", "-f")],
+                    "dir.b2nd": [("convert", "-f", "--sparse", "a.npy"), ("compact",)],
+                    "out.npy": [("convert", "-f", "a.npy")]}
+        for name, ways in commands.items():
+            path = self.path(name)
+            more = ["--sparse"] if name.startswith("dir") else []
+            self.ok("convert", *more, "--chunks", "100", self.path("a.npy"), path)
+            files = [path] + (list(path.iterdir()) if path.is_dir() else [])
+            for f in files:
+                if os.geteuid() == 0:
+                    os.chown(f, 4321, 8765)
+                os.chmod(f, 0o700 if f.is_dir() else 0o600)
+            for verb, *rest in ways:
+                given = [self.path(a) if a.endswith(".npy") else a for a in rest]
+                source = [path] if verb == "repack" else []
+                run(verb, *given, *source, path)
+                for f in [path] + (list(path.iterdir()) if path.is_dir() else []):
+                    st = f.stat()
+                    self.assertEqual(st.st_mode & 0o777, 0o700 if f.is_dir() else 0o600, (verb, f))
+                    if os.geteuid() == 0:
+                        self.assertEqual((st.st_uid, st.st_gid), (4321, 8765), (verb, f))
+
+    def test_what_is_written_elsewhere_is_not_replaced(self):
+        np.save(self.path("a.npy"), np.arange(1000, dtype="<i4") % 37)
+        self.ok("convert", "--chunks", "100", self.path("a.npy"), self.path("x.b2nd"))
+        self.ok("convert", "--chunks", "100", self.path("a.npy"), self.path("y.b2nd"))
+        before = self.path("x.b2nd").read_bytes()
+        with open(self.path("x.b2nd")) as writer:
+            fcntl.flock(writer, fcntl.LOCK_EX)
+            for words in (("convert", "-f", self.path("a.npy")),
+                          ("convert", "-f", "--sparse", self.path("a.npy")),
+                          ("repack", "-f", self.path("y.b2nd")),
+                          ("convert", "-f", "--to", "npy", self.path("y.b2nd"))):
+                said = self.fails(3, *words, self.path("x.b2nd"))
+                self.assertIn("open for writing elsewhere", said, words)
+        self.assertEqual(self.path("x.b2nd").read_bytes(), before)
+        self.assertEqual(self.names(), ["a.npy", "x.b2nd", "y.b2nd"])
 
     def test_devices_are_written_not_replaced(self):
         array = self.path("a.b2nd")
