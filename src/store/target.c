@@ -75,7 +75,8 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
                                    cv_error *err)
 {
     if (!cv_target_has_readers(target)) return CV_OK;
-    return cv_fail(err, CATERVA_EBUSY, -1, "the directory %s is open for reading elsewhere",
+    return cv_fail(err, CATERVA_EBUSY, -1,
+                   "the directory %s is open for reading (by a copy of it, too)",
                    shown->text);
 }
 

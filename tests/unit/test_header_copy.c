@@ -56,6 +56,30 @@ static cv_status parse(const uint8_t *frame, uint64_t pos, cv_header_copy *out)
     return cv_header_copy_parse(frame + pos, ROOM - pos, pos, out, NULL);
 }
 
+/* A directory's: where its frame ends, and nowhere else. */
+static void a_directory_has_it_behind_its_frame(void **state)
+{
+    (void)state;
+    static uint8_t frame[ROOM];
+    const uint64_t end = 1000;
+    placed p = place(end);
+    cv_frame_header header;
+    cv_header_copy copy;
+    cv_buffer bytes = {0};
+    assert_int_equal(cv_frame_header_parse(p.header, p.header_size, &header, NULL), CV_OK);
+    header.sparse = true;
+    header.frame_size = end;
+    assert_int_equal(cv_frame_header_write(&header, &bytes, NULL), CV_OK);
+    memcpy(p.header, bytes.data, bytes.size);
+    cv_buffer_free(&bytes);
+    put(frame, &p, 7);
+    assert_int_equal(parse(frame, end, &copy), CV_OK);
+    assert_int_equal(copy.commit, 7);
+    assert_memory_equal(copy.header, p.header, p.header_size);
+    memmove(frame + end + 1, frame + end, ROOM - end - 1);
+    assert_int_equal(parse(frame, end + 1, &copy), CATERVA_ECORRUPT);
+}
+
 static void it_comes_back(void **state)
 {
     (void)state;
@@ -168,6 +192,7 @@ int main(int argc, char **argv)
     seed = seed_argument(argc, argv, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_comes_back),
+        cmocka_unit_test(a_directory_has_it_behind_its_frame),
         cmocka_unit_test(its_bytes_are_as_documented),
         cmocka_unit_test(every_flipped_bit_is_noticed),
         cmocka_unit_test(only_in_its_place_and_whole),
