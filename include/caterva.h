@@ -15,8 +15,9 @@
  * beside a thread that writes through it. caterva_close needs the handle
  * alone. The library keeps no state of the process but a lazily started,
  * fork-safe pool of worker threads, a cache of decoded blocks, bounded in
- * bytes, and the list of new arrays that were not committed yet; it prints
- * nothing and reads no environment. The pool's threads live on after
+ * bytes, the list of new arrays that were not committed yet, and a list of files that
+ * it may close when descriptors are short; it prints nothing and reads no environment.
+ * The pool's threads live on after
  * the last handle, so the shared library stays loaded after dlclose. A plug-in that
  * links the static library must not be unloaded (link it with -Wl,-z,nodelete). */
 #ifndef CATERVA_H
