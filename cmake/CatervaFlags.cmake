@@ -23,7 +23,8 @@ function(caterva_sanitize target)
 endfunction()
 
 function(caterva_flags target)
-    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    # Positions in files have 64 bits, also where addresses have 32.
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE _FILE_OFFSET_BITS=64)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
     if(CATERVA_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         # GCC loses track of initialisations among the sanitizer's calls.

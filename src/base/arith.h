@@ -5,8 +5,13 @@
 #define CV_BASE_ARITH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Sizes come as int64_t and go to memory as size_t, in many places without another
+ * look: where addresses have 32 bits, 2^32 + 1 items would become one. */
+_Static_assert(sizeof(size_t) == sizeof(int64_t), "Caterva needs addresses of 64 bits");
 
 static inline bool cv_add_i64(int64_t a, int64_t b, int64_t *out)
 {

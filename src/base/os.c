@@ -25,8 +25,10 @@
 /* Some systems refuse transfers beyond INT_MAX bytes. */
 static const size_t max_transfer = (size_t)1 << 30;
 
-/* Positions that off_t can say. */
+/* Positions that off_t can say. Without 64 bits (_FILE_OFFSET_BITS, which the build
+ * sets) a position above 4 GiB would name another one below. */
 static const uint64_t max_pos = INT64_MAX;
+_Static_assert(sizeof(off_t) == sizeof(int64_t), "off_t must have 64 bits");
 
 /* ---- Files -------------------------------------------------------------- */
 

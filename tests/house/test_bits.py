@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""A build for 32 bits is refused with a sentence, before anything else is asked."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(os.environ.get("CATERVA_SOURCE_DIR", Path(__file__).parents[2]))
+PROGRAM = "int main(void) { return sizeof(void *) == 4 ? 0 : 1; }\n"
+
+
+def builds_for_32_bits(folder):
+    """True when this compiler knows -m32; it need not be able to link."""
+    source = Path(folder, "probe.c")
+    source.write_text(PROGRAM)
+    done = subprocess.run(["cc", "-m32", "-c", source, "-o", Path(folder, "probe.o")],
+                          capture_output=True)
+    return done.returncode == 0
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        if not builds_for_32_bits(folder):
+            print("cc does not know -m32")
+            return 77
+        done = subprocess.run(
+            ["cmake", "-S", ROOT, "-B", Path(folder, "build"), "-DCMAKE_C_COMPILER=cc",
+             "-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"],
+            capture_output=True, text=True)
+    said = " ".join(done.stderr.split())
+    wanted = "Caterva needs a system with addresses of 64 bits; this compiler builds for 32."
+    if done.returncode == 0 or wanted not in said:
+        print("configured for 32 bits with status %d: %s" % (done.returncode, said))
+        return 1
+    print(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
