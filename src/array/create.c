@@ -255,17 +255,15 @@ static void swap_bytes(uint8_t *bytes, size_t size)
     }
 }
 
-/* A fill other than zeros is kept in our own attribute. A NaN in the other byte
- * order than this machine's is a value like any other. */
+/* A fill other than zeros is kept in our own attribute. A big-endian NaN is a value
+ * like any other. */
 static cv_status set_fill(blueprint *b, cv_error *err)
 {
     caterva_create_options *o = &b->options;
     size_t size = (size_t)b->item_size;
-    const float nan32 = __builtin_nanf("");
-    const double nan64 = __builtin_nan("");
     if (o->fill == CATERVA_FILL_NAN) {
         uint8_t *nan = b->nan;
-        memcpy(nan, size == sizeof nan32 ? (const void *)&nan32 : (const void *)&nan64, size);
+        memcpy(nan, cv_nan_item(b->item_size), size);
         if (b->dtype_size > 0 && b->dtype_text[0] == '>') swap_bytes(nan, size);
         o->fill_value = nan;
         o->fill = CATERVA_FILL_VALUE;

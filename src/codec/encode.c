@@ -302,6 +302,19 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out
     return CV_OK;
 }
 
+/* libblosc2 copies the header of a chunk without streams as it stands in memory (3.3.5):
+ * on a big-endian machine its three sizes are the wrong way round. */
+static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
+{
+    static const int at[] = {BLOSC2_CHUNK_NBYTES, BLOSC2_CHUNK_BLOCKSIZE, BLOSC2_CHUNK_CBYTES};
+    if (cv_load_le32(chunk + BLOSC2_CHUNK_NBYTES) == (uint32_t)chunk_bytes) return;
+    for (int i = 0; i < 3; i++) {
+        uint32_t size;
+        memcpy(&size, chunk + at[i], sizeof size);
+        cv_store_le32(chunk + at[i], size);
+    }
+}
+
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
                              cv_error *err)
 {
@@ -314,6 +327,7 @@ cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buf
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "libblosc2 cannot encode a repeated value: %s",
                        blosc2_error_string(result));
+    mend_sizes(out->data, spec->chunk_bytes);
     return CV_OK;
 }
 
@@ -334,7 +348,10 @@ cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buf
         break;
     default: result = blosc2_chunk_zeros(params, spec->chunk_bytes, out->data, ROOM); break;
     }
-    if (result == ROOM) return CV_OK;
+    if (result == ROOM) {
+        mend_sizes(out->data, spec->chunk_bytes);
+        return CV_OK;
+    }
     return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode an empty chunk: %s",
                    blosc2_error_string(result));
 }

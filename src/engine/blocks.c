@@ -47,10 +47,7 @@ static void fill_all(const cv_grid *grid, cv_worker *worker, int64_t n,
 static void fill_nan(const cv_grid *grid, cv_worker *worker, int64_t n,
                      const cv_block_sink *sink)
 {
-    const float nan32 = __builtin_nanf("");
-    const double nan64 = __builtin_nan("");
-    const void *item = grid->item_size == 4 ? (const void *)&nan32 : (const void *)&nan64;
-    fill_all(grid, worker, n, sink, item);
+    fill_all(grid, worker, n, sink, cv_nan_item(grid->item_size));
 }
 
 cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)

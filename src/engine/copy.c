@@ -386,10 +386,16 @@ bool cv_all_zero(const uint8_t *bytes, size_t size)
     return size == 0 || (bytes[0] == 0 && cv_all_same(bytes, size, 1));
 }
 
+const uint8_t *cv_nan_item(int64_t item_size)
+{
+    static const uint8_t nan32[4] = {0, 0, 0xc0, 0x7f};
+    static const uint8_t nan64[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
+    if (item_size == sizeof nan32) return nan32;
+    return item_size == sizeof nan64 ? nan64 : NULL;
+}
+
 bool cv_is_nan(const uint8_t *item, size_t item_size)
 {
-    const float nan32 = __builtin_nanf("");
-    const double nan64 = __builtin_nan("");
-    if (item_size == sizeof nan32) return memcmp(item, &nan32, sizeof nan32) == 0;
-    return item_size == sizeof nan64 && memcmp(item, &nan64, sizeof nan64) == 0;
+    const uint8_t *nan = cv_nan_item((int64_t)item_size);
+    return nan && memcmp(item, nan, item_size) == 0;
 }

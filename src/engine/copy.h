@@ -40,8 +40,12 @@ void cv_ask_to_write(uint8_t *dst, size_t size);
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
                  cv_strided dst);
 
-/* True for the NaN that an index entry stands for: a quiet one of 4 or 8 bytes,
- * in this machine's order. */
+/* The NaN that an index entry and a chunk of NaN stand for: a quiet one of 4 or 8
+ * bytes, little-endian on every machine, since that is what a file means. NULL for
+ * other sizes. */
+const uint8_t *cv_nan_item(int64_t item_size);
+
+/* True for that NaN. */
 bool cv_is_nan(const uint8_t *item, size_t item_size);
 
 /* True when all bytes are zero. */

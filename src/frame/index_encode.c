@@ -48,13 +48,22 @@ static bool all_equal(const cv_index *index)
     return true;
 }
 
+/* Entries are stored little-endian, whatever this machine is. */
+static void store_entries(uint8_t *dst, const int64_t *entries, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        cv_store_le64(dst + i * (int64_t)sizeof(int64_t), (uint64_t)entries[i]);
+}
+
 static cv_status encode_same(const cv_index *index, cv_buffer *out, cv_error *err)
 {
     cv_codec_spec spec = index_spec;
     int64_t entry = cv_index_get(index, 0);
+    uint8_t item[sizeof entry];
+    store_entries(item, &entry, 1);
     spec.chunk_bytes = (int32_t)(index->n * (int64_t)sizeof(int64_t));
     cv_buffer chunk = {0};
-    cv_status status = cv_encode_repeated(&spec, &entry, &chunk, err);
+    cv_status status = cv_encode_repeated(&spec, item, &chunk, err);
     if (status == CV_OK) status = cv_buffer_append(out, chunk.data, chunk.size, err);
     cv_buffer_free(&chunk);
     return status;
@@ -83,7 +92,9 @@ static cv_status encode_whole(encoding *e, cv_error *err)
 static cv_status encode_page(encoding *e, cv_index_page *page, int n, cv_error *err)
 {
     size_t before = e->out->size;
-    CV_TRY(cv_encode_last_block(e->encoder, page->entries, n * (int)sizeof(int64_t), e->out,
+    uint8_t bytes[CV_INDEX_PAGE_BYTES];
+    store_entries(bytes, page->entries, n);
+    CV_TRY(cv_encode_last_block(e->encoder, bytes, n * (int)sizeof(int64_t), e->out,
                                 page->header, err));
     size_t size = e->out->size - before;
     e->possible = size > 0;

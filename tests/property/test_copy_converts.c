@@ -18,7 +18,7 @@ enum { N_TARGETS = 6, FILL = 77 };
 
 static caterva_array *make_array(rng *r, geometry *g)
 {
-    const int32_t fill = FILL;
+    const uint8_t fill[] = {FILL, 0, 0, 0}; /* little-endian */
     pipeline p = {
         .codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}};
     caterva_create_options options = options_for(g, &p);
@@ -27,7 +27,7 @@ static caterva_array *make_array(rng *r, geometry *g)
     options.item_size = 0;
     options.dtype = "<i4";
     options.fill = CATERVA_FILL_VALUE;
-    options.fill_value = &fill;
+    options.fill_value = fill;
     CHECK_OK(caterva_create("mem:", &options, &array, &err), err);
     box part = random_box(r, g);
     size_t size = box_size(&part, g);
@@ -92,7 +92,7 @@ static void check_fill(caterva_array *copy, int target)
     one.n_points = 1;
     buffer.data = &value;
     buffer.size = sizeof value;
-    buffer.dtype = "<f8";
+    buffer.dtype = "float64";
     buffer.casting = CATERVA_CAST_UNSAFE;
     CHECK_OK(caterva_read_selection(copy, &one, &buffer, &err), err);
     double expected = strcmp(targets[target], "|b1") == 0 ? 1 : FILL;

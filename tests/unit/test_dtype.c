@@ -9,6 +9,12 @@
 
 #include <cmocka.h>
 
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define MACHINE '>'
+#else
+#define MACHINE '<'
+#endif
+
 static uint64_t seed;
 
 static caterva_dtype *parse_ok(const char *text)
@@ -60,25 +66,25 @@ static void scalars_are_understood(void **state)
         {"<m8", 'm', '<', 8, ""},
         {"<m8[us]", 'm', '<', 8, "us"},
         {"<m8[7W]", 'm', '<', 8, "7W"},
-        {"datetime64[ns]", 'M', '<', 8, "ns"},
-        {"timedelta64[25s]", 'm', '<', 8, "25s"},
-        {"datetime64", 'M', '<', 8, ""},
+        {"datetime64[ns]", 'M', MACHINE, 8, "ns"},
+        {"timedelta64[25s]", 'm', MACHINE, 8, "25s"},
+        {"datetime64", 'M', MACHINE, 8, ""},
         {"bool", 'b', '|', 1, ""},
         {"int8", 'i', '|', 1, ""},
-        {"uint16", 'u', '<', 2, ""},
-        {"int64", 'i', '<', 8, ""},
-        {"float16", 'f', '<', 2, ""},
-        {"float32", 'f', '<', 4, ""},
-        {"float64", 'f', '<', 8, ""},
-        {"float128", 'f', '<', 16, ""},
-        {"complex64", 'c', '<', 8, ""},
-        {"complex128", 'c', '<', 16, ""},
+        {"uint16", 'u', MACHINE, 2, ""},
+        {"int64", 'i', MACHINE, 8, ""},
+        {"float16", 'f', MACHINE, 2, ""},
+        {"float32", 'f', MACHINE, 4, ""},
+        {"float64", 'f', MACHINE, 8, ""},
+        {"float128", 'f', MACHINE, 16, ""},
+        {"complex64", 'c', MACHINE, 8, ""},
+        {"complex128", 'c', MACHINE, 16, ""},
         {"?", 'b', '|', 1, ""},
         {"B", 'u', '|', 1, ""},
-        {"d", 'f', '<', 8, ""},
+        {"d", 'f', MACHINE, 8, ""},
         {">i1", 'i', '|', 1, ""},
-        {"=f4", 'f', '<', 4, ""},
-        {"i4", 'i', '<', 4, ""},
+        {"=f4", 'f', MACHINE, 4, ""},
+        {"i4", 'i', MACHINE, 4, ""},
     };
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
         caterva_dtype *type = parse_ok(scalars[i].text);

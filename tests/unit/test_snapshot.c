@@ -7,13 +7,13 @@
 static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_error *err)
 {
     caterva_array *array;
-    int32_t value = -1;
+    uint8_t value[sizeof(int32_t)];
     int64_t stop = i + 1;
     *status = caterva_open_frame(frame->data, frame->size, 0, NULL, &array, err);
     if (*status != CV_OK) return -1;
-    *status = caterva_read(array, &i, &stop, &value, sizeof value, err);
+    *status = caterva_read(array, &i, &stop, value, sizeof value, err);
     caterva_discard(array);
-    return value;
+    return *status == CV_OK ? (int32_t)cv_load_le32(value) : -1;
 }
 
 static void check_items(const cv_buffer *frame)

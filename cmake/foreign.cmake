@@ -1,0 +1,33 @@
+# Toolchain of scripts/test-foreign: builds for another processor or another C library.
+#
+#   -DCATERVA_FOREIGN=aarch64|s390x|musl
+#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack
+#
+# What was built runs under qemu-user where this processor cannot run it.
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CATERVA_FOREIGN CATERVA_FOREIGN_ROOT)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${CATERVA_FOREIGN})
+set(CMAKE_FIND_ROOT_PATH "${CATERVA_FOREIGN_ROOT}")
+
+if(CATERVA_FOREIGN STREQUAL "aarch64" OR CATERVA_FOREIGN STREQUAL "s390x")
+    set(_triple ${CATERVA_FOREIGN}-linux-gnu)
+    set(CMAKE_C_COMPILER ${_triple}-gcc)
+    set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CATERVA_FOREIGN} -L /usr/${_triple}
+        -E "LD_LIBRARY_PATH=${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}")
+elseif(CATERVA_FOREIGN STREQUAL "musl")
+    set(_triple x86_64-linux-musl)
+    set(CMAKE_SYSTEM_PROCESSOR x86_64)
+    set(CMAKE_C_COMPILER musl-gcc)
+else()
+    message(FATAL_ERROR "CATERVA_FOREIGN is '${CATERVA_FOREIGN}'; "
+                        "it must be aarch64, s390x or musl.")
+endif()
+
+set(CMAKE_LIBRARY_PATH /usr/lib/${_triple} /usr/lib)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY BOTH)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)
+# Its libraries lie where neither the linker nor the loader looks by itself.
+set(CMAKE_EXE_LINKER_FLAGS_INIT
+    "-Wl,-rpath-link,${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}")
+set(CMAKE_BUILD_RPATH "${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple};${CATERVA_FOREIGN_ROOT}/usr/lib")
