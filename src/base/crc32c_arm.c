@@ -5,16 +5,21 @@
 
 #if CV_CPU_IS_ARM
 
-#include <arm_acle.h>
 #include <arm_neon.h>
 #include <pthread.h>
 
+/* Clang's headers hide what the build's target has not. */
 #if defined(__clang__)
 #define WITH_CRC __attribute__((target("crc")))
 #define WITH_128 __attribute__((target("crc,aes")))
+#define CRC_8(crc, word) __builtin_arm_crc32cd(crc, word)
+#define CRC_1(crc, byte) __builtin_arm_crc32cb(crc, byte)
 #else
+#include <arm_acle.h>
 #define WITH_CRC __attribute__((target("+crc")))
 #define WITH_128 __attribute__((target("+crc+crypto")))
+#define CRC_8(crc, word) __crc32cd(crc, word)
+#define CRC_1(crc, byte) __crc32cb(crc, byte)
 #endif
 #define PART static inline __attribute__((always_inline))
 
@@ -25,16 +30,16 @@ typedef struct lanes {
 WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words)
 {
     for (int i = 0; i < words; i++, p += 8) {
-        l->a = __crc32cd(l->a, cv_load_le64(p));
-        l->b = __crc32cd(l->b, cv_load_le64(p + lane));
-        l->c = __crc32cd(l->c, cv_load_le64(p + 2 * lane));
+        l->a = CRC_8(l->a, cv_load_le64(p));
+        l->b = CRC_8(l->b, cv_load_le64(p + lane));
+        l->c = CRC_8(l->c, cv_load_le64(p + 2 * lane));
     }
 }
 
 WITH_CRC PART uint32_t finish_rest(uint32_t crc, const uint8_t *p, size_t size)
 {
-    for (; size >= 8; size -= 8, p += 8) crc = __crc32cd(crc, cv_load_le64(p));
-    for (; size > 0; size--) crc = __crc32cb(crc, *p++);
+    for (; size >= 8; size -= 8, p += 8) crc = CRC_8(crc, cv_load_le64(p));
+    for (; size > 0; size--) crc = CRC_1(crc, *p++);
     return ~crc;
 }
 
@@ -59,7 +64,7 @@ WITH_CRC uint32_t cv_crc32c_instruction(uint32_t crc, const void *bytes, size_t 
         const uint32_t *shifts = cv_crc32c_shifts();
         uint64_t joined = product_by_bits(l.a, shifts[2 * lane / 8]) ^
                           product_by_bits(l.b, shifts[lane / 8]);
-        crc = __crc32cd(0, joined) ^ l.c;
+        crc = CRC_8(0, joined) ^ l.c;
         p += 2 * lane;
         size -= 3 * lane;
     }
@@ -81,24 +86,34 @@ static void make_factors(void)
 
 WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
 
-WITH_128 PART uint64x2_t fold(uint64x2_t x, poly64x2_t factors, uint64x2_t next)
+/* The product of the lower halves, and that of the upper ones. */
+WITH_128 PART uint64x2_t product_low(uint64x2_t a, uint64x2_t b)
 {
-    poly64x2_t bits = vreinterpretq_p64_u64(x);
-    poly128_t low = vmull_p64((poly64_t)vgetq_lane_u64(x, 0),
-                              (poly64_t)vgetq_lane_u64(vreinterpretq_u64_p64(factors), 0));
-    poly128_t high = vmull_high_p64(bits, factors);
-    return veorq_u64(next,
-                     veorq_u64(vreinterpretq_u64_p128(low), vreinterpretq_u64_p128(high)));
+    uint64x2_t product;
+    __asm__("pmull %0.1q, %1.1d, %2.1d" : "=w"(product) : "w"(a), "w"(b));
+    return product;
+}
+
+WITH_128 PART uint64x2_t product_high(uint64x2_t a, uint64x2_t b)
+{
+    uint64x2_t product;
+    __asm__("pmull2 %0.1q, %1.2d, %2.2d" : "=w"(product) : "w"(a), "w"(b));
+    return product;
+}
+
+WITH_128 PART uint64x2_t fold(uint64x2_t x, uint64x2_t factors, uint64x2_t next)
+{
+    return veorq_u64(next, veorq_u64(product_low(x, factors), product_high(x, factors)));
 }
 
 WITH_128 PART uint32_t remainder_of(uint64x2_t x)
 {
-    return __crc32cd(__crc32cd(0, vgetq_lane_u64(x, 0)), vgetq_lane_u64(x, 1));
+    return CRC_8(CRC_8(0, vgetq_lane_u64(x, 0)), vgetq_lane_u64(x, 1));
 }
 
 WITH_128 PART uint64_t product(uint32_t crc, uint32_t factor)
 {
-    return vgetq_lane_u64(vreinterpretq_u64_p128(vmull_p64(crc, factor)), 0);
+    return vgetq_lane_u64(product_low(vdupq_n_u64(crc), vdupq_n_u64(factor)), 0);
 }
 
 WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
@@ -106,7 +121,7 @@ WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
     if (lane == 0) return crc;
     const uint32_t *shifts = cv_crc32c_shifts();
     size_t words = lane / 8;
-    return __crc32cd(0, product(crc, shifts[3 * words]) ^ product(l->a, shifts[2 * words]) ^
+    return CRC_8(0, product(crc, shifts[3 * words]) ^ product(l->a, shifts[2 * words]) ^
                             product(l->b, shifts[words])) ^
            l->c;
 }
@@ -117,8 +132,8 @@ WITH_128 uint32_t cv_crc32c_128(uint32_t crc, const void *bytes, size_t size)
     const uint8_t *p = bytes;
     crc = ~crc;
     pthread_once(&factors_once, make_factors);
-    const poly64x2_t step = vreinterpretq_p64_u64(vld1q_u64(by_step));
-    const poly64x2_t own = vreinterpretq_p64_u64(vld1q_u64(by_own));
+    const uint64x2_t step = vld1q_u64(by_step);
+    const uint64x2_t own = vld1q_u64(by_own);
     while (size >= (size_t)2 * STEP) {
         cv_crc32c_cut cut = cv_crc32c_cut_of(size, STEP, WORDS);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP;
