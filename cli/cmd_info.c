@@ -227,12 +227,20 @@ static cli_exit print_metadata(const report *r)
     return CLI_OK;
 }
 
+static const struct {
+    const char *text, *json;
+} kind_names[] = {
+    [CATERVA_METALAYER_B2ND] = {"B2ND", "b2nd"},
+    [CATERVA_METALAYER_CATERVA] = {"Caterva", "caterva"},
+    [CATERVA_METALAYER_NONE] = {"plain items", "b2frame"},
+};
+
 static cli_exit print_text(const report *r)
 {
     const caterva_info *info = r->info;
     char bytes[NUMBER_TEXT_SIZE];
     printf("%s   %s in a %s frame, %s, %s\n", r->path,
-           info->metalayer == CATERVA_METALAYER_CATERVA ? "Caterva" : "B2ND",
+           kind_names[info->metalayer].text,
            info->layout == CATERVA_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);
@@ -396,8 +404,7 @@ static cli_exit print_json(const report *r, bool chunks)
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
     json_text(&j, "file", r->path);
-    json_text(&j, "format",
-              r->info->metalayer == CATERVA_METALAYER_CATERVA ? "caterva" : "b2nd");
+    json_text(&j, "format", kind_names[r->info->metalayer].json);
     json_text(&j, "layout", r->info->layout == CATERVA_SPARSE ? "sparse" : "contiguous");
     json_bool(&j, "sealed", r->info->sealed);
     put_partition(&j, r->info);

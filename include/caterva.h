@@ -196,7 +196,8 @@ typedef enum caterva_layout {
 
 typedef enum caterva_metalayer_kind {
     CATERVA_METALAYER_B2ND = 0,
-    CATERVA_METALAYER_CATERVA /* for readers before C-Blosc2 2.7: no dtype */
+    CATERVA_METALAYER_CATERVA, /* for readers before C-Blosc2 2.7: no dtype */
+    CATERVA_METALAYER_NONE     /* of an open array: a frame of plain items  */
 } caterva_metalayer_kind;
 
 /* A fixed metalayer that the user adds at creation. */

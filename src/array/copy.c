@@ -61,11 +61,13 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
     return CV_OK;
 }
 
-/* Chunks and blocks stay together: a new shape of one has the other chosen. */
-static void set_partition(const cv_grid *grid, cv_copy_order *order)
+/* Chunks and blocks stay together: a new shape of one has the other chosen, and both
+ * are for a frame of plain items, which has no partition for it. */
+static void set_partition(const cv_snapshot *source, cv_copy_order *order)
 {
+    const cv_grid *grid = &source->grid;
     caterva_create_options *c = &order->create;
-    if (c->chunk_shape || c->block_shape) return;
+    if (c->chunk_shape || c->block_shape || source->meta.plain) return;
     for (int d = 0; d < grid->ndim; d++) {
         order->chunk_shape[d] = (int32_t)grid->chunk_shape[d];
         order->block_shape[d] = (int32_t)grid->block_shape[d];
@@ -79,7 +81,8 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
     caterva_create_options *c = &order->create;
     if (!order->options.layout_set) {
         c->layout = cv_array_layout(source);
-        c->metalayer = cv_array_metalayer(source);
+        if (cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
+            c->metalayer = cv_array_metalayer(source);
         if (strcmp(url, "mem:") == 0) c->layout = CATERVA_CONTIGUOUS;
     }
     if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
@@ -120,7 +123,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     const cv_snapshot *state = cv_array_state(source);
     if (source->pending) CV_TRY(cv_pending_check(source->pending, err));
     CV_TRY(set_box(&state->grid, order, err));
-    set_partition(&state->grid, order);
+    set_partition(state, order);
     cv_copy_set_kind(source, url, order);
     caterva_array *array;
     CV_TRY(cv_array_create(url, &order->create, state, &array, err));

@@ -208,10 +208,12 @@ static cv_status fill_new(view_copy *c, cv_error *err)
 }
 
 /* As the first array, axis by axis; new axes have chunks and blocks of one item. */
-static void set_partition(const caterva_view *over, const cv_grid *from, cv_copy_order *order)
+static void set_partition(const caterva_view *over, const cv_snapshot *state,
+                          cv_copy_order *order)
 {
+    const cv_grid *from = &state->grid;
     caterva_create_options *create = &order->create;
-    if (create->chunk_shape || create->block_shape) return;
+    if (create->chunk_shape || create->block_shape || state->meta.plain) return;
     for (int d = 0; d < over->grid.ndim; d++) {
         int b = over->base_axis[d];
         order->chunk_shape[d] = b < 0 ? 1 : (int32_t)from->chunk_shape[b];
@@ -234,7 +236,7 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     const cv_snapshot *state = cv_array_state(first);
     /* A view of a view of several has axes of its own: then the library chooses. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
-        set_partition(over, &state->grid, order);
+        set_partition(over, state, order);
     cv_status status = cv_copy_set_conversion(first, order, err);
     if (status == CV_OK) {
         cv_copy_set_kind(first, url, order);

@@ -72,7 +72,7 @@ caterva_layout cv_array_layout(const caterva_array *array)
 
 caterva_metalayer_kind cv_array_metalayer(const caterva_array *array)
 {
-    return array->snapshot->meta.legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
+    return cv_metalayer_kind(&array->snapshot->meta);
 }
 
 const caterva_info *caterva_describe(const caterva_array *array)

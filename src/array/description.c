@@ -64,11 +64,17 @@ static void describe_grid(const cv_grid *grid, caterva_info *info)
     info->data_bytes = grid->total_bytes;
 }
 
+caterva_metalayer_kind cv_metalayer_kind(const cv_array_meta *meta)
+{
+    if (meta->plain) return CATERVA_METALAYER_NONE;
+    return meta->legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
+}
+
 static void describe_header(const cv_snapshot *s, caterva_info *info)
 {
     const cv_frame_header *h = &s->header;
     info->layout = h->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
-    info->metalayer = s->meta.legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
+    info->metalayer = cv_metalayer_kind(&s->meta);
     info->codec = h->codec;
     info->codec_meta = h->codec_meta;
     info->level = h->level;

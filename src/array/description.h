@@ -36,6 +36,8 @@ typedef struct cv_described {
     bool in_memory;
 } cv_described;
 
+caterva_metalayer_kind cv_metalayer_kind(const cv_array_meta *meta);
+
 /* A description with one reference; everything is copied. */
 cv_status cv_description_create(const cv_described *from, cv_description **out,
                                 cv_error *err);

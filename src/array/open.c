@@ -36,6 +36,12 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
 {
     cv_frame *frame;
     CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
+    if (frame->current->meta.plain && o->mode == CATERVA_WRITE) {
+        cv_frame_close(frame);
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "a Blosc2 frame without the b2nd metalayer can be read only: "
+                       "caterva_copy or `caterva convert` makes an n-d array of it");
+    }
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
     (*out)->opened = *o;
     (*out)->ahead.off = o->no_read_ahead != 0;

@@ -102,11 +102,24 @@ caterva_status caterva_create_from_buffer(const char *url,
     return status;
 }
 
+/* A frame of plain items becomes an array. */
+static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size,
+                                cv_error *err)
+{
+    caterva_array *copy;
+    CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
+    cv_status status = caterva_to_frame(copy, frame, size, err);
+    cv_array_free(copy);
+    return status;
+}
+
 caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
                                 caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
     if (!frame || !size) return cv_fail(err, CATERVA_EINVAL, -1, "frame or size is NULL");
+    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
+        return plain_to_frame(array, frame, size, err);
     cv_array_lock_alone(array); /* dirty blocks are put into the transaction */
     cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
     cv_source source = cv_array_source(array);

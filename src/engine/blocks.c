@@ -192,19 +192,22 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     return CV_OK;
 }
 
-/* Blocks that need other parts of their chunk: the dictionary, or block 0. */
+/* Blocks that need other parts of their chunk: the dictionary, or block 0; or that are
+ * not cut as the grid is, where the last chunk may be shorter, too. */
 static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
     cv_worker *worker = task->worker;
-    int32_t chunk_bytes = (int32_t)task->grid->chunk_bytes;
+    size_t size = (size_t)task->grid->chunk_bytes;
+    int32_t chunk_bytes = task->layout->header.nbytes;
     const uint8_t *chunk;
     CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
     CV_TRY(cv_layout_check_chunk(task->layout, ref, chunk, err));
-    CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)chunk_bytes, err));
+    CV_TRY(cv_buffer_resize(&worker->chunk, size, err));
     cv_status status = cv_decode_chunk(worker->decoder, chunk, task->layout->header.cbytes,
                                        worker->chunk.data, chunk_bytes, err);
     if (status != CV_OK) return name_block(status, ref, -1, err);
+    memset(worker->chunk.data + chunk_bytes, 0, size - (size_t)chunk_bytes);
     for (int64_t i = 0; i < task->n; i++) {
         CV_TRY(tell_block(task, err));
         const cv_wanted *wanted = &worker->wanted[i];

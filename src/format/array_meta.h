@@ -8,6 +8,7 @@
 
 typedef struct cv_array_meta {
     bool legacy;               /* the `caterva` metalayer */
+    bool plain;                /* none: made up for a frame of plain items */
     int ndim;                  /* 0..16 */
     int64_t shape[CV_MAX_DIMS];
     int32_t chunk_shape[CV_MAX_DIMS];

@@ -143,7 +143,8 @@ static cv_status check_sizes(const wire_header *wire, size_t size, cv_error *err
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        "frame header: claims %lld bytes of data stored in %lld",
                        (long long)wire->nbytes, (long long)wire->cbytes);
-    if (wire->type_size < 1 || wire->block_size < 0 || wire->chunk_size < 0)
+    int least = wire->nbytes == 0 ? -1 : 0; /* which python-blosc2 writes for no chunks */
+    if (wire->type_size < 1 || wire->block_size < 0 || wire->chunk_size < least)
         return cv_fail(
             err, CATERVA_ECORRUPT, -1,
             "frame header: claims items of %d, blocks of %d and chunks of %d bytes",
@@ -193,7 +194,7 @@ static cv_frame_header from_wire(const wire_header *wire)
         .cbytes = wire->cbytes,
         .type_size = wire->type_size,
         .block_size = wire->block_size,
-        .chunk_size = wire->chunk_size,
+        .chunk_size = wire->chunk_size < 0 ? 0 : wire->chunk_size,
         .encode_threads = wire->encode_threads,
         .decode_threads = wire->decode_threads,
         .has_attributes = wire->has_attributes,

@@ -112,7 +112,8 @@ static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk
                            const cv_chunk_expect *expect, cv_layout *layout, cv_error *err)
 {
     size_t size = layout->item ? (size_t)(layout->header.cbytes - CV_CHUNK_HEADER_SIZE)
-                               : (size_t)cv_block_starts_size(&layout->header);
+                  : layout->n_blocks > 0 ? (size_t)cv_block_starts_size(&layout->header)
+                                         : 0;
     if (size == 0) return CV_OK;
 
     cv_buffer rest = {0};
@@ -156,22 +157,24 @@ static cv_status parse_header(const chunk_head *head, const cv_chunk_expect *exp
     return CV_OK;
 }
 
-static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chunk_ref *ref,
-                              const chunk_head *head, uint64_t limit, cv_layout **out,
-                              cv_error *err)
+static cv_status parse_layout(cv_store *store, const cv_snapshot *snapshot,
+                              const cv_chunk_ref *ref, const chunk_head *head, uint64_t limit,
+                              cv_layout **out, cv_error *err)
 {
+    const cv_grid *grid = &snapshot->grid;
+    bool plain = snapshot->meta.plain;
     cv_chunk_expect expect = {
         .chunk = ref->chunk,
         .pos = (int64_t)ref->pos,
-        .nbytes = grid->chunk_bytes,
-        .block_size = grid->block_bytes,
+        .nbytes = cv_snapshot_chunk_bytes(snapshot, ref->chunk),
+        .block_size = plain ? 0 : grid->block_bytes,
         .item_size = grid->item_size,
         .max_cbytes = (int64_t)cv_min_i64((int64_t)limit, INT32_MAX),
     };
     cv_chunk_header header;
     CV_TRY(parse_header(head, &expect, &header, err));
 
-    bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed;
+    bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed && !plain;
     bool whole = header.special == CV_SPECIAL_NONE && !head->borrowed &&
                  (size_t)header.cbytes <= head->size;
     bool copied = whole && !head->room && header.cbytes <= CV_CHUNK_HEADER_SIZE + SMALL_CHUNK;
@@ -185,7 +188,7 @@ static cv_status parse_layout(cv_store *store, const cv_grid *grid, const cv_chu
     memcpy(layout->header_bytes, head->bytes, CV_CHUNK_HEADER_SIZE);
     if (layout->chunk) memcpy(layout->chunk, head->bytes, (size_t)header.cbytes);
     if (whole && head->room) layout->chunk = (uint8_t *)head->bytes;
-    layout->access = cv_codec_access(layout->header_bytes);
+    layout->access = plain ? CV_ACCESS_CHUNK : cv_codec_access(layout->header_bytes);
     layout->table_size = cv_block_table_size(p.n_sums);
 
     cv_status status = read_body(store, ref, head, &expect, layout, err);
@@ -370,7 +373,7 @@ cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
     chunk_head head = {.room = room, .small = bytes};
     cv_status status =
         read_head(store, grid, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
-    if (status == CV_OK) status = parse_layout(store, grid, ref, &head, limit, out, err);
+    if (status == CV_OK) status = parse_layout(store, snapshot, ref, &head, limit, out, err);
     if (status == CV_OK && checked) {
         status = check_layout(store, ref, &head, *out, err);
         if (status != CV_OK) cv_layout_release(*out);

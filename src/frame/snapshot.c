@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "format/chunk_header.h"
+#include "frame/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,16 +93,8 @@ static cv_status parse_meta(cv_snapshot *s, cv_error *err)
     const cv_metalayer *layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "b2nd");
     bool legacy = !layer;
     if (legacy) layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "caterva");
-    if (!layer && h->vl_blocks)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame of variable-length blocks, not an n-d array");
-    if (!layer && h->variable_chunks)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame of variable-size chunks, not an n-d array");
-    if (!layer)
-        return cv_fail(
-            err, CATERVA_EUNSUPPORTED, -1,
-            "a Blosc2 frame without the b2nd or caterva metalayer, not an n-d array");
+    CV_TRY(cv_kind_check(h, layer != NULL, err));
+    if (!layer) return cv_kind_plain(h, &s->meta, err);
     return cv_array_meta_parse(layer->data, layer->size, legacy,
                                layer->data - s->header_bytes.data, &s->meta, err);
 }
@@ -112,6 +105,7 @@ static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
     const cv_grid *g = &s->grid;
+    if (s->meta.plain) return CV_OK;               /* is made of them */
     int64_t nbytes = g->n_chunks * g->chunk_bytes; /* the grid bounds both */
     if (h->nbytes != nbytes)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
@@ -141,6 +135,12 @@ cv_status cv_snapshot_parse(cv_snapshot *s, cv_error *err)
                      s->header.type_size, &reason) != CV_OK)
         return cv_fail(err, CATERVA_ECORRUPT, -1, "no valid array: %s", reason.message);
     return check_sizes(s, err);
+}
+
+int64_t cv_snapshot_chunk_bytes(const cv_snapshot *s, int64_t chunk)
+{
+    int64_t bytes = s->grid.chunk_bytes;
+    return s->meta.plain ? cv_min_i64(bytes, s->header.nbytes - chunk * bytes) : bytes;
 }
 
 /* ---- Trailer ------------------------------------------------------------ */
@@ -205,6 +205,8 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     CV_TRY(cv_buffer_append(&s->trailer_bytes, trailer, size, err));
     CV_TRY(cv_trailer_parse(s->trailer_bytes.data, size,
                             (int64_t)(s->header.frame_size - size), &s->trailer, err));
+    if (s->meta.plain)
+        CV_TRY(cv_kind_check_attributes(s->trailer.attributes, s->trailer.n_attributes, err));
     cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
     if (status != CV_OK) s->seal = CV_SEAL_NONE;
     if (s->seal == CV_SEAL_NONE) s->footer = (cv_seal_footer){0};
@@ -297,9 +299,25 @@ cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, c
 
 /* ---- Parts of a state, for repair ---------------------------------------- */
 
+/* What repair knows of sizes and places holds for arrays only. */
+static cv_status check_is_array(cv_snapshot *snapshot, cv_error *err)
+{
+    if (!snapshot->meta.plain) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "a Blosc2 frame without the b2nd or caterva metalayer can be read, but "
+                   "not repaired");
+}
+
 cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err)
 {
-    return load_new(store, true, false, out, err);
+    cv_snapshot *snapshot = NULL;
+    CV_TRY(load_new(store, true, false, &snapshot, err));
+    cv_status status = check_is_array(snapshot, err);
+    if (status == CV_OK)
+        *out = snapshot;
+    else
+        cv_snapshot_release(snapshot);
+    return status;
 }
 
 cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,
@@ -309,6 +327,7 @@ cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapsho
     if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
     cv_status status = cv_buffer_append(&snapshot->header_bytes, header, size, err);
     if (status == CV_OK) status = cv_snapshot_parse(snapshot, err);
+    if (status == CV_OK) status = check_is_array(snapshot, err);
     if (status != CV_OK) {
         cv_snapshot_release(snapshot);
         return status;

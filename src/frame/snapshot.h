@@ -64,6 +64,10 @@ cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_erro
  * against the others. */
 cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
 
+/* Bytes that a chunk decodes to: those of the grid, but for the last chunk of a frame of
+ * plain items. */
+int64_t cv_snapshot_chunk_bytes(const cv_snapshot *snapshot, int64_t chunk);
+
 /* What a new state changes of an old one. */
 typedef struct cv_change {
     bool set_attributes;            /* then the list below replaces the old one */

@@ -16,7 +16,9 @@ from tool_driver import Helper, HelperError, skip
 SOURCE = os.environ.get("CATERVA_SOURCE_DIR",
                         os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 FOLDER = os.path.join(SOURCE, "..", "shared", "data")
-NO_ARRAYS = ["varchunks-lz4-3.0.0.b2frame", "frame_simple-zstd.b2frame"]
+NO_ARRAYS = ["varchunks-lz4-3.0.0.b2frame", "trees/lazy.b2nd", "trees/embed.b2e",
+             "trees/minimal_embed_b2tree.b2e"]
+PLAIN = "frame_simple-zstd.b2frame"
 
 
 def check_file(helper, name, expected):
@@ -50,6 +52,20 @@ def check_refusal(helper, name):
     return [f"{name} is no n-d array, but was read as one"]
 
 
+def check_plain(helper):
+    """A frame without the array's metalayer is a 1-d array of its items."""
+    import blosc2
+
+    path = os.path.join(FOLDER, PLAIN)
+    schunk = blosc2.open(path, mode="r")
+    data = b"".join(schunk.decompress_chunk(i) for i in range(schunk.nchunks))
+    info, (ours,) = helper.read(path)
+    wrong = [] if ours == data else [f"{PLAIN}: other items"]
+    if info["shape"] != [len(data) // schunk.typesize] or info["damages"] != 0:
+        wrong.append(f"{PLAIN}: {info}")
+    return wrong
+
+
 def main():
     manifest = os.path.join(FOLDER, "manifest.json")
     if not os.path.exists(manifest):
@@ -63,6 +79,7 @@ def main():
             wrong += check_file(helper, name, about)
         for name in NO_ARRAYS:
             wrong += check_refusal(helper, name)
+        wrong += check_plain(helper)
         helper.close()
     print("\n".join(wrong) or f"{len(expected)} files read right, {len(NO_ARRAYS)} refused")
     sys.exit(1 if wrong else 0)

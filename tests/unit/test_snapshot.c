@@ -223,6 +223,20 @@ static void cbytes_off_by_one(recipe *p) { p->header.cbytes++; }
 static void cbytes_into_a_chunk(recipe *p) { p->header.cbytes -= CHUNK_SIZE; }
 static void no_metalayer(recipe *p) { p->header.n_metalayers = 0; }
 static void other_metalayer(recipe *p) { strcpy(p->header.metalayers[0].name, "b2nx"); }
+static void items_that_do_not_fit(recipe *p)
+{
+    no_metalayer(p);
+    p->header.type_size = 3;
+}
+static void a_tree(recipe *p) { strcpy(p->header.metalayers[0].name, "b2tree"); }
+static void add_stand_in(recipe *p, uint32_t size)
+{
+    static const uint8_t content[] = "\x81\xa4kind\xa3udf";
+    cv_metalayer *layer = &p->header.metalayers[p->header.n_metalayers++];
+    *layer = (cv_metalayer){.name = "b2o", .data = content, .size = size};
+}
+static void a_stand_in(recipe *p) { add_stand_in(p, 10); }
+static void a_stand_in_cut_short(recipe *p) { add_stand_in(p, 9); }
 static void vl_without_metalayer(recipe *p)
 {
     no_metalayer(p);
@@ -281,8 +295,10 @@ static void disagreements_are_refused(void **state)
         {cbytes_to_the_trailer, CATERVA_ECORRUPT, "no room for the index"},
         {cbytes_off_by_one, CATERVA_ECORRUPT, "index"},
         {cbytes_into_a_chunk, CATERVA_ECORRUPT, "index"},
-        {no_metalayer, CATERVA_EUNSUPPORTED, "without the b2nd or caterva metalayer"},
-        {other_metalayer, CATERVA_EUNSUPPORTED, "without the b2nd or caterva metalayer"},
+        {items_that_do_not_fit, CATERVA_EUNSUPPORTED, "no whole items of 3"},
+        {a_tree, CATERVA_EUNSUPPORTED, "a tree of arrays (python-blosc2's \"b2tree\")"},
+        {a_stand_in, CATERVA_EUNSUPPORTED, "(python-blosc2's \"b2o\": udf)"},
+        {a_stand_in_cut_short, CATERVA_EUNSUPPORTED, "(python-blosc2's \"b2o\")"},
         {vl_without_metalayer, CATERVA_EUNSUPPORTED, "variable-length blocks"},
         {variable_chunks, CATERVA_EUNSUPPORTED, "variable-size chunks"},
         {variable_without_metalayer, CATERVA_EUNSUPPORTED, "variable-size chunks"},
@@ -304,6 +320,28 @@ static void disagreements_are_refused(void **state)
         refusals[i].change(&p);
         frame = assemble(&p);
         check_refused(&frame, refusals[i].status, refusals[i].sentence);
+        cv_buffer_free(&frame);
+        free_recipe(&p);
+    }
+}
+
+/* Chunks are read whole: how they are cut into blocks may differ. */
+static void a_frame_without_metalayer_is_its_items(void **state)
+{
+    (void)state;
+    static void (*const changes[])(recipe *) = {no_metalayer, other_metalayer};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        recipe p = new_recipe();
+        changes[i](&p);
+        cv_store_le32(p.chunks.data + CHUNK_SIZE + 8, CHUNK * 4); /* one block */
+        cv_buffer frame = assemble(&p);
+        for (int k = 0; k < N; k++) {
+            cv_status status;
+            cv_error err;
+            int item = item_of(&frame, k, &status, &err);
+            assert_int_equal(status, CATERVA_OK);
+            assert_int_equal(item, k);
+        }
         cv_buffer_free(&frame);
         free_recipe(&p);
     }
@@ -408,6 +446,7 @@ int main(void)
         cmocka_unit_test(a_header_of_any_length),
         cmocka_unit_test(cut_frames_are_refused),
         cmocka_unit_test(disagreements_are_refused),
+        cmocka_unit_test(a_frame_without_metalayer_is_its_items),
         cmocka_unit_test(a_frame_needs_room_for_a_trailer),
         cmocka_unit_test(only_floats_are_nan),
         cmocka_unit_test(an_index_has_an_end),
