@@ -39,7 +39,10 @@ typedef enum cli_exit {
 /* Prints "caterva: <sentence>" and returns `code`. */
 cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
-/* The same for a failed system call: appends errno's text and returns CLI_IO,
+/* Prints "caterva: warning: <sentence>": what was asked for is done. */
+void cli_warn(const char *sentence);
+
+/* The same as cli_fail for a failed system call: appends errno's text and returns CLI_IO,
  * or CLI_INTERRUPTED when a signal was the reason. */
 cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 

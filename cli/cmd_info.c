@@ -186,6 +186,13 @@ static cli_exit print_codec(const report *r)
     return CLI_OK;
 }
 
+static bool has_filter(const caterva_info *info, int filter)
+{
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
+        if (info->filters[i] == filter) return true;
+    return false;
+}
+
 static void print_remarks(const report *r)
 {
     const caterva_info *info = r->info;
@@ -193,6 +200,9 @@ static void print_remarks(const report *r)
         printf("  remark   the stored dtype %s does not fit items of %d bytes: items are "
                "opaque\n",
                info->dtype_stored, info->item_size);
+    if (has_filter(info, CATERVA_FILTER_DELTA))
+        printf("  remark   filter delta: C-Blosc2 reads whole chunks right, and parts of "
+               "them wrong\n");
     if (info->header_bytes > 512)
         printf("  remark   the header has %lld bytes, more than a sector of 512: a power cut "
                "may tear it\n",
@@ -239,8 +249,7 @@ static cli_exit print_text(const report *r)
 {
     const caterva_info *info = r->info;
     char bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s in a %s frame, %s, %s\n", r->path,
-           kind_names[info->metalayer].text,
+    printf("%s   %s in a %s frame, %s, %s\n", r->path, kind_names[info->metalayer].text,
            info->layout == CATERVA_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);

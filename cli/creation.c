@@ -14,18 +14,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "name" or "name:meta" at *text; moves *text behind it and a comma. */
-static cli_exit scan_named_meta(const char **text, const char *what,
-                                int (*number_of)(const char *), int *number, int *meta)
+/* Codecs, or filters: what the library calls them. */
+typedef struct naming {
+    const char *option;
+    int (*number_of)(const char *name);
+    const char *(*name_of)(int number);
+} naming;
+
+static const naming codec_names = {"--codec", caterva_codec_number, caterva_codec_name};
+static const naming filter_names = {"--filters", caterva_filter_number, caterva_filter_name};
+
+static cli_exit fail_name(const naming *names, const char *name)
 {
+    enum { LAST = 255 };
+    char list[256] = "";
+    size_t size = 0;
+    for (int i = 0; i <= LAST && size < sizeof list; i++) {
+        const char *one = names->name_of(i);
+        if (one && strcmp(one, "bytedelta-old") != 0) /* for reading only */
+            size += (size_t)snprintf(list + size, sizeof list - size, "%s%s",
+                                     size > 0 ? ", " : "", one);
+    }
+    return cli_fail(CLI_USAGE, "%s: there is no '%s'; there are %s", names->option, name,
+                    list);
+}
+
+/* "name" or "name:meta" at *text; moves *text behind it and a comma. */
+static cli_exit scan_named_meta(const char **text, const naming *names, int *number,
+                                int *meta)
+{
+    const char *what = names->option;
     char name[32];
     size_t size = strcspn(*text, ":,");
-    if (size >= sizeof name) return cli_fail(CLI_USAGE, "%s: there is no '%s'", what, *text);
+    if (size >= sizeof name) return fail_name(names, *text);
     memcpy(name, *text, size);
     name[size] = '\0';
     *text += size;
-    *number = number_of(name);
-    if (*number < 0) return cli_fail(CLI_USAGE, "%s: there is no '%s'", what, name);
+    *number = names->number_of(name);
+    if (*number < 0) return fail_name(names, name);
     *meta = 0;
     if (**text == ':') {
         int64_t value;
@@ -48,8 +74,9 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
     for (int n = 0; *text; n++) {
         if (n == CATERVA_MAX_FILTERS)
             return cli_fail(CLI_USAGE, "--filters: at most %d", CATERVA_MAX_FILTERS);
-        CLI_TRY(scan_named_meta(&text, "--filters", caterva_filter_number, &o->filters[n],
-                                &o->filters_meta[n]));
+        CLI_TRY(scan_named_meta(&text, &filter_names, &o->filters[n], &o->filters_meta[n]));
+        if (o->filters[n] == CATERVA_FILTER_DELTA)
+            cli_warn("of arrays with filter delta C-Blosc2 reads parts of chunks wrong");
     }
     return CLI_OK;
 }
@@ -70,8 +97,7 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
     if (!args->codec) return CLI_OK;
     const char *text = args->codec;
     o->use_dict = 0;
-    CLI_TRY(
-        scan_named_meta(&text, "--codec", caterva_codec_number, &o->codec, &o->codec_meta));
+    CLI_TRY(scan_named_meta(&text, &codec_names, &o->codec, &o->codec_meta));
     if (o->codec_meta < 0) o->codec_meta += 256; /* the byte that is stored */
     /* The n-d codecs look at numbers, which filters would scatter. */
     if (o->codec >= CATERVA_CODEC_NDLZ && !args->filters) CLI_TRY(set_filters(o, ""));

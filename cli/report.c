@@ -25,6 +25,8 @@ cli_exit cli_fail(cli_exit code, const char *fmt, ...)
     return code;
 }
 
+void cli_warn(const char *sentence) { fprintf(stderr, "caterva: warning: %s\n", sentence); }
+
 cli_exit cli_fail_sys(const char *fmt, ...)
 {
     int sys_errno = errno;
