@@ -107,23 +107,30 @@ cv_snapshot *cv_frame_snapshot(cv_frame *frame)
 
 /* ---- The codec's view ----------------------------------------------------- */
 
-/* The kind of a dtype like "<f8"; 'V' for one that is more than that. */
-static char dtype_kind(const char *dtype, size_t size)
+/* The kind of a dtype like "<f8", and its number; 'V' for one that is more than that. */
+static char dtype_kind(const char *dtype, size_t size, int64_t *number)
 {
+    *number = 0;
     if (size < 3) return 'V';
-    for (size_t i = 2; i < size; i++)
-        if (dtype[i] < '0' || dtype[i] > '9') return 'V';
+    for (size_t i = 2; i < size; i++) {
+        if (dtype[i] < '0' || dtype[i] > '9' || *number > INT32_MAX) return 'V';
+        *number = 10 * *number + (dtype[i] - '0');
+    }
     return dtype[1];
 }
 
-/* Items without a dtype, and "|V8", are opaque: nothing is known of them. */
+/* Nothing is known of items without a dtype, of "|V8", of "|S8", which C-Blosc2 writes
+ * where none is given, and of those that have another size than their dtype. */
 static void describe_items(const cv_array_meta *meta, cv_codec_spec *spec)
 {
     const char other = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
     if (!meta->dtype || meta->dtype_format != 0 || meta->dtype_size == 0) return;
-    spec->item_kind = dtype_kind(meta->dtype, meta->dtype_size);
+    int64_t size;
+    char kind = dtype_kind(meta->dtype, meta->dtype_size, &size);
+    bool opaque = (kind == 'V' || kind == 'S') && meta->dtype[0] == '|';
+    if (opaque || (kind != 'V' && kind != 'U' && size != spec->item_size)) return;
+    spec->item_kind = kind;
     spec->items_swapped = meta->dtype[0] == other;
-    if (spec->item_kind == 'V' && meta->dtype[0] == '|') spec->item_kind = 0;
 }
 
 cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
