@@ -151,7 +151,7 @@ static void refuse_broken_headers(sample *s)
         refuse_patched(s, markers[i], (uint8_t)(s->bytes[markers[i]] ^ 0x55u), ECORRUPT_BIT);
 }
 
-/* ---- Frames of C-Blosc2 that are no arrays ---------------------------------- */
+/* ---- Frames of C-Blosc2 without an array's metalayer ---------------------------------- */
 
 static blosc2_schunk *new_schunk(const char *path, int contiguous)
 {
@@ -167,21 +167,39 @@ static blosc2_schunk *new_schunk(const char *path, int contiguous)
     return schunk;
 }
 
-static void refuse_plain_frames(void)
+/* They are read as their items, and nothing else is done with them. */
+static void check_plain_frame(const char *path, int64_t n)
+{
+    caterva_array *array = NULL;
+    caterva_error opened;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    int64_t items[1000] = {0}, start = 0;
+    options.mode = CATERVA_WRITE;
+    REFUSE(EUNSUPPORTED_BIT, caterva_open(path, &options, &array, err));
+    REFUSE(EUNSUPPORTED_BIT, caterva_compact(path, CATERVA_DURABLE_NONE, err));
+    CHECK_OK(caterva_open(path, NULL, &array, &opened), opened);
+    const caterva_info *info = caterva_describe(array);
+    CHECK(info->ndim == 1 && info->metalayer == CATERVA_METALAYER_NONE, "%s", path);
+    CHECK(info->shape[0] * info->item_size == n * (int64_t)sizeof(items[0]), "%s", path);
+    CHECK_OK(caterva_read(array, &start, info->shape, items, sizeof(items), &opened), opened);
+    CHECK(n == 0 || (items[0] == 1 && items[2] == 3 && items[999] == 0), "%s", path);
+    CHECK_OK(caterva_close(array, &opened), opened);
+}
+
+static void check_plain_frames(void)
 {
     char path[SCRATCH_PATH];
     int64_t data[1000] = {1, 2, 3};
-    caterva_array *array = NULL;
     for (int contiguous = 0; contiguous < 2; contiguous++) {
         scratch_path(path, contiguous ? "plain.b2frame" : "plain-folder");
         blosc2_schunk *schunk = new_schunk(path, contiguous);
         CHECK(blosc2_schunk_append_buffer(schunk, data, sizeof(data)) == 1, "no append");
         blosc2_schunk_free(schunk);
-        REFUSE(EUNSUPPORTED_BIT | ECORRUPT_BIT, caterva_open(path, NULL, &array, err));
+        check_plain_frame(path, 1000);
     }
     scratch_path(path, "no-chunks.b2frame");
     blosc2_schunk_free(new_schunk(path, 1));
-    REFUSE(EUNSUPPORTED_BIT | ECORRUPT_BIT, caterva_open(path, NULL, &array, err));
+    check_plain_frame(path, 0);
 }
 
 /* Variable-length blocks, under an array's metalayer too: no array has them. */
@@ -269,7 +287,7 @@ int main(void)
     refuse_newer_versions(&s);
     refuse_unknown_codec_and_filter(&s);
     refuse_broken_headers(&s);
-    refuse_plain_frames();
+    check_plain_frames();
     refuse_variable_blocks();
     refuse_folders();
     damage_chunk_files();
