@@ -83,7 +83,10 @@ CATERVA_API const char *caterva_status_name(caterva_status status);
 /* ---- Codecs and filters ------------------------------------------------- */
 
 /* Numbers as in Blosc2 frames. Codecs from 32 on are n-d plugins of libblosc2;
- * `level` 0..9 and, for plugins, `codec_meta` as libblosc2 documents them. */
+ * `level` 0..9 and, for plugins, `codec_meta` as libblosc2 documents them.
+ * What would not give back the items that went in, or what its filters say they make
+ * of them, is CATERVA_EINVAL, by name, at creation, copying and writing: delta with two
+ * other filters, trunc-prec behind shuffle, zfp on integers, and the like. */
 typedef enum caterva_codec {
     CATERVA_CODEC_BLOSCLZ = 0,
     CATERVA_CODEC_LZ4 = 1,
@@ -100,7 +103,7 @@ typedef enum caterva_filter {
     CATERVA_FILTER_NONE = 0,
     CATERVA_FILTER_SHUFFLE = 1,
     CATERVA_FILTER_BITSHUFFLE = 2,
-    CATERVA_FILTER_DELTA = 3,
+    CATERVA_FILTER_DELTA = 3, /* C-Blosc2 misreads parts of chunks that have it               */
     CATERVA_FILTER_TRUNC_PREC = 4, /* lossy; meta: mantissa bits kept (or, negative, cleared) */
     CATERVA_FILTER_NDCELL = 32,    /* meta: cell edge                                         */
     CATERVA_FILTER_NDMEAN = 33,    /* lossy; meta: cell edge                                  */
@@ -295,7 +298,9 @@ CATERVA_API caterva_status caterva_create_from_buffer(const char *url,
                                                       caterva_array **out,
                                                       caterva_error *err);
 
-/* Opens the array at `url`: a file, or the directory of a sparse frame.
+/* Opens the array at `url`: a file, or the directory of a sparse frame. A Blosc2 frame
+ * of plain items, without the array's metalayer, is a 1-d array of them and can be read
+ * only: with CATERVA_WRITE it is CATERVA_EUNSUPPORTED.
  * `options` NULL: reading. A relative path is taken from the working directory of
  * now, for good. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
  * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_WRITE also

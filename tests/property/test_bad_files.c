@@ -176,7 +176,7 @@ static void check_plain_frame(const char *path, int64_t n)
     int64_t items[1000] = {0}, start = 0;
     options.mode = CATERVA_WRITE;
     REFUSE(EUNSUPPORTED_BIT, caterva_open(path, &options, &array, err));
-    REFUSE(EUNSUPPORTED_BIT, caterva_compact(path, CATERVA_DURABLE_NONE, err));
+    REFUSE(EUNSUPPORTED_BIT, caterva_compact(path, NULL, err));
     CHECK_OK(caterva_open(path, NULL, &array, &opened), opened);
     const caterva_info *info = caterva_describe(array);
     CHECK(info->ndim == 1 && info->metalayer == CATERVA_METALAYER_NONE, "%s", path);
