@@ -17,9 +17,9 @@
  * fork-safe pool of worker threads, a cache of decoded blocks, bounded in
  * bytes, the list of new arrays that were not committed yet, and a list of files that
  * it may close when descriptors are short; it prints nothing and reads no environment.
- * The pool's threads live on after
- * the last handle, so the shared library stays loaded after dlclose. A plug-in that
- * links the static library must not be unloaded (link it with -Wl,-z,nodelete). */
+ * The pool's threads live on after the last handle, so the shared library stays loaded
+ * after dlclose. A plug-in that links the static library must not be unloaded (link it
+ * with -Wl,-z,nodelete). */
 #ifndef CATERVA_H
 #define CATERVA_H
 
