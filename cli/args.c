@@ -18,7 +18,7 @@ typedef enum value_kind {
 } value_kind;
 
 typedef struct option {
-    unsigned long commands; /* CLI_OPT_* bit that lets a command accept it */
+    uint64_t commands; /* CLI_OPT_* bit that lets a command accept it */
     char letter;
     const char *name;
     const char *value; /* how help calls it */
@@ -34,15 +34,23 @@ static const option options[] = {
     {CLI_OPT_OUTPUT, 'o', "output", "OUT", VALUE_TEXT, FIELD(output), 0, 0,
      "write to the file OUT instead of standard output"},
     {CLI_OPT_FROM, 0, "from", "FORMAT", VALUE_TEXT, FIELD(from), 0, 0,
-     "format of the input: raw, npy or b2nd"},
+     "what input is whose bytes do not tell: raw, npy or b2nd"},
     {CLI_OPT_TO, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
      "format of the output: raw, npy, b2nd, text or csv"},
+    {CLI_OPT_TO_BINARY, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
+     "format of the output: raw, npy or b2nd"},
     {CLI_OPT_SELECT, 0, "select", "SEL", VALUE_TEXT, FIELD(select), 0, 0,
      "take only this selection of the input"},
     {CLI_OPT_SHAPE, 0, "shape", "N,N,...", VALUE_TEXT, FIELD(shape), 0, 0,
      "shape of the array; '()' for no axes"},
     {CLI_OPT_DTYPE, 0, "dtype", "DTYPE", VALUE_TEXT, FIELD(dtype), 0, 0,
      "type of the items in NumPy's words: '<f4', '|S8', '<M8[ns]'"},
+    {CLI_OPT_ASTYPE, 0, "astype", "DTYPE", VALUE_TEXT, FIELD(astype), 0, 0,
+     "convert the items to this type"},
+    {CLI_OPT_ASTYPE, 0, "casting", "RULE", VALUE_TEXT, FIELD(casting), 0, 0,
+     "conversions that may be: safe, same_kind, unsafe (same_kind)"},
+    {CLI_OPT_VIEW_DTYPE, 0, "view-dtype", "DTYPE", VALUE_TEXT, FIELD(view_dtype), 0, 0,
+     "take the items' bytes for this type of the same size"},
     {CLI_OPT_OFFSET, 0, "offset", "SIZE", VALUE_SIZE, FIELD(offset), 0, INT64_MAX,
      "bytes to skip at the start of a raw input"},
     {CLI_OPT_PARTITION, 0, "chunks", "N,N,...", VALUE_TEXT, FIELD(chunks), 0, 0,
@@ -88,6 +96,8 @@ static const option options[] = {
      "gray, viridis, magma, inferno, plasma, turbo, hot, coolwarm"},
     {CLI_OPT_PICTURE, 0, "range", "LO,HI", VALUE_TEXT, FIELD(range), 0, 0,
      "values of the first and last colour (smallest and largest)"},
+    {CLI_OPT_RGB, 0, "rgb", "WHEN", VALUE_TEXT, FIELD(rgb), 0, 0,
+     "a last axis of 3 or 4 is colours: auto (uint8), yes, no"},
     {CLI_OPT_DIFF, 0, "atol", "X", VALUE_TEXT, FIELD(atol), 0, 0,
      "numbers may differ by so much (0)"},
     {CLI_OPT_DIFF, 0, "rtol", "X", VALUE_TEXT, FIELD(rtol), 0, 0,
@@ -105,7 +115,7 @@ static const option options[] = {
      "threads, 0 for all cores (0)"},
     {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,
      "no progress bar"},
-    {~0UL, 'h', "help", NULL, VALUE_FLAG, FIELD(help), 0, 0, "print this help"},
+    {~UINT64_C(0), 'h', "help", NULL, VALUE_FLAG, FIELD(help), 0, 0, "print this help"},
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 

@@ -2,7 +2,7 @@
  * old one where no option says otherwise is the library's business. */
 #include "array_copy.h"
 
-#include "descr.h"
+#include "cast.h"
 #include "progress.h"
 
 #include <string.h>
@@ -15,13 +15,18 @@ bool array_copy_fits(const selection *sel)
 }
 
 cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
-                         const selection *sel, const char *dtype)
+                         const selection *sel)
 {
     const caterva_info *info = caterva_describe(from);
+    const char *dtype = args->astype       ? args->astype
+                        : args->view_dtype ? args->view_dtype
+                                           : info->dtype;
     array_shape shape = {.item_size = info->item_size};
     shape.ndim = selection_shape(sel, shape.shape);
-    CLI_TRY(creation_init(c, args, &shape, dtype ? dtype : info->dtype, from));
-    if (!dtype) c->options.dtype = NULL;
+    CLI_TRY(creation_init(c, args, &shape, dtype, from));
+    CLI_TRY(casting_find(args, &c->casting));
+    c->convert_to = args->astype ? c->dtype_text : NULL;
+    if (args->astype || !args->view_dtype) c->options.dtype = NULL;
     if (!args->codec && !args->filters && args->level < 0) c->options.codec_set = 0;
     return CLI_OK;
 }
@@ -31,8 +36,10 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
 static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
 {
     const char *from = args->positional[0], *to = args->positional[1];
-    bool is_input = err->code == CATERVA_ECORRUPT || strstr(err->message, from);
-    return cli_fail_array(is_input && !strstr(err->message, to) ? from : to, err);
+    bool names_from = strstr(err->message, cli_show(from).text);
+    bool names_to = strstr(err->message, cli_show(to).text);
+    bool is_input = err->code == CATERVA_ECORRUPT || names_from;
+    return cli_fail_array(is_input && !names_to ? from : to, err);
 }
 
 typedef struct copy_progress {
@@ -67,6 +74,8 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.stop = bounds.stop;
     options.create = &c->options;
     options.layout_set = 1;
+    options.convert_to = c->convert_to;
+    options.casting = c->casting;
     options.memory = args->memory;
     options.on_progress = on_progress;
     options.context = &p;

@@ -49,6 +49,13 @@ cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 /* The same for a failed library call on the array at `path`. */
 cli_exit cli_fail_array(const char *path, const caterva_error *err);
 
+/* `text` as it may be shown: control characters and bytes that are no UTF-8 stand as
+ * "\xNN". What cli_fail prints has gone through this. */
+typedef struct cli_shown {
+    char text[16384];
+} cli_shown;
+cli_shown cli_show(const char *text);
+
 /* malloc of `size` bytes (at least one) that reports its failure. */
 void *cli_alloc(size_t size);
 char *cli_copy_text(const char *text);
@@ -106,6 +113,7 @@ typedef struct cli_args {
     int64_t bins; /* default 0 */
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
+    const char *astype, *casting, *view_dtype, *rgb;
 } cli_args;
 
 /* Options a command may accept; OR them together in cli_command.options. */
@@ -135,6 +143,10 @@ typedef struct cli_args {
 #define CLI_OPT_TUNE (1UL << 24) /* read, time */
 #define CLI_OPT_DIFF (1UL << 25) /* atol, rtol, max, quiet */
 #define CLI_OPT_BINS (1UL << 26)
+#define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
+#define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
+#define CLI_OPT_RGB (UINT64_C(1) << 42)
+#define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
 #define CLI_OPT_NONE (1UL << 27) /* of a command with no option but --help */
 
 typedef struct cli_command {
@@ -142,7 +154,7 @@ typedef struct cli_command {
     const char *synopsis; /* of the arguments: "FILE [SEL]" */
     const char *summary;  /* one line, for the list of commands */
     const char *details;  /* lines for its own help */
-    unsigned long options;
+    uint64_t options;
     int min_args, max_args;
     cli_exit (*run)(const cli_args *args);
 } cli_command;
@@ -171,7 +183,8 @@ bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out);
 
 /* ---- Arrays ------------------------------------------------------------- */
 
-/* Opens the array at `path` with the threads that were asked for. */
+/* Opens the array at `path` with the threads that were asked for. What is no array, but
+ * something else that is known, is named. */
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out);
 

@@ -200,7 +200,7 @@ static cli_exit shape_of_raw(const growth *g, const char *path, int64_t size,
                              array_shape *shape)
 {
     if (size % g->stride != 0)
-        return cli_fail(CLI_USAGE,
+        return cli_fail(CLI_CORRUPT,
                         "%s has %lld bytes of items, an item of axis %d has %lld: "
                         "that is no whole number",
                         path, (long long)size, g->axis, (long long)g->stride);
@@ -225,7 +225,7 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
         CLI_TRY(shape_of_raw(g, in->path, size, &raw));
     }
     CLI_TRY(input_open(args, &raw, g->dtype, in));
-    CLI_TRY(input_check_dtype(in, g->path, g->dtype));
+    CLI_TRY(input_fit_dtype(args, in, g->path, g->dtype));
     return append_input(args, g, in->from);
 }
 
@@ -248,11 +248,11 @@ const cli_command cli_command_append = {
     .summary = "grow along an axis and write there",
     .details =
         "Makes FILE longer along --axis (0 when left out; -1 is the last) and writes IN\n"
-        "(npy, raw or b2nd; '-' for standard input) there. IN must have FILE's dtype and,\n"
-        "but for that axis, its shape; without that axis it is one item of it. How many\n"
-        "items raw input has its size tells. Committed at the end: until then, and after\n"
-        "a failure, FILE is as it was.",
-    .options = CLI_OPT_AXIS | CLI_OPT_FROM | CLI_OPT_OFFSET | CLI_OPT_THREADS |
+        "(npy, raw or b2nd; '-' for standard input) there. IN must have FILE's dtype, or\n"
+        "--casting casts it, and, but for that axis, its shape; without that axis it is\n"
+        "one item of it. How many items raw input has its size tells. Committed at the\n"
+        "end: until then, and after a failure, FILE is as it was.",
+    .options = CLI_OPT_AXIS | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_OFFSET | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
     .min_args = 2,
     .max_args = 2,

@@ -2,6 +2,7 @@
  * array: all of it, a box, planes and lines along each axis, points. */
 #include "json.h"
 #include "numbers.h"
+#include "probe.h"
 #include "source.h"
 #include "timing.h"
 
@@ -93,8 +94,8 @@ static double amplification(const bench *b, const kind *k)
 static void print_title(const bench *b)
 {
     char shape[SHAPE_TEXT_SIZE], bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s %s", b->path, shape_text(b->info->ndim, b->info->shape, shape),
-           b->info->dtype);
+    printf("%s   %s %s", cli_show(b->path).text,
+           shape_text(b->info->ndim, b->info->shape, shape), cli_show(b->info->dtype).text);
     printf(", blocks of %s\n", number_bytes(b->info->block_bytes, bytes));
     printf("  %-9s %9s %9s %9s %9s %9s   %s\n", "read", "time", "again", "MB/s", "blocks",
            "decoded", "items");
@@ -181,9 +182,9 @@ static cli_exit open_timed(const cli_args *args, const char *path, int64_t cache
     options.threads = (int)args->threads;
     options.cache_bytes = cache_bytes;
     caterva_error err;
-    if (caterva_open(path, &options, out, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
-    return CLI_OK;
+    if (caterva_open(path, &options, out, &err) == CATERVA_OK) return CLI_OK;
+    if (err.code == CATERVA_ECORRUPT) CLI_TRY(probe_explain(path));
+    return cli_fail_array(path, &err);
 }
 
 static cli_exit run_bench(const cli_args *args)

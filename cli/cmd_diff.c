@@ -91,8 +91,8 @@ static void end_report(const difference *d, bool compared)
         putchar('\n');
     } else if (compared && d->n_different > 0 && !d->args->quiet) {
         char text[JSON_REAL_SIZE];
-        printf("%s and %s: %lld of %lld items differ", d->side[0].path, d->side[1].path,
-               (long long)d->n_different, (long long)d->n_items);
+        printf("%s and %s: %lld of %lld items differ", cli_show(d->side[0].path).text,
+               cli_show(d->side[1].path).text, (long long)d->n_different, (long long)d->n_items);
         if (number && isfinite(d->largest))
             printf(", by %s at most", json_shortest(d->largest, text));
         putchar('\n');
@@ -105,8 +105,8 @@ static void report_kind(const difference *d, const char *what, const char *a, co
     if (d->j) {
         json_text(d->j, "reason", what);
     } else if (!d->args->quiet) {
-        printf("%s and %s: the %s differs, %s and %s\n", d->side[0].path, d->side[1].path,
-               what, a, b);
+        printf("%s and %s: the %s differs, %s and %s\n", cli_show(d->side[0].path).text,
+               cli_show(d->side[1].path).text, what, cli_show(a).text, cli_show(b).text);
     }
 }
 
@@ -210,7 +210,7 @@ static cli_exit same_dtype(const difference *d, bool *same)
 {
     caterva_dtype *other;
     const char *a = d->side[0].from->dtype, *b = d->side[1].from->dtype;
-    CLI_TRY(descr_parse(d->side[1].path, b, &other));
+    CLI_TRY(descr_parse(CLI_CORRUPT, d->side[1].path, b, &other));
     *same = compare_dtypes(d->dtype, other);
     caterva_dtype_free(other);
     if (!*same) report_kind(d, "dtype", a, b);
@@ -220,7 +220,7 @@ static cli_exit same_dtype(const difference *d, bool *same)
 static cli_exit compare(difference *d)
 {
     bool same = false;
-    CLI_TRY(descr_parse(d->side[0].path, d->side[0].from->dtype, &d->dtype));
+    CLI_TRY(descr_parse(CLI_CORRUPT, d->side[0].path, d->side[0].from->dtype, &d->dtype));
     begin_report(d);
     cli_exit code = CLI_OK;
     if (same_shape(d)) code = same_dtype(d, &same);

@@ -1,10 +1,13 @@
 /* Room: cli. `caterva get`: a slice out of an array, as text or into a file of any
  * format. Only joins a source, a selection and a sink; the items pass by in boxes,
  * so that an array larger than memory can be printed. */
+#include "cast.h"
 #include "descr.h"
 #include "item.h"
+#include "output.h"
 #include "sink.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +34,7 @@ static cli_exit open_damaged(const cli_args *args, caterva_array *array, source 
     const caterva_info *info = caterva_describe(array);
     if (!args->fill) return source_of_damaged(array, path, NULL, from);
     caterva_dtype *dtype;
-    CLI_TRY(descr_parse(path, info->dtype, &dtype));
+    CLI_TRY(descr_parse(CLI_CORRUPT, path, info->dtype, &dtype));
     uint8_t *item = cli_alloc((size_t)info->item_size);
     cli_exit code = item ? item_parse(dtype, args->fill, item) : CLI_IO;
     if (code == CLI_OK) code = source_of_damaged(array, path, item, from);
@@ -58,16 +61,40 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
     return code;
 }
 
+/* Says which attributes a copy will lack. */
+static bool report_lost_attributes(const cli_args *args, caterva_array *array)
+{
+    bool lost = false;
+    const char *name;
+    for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
+        void *value = NULL;
+        size_t size;
+        caterva_error err;
+        if (caterva_attr_get(array, name, &value, &size, &err) != CATERVA_OK) {
+            fprintf(stderr, "caterva: skipped: %s: %s\n", cli_show(args->positional[0]).text,
+                    err.message);
+            lost = true;
+        }
+        caterva_free(value);
+    }
+    return lost;
+}
+
 static cli_exit get(const cli_args *args, caterva_array *array)
 {
     data_format format;
     source *all, *from;
     sink *to;
     CLI_TRY(output_format(args, &format));
+    CLI_TRY(output_check_input(args->output, args->positional[0]));
     CLI_TRY(open_selection(args, array, &all, &from));
-    cli_exit code = sink_open(args, args->output, format, from, NULL, &to);
+    cli_exit code = source_apply_dtypes(args, &from);
+    if (code == CLI_OK) code = sink_open(args, args->output, format, from, array, &to);
     if (code == CLI_OK) code = transfer(args, from, to);
-    if (code == CLI_OK && args->skip_damaged && source_skipped(all) > 0) code = CLI_NO;
+    bool lost = args->skip_damaged && source_skipped(all) > 0;
+    if (args->skip_damaged && format == FORMAT_ARRAY)
+        lost = report_lost_attributes(args, array) || lost;
+    if (code == CLI_OK && lost) code = CLI_NO;
     source_close(from);
     return code;
 }
@@ -87,9 +114,10 @@ const cli_command cli_command_get = {
     .summary = "a slice to text, npy or raw",
     .details = "Prints the selected items, or all. A row of the result is a line; above two\n"
                "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
-               "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd.\n"
+               "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd; an array keeps\n"
+        "the attributes, metalayers and codec of FILE. --astype converts the items.\n"
                "With --skip-damaged the exit status is 1 when a chunk was skipped.",
-    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
+    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP | CLI_OPT_ASTYPE |
                CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_MEMORY |
                CLI_OPT_NO_PROGRESS,
     .min_args = 1,

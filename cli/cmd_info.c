@@ -131,7 +131,7 @@ static void print_partition(const report *r)
     item_type_name(r->dtype, info->dtype, type);
 
     print_extents("shape", info->shape, widths, info->ndim);
-    printf("     %s     %s     ratio %.2f\n", type, number_bytes(info->data_bytes, bytes),
+    printf("     %s     %s     ratio %.2f\n", cli_show(type).text, number_bytes(info->data_bytes, bytes),
            ratio_of(info->data_bytes, info->frame_bytes));
     print_extents("chunks", chunk, widths, info->ndim);
     printf("     ");
@@ -199,7 +199,7 @@ static void print_remarks(const report *r)
     if (info->dtype_disagrees)
         printf("  remark   the stored dtype %s does not fit items of %d bytes: items are "
                "opaque\n",
-               info->dtype_stored, info->item_size);
+               cli_show(info->dtype_stored).text, info->item_size);
     if (has_filter(info, CATERVA_FILTER_DELTA))
         printf("  remark   filter delta: C-Blosc2 reads whole chunks right, and parts of "
                "them wrong\n");
@@ -249,7 +249,8 @@ static cli_exit print_text(const report *r)
 {
     const caterva_info *info = r->info;
     char bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s in a %s frame, %s, %s\n", r->path, kind_names[info->metalayer].text,
+    printf("%s   %s in a %s frame, %s, %s\n", cli_show(r->path).text,
+           kind_names[info->metalayer].text,
            info->layout == CATERVA_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);

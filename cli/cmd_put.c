@@ -30,7 +30,7 @@ static cli_exit describe_target(const cli_args *args, caterva_array *array, targ
 static cli_exit open_value(const target *to, const char *text, source **from)
 {
     caterva_dtype *dtype;
-    CLI_TRY(descr_parse(to->path, to->dtype, &dtype));
+    CLI_TRY(descr_parse(CLI_CORRUPT, to->path, to->dtype, &dtype));
     uint8_t *item = cli_alloc((size_t)dtype->item_size);
     cli_exit code = item ? item_parse(dtype, text, item) : CLI_IO;
     if (code == CLI_OK) code = source_of_value(&to->shape, to->dtype, item, from);
@@ -45,7 +45,7 @@ static bool same_shape(const array_shape *a, const array_shape *b)
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
-static cli_exit check_input(const target *to, const input *in)
+static cli_exit check_input(const cli_args *args, const target *to, input *in)
 {
     char want[SHAPE_TEXT_SIZE], have[SHAPE_TEXT_SIZE];
     const array_shape *shape = &in->from->shape;
@@ -53,7 +53,7 @@ static cli_exit check_input(const target *to, const input *in)
         return cli_fail(CLI_USAGE, "the selection has the shape %s, the input %s",
                         shape_text(to->shape.ndim, to->shape.shape, want),
                         shape_text(shape->ndim, shape->shape, have));
-    return input_check_dtype(in, to->path, to->dtype);
+    return input_fit_dtype(args, in, to->path, to->dtype);
 }
 
 static cli_exit open_source(const cli_args *args, const target *to, input *in)
@@ -77,7 +77,7 @@ static cli_exit run_put(const cli_args *args)
     CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_WRITE, &array));
     cli_exit code = describe_target(args, array, &place);
     if (code == CLI_OK) code = open_source(args, &place, &in);
-    if (code == CLI_OK) code = check_input(&place, &in);
+    if (code == CLI_OK) code = check_input(args, &place, &in);
     if (code == CLI_OK) {
         code = sink_of_array(array, place.path, &place.sel, &to);
         array = NULL; /* the sink's from here on, as the selection is */
@@ -96,9 +96,9 @@ const cli_command cli_command_put = {
     .summary = "a slice in, committed",
     .details = "Writes IN (npy, raw or b2nd; '-' for standard input), or the one value of\n"
                "--fill, into the selected items of FILE. The input must have the shape and\n"
-               "the dtype of the selection; raw input is taken as it is. Committed at the\n"
-               "end: until then, and after a failure, FILE is as it was.",
-    .options = CLI_OPT_FROM | CLI_OPT_FILL | CLI_OPT_OFFSET | CLI_OPT_THREADS |
+               "the dtype of the selection, or --casting casts it; raw input is taken as it\n"
+               "is. Committed at the end: until then, and after a failure, FILE is as it was.",
+    .options = CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_OFFSET | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
     .min_args = 2,
     .max_args = 3,

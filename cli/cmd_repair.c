@@ -1,5 +1,6 @@
 /* Room: cli. `caterva repair`: what can be had of a damaged array. The library finds
  * it and decides; here the fill is read, and what was found and lost is said. */
+#include "creation.h"
 #include "damage.h"
 #include "descr.h"
 #include "item.h"
@@ -22,7 +23,7 @@ typedef struct repairing {
 static cli_exit parse_fill(const char *text, const caterva_info *info, uint8_t *item)
 {
     caterva_dtype *dtype;
-    CLI_TRY(descr_parse("the array", info->dtype, &dtype));
+    CLI_TRY(descr_parse(CLI_CORRUPT, "the array", info->dtype, &dtype));
     cli_exit code = item_parse(dtype, text, item);
     caterva_dtype_free(dtype);
     return code;
@@ -72,20 +73,21 @@ static void print_doubts(const repairing *r, const caterva_repair_result *result
         printf(
             "%s: this is an older commit; what later ones changed is lost, and a chunk may "
             "hold a later one's items\n",
-            r->path);
+            cli_show(r->path).text);
     if (result->found == CATERVA_FOUND_ORDER)
-        printf("%s: the chunks were numbered as they lie, which is a guess\n", r->path);
+        printf("%s: the chunks were numbered as they lie, which is a guess\n",
+               cli_show(r->path).text);
 }
 
 static void print_losses(const repairing *r, const caterva_repair_result *result)
 {
-    printf("%s: %lld of %lld chunks lost", r->path, (long long)result->lost_chunks,
-           (long long)result->n_chunks);
+    printf("%s: %lld of %lld chunks lost", cli_show(r->path).text,
+           (long long)result->lost_chunks, (long long)result->n_chunks);
     if (result->lost_attributes < 0) printf(", all attributes lost");
     if (result->lost_attributes > 0)
         printf(", %d %s lost", result->lost_attributes,
                result->lost_attributes == 1 ? "attribute" : "attributes");
-    printf("; the rest is in %s\n", r->output);
+    printf("; the rest is in %s\n", cli_show(r->output).text);
 }
 
 static void print_verdict(const repairing *r, const caterva_repair_result *result)
@@ -94,11 +96,12 @@ static void print_verdict(const repairing *r, const caterva_repair_result *resul
     if (result->in_place)
         printf("%s: repaired in place: the header was restored from its copy, nothing is "
                "lost\n",
-               r->path);
+               cli_show(r->path).text);
     else if (!result->written)
-        printf("%s: sound, nothing to repair\n", r->path);
+        printf("%s: sound, nothing to repair\n", cli_show(r->path).text);
     else if (result->complete)
-        printf("%s: nothing is lost; the repaired array is %s\n", r->path, r->output);
+        printf("%s: nothing is lost; the repaired array is %s\n", cli_show(r->path).text,
+               cli_show(r->output).text);
     else
         print_losses(r, result);
 }
@@ -121,6 +124,15 @@ static void put_verdict(const repairing *r, const caterva_repair_result *result)
 
 /* ---- The command -------------------------------------------------------- */
 
+static cli_exit fail_repair(const repairing *r, const caterva_error *err)
+{
+    caterva_error told = *err;
+    size_t used = strlen(told.message);
+    if (!r->args->guess && strstr(told.message, "a guess"))
+        snprintf(told.message + used, sizeof told.message - used, ": --guess");
+    return cli_fail_array(r->path, &told);
+}
+
 static cli_exit repair(repairing *r)
 {
     const cli_args *args = r->args;
@@ -139,7 +151,7 @@ static cli_exit repair(repairing *r)
     caterva_status status = caterva_repair(r->path, &options, &result, &err);
     progress_end(&r->bar);
     if (r->code != CLI_OK) return r->code;
-    if (status != CATERVA_OK) return cli_fail_array(r->path, &err);
+    if (status != CATERVA_OK) return fail_repair(r, &err);
     if (r->j)
         put_verdict(r, &result);
     else
@@ -187,6 +199,7 @@ static cli_exit run_repair(const cli_args *args)
     repairing r = {.args = args, .path = args->positional[0], .output = output_name(args)};
     if (!r.output) return CLI_IO;
     cli_exit code = args->output ? output_check_array(args->output, args->force) : CLI_OK;
+    if (code == CLI_OK && args->output) code = creation_check_name(args->output);
     if (code == CLI_OK) code = args->json ? repair_as_json(&r) : repair(&r);
     free(r.output);
     return code;

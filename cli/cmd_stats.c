@@ -227,7 +227,8 @@ static void print_text(const statistics *s)
     char shape[SHAPE_TEXT_SIZE], type[ITEM_NAME_SIZE];
     const caterva_stats *f = &s->found;
     item_type_name(s->dtype, caterva_describe(s->array)->dtype, type);
-    printf("%s   %s   %s   %lld items\n", s->path, shape_text(s->ndim, s->shape, shape), type,
+    printf("%s   %s   %s   %lld items\n", cli_show(s->path).text,
+           shape_text(s->ndim, s->shape, shape), cli_show(type).text,
            (long long)f->n_items);
     print_item(s, "min", &f->min);
     print_item(s, "max", &f->max);
@@ -335,7 +336,7 @@ static cli_exit stats(statistics *s)
     }
     take_selection(s, &sel);
     selection_free(&sel);
-    CLI_TRY(descr_parse("the array's dtype", info->dtype, &s->dtype));
+    CLI_TRY(descr_parse(CLI_CORRUPT, "the array", info->dtype, &s->dtype));
     cli_exit code = report(s);
     caterva_dtype_free(s->dtype);
     free(s->counts);

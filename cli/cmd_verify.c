@@ -51,13 +51,14 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
         json_object_end(v->j);
         putchar('\n');
     } else if (result->damages == 0) {
-        printf("%s: ok, %lld %s, %lld stored, %s", v->path, (long long)result->checked_chunks,
+        printf("%s: ok, %lld %s, %lld stored, %s", cli_show(v->path).text,
+               (long long)result->checked_chunks,
                result->checked_chunks == 1 ? "chunk" : "chunks",
                (long long)space->stored_chunks,
                quick ? "structure only" : "every block decodes");
         print_seal(v, result);
     } else {
-        printf("%s: damaged, %lld of %lld chunks\n", v->path,
+        printf("%s: damaged, %lld of %lld chunks\n", cli_show(v->path).text,
                (long long)result->damaged_chunks, (long long)result->checked_chunks);
     }
 }

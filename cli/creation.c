@@ -3,12 +3,13 @@
  * the library's choice, or the other array's. */
 #include "creation.h"
 
-#include "progress.h"
-
+#include "cast.h"
 #include "descr.h"
 #include "item.h"
 #include "numbers.h"
+#include "progress.h"
 #include "output.h"
+#include "source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,7 @@ static cli_exit set_fill(creation *c, const char *text)
         o->fill = CATERVA_FILL_NAN;
         return CLI_OK;
     }
+    free(c->fill_value); /* that of the other array */
     c->fill_value = cli_alloc((size_t)c->dtype->item_size);
     if (!c->fill_value) return CLI_IO;
     o->fill = CATERVA_FILL_VALUE;
@@ -199,16 +201,36 @@ static cli_exit copy_metalayers(creation *c, caterva_array *like)
     return CLI_OK;
 }
 
+/* As --view-dtype and --astype change the items. */
+static cli_exit copy_fill(creation *c, const cli_args *args, const caterva_info *info)
+{
+    caterva_create_options *o = &c->options;
+    if (!args->astype && info->item_size != o->item_size) return CLI_OK;
+    o->fill = CATERVA_FILL_VALUE;
+    o->fill_value = info->fill_value;
+    if (!args->astype) return CLI_OK;
+    o->fill_value = c->fill_value = cli_alloc((size_t)o->item_size);
+    if (!c->fill_value) return CLI_IO;
+    return cast_item(args, args->view_dtype ? args->view_dtype : info->dtype,
+                     info->fill_value, c->dtype_text, c->fill_value, (size_t)o->item_size);
+}
+
 static cli_exit copy_like(creation *c, const cli_args *args, caterva_array *like)
 {
     const caterva_info *info = caterva_describe(like);
     copy_codec(&c->options, info);
     if (!args->chunks && !args->blocks) copy_partition(c, info);
-    if (info->fill_value && info->item_size == c->options.item_size) {
-        c->options.fill = CATERVA_FILL_VALUE;
-        c->options.fill_value = info->fill_value;
-    }
+    if (info->fill_value) CLI_TRY(copy_fill(c, args, info));
     return copy_metalayers(c, like);
+}
+
+/* Axes that an argument asks for are the argument's fault, those of an input nobody's. */
+static cli_exit check_ndim(const cli_args *args, int ndim)
+{
+    if (ndim <= CATERVA_MAX_WRITE_DIMS) return CLI_OK;
+    return cli_fail(args->shape ? CLI_USAGE : CLI_UNSUPPORTED,
+                    "%d axes: a b2nd array is written with at most %d", ndim,
+                    CATERVA_MAX_WRITE_DIMS);
 }
 
 /* ---- All together ------------------------------------------------------- */
@@ -216,7 +238,9 @@ static cli_exit copy_like(creation *c, const cli_args *args, caterva_array *like
 cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
                        const char *dtype, caterva_array *like)
 {
-    *c = (creation){.options = CATERVA_CREATE_INIT, .shape = *shape};
+    *c = (creation){.args = args, .options = CATERVA_CREATE_INIT, .shape = *shape};
+    const char *where = args->dtype ? "--dtype" : args->astype ? "--astype" : "the input";
+    cli_exit misfit = args->dtype || args->astype ? CLI_USAGE : CLI_CORRUPT;
     caterva_create_options *o = &c->options;
     o->ndim = shape->ndim;
     o->shape = c->shape.shape;
@@ -224,8 +248,9 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
     o->on_progress = progress_tell;
     o->threads = (int)args->threads;
     o->layout = args->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
-    CLI_TRY(descr_parse("dtype", dtype, &c->dtype));
-    CLI_TRY(descr_for_array(dtype, &c->dtype_text));
+    CLI_TRY(check_ndim(args, shape->ndim));
+    CLI_TRY(descr_parse(misfit, where, dtype, &c->dtype));
+    CLI_TRY(descr_for_array(misfit, where, dtype, &c->dtype_text));
     o->dtype = c->dtype_text;
     o->item_size = (int32_t)c->dtype->item_size;
     c->shape.item_size = c->dtype->item_size;
@@ -260,8 +285,28 @@ void creation_free(creation *c)
     c->fill_value = NULL;
 }
 
+cli_exit creation_check_name(const char *path)
+{
+    static const char *const kinds[] = {
+        [FORMAT_NPY] = "a NumPy file",
+        [FORMAT_RAW] = "raw items",
+        [FORMAT_TEXT] = "text",
+        [FORMAT_CSV] = "text",
+    };
+    data_format format;
+    if (strcmp(path, "-") == 0)
+        return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output");
+    CLI_TRY(format_find(path, NULL, "", &format));
+    if (format == FORMAT_NONE || format == FORMAT_ARRAY) return CLI_OK;
+    int stem = (int)(strrchr(path, '.') - path);
+    return cli_fail(CLI_USAGE,
+                    "%s would be a b2nd array that is called as %s is; call it %.*s.b2nd", path,
+                    kinds[format], stem, path);
+}
+
 cli_exit creation_check(const creation *c, const char *path)
 {
+    if (!c->args->to || strcmp(path, "-") == 0) CLI_TRY(creation_check_name(path));
     CLI_TRY(output_check_array(path, c->options.overwrite));
     if (strncmp(path, "mem:", 4) == 0)
         return cli_fail(CLI_USAGE, "%s is an array in memory, which would be lost", path);

@@ -5,12 +5,15 @@
 #include "transfer.h"
 
 typedef struct creation {
+    const cli_args *args;
     caterva_create_options options;
     array_shape shape;
     caterva_dtype *dtype;
     char *dtype_text;
     int32_t chunk_shape[CATERVA_MAX_DIMS], block_shape[CATERVA_MAX_DIMS];
     uint8_t *fill_value;
+    const char *convert_to; /* of a copy by the library: --astype, or NULL */
+    caterva_casting casting;
     caterva_metalayer metalayers[CATERVA_MAX_DIMS];
 } creation;
 
@@ -26,6 +29,9 @@ cli_exit creation_choose_partition(creation *c);
 
 /* Whether a new array may be made at `path`. */
 cli_exit creation_check(const creation *c, const char *path);
+
+/* CLI_USAGE when `path` is standard output's, or a name that stands for another format. */
+cli_exit creation_check_name(const char *path);
 
 /* Makes the array at `path`. */
 cli_exit creation_make(creation *c, const char *path, caterva_array **out);

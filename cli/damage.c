@@ -6,7 +6,7 @@
 void damage_print(FILE *stream, const char *path, int ndim, const caterva_damage *damage)
 {
     const char *rest = damage->message;
-    fprintf(stream, "%s: ", path);
+    fprintf(stream, "%s: ", cli_show(path).text);
     if (damage->chunk >= 0) {
         char name[32];
         int size = snprintf(name, sizeof name, "chunk %lld", (long long)damage->chunk);

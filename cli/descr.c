@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-cli_exit descr_parse(const char *where, const char *text, caterva_dtype **out)
+cli_exit descr_parse(cli_exit code, const char *where, const char *text, caterva_dtype **out)
 {
+    static const char prefix[] = "dtype, "; /* `where` says it */
     caterva_error err;
     if (caterva_dtype_parse(text, out, &err) == CATERVA_OK) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s: %s", where, err.message);
+    bool prefixed = strncmp(err.message, prefix, sizeof prefix - 1) == 0;
+    return cli_fail(code, "%s: '%.80s' is no dtype: %s", where, text,
+                    err.message + (prefixed ? sizeof prefix - 1 : 0));
 }
 
 static void print_type(FILE *stream, const caterva_dtype *type, bool as_list);
@@ -195,7 +198,7 @@ cli_exit descr_for_npy(const char *dtype, char **out)
         return *out ? CLI_OK : CLI_IO;
     }
     caterva_dtype *type;
-    CLI_TRY(descr_parse("the array's dtype", dtype, &type));
+    CLI_TRY(descr_parse(CLI_CORRUPT, "the array", dtype, &type));
     cli_exit code;
     if (type->ndim > 0 || fields_overlap(type))
         code = cli_fail(CLI_UNSUPPORTED, "npy files cannot say the dtype %s", dtype);
@@ -205,11 +208,11 @@ cli_exit descr_for_npy(const char *dtype, char **out)
     return code;
 }
 
-cli_exit descr_for_array(const char *descr, char **out)
+cli_exit descr_for_array(cli_exit code, const char *where, const char *descr, char **out)
 {
     caterva_dtype *type;
-    CLI_TRY(descr_parse("dtype", descr, &type));
-    cli_exit code = CLI_OK;
+    CLI_TRY(descr_parse(code, where, descr, &type));
+    code = CLI_OK;
     bool scalar = type->n_fields == 0 && type->ndim == 0 && type->kind != '?';
     if (scalar || has_padding(type))
         code = respell(type, print_for_array, out);

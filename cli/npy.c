@@ -91,8 +91,8 @@ static cli_exit take_shape(const scanner *s, const char *begin, const char *end,
     if (!accept(&t, '(')) return malformed(&t, "has no shape");
     while (!accept(&t, ')')) {
         if (out->ndim == CATERVA_MAX_DIMS)
-            return cli_fail(CLI_UNSUPPORTED, "%s has more than %d axes", s->path,
-                            CATERVA_MAX_DIMS);
+            return cli_fail(CLI_UNSUPPORTED, "%s has more than %d axes, which caterva reads",
+                            s->path, CATERVA_MAX_DIMS);
         if (!number_scan(&t.at, &out->shape[out->ndim]) || out->shape[out->ndim] < 0)
             return malformed(&t, "has no extent");
         out->ndim++;

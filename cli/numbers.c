@@ -66,7 +66,7 @@ bool number_real(const char *text, double *out)
 static bool scan_axis(const char **text, int64_t *extent)
 {
     while (**text == ' ') ++*text;
-    if (!number_scan(text, extent) || *extent < 0) return false;
+    if (!number_scan(text, extent)) return false;
     while (**text == ' ') ++*text;
     return true;
 }
@@ -81,6 +81,9 @@ cli_exit number_shape(const char *text, const char *what, int *ndim, int64_t *sh
                             CATERVA_MAX_DIMS);
         if (!scan_axis(&at, &shape[*ndim]))
             return cli_fail(CLI_USAGE, "%s '%s': expected a count at '%s'", what, text, at);
+        if (shape[*ndim] < 0)
+            return cli_fail(CLI_USAGE, "%s '%s': axis %d has %lld items", what, text, *ndim,
+                            (long long)shape[*ndim]);
         ++*ndim;
         if (*at == ',' || *at == 'x') {
             at++;

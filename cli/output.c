@@ -219,6 +219,36 @@ void output_abandon(output *out)
     release(out);
 }
 
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* The folder that `path` lies in. */
+static bool stat_folder(const char *path, struct stat *st)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= sizeof folder) return false;
+    memcpy(folder, path, size);
+    folder[size] = '\0';
+    return stat(size ? folder : ".", st) == 0;
+}
+
+cli_exit output_check_input(const char *out, const char *in)
+{
+    struct stat from, to;
+    bool standard = strcmp(in, "-") == 0;
+    if (!out || strcmp(out, "-") == 0) return CLI_OK;
+    if ((standard ? fstat(STDIN_FILENO, &from) : stat(in, &from)) != 0) return CLI_OK;
+    bool file = S_ISREG(from.st_mode), folder = S_ISDIR(from.st_mode);
+    bool same = (file || folder) && stat(out, &to) == 0 && same_file(&from, &to);
+    if (!same && folder) same = stat_folder(out, &to) && same_file(&from, &to);
+    if (!same) return CLI_OK;
+    return cli_fail(CLI_USAGE, "%s is the input itself, which the output would replace", out);
+}
+
 cli_exit output_check_array(const char *path, bool force)
 {
     struct stat st;

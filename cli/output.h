@@ -32,6 +32,10 @@ cli_exit output_finish(output *out);
 /* Removes what was written and releases `out`; does nothing after finish. */
 void output_abandon(output *out);
 
+/* CLI_USAGE when `out` (NULL: standard output) is the file or directory `in`, by
+ * whatever name, or a file in that directory: writing it would destroy what is read. */
+cli_exit output_check_input(const char *out, const char *in);
+
 /* For results that the library writes: CLI_IO when something is at `path` and
  * `force` is false, or when it cannot be replaced (a device, a pipe). */
 cli_exit output_check_array(const char *path, bool force);

@@ -18,8 +18,9 @@ typedef struct canvas {
     const colormap *map;
     color_depth depth;
     int64_t items_high, items_wide; /* of the picture */
-    int64_t height, width;          /* in pixels */
-    double *sums;
+    int channels;
+    int64_t height, width; /* in pixels */
+    double *sums;          /* of the finite items that fell on a pixel, for each channel */
     int64_t *counts;
 } canvas;
 
@@ -35,47 +36,64 @@ static color_depth find_depth(void)
 
 /* Shrinks, never enlarges, so that the picture fits the window and keeps its
  * proportions; a character is twice as high as wide. */
-static void size_canvas(canvas *c)
+void picture_terminal_size(int64_t height, int64_t width, int64_t *rows, int64_t *columns)
 {
     struct winsize window;
-    double columns = DEFAULT_COLUMNS, rows = (double)INFINITY;
+    double across = DEFAULT_COLUMNS, down = (double)INFINITY;
     if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 &&
         window.ws_col > 0 && window.ws_row > 1) {
-        columns = window.ws_col;
-        rows = 2.0 * (window.ws_row - 1); /* the prompt needs a line */
+        across = window.ws_col;
+        down = 2.0 * (window.ws_row - 1); /* the prompt needs a line */
     }
-    double shrink = fmax((double)c->items_wide / columns, (double)c->items_high / rows);
+    double shrink = fmax((double)width / across, (double)height / down);
     if (shrink < 1) shrink = 1;
-    double high = c->depth == DEPTH_NONE ? 2 * shrink : shrink;
-    c->width = (int64_t)fmax(1, floor((double)c->items_wide / shrink + 1e-9));
-    c->height = (int64_t)fmax(1, ceil((double)c->items_high / high - 1e-9));
+    double high = find_depth() == DEPTH_NONE ? 2 * shrink : shrink;
+    *columns = (int64_t)fmax(1, floor((double)width / shrink + 1e-9));
+    *rows = (int64_t)fmax(1, ceil((double)height / high - 1e-9));
 }
 
+/* An item counts when all of its channels are finite. */
 static cli_exit add_row(void *context, int64_t row, const double *values)
 {
     canvas *c = context;
     int64_t first = row * c->height / c->items_high * c->width;
-    for (int64_t i = 0; i < c->items_wide; i++) {
-        if (!isfinite(values[i])) continue;
+    for (int64_t i = 0; i < c->items_wide; i++, values += c->channels) {
+        bool finite = true;
+        for (int k = 0; k < c->channels; k++) finite = finite && isfinite(values[k]);
+        if (!finite) continue;
         int64_t pixel = first + i * c->width / c->items_wide;
-        c->sums[pixel] += values[i];
+        for (int k = 0; k < c->channels; k++)
+            c->sums[pixel * c->channels + k] += values[k];
         c->counts[pixel]++;
     }
     return CLI_OK;
 }
 
-/* Index of the pixel's colour; -1 where nothing finite fell, or below the edge. */
-static int pixel_index(const canvas *c, int64_t y, int64_t x)
+/* Red, green and blue, on black where the pixel is not opaque. */
+static color mix_channels(const canvas *c, const double *sums, int64_t count)
 {
-    if (y >= c->height) return -1;
-    int64_t pixel = y * c->width + x;
-    if (c->counts[pixel] == 0) return -1;
-    return colormap_index(c->map, c->sums[pixel] / (double)c->counts[pixel]);
+    int level[4] = {0, 0, 0, 255};
+    for (int k = 0; k < c->channels; k++)
+        level[k] = colormap_index(c->map, sums[k] / (double)count);
+    for (int k = 0; k < 3; k++) level[k] = (level[k] * level[3] + 127) / 255;
+    return (color){(uint8_t)level[0], (uint8_t)level[1], (uint8_t)level[2]};
 }
 
-static void print_color(const canvas *c, int ground, int index)
+/* False where nothing finite fell, or below the edge. */
+static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
 {
-    color k = c->map->colors[index];
+    int64_t pixel = y * c->width + x;
+    if (y >= c->height || c->counts[pixel] == 0) return false;
+    const double *sums = c->sums + pixel * c->channels;
+    if (c->channels > 1)
+        *out = mix_channels(c, sums, c->counts[pixel]);
+    else
+        *out = c->map->colors[colormap_index(c->map, sums[0] / (double)c->counts[pixel])];
+    return true;
+}
+
+static void print_color(const canvas *c, int ground, color k)
+{
     if (c->depth == DEPTH_TRUE) {
         printf("\033[%d;2;%d;%d;%dm", ground, k.r, k.g, k.b);
     } else { /* the 6 x 6 x 6 cube of the 256 colours */
@@ -87,25 +105,35 @@ static void print_color(const canvas *c, int ground, int index)
 
 static void print_half_blocks(const canvas *c, int64_t y, int64_t x)
 {
-    int upper = pixel_index(c, y, x), lower = pixel_index(c, y + 1, x);
+    color upper, lower;
+    bool above = pixel_color(c, y, x, &upper), below = pixel_color(c, y + 1, x, &lower);
     fputs("\033[0m", stdout);
-    if (upper < 0 && lower < 0) {
+    if (!above && !below) {
         putchar(' ');
-    } else if (upper < 0) {
+    } else if (!above) {
         print_color(c, 38, lower);
         fputs("\u2584", stdout);
     } else {
         print_color(c, 38, upper);
-        if (lower >= 0) print_color(c, 48, lower);
+        if (below) print_color(c, 48, lower);
         fputs("\u2580", stdout);
     }
 }
 
+/* How bright a colour is (ITU-R BT.601), and of a number its place in the map. */
 static void print_density(const canvas *c, int64_t y, int64_t x)
 {
     static const char ramp[] = " .:-=+*#%@";
-    int index = pixel_index(c, y, x);
-    putchar(index < 0 ? '?' : ramp[index * 10 / 256]);
+    color k;
+    if (!pixel_color(c, y, x, &k)) {
+        putchar('?');
+        return;
+    }
+    int64_t pixel = y * c->width + x;
+    int level = c->channels > 1 ? (299 * k.r + 587 * k.g + 114 * k.b + 500) / 1000
+                                : colormap_index(c->map, c->sums[pixel] /
+                                                             (double)c->counts[pixel]);
+    putchar(ramp[level * 10 / 256]);
 }
 
 static cli_exit print_canvas(const canvas *c)
@@ -128,9 +156,10 @@ cli_exit picture_to_terminal(const picture *p, const colormap *map)
 {
     canvas c = {.map = map, .items_high = p->height, .items_wide = p->width};
     c.depth = find_depth();
-    size_canvas(&c);
+    c.channels = p->channels;
+    picture_terminal_size(p->full_height, p->full_width, &c.height, &c.width);
     size_t pixels = (size_t)(c.height * c.width);
-    c.sums = calloc(pixels, sizeof *c.sums);
+    c.sums = calloc(pixels * (size_t)c.channels, sizeof *c.sums);
     c.counts = calloc(pixels, sizeof *c.counts);
     cli_exit code = CLI_OK;
     if (!c.sums || !c.counts) code = cli_fail(CLI_IO, "no memory for a picture");

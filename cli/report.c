@@ -1,5 +1,6 @@
 /* Room: cli. Reports: every sentence that goes to stderr is written here, so that each
  * begins with "caterva: " and ends its own line. */
+#include "probe.h"
 #include "progress.h"
 
 #include <errno.h>
@@ -8,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With names in it that hold any bytes. */
 static void print_sentence(const char *prefix, const char *fmt, va_list arguments)
 {
+    char sentence[sizeof(cli_shown)];
+    vsnprintf(sentence, sizeof sentence, fmt, arguments);
     fflush(stdout); /* keeps the order of the two streams on a terminal */
     fputs(prefix, stderr);
-    vfprintf(stderr, fmt, arguments);
+    fputs(cli_show(sentence).text, stderr);
 }
 
 cli_exit cli_fail(cli_exit code, const char *fmt, ...)
@@ -54,7 +58,7 @@ cli_exit cli_fail_array(const char *path, const caterva_error *err)
 {
     if (err->code == CATERVA_ESTOPPED || cli_interrupted()) return CLI_INTERRUPTED;
     cli_exit code = exit_of_status(err->code);
-    if (strstr(err->message, path)) return cli_fail(code, "%s", err->message);
+    if (strstr(err->message, cli_show(path).text)) return cli_fail(code, "%s", err->message);
     return cli_fail(code, "%s: %s", path, err->message);
 }
 
@@ -87,9 +91,10 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     options.threads = (int)args->threads;
     options.on_progress = progress_tell;
     caterva_error err;
-    if (caterva_open(path, &options, out, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
-    return CLI_OK;
+    if (caterva_open(path, &options, out, &err) == CATERVA_OK) return CLI_OK;
+    if (err.code == CATERVA_ECORRUPT || err.code == CATERVA_ENOTFOUND)
+        CLI_TRY(probe_explain(path));
+    return cli_fail_array(path, &err);
 }
 
 cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)

@@ -1,8 +1,9 @@
-/* Room: cli. Parses selections and does their geometry; knows nothing of files.
- * A selection that passed selection_parse lies inside the array: bounds are clamped
- * as NumPy clamps them, single indices are not. */
+/* Room: cli. Parses selections and does their geometry; knows nothing of files but
+ * that index_file.h reads them. A selection that passed selection_parse lies inside the
+ * array: bounds are clamped as NumPy clamps them, single indices are not. */
 #include "selection.h"
 
+#include "index_file.h"
 #include "numbers.h"
 
 #include <stdlib.h>
@@ -23,15 +24,27 @@ static cli_exit malformed(const part *p, const char *expected)
                     *p->at ? p->at : "the end");
 }
 
+/* Blanks may stand around everything, as in Python. */
+static const char *skip_blanks(const char *at) { return at + strspn(at, " \t"); }
+
+static bool scan_number(part *p, int64_t *out)
+{
+    p->at = skip_blanks(p->at);
+    if (!number_scan(&p->at, out)) return false;
+    p->at = skip_blanks(p->at);
+    return true;
+}
+
 /* A bound of a slice: may be left out; negative counts from the end; clamped as
  * NumPy does, into [lowest, highest]. */
 static cli_exit scan_bound(part *p, int64_t missing, int64_t lowest, int64_t highest,
                            int64_t *out)
 {
     *out = missing;
+    p->at = skip_blanks(p->at);
     if (!*p->at || *p->at == ':' || *p->at == ',') return CLI_OK;
     int64_t value;
-    if (!number_scan(&p->at, &value)) return malformed(p, "a number or ':'");
+    if (!scan_number(p, &value)) return malformed(p, "a number or ':'");
     if (value < 0) value += p->extent;
     *out = value < lowest ? lowest : value > highest ? highest : value;
     return CLI_OK;
@@ -41,12 +54,13 @@ static cli_exit scan_bound(part *p, int64_t missing, int64_t lowest, int64_t hig
 static cli_exit scan_step(const part *p, int64_t *step)
 {
     part ahead = *p;
-    for (int colons = 0; *ahead.at && *ahead.at != ',' && colons < 2; ahead.at++)
+    int colons = 0;
+    for (; *ahead.at && *ahead.at != ',' && colons < 2; ahead.at++)
         colons += *ahead.at == ':';
+    ahead.at = skip_blanks(ahead.at);
     *step = 1;
-    if (ahead.at == p->at || ahead.at[-1] != ':' || !*ahead.at || *ahead.at == ',')
-        return CLI_OK;
-    if (!number_scan(&ahead.at, step)) return malformed(&ahead, "a step");
+    if (colons < 2 || !*ahead.at || *ahead.at == ',') return CLI_OK;
+    if (!scan_number(&ahead, step)) return malformed(&ahead, "a step");
     if (*step == 0 || *step == INT64_MIN)
         return cli_fail(CLI_USAGE, "selection '%s': the step of axis %d is %s", p->text,
                         p->axis, *step ? "out of range" : "0");
@@ -72,8 +86,8 @@ static cli_exit scan_slice(part *p, selection_axis *out)
     CLI_TRY(scan_bound(p, back ? lowest : highest, lowest, highest, &stop));
     if (*p->at == ':') {
         int64_t step;
-        p->at++;
-        number_scan(&p->at, &step); /* value known from scan_step */
+        p->at = skip_blanks(p->at + 1);
+        scan_number(p, &step); /* value known from scan_step */
     }
     out->count = slice_count(out->start, stop, out->step);
     if (out->count <= 1) out->step = 1;
@@ -83,10 +97,8 @@ static cli_exit scan_slice(part *p, selection_axis *out)
 
 static bool part_is_slice(const part *p) { return p->at[strcspn(p->at, ",:")] == ':'; }
 
-static cli_exit scan_index(part *p, int64_t *out)
+static cli_exit check_index(const part *p, int64_t index, int64_t *out)
 {
-    int64_t index;
-    if (!number_scan(&p->at, &index)) return malformed(p, "a number, ':', '[' or '...'");
     if (index < -p->extent || index >= p->extent)
         return cli_fail(
             CLI_USAGE,
@@ -96,21 +108,143 @@ static cli_exit scan_index(part *p, int64_t *out)
     return CLI_OK;
 }
 
-/* "[1,5,7]", behind the bracket. */
+static cli_exit scan_index(part *p, int64_t *out)
+{
+    int64_t index;
+    if (!scan_number(p, &index)) return malformed(p, "a number, ':', '[' or '...'");
+    return check_index(p, index, out);
+}
+
+/* ---- Lists and masks ---------------------------------------------------- */
+
+static cli_exit check_mask_length(const part *p, int64_t n)
+{
+    if (n == p->extent) return CLI_OK;
+    return cli_fail(CLI_USAGE, "selection '%s': a mask of %lld items for axis %d with %lld",
+                    p->text, (long long)n, p->axis, (long long)p->extent);
+}
+
+/* Behind "True" or "False", whose value goes to *out; NULL when neither stands there. */
+static const char *behind_truth(const char *at, bool *out)
+{
+    *out = strncmp(at, "True", 4) == 0;
+    if (*out) return at + 4;
+    return strncmp(at, "False", 5) == 0 ? at + 5 : NULL;
+}
+
+/* "1" or, in a mask, "True": what it takes goes behind what the list has. */
+static cli_exit scan_entry(part *p, bool is_mask, int64_t n, selection_axis *out)
+{
+    bool wanted;
+    if (!is_mask) return scan_index(p, &out->list[out->count++]);
+    const char *behind = behind_truth(skip_blanks(p->at), &wanted);
+    if (!behind) return malformed(p, "True or False");
+    p->at = skip_blanks(behind);
+    if (wanted) out->list[out->count++] = n;
+    return CLI_OK;
+}
+
+/* "[1,5,7]" or "[True,False]", behind the bracket. */
 static cli_exit scan_list(part *p, selection_axis *out)
 {
     size_t most = 1;
+    bool wanted;
     for (const char *at = p->at; *at && *at != ']'; at++) most += *at == ',';
     out->list = cli_alloc(most * sizeof out->list[0]);
     if (!out->list) return CLI_IO;
-    while (*p->at != ']') {
-        CLI_TRY(scan_index(p, &out->list[out->count++]));
+    p->at = skip_blanks(p->at);
+    bool is_mask = behind_truth(p->at, &wanted) != NULL;
+    int64_t n = 0;
+    for (; *p->at != ']'; n++) {
+        CLI_TRY(scan_entry(p, is_mask, n, out));
         if (*p->at != ',' && *p->at != ']') return malformed(p, "',' or ']'");
-        p->at += *p->at == ',';
+        if (*p->at == ',') p->at = skip_blanks(p->at + 1);
     }
-    p->at++;
+    p->at = skip_blanks(p->at + 1);
+    return is_mask ? check_mask_length(p, n) : CLI_OK;
+}
+
+static cli_exit take_mask(const part *p, const index_file *file, selection_axis *out)
+{
+    CLI_TRY(check_mask_length(p, file->n));
+    out->list = cli_alloc((size_t)file->n * sizeof out->list[0]);
+    if (!out->list) return CLI_IO;
+    for (int64_t i = 0; i < file->n; i++)
+        if (file->mask[i]) out->list[out->count++] = i;
     return CLI_OK;
 }
+
+static cli_exit take_indices(const part *p, const index_file *file, selection_axis *out)
+{
+    out->list = cli_alloc((size_t)file->n * sizeof out->list[0]);
+    if (!out->list) return CLI_IO;
+    for (int64_t i = 0; i < file->n; i++)
+        CLI_TRY(check_index(p, file->indices[i], &out->list[out->count++]));
+    return CLI_OK;
+}
+
+/* The places where a mask of the whole array is true, C order. */
+static cli_exit take_points(const index_file *file, selection *out)
+{
+    int64_t index[CATERVA_MAX_DIMS] = {0}, n = 0;
+    for (int64_t i = 0; i < file->n; i++) n += file->mask[i] != 0;
+    int64_t *row = cli_alloc((size_t)n * (size_t)out->ndim * sizeof *row);
+    if (!row) return CLI_IO;
+    out->points = row;
+    out->n_points = n;
+    for (int64_t i = 0; i < file->n; i++) {
+        if (file->mask[i]) {
+            memcpy(row, index, (size_t)out->ndim * sizeof *row);
+            row += out->ndim;
+        }
+        for (int d = out->ndim - 1; d >= 0 && ++index[d] == file->shape[d]; d--) index[d] = 0;
+    }
+    out->n_result = 1;
+    out->result[0] = -1;
+    return CLI_OK;
+}
+
+static bool is_alone(const part *p) { return p->at == p->text && !strchr(p->at, ','); }
+
+static cli_exit take_file(part *p, const index_file *file, const int64_t *shape,
+                          selection *out)
+{
+    if (file->ndim == 1 && file->mask) return take_mask(p, file, &out->axis[p->axis]);
+    if (file->ndim == 1) return take_indices(p, file, &out->axis[p->axis]);
+    if (!file->mask)
+        return cli_fail(CLI_USAGE, "selection '%s': a file of indices has one axis, not %d",
+                        p->text, file->ndim);
+    bool fits = file->ndim == out->ndim && is_alone(p);
+    for (int d = 0; d < file->ndim && fits; d++) fits = file->shape[d] == shape[d];
+    if (fits) return take_points(file, out);
+    return cli_fail(CLI_USAGE,
+                    "selection '%s': a mask of %d axes stands alone and has the array's shape",
+                    p->text, file->ndim);
+}
+
+static const char *end_of_part(const char *at);
+
+/* "@mask.npy": a mask, of an axis or of the whole array, or a list of indices. */
+static cli_exit scan_file(part *p, const int64_t *shape, selection *out)
+{
+    const char *comma = end_of_part(p->at);
+    size_t size = comma ? (size_t)(comma - p->at) : strlen(p->at);
+    while (size > 1 && strchr(" \t", p->at[size - 1])) size--;
+    char *path = cli_alloc(size);
+    if (!path) return CLI_IO;
+    memcpy(path, p->at + 1, size - 1);
+    path[size - 1] = '\0';
+    index_file file = {0};
+    out->axis[p->axis] = (selection_axis){.step = 1};
+    cli_exit code = index_file_load(path, &file);
+    if (code == CLI_OK) code = take_file(p, &file, shape, out);
+    index_file_free(&file);
+    free(path);
+    p->at = skip_blanks(p->at + size);
+    return code;
+}
+
+/* ---- Parts -------------------------------------------------------------- */
 
 static cli_exit scan_part(part *p, selection_axis *out)
 {
@@ -153,6 +287,9 @@ static part_counts count_parts(const char *text)
     part_counts n = {0};
     const char *at = text, *comma;
     do {
+        at = skip_blanks(at);
+        if (!*at && at != text)
+            break; /* behind a last comma, as in "1," */
         if (part_is_ellipsis(at))
             n.ellipses++;
         else if (behind_new_axis(at))
@@ -192,19 +329,22 @@ static cli_exit parse_part(part *p, const int64_t *shape, int covered, selection
 {
     const char *behind = behind_new_axis(p->at);
     if (behind) {
-        p->at = behind;
+        p->at = skip_blanks(behind);
         out->result[out->n_result++] = -1;
         return CLI_OK;
     }
     if (part_is_ellipsis(p->at)) {
-        p->at += 3;
+        p->at = skip_blanks(p->at + 3);
         keep_axes(p, covered, out);
         return CLI_OK;
     }
     if (p->axis == out->ndim) return malformed(p, "'...' or 'None'");
     p->extent = shape[p->axis];
-    CLI_TRY(scan_part(p, &out->axis[p->axis]));
-    keep_axes(p, 1, out);
+    CLI_TRY(*p->at == '@' ? scan_file(p, shape, out) : scan_part(p, &out->axis[p->axis]));
+    if (out->points)
+        p->axis = out->ndim;
+    else
+        keep_axes(p, 1, out);
     return CLI_OK;
 }
 
@@ -214,12 +354,11 @@ static cli_exit parse_parts(const char *text, const int64_t *shape, selection *o
     CLI_TRY(check_parts(text, out->ndim, &covered));
     part p = {.text = text, .at = text};
     out->n_result = 0;
-    for (;;) {
+    do {
         CLI_TRY(parse_part(&p, shape, covered, out));
-        if (!*p.at) break;
-        if (*p.at != ',') return malformed(&p, "',' or the end");
-        p.at++;
-    }
+        if (*p.at && *p.at != ',') return malformed(&p, "',' or the end");
+        if (*p.at) p.at = skip_blanks(p.at + 1);
+    } while (*p.at);
     keep_axes(&p, out->ndim - p.axis, out);
     return CLI_OK;
 }
@@ -227,6 +366,7 @@ static cli_exit parse_parts(const char *text, const int64_t *shape, selection *o
 cli_exit selection_parse(const char *text, int ndim, const int64_t *shape, selection *out)
 {
     selection_whole(ndim, shape, out);
+    if (text) text = skip_blanks(text);
     if (!text || !*text) return CLI_OK;
     cli_exit code = parse_parts(text, shape, out);
     if (code != CLI_OK) selection_free(out);
@@ -239,6 +379,8 @@ void selection_free(selection *sel)
         free(sel->axis[d].list);
         sel->axis[d].list = NULL;
     }
+    free(sel->points);
+    sel->points = NULL;
 }
 
 void selection_whole(int ndim, const int64_t *shape, selection *out)
@@ -260,6 +402,22 @@ void selection_drop(selection *sel, int axis, int64_t index)
     sel->n_result = n;
 }
 
+void selection_add_axis(selection *sel)
+{
+    memmove(sel->result + 1, sel->result, (size_t)sel->n_result * sizeof sel->result[0]);
+    sel->result[0] = -1;
+    sel->n_result++;
+}
+
+void selection_thin(selection *sel, int axis, int64_t step)
+{
+    if (sel->result[axis] < 0) return;
+    selection_axis *a = &sel->axis[sel->result[axis]];
+    a->count = a->count > 0 ? (a->count - 1) / step + 1 : 0;
+    a->step = a->count > 1 ? a->step * step : 1;
+    for (int64_t i = 0; a->list && i < a->count; i++) a->list[i] = a->list[i * step];
+}
+
 bool selection_is_whole(const selection *sel, const int64_t *shape)
 {
     for (int d = 0; d < sel->ndim; d++) {
@@ -272,6 +430,7 @@ bool selection_is_whole(const selection *sel, const int64_t *shape)
 
 bool selection_is_box(const selection *sel)
 {
+    if (sel->points) return false;
     for (int d = 0; d < sel->ndim; d++)
         if (sel->axis[d].step != 1 || sel->axis[d].list) return false;
     return true;
@@ -279,6 +438,7 @@ bool selection_is_box(const selection *sel)
 
 bool selection_has_list(const selection *sel)
 {
+    if (sel->points) return true;
     for (int d = 0; d < sel->ndim; d++)
         if (sel->axis[d].list) return true;
     return false;
@@ -286,6 +446,10 @@ bool selection_has_list(const selection *sel)
 
 int selection_shape(const selection *sel, int64_t *shape)
 {
+    if (sel->points) {
+        shape[0] = sel->n_points;
+        return 1;
+    }
     for (int r = 0; r < sel->n_result; r++)
         shape[r] = sel->result[r] < 0 ? 1 : sel->axis[sel->result[r]].count;
     return sel->n_result;
@@ -337,10 +501,16 @@ void selection_of_box(const selection *sel, const box *result,
                       caterva_axis axes[CATERVA_MAX_DIMS], caterva_selection *out)
 {
     box ranges;
+    *out = (caterva_selection)CATERVA_SELECTION_INIT;
+    if (sel->points) {
+        out->kind = CATERVA_SELECT_POINTS;
+        out->points = sel->points + result->start[0] * sel->ndim;
+        out->n_points = result->stop[0] - result->start[0];
+        return;
+    }
     ranges_of_box(sel, result, &ranges);
     for (int d = 0; d < sel->ndim; d++)
         axes[d] = words_of_axis(&sel->axis[d], ranges.start[d], ranges.stop[d]);
-    *out = (caterva_selection)CATERVA_SELECTION_INIT;
     out->kind = CATERVA_SELECT_AXES;
     out->axes = axes;
     out->n_axes = sel->ndim;

@@ -1,5 +1,6 @@
 /* Selections in NumPy's words, without the outer brackets: "0:100,::2,-1", "...,5",
- * "[1,5,7],None,:". Of several lists every combination is taken. */
+ * "[1,5,7],None,:", "[True,False,True]", and "@mask.npy" for a mask or a list of indices
+ * out of a file. Of several lists every combination is taken. */
 #ifndef CLI_SELECTION_H
 #define CLI_SELECTION_H
 
@@ -18,6 +19,9 @@ typedef struct selection {
     selection_axis axis[CATERVA_MAX_DIMS];
     int n_result; /* axes of the result, each one of the array's or -1: a new one */
     int result[CATERVA_MAX_DIMS];
+    int64_t *points; /* NULL, or of a mask of the whole array: n_points rows of ndim
+                        indices; the result has one axis. Owned */
+    int64_t n_points;
 } selection;
 
 /* A box of items, [start, stop) on each axis. */
@@ -36,16 +40,23 @@ void selection_whole(int ndim, const int64_t *shape, selection *out);
 /* Takes the one item `index` of an axis, which the result loses. */
 void selection_drop(selection *sel, int axis, int64_t index);
 
+/* A new axis of one item in front. */
+void selection_add_axis(selection *sel);
+
+/* Of `axis` of the result only every `step`-th item. */
+void selection_thin(selection *sel, int axis, int64_t step);
+
 bool selection_is_whole(const selection *sel, const int64_t *shape);
 
 /* True when every step is 1: a box of the result is a box of the array. */
 bool selection_is_box(const selection *sel);
-bool selection_has_list(const selection *sel);
+bool selection_has_list(const selection *sel); /* or points */
 
 /* Shape of the result; returns its ndim. */
 int selection_shape(const selection *sel, int64_t *shape);
 
-/* The smallest box of the array that holds the items of a box of the result. */
+/* The smallest box of the array that holds the items of a box of the result; not of
+ * points. */
 void selection_bounds(const selection *sel, const box *result, box *bounds);
 
 /* A box of the result in the library's words, which borrow from `axes` and `sel`. */

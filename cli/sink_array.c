@@ -77,15 +77,19 @@ cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, s
     return CLI_OK;
 }
 
-static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const char *path)
+/* `damaged`: what cannot be read was said, and stays behind. */
+static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const char *path,
+                                bool damaged)
 {
     const char *name;
     caterva_error err;
     for (int i = 0; (name = caterva_attr_name(from, i)); i++) {
         void *value;
         size_t size;
-        if (caterva_attr_get(from, name, &value, &size, &err) != CATERVA_OK)
+        if (caterva_attr_get(from, name, &value, &size, &err) != CATERVA_OK) {
+            if (damaged) continue;
             return cli_fail_array(name, &err);
+        }
         caterva_status status = caterva_attr_set(to, name, value, size, &err);
         caterva_free(value);
         if (status != CATERVA_OK) return cli_fail_array(path, &err);
@@ -104,7 +108,7 @@ cli_exit sink_of_new_array(const cli_args *args, const char *path, const source 
     if (code != CLI_OK) return code;
     selection whole;
     selection_whole(from->shape.ndim, from->shape.shape, &whole);
-    if (like) code = copy_attributes(like, array, path);
+    if (like) code = copy_attributes(like, array, path, args->skip_damaged);
     if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
     caterva_discard(array);
     return code;

@@ -109,7 +109,7 @@ cli_exit sink_of_text(const cli_args *args, const char *path, bool csv, const so
     s->base.finish = finish_text;
     s->base.abandon = abandon_text;
     transfer_neutral(s->base.align, s->base.stretch);
-    cli_exit code = descr_parse("the array's dtype", from->dtype, &s->dtype);
+    cli_exit code = descr_parse(CLI_CORRUPT, "the array", from->dtype, &s->dtype);
     if (code == CLI_OK) code = output_open(&s->out, path, args->force);
     if (code == CLI_OK && !(s->stream = open_memstream(&s->text, &s->text_size)))
         code = cli_fail(CLI_IO, "no memory for text");

@@ -14,7 +14,8 @@ typedef enum data_format {
 } data_format;
 
 /* The format of `path` by its name, or `named` (--from, --to: `option`). A
- * directory is an array. FORMAT_NONE when the name does not tell. */
+ * directory is an array. FORMAT_NONE when the name does not tell. What an input is its
+ * bytes tell better: input.h. */
 cli_exit format_find(const char *path, const char *named, const char *option,
                      data_format *out);
 
@@ -28,10 +29,21 @@ cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t
                            source **out);
 int64_t source_skipped(const source *damaged);
 
-/* A raw or npy file, or "-" for standard input (then in order). Raw needs
- * --shape and --dtype and must have exactly their size behind --offset. */
-cli_exit source_of_file(const cli_args *args, const char *path, data_format format,
-                        source **out);
+/* An npy file, or "-" for standard input (then in order), that probe_open opened: the
+ * source takes the descriptor over. */
+typedef struct probe probe;
+cli_exit source_of_npy(const char *path, probe *opened, source **out);
+
+typedef struct raw_items {
+    int ndim;
+    int64_t shape[CATERVA_MAX_DIMS];
+    const char *dtype;
+    int64_t offset; /* bytes before the first */
+} raw_items;
+
+/* Raw items, in the same way; not opened yet when `opened` has no descriptor. A file must
+ * have exactly as many. */
+cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, source **out);
 
 /* Bytes of items in a raw file, behind --offset; -1 when only its end will tell: a
  * pipe. */

@@ -228,6 +228,9 @@ static cli_exit check_selectable(const source *inner, const selection *sel)
         return cli_fail(CLI_UNSUPPORTED, "a selection cannot be taken from a pipe");
     if (selection_has_list(sel) && !inner->read_selected && !inner->takes_lists)
         return cli_fail(CLI_UNSUPPORTED, "a list of indices needs an array, not npy or raw");
+    if (sel->points && !inner->read_selected)
+        return cli_fail(CLI_UNSUPPORTED,
+                        "a mask of the whole array is not taken around damage: take slices");
     return CLI_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "descr.h"
 #include "npy.h"
 #include "numbers.h"
+#include "probe.h"
 #include "progress.h"
 #include "source.h"
 #include "stream.h"
@@ -27,6 +28,10 @@ typedef struct file_source {
     uint8_t *run;     /* scratch, Fortran order only */
     size_t run_size;
     int64_t box_size, box_done; /* bytes, of the box that is being read */
+    uint8_t head[PROBE_PIPE_SIZE]; /* what was taken out of a pipe before */
+    size_t head_size, head_used;
+    cli_exit misfit; /* when bytes and shape disagree: of raw items the arguments are wrong,
+                        of an npy file its bytes are */
 } file_source;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -38,9 +43,12 @@ static cli_exit ends_early(const file_source *s)
 
 static cli_exit read_forward(file_source *s, void *dst, size_t size)
 {
-    size_t got;
-    CLI_TRY(stream_read(s->fd, s->path, dst, size, &got));
-    return got == size ? CLI_OK : ends_early(s);
+    size_t got, kept = s->head_size - s->head_used;
+    if (kept > size) kept = size;
+    memcpy(dst, s->head + s->head_used, kept);
+    s->head_used += kept;
+    CLI_TRY(stream_read(s->fd, s->path, (uint8_t *)dst + kept, size - kept, &got));
+    return got == size - kept ? CLI_OK : ends_early(s);
 }
 
 static cli_exit read_at(file_source *s, void *dst, size_t size, int64_t position)
@@ -159,8 +167,8 @@ static cli_exit read_next(source *self, const box *b, void *dst)
     CLI_TRY(read_forward(s, dst, (size_t)size));
     s->left -= size;
     uint8_t extra;
-    if (s->left == 0 && read(s->fd, &extra, 1) == 1)
-        return cli_fail(CLI_USAGE, "%s has more bytes than the shape needs", s->path);
+    if (s->left == 0 && (s->head_used < s->head_size || read(s->fd, &extra, 1) == 1))
+        return cli_fail(s->misfit, "%s has more bytes than the shape needs", s->path);
     return CLI_OK;
 }
 
@@ -184,7 +192,7 @@ static cli_exit data_size(const file_source *s, int64_t *size)
     }
     if (empty) *size = 0;
     if (empty || fits) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s: the shape is too large", s->path);
+    return cli_fail(s->misfit, "%s: the shape is too large", s->path);
 }
 
 /* A file must be as long as its shape says; a pipe is counted while it is read. */
@@ -204,7 +212,7 @@ static cli_exit check_size(file_source *s)
     int64_t has = st.st_size > s->position ? st.st_size - s->position : 0;
     if (has == s->left) return CLI_OK;
     return cli_fail(
-        CLI_USAGE, "%s has %lld bytes of items, the shape %s of %lld-byte items needs %lld",
+        has < s->left ? CLI_CORRUPT : s->misfit, "%s has %lld bytes of items, the shape %s of %lld-byte items needs %lld",
         s->path, (long long)has, shape_text(s->base.shape.ndim, s->base.shape.shape, text),
         (long long)s->base.shape.item_size, (long long)s->left);
 }
@@ -212,28 +220,25 @@ static cli_exit check_size(file_source *s)
 static cli_exit take_dtype(file_source *s, const char *where, const char *text)
 {
     caterva_dtype *dtype;
-    CLI_TRY(descr_parse(where, text, &dtype));
+    CLI_TRY(descr_parse(s->misfit, where, text, &dtype));
     s->base.shape.item_size = dtype->item_size;
     caterva_dtype_free(dtype);
     if (s->base.shape.item_size < 1)
         return cli_fail(CLI_UNSUPPORTED, "%s: items of '%s' have no bytes", s->path, text);
-    return CLI_OK;
+    return descr_for_array(s->misfit, where, text, &s->base.dtype);
 }
 
-static cli_exit describe_raw(const cli_args *args, file_source *s)
+static cli_exit describe_raw(file_source *s, const raw_items *items)
 {
-    if (!args->shape || !args->dtype)
-        return cli_fail(CLI_USAGE, "%s is raw: --shape and --dtype must say what it holds",
-                        s->path);
-    CLI_TRY(number_shape(args->shape, "--shape", &s->base.shape.ndim, s->base.shape.shape));
-    CLI_TRY(take_dtype(s, "--dtype", args->dtype));
-    CLI_TRY(descr_for_array(args->dtype, &s->base.dtype));
-    s->position = args->offset;
+    s->base.shape.ndim = items->ndim;
+    memcpy(s->base.shape.shape, items->shape, sizeof items->shape);
+    CLI_TRY(take_dtype(s, "--dtype", items->dtype));
+    s->position = items->offset;
     CLI_TRY(check_size(s));
     if (!s->base.in_order) return CLI_OK;
     int64_t skipped;
-    CLI_TRY(stream_skip(s->fd, s->path, args->offset, &skipped));
-    return skipped == args->offset ? CLI_OK : ends_early(s);
+    CLI_TRY(stream_skip(s->fd, s->path, items->offset, &skipped));
+    return skipped == items->offset ? CLI_OK : ends_early(s);
 }
 
 static cli_exit read_header_bytes(void *context, void *dst, size_t size)
@@ -251,7 +256,6 @@ static cli_exit describe_npy(file_source *s)
     s->base.shape.ndim = header.ndim;
     memcpy(s->base.shape.shape, header.shape, sizeof header.shape);
     cli_exit code = take_dtype(s, s->path, header.dtype);
-    if (code == CLI_OK) code = descr_for_array(header.dtype, &s->base.dtype);
     free(header.dtype);
     return code == CLI_OK ? check_size(s) : code;
 }
@@ -267,25 +271,47 @@ cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size)
     return CLI_OK;
 }
 
-cli_exit source_of_file(const cli_args *args, const char *path, data_format format,
-                        source **out)
+/* Opens what was not looked at before. */
+static cli_exit make_source(const char *path, probe *opened, cli_exit misfit,
+                            file_source **out)
 {
     bool standard = strcmp(path, "-") == 0;
+    if (standard) opened->fd = STDIN_FILENO;
+    if (opened->fd < 0) opened->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (opened->fd < 0) return cli_fail_sys("cannot open %s", path);
     file_source *s = cli_alloc(sizeof *s);
     if (!s) return CLI_IO;
-    *s = (file_source){.path = standard ? "standard input" : path};
+    *s = (file_source){.path = standard ? "standard input" : path, .misfit = misfit};
     s->base.read = read_box;
     s->base.close = close_file;
     transfer_neutral(s->base.align, s->base.stretch);
-    s->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    cli_exit code;
-    if (s->fd < 0)
-        code = cli_fail_sys("cannot open %s", path);
-    else
-        code = format == FORMAT_NPY ? describe_npy(s) : describe_raw(args, s);
+    s->fd = opened->fd;
+    memcpy(s->head, opened->head, sizeof s->head);
+    s->head_size = opened->head_size;
+    opened->fd = -1;
+    *out = s;
+    return CLI_OK;
+}
+
+static cli_exit hand_out(file_source *s, cli_exit code, source **out)
+{
     if (code == CLI_OK)
         *out = &s->base;
     else
         source_close(&s->base);
     return code;
+}
+
+cli_exit source_of_npy(const char *path, probe *opened, source **out)
+{
+    file_source *s = NULL;
+    CLI_TRY(make_source(path, opened, CLI_CORRUPT, &s));
+    return hand_out(s, describe_npy(s), out);
+}
+
+cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, source **out)
+{
+    file_source *s = NULL;
+    CLI_TRY(make_source(path, opened, CLI_USAGE, &s));
+    return hand_out(s, describe_raw(s, items), out);
 }

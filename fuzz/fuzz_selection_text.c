@@ -2,6 +2,7 @@
  * what is accepted lies inside the array. */
 #include "fuzz.h"
 
+#include "index_file.h"
 #include "selection.h"
 
 #include <stdarg.h>
@@ -16,6 +17,34 @@ cli_exit cli_fail(cli_exit code, const char *fmt, ...)
     va_end(arguments);
     FUZZ_NEED(n > 0, "a refusal without a sentence");
     return code;
+}
+
+/* No file is read: a mask of 7 items or a list of two, as the name says. */
+cli_exit index_file_load(const char *path, index_file *out)
+{
+    *out = (index_file){.ndim = 1, .shape = {7}, .n = 7};
+    if (path[0] == 'm') {
+        out->mask = fuzz_alloc(7);
+        memset(out->mask, 1, 7);
+        return CLI_OK;
+    }
+    if (path[0] == 'p') {
+        *out = (index_file){.ndim = 3, .shape = {10, 7, 3}, .n = 210};
+        out->mask = fuzz_alloc(210);
+        memset(out->mask, 1, 210);
+        return CLI_OK;
+    }
+    out->n = out->shape[0] = 2;
+    out->indices = fuzz_alloc(2 * sizeof out->indices[0]);
+    out->indices[0] = path[0] - 'a';
+    out->indices[1] = -1;
+    return CLI_OK;
+}
+
+void index_file_free(index_file *file)
+{
+    free(file->mask);
+    free(file->indices);
 }
 
 void *cli_alloc(size_t size) { return fuzz_alloc(size); }
@@ -40,6 +69,8 @@ static void check(const selection *sel, const int64_t *shape)
         check_item(d, a->start, shape[d]);
         check_item(d, a->start + (a->count - 1) * a->step, shape[d]);
     }
+    for (int64_t i = 0; sel->points && i < sel->n_points * sel->ndim; i++)
+        check_item((int)(i % sel->ndim), sel->points[i], shape[i % sel->ndim]);
     int next = 0; /* axes of the result go up, new ones between them */
     FUZZ_NEED(sel->n_result >= 0 && sel->n_result <= CATERVA_MAX_DIMS, "%d axes",
               sel->n_result);

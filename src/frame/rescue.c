@@ -341,6 +341,15 @@ static cv_status doubt_standing(search *s, cv_rescue *out, cv_error *err)
     return CV_OK;
 }
 
+/* Whether a guess, which was not asked for, would make a state. */
+static bool would_guess(search *s)
+{
+    cv_rescue out = {0};
+    if (!s->standing || guess_order(s, &out, NULL) != CV_OK) return false;
+    cv_snapshot_release(out.state);
+    return true;
+}
+
 static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
 {
     cv_status status = try_standing(s, out);
@@ -358,7 +367,9 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
     if (status == CV_OK || status == CATERVA_ENOMEM) return status;
     /* Not why the last attempt failed. */
     (void)cv_fail(err, out->reason.code, out->reason.position,
-                  "%.180s; no other state was found", out->reason.message);
+                  "%.150s; no other state was found%s", out->reason.message,
+                  !guess && would_guess(s) ? ", but a guess at the chunks' order makes one"
+                                           : "");
     err->sys_errno = out->reason.sys_errno;
     return out->reason.code;
 }

@@ -51,7 +51,7 @@ class Completion(Case):
                 script = self.text("completion", shell)
                 for option in want:
                     self.assertIn(option.lstrip("-"), script)
-        self.assertEqual(set(self.offered("view", "a.b2nd", "--r")), {"--range"})
+        self.assertEqual(set(self.offered("view", "a.b2nd", "--r")), {"--range", "--rgb"})
 
     def test_files_are_left_to_bash(self):
         self.assertEqual(self.offered("info", ""), [])

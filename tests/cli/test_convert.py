@@ -140,7 +140,8 @@ class Convert(Case):
         np.save(self.path("a.npy"), values)
         self.ok("convert", self.path("a.npy"), self.path("a.cat"), "--metalayer", "caterva")
         self.assertIn("Caterva in a contiguous frame", self.text("info", self.path("a.cat")))
-        self.ok("convert", self.path("a.cat"), self.path("b.b2nd"), "--dtype", "<f4")
+        self.ok("convert", self.path("a.cat"), self.path("b.b2nd"), "--view-dtype",
+                "<f4")
         self.same(self.path("b.b2nd"), values)
 
     def test_attributes_metalayers_and_fill_come_along(self):
@@ -153,7 +154,7 @@ class Convert(Case):
         for name, options in (("b.b2nd", []), ("s.b2nd", ["--sparse", "--codec", "lz4"]),
                               ("c.b2nd", ["--chunks", "3,3"]),
                               ("d.b2nd", ["--select", "1:,0"]),
-                              ("e.b2nd", ["--dtype", "<i4"])):
+                              ("e.b2nd", ["--view-dtype", "<i4"])):
             copy = self.path(name)
             self.ok("convert", self.path("a.b2nd"), copy, *options)
             array = blosc2.open(str(copy))
@@ -211,7 +212,7 @@ class Refusals(Case):
     def test_sizes(self):
         raw, out = self.path("a.raw"), self.path("out.b2nd")
         raw.write_bytes(bytes(99))
-        err = self.refuse(2, raw, out, "--shape", "5,5", "--dtype", "<f4")
+        err = self.refuse(4, raw, out, "--shape", "5,5", "--dtype", "<f4")
         self.assertIn("99 bytes", err)
         self.assertIn("needs 100", err)
         self.assertIn("--shape", self.refuse(2, raw, out))
@@ -229,7 +230,7 @@ class Refusals(Case):
         good = io.BytesIO()
         np.save(good, np.arange(9))
         npy.write_bytes(good.getvalue()[:-1])
-        self.assertIn("71 bytes", self.refuse(2, npy, out))
+        self.assertIn("71 bytes", self.refuse(4, npy, out))
         for bad in (b"", b"\x93NUMPY", b"hello world, this is no array",
                     good.getvalue()[:40], b"\x93NUMPY\x01\x00\xff\xff{'descr': "):
             npy.write_bytes(bad)

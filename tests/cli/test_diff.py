@@ -132,7 +132,8 @@ class Diff(Case):
         (self.path("x.raw")).write_bytes(b"123")
         self.fails(2, "diff", a)
         self.assertIn("raw bytes have no shape", self.fails(2, "diff", a, self.path("x.raw")))
-        self.fails(2, "diff", a, "y.what")
+        self.path("y.what").write_bytes(b"what")
+        self.fails(2, "diff", a, self.path("y.what"))
         self.fails(3, "diff", a, self.path("none.b2nd"))
         self.fails(3, "diff", self.path("none.npy"), a)
         for bad in ("-1", "x", "nan", "inf", ""):

@@ -73,10 +73,10 @@ class Usage(Case):
         blosc2.zeros((4, 5), urlpath=str(path))
         for sel, place in (("4", "out of range for axis 0 with 4"), ("0,-6", "axis 1"),
                            ("0,0,0", "3 axes, the array has 2"), ("1:2:0", "step"),
-                           ("a", "position 1"), ("0,1:b", "position 5"), ("0,,", "3 axes"),
-                           ("0,", "position 3"), ("...,...", "more than one"),
+                           ("a", "position 1"), ("0,1:b", "position 5"), ("0,,", "position 3"),
+                           ("0,0,,", "3 axes"), ("...,...", "more than one"),
                            ("1:2:3:4", "1:2"),
-                           ("0 0", "position 2"), ("::x", "a step at position 3"),
+                           ("0 0", "position 3"), ("::x", "a step at position 3"),
                            ("99999999999999999999", "position 1"), (".", "position 1")):
             for command in ("get", "view", "put"):
                 extra = ["--fill", "0"] if command == "put" else []

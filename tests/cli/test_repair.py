@@ -159,7 +159,8 @@ class Repair(Made):
         path = self.make_blosc2()
         where = json.loads(self.text("info", path, "--json", "--chunks"))["chunks"][4]
         path.write_bytes(path.read_bytes()[:where["position"] + 50])
-        self.assertIn("no other state was found", self.fails(4, "repair", path))
+        self.assertIn("no other state was found, but a guess at the chunks' order makes one: "
+                      "--guess", self.fails(4, "repair", path))
         self.assertEqual(self.names(), ["a.b2nd", "a.npy"])
         status, out, _ = run("repair", path, "--guess")
         self.assertEqual(status, 1)
@@ -194,7 +195,7 @@ class Repair(Made):
     def test_hopeless(self):
         for bad in (b"", b"x" * 500):
             self.path("x").write_bytes(bad)
-            self.fails(4, "repair", self.path("x"))
+            self.assertNotIn("guess", self.fails(4, "repair", self.path("x")))
             self.fails(4, "repair", self.path("x"), "--json", "--guess")
         self.fails(3, "repair", self.path("none"))
 

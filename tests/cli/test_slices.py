@@ -116,6 +116,20 @@ class Slices(Case):
         self.assertEqual(self.text("get", path, "0,None,1,:2"), "4 5\n")
         self.assertEqual(self.text("get", path, "0,[],0"), "")
 
+    def test_blanks_and_a_last_comma(self):
+        path = self.path("a.b2nd")
+        values = np.arange(24).reshape(2, 3, 4)
+        blosc2.asarray(values, urlpath=str(path))
+        for sel in ("1, 2", " 1 ,2", "1,", "1 , ", "1,2,3,", "... , 0,", ":, None , 1",
+                    " : : 1 , [ 0, 2 ],", "[1,0,]", "[ ]", " - 1"[1:].replace("- ", "-"),
+                    "1 : 2 , : : - 2".replace("- 2", "-2"), "newaxis , ..., "):
+            got = np.load(io.BytesIO(self.ok("get", path, "--to", "npy", "--", sel)))
+            np.testing.assert_array_equal(got, np.asarray(select(values, sel)), sel)
+        self.assertEqual(self.text("get", path, " "), self.text("get", path))
+        for sel, place in ((",", "position 1"), ("1,,", "position 3"), ("1 2", "position 3"),
+                           ("- 1", "position 1"), ("[1 2]", "position 4"), ("1,2,3,,", "4 axes")):
+            self.assertIn(place, self.fails(2, "get", path, "--", sel), sel)
+
     def test_convert(self):
         path, out = self.path("a.b2nd"), self.path("b.b2nd")
         values = np.arange(24).reshape(2, 3, 4)
@@ -125,6 +139,83 @@ class Slices(Case):
             np.testing.assert_array_equal(blosc2.open(str(out))[...], select(values, sel), sel)
         for sel in ["[1,0]", "None,..."]:
             self.fails(2, "repack", path, out, "--select", sel, "-f")
+
+    def test_masks_and_index_files(self):
+        rng = np.random.default_rng(SEED)
+        for n in range(12):
+            path, file, new = self.path(f"{n}.b2nd"), self.path("m.npy"), self.path("new.npy")
+            values = random_array(random.Random(SEED + n), path)
+            length = values.shape[-1]
+            mask = rng.random(length) < 0.5
+            indices = rng.integers(-length, length, rng.integers(0, 6))
+            whole = np.asfortranarray(rng.random(values.shape) < 0.3)
+            words = str(mask.tolist())
+            for sel, index, part in ((f"...,{words}", mask, ...), (f"..., @{file} ", mask, ...),
+                                     (f"...,@{file},", indices.astype(">i2"), ...),
+                                     (f"@{file}", whole, None)):
+                np.save(file, index)
+                key = (..., index) if part is ... else index
+                want = values[key]
+                for extra in ([], ["--memory", "4096"]):
+                    got = np.load(io.BytesIO(self.ok("get", path, sel, "--to", "npy", *extra)))
+                    np.testing.assert_array_equal(got, want, sel)
+                if part is None: # put as NumPy does
+                    np.save(new, want[::-1].copy())
+                    self.ok("put", path, sel, new, "--memory", "4096")
+                    values[key] = want[::-1]
+                    np.testing.assert_array_equal(blosc2.open(str(path))[...], values)
+
+    def test_masks_elsewhere(self):
+        path, file = self.path("a.b2nd"), self.path("m.npy")
+        values = np.arange(60.).reshape(5, 4, 3)
+        blosc2.asarray(values, urlpath=str(path))
+        mask = values % 7 < 3
+        np.save(file, mask)
+        self.ok("convert", file, self.path("m.b2nd"))
+        for source in (file, self.path("m.b2nd")):
+            self.assertIn(f"({mask.sum()},)", self.text("stats", path, f"@{source}"))
+            self.assertIn(f"  sum      {values[mask].sum():g}\n",
+                          self.text("stats", path, f"@{source}"))
+            out = self.path("o.b2nd")
+            self.ok("convert", path, out, "-f", "--select", f"@{source}")
+            np.testing.assert_array_equal(blosc2.open(str(out))[...], values[mask])
+        self.ok("put", path, f"@{file}", "--fill", "-1")
+        np.testing.assert_array_equal(blosc2.open(str(path))[...], np.where(mask, -1, values))
+        self.ok("get", path, f"@{file}", "-o", self.path("o.npy"), "--astype", "<f4")
+        got = np.load(self.path("o.npy"))
+        self.assertEqual((got.shape, got.dtype, set(got.tolist())), ((mask.sum(),), "<f4", {-1.0}))
+
+    def test_masks_that_do_not_fit(self):
+        path, file, raw = self.path("a.b2nd"), self.path("m.npy"), self.path("v.npy")
+        values = np.arange(60.).reshape(5, 4, 3)
+        blosc2.asarray(values, urlpath=str(path))
+        np.save(raw, values)
+        full = np.ones((5, 4, 3), bool)
+        for index, sel, words in (
+                (full[:4], "@", "stands alone and has the array's shape"),
+                (full[0], "@", "stands alone and has the array's shape"),
+                (full, "@,", "stands alone and has the array's shape"),
+                (full, "...,@", "stands alone and has the array's shape"),
+                (full[0, 0], "@", "a mask of 3 items for axis 0 with 5"),
+                (np.array([1, 5]), "0,@", "index 5 is out of range for axis 1 with 4 items"),
+                (np.array([[1]]), "@", "a file of indices has one axis, not 2"),
+                (np.array([1.0]), "@", "a mask holds booleans, a list of indices integers")):
+            np.save(file, index)
+            for command in ("get", "put", "view"):
+                extra = ["--fill", "1"] if command == "put" else []
+                self.assertIn(words, self.fails(2, command, path, sel.replace("@", f"@{file}"),
+                                                *extra))
+        np.save(file, full)
+        self.assertIn("needs an array", self.fails(5, "convert", raw, self.path("o.b2nd"),
+                                                   "--select", f"@{file}"))
+        self.fails(2, "repack", path, self.path("o.b2nd"), "--select", f"@{file}")
+        self.assertIn("around damage", self.fails(5, "get", path, f"@{file}", "--skip-damaged"))
+        self.fails(3, "get", path, f"@{self.path('none.npy')}")
+        for sel, words in (("[True,False]", "a mask of 2 items for axis 0 with 5"),
+                           ("[True,1]", "True or False"), ("[1,True]", "a number"),
+                           ("[True", "',' or ']'")):
+            self.assertIn(words, self.fails(2, "get", path, sel))
+        self.assertEqual(np.abs(blosc2.open(str(path))[...] - values).max(), 0)
 
     def test_wrong_selections(self):
         path, raw = self.path("a.b2nd"), self.path("a.npy")

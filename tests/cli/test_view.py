@@ -9,7 +9,7 @@ import zlib
 import blosc2
 import numpy as np
 
-from tool_cli import CLI, Case, environment, main
+from tool_cli import CLI, Case, environment, main, run
 
 
 def read_png(data):
@@ -25,7 +25,7 @@ def read_png(data):
         body += content if kind == b"IDAT" else b""
         at += 12 + size
     width, height, bits, kind = head[:4]
-    depth = {0: 1, 2: 3}[kind]
+    depth = {0: 1, 2: 3, 6: 4}[kind]
     assert bits == 8
     raw = np.frombuffer(zlib.decompress(body), "u1").reshape(height, 1 + width * depth)
     rows = np.zeros((height, width * depth), int)
@@ -119,7 +119,9 @@ class View(Case):
             pixels = self.png(path, sel, "--range", "0,255", "--memory", "4096")
             np.testing.assert_array_equal(pixels[..., 0], want, sel)
         self.assertIn("(5, 40, 50)", self.fails(2, "view", path))
-        self.assertIn("(50,)", self.fails(2, "view", path, "0,0"))
+        pixels = self.png(path, "0,0", "--range", "0,255") # a row
+        np.testing.assert_array_equal(pixels[..., 0], values[0, 0][None])
+        self.assertIn("the shape ()", self.fails(2, "view", path, "0,0,0"))
         self.assertIn("empty", self.fails(2, "view", path, "0,0:0"))
         self.fails(5, "view", self.store([[b"a"]]))
         for bad in ("5", "5,1", "1,x", "nan,1"):
@@ -132,6 +134,47 @@ class View(Case):
         self.assertEqual(self.text("view", self.store(values)), " .:?=+*#%@\n")
         wide = self.text("view", self.store(np.zeros((300, 400)))).splitlines()
         self.assertEqual((len(wide), {len(line) for line in wide}), (30, {80}))
+
+    def test_colours_of_their_own(self):
+        values = np.random.default_rng(4).integers(0, 256, (9, 7, 3)).astype("u1")
+        np.testing.assert_array_equal(self.png(self.store(values)), values)
+        np.testing.assert_array_equal(self.png(self.store(values), "::2,::-1,::-1"),
+                                      values[::2, ::-1, ::-1])
+        opaque = np.dstack([values, np.full((9, 7), 255, "u1")])
+        np.testing.assert_array_equal(self.png(self.store(opaque), "--memory", "4096"), opaque)
+        path = self.store(values)
+        self.assertIn("(9, 7, 3)", self.fails(2, "view", path, "--rgb", "no"))
+        self.assertIn("--rgb", self.fails(2, "view", path, "--rgb", "what"))
+        self.assertIn("(9, 7)", self.fails(2, "view", path, ":,:,0", "--rgb", "yes"))
+        floats = self.store(values.astype("<f4") / 255)
+        self.assertIn("(9, 7, 3)", self.fails(2, "view", floats))
+        np.testing.assert_array_equal(self.png(floats, "--rgb", "yes", "--range", "0,1"), values)
+        self.assertEqual(self.text("view", self.store(np.array([[[255] * 3, [0] * 3]], "u1"))),
+                         "@ \n")
+
+    def test_colours_in_the_terminal(self):
+        pixels = np.array([[[255, 0, 0, 255]], [[0, 0, 255, 128]]], "u1")
+        drawn = on_terminal("view", self.store(pixels), COLORTERM="truecolor")
+        self.assertEqual(drawn, "\033[0m\033[38;2;255;0;0m\033[48;2;0;0;128m\u2580\033[0m\n")
+
+    def test_a_large_selection_is_sampled(self):
+        rows = np.arange(6000, dtype="<u2")
+        path = self.store(np.tile(rows[:, None], (1, 6000)))
+        status, out, err = run("view", path)
+        self.assertEqual((status, err), (0, "caterva: sampled: one of 75 rows and one of 37 "
+                                         "columns of 6000 x 6000\n"))
+        lines = out.decode().splitlines()
+        self.assertEqual((len(lines), {len(line) for line in lines}), (40, {80}))
+        ramp = " .:-=+*#%@"
+        places = [ramp.index(line[0]) for line in lines]
+        self.assertEqual((places, places[0], places[-1]), (sorted(places), 0, 9))
+        self.assertEqual({len(set(line)) for line in lines}, {1})
+        status, out, err = run("view", path, "::-2,:2796") # 8.4 million items: all of them
+        self.assertEqual((status, err), (0, ""))
+        thin = self.path("thin.b2nd")
+        self.ok("create", thin, "--shape", "3,9999999", "--dtype", "u1")
+        self.assertEqual(run("view", thin)[2], "caterva: sampled: one of 1 rows and one of "
+                         "62499 columns of 3 x 9999999\n")
 
     def test_terminal(self):
         path = self.store([[0, 255], [255, 0], [0, 255]])

@@ -1,0 +1,310 @@
+"""What an input is its bytes decide, whatever it is called and wherever it comes from;
+outputs that would destroy it, or lie about themselves, are refused; exit statuses agree."""
+
+import gzip
+import io
+import os
+import subprocess
+
+import blosc2
+import numpy as np
+
+from tool_cli import CLI, Case, environment, main, run
+
+
+def npy(values):
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
+VALUES = np.arange(12, dtype="<i4").reshape(3, 4)
+
+
+class Marks(Case):
+    def array(self, name, values=VALUES):
+        path = self.path(name)
+        blosc2.asarray(values, urlpath=str(path), mode="w")
+        return path
+
+    def same(self, path, values=VALUES):
+        np.testing.assert_array_equal(blosc2.open(str(path))[...], values)
+
+    def test_any_name(self):
+        out = self.path("out.b2nd")
+        for name in ("x", "x.b2nd.repaired", "x.npy", "x.raw", "x.txt", "x.h5", "x.b2nd"):
+            self.array(name if name.endswith(".b2nd") else "tmp.b2nd")
+            if not name.endswith(".b2nd"):
+                self.path("tmp.b2nd").rename(self.path(name))
+            self.ok("convert", self.path(name), out, "-f")
+            self.same(out)
+            self.assertEqual(self.text("get", self.path(name), "2"), "8 9 10 11\n")
+            self.path(name).write_bytes(npy(VALUES))
+            self.ok("convert", self.path(name), out, "-f")
+            self.same(out)
+            self.ok("diff", self.path(name), out)
+            self.ok("put", out, "...", self.path(name))
+            self.ok("append", out, self.path(name))
+            self.same(out, np.concatenate([VALUES, VALUES]))
+
+    def test_directories(self):
+        self.ok("convert", self.array("a.b2nd"), self.path("sparse"), "--sparse")
+        for name in ("plain", "dir.npy", "dir.raw"):
+            self.path("sparse").rename(self.path(name))
+            self.ok("convert", self.path(name), self.path("out.b2nd"), "-f")
+            self.same(self.path("out.b2nd"))
+            self.path(name).rename(self.path("sparse"))
+        self.path("zarr").mkdir()
+        self.path("zarr/.zarray").write_bytes(b"{}")
+        for command in (["convert", self.path("zarr"), self.path("b.b2nd")],
+                        ["get", self.path("zarr")]):
+            self.assertIn("Zarr", self.fails(5, *command))
+
+    def test_repairs_own_output(self):
+        path = self.array("x.b2nd", np.random.default_rng(1).random(5000))
+        self.ok("seal", path)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+        run("repair", path)
+        self.assertIn("x.b2nd.repaired", self.names())
+        self.ok("convert", self.path("x.b2nd.repaired"), self.path("y.npy"))
+        self.assertEqual(np.load(self.path("y.npy")).shape, (5000,))
+
+    def test_pipes(self):
+        out = self.path("out.b2nd")
+        for stdin in (npy(VALUES), npy(VALUES[:0]), npy(np.array(7))):
+            self.ok("convert", "-", out, "-f", stdin=stdin)
+            self.same(out, np.load(io.BytesIO(stdin)))
+        self.ok("convert", "-", out, "-f", stdin=npy(VALUES))
+        self.ok("append", out, "-", stdin=npy(VALUES))
+        self.ok("put", out, "3:", "-", stdin=npy(VALUES + 1))
+        self.same(out, np.concatenate([VALUES, VALUES + 1]))
+        frame = self.array("a.b2nd").read_bytes()
+        self.assertIn("standard input is a b2nd array",
+                      self.fails(5, "convert", "-", out, "-f", stdin=frame))
+        self.assertIn("standard input is a gzip file",
+                      self.fails(5, "append", out, "-", stdin=gzip.compress(npy(VALUES))))
+        self.assertIn("raw needs --from raw", self.fails(2, "append", out, "-", stdin=b"1234"))
+        with open(self.path("in.npy"), "wb") as file:
+            file.write(npy(VALUES))
+        with open(self.path("in.npy"), "rb") as file:
+            done = subprocess.run([CLI, "convert", "-", str(out), "-f"], stdin=file,
+                                  capture_output=True, env=environment())
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.same(out)
+
+    def test_named_pipes(self):
+        for name, content, extra in (("pipe", npy(VALUES), []),
+                                     ("pipe.raw", VALUES.tobytes(), ["--shape", "3,4",
+                                                                     "--dtype", "<i4"])):
+            os.mkfifo(self.path(name))
+            child = subprocess.Popen([CLI, "convert", str(self.path(name)),
+                                      str(self.path("out.b2nd")), "-f", *extra],
+                                     stderr=subprocess.PIPE, env=environment())
+            self.path("content").write_bytes(content)
+            writer = subprocess.Popen(["sh", "-c", 'cat "$0" >"$1"', self.path("content"),
+                                       self.path(name)])
+            err = child.communicate(timeout=60)[1]
+            writer.kill() # it waits for ever when nobody reads
+            writer.wait()
+            self.assertEqual((err, child.returncode), (b"", 0))
+            self.same(self.path("out.b2nd"))
+
+    def test_from_helps_and_does_not_overrule(self):
+        array, plain = self.array("a.b2nd"), self.path("a.npy")
+        plain.write_bytes(npy(VALUES))
+        out = self.path("out.b2nd")
+        self.assertIn("is a b2nd array, not what --from npy says",
+                      self.fails(2, "convert", array, out, "--from", "npy"))
+        self.assertIn("is a NumPy file, not what --from b2nd says",
+                      self.fails(2, "convert", plain, out, "--from", "b2nd"))
+        self.ok("convert", plain, out, "--from", "npy")
+        size = plain.stat().st_size
+        self.ok("convert", plain, out, "-f", "--from", "raw", "--shape", size, "--dtype", "u1")
+        self.same(out, np.frombuffer(plain.read_bytes(), "u1"))
+        raw = self.path("what")
+        raw.write_bytes(VALUES.tobytes())
+        self.assertIn("raw needs --from raw", self.fails(2, "convert", raw, out))
+        self.ok("convert", raw, out, "-f", "--from", "raw", "--shape", "3,4", "--dtype", "<i4")
+        self.same(out)
+
+    def test_what_is_not_read_is_named(self):
+        np.savez(self.path("z.npz"), a=VALUES)
+        known = {"z.npz": (None, "zip archive, as .npz files are"),
+                 "h.h5": (b"\x89HDF\r\n\x1a\n" + bytes(99), "an HDF5 file"),
+                 "g.npy": (gzip.compress(npy(VALUES)), "a gzip file"),
+                 "p.b2nd": (b"\x89PNG\r\n\x1a\n" + bytes(99), "a PNG picture"),
+                 "n.nii": (bytes(344) + b"n+1\0" + bytes(99), "a NIfTI image"),
+                 "c.nc": (b"CDF\1" + bytes(99), "a NetCDF file"),
+                 "t.tif": (b"II*\0" + bytes(99), "a TIFF picture")}
+        for name, (content, word) in known.items():
+            path = self.path(name)
+            if content:
+                path.write_bytes(content)
+            for command in (["convert", path, self.path("out.b2nd")], ["info", path],
+                            ["get", path], ["diff", path, path], ["verify", path],
+                            ["stats", path], ["bench", path]):
+                self.assertIn(word, self.fails(5, *command), name)
+        raw = self.path("zip.raw") # a name says what bytes cannot: raw items may be anything
+        raw.write_bytes(b"PK\3\4")
+        self.ok("convert", raw, self.path("out.b2nd"), "--shape", "4", "--dtype", "u1")
+        self.path("a.npy").write_bytes(npy(VALUES))
+        for command in ("info", "get", "verify", "stats", "view"):
+            self.assertIn("is a NumPy file and no b2nd array; 'caterva convert' makes one",
+                          self.fails(5, command, self.path("a.npy")))
+
+    def test_empty_files(self):
+        self.path("e.npy").write_bytes(b"")
+        self.path("e.b2nd").write_bytes(b"")
+        self.path("e").write_bytes(b"")
+        for name, status in (("e.npy", 4), ("e.b2nd", 4), ("e", 2)):
+            err = self.fails(status, "convert", self.path(name), self.path("out.b2nd"))
+            self.assertIn(f"{self.path(name)} is empty" if status == 4 else "neither its bytes",
+                          err)
+
+
+class Outputs(Case):
+    def setUp(self):
+        super().setUp()
+        self.array = self.path("a.b2nd")
+        blosc2.asarray(VALUES, urlpath=str(self.array))
+        self.before = self.array.read_bytes()
+
+    def test_a_result_never_replaces_its_input(self):
+        link, hard, npy_file = self.path("link.png"), self.path("hard.npy"), self.path("x.npy")
+        link.symlink_to(self.array)
+        os.link(self.array, hard)
+        npy_file.write_bytes(npy(VALUES))
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, "/")
+        for command in (["view", self.array, "--png", self.array],
+                        ["view", self.array, "--png", link], ["view", self.array, "--png", hard],
+                        ["view", hard, "--png", "a.b2nd"],
+                        ["get", self.array, "-o", self.array],
+                        ["get", self.array, "--to", "raw", "-o", link],
+                        ["get", self.array, "--csv", "-o", "./hard.npy"],
+                        ["convert", self.array, self.array],
+                        ["convert", self.array, hard], ["convert", link, "a.b2nd"],
+                        ["convert", npy_file, npy_file, "--select", "1"],
+                        ["repack", self.array, self.array, "--select", "1:"],
+                        ["repack", link, self.array, "--astype", "<f8"]):
+            self.assertIn("the input itself", self.fails(2, *command, "-f"))
+            self.assertEqual(self.array.read_bytes(), self.before)
+        self.assertEqual(npy_file.read_bytes(), npy(VALUES))
+        with open(npy_file, "rb") as file:
+            done = subprocess.run([CLI, "convert", "-", str(npy_file), "-f"], stdin=file,
+                                  capture_output=True, env=environment())
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"the input itself", done.stderr)
+        self.ok("repack", self.array, self.array, "-f", "--codec", "lz4")
+
+    def test_a_directory_is_not_written_into(self):
+        sparse = self.path("s.b2nd")
+        self.ok("convert", self.array, sparse, "--sparse")
+        inside = sorted(p.name for p in sparse.iterdir())
+        for out in (sparse, sparse / "x.raw", sparse / "chunks.b2frame"):
+            self.assertIn("the input itself", self.fails(2, "get", sparse, "--to", "raw", "-o",
+                                                         out, "-f"))
+        self.assertEqual(sorted(p.name for p in sparse.iterdir()), inside)
+
+    def test_dash_is_no_file(self):
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, "/")
+        for command in (["create", "-", "--shape", "2", "--dtype", "u1"],
+                        ["repack", self.array, "-"], ["convert", self.array, "-", "--to", "b2nd"],
+                        ["get", self.array, "-o", "-", "--to", "b2nd"],
+                        ["repair", self.array, "-o", "-"]):
+            self.assertIn("standard output", self.fails(5, *command, "-f"))
+        self.assertEqual(self.names(), ["a.b2nd"])
+
+    def test_a_name_does_not_lie(self):
+        for name, kind in (("x.npy", "a NumPy file"), ("x.raw", "raw items"), ("x.csv", "text"),
+                           ("d.x/y.NPY", "a NumPy file")):
+            for command in (["create", self.path(name), "--shape", "2", "--dtype", "u1"],
+                            ["repack", self.array, self.path(name)],
+                            ["repair", self.array, "-o", self.path(name)]):
+                err = self.fails(2, *command)
+                self.assertIn(f"called as {kind} is", err)
+                self.assertIn(str(self.path(name))[:-4] + ".b2nd", err)
+        self.assertEqual(self.names(), ["a.b2nd"])
+        self.ok("convert", self.array, self.path("x.npy"), "--to", "b2nd") # if you say so
+        self.assertEqual(self.text("get", self.path("x.npy"), "0"), "0 1 2 3\n")
+
+
+class Statuses(Case):
+    """2: the arguments are wrong. 3: input or output failed. 4: the bytes of an input are.
+    5: they are sound, and not supported."""
+
+    def test_truncated_input(self):
+        path, out = self.path("a.npy"), self.path("out.b2nd")
+        for cut in (1, 40, 90):
+            path.write_bytes(npy(VALUES)[:-cut])
+            self.fails(4, "convert", path, out)
+            self.fails(4, "convert", "-", out, stdin=path.read_bytes())
+        path.write_bytes(npy(VALUES) + b"more")
+        self.fails(4, "convert", path, out)
+        self.fails(4, "convert", "-", out, stdin=path.read_bytes())
+        raw = ["--from", "raw", "--dtype", "u1", "--shape"]
+        path.write_bytes(b"1234")
+        self.fails(4, "convert", path, out, *raw, "5")
+        self.fails(4, "convert", "-", out, *raw, "5", stdin=b"1234")
+        self.fails(2, "convert", path, out, *raw, "3")
+        self.fails(2, "convert", "-", out, *raw, "3", stdin=b"1234")
+        self.ok("create", self.path("g.b2nd"), "--shape", "0,4", "--dtype", "<i4")
+        for n in (1, 15, 17):
+            self.path("in.raw").write_bytes(bytes(n))
+            self.fails(4, "append", self.path("g.b2nd"), self.path("in.raw"))
+            self.fails(4, "append", self.path("g.b2nd"), "-", "--from", "raw", stdin=bytes(n))
+        self.assertEqual(self.names(), ["a.npy", "g.b2nd", "in.raw"])
+
+    def header(self, descr, shape):
+        text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117)
+        self.path("h.npy").write_bytes(b"\x93NUMPY\1\0" + bytes([118, 0]) + text.encode()
+                                       + b"\n" + bytes(8))
+        return self.path("h.npy")
+
+    def test_headers_that_cannot_be(self):
+        out = self.path("out.b2nd")
+        for descr in ("'<q9'", "'what'", "'<f3'", "[('a', 'what')]"):
+            err = self.fails(4, "convert", self.header(descr, "(1,)"), out)
+            self.assertIn("is no dtype: character", err)
+            self.assertNotIn("dtype, character", err)
+        self.fails(5, "convert", self.header("'|O'", "(1,)"), out)
+        for axes in (16, 17, 18):
+            path = self.header("'<f8'", str((1,) * axes))
+            self.fails(5, "convert", path, out)
+        self.ok("convert", self.header("'<f8'", str((1,) * 15)), out)
+        self.fails(4, "convert", self.header("'<f8'", "(9999999999, 9999999999)"), out, "-f")
+
+    def test_axes_of_an_argument(self):
+        path = self.path("a.b2nd")
+        for axes in (16, 17, 18):
+            shape = ",".join("1" * axes)
+            self.fails(2, "create", path, "--shape", shape, "--dtype", "u1")
+            self.fails(2, "convert", "-", path, "--from", "raw", "--shape", shape, "--dtype",
+                       "u1", stdin=b"1")
+        self.ok("create", path, "--shape", ",".join("1" * 15), "--dtype", "u1")
+
+    def test_arguments_that_are_none(self):
+        path = self.path("a.b2nd")
+        self.assertIn("--shape '-3': axis 0 has -3 items", self.fails(
+            2, "create", path, "--shape", "-3", "--dtype", "u1"))
+        self.assertIn("--shape '4,-1': axis 1 has -1 items", self.fails(
+            2, "create", path, "--shape=4,-1", "--dtype", "u1"))
+        for dtype in ("what", "", "u3"):
+            err = self.fails(2, "create", path, "--shape", "3", "--dtype", dtype)
+            self.assertIn(f"caterva: --dtype: '{dtype}' is no dtype: character 0: ", err)
+        self.assertEqual(self.names(), [])
+
+    def test_convert_tells_what_it_can(self):
+        page = self.text("convert", "--help")
+        self.assertNotIn("csv", page)
+        self.path("a.npy").write_bytes(npy(VALUES))
+        self.assertIn("--to is raw, npy or b2nd", self.fails(
+            2, "convert", self.path("a.npy"), self.path("a.csv"), "--to", "csv"))
+        self.assertIn("csv", self.text("get", "--help"))
+
+
+if __name__ == "__main__":
+    main()
