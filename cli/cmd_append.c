@@ -215,6 +215,7 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
     int64_t size = 0;
     CLI_TRY(input_find(args, args->positional[1], in));
     if (in->format == FORMAT_RAW) {
+        CLI_TRY(input_check_cast(args, in));
         CLI_TRY(source_raw_size(args, in->path, &size));
         if (g->stride == 0)
             return cli_fail(CLI_USAGE,

@@ -291,6 +291,15 @@ static void put_bins(const statistics *s, json *j)
     json_object_end(j);
 }
 
+/* Nothing and times have none. */
+static void put_moment(json *j, const char *key, const caterva_stats *f, double value)
+{
+    if (f->min.kind && f->sum.kind)
+        json_real(j, key, value);
+    else
+        json_null(j, key);
+}
+
 static cli_exit print_json(const statistics *s)
 {
     const caterva_stats *f = &s->found;
@@ -305,8 +314,8 @@ static cli_exit print_json(const statistics *s)
     CLI_TRY(put_item(s, &j, "min", &f->min));
     CLI_TRY(put_item(s, &j, "max", &f->max));
     put_number(&j, "sum", &f->sum);
-    json_real(&j, "mean", f->mean);
-    json_real(&j, "std", f->std);
+    put_moment(&j, "mean", f, f->mean);
+    put_moment(&j, "std", f, f->std);
     put_bins(s, &j);
     json_object_end(&j);
     putchar('\n');

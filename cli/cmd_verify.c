@@ -4,10 +4,13 @@
 #include "damage.h"
 #include "progress.h"
 
+#include <sys/stat.h>
+
 typedef struct verification {
     const char *path;
     const caterva_info *info;
     json *j; /* NULL: text */
+    int64_t behind; /* bytes of the file behind the frame */
     progress bar;
 } verification;
 
@@ -48,6 +51,7 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
         json_int(v->j, "damaged_chunks", result->damaged_chunks);
         json_bool(v->j, "sealed", v->info->sealed);
         json_int(v->j, "unverified_chunks", result->unverified_chunks);
+        json_int(v->j, "bytes_behind", v->behind);
         json_object_end(v->j);
         putchar('\n');
     } else if (result->damages == 0) {
@@ -61,6 +65,15 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
         printf("%s: damaged, %lld of %lld chunks\n", cli_show(v->path).text,
                (long long)result->damaged_chunks, (long long)result->checked_chunks);
     }
+}
+
+/* Bytes of the file behind the frame, which belong to nobody or to other frames. */
+static int64_t bytes_behind(const verification *v)
+{
+    struct stat st;
+    bool file = v->info->layout == CATERVA_CONTIGUOUS && stat(v->path, &st) == 0;
+    if (!file || !S_ISREG(st.st_mode) || st.st_size < v->info->frame_bytes) return 0;
+    return st.st_size - v->info->frame_bytes;
 }
 
 static cli_exit verify(const cli_args *args, caterva_array *array, verification *v)
@@ -79,7 +92,11 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     if (status != CATERVA_OK) return cli_fail_array(v->path, &err);
     if (result.damages == 0 && caterva_measure(array, &space, &err) != CATERVA_OK)
         return cli_fail_array(v->path, &err);
+    v->behind = bytes_behind(v);
     print_verdict(v, &result, &space, args->quick);
+    if (!v->j && v->behind > 0)
+        printf("%s: %lld bytes behind the frame, which are not part of the array\n",
+               cli_show(v->path).text, (long long)v->behind);
     return result.damages ? CLI_NO : CLI_OK;
 }
 
@@ -109,7 +126,8 @@ const cli_command cli_command_verify = {
     .details =
         "Checks the structure of FILE, its checksums, and that every block decodes, and\n"
         "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
-        "seal'. Exit status 1 when there is damage, 4 when FILE cannot be opened at all.",
+        "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
+        "1 when there is damage, 4 when FILE cannot be opened at all.",
     .options = CLI_OPT_JSON | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = 1,

@@ -117,22 +117,27 @@ static cli_exit same_dtype(const char *a, const char *b, bool *same)
     return code;
 }
 
+cli_exit input_check_cast(const cli_args *args, const input *in)
+{
+    if (in->format != FORMAT_RAW || (!args->astype && !args->casting)) return CLI_OK;
+    return cli_fail(CLI_USAGE,
+                    "--astype and --casting are for npy and b2nd: raw input has the array's "
+                    "dtype");
+}
+
 /* --astype is the user's word for what comes out; --casting alone: the array's dtype. */
 static cli_exit cast_input(const cli_args *args, input *in, const char *dtype)
 {
     caterva_casting casting;
     CLI_TRY(casting_find(args, &casting));
     if (!args->casting && !args->astype) return CLI_OK;
-    if (in->format == FORMAT_RAW)
-        return cli_fail(CLI_USAGE,
-                        "--astype and --casting are for npy and b2nd: raw input has the "
-                        "array's dtype");
     return source_cast(&in->from, args->astype ? args->astype : dtype, casting);
 }
 
 cli_exit input_fit_dtype(const cli_args *args, input *in, const char *path, const char *dtype)
 {
     bool same;
+    CLI_TRY(input_check_cast(args, in));
     CLI_TRY(same_dtype(dtype, in->from->dtype, &same));
     if (same && !args->astype) return CLI_OK;
     CLI_TRY(cast_input(args, in, dtype));

@@ -23,6 +23,9 @@ cli_exit input_find(const cli_args *args, const char *path, input *out);
 cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dtype,
                     input *in);
 
+/* CLI_USAGE when raw items, which have no dtype but the array's, are to be cast. */
+cli_exit input_check_cast(const cli_args *args, const input *in);
+
 /* The items of the input as the array at `path` has them: cast when --astype or
  * --casting say so, else CLI_USAGE with a sentence unless they are of its dtype. */
 cli_exit input_fit_dtype(const cli_args *args, input *in, const char *path,

@@ -75,7 +75,7 @@ const char *json_shortest(double value, char text[JSON_REAL_SIZE])
 void json_real(json *j, const char *key, double value)
 {
     if (!isfinite(value)) {
-        json_null(j, key);
+        json_text(j, key, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
         return;
     }
     char text[JSON_REAL_SIZE];

@@ -21,6 +21,8 @@ void json_array_end(json *j);
 
 void json_int(json *j, const char *key, int64_t value);
 void json_uint(json *j, const char *key, uint64_t value);
+/* JSON has no number for them: "NaN", "Infinity" and "-Infinity" are texts, which float()
+ * of Python and Number() of JavaScript read. */
 void json_real(json *j, const char *key, double value);
 void json_bool(json *j, const char *key, bool value);
 void json_null(json *j, const char *key);

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import shutil
 
@@ -165,7 +166,20 @@ class Verify(Case):
         facts = json.loads(self.text("verify", path, "--json"))
         self.assertEqual(facts, {"schema": 1, "file": str(path), "damages": [], "ok": True,
                                  "checked_chunks": 6, "damaged_chunks": 0, "sealed": False,
-                                 "unverified_chunks": 6})
+                                 "unverified_chunks": 6, "bytes_behind": 0})
+
+    def test_bytes_behind_the_frame(self):
+        path = self.make()
+        size = path.stat().st_size
+        with open(path, "ab") as file:
+            file.write(b"x" * 1234)
+        self.assertEqual(self.text("verify", path),
+                         f"{path}: ok, 6 chunks, 6 stored, every block decodes, unsealed\n"
+                         f"{path}: 1234 bytes behind the frame, which are not part of the array\n")
+        facts = json.loads(self.text("verify", path, "--json", "--quick"))
+        self.assertEqual((facts["ok"], facts["bytes_behind"]), (True, 1234))
+        os.truncate(path, size)
+        self.assertNotIn("behind", self.text("verify", path))
 
     def damage(self, path, chunk):
         """Overwrites the middle of a chunk's data with 0xff."""

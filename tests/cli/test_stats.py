@@ -62,6 +62,16 @@ class Stats(Case):
         self.assertEqual((got["min"], got["max"], got["sum"], got["mean"], got["histogram"]),
                          (None, None, 0, None, None))
 
+    def test_json_of_what_json_has_not(self):
+        got = self.json(self.store(np.array([np.inf, 1, 2])))
+        self.assertEqual((got["min"], got["max"], got["sum"], got["mean"], got["std"]),
+                         (1.0, "Infinity", "Infinity", "Infinity", "NaN"))
+        self.assertEqual(float(got["max"]), np.inf)
+        got = self.json(self.store(np.array([-np.inf, np.inf, 2], "<f4")))
+        self.assertEqual((got["min"], got["sum"], got["mean"]), ("-Infinity", "NaN", "NaN"))
+        got = self.json(self.store(np.array([np.nan])))
+        self.assertEqual((got["min"], got["nan"], got["mean"], got["std"]), (None, 1, None, None))
+
     def test_selections_as_numpy(self):
         values = np.random.default_rng(5).normal(size=(30, 41, 17))
         values[2, 3] = np.nan
