@@ -147,7 +147,7 @@ typedef struct cli_args {
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
-#define CLI_OPT_NONE (1UL << 27) /* of a command with no option but --help */
+#define CLI_OPT_NONE (1UL << 27)              /* of a command with no option but --help */
 
 typedef struct cli_command {
     const char *name;

@@ -253,8 +253,8 @@ const cli_command cli_command_append = {
         "--casting casts it, and, but for that axis, its shape; without that axis it is\n"
         "one item of it. How many items raw input has its size tells. Committed at the\n"
         "end: until then, and after a failure, FILE is as it was.",
-    .options = CLI_OPT_AXIS | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_OFFSET | CLI_OPT_THREADS |
-               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
+    .options = CLI_OPT_AXIS | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_OFFSET |
+               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
     .min_args = 2,
     .max_args = 2,
     .run = run_append,

@@ -44,7 +44,8 @@ static void report(const cli_args *args, int64_t before, int64_t after)
 {
     const char *path = args->positional[0];
     if (!args->json) {
-        printf("%s: %lld -> %lld bytes\n", cli_show(path).text, (long long)before, (long long)after);
+        printf("%s: %lld -> %lld bytes\n", cli_show(path).text, (long long)before,
+               (long long)after);
         return;
     }
     json j = {.stream = stdout};

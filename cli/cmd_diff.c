@@ -92,7 +92,8 @@ static void end_report(const difference *d, bool compared)
     } else if (compared && d->n_different > 0 && !d->args->quiet) {
         char text[JSON_REAL_SIZE];
         printf("%s and %s: %lld of %lld items differ", cli_show(d->side[0].path).text,
-               cli_show(d->side[1].path).text, (long long)d->n_different, (long long)d->n_items);
+               cli_show(d->side[1].path).text, (long long)d->n_different,
+               (long long)d->n_items);
         if (number && isfinite(d->largest))
             printf(", by %s at most", json_shortest(d->largest, text));
         putchar('\n');

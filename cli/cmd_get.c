@@ -112,14 +112,15 @@ const cli_command cli_command_get = {
     .name = "get",
     .synopsis = "FILE [SEL]",
     .summary = "a slice to text, npy or raw",
-    .details = "Prints the selected items, or all. A row of the result is a line; above two\n"
-               "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
-               "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd; an array keeps\n"
+    .details =
+        "Prints the selected items, or all. A row of the result is a line; above two\n"
+        "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
+        "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd; an array keeps\n"
         "the attributes, metalayers and codec of FILE. --astype converts the items.\n"
-               "With --skip-damaged the exit status is 1 when a chunk was skipped.",
-    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP | CLI_OPT_ASTYPE |
-               CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_MEMORY |
-               CLI_OPT_NO_PROGRESS,
+        "With --skip-damaged the exit status is 1 when a chunk was skipped.",
+    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
+               CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
+               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = 2,
     .run = run_get,

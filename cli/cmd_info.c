@@ -131,7 +131,8 @@ static void print_partition(const report *r)
     item_type_name(r->dtype, info->dtype, type);
 
     print_extents("shape", info->shape, widths, info->ndim);
-    printf("     %s     %s     ratio %.2f\n", cli_show(type).text, number_bytes(info->data_bytes, bytes),
+    printf("     %s     %s     ratio %.2f\n", cli_show(type).text,
+           number_bytes(info->data_bytes, bytes),
            ratio_of(info->data_bytes, info->frame_bytes));
     print_extents("chunks", chunk, widths, info->ndim);
     printf("     ");

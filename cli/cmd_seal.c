@@ -14,7 +14,8 @@ static void report(const cli_args *args, const caterva_space *space)
         json_object_end(&j);
         putchar('\n');
     } else {
-        printf("%s: sealed, %lld stored\n", cli_show(path).text, (long long)space->stored_chunks);
+        printf("%s: sealed, %lld stored\n", cli_show(path).text,
+               (long long)space->stored_chunks);
     }
 }
 

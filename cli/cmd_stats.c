@@ -228,8 +228,7 @@ static void print_text(const statistics *s)
     const caterva_stats *f = &s->found;
     item_type_name(s->dtype, caterva_describe(s->array)->dtype, type);
     printf("%s   %s   %s   %lld items\n", cli_show(s->path).text,
-           shape_text(s->ndim, s->shape, shape), cli_show(type).text,
-           (long long)f->n_items);
+           shape_text(s->ndim, s->shape, shape), cli_show(type).text, (long long)f->n_items);
     print_item(s, "min", &f->min);
     print_item(s, "max", &f->max);
     print_sum(&f->sum);

@@ -163,7 +163,8 @@ static void print_advice(const tuning *t)
     }
     printf("\ncaterva convert %s NEW.b2nd --chunks %s --blocks %s --codec %s --level %d "
            "--filters %s\n",
-           cli_show(task->path).text, extents_text(best->partition->chunk, task->info->ndim, chunk),
+           cli_show(task->path).text,
+           extents_text(best->partition->chunk, task->info->ndim, chunk),
            extents_text(best->partition->block, task->info->ndim, block),
            codec_text(best->codec, codec), best->codec->level,
            filters_text(best->codec, filters));
@@ -173,8 +174,8 @@ static void print_report(const tuning *t)
 {
     const tune_task *task = &t->task;
     char shape[SHAPE_TEXT_SIZE], bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s %s", cli_show(task->path).text, shape_text(task->info->ndim, task->info->shape, shape),
-           task->info->dtype);
+    printf("%s   %s %s", cli_show(task->path).text,
+           shape_text(task->info->ndim, task->info->shape, shape), task->info->dtype);
     printf(", tried on %s of it, %s\n",
            shape_text(task->info->ndim, task->sample.shape, shape),
            number_bytes((int64_t)task->sample.size, bytes));

@@ -9,7 +9,7 @@
 typedef struct verification {
     const char *path;
     const caterva_info *info;
-    json *j; /* NULL: text */
+    json *j;        /* NULL: text */
     int64_t behind; /* bytes of the file behind the frame */
     progress bar;
 } verification;

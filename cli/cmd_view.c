@@ -74,10 +74,11 @@ static cli_exit find_channels(viewing *v)
     if (!yes && strcmp(when, "auto") != 0 && strcmp(when, "no") != 0)
         return cli_fail(CLI_USAGE, "--rgb is auto, yes or no, not '%s'", when);
     if (yes && !may)
-        return cli_fail(CLI_USAGE,
-                        "--rgb yes needs the shape (rows, columns, 3 or 4), the selection has "
-                        "%s",
-                        shape_text(v->shape.ndim, v->shape.shape, shape));
+        return cli_fail(
+            CLI_USAGE,
+            "--rgb yes needs the shape (rows, columns, 3 or 4), the selection has "
+            "%s",
+            shape_text(v->shape.ndim, v->shape.shape, shape));
     bool colors = may && (yes || (bytes && strcmp(when, "auto") == 0));
     v->channels = colors ? (int)last : 1;
     return CLI_OK;
@@ -119,7 +120,8 @@ static void thin(viewing *v)
 static void say_thinned(const viewing *v)
 {
     if (v->step[0] == 1 && v->step[1] == 1) return;
-    fprintf(stderr, "caterva: sampled: one of %lld rows and one of %lld columns of %lld x %lld\n",
+    fprintf(stderr,
+            "caterva: sampled: one of %lld rows and one of %lld columns of %lld x %lld\n",
             (long long)v->step[0], (long long)v->step[1], (long long)v->shape.shape[0],
             (long long)v->shape.shape[1]);
 }
@@ -193,7 +195,8 @@ const cli_command cli_command_view = {
         "that has a pixel for each item. Of more than 16 million items a terminal shows a\n"
         "sample. Complex numbers show their absolute value; what is not finite stays\n"
         "black, or empty.",
-    .options = CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_MEMORY,
+    .options =
+        CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_MEMORY,
     .min_args = 1,
     .max_args = 2,
     .run = run_view,

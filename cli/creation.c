@@ -300,8 +300,8 @@ cli_exit creation_check_name(const char *path)
     if (format == FORMAT_NONE || format == FORMAT_ARRAY) return CLI_OK;
     int stem = (int)(strrchr(path, '.') - path);
     return cli_fail(CLI_USAGE,
-                    "%s would be a b2nd array that is called as %s is; call it %.*s.b2nd", path,
-                    kinds[format], stem, path);
+                    "%s would be a b2nd array that is called as %s is; call it %.*s.b2nd",
+                    path, kinds[format], stem, path);
 }
 
 cli_exit creation_check(const creation *c, const char *path)

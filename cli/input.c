@@ -43,10 +43,11 @@ static cli_exit find_unmarked(const input *in, data_format named, data_format *o
     if (named == FORMAT_ARRAY && !standard) return CLI_OK; /* the library says more */
     if (named == FORMAT_ARRAY)
         return cli_fail(CLI_CORRUPT, "%s does not begin as a b2nd array does", name);
-    return cli_fail(CLI_USAGE,
-                    "%s: neither its bytes nor its name say what it is; input is b2nd, npy or "
-                    "raw, and raw needs --from raw",
-                    name);
+    return cli_fail(
+        CLI_USAGE,
+        "%s: neither its bytes nor its name say what it is; input is b2nd, npy or "
+        "raw, and raw needs --from raw",
+        name);
 }
 
 static cli_exit find_format(const cli_args *args, input *in)

@@ -140,7 +140,8 @@ void json_quote(FILE *stream, const char *text, size_t size)
             length = 1;
         } else if (length == 1) {
             quote_ascii(stream, (unsigned char)*at);
-        } else if (length == 2 && (unsigned char)at[0] == 0xC2 && (unsigned char)at[1] < 0xA0) {
+        } else if (length == 2 && (unsigned char)at[0] == 0xC2 &&
+                   (unsigned char)at[1] < 0xA0) {
             fprintf(stream, "\\u%04x", (unsigned char)at[1]); /* terminals obey C1, too */
         } else {
             fwrite(at, 1, length, stream);

@@ -62,8 +62,7 @@ static cli_exit add_row(void *context, int64_t row, const double *values)
         for (int k = 0; k < c->channels; k++) finite = finite && isfinite(values[k]);
         if (!finite) continue;
         int64_t pixel = first + i * c->width / c->items_wide;
-        for (int k = 0; k < c->channels; k++)
-            c->sums[pixel * c->channels + k] += values[k];
+        for (int k = 0; k < c->channels; k++) c->sums[pixel * c->channels + k] += values[k];
         c->counts[pixel]++;
     }
     return CLI_OK;
@@ -130,9 +129,9 @@ static void print_density(const canvas *c, int64_t y, int64_t x)
         return;
     }
     int64_t pixel = y * c->width + x;
-    int level = c->channels > 1 ? (299 * k.r + 587 * k.g + 114 * k.b + 500) / 1000
-                                : colormap_index(c->map, c->sums[pixel] /
-                                                             (double)c->counts[pixel]);
+    int level = c->channels > 1
+                    ? (299 * k.r + 587 * k.g + 114 * k.b + 500) / 1000
+                    : colormap_index(c->map, c->sums[pixel] / (double)c->counts[pixel]);
     putchar(ramp[level * 10 / 256]);
 }
 

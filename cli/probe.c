@@ -45,7 +45,10 @@ static const mark marks[] = {
     {0, 4, "MM\0+", FORMAT_NONE, "a TIFF picture"},
     {0, 3, "\x1f\x8b\x08", FORMAT_NONE, "a gzip file"},
     {0, 3, "BZh", FORMAT_NONE, "a bzip2 file"},
-    {0, 6, "\xfd" "7zXZ\0", FORMAT_NONE, "an xz file"},
+    {0, 6,
+     "\xfd"
+     "7zXZ\0",
+     FORMAT_NONE, "an xz file"},
     {0, 4, "\x28\xb5\x2f\xfd", FORMAT_NONE, "a zstd file"},
     {0, 4, "\x04\x22\x4d\x18", FORMAT_NONE, "an lz4 file"},
 };

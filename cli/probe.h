@@ -14,7 +14,10 @@ typedef struct probe {
     uint8_t head[PROBE_PIPE_SIZE]; /* of a pipe: taken out of it, to be read first */
     size_t head_size;
 } probe;
-#define PROBE_INIT {.fd = -1}
+#define PROBE_INIT                                                                           \
+    {                                                                                        \
+        .fd = -1                                                                             \
+    }
 
 /* Opens `path` ("-": standard input) and looks. Release with probe_close, which a source
  * that took the descriptor over makes unnecessary. */

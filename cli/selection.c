@@ -217,9 +217,9 @@ static cli_exit take_file(part *p, const index_file *file, const int64_t *shape,
     bool fits = file->ndim == out->ndim && is_alone(p);
     for (int d = 0; d < file->ndim && fits; d++) fits = file->shape[d] == shape[d];
     if (fits) return take_points(file, out);
-    return cli_fail(CLI_USAGE,
-                    "selection '%s': a mask of %d axes stands alone and has the array's shape",
-                    p->text, file->ndim);
+    return cli_fail(
+        CLI_USAGE, "selection '%s': a mask of %d axes stands alone and has the array's shape",
+        p->text, file->ndim);
 }
 
 static const char *end_of_part(const char *at);
@@ -288,8 +288,7 @@ static part_counts count_parts(const char *text)
     const char *at = text, *comma;
     do {
         at = skip_blanks(at);
-        if (!*at && at != text)
-            break; /* behind a last comma, as in "1," */
+        if (!*at && at != text) break; /* behind a last comma, as in "1," */
         if (part_is_ellipsis(at))
             n.ellipses++;
         else if (behind_new_axis(at))

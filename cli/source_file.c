@@ -211,10 +211,11 @@ static cli_exit check_size(file_source *s)
     }
     int64_t has = st.st_size > s->position ? st.st_size - s->position : 0;
     if (has == s->left) return CLI_OK;
-    return cli_fail(
-        has < s->left ? CLI_CORRUPT : s->misfit, "%s has %lld bytes of items, the shape %s of %lld-byte items needs %lld",
-        s->path, (long long)has, shape_text(s->base.shape.ndim, s->base.shape.shape, text),
-        (long long)s->base.shape.item_size, (long long)s->left);
+    return cli_fail(has < s->left ? CLI_CORRUPT : s->misfit,
+                    "%s has %lld bytes of items, the shape %s of %lld-byte items needs %lld",
+                    s->path, (long long)has,
+                    shape_text(s->base.shape.ndim, s->base.shape.shape, text),
+                    (long long)s->base.shape.item_size, (long long)s->left);
 }
 
 static cli_exit take_dtype(file_source *s, const char *where, const char *text)
