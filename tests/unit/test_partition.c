@@ -57,6 +57,42 @@ static void thin_arrays_are_not_wasted_on(void **state)
     assert_true(c.chunk[0] <= 7 && c.chunk[1] <= 5);
 }
 
+/* At most 8 MiB: slabs of at most 256 KiB, as long as the array, in equal parts. */
+static void small_arrays_get_slabs(void **state)
+{
+    (void)state;
+    const int64_t field[] = {721, 1440}, cube[] = {64, 64, 64}, line[] = {1000000},
+                  pages[] = {12, 300, 300}, tiny[] = {1, 30, 40};
+    choice c = choose(2, field, 4);
+    assert_int_equal(c.block[0], 43); /* 17 parts: 45 rows would fit, the last had 1 */
+    assert_int_equal(c.block[1], 1440);
+    assert_int_equal(c.grid.n_chunks, 1);
+    c = choose(2, field, 8);
+    assert_int_equal(c.chunk[0], 374); /* 17 blocks of 22 rows: half of it */
+    assert_int_equal(c.chunk[1], 1440);
+    c = choose(3, cube, 4);
+    assert_int_equal(c.block[0], 16);
+    assert_int_equal(c.block[1] * c.block[2], 64 * 64);
+    c = choose(1, line, 8);
+    assert_int_equal(c.block[0], 32259);
+    assert_int_equal(c.chunk[0], 16 * 32259);
+    c = choose(3, pages, 4);
+    assert_int_equal(c.block[0], 1);
+    assert_int_equal(c.block[1], 150);
+    c = choose(3, tiny, 4);
+    assert_int_equal(c.grid.n_blocks, 1);
+}
+
+/* One item more, or an axis that will grow: cubes of 32 KiB. */
+static void others_keep_cubes(void **state)
+{
+    (void)state;
+    const int64_t line[] = {(8 << 20) + 1}, limit[] = {8 << 20}, growing[] = {0, 64, 64};
+    assert_int_equal(choose(1, limit, 1).block[0], 256 * 1024);
+    assert_int_equal(choose(1, line, 1).block[0], 32 * 1024);
+    assert_in_range(choose(3, growing, 4).grid.block_bytes, 16 * 1024, 32 * 1024);
+}
+
 static void extremes_work(void **state)
 {
     (void)state;
@@ -73,7 +109,7 @@ static void extremes_work(void **state)
     int64_t many[CV_MAX_DIMS];
     for (int d = 0; d < CV_MAX_DIMS; d++) many[d] = 2;
     c = choose(CV_MAX_DIMS, many, 8);
-    assert_in_range(c.grid.block_bytes, 8, 64 * 1024);
+    assert_in_range(c.grid.block_bytes, 8, 256 * 1024);
 }
 
 static void what_is_given_is_kept(void **state)
@@ -146,7 +182,10 @@ static void random_shapes_get_valid_partitions(void **state)
             assert_true(c.block[d] <= c.chunk[d]);
             if (shape[d] > 0) assert_true(c.chunk[d] <= shape[d]); /* 0: will grow */
         }
-        assert_true(c.grid.block_bytes <= (item_size > 32 * 1024 ? item_size : 32 * 1024));
+        int64_t size = item_size;
+        for (int d = 0; d < ndim; d++) size *= shape[d];
+        int64_t most = size > 0 && size <= 8 << 20 ? 256 * 1024 : 32 * 1024;
+        assert_true(c.grid.block_bytes <= (item_size > most ? item_size : most));
         assert_true(c.grid.chunk_bytes <=
                     (item_size > 32 * 1024 ? 8 * item_size + (8 << 20) : 8 << 20));
     }
@@ -158,6 +197,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cube_gets_cubes),
         cmocka_unit_test(thin_arrays_are_not_wasted_on),
+        cmocka_unit_test(small_arrays_get_slabs),
+        cmocka_unit_test(others_keep_cubes),
         cmocka_unit_test(extremes_work),
         cmocka_unit_test(what_is_given_is_kept),
         cmocka_unit_test(what_cannot_be_is_refused),
