@@ -84,6 +84,8 @@ static const option options[] = {
      "a read that shall be fast; give each kind of read once"},
     {CLI_OPT_TUNE, 0, "time", "TIME", VALUE_TIME, FIELD(time), 1, INT64_MAX,
      "stop trying after so long: 30s, 500ms, 2m (10s)"},
+    {CLI_OPT_TUNE, 0, "prefer", "WHAT", VALUE_TEXT, FIELD(prefer), 0, 0,
+     "what counts: size, speed or balance of both (balance)"},
     {CLI_OPT_LIST_CHUNKS, 0, "chunks", NULL, VALUE_FLAG, FIELD(list_chunks), 0, 0,
      "list every chunk"},
     {CLI_OPT_GUESS, 0, "guess", NULL, VALUE_FLAG, FIELD(guess), 0, 0,

@@ -113,7 +113,7 @@ typedef struct cli_args {
     int64_t bins; /* default 0 */
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
-    const char *astype, *casting, *view_dtype, *rgb;
+    const char *astype, *casting, *view_dtype, *rgb, *prefer;
 } cli_args;
 
 /* Options a command may accept; OR them together in cli_command.options. */
@@ -140,7 +140,7 @@ typedef struct cli_args {
 #define CLI_OPT_CONTIGUOUS (1UL << 20)
 #define CLI_OPT_GUESS (1UL << 21)
 #define CLI_OPT_SKIP (1UL << 22)
-#define CLI_OPT_TUNE (1UL << 24) /* read, time */
+#define CLI_OPT_TUNE (1UL << 24) /* read, time, prefer */
 #define CLI_OPT_DIFF (1UL << 25) /* atol, rtol, max, quiet */
 #define CLI_OPT_BINS (1UL << 26)
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */

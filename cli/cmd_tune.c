@@ -41,6 +41,19 @@ static cli_exit parse_read(const tune_task *task, const char *text, tune_read *o
     return CLI_OK;
 }
 
+static const tune_preference preferences[] = {{"balance", 0.5}, {"size", 0.9}, {"speed", 0}};
+
+static cli_exit parse_preference(const char *text, tune_preference *out)
+{
+    *out = preferences[0];
+    for (size_t i = 0; text && i < sizeof preferences / sizeof preferences[0]; i++) {
+        *out = preferences[i];
+        if (strcmp(text, out->name) == 0) return CLI_OK;
+    }
+    if (!text) return CLI_OK;
+    return cli_fail(CLI_USAGE, "--prefer is size, speed or balance, not '%s'", text);
+}
+
 static cli_exit parse_reads(const cli_args *args, tune_task *task)
 {
     if (task->info->n_items == 0 || task->info->ndim == 0)
@@ -61,7 +74,7 @@ static int by_score(const void *a, const void *b)
 
 /* The file's own codec with each partition first, and always the file as it is:
  * when time runs out the partitions have been tried at least. */
-static cli_exit run_trials(const cli_args *args, tuning *t)
+static cli_exit run_trials(const cli_args *args, caterva_array *array, tuning *t)
 {
     tune_task *task = &t->task;
     double started = timing_now(), time = (double)args->time / 1000;
@@ -77,7 +90,9 @@ static cli_exit run_trials(const cli_args *args, tuning *t)
         t->trials[t->n_trials] =
             (tune_trial){.partition = &task->partitions[i % task->n_partitions],
                          .codec = &task->codecs[i / task->n_partitions]};
-        code = tune_try(task, budget, &t->trials[t->n_trials], &tried);
+        if (i < task->n_partitions)
+            code = tune_take_blocks(task, array, &task->partitions[i]);
+        if (code == CLI_OK) code = tune_try(task, budget, &t->trials[t->n_trials], &tried);
         t->n_trials += code == CLI_OK && tried;
         progress_step(&bar, i + 1);
     }
@@ -140,11 +155,13 @@ static void print_trial(const tuning *t, const tune_trial *trial)
     const tune_partition *p = trial->partition;
     char chunk[SHAPE_TEXT_SIZE], block[SHAPE_TEXT_SIZE], time[NUMBER_TEXT_SIZE];
     char codec[CODEC_TEXT_SIZE], filters[CODEC_TEXT_SIZE], both[2 * CODEC_TEXT_SIZE];
+    char bytes[NUMBER_TEXT_SIZE];
     snprintf(both, sizeof both, "%s %d %s", codec_text(trial->codec, codec),
              trial->codec->level, filters_text(trial->codec, filters));
-    printf("%c %-16s %-16s %-20s %6.2f", p->current && trial->codec->current ? '*' : ' ',
+    printf("%c %-16s %-16s %-24s %9s %6.2f", p->current && trial->codec->current ? '*' : ' ',
            extents_text(p->chunk, task->info->ndim, chunk),
-           extents_text(p->block, task->info->ndim, block), both, trial->ratio);
+           extents_text(p->block, task->info->ndim, block), both,
+           number_bytes((int64_t)trial->bytes, bytes), trial->ratio);
     for (int i = 0; i < task->n_reads; i++)
         printf(" %9s %7.1fx", number_seconds(trial->seconds[i], time),
                trial->amplification[i]);
@@ -176,13 +193,14 @@ static void print_report(const tuning *t)
     char shape[SHAPE_TEXT_SIZE], bytes[NUMBER_TEXT_SIZE];
     printf("%s   %s %s", cli_show(task->path).text,
            shape_text(task->info->ndim, task->info->shape, shape), task->info->dtype);
-    printf(", tried on %s of it, %s\n",
+    printf(", timed on %s of it, %s\n",
            shape_text(task->info->ndim, task->sample.shape, shape),
            number_bytes((int64_t)task->sample.size, bytes));
-    printf("%d of %d candidates; for each read its expected time and bytes decoded for one "
-           "delivered; * is the file as it is\n\n",
-           t->n_trials, t->n_possible);
-    printf("  %-16s %-16s %-20s %6s", "chunks", "blocks", "codec", "ratio");
+    printf(
+        "%d of %d candidates, best %s first; the file's expected size, and for each read "
+        "its expected time and bytes decoded for one delivered; * is the file as it is\n\n",
+        t->n_trials, t->n_possible, task->prefer.name);
+    printf("  %-16s %-16s %-24s %9s %6s", "chunks", "blocks", "codec", "size", "ratio");
     for (int i = 0; i < task->n_reads; i++) printf(" %18s", task->reads[i].text);
     printf("\n");
     for (int i = 0; i < t->n_trials; i++) print_trial(t, &t->trials[i]);
@@ -217,6 +235,7 @@ static void put_trial(json *j, const tuning *t, const tune_trial *trial)
     put_codec(j, trial->codec);
     json_bool(j, "current", p->current && trial->codec->current);
     json_bool(j, "automatic_partition", p->automatic);
+    json_int(j, "bytes", (int64_t)trial->bytes);
     json_real(j, "ratio", trial->ratio);
     json_real(j, "write_seconds", trial->write_seconds);
     json_array_begin(j, "reads");
@@ -239,6 +258,7 @@ static void put_report(const tuning *t)
     json_text(j, "file", task->path);
     json_ints(j, "shape", task->info->shape, task->info->ndim);
     json_text(j, "dtype", task->info->dtype);
+    json_text(j, "prefer", task->prefer.name);
     json_ints(j, "sample_shape", task->sample.shape, task->info->ndim);
     json_array_begin(j, "reads");
     for (int i = 0; i < task->n_reads; i++) {
@@ -262,10 +282,11 @@ static cli_exit tune(const cli_args *args, caterva_array *array, tuning *t)
 {
     t->task.info = caterva_describe(array);
     t->task.threads = (int)args->threads;
+    CLI_TRY(parse_preference(args->prefer, &t->task.prefer));
     CLI_TRY(parse_reads(args, &t->task));
     CLI_TRY(tune_choose_candidates(&t->task));
     CLI_TRY(tune_take_sample(&t->task, array));
-    CLI_TRY(run_trials(args, t));
+    CLI_TRY(run_trials(args, array, t));
     if (t->n_trials == 0)
         return cli_fail(CLI_UNSUPPORTED, "%s: no candidate can be written", t->task.path);
     if (args->json)
@@ -288,6 +309,7 @@ static cli_exit run_tune(const cli_args *args)
         code = tune(args, array, t);
         caterva_discard(array);
     }
+    for (int i = 0; i < t->task.n_partitions; i++) free(t->task.partitions[i].blocks.items);
     free(t->task.sample.items);
     free(t);
     return code;
@@ -296,12 +318,13 @@ static cli_exit run_tune(const cli_args *args)
 const cli_command cli_command_tune = {
     .name = "tune",
     .synopsis = "FILE --read SEL...",
-    .summary = "tries partitions and codecs on a sample, for stated reads",
+    .summary = "tries partitions and codecs: times of stated reads, sizes",
     .details =
         "Takes a sample of FILE, writes it in memory in several chunk and block shapes\n"
         "and with several codecs, and times reads as large as each SEL, at random\n"
-        "places. Prints for each the ratio, and for each read the time to expect on\n"
-        "the whole array and how many bytes are decoded for one delivered; best first.",
+        "places; from blocks all over FILE it estimates the size. Prints for each the\n"
+        "size and ratio to expect of the whole file, and for each read the time and how\n"
+        "many bytes are decoded for one delivered; best first, by --prefer.",
     .options = CLI_OPT_TUNE | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = 1,

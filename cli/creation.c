@@ -7,8 +7,8 @@
 #include "descr.h"
 #include "item.h"
 #include "numbers.h"
-#include "progress.h"
 #include "output.h"
+#include "progress.h"
 #include "source.h"
 
 #include <stdio.h>

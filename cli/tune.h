@@ -1,12 +1,13 @@
-/* What `caterva tune` tries: partitions that suit the stated reads, and codecs,
- * each measured on a sample of the user's data in memory. */
+/* What `caterva tune` tries: partitions that suit the stated reads, and codecs. Each
+ * is timed on a sample of the user's data in memory, and its size is estimated from
+ * blocks of the whole array. */
 #ifndef CLI_TUNE_H
 #define CLI_TUNE_H
 
 #include "cli.h"
 
 #define TUNE_MAX_PARTITIONS 5
-#define TUNE_MAX_CODECS 5
+#define TUNE_MAX_CODECS 6
 
 /* A read that shall be fast: a box of this size, anywhere. */
 typedef struct tune_read {
@@ -14,9 +15,19 @@ typedef struct tune_read {
     int64_t lengths[CATERVA_MAX_DIMS];
 } tune_read;
 
+/* Blocks of a partition from all over the array, as its chunks hold them. */
+typedef struct tune_blocks {
+    uint8_t *items;       /* n_chunks times per_chunk blocks                    */
+    int64_t n_chunks;     /* that were picked and are not all zeros             */
+    int64_t per_chunk;    /* blocks of each                                     */
+    double stored_chunks; /* how many of all chunks will not be zeros, expected */
+    int64_t blocks_of_chunk;
+} tune_blocks;
+
 typedef struct tune_partition {
     int32_t chunk[CATERVA_MAX_DIMS], block[CATERVA_MAX_DIMS];
     bool current, automatic; /* the file's own; what the library would choose */
+    tune_blocks blocks;
 } tune_partition;
 
 typedef struct tune_codec {
@@ -32,8 +43,15 @@ typedef struct tune_sample {
     size_t size;
 } tune_sample;
 
+/* What counts: the logarithm of the size so much, of the times the rest. */
+typedef struct tune_preference {
+    const char *name;
+    double size_weight;
+} tune_preference;
+
 typedef struct tune_task {
     const char *path;
+    tune_preference prefer;
     const caterva_info *info;
     int threads;
     tune_read reads[CLI_MAX_READS];
@@ -49,11 +67,12 @@ typedef struct tune_task {
 typedef struct tune_trial {
     const tune_partition *partition;
     const tune_codec *codec;
-    double ratio;
+    double bytes;                        /* of the whole file, expected */
+    double ratio;                        /* of the whole file, expected */
     double write_seconds;                /* of the sample */
     double seconds[CLI_MAX_READS];       /* one read of the whole array, expected */
     double amplification[CLI_MAX_READS]; /* bytes decoded for each one delivered  */
-    double score; /* sum of the logarithms of the times: less is better */
+    double score; /* weighted logarithms of the times and the size: less is better */
 } tune_trial;
 
 /* Fills task->partitions and task->codecs, from task->info and task->reads. */
@@ -61,6 +80,15 @@ cli_exit tune_choose_candidates(tune_task *task);
 
 /* Reads the sample. Release task->sample.items with free. */
 cli_exit tune_take_sample(tune_task *task, caterva_array *array);
+
+/* Reads the blocks of a partition. Release p->blocks.items with free. */
+cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_partition *p);
+
+/* Fills trial->bytes. *tried is false when the library refuses such an array. */
+cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried);
+
+/* For an array of the trial's partition and codec, in memory; the shape is missing. */
+caterva_create_options tune_options(const tune_task *task, const tune_trial *trial);
 
 /* Writes the sample in this partition and codec and times every read on it for
  * about `budget` seconds. *tried is false when the library refuses such an array,

@@ -108,6 +108,9 @@ static void choose_codecs(tune_task *task)
         {.codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_BITSHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 5, .filters = {CATERVA_FILTER_BITSHUFFLE}},
+        {.codec = CATERVA_CODEC_ZSTD,
+         .level = 5,
+         .filters = {CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_BYTEDELTA}},
     };
     const caterva_info *info = task->info;
     tune_codec own = {.codec = info->codec,

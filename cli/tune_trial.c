@@ -89,16 +89,14 @@ static cli_exit try_read(const tune_task *task, caterva_array *array, double bud
     double timed_blocks = blocks_of_read(task, trial->partition, shape, cut);
     trial->seconds[i] = timed.seconds * blocks / timed_blocks;
     trial->amplification[i] = blocks * block_bytes(task, trial->partition) / bytes;
-    trial->score += log(trial->seconds[i]);
     return CLI_OK;
 }
 
-static caterva_create_options options_of(const tune_task *task, const tune_trial *trial)
+caterva_create_options tune_options(const tune_task *task, const tune_trial *trial)
 {
     const tune_codec *codec = trial->codec;
     caterva_create_options o = CATERVA_CREATE_INIT;
     o.ndim = task->info->ndim;
-    o.shape = task->sample.shape;
     o.chunk_shape = trial->partition->chunk;
     o.block_shape = trial->partition->block;
     o.dtype = task->info->dtype;
@@ -116,9 +114,21 @@ static caterva_create_options options_of(const tune_task *task, const tune_trial
     return o;
 }
 
+/* Logarithms are added, so that a long read does not outvote a short one, and a size
+ * halved is worth as much as times halved. */
+static void judge(const tune_task *task, tune_trial *trial)
+{
+    double times = 0;
+    for (int i = 0; i < task->n_reads; i++) times += log(trial->seconds[i]) / task->n_reads;
+    double size = log(trial->bytes), weight = task->prefer.size_weight;
+    trial->ratio = (double)task->info->data_bytes / trial->bytes;
+    trial->score = weight * size + (1 - weight) * times;
+}
+
 cli_exit tune_try(const tune_task *task, double budget, tune_trial *trial, bool *tried)
 {
-    caterva_create_options options = options_of(task, trial);
+    caterva_create_options options = tune_options(task, trial);
+    options.shape = task->sample.shape;
     caterva_array *array = NULL;
     caterva_error err;
     double started = timing_now();
@@ -129,14 +139,10 @@ cli_exit tune_try(const tune_task *task, double budget, tune_trial *trial, bool 
     if (status == CATERVA_OK) status = caterva_commit(array, &err);
     cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);
     trial->write_seconds = timing_now() - started;
-    trial->score = 0;
-    if (code == CLI_OK) {
-        int64_t stored = caterva_describe(array)->frame_bytes;
-        trial->ratio = (double)task->sample.size / (double)stored;
-    }
     for (int i = 0; i < task->n_reads && code == CLI_OK; i++)
         code = try_read(task, array, budget, i, trial);
     caterva_discard(array);
-    *tried = code == CLI_OK;
+    if (code == CLI_OK) code = tune_estimate(task, trial, tried);
+    if (code == CLI_OK && *tried) judge(task, trial);
     return code;
 }

@@ -15,16 +15,15 @@
  * milliseconds and stays in the cache. bench/sizes.py measures them beside
  * python-blosc2's defaults, seven kinds of data in arrays of up to 8 MiB:
  *
- *                  float arrays over 1.03   mean   largest   a point decodes
- *   cubes   32 KiB      118 of 196          1.133   2.33       7.5 Ki times
+ *                  float arrays over 1.03   mean   largest   a byte decodes
+ *   cubes   32 KiB      118 of 196          1.133   2.33       7.5 KiB
  *   slabs  128 KiB       57                 1.030   1.29
  *   slabs  192 KiB       33                 1.014   1.18
- *   slabs  256 KiB        0                 0.998   1.02        37 Ki times, as theirs
+ *   slabs  256 KiB        0                 0.998   1.02        37 KiB, as theirs
  *
  * No pipeline makes up for it in cubes of 32 KiB: bytedelta behind shuffle stores 0.6
  * to 1.6 times as much, by the kind of data, and decodes at 0.4 to 0.8 of the speed;
- * levels 6 and 7, and splitting always or never, change 2 %.
- */
+ * levels 6 and 7, and splitting always or never, change 2 %. */
 #include "engine/partition.h"
 
 #include "base/arith.h"
@@ -144,8 +143,7 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
         if (bound == 0) bound = INT32_MAX; /* an axis that is empty will grow */
         limit[d] = cv_min_i64(cv_max_i64(bound, 1), INT32_MAX);
     }
-    bool slabs =
-        !given_chunk_shape && !given_block_shape && is_small(ndim, shape, item_size);
+    bool slabs = !given_chunk_shape && !given_block_shape && is_small(ndim, shape, item_size);
     for (int d = 0; d < ndim && given_block_shape; d++) block_shape[d] = given_block_shape[d];
     if (slabs)
         choose_slabs(ndim, shape, item_size, block_shape);

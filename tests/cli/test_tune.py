@@ -117,7 +117,7 @@ class Tune(Measured):
     def test_candidates(self):
         path = self.make(cparams={"codec": blosc2.Codec.LZ4HC, "clevel": 3,
                                   "filters": [blosc2.Filter.SHUFFLE]})
-        report = self.tune(path, "--read", "3", "--read", "::2,7,5")
+        report = self.tune(path, "--read", "3", "--read", "::2,7,5", "--prefer", "speed")
         self.assertEqual(report["reads"], [{"read": "3", "shape": [1, 50, 40]},
                                            {"read": "::2,7,5", "shape": [59, 1, 1]}])
         self.assertEqual(report["sample_shape"], [60, 50, 40])
@@ -156,8 +156,8 @@ class Tune(Measured):
         path = self.make()
         text = self.text("tune", path, "--read", "3", "--time", "1s")
         lines = text.splitlines()
-        self.assertTrue(lines[0].startswith(f"{path}   (60, 50, 40) <i4, tried on "))
-        self.assertRegex(lines[1], r"^\d+ of \d+ candidates; ")
+        self.assertTrue(lines[0].startswith(f"{path}   (60, 50, 40) <i4, timed on "))
+        self.assertRegex(lines[1], r"^\d+ of \d+ candidates, best balance first; ")
         self.assertEqual(sum(line.startswith("* ") for line in lines), 1)
         words = shlex.split(lines[-1])
         self.assertEqual(words[:2], ["caterva", "convert"])
@@ -182,6 +182,52 @@ class Tune(Measured):
                                          "filters": [blosc2.Filter.NOFILTER]})
         report = self.tune(path, "--read", "3")
         self.assertTrue(any(c["current"] for c in report["candidates"]))
+
+    def convert_as(self, path, candidate):
+        """The size of the file that convert makes of a candidate."""
+        new = self.path("as.b2nd")
+        extents = [",".join(map(str, candidate[k])) for k in ("chunk_shape", "block_shape")]
+        self.ok("convert", path, new, "-f", "--chunks", extents[0], "--blocks", extents[1],
+                "--codec", candidate["codec"], "--level", candidate["level"],
+                "--filters", candidate["filters"])
+        return new.stat().st_size
+
+    def check_sizes(self, values, *options, seconds="60s"):
+        np.save(self.path("v.npy"), values)
+        path = self.path("v.b2nd")
+        self.ok("convert", self.path("v.npy"), path, "-f", *options)
+        read = ",".join(["0"] + [":"] * (values.ndim - 1))
+        report = json.loads(self.text("tune", path, "--json", "--time", seconds, "--read", read))
+        for c in report["candidates"][::3]:
+            real = self.convert_as(path, c)
+            self.assertAlmostEqual(c["bytes"] / real, 1, delta=0.1, msg=c)
+            self.assertAlmostEqual(c["ratio"], values.nbytes / c["bytes"], 1)
+
+    def test_the_size_is_the_files(self):
+        """The middle of none of these is like the rest."""
+        rng = np.random.default_rng(3)
+        grid = np.ogrid[:120, :160, :200]
+        field = sum(np.sin(axis / 9) for axis in grid).astype("<f4")
+        field += rng.normal(0, 1e-3, field.shape).astype("<f4")
+        self.check_sizes(field)
+        field[30:90] = 0
+        self.check_sizes(field)
+        self.check_sizes(rng.poisson(2, (500, 700)).astype("<i2"))
+        walk = rng.normal(0, 1, 6_000_000).cumsum()
+        walk[2_500_000:] = np.round(walk[2_500_000:], 1)
+        self.check_sizes(walk)
+        self.check_sizes((field[:40, :30, :20] > 1).astype("u1"), "--chunks", "10,10,10")
+
+    def test_what_is_preferred(self):
+        path = self.make()
+        for prefer, weight in (("size", 0.9), ("balance", 0.5), ("speed", 0)):
+            report = self.tune(path, "--read", "3", "--prefer", prefer)
+            self.assertEqual(report["prefer"], prefer)
+            scores = [weight * np.log(c["bytes"]) + (1 - weight) * np.log(c["reads"][0]["seconds"])
+                      for c in report["candidates"]]
+            np.testing.assert_allclose(scores, np.sort(scores), rtol=1e-5)
+        self.assertEqual(self.tune(path, "--read", "3")["prefer"], "balance")
+        self.assertIn("'small'", self.fails(2, "tune", path, "--read", "3", "--prefer", "small"))
 
     def test_failures(self):
         path = self.make()
