@@ -71,6 +71,12 @@ static const option options[] = {
      "b2nd, or caterva for old readers (no dtype)"},
     {CLI_OPT_AXIS, 0, "axis", "N", VALUE_INT, FIELD(axis), -CATERVA_MAX_DIMS,
      CATERVA_MAX_DIMS - 1, "axis along which to grow (0)"},
+    {CLI_OPT_FOLLOW, 0, "every", "N|TIME", VALUE_TEXTS, FIELD(every), 0, 0,
+     "commit after N items, or 5s, 500ms, 2m; both may be given"},
+    {CLI_OPT_FOLLOW, 0, "follow", NULL, VALUE_FLAG, FIELD(follow), 0, 0,
+     "take raw items as they come; commit each second (--every)"},
+    {CLI_OPT_WAIT, 0, "wait", "TIME", VALUE_TIME, FIELD(wait), 0, INT64_MAX,
+     "wait so long for a file that is busy: 30s, 500ms, 2m (0)"},
     {CLI_OPT_SKIP, 0, "skip-damaged", NULL, VALUE_FLAG, FIELD(skip_damaged), 0, 0,
      "the fill in the place of chunks that cannot be read"},
     {CLI_OPT_FILL, 0, "fill", "V", VALUE_TEXT, FIELD(fill), 0, 0,
@@ -110,6 +116,8 @@ static const option options[] = {
      "print nothing, the exit status says it"},
     {CLI_OPT_BINS, 0, "bins", "N", VALUE_INT, FIELD(bins), 1, CATERVA_MAX_BINS,
      "a histogram of N bins"},
+    {CLI_OPT_SHORT, 0, "short", NULL, VALUE_FLAG, FIELD(short_lines), 0, 0,
+     "one line for each file, its name last"},
     {CLI_OPT_JSON, 0, "json", NULL, VALUE_FLAG, FIELD(json), 0, 0, "print one JSON object"},
     {CLI_OPT_FORCE, 'f', "force", NULL, VALUE_FLAG, FIELD(force), 0, 0,
      "replace an existing result"},
@@ -236,7 +244,8 @@ static cli_exit add_positional(const argument_list *list, const char *text, cli_
         return cli_fail(CLI_USAGE, "%s: unexpected argument '%s'; usage: caterva %s %s",
                         list->command->name, text, list->command->name,
                         list->command->synopsis);
-    out->positional[out->n_positional++] = text;
+    if (out->n_positional < CLI_MAX_POSITIONAL) out->positional[out->n_positional] = text;
+    list->argv[out->n_positional++] = (char *)text; /* never before where it stood */
     return CLI_OK;
 }
 
@@ -259,8 +268,12 @@ static cli_exit parse_one(argument_list *list, bool *options_ended, cli_args *ou
 
 cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out)
 {
-    *out = (cli_args){
-        .precision = -1, .level = -1, .memory = (int64_t)256 << 20, .time = 10000, .max = 10};
+    *out = (cli_args){.precision = -1,
+                      .level = -1,
+                      .memory = (int64_t)256 << 20,
+                      .time = 10000,
+                      .max = 10,
+                      .files = argv};
     argument_list list = {command, argc, argv, 0};
     bool options_ended = false;
     while (list.next < argc && !out->help) CLI_TRY(parse_one(&list, &options_ended, out));

@@ -81,7 +81,10 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.context = &p;
     caterva_error err;
     cli_mind_temporaries();
-    caterva_status status = caterva_copy(from, path, &options, NULL, &err);
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_copy(from, path, &options, NULL, &err);
+    while (cli_try_again(args, status, &patience));
     progress_end(&p.bar);
     return status == CATERVA_OK ? CLI_OK : fail_copy(args, &err);
 }

@@ -98,6 +98,7 @@ typedef struct cli_texts {
  * false or -1 means "not given" unless a default stands here. */
 typedef struct cli_args {
     const char *positional[CLI_MAX_POSITIONAL];
+    char **files; /* all positional arguments, of commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
     bool quiet, guess, skip_damaged;
@@ -114,6 +115,9 @@ typedef struct cli_args {
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
     const char *astype, *casting, *view_dtype, *rgb, *prefer;
+    cli_texts every;
+    bool follow, short_lines;
+    int64_t wait; /* milliseconds, default 0 */
 } cli_args;
 
 /* Options a command may accept; OR them together in cli_command.options. */
@@ -143,11 +147,16 @@ typedef struct cli_args {
 #define CLI_OPT_TUNE (1UL << 24) /* read, time, prefer */
 #define CLI_OPT_DIFF (1UL << 25) /* atol, rtol, max, quiet */
 #define CLI_OPT_BINS (1UL << 26)
+#define CLI_OPT_WAIT (1UL << 23)
+#define CLI_OPT_FOLLOW (1UL << 28) /* every, follow */
+#define CLI_OPT_SHORT (1UL << 29)
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
 #define CLI_OPT_NONE (1UL << 27)              /* of a command with no option but --help */
+
+#define CLI_ANY_NUMBER 1000000 /* of positional arguments */
 
 typedef struct cli_command {
     const char *name;
@@ -187,6 +196,20 @@ bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out);
  * something else that is known, is named. */
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out);
+
+/* How long a command has waited for a busy array; {0} before it is tried. */
+typedef struct cli_patience {
+    int64_t waited; /* milliseconds */
+} cli_patience;
+
+/* Whether to try again what ended with `status`: true after a pause when the array is
+ * busy and --wait not over. Each pause is longer than the one before, up to 250 ms. */
+bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *patience);
+
+/* Calls `run` for each of args->files; a failure of one does not stop the others, a
+ * signal does. The worst status counts, which is the largest. */
+cli_exit cli_each_file(const cli_args *args,
+                       cli_exit (*run)(const cli_args *args, const char *path));
 
 /* Commits and closes an array after `code` OK, drops what is pending after anything
  * else, and when a signal came. */

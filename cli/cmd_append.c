@@ -1,6 +1,8 @@
 /* Room: cli. `caterva append`: grows an array along one axis and writes there,
  * committed once at the end. An input whose length is known grows the array first
- * and then goes the way of every transfer; a raw pipe grows it slab by slab. */
+ * and then goes the way of every transfer; a raw pipe grows it slab by slab. With
+ * --every and --follow, append_paced.c does both. */
+#include "append.h"
 #include "input.h"
 #include "numbers.h"
 #include "progress.h"
@@ -11,18 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The array as it is before, and where it grows. */
-typedef struct growth {
-    const char *path;
-    caterva_array *array; /* NULL once a sink owns it */
-    array_shape shape;
-    char *dtype;
-    int axis;
-    int64_t chunk;  /* its extent along the axis */
-    int64_t outer;  /* product of the extents before the axis */
-    int64_t stride; /* bytes of one item of the axis: of all that lies at one index */
-} growth;
 
 static cli_exit find_axis(const cli_args *args, growth *g)
 {
@@ -105,13 +95,24 @@ static cli_exit grow(growth *g, int64_t n)
     return cli_fail_array(g->path, &err);
 }
 
+static cli_exit finish(growth *g, cli_exit code)
+{
+    caterva_array *array = g->array;
+    g->array = NULL;
+    return cli_finish_array(array, g->path, code);
+}
+
 static cli_exit append_input(const cli_args *args, growth *g, source *from)
 {
     int64_t n;
     bool is_one;
     selection sel;
     sink *to;
+    append_pace pace;
+    bool paced;
     CLI_TRY(count_items(g, &from->shape, &n, &is_one));
+    CLI_TRY(append_pace_of(args, &pace, &paced));
+    if (paced) return finish(g, append_source(args, g, from, n, &pace));
     CLI_TRY(grow(g, n));
     select_new(g, n, is_one, &sel);
     caterva_array *array = g->array;
@@ -122,8 +123,7 @@ static cli_exit append_input(const cli_args *args, growth *g, source *from)
 
 /* ---- A raw pipe --------------------------------------------------------- */
 
-/* Items of the axis in a slab: as many as the memory takes, up to whole chunks. */
-static cli_exit slab_length(const cli_args *args, const growth *g, int64_t *n)
+cli_exit append_slab_length(const cli_args *args, const growth *g, int64_t *n)
 {
     char item[NUMBER_TEXT_SIZE], half[NUMBER_TEXT_SIZE];
     *n = args->memory / 2 / g->stride;
@@ -135,7 +135,7 @@ static cli_exit slab_length(const cli_args *args, const growth *g, int64_t *n)
     return CLI_OK;
 }
 
-static cli_exit append_slab(growth *g, const char *name, const void *items, size_t size)
+cli_exit append_slab(growth *g, const char *name, const void *items, size_t size)
 {
     int64_t n = (int64_t)size / g->stride;
     if ((int64_t)size % g->stride != 0)
@@ -152,7 +152,7 @@ static cli_exit append_slab(growth *g, const char *name, const void *items, size
 static cli_exit append_slabs(const cli_args *args, growth *g, int fd, const char *name)
 {
     int64_t length, skipped;
-    CLI_TRY(slab_length(args, g, &length));
+    CLI_TRY(append_slab_length(args, g, &length));
     CLI_TRY(stream_skip(fd, name, args->offset, &skipped));
     size_t capacity = (size_t)(length * g->stride), want, got;
     uint8_t *items = cli_alloc(capacity);
@@ -186,11 +186,14 @@ static cli_exit append_pipe(const cli_args *args, growth *g, const char *path)
                         g->axis);
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return cli_fail_sys("cannot open %s", path);
-    cli_exit code = append_slabs(args, g, fd, name);
+    append_pace pace;
+    bool paced;
+    cli_exit code = append_pace_of(args, &pace, &paced);
+    if (code == CLI_OK)
+        code =
+            paced ? append_stream(args, g, fd, name, &pace) : append_slabs(args, g, fd, name);
     if (!standard) close(fd);
-    caterva_array *array = g->array;
-    g->array = NULL;
-    return cli_finish_array(array, g->path, code);
+    return finish(g, code);
 }
 
 /* ---- Any input ---------------------------------------------------------- */
@@ -214,6 +217,10 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
     array_shape raw = {0};
     int64_t size = 0;
     CLI_TRY(input_find(args, args->positional[1], in));
+    if (args->follow && in->format != FORMAT_RAW)
+        return cli_fail(CLI_USAGE,
+                        "--follow takes a stream of raw items; for others there is "
+                        "--every");
     if (in->format == FORMAT_RAW) {
         CLI_TRY(input_check_cast(args, in));
         CLI_TRY(source_raw_size(args, in->path, &size));
@@ -222,7 +229,7 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
                             "items of axis %d of %s have no bytes: raw input "
                             "cannot say how many there are",
                             g->axis, g->path);
-        if (size < 0) return append_pipe(args, g, in->path);
+        if (size < 0 || args->follow) return append_pipe(args, g, in->path);
         CLI_TRY(shape_of_raw(g, in->path, size, &raw));
     }
     CLI_TRY(input_open(args, &raw, g->dtype, in));
@@ -252,8 +259,11 @@ const cli_command cli_command_append = {
         "(npy, raw or b2nd; '-' for standard input) there. IN must have FILE's dtype, or\n"
         "--casting casts it, and, but for that axis, its shape; without that axis it is\n"
         "one item of it. How many items raw input has its size tells. Committed at the\n"
-        "end: until then, and after a failure, FILE is as it was.",
-    .options = CLI_OPT_AXIS | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_OFFSET |
+        "end: until then, and after a failure, FILE is as it was. --every commits more\n"
+        "often, and --follow takes a stream of raw items from a pipe, committed as they\n"
+        "come.",
+    .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM |
+               CLI_OPT_ASTYPE | CLI_OPT_OFFSET |
                CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
     .min_args = 2,
     .max_args = 2,

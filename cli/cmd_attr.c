@@ -204,7 +204,7 @@ const cli_command cli_command_attr = {
         "JSON lacks is printed as {\"$binary\": base64} (bytes) and {\"$ext\": number, "
         "\"data\":\n"
         "base64} (extension types). Exit status 1 when there is no such KEY.",
-    .options = CLI_OPT_JSON,
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 4,
     .run = run_attr,

@@ -70,7 +70,10 @@ static cli_exit run_compact(const cli_args *args)
     cli_mind_temporaries();
     progress_start(&bar, args, before, before);
     progress_phase(&bar, 0, before);
-    caterva_status status = caterva_compact(path, &options, &err);
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_compact(path, &options, &err);
+    while (cli_try_again(args, status, &patience));
     progress_end(&bar);
     if (status != CATERVA_OK) return cli_fail_array(path, &err);
     CLI_TRY(count_bytes(path, &after));
@@ -86,7 +89,7 @@ const cli_command cli_command_compact = {
         "Rewrites FILE without the space of replaced chunks, chunks moved compressed, and\n"
         "prints its bytes before and after. The compact file takes the name at once, when\n"
         "it is complete; a reader that has FILE open goes on seeing the old one.",
-    .options = CLI_OPT_JSON,
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
     .min_args = 1,
     .max_args = 1,
     .run = run_compact,

@@ -37,8 +37,8 @@ const cli_command cli_command_create = {
     .summary = "new array of one value",
     .details = "Makes FILE, an array of the given --shape and --dtype whose items all hold\n"
                "the value of --fill (zero when left out).",
-    .options = CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_PARTITION | CLI_OPT_FILL |
-               CLI_OPT_FORCE | CLI_OPT_THREADS,
+    .options = CLI_OPT_WAIT | CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_PARTITION |
+               CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS,
     .min_args = 1,
     .max_args = 1,
     .run = run_create,

@@ -1,6 +1,7 @@
 /* Room: cli. `caterva info`: what is it. Reads the header, and for the counts one
  * chunk header each; decodes no item. What is damaged behind the header is said at
  * the end, after all that could be told. */
+#include "info_line.h"
 #include "item.h"
 #include "json.h"
 #include "numbers.h"
@@ -431,6 +432,10 @@ static cli_exit print_json(const report *r, bool chunks)
 
 static cli_exit print_report(const report *r, const cli_args *args)
 {
+    if (args->short_lines && !args->json) {
+        info_line_print(r->path, r->info, r->dtype);
+        return CLI_OK;
+    }
     if (args->json) return print_json(r, args->list_chunks);
     CLI_TRY(print_text(r));
     return args->list_chunks ? list_chunks(r, NULL) : CLI_OK;
@@ -447,10 +452,15 @@ static cli_exit gather(report *r)
     return CLI_OK;
 }
 
-static cli_exit run_info(const cli_args *args)
+static cli_exit info(const cli_args *args, const char *path)
 {
-    report r = {.path = args->positional[0]};
-    CLI_TRY(cli_open_array(args, r.path, CATERVA_READ, &r.array));
+    report r = {.path = path};
+    bool text = !args->json && !args->short_lines;
+    cli_exit opened = cli_open_array(args, path, CATERVA_READ, &r.array);
+    if (opened != CLI_OK && args->short_lines && !args->json)
+        info_line_print(path, NULL, NULL);
+    if (opened != CLI_OK) return opened;
+    if (text && path != args->files[0]) putchar('\n');
     caterva_error err;
     r.info = caterva_describe(r.array);
     cli_exit code = gather(&r);
@@ -463,15 +473,23 @@ static cli_exit run_info(const cli_args *args)
     return code;
 }
 
+static cli_exit run_info(const cli_args *args)
+{
+    if (args->short_lines && args->list_chunks)
+        return cli_fail(CLI_USAGE, "--short and --chunks exclude each other");
+    return cli_each_file(args, info);
+}
+
 const cli_command cli_command_info = {
     .name = "info",
-    .synopsis = "FILE",
+    .synopsis = "FILE...",
     .summary = "what is it: shape, dtype, partition, codec, ratio, attributes",
     .details =
-        "Tells what FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
-        "ratio, stored and special chunks, dead bytes, metalayers and attributes.",
-    .options = CLI_OPT_JSON | CLI_OPT_LIST_CHUNKS,
+        "Tells what each FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
+        "ratio, stored and special chunks, dead bytes, metalayers and attributes. A FILE\n"
+        "that cannot be read does not stop the others; the exit status is the worst.",
+    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS,
     .min_args = 1,
-    .max_args = 1,
+    .max_args = CLI_ANY_NUMBER,
     .run = run_info,
 };

@@ -148,7 +148,10 @@ static cli_exit repair(repairing *r)
     caterva_repair_result result;
     caterva_error err;
     cli_mind_temporaries();
-    caterva_status status = caterva_repair(r->path, &options, &result, &err);
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_repair(r->path, &options, &result, &err);
+    while (cli_try_again(args, status, &patience));
     progress_end(&r->bar);
     if (r->code != CLI_OK) return r->code;
     if (status != CATERVA_OK) return fail_repair(r, &err);
@@ -215,8 +218,8 @@ const cli_command cli_command_repair = {
         "hold\n"
         "the fill, each is named, and FILE is left alone. Exit status 0 when nothing is\n"
         "lost, 1 when something is, 4 when nothing can be made of FILE.",
-    .options = CLI_OPT_JSON | CLI_OPT_OUTPUT | CLI_OPT_FILL | CLI_OPT_GUESS | CLI_OPT_FORCE |
-               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .options = CLI_OPT_WAIT | CLI_OPT_JSON | CLI_OPT_OUTPUT | CLI_OPT_FILL | CLI_OPT_GUESS |
+               CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = 1,
     .run = run_repair,

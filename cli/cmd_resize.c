@@ -34,7 +34,7 @@ const cli_command cli_command_resize = {
         "Gives FILE another shape (N,N,...) with as many axes, each grown or shrunk at its\n"
         "end. New items hold the array's fill; those out of the shape are gone: growing\n"
         "again brings nothing back. Committed at the end, whole or not at all.",
-    .options = CLI_OPT_THREADS,
+    .options = CLI_OPT_THREADS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,
     .run = run_resize,

@@ -31,7 +31,10 @@ static cli_exit run_seal(const cli_args *args)
     progress bar;
     progress_start(&bar, args, STEPS, 0);
     progress_phase(&bar, 0, STEPS);
-    caterva_status status = caterva_seal(path, &options, &err);
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_seal(path, &options, &err);
+    while (cli_try_again(args, status, &patience));
     progress_end(&bar);
     if (status != CATERVA_OK) return cli_fail_array(path, &err);
     CLI_TRY(cli_open_array(args, path, CATERVA_READ, &array));
@@ -51,7 +54,7 @@ const cli_command cli_command_seal = {
         "then on any accidental change of its bytes is noticed when it is read. Exit status "
         "4\n"
         "when a chunk's header is damaged; the other chunks are sealed all the same.",
-    .options = CLI_OPT_JSON,
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
     .min_args = 1,
     .max_args = 1,
     .run = run_seal,

@@ -11,12 +11,14 @@ typedef struct verification {
     const caterva_info *info;
     json *j;        /* NULL: text */
     int64_t behind; /* bytes of the file behind the frame */
+    bool short_line;
     progress bar;
 } verification;
 
 static void on_damage(void *context, const caterva_damage *damage)
 {
     const verification *v = context;
+    if (v->short_line) return;
     if (v->j)
         damage_put(v->j, v->info->ndim, damage);
     else
@@ -41,10 +43,31 @@ static void print_seal(const verification *v, const caterva_verify_result *resul
     putchar('\n');
 }
 
+static void print_line(const char *word, const char *chunks, const char *seal,
+                       const char *path)
+{
+    printf("%-9s %-24s %-9s %s\n", word, chunks, seal, path);
+}
+
+static void print_short(const verification *v, const caterva_verify_result *result)
+{
+    char chunks[64];
+    if (result->damages > 0)
+        snprintf(chunks, sizeof chunks, "%lld of %lld chunks",
+                 (long long)result->damaged_chunks, (long long)result->checked_chunks);
+    else
+        snprintf(chunks, sizeof chunks, "%lld %s", (long long)result->checked_chunks,
+                 result->checked_chunks == 1 ? "chunk" : "chunks");
+    print_line(result->damages > 0 ? "damaged" : "ok", chunks,
+               v->info->sealed ? "sealed" : "unsealed", v->path);
+}
+
 static void print_verdict(const verification *v, const caterva_verify_result *result,
                           const caterva_space *space, bool quick)
 {
-    if (v->j) {
+    if (v->short_line) {
+        print_short(v, result);
+    } else if (v->j) {
         json_array_end(v->j);
         json_bool(v->j, "ok", result->damages == 0);
         json_int(v->j, "checked_chunks", result->checked_chunks);
@@ -100,11 +123,13 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     return result.damages ? CLI_NO : CLI_OK;
 }
 
-static cli_exit run_verify(const cli_args *args)
+static cli_exit verify_file(const cli_args *args, const char *path)
 {
     caterva_array *array;
-    verification v = {.path = args->positional[0]};
-    CLI_TRY(cli_open_array(args, v.path, CATERVA_READ, &array));
+    verification v = {.path = path, .short_line = args->short_lines && !args->json};
+    cli_exit opened = cli_open_array(args, path, CATERVA_READ, &array);
+    if (opened != CLI_OK && v.short_line) print_line("unread", "-", "-", path);
+    if (opened != CLI_OK) return opened;
     v.info = caterva_describe(array);
     json j = {.stream = stdout};
     if (args->json) {
@@ -119,17 +144,22 @@ static cli_exit run_verify(const cli_args *args)
     return code;
 }
 
+static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, verify_file); }
+
 const cli_command cli_command_verify = {
     .name = "verify",
-    .synopsis = "FILE",
+    .synopsis = "FILE...",
     .summary = "structure, seal, then every block decodes; names each damaged chunk",
     .details =
-        "Checks the structure of FILE, its checksums, and that every block decodes, and\n"
+        "Checks the structure of each FILE, its checksums, and that every block decodes, "
+        "and\n"
         "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
         "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
-        "1 when there is damage, 4 when FILE cannot be opened at all.",
-    .options = CLI_OPT_JSON | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+        "1 when there is damage, 4 when FILE cannot be opened at all; of several files the\n"
+        "worst, and none stops the others.",
+    .options =
+        CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
-    .max_args = 1,
+    .max_args = CLI_ANY_NUMBER,
     .run = run_verify,
 };

@@ -318,7 +318,9 @@ cli_exit creation_make(creation *c, const char *path, caterva_array **out)
     CLI_TRY(creation_check(c, path));
     cli_mind_temporaries();
     caterva_error err;
-    if (caterva_create(path, &c->options, out, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
-    return CLI_OK;
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_create(path, &c->options, out, &err);
+    while (cli_try_again(c->args, status, &patience));
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
 }

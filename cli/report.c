@@ -91,10 +91,25 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     options.threads = (int)args->threads;
     options.on_progress = progress_tell;
     caterva_error err;
-    if (caterva_open(path, &options, out, &err) == CATERVA_OK) return CLI_OK;
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_open(path, &options, out, &err);
+    while (cli_try_again(args, status, &patience));
+    if (status == CATERVA_OK) return CLI_OK;
     if (err.code == CATERVA_ECORRUPT || err.code == CATERVA_ENOTFOUND)
         CLI_TRY(probe_explain(path));
     return cli_fail_array(path, &err);
+}
+
+cli_exit cli_each_file(const cli_args *args,
+                       cli_exit (*run)(const cli_args *args, const char *path))
+{
+    cli_exit worst = CLI_OK;
+    for (int i = 0; i < args->n_positional && worst != CLI_INTERRUPTED; i++) {
+        cli_exit code = run(args, args->files[i]);
+        if (code > worst) worst = code;
+    }
+    return worst;
 }
 
 cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code)

@@ -21,7 +21,7 @@ COMMANDS = ("info", "get", "put", "append", "create", "convert", "repack", "resi
 class Usage(Case):
     def test_commands(self):
         for arguments in (["what"], ["help", "what"], ["tune", "a"], ["append", "a"], ["get"],
-                          ["info", "a", "b"], ["info", "--what", "a"], ["info", "-x", "a"],
+                          ["seal", "a", "b"], ["info", "--what", "a"], ["info", "-x", "a"],
                           ["get", "a", "--precision"], ["get", "a", "--precision", "many"],
                           ["get", "a", "-T", "-1"], ["convert", "a", "b", "--memory", "1X"],
                           ["info", "--json=yes", "a"], ["create", "a.b2nd"]):
