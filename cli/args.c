@@ -3,6 +3,7 @@
  * read the table; a command only names the options that it accepts. */
 #include "cli.h"
 #include "numbers.h"
+#include "words.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -156,6 +157,11 @@ static const option *find_letter(const cli_command *command, char letter)
 
 static cli_exit unknown_option(const argument_list *list, const char *text)
 {
+    words_hint hint = {""};
+    if (text[1] == '-') hint = words_suggest_option(text + 2, list->command);
+    if (hint.text[0])
+        return cli_fail(CLI_USAGE, "%s has no option '%s'%s", list->command->name, text,
+                        hint.text);
     return cli_fail(CLI_USAGE, "%s has no option '%s'; see 'caterva %s --help'",
                     list->command->name, text, list->command->name);
 }

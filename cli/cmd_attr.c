@@ -3,6 +3,7 @@
  * items are not touched. */
 #include "json.h"
 #include "stream.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,8 +186,9 @@ static cli_exit run_attr(const cli_args *args)
         if (args->n_positional == v->n_args) return v->run(args);
         return cli_fail(CLI_USAGE, "usage: caterva attr %s %s", v->name, v->arguments);
     }
-    return cli_fail(CLI_USAGE, "attr knows list, get, set and rm, not '%s'",
-                    args->positional[0]);
+    return cli_fail(CLI_USAGE, "attr knows list, get, set and rm, not '%s'%s",
+                    args->positional[0],
+                    words_suggest(args->positional[0], words_of_command("attr")).text);
 }
 
 const cli_command cli_command_attr = {

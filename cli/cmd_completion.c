@@ -1,12 +1,9 @@
 /* Room: cli. `caterva completion`: scripts for the shells, made of the same tables that
  * the parser and the help read, so that they cannot know less or more. */
-#include "cli.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char *const shells[] = {"bash", "zsh", "fish"};
-#define N_SHELLS (sizeof shells / sizeof shells[0])
 
 /* Prints `text` with a backslash before each of `special`. */
 static void print_escaped(const char *text, const char *special)
@@ -17,16 +14,22 @@ static void print_escaped(const char *text, const char *special)
     }
 }
 
-static void print_commands(void)
+static void print_words(words_list list)
 {
-    const cli_command *command;
-    for (size_t i = 0; (command = cli_command_at(i)); i++)
-        printf("%s%s", i ? " " : "", command->name);
+    const char *word;
+    for (size_t i = 0; (word = list(i)); i++) printf("%s%s", i ? " " : "", word);
 }
 
-static void print_shells(void)
+/* True for the first command, in their order, that accepts the option: it is to be
+ * printed once. */
+static bool is_first_with(const cli_command *command, const char *option)
 {
-    for (size_t i = 0; i < N_SHELLS; i++) printf("%s%s", i ? " " : "", shells[i]);
+    const cli_command *other;
+    cli_option_info o;
+    for (size_t i = 0; (other = cli_command_at(i)) != command; i++)
+        for (size_t k = 0; cli_option_at(other, k, &o); k++)
+            if (o.value && strcmp(o.name, option) == 0) return false;
+    return true;
 }
 
 /* ---- bash ------------------------------------------------------------------- */
@@ -43,18 +46,59 @@ static void print_bash_options(const cli_command *command)
     }
 }
 
-static void print_bash(void)
+/* What a value can be, by the option before it. */
+static void print_bash_values(void)
 {
     const cli_command *command;
+    cli_option_info o;
+    for (size_t i = 0; (command = cli_command_at(i)); i++) {
+        for (size_t k = 0; cli_option_at(command, k, &o); k++) {
+            words_list list = o.value ? words_of_option(o.name) : NULL;
+            if (!list || !is_first_with(command, o.name)) continue;
+            printf("        --%s) values='", o.name);
+            print_words(list);
+            fputs(words_are_many(o.name) ? "'; many=1 ;;\n" : "' ;;\n", stdout);
+        }
+    }
+}
+
+/* bash has "=" as a word of its own, in "--codec=z" too. */
+static void print_bash_head(void)
+{
     fputs("# Completion of caterva for bash: source it, or put it where bash-completion\n"
           "# looks, as .../completions/caterva\n"
           "_caterva() {\n"
-          "    local current=${COMP_WORDS[COMP_CWORD]} words=\n"
+          "    local current=${COMP_WORDS[COMP_CWORD]} words= values= many= head=\n"
+          "    local option=${COMP_WORDS[COMP_CWORD-1]}\n"
           "    COMPREPLY=()\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+          "    if [ \"$current\" = = ]; then\n"
+          "        current=\n"
+          "    elif [ \"$option\" = = ] && [ \"$COMP_CWORD\" -ge 2 ]; then\n"
+          "        option=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    fi\n"
+          "    case $option in\n",
+          stdout);
+    print_bash_values();
+    fputs("    esac\n"
+          "    if [ -n \"$values\" ]; then\n"
+          "        if [ -n \"$many\" ] && [[ $current == *,* ]]; then\n"
+          "            head=${current%,*},\n"
+          "        fi\n"
+          "        COMPREPLY=($(compgen -P \"$head\" -W \"$values\" -- "
+          "\"${current#\"$head\"}\"))\n"
+          "        return 0\n"
+          "    fi\n",
+          stdout);
+}
+
+static void print_bash(void)
+{
+    const cli_command *command;
+    print_bash_head();
+    fputs("    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "        words='",
           stdout);
-    print_commands();
+    print_words(words_commands);
     fputs(" help --help --version'\n"
           "    elif [[ $current == -* ]]; then\n"
           "        case ${COMP_WORDS[1]} in\n",
@@ -69,11 +113,16 @@ static void print_bash(void)
           "        case ${COMP_WORDS[1]} in\n"
           "            help) words='",
           stdout);
-    print_commands();
-    fputs("' ;;\n            completion) words='", stdout);
-    print_shells();
-    fputs("' ;;\n"
-          "        esac\n"
+    print_words(words_commands);
+    fputs("' ;;\n", stdout);
+    for (size_t i = 0; (command = cli_command_at(i)); i++) {
+        words_list list = words_of_command(command->name);
+        if (!list) continue;
+        printf("            %s) words='", command->name);
+        print_words(list);
+        fputs("' ;;\n", stdout);
+    }
+    fputs("        esac\n"
           "    fi\n"
           "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
           "    return 0\n"
@@ -97,6 +146,18 @@ static void print_zsh_text(const char *text)
     }
 }
 
+/* What completes a value: words, words with commas between, or files. */
+static void print_zsh_action(words_list list, bool many)
+{
+    if (!list) {
+        fputs(":_files", stdout);
+        return;
+    }
+    fputs(many ? ":_values -s , name " : ":(", stdout);
+    print_words(list);
+    if (!many) putchar(')');
+}
+
 static void print_zsh_option(const cli_option_info *o)
 {
     fputs("                ", stdout);
@@ -109,7 +170,7 @@ static void print_zsh_option(const cli_option_info *o)
     if (o->value) {
         putchar(':');
         print_zsh_text(o->value);
-        fputs(":_files", stdout);
+        print_zsh_action(words_of_option(o->name), words_are_many(o->name));
     }
     fputs("' \\\n", stdout);
 }
@@ -138,15 +199,16 @@ static void print_zsh(void)
           "    shift words\n"
           "    (( CURRENT-- ))\n"
           "    case $command in\n"
-          "        help) _describe command commands ;;\n"
-          "        completion) _values shell ",
+          "        help) _describe command commands ;;\n",
           stdout);
-    print_shells();
-    fputs(" ;;\n", stdout);
     for (size_t i = 0; (command = cli_command_at(i)); i++) {
-        if (strcmp(command->name, "completion") == 0) continue;
         printf("        %s)\n            _arguments -s \\\n", command->name);
         for (size_t k = 0; cli_option_at(command, k, &o); k++) print_zsh_option(&o);
+        if (words_of_command(command->name)) {
+            fputs("                '1:word", stdout);
+            print_zsh_action(words_of_command(command->name), false);
+            fputs("' \\\n", stdout);
+        }
         fputs("                '*:file:_files' ;;\n", stdout);
     }
     fputs("    esac\n"
@@ -165,6 +227,15 @@ static void print_fish_text(const char *text)
     putchar('\'');
 }
 
+static void print_fish_value(const cli_option_info *o)
+{
+    words_list list = o->value ? words_of_option(o->name) : NULL;
+    if (o->value) fputs(list ? " -x -a '" : " -r", stdout);
+    if (!list) return;
+    print_words(list);
+    putchar('\'');
+}
+
 static void print_fish(void)
 {
     const cli_command *command;
@@ -176,17 +247,23 @@ static void print_fish(void)
         print_fish_text(command->summary);
         putchar('\n');
     }
-    fputs("complete -c caterva -n '__fish_seen_subcommand_from completion' -f -a '", stdout);
-    print_shells();
-    fputs("'\ncomplete -c caterva -n '__fish_seen_subcommand_from help' -f -a '", stdout);
-    print_commands();
+    fputs("complete -c caterva -n '__fish_seen_subcommand_from help' -f -a '", stdout);
+    print_words(words_commands);
     fputs("'\n", stdout);
+    for (size_t i = 0; (command = cli_command_at(i)); i++) {
+        words_list list = words_of_command(command->name);
+        if (!list) continue;
+        printf("complete -c caterva -n '__fish_seen_subcommand_from %s' -a '", command->name);
+        print_words(list);
+        fputs("'\n", stdout);
+    }
     for (size_t i = 0; (command = cli_command_at(i)); i++) {
         for (size_t k = 0; cli_option_at(command, k, &o); k++) {
             printf("complete -c caterva -n '__fish_seen_subcommand_from %s' -l %s",
                    command->name, o.name);
             if (o.letter) printf(" -s %c", o.letter);
-            fputs(o.value ? " -r -d " : " -d ", stdout);
+            print_fish_value(&o);
+            fputs(" -d ", stdout);
             print_fish_text(o.help);
             putchar('\n');
         }
@@ -197,20 +274,22 @@ static cli_exit run_completion(const cli_args *args)
 {
     static void (*const printers[])(void) = {print_bash, print_zsh, print_fish};
     const char *shell = args->positional[0];
-    for (size_t i = 0; i < N_SHELLS; i++) {
-        if (strcmp(shell, shells[i]) != 0) continue;
+    words_list shells = words_of_command("completion");
+    for (size_t i = 0; shells(i); i++) {
+        if (strcmp(shell, shells(i)) != 0) continue;
         printers[i]();
         return CLI_OK;
     }
-    return cli_fail(CLI_USAGE, "there is no completion for '%s'; bash, zsh and fish have one",
-                    shell);
+    words_hint hint = words_suggest(shell, shells);
+    return cli_fail(CLI_USAGE, "there is no completion for '%s'%s", shell,
+                    hint.text[0] ? hint.text : "; bash, zsh and fish have one");
 }
 
 const cli_command cli_command_completion = {
     .name = "completion",
     .synopsis = "SHELL",
     .summary = "print the completion script of bash, zsh or fish",
-    .details = "Prints a script that makes SHELL complete commands, options and file names:\n"
+    .details = "Prints a script that makes SHELL complete commands, options, their words and files:\n"
                "source <(caterva completion bash)",
     .options = CLI_OPT_NONE,
     .min_args = 1,

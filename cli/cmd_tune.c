@@ -8,6 +8,7 @@
 #include "source.h"
 #include "timing.h"
 #include "tune.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +44,23 @@ static cli_exit parse_read(const tune_task *task, const char *text, tune_read *o
 
 static const tune_preference preferences[] = {{"balance", 0.5}, {"size", 0.9}, {"speed", 0}};
 
+#define N_PREFERENCES (sizeof preferences / sizeof preferences[0])
+
+const char *tune_preference_name(size_t i)
+{
+    return i < N_PREFERENCES ? preferences[i].name : NULL;
+}
+
 static cli_exit parse_preference(const char *text, tune_preference *out)
 {
     *out = preferences[0];
-    for (size_t i = 0; text && i < sizeof preferences / sizeof preferences[0]; i++) {
+    for (size_t i = 0; text && i < N_PREFERENCES; i++) {
         *out = preferences[i];
         if (strcmp(text, out->name) == 0) return CLI_OK;
     }
     if (!text) return CLI_OK;
-    return cli_fail(CLI_USAGE, "--prefer is size, speed or balance, not '%s'", text);
+    return cli_fail(CLI_USAGE, "--prefer is size, speed or balance, not '%s'%s", text,
+                    words_suggest(text, tune_preference_name).text);
 }
 
 static cli_exit parse_reads(const cli_args *args, tune_task *task)

@@ -3,6 +3,8 @@
  * sees the originals, the program carries no tables of 256 rows. */
 #include "colormap.h"
 
+#include "words.h"
+
 #include <string.h>
 
 #define MAX_ANCHORS 15
@@ -59,16 +61,20 @@ static color color_at(const anchors *a, int index)
     return (color){mix(from, to, 16, part), mix(from, to, 8, part), mix(from, to, 0, part)};
 }
 
+const char *colormap_name(size_t i) { return i < N_MAPS ? maps[i].name : NULL; }
+
 cli_exit colormap_init(colormap *map, const char *name)
 {
     const anchors *found = name ? NULL : &maps[0];
     for (size_t i = 0; name && i < N_MAPS; i++)
         if (strcmp(maps[i].name, name) == 0) found = &maps[i];
-    if (!found)
-        return cli_fail(CLI_USAGE,
-                        "--cmap: there is no '%s'; known are gray, viridis, magma, inferno, "
-                        "plasma, turbo, hot, coolwarm",
-                        name);
+    if (!found) {
+        words_hint hint = words_suggest(name, colormap_name);
+        return cli_fail(CLI_USAGE, "--cmap: there is no '%s'%s", name,
+                        hint.text[0] ? hint.text
+                                     : "; known are gray, viridis, magma, inferno, plasma, "
+                                       "turbo, hot, coolwarm");
+    }
     *map = (colormap){.gray = found == &maps[0], .lo = 0, .hi = 1};
     for (int i = 0; i < 256; i++) map->colors[i] = color_at(found, i);
     return CLI_OK;

@@ -17,6 +17,9 @@ typedef struct colormap {
 /* `name` NULL: gray. CLI_USAGE when there is none of that name. */
 cli_exit colormap_init(colormap *map, const char *name);
 
+/* Their names; NULL behind the last. */
+const char *colormap_name(size_t i);
+
 /* The colour's index; values outside are clamped. `value` is finite. */
 int colormap_index(const colormap *map, double value);
 

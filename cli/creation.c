@@ -10,6 +10,7 @@
 #include "output.h"
 #include "progress.h"
 #include "source.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,9 @@ static cli_exit fail_name(const naming *names, const char *name)
             size += (size_t)snprintf(list + size, sizeof list - size, "%s%s",
                                      size > 0 ? ", " : "", one);
     }
-    return cli_fail(CLI_USAGE, "%s: there is no '%s'; there are %s", names->option, name,
-                    list);
+    words_hint hint = words_suggest(name, words_of_option(names->option + 2));
+    return cli_fail(CLI_USAGE, "%s: there is no '%s'; there are %s%s", names->option, name,
+                    list, hint.text);
 }
 
 /* "name" or "name:meta" at *text; moves *text behind it and a comma. */

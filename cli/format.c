@@ -2,6 +2,7 @@
  * all that knows extensions; a content is never guessed, so that a file is always
  * read the same way. */
 #include "source.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,8 @@ cli_exit format_find(const char *path, const char *named, const char *option,
     for (size_t i = 0; named && i < COUNT(names); i++)
         if (strcasecmp(named, names[i].name) == 0) *out = names[i].format;
     if (named && *out == FORMAT_NONE)
-        return cli_fail(CLI_USAGE, "%s: there is no format '%s'", option, named);
+        return cli_fail(CLI_USAGE, "%s: there is no format '%s'%s", option, named,
+                        words_suggest(named, words_of_option("to")).text);
     if (named) return CLI_OK;
     const char *slash = strrchr(path, '/');
     const char *dot = strrchr(slash ? slash : path, '.');

@@ -1,7 +1,7 @@
 /* Room: cli. Finds the command and runs it. What a command does stands in its own
  * file; here is only what is true for all of them: help, the version, and that lost
  * output is a failure. */
-#include "cli.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +44,9 @@ static void print_overview(FILE *stream)
 
 static cli_exit unknown_command(const char *name)
 {
-    return cli_fail(CLI_USAGE, "there is no command '%s'; see 'caterva --help'", name);
+    words_hint hint = words_suggest(name, words_commands);
+    return cli_fail(CLI_USAGE, "there is no command '%s'%s", name,
+                    hint.text[0] ? hint.text : "; see 'caterva --help'");
 }
 
 static cli_exit print_help(const char *name)

@@ -49,6 +49,9 @@ typedef struct tune_preference {
     double size_weight;
 } tune_preference;
 
+/* Of what --prefer takes; NULL behind the last. */
+const char *tune_preference_name(size_t i);
+
 typedef struct tune_task {
     const char *path;
     tune_preference prefer;

@@ -1,10 +1,11 @@
 """completion: the scripts parse, and bash offers what the help names, no more."""
 
+import os
 import re
 import shutil
 import subprocess
 
-from tool_cli import Case, main
+from tool_cli import Case, main, run
 
 
 class Completion(Case):
@@ -52,6 +53,100 @@ class Completion(Case):
                 for option in want:
                     self.assertIn(option.lstrip("-"), script)
         self.assertEqual(set(self.offered("view", "a.b2nd", "--r")), {"--range", "--rgb"})
+
+    VALUES = {"codec": {"blosclz", "lz4", "zstd", "ndlz", "zfp-rate"},
+              "filters": {"none", "shuffle", "bitshuffle", "bytedelta", "trunc-prec"},
+              "cmap": {"gray", "viridis", "turbo"}, "prefer": {"size", "speed", "balance"},
+              "metalayer": {"b2nd", "caterva"}, "to": {"raw", "npy", "b2nd"},
+              "from": {"raw", "npy", "b2nd"}}
+    TAKES = {"codec": "convert", "filters": "create", "cmap": "view", "prefer": "tune",
+             "metalayer": "repack", "to": "get", "from": "put"}
+
+    def test_values(self):
+        for option, some in self.VALUES.items():
+            offered = set(self.offered(self.TAKES[option], "a", f"--{option}", ""))
+            self.assertLessEqual(some, offered, option)
+            self.assertEqual(set(self.offered(self.TAKES[option], f"--{option}", "=")), offered)
+        self.assertNotIn("bytedelta-old", self.offered("create", "--filters", ""))
+        self.assertEqual(self.offered("convert", "a", "--codec", "zs"), ["zstd"])
+        self.assertEqual(self.offered("convert", "--codec", "=", "zs"), ["zstd"])
+        self.assertEqual(self.offered("create", "--filters", "shuffle,bytede"),
+                         ["shuffle,bytedelta"])
+        self.assertEqual(self.offered("attr", ""), ["list", "get", "set", "rm"])
+        self.assertEqual(self.offered("info", "a.b2nd", ""), [])
+        self.assertEqual(self.offered("get", "--output", ""), [])
+
+    def test_what_is_offered_is_taken(self):
+        """No word is refused as unknown."""
+        for option in ("codec", "filters", "cmap", "prefer", "metalayer"):
+            command = self.TAKES[option]
+            for word in self.offered(command, f"--{option}", ""):
+                _, _, err = run(command, self.path("none"), *(["--read", "0"] * (command == "tune")),
+                                *(["--shape", "2,2", "--dtype", "<f4"] * (command == "create")),
+                                *([self.path("b")] * (command in ("convert", "repack"))),
+                                f"--{option}", word)
+                self.assertNotIn("there is no", err, word)
+                self.assertNotIn(f"not '{word}'", err)
+
+    def test_fish(self):
+        if not shutil.which("fish"):
+            self.skipTest("fish is not there")
+        script = self.path("caterva.fish")
+        script.write_bytes(self.ok("completion", "fish"))
+
+        def offered(line):
+            done = subprocess.run(["fish", "--no-config", "-c",
+                                   f"source {script}; complete -C '{line}'"],
+                                  capture_output=True, text=True, check=True,
+                                  env={**os.environ, "HOME": str(self.folder)})
+            return {word.split("\t")[0] for word in done.stdout.splitlines()}
+        for option, some in self.VALUES.items():
+            self.assertLessEqual(some, offered(f"caterva {self.TAKES[option]} a --{option} "))
+        self.assertEqual(offered("caterva convert a --codec zs"), {"zstd"})
+        self.assertLessEqual({"list", "get", "set", "rm"}, offered("caterva attr "))
+        self.assertEqual(offered("caterva tu"), {"tune"})
+
+    def test_zsh(self):
+        """What the function hands to zsh's own ones."""
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not there")
+        script = self.path("_caterva")
+        script.write_bytes(self.ok("completion", "zsh"))
+
+        def handed(*words):
+            quoted = " ".join(f"'{w}'" for w in words)
+            asked = ("compdef() { :; }; _describe() { print -rl -- $commands; }; "
+                     "_arguments() { print -rl -- \"$@\"; }; "
+                     f"source {script}; words=(caterva {quoted}); CURRENT={len(words) + 1}; _caterva")
+            return subprocess.run(["zsh", "-f", "-c", asked], capture_output=True, text=True,
+                                  check=True).stdout
+        for option, some in self.VALUES.items():
+            spec = next(line for line in handed(self.TAKES[option], "a", "").splitlines()
+                        if line.startswith(f"--{option}["))
+            offered = re.search(r":(?:\(|_values -s , name )([^)]*)\)?$", spec)
+            self.assertLessEqual(some, set(offered[1].split()), spec)
+        self.assertIn("1:word:(list get set rm)", handed("attr", ""))
+        self.assertIn("tune:tries partitions", handed(""))
+
+    def test_did_you_mean(self):
+        path = self.path("a.b2nd")
+        self.ok("create", path, "--shape", "2,2", "--dtype", "<f4")
+        for meant, command in (
+                ("convert", ["covert", "a"]), ("info", ["inof", "a"]), ("completion", ["compl"]),
+                ("--json", ["info", "--jsn", path]), ("--threads", ["verify", "--therads=2", path]),
+                ("--no-progress", ["put", "--noprogress", path, "0"]), ("zstd", ["create", path, "-f",
+                 "--shape", "2", "--dtype", "<f4", "--codec", "zst:3"]),
+                ("bytedelta", ["create", path, "-f", "--shape", "2", "--dtype", "<f4", "--filters",
+                 "shuffle,bytdelta"]),
+                ("viridis", ["view", path, "--cmap", "virids"]), ("fish", ["completion", "fihs"]),
+                ("npy", ["get", path, "--to", "npz"]), ("set", ["attr", "ste", path, "k"]),
+                ("size", ["tune", path, "--read", "0", "--prefer", "siez"])):
+            err = self.fails(2, *command)
+            self.assertIn(f"did you mean '{meant}'?", err)
+        for command in (["qqqq"], ["info", "--qqqq", path], ["view", path, "--cmap", "qqqq"],
+                        ["completion", "tcsh"], ["x" * 4000], ["info", "--" + "x" * 4000, path],
+                        ["info", "-x", path], [""]):
+            self.assertNotIn("did you mean", self.fails(2, *command))
 
     def test_files_are_left_to_bash(self):
         self.assertEqual(self.offered("info", ""), [])

@@ -1,0 +1,169 @@
+/* Room: cli. Lists of words, asked of whoever knows them, and which word somebody may
+ * have meant. */
+#include "words.h"
+
+#include "colormap.h"
+#include "tune.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Lists ----------------------------------------------------------------- */
+
+/* The i-th of the names that numbers from 0 to 255 have; `but` is none of them. */
+static const char *name_at(const char *(*name_of)(int), const char *but, size_t i)
+{
+    for (int number = 0; number <= 255; number++) {
+        const char *name = name_of(number);
+        if (!name || strcmp(name, but) == 0) continue;
+        if (i-- == 0) return name;
+    }
+    return NULL;
+}
+
+static const char *codecs(size_t i) { return name_at(caterva_codec_name, "", i); }
+
+/* The old one is for reading only. */
+static const char *filters(size_t i)
+{
+    return name_at(caterva_filter_name, "bytedelta-old", i);
+}
+
+#define LIST(name, ...)                                                                      \
+    static const char *name(size_t i)                                                        \
+    {                                                                                        \
+        static const char *const words[] = {__VA_ARGS__};                                    \
+        return i < sizeof words / sizeof words[0] ? words[i] : NULL;                         \
+    }
+LIST(input_formats, "b2nd", "npy", "raw")
+LIST(output_formats, "b2nd", "npy", "raw", "text", "csv")
+LIST(metalayers, "b2nd", "caterva")
+LIST(castings, "safe", "same_kind", "unsafe")
+LIST(occasions, "auto", "yes", "no")
+LIST(fills, "0", "nan", "uninit")
+LIST(verbs, "list", "get", "set", "rm")
+LIST(shells, "bash", "zsh", "fish")
+#undef LIST
+
+const char *words_commands(size_t i)
+{
+    const cli_command *command = cli_command_at(i);
+    return command ? command->name : NULL;
+}
+
+typedef struct named_list {
+    const char *name;
+    words_list list;
+} named_list;
+
+static words_list find_list(const named_list *lists, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(lists[i].name, name) == 0) return lists[i].list;
+    return NULL;
+}
+
+words_list words_of_option(const char *option)
+{
+    static const named_list lists[] = {
+        {"codec", codecs},         {"filters", filters},
+        {"cmap", colormap_name},   {"prefer", tune_preference_name},
+        {"from", input_formats},   {"to", output_formats},
+        {"metalayer", metalayers}, {"fill", fills},
+        {"casting", castings},     {"rgb", occasions},
+    };
+    return find_list(lists, sizeof lists / sizeof lists[0], option);
+}
+
+bool words_are_many(const char *option) { return strcmp(option, "filters") == 0; }
+
+words_list words_of_command(const char *command)
+{
+    static const named_list lists[] = {
+        {"attr", verbs}, {"completion", shells}, {"help", words_commands}};
+    return find_list(lists, sizeof lists / sizeof lists[0], command);
+}
+
+/* ---- Did you mean ------------------------------------------------------------- */
+
+enum { LONGEST = 31 };
+
+static int least(int a, int b, int c)
+{
+    int d = a < b ? a : b;
+    return d < c ? d : c;
+}
+
+/* Letters left out, put in, changed, or swapped with the next one: so many make `a`
+ * into `b` (the optimal string alignment distance). Both have at most LONGEST. */
+static int distance(const char *a, const char *b)
+{
+    int rows[3][LONGEST + 1] = {{0}}, n = (int)strlen(b);
+    int *before = rows[0], *last = rows[1], *now = rows[2];
+    for (int k = 0; k <= n; k++) last[k] = k;
+    for (int i = 1; a[i - 1]; i++) {
+        now[0] = i;
+        for (int k = 1; k <= n; k++) {
+            int changed = last[k - 1] + (a[i - 1] != b[k - 1]);
+            now[k] = least(last[k] + 1, now[k - 1] + 1, changed);
+            bool swapped = i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1];
+            if (swapped && before[k - 2] + 1 < now[k]) now[k] = before[k - 2] + 1;
+        }
+        int *spare = before;
+        before = last;
+        last = now;
+        now = spare;
+    }
+    return last[n];
+}
+
+/* What was found so far for a word. */
+typedef struct search {
+    const char *word, *best;
+    int distance;
+} search;
+
+/* A third of the letters may be wrong; or all behind the word are missing. */
+static search search_for(const char *word)
+{
+    size_t size = strlen(word);
+    int most = size > LONGEST ? 0 : (int)(size + 2) / 3;
+    return (search){.word = word, .distance = most + 1};
+}
+
+static void offer(search *s, const char *candidate)
+{
+    size_t size = strlen(s->word);
+    if (size == 0 || size > LONGEST || strlen(candidate) > LONGEST) return;
+    bool begins = size >= 3 && strncmp(candidate, s->word, size) == 0;
+    int d = begins ? 1 : distance(s->word, candidate);
+    if (d >= s->distance || d >= (int)strlen(candidate)) return;
+    s->best = candidate;
+    s->distance = d;
+}
+
+static words_hint hint_of(const search *s, const char *dashes)
+{
+    words_hint hint = {""};
+    if (s->best)
+        snprintf(hint.text, sizeof hint.text, "; did you mean '%s%s'?", dashes, s->best);
+    return hint;
+}
+
+words_hint words_suggest(const char *word, words_list list)
+{
+    const char *candidate;
+    search s = search_for(word);
+    for (size_t i = 0; (candidate = list(i)); i++) offer(&s, candidate);
+    return hint_of(&s, "");
+}
+
+words_hint words_suggest_option(const char *word, const cli_command *command)
+{
+    cli_option_info o;
+    char name[LONGEST + 2];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    search s = search_for(name);
+    for (size_t i = 0; cli_option_at(command, i, &o); i++) offer(&s, o.name);
+    return hint_of(&s, "--");
+}
