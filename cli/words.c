@@ -127,7 +127,7 @@ typedef struct search {
 static search search_for(const char *word)
 {
     size_t size = strlen(word);
-    int most = size > LONGEST ? 0 : (int)(size + 2) / 3;
+    int most = size < 6 ? size > 1 : (int)size / 3;
     return (search){.word = word, .distance = most + 1};
 }
 
