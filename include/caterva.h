@@ -1044,7 +1044,9 @@ typedef struct caterva_damage {
 typedef struct caterva_verify_options {
     size_t struct_size;
     int quick;   /* 1: structure and chunk headers only, no decoding       */
-    /* Called for each damaged place; calls never overlap, any thread. */
+    /* Called for each damaged place; calls of this function and the next never overlap,
+     * any thread. Nothing of the array's is locked meanwhile: they may use it, but not
+     * commit, refresh or close it. */
     void (*on_damage)(void *context, const caterva_damage *damage);
     /* Called now and then with chunks done; return non-zero to stop:
      * CATERVA_ESTOPPED. */
@@ -1063,9 +1065,13 @@ typedef struct caterva_verify_result {
 
 /* Checks the structure, the checksums of index and chunk headers, every block
  * start, that no two chunks overlap, every attribute, and (unless quick) that every
- * block has its checksum and decodes; in parallel, in bounded memory. What is stored
- * is read anew, also where the handle has it in memory. Damage is reported, not
- * returned: the status is CATERVA_OK when the check ran to its end. */
+ * block has its checksum and decodes; in parallel. What is stored is read anew, also
+ * where the handle has it in memory. Damage is reported, not returned: the status is
+ * CATERVA_OK when the check ran to its end. Other threads may read and write meanwhile;
+ * a commit through this handle waits until the check is over.
+ *
+ * Memory: beside the index, which the handle keeps (up to 12 bytes for each chunk), at
+ * most 24 MiB for the places of chunks, and what each thread needs for a block. */
 CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
                                           caterva_verify_result *result, caterva_error *err);

@@ -165,6 +165,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     array->threads = threads > 0 ? threads : cv_os_cores();
     array->snapshot = cv_frame_snapshot(frame);
     cv_rwlock_init(&array->lock);
+    cv_gate_init(&array->gate);
     cv_descriptions_init(&array->descriptions);
     cv_prefetch_init(&array->prefetch, source_of, array, array->threads);
     cv_read_ahead_init(&array->ahead, false);
@@ -199,6 +200,7 @@ void cv_array_free(caterva_array *array)
     if (array->watch) cv_watch_destroy(array->watch);
     free(array->watch);
     free(array->fill);
+    cv_gate_destroy(&array->gate);
     cv_descriptions_destroy(&array->descriptions);
     cv_item_type_free(&array->type);
     free(array->path);
@@ -222,13 +224,16 @@ static void renew(caterva_array *array)
 caterva_status caterva_commit(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
     cv_status status = CV_OK;
     if (cv_pending_any(array->pending)) {
         status = cv_pending_commit(array->pending, err);
         if (status == CV_OK) renew(array);
     }
-    return cv_array_finish(array, status);
+    status = cv_array_finish(array, status);
+    cv_gate_open(&array->gate);
+    return status;
 }
 
 caterva_status caterva_rollback(caterva_array *array, caterva_error *err)

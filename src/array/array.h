@@ -5,6 +5,19 @@
 #include "array/description.h"
 #include "engine/read_ahead.h"
 
+/* Who verifies an array, which must not be committed meanwhile. */
+typedef struct cv_passing {
+    bool calls; /* a function of the caller's, on `thread` */
+    pthread_t thread;
+    struct cv_passing *next;
+} cv_passing;
+
+typedef struct cv_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    cv_passing *passing;
+} cv_gate;
+
 struct caterva_array {
     cv_frame *frame;
     cv_workers workers;
@@ -17,6 +30,7 @@ struct caterva_array {
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     pthread_rwlock_t lock;
+    cv_gate gate;
     cv_snapshot *snapshot; /* the committed state; replaced by a commit */
     uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
     char *path;            /* of a file or directory that was opened, absolute; else NULL */
@@ -77,6 +91,14 @@ void cv_array_unlock(caterva_array *array);
 
 /* Unlocks after a call that may have been long: a watch hears the end of a good one. */
 cv_status cv_array_finish(caterva_array *array, cv_status status);
+
+void cv_gate_init(cv_gate *gate);
+void cv_gate_destroy(cv_gate *gate);
+
+/* Waits until nobody verifies, and keeps all out who want to until the gate is open
+ * again; before the array is locked. CATERVA_EINVAL in a function that verify calls. */
+cv_status cv_gate_close(cv_gate *gate, cv_error *err);
+void cv_gate_open(cv_gate *gate);
 
 /* What a read through this handle stands on. Called with the lock. */
 cv_source cv_array_source(caterva_array *array);

@@ -12,6 +12,9 @@
  * be in the cache still when they are decoded. */
 enum { FETCH_BUDGET = 512 * 1024 };
 
+/* Blocks in a list. */
+enum { AT_ONCE = 16384 };
+
 typedef struct decode_task {
     cv_frame *frame;
     const cv_grid *grid;
@@ -235,6 +238,39 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
     case CV_ACCESS_BLOCK: return decode_separate(task, ref, err);
     default: return decode_together(task, ref, err);
     }
+}
+
+cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, cv_worker *worker, bool *same,
+                             const uint8_t **item, cv_error *err)
+{
+    const cv_layout *layout;
+    *same = ref->kind != CV_REF_STORED;
+    *item = NULL;
+    if (ref->kind == CV_REF_NAN) *item = cv_nan_item(snapshot->grid.item_size);
+    if (ref->kind == CV_REF_ITEM) *item = ref->item;
+    if (*same || cv_layout_is_small(&snapshot->grid)) return CV_OK;
+    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+    *same = layout->header.special != CV_SPECIAL_NONE;
+    if (layout->header.special == CV_SPECIAL_NAN) *item = cv_nan_item(snapshot->grid.item_size);
+    if (layout->header.special == CV_SPECIAL_VALUE) *item = layout->item;
+    return CV_OK;
+}
+
+cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
+                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                            int64_t *at_once, cv_error *err)
+{
+    *at_once = n;
+    if (n <= AT_ONCE) return CV_OK;
+    if (ref->kind == CV_REF_STORED) {
+        const cv_layout *layout;
+        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+        if (layout->header.special == CV_SPECIAL_NONE && layout->access == CV_ACCESS_CHUNK)
+            return CV_OK;
+    }
+    *at_once = AT_ONCE;
+    return CV_OK;
 }
 
 cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,

@@ -30,6 +30,19 @@ typedef struct cv_block_sink {
 /* The key of block 0 of the stored chunk at `ref`. */
 cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
 
+/* Whether the chunk says one item of all its blocks: *item, good until the worker's next
+ * chunk, or NULL for zeros. Of a small chunk, whose layout nobody keeps, not asked. */
+cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, cv_worker *worker, bool *same,
+                             const uint8_t **item, cv_error *err);
+
+/* How many of `n` blocks to ask for at once, so that the list of them stays small also
+ * where a file says that a chunk has blocks without number: all, where the chunk's own
+ * bytes are as many or all must be decoded together. */
+cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
+                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                            int64_t *at_once, cv_error *err);
+
 /* Decodes worker->wanted[0..n) (`block` and `tag` filled; the list may be
  * reordered) of the chunk at `ref`. Errors name the chunk. */
 cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,

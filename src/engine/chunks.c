@@ -79,20 +79,26 @@ static cv_status decode_into(const cv_source *source, int64_t chunk, whole_chunk
 {
     const cv_dirty_chunk *dirty =
         source->pending ? cv_pending_find(source->pending, chunk) : NULL;
-    CV_TRY(cv_worker_wanted(worker, w->grid->n_blocks, err));
-    int64_t n = 0;
-    for (int64_t b = 0; b < w->grid->n_blocks; b++) {
-        if (dirty && dirty->blocks[b])
-            take_block(w, b, dirty->blocks[b]);
-        else
-            worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
-    }
-    if (n == 0) return CV_OK;
+    cv_frame *frame = source->frame;
+    cv_snapshot *snapshot = source->snapshot;
     cv_chunk_ref ref;
-    CV_TRY(cv_source_find(source, chunk, &ref, err));
+    int64_t n, step, all = w->grid->n_blocks;
     cv_block_sink sink = {
         .place = block_place, .take = take_block, .fill = fill_block, .context = w};
-    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+    CV_TRY(cv_source_find(source, chunk, &ref, err));
+    CV_TRY(cv_blocks_at_once(frame, snapshot, &ref, worker, all, &step, err));
+    CV_TRY(cv_worker_wanted(worker, step, err));
+    for (int64_t first = 0; first < all; first += step) {
+        n = 0;
+        for (int64_t b = first; b < cv_min_i64(first + step, all); b++) {
+            if (dirty && dirty->blocks[b])
+                take_block(w, b, dirty->blocks[b]);
+            else
+                worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
+        }
+        if (n > 0) CV_TRY(cv_decode_blocks(frame, snapshot, &ref, worker, n, &sink, err));
+    }
+    return CV_OK;
 }
 
 cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst, cv_error *err)

@@ -253,12 +253,10 @@ static void deliver_decoded(delivery *d, int64_t first, int64_t n, found *f)
 
 /* ---- Jobs --------------------------------------------------------------- */
 
-/* Delivers the part's blocks that are there decoded, and lists the others. */
-static cv_status list_blocks(delivery *d, int64_t part, cv_worker *worker, int64_t *n,
-                             cv_error *err)
+/* Delivers those of blocks [first, last) that are there decoded, and lists the others. */
+static cv_status list_blocks(delivery *d, int64_t first, int64_t last, cv_worker *worker,
+                             int64_t *n, cv_error *err)
 {
-    int64_t first = d->chunk.n_blocks * part / d->task->n_parts;
-    int64_t last = d->chunk.n_blocks * (part + 1) / d->task->n_parts;
     CV_TRY(cv_worker_wanted(worker, last - first, err));
     *n = 0;
     for (; first < last; first += BATCH) {
@@ -278,12 +276,14 @@ static cv_status list_blocks(delivery *d, int64_t part, cv_worker *worker, int64
 static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d,
                                  cv_worker *worker, cv_error *err)
 {
-    const cv_source *source = task->source;
-    int64_t n;
-    worker->watch = source->watch;
+    const cv_source *s = task->source;
+    int64_t part = job % task->n_parts, n, step;
+    worker->watch = s->watch;
     CV_TRY(begin_chunk(d, task, task->first_chunk + job / task->n_parts, err));
-    CV_TRY(list_blocks(d, job % task->n_parts, worker, &n, err));
-    if (n == 0) return CV_OK;
+    int64_t first = d->chunk.n_blocks * part / task->n_parts;
+    int64_t last = d->chunk.n_blocks * (part + 1) / task->n_parts;
+    CV_TRY(
+        cv_blocks_at_once(s->frame, s->snapshot, &d->ref, worker, last - first, &step, err));
     cv_block_sink sink = {.place = place_block,
                           .take = take_fresh,
                           .fill = fill_block,
@@ -292,7 +292,12 @@ static cv_status read_chunk_part(const read_task *task, int64_t job, delivery *d
                           .settle = settle_room,
                           .unshuffles = unshuffles,
                           .take_shuffled = take_shuffled};
-    return cv_decode_blocks(source->frame, source->snapshot, &d->ref, worker, n, &sink, err);
+    for (; first < last; first += step) {
+        CV_TRY(list_blocks(d, first, cv_min_i64(first + step, last), worker, &n, err));
+        if (n == 0) continue;
+        CV_TRY(cv_decode_blocks(s->frame, s->snapshot, &d->ref, worker, n, &sink, err));
+    }
+    return CV_OK;
 }
 
 static cv_status read_part(void *context, int64_t job, cv_worker *worker, cv_error *err)

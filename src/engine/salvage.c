@@ -20,7 +20,7 @@ static void lose(cv_salvage *salvage, int64_t chunk, const char *why)
     cv_error error;
     (void)cv_fail(&error, CATERVA_ECORRUPT, -1, "chunk %lld %s", (long long)chunk, why);
     cv_damage_tell(&sink, &salvage->source->snapshot->grid, chunk, &error);
-    salvage->lost[chunk] = 1;
+    salvage->lost[chunk / 8] |= (uint8_t)(1 << chunk % 8);
     salvage->result.damages++;
     salvage->result.damaged_chunks++;
 }
@@ -40,15 +40,17 @@ static void lose_nameless(cv_salvage *salvage)
         cv_chunk_ref ref = {0};
         bool known = cv_source_find(salvage->source, i, &ref, NULL) == CV_OK &&
                      ref.kind == CV_REF_STORED && ref.name != 0;
-        if (!known && !salvage->lost[i]) lose(salvage, i, "was not found without the index");
+        if (!known && !cv_is_lost(salvage->lost, i))
+            lose(salvage, i, "was not found without the index");
     }
 }
 
 cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
-    salvage->lost = calloc((size_t)n + 1, 1);
-    if (!salvage->lost) return cv_fail_memory(err, (size_t)n, "a list of chunks");
+    size_t size = (size_t)n / 8 + 1;
+    salvage->lost = calloc(size, 1);
+    if (!salvage->lost) return cv_fail_memory(err, size, "a list of chunks");
     CV_TRY(cv_verify(salvage->source, &salvage->check, salvage->lost, &salvage->result, err));
     lose_unknown(salvage);
     lose_nameless(salvage);
@@ -143,7 +145,7 @@ static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
 static cv_status copy_chunk(copying *c, int64_t chunk, cv_error *err)
 {
     cv_chunk_ref ref;
-    if (c->salvage->lost[chunk]) return put_fill(c, chunk, err);
+    if (cv_is_lost(c->salvage->lost, chunk)) return put_fill(c, chunk, err);
     CV_TRY(cv_source_find(c->salvage->source, chunk, &ref, err));
     if (ref.kind == c->initial) return CV_OK;
     return cv_transfer_chunk(c->salvage->source, chunk, c->txn, chunk, &c->bytes, err);
@@ -175,7 +177,7 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
 static cv_ref_kind initial_kind(const cv_salvage *salvage)
 {
     cv_chunk_ref ref;
-    if (salvage->source->snapshot->grid.n_chunks == 0 || salvage->lost[0])
+    if (salvage->source->snapshot->grid.n_chunks == 0 || cv_is_lost(salvage->lost, 0))
         return CV_REF_ZEROS;
     if (cv_source_find(salvage->source, 0, &ref, NULL) != CV_OK) return CV_REF_ZEROS;
     return ref.kind == CV_REF_STORED ? CV_REF_ZEROS : ref.kind;

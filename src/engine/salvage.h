@@ -10,7 +10,8 @@ typedef struct cv_salvage {
     bool refound;        /* so are those that the seal does not name: there is no index */
     const uint8_t *fill; /* one item for lost chunks */
     caterva_verify_options check; /* whom to tell of damage and progress */
-    uint8_t *lost;                /* filled by cv_salvage_check, freed by cv_salvage_free */
+    uint8_t *
+        lost; /* a bit for each chunk; filled by cv_salvage_check, freed by cv_salvage_free */
     caterva_verify_result result;
 } cv_salvage;
 

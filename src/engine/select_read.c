@@ -119,14 +119,13 @@ static bool take_cached(delivery *d, int64_t tag, int64_t block)
 
 /* ---- Jobs --------------------------------------------------------------- */
 
-/* Delivers the share's blocks that are there decoded, and lists the others. */
-static cv_status list_blocks(delivery *d, int64_t share, int64_t *n, cv_error *err)
+/* Delivers those of blocks [first, last) that are there decoded, and lists the others. */
+static cv_status list_blocks(delivery *d, int64_t first, int64_t last, int64_t *n,
+                             cv_error *err)
 {
     const read_task *task = d->task;
     const cv_select_plan *plan = task->plan;
     cv_pending *pending = task->source->pending;
-    int64_t first = d->chunk->n_blocks * share / task->n_parts;
-    int64_t last = d->chunk->n_blocks * (share + 1) / task->n_parts;
     const cv_dirty_chunk *dirty = pending ? cv_pending_find(pending, d->chunk->chunk) : NULL;
 
     CV_TRY(cv_worker_wanted(d->worker, last - first, err));
@@ -145,20 +144,26 @@ static cv_status list_blocks(delivery *d, int64_t share, int64_t *n, cv_error *e
 
 static cv_status decode_share(delivery *d, int64_t share, cv_error *err)
 {
-    const cv_source *source = d->task->source;
-    int64_t n;
-    CV_TRY(cv_source_find(source, d->chunk->chunk, &d->ref, err));
-    if (d->task->cache) d->key = cv_block_key(source->frame, &d->ref);
-    CV_TRY(list_blocks(d, share, &n, err));
-    if (n == 0) return CV_OK;
+    const cv_source *s = d->task->source;
+    int64_t n, step;
+    int64_t first = d->chunk->n_blocks * share / d->task->n_parts;
+    int64_t last = d->chunk->n_blocks * (share + 1) / d->task->n_parts;
+    CV_TRY(cv_source_find(s, d->chunk->chunk, &d->ref, err));
+    if (d->task->cache) d->key = cv_block_key(s->frame, &d->ref);
+    CV_TRY(cv_blocks_at_once(s->frame, s->snapshot, &d->ref, d->worker, last - first, &step,
+                             err));
     cv_block_sink sink = {.place = place_block,
                           .take = take_block,
                           .fill = fill_block,
                           .context = d,
                           .room = find_room,
                           .settle = settle_room};
-    return cv_decode_blocks(source->frame, source->snapshot, &d->ref, d->worker, n, &sink,
-                            err);
+    for (; first < last; first += step) {
+        CV_TRY(list_blocks(d, first, cv_min_i64(first + step, last), &n, err));
+        if (n == 0) continue;
+        CV_TRY(cv_decode_blocks(s->frame, s->snapshot, &d->ref, d->worker, n, &sink, err));
+    }
+    return CV_OK;
 }
 
 static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_error *err)

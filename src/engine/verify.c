@@ -1,7 +1,7 @@
 /* Room: engine. Verify: the seal, every chunk's header and block starts, that no
  * two chunks share bytes, that every block has its checksum and decodes, that every
  * attribute does. It goes on after damage; what it finds goes to the caller's
- * function. */
+ * function. Nothing that a handle locks is known here. */
 #include "engine/verify.h"
 
 #include "base/arith.h"
@@ -11,34 +11,46 @@
 
 #include <stdlib.h>
 
+/* Chunks are taken in passes, each over a range of positions with at most so many
+ * chunks: that bounds the lists of them. */
+enum { PASS_CHUNKS = 1 << 20 };
+
 /* Where a stored chunk lies, for the overlap check. */
 typedef struct extent {
     uint64_t pos;
-    uint64_t size;
+    uint64_t size; /* 0: none */
     int64_t chunk;
 } extent;
 
 typedef struct verify_task {
+    const cv_source *source;
     cv_frame *frame;
     cv_snapshot *snapshot;
-    cv_workers *workers;
     const caterva_verify_options *options;
     cv_watch watch;  /* counts chunks; under its lock damage is told, too */
     cv_watch *heard; /* the same, or NULL: nobody listens */
     const cv_index *index;
+    int64_t *chunks; /* of the pass */
+    int64_t n_chunks, max_chunks;
     pthread_mutex_t lock; /* guards all below */
     caterva_verify_result *result;
-    uint8_t *lost; /* 1 for each damaged chunk, or NULL */
-    extent *extents;
+    uint8_t *lost;   /* a bit for each chunk, or NULL */
+    extent *extents; /* of the pass, as many as its chunks or less */
     int64_t n_extents;
+    extent reach; /* of the passes before: the one that reaches furthest */
 } verify_task;
+
+static void lose(verify_task *task, int64_t chunk)
+{
+    if (task->lost) task->lost[chunk / 8] |= (uint8_t)(1 << chunk % 8);
+}
 
 static void report(verify_task *task, int64_t chunk, const cv_error *error)
 {
     const cv_damage_sink sink = {task->options->on_damage, task->options->context};
     task->result->damages++;
     if (chunk >= 0) task->result->damaged_chunks++;
-    if (chunk >= 0 && task->lost) task->lost[chunk] = 1;
+    if (chunk >= 0) lose(task, chunk);
     pthread_mutex_lock(&task->watch.lock);
     cv_damage_tell(&sink, &task->snapshot->grid, chunk, error);
     pthread_mutex_unlock(&task->watch.lock);
@@ -67,10 +79,17 @@ static const cv_block_sink no_sink = {
 static cv_status decode_chunk(verify_task *task, const cv_chunk_ref *ref, cv_worker *worker,
                               cv_error *err)
 {
-    int64_t n = task->snapshot->grid.n_blocks;
-    CV_TRY(cv_worker_wanted(worker, n, err));
-    for (int64_t b = 0; b < n; b++) worker->wanted[b] = (cv_wanted){.block = b, .tag = b};
-    return cv_decode_blocks(task->frame, task->snapshot, ref, worker, n, &no_sink, err);
+    int64_t n = task->snapshot->grid.n_blocks, step;
+    CV_TRY(cv_blocks_at_once(task->frame, task->snapshot, ref, worker, n, &step, err));
+    CV_TRY(cv_worker_wanted(worker, step, err));
+    for (int64_t first = 0; first < n; first += step) {
+        int64_t some = cv_min_i64(step, n - first);
+        for (int64_t i = 0; i < some; i++)
+            worker->wanted[i] = (cv_wanted){.block = first + i, .tag = first + i};
+        CV_TRY(
+            cv_decode_blocks(task->frame, task->snapshot, ref, worker, some, &no_sink, err));
+    }
+    return CV_OK;
 }
 
 static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t size)
@@ -93,15 +112,16 @@ static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker
                              cv_error *err)
 {
     cv_chunk_ref ref;
-    CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
-    if (ref.kind != CV_REF_STORED) return CV_OK;
-    if (ref.name == 0) note_unverified(task);
-
     cv_layout *layout;
+    CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
+    if (ref.name == 0) note_unverified(task);
     CV_TRY(cv_layout_get(task->frame, task->snapshot, &ref, &layout, err));
     note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
+    bool has_blocks = layout->header.special == CV_SPECIAL_NONE;
     cv_layout_release(layout);
-    return task->options->quick ? CV_OK : decode_chunk(task, &ref, worker, err);
+    if (has_blocks && !task->options->quick) return decode_chunk(task, &ref, worker, err);
+    cv_watch_add(task->heard, task->snapshot->grid.chunk_bytes);
+    return CV_OK;
 }
 
 /* Counts a chunk; a failure to check (no memory, too many open files) ends the
@@ -118,9 +138,10 @@ static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status
     return cv_watch_step(&task->watch, 1, error);
 }
 
-static cv_status verify_chunk(void *context, int64_t chunk, cv_worker *worker, cv_error *err)
+static cv_status verify_chunk(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     verify_task *task = context;
+    int64_t chunk = task->chunks[job];
     cv_error error = {0};
     worker->watch = task->heard;
     cv_status status = check_chunk(task, chunk, worker, &error);
@@ -129,7 +150,7 @@ static cv_status verify_chunk(void *context, int64_t chunk, cv_worker *worker, c
     return status;
 }
 
-/* ---- The rest ----------------------------------------------------------- */
+/* ---- Overlaps ----------------------------------------------------------- */
 
 static int by_pos(const void *a, const void *b)
 {
@@ -146,20 +167,148 @@ static void report_overlap(verify_task *task, const extent *of, const extent *wi
     report(task, of->chunk, &error);
 }
 
+/* Of the pass, and with what reaches into it from those before. */
 static void check_overlaps(verify_task *task)
 {
     qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
-    const extent *a = task->extents; /* the one that reaches furthest so far */
-    for (int64_t i = 1; i < task->n_extents; i++) {
-        const extent *b = &task->extents[i];
-        bool apart = b->pos >= a->pos + a->size;
-        const extent *last = a;
-        if (b->pos + b->size > a->pos + a->size) a = b;
+    extent a = task->reach; /* the one that reaches furthest so far */
+    for (int64_t i = 0; i < task->n_extents; i++) {
+        const extent b = task->extents[i], last = a;
+        bool apart = a.size == 0 || b.pos >= a.pos + a.size;
+        if (b.pos + b.size > a.pos + a.size) a = b;
         if (apart) continue;
-        report_overlap(task, b, last);
+        report_overlap(task, &b, &last);
         /* Which of the two is right cannot be seen: both are lost. */
-        if (task->lost && !task->lost[last->chunk]) report_overlap(task, last, b);
+        if (task->lost && !cv_is_lost(task->lost, last.chunk))
+            report_overlap(task, &last, &b);
     }
+    task->reach = a;
+    task->n_extents = 0;
+}
+
+/* ---- All chunks --------------------------------------------------------- */
+
+/* What the index says of itself: the chunks that are stored, and special ones of a kind
+ * that there is not. */
+typedef struct survey {
+    int64_t n_stored;
+    int64_t low, high; /* lowest and highest entry of a stored chunk */
+} survey;
+
+static void look_at_special(verify_task *task, int64_t chunk, int64_t *good)
+{
+    cv_chunk_ref ref;
+    cv_error error = {0};
+    int64_t entry = cv_index_get(task->index, chunk);
+    if (cv_chunk_ref_make(task->snapshot, chunk, entry, &ref, &error) == CV_OK)
+        *good = entry;
+    else
+        report(task, chunk, &error);
+}
+
+/* All entries; those of an index of equal ones are looked at once. */
+static void look_over(verify_task *task, survey *s)
+{
+    int64_t n = task->snapshot->grid.n_chunks, good = 0; /* no special entry is 0 */
+    *s = (survey){.low = INT64_MAX};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t entry = cv_index_get(task->index, i);
+        if (cv_offset_is_special(entry)) {
+            if (entry != good) look_at_special(task, i, &good);
+            if (!task->index->pages && entry == good) return;
+            continue;
+        }
+        s->n_stored += task->index->pages ? 1 : n;
+        s->low = cv_min_i64(s->low, entry);
+        s->high = cv_max_i64(s->high, entry);
+        if (!task->index->pages) return;
+    }
+}
+
+static int64_t count_in(const verify_task *task, int64_t low, int64_t high)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < task->index->n; i++) {
+        int64_t entry = cv_index_get(task->index, i);
+        n += entry >= low && entry <= high;
+    }
+    return n;
+}
+
+/* The end of a range from `low` with no more than PASS_CHUNKS chunks. Chunks that share
+ * a position in such numbers do not come here. */
+static int64_t end_of_pass(const verify_task *task, const survey *s, int64_t low)
+{
+    if (s->n_stored <= PASS_CHUNKS) return s->high;
+    int64_t each = (s->high - s->low) / s->n_stored + 1;
+    int64_t width = cv_min_i64(s->high - low, each * PASS_CHUNKS);
+    while (width > 0 && count_in(task, low, low + width) > PASS_CHUNKS) width /= 2;
+    return low + width;
+}
+
+static cv_status check_pass(verify_task *task, int64_t low, int64_t high, cv_error *err)
+{
+    task->n_chunks = 0;
+    for (int64_t i = 0; i < task->index->n && task->n_chunks < task->max_chunks; i++) {
+        int64_t entry = cv_index_get(task->index, i);
+        if (entry >= low && entry <= high) task->chunks[task->n_chunks++] = i;
+    }
+    int64_t n = task->n_chunks;
+    CV_TRY(cv_workers_run(task->source->workers,
+                          (int)cv_min_i64(task->source->threads, n) - 1, n, verify_chunk,
+                          task, err));
+    check_overlaps(task);
+    return CV_OK;
+}
+
+/* Stored chunks have at least a header each, of their own. */
+static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_error *err)
+{
+    int64_t room = task->snapshot->header.cbytes / CV_CHUNK_HEADER_SIZE;
+    cv_error error;
+    *fits = true;
+    if (task->snapshot->header.sparse && s->n_stored > PASS_CHUNKS) {
+        cv_object *files;
+        size_t n_files;
+        CV_TRY(cv_store_list(task->frame->store, &files, &n_files, err));
+        free(files);
+        room = (int64_t)n_files;
+    } else if (task->snapshot->header.sparse) {
+        return CV_OK;
+    }
+    *fits = s->n_stored <= room;
+    if (*fits) return CV_OK;
+    (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)task->snapshot->index_pos,
+                  "the index names %lld stored chunks, there is room for %lld",
+                  (long long)s->n_stored, (long long)room);
+    report(task, -1, &error);
+    return CV_OK;
+}
+
+/* Chunks that cannot all be there are all lost: which are not nobody can tell. */
+static void lose_stored(verify_task *task, const survey *s)
+{
+    for (int64_t i = 0; task->lost && i < task->index->n; i++)
+        if (!cv_offset_is_special(cv_index_get(task->index, i))) lose(task, i);
+    task->result->damaged_chunks += s->n_stored;
+}
+
+static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
+{
+    task->max_chunks = cv_min_i64(s->n_stored, PASS_CHUNKS);
+    size_t n = (size_t)task->max_chunks;
+    task->extents = malloc(n * sizeof task->extents[0]);
+    task->chunks = malloc(n * sizeof task->chunks[0]);
+    cv_status status = CV_OK;
+    if (!task->extents || !task->chunks)
+        status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
+    for (int64_t low = s->low, high; low <= s->high && status == CV_OK; low = high + 1) {
+        high = end_of_pass(task, s, low);
+        status = check_pass(task, low, high, err);
+    }
+    free(task->extents);
+    free(task->chunks);
+    return status;
 }
 
 static cv_status check_attributes(verify_task *task, cv_error *err)
@@ -197,29 +346,37 @@ static cv_status check_index(verify_task *task, cv_error *err)
     return status;
 }
 
-static cv_status check_chunks(verify_task *task, int threads, cv_error *err)
+/* Chunks that are not to be checked one by one. */
+static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
 {
+    if (n == 0) return CV_OK;
+    task->result->checked_chunks += n;
+    cv_watch_add(task->heard, n * task->snapshot->grid.chunk_bytes);
+    return cv_watch_step(&task->watch, n, err);
+}
+
+static cv_status check_chunks(verify_task *task, cv_error *err)
+{
+    survey s;
+    bool fits;
     int64_t n = task->snapshot->grid.n_chunks;
     if (n == 0) return CV_OK;
     CV_TRY(check_index(task, err));
     if (!atomic_load(&task->snapshot->index_ready))
         return CV_OK; /* without an index there are no chunks to check */
-    task->extents = malloc((size_t)n * sizeof task->extents[0]);
-    if (!task->extents)
-        return cv_fail_memory(err, (size_t)n * sizeof task->extents[0], "a list of chunks");
-    cv_status status = cv_workers_run(task->workers, (int)cv_min_i64(threads, n) - 1, n,
-                                      verify_chunk, task, err);
-    if (status == CV_OK) check_overlaps(task);
-    free(task->extents);
-    return status;
+    look_over(task, &s);
+    CV_TRY(check_room(task, &s, &fits, err));
+    if (!fits) lose_stored(task, &s);
+    CV_TRY(pass_over(task, fits ? n - s.n_stored : n, err));
+    return fits && s.n_stored > 0 ? check_passes(task, &s, err) : CV_OK;
 }
 
 cv_status cv_verify(const cv_source *source, const caterva_verify_options *options,
                     uint8_t *lost, caterva_verify_result *result, cv_error *err)
 {
-    verify_task task = {.frame = source->frame,
+    verify_task task = {.source = source,
+                        .frame = source->frame,
                         .snapshot = source->snapshot,
-                        .workers = source->workers,
                         .options = options,
                         .lost = lost,
                         .result = result};
@@ -234,7 +391,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     if (options->on_progress || source->watch) task.heard = &task.watch;
     pthread_mutex_init(&task.lock, NULL);
     cv_status status = check_attributes(&task, err);
-    if (status == CV_OK) status = check_chunks(&task, source->threads, err);
+    if (status == CV_OK) status = check_chunks(&task, err);
     pthread_mutex_destroy(&task.lock);
     cv_watch_destroy(&task.watch);
     return status;

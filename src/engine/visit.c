@@ -61,6 +61,8 @@ static bool find_part(const chunk_visit *c, int64_t j, int64_t *block, cv_part *
     return true;
 }
 
+static const uint8_t zeros[16]; /* numbers are no longer */
+
 /* Blocks are decoded to scratch, where the visitor sees them. */
 static uint8_t *place_nowhere(void *context, int64_t tag)
 {
@@ -81,7 +83,6 @@ static void take_block(void *context, int64_t tag, const uint8_t *block)
 
 static void fill_block(void *context, int64_t tag, const uint8_t *item)
 {
-    static const uint8_t zeros[16]; /* numbers are no longer */
     const chunk_visit *c = context;
     cv_part part;
     int64_t number;
@@ -90,16 +91,14 @@ static void fill_block(void *context, int64_t tag, const uint8_t *item)
     c->visit->visit(c->context, &part);
 }
 
-/* Lists the share's blocks that must be decoded; dirty ones are visited at once. */
-static cv_status list_blocks(const chunk_visit *c, const cv_share *share, cv_worker *worker,
-                             int64_t *n, cv_error *err)
+/* Lists those of blocks [first, last) that must be decoded; dirty ones are visited at
+ * once. */
+static int64_t list_blocks(const chunk_visit *c, int64_t first, int64_t last,
+                           cv_worker *worker)
 {
     cv_pending *pending = c->visit->source->pending;
     const cv_dirty_chunk *dirty = pending ? cv_pending_find(pending, c->job.chunk) : NULL;
-    int64_t first = c->job.n_blocks * share->share / share->n_shares;
-    int64_t last = c->job.n_blocks * (share->share + 1) / share->n_shares;
-    CV_TRY(cv_worker_wanted(worker, last - first, err));
-    *n = 0;
+    int64_t n = 0;
     for (int64_t j = first; j < last; j++) {
         int64_t block;
         cv_part part;
@@ -107,9 +106,42 @@ static cv_status list_blocks(const chunk_visit *c, const cv_share *share, cv_wor
         if (dirty && dirty->blocks[block])
             take_block((void *)c, j, dirty->blocks[block]);
         else
-            worker->wanted[(*n)++] = (cv_wanted){.block = block, .tag = j};
+            worker->wanted[n++] = (cv_wanted){.block = block, .tag = j};
+    }
+    return n;
+}
+
+static cv_status visit_blocks(const chunk_visit *c, const cv_share *share,
+                              const cv_chunk_ref *ref, cv_worker *worker, cv_error *err)
+{
+    const cv_source *s = c->visit->source;
+    int64_t first = c->job.n_blocks * share->share / share->n_shares;
+    int64_t last = c->job.n_blocks * (share->share + 1) / share->n_shares;
+    int64_t step;
+    cv_block_sink sink = {
+        .place = place_nowhere, .take = take_block, .fill = fill_block, .context = (void *)c};
+    CV_TRY(cv_blocks_at_once(s->frame, s->snapshot, ref, worker, last - first, &step, err));
+    CV_TRY(cv_worker_wanted(worker, step, err));
+    for (; first < last; first += step) {
+        int64_t n = list_blocks(c, first, cv_min_i64(first + step, last), worker);
+        if (n == 0) continue;
+        CV_TRY(cv_decode_blocks(s->frame, s->snapshot, ref, worker, n, &sink, err));
     }
     return CV_OK;
+}
+
+/* A chunk that is one item everywhere is one part, however many blocks it has. */
+static void visit_whole(chunk_visit *c, const uint8_t *item)
+{
+    const cv_visit *visit = c->visit;
+    cv_part part = {.n_items = 1};
+    for (int d = 0; d < visit->plan.grid->ndim; d++) {
+        part.counts[d] = cv_stepped_count(visit->box, d, c->origin[d] + c->job.lo[d],
+                                          c->origin[d] + c->job.hi[d], &part.first[d]);
+        part.n_items *= part.counts[d];
+    }
+    part.item = item ? item : zeros;
+    if (part.n_items > 0) visit->visit(c->context, &part);
 }
 
 cv_status cv_visit_chunk(const cv_visit *visit, const cv_share *share, void *context,
@@ -122,15 +154,19 @@ cv_status cv_visit_chunk(const cv_visit *visit, const cv_share *share, void *con
     cv_plan_chunk(&visit->plan, share->chunk, &c.job);
     cv_grid_chunk_index(grid, c.job.chunk, c.origin);
     for (int d = 0; d < grid->ndim; d++) c.origin[d] *= grid->chunk_shape[d];
-    int64_t n;
-    CV_TRY(list_blocks(&c, share, worker, &n, err));
-    if (n == 0) return CV_OK;
 
     cv_chunk_ref ref;
     CV_TRY(cv_source_find(source, c.job.chunk, &ref, err));
-    cv_block_sink sink = {
-        .place = place_nowhere, .take = take_block, .fill = fill_block, .context = &c};
-    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+    bool dirty = source->pending && cv_pending_find(source->pending, c.job.chunk);
+    if (!dirty) {
+        const uint8_t *item;
+        bool same;
+        CV_TRY(cv_blocks_are_same(source->frame, source->snapshot, &ref, worker, &same, &item,
+                                  err));
+        if (same && share->share == 0) visit_whole(&c, item);
+        if (same) return CV_OK;
+    }
+    return visit_blocks(&c, share, &ref, worker, err);
 }
 
 /* ---- Rows ------------------------------------------------------------------ */
