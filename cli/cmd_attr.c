@@ -32,6 +32,23 @@ static cli_exit fetch(caterva_array *array, const char *path, const char *name,
 
 /* ---- Reports ------------------------------------------------------------ */
 
+/* In a list, a value that is long is but its size: 'caterva attr get' has all of it. */
+static cli_exit show_long(caterva_array *array, const char *path, const char *name, json *j,
+                          bool *is_long)
+{
+    enum { LONGEST_VALUE = 1 << 20 };
+    int64_t size;
+    caterva_error err;
+    if (caterva_attr_read(array, name, 0, NULL, 0, &size, &err) != CATERVA_OK)
+        return cli_fail_array(path, &err);
+    *is_long = size > LONGEST_VALUE;
+    if (!*is_long) return CLI_OK;
+    json_object_begin(j, name);
+    json_int(j, "$bytes", size);
+    json_object_end(j);
+    return CLI_OK;
+}
+
 /* A line "name: value" each, or with `j` the members of an object. */
 static cli_exit list_values(caterva_array *array, const char *path, json *j)
 {
@@ -39,6 +56,11 @@ static cli_exit list_values(caterva_array *array, const char *path, json *j)
     for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
         attribute a;
         json line = {.stream = stdout};
+        bool is_long;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        CLI_TRY(show_long(array, path, name, j ? j : &line, &is_long));
+        if (is_long && !j) putchar('\n');
+        if (is_long) continue;
         CLI_TRY(fetch(array, path, name, &a));
         json_msgpack(j ? j : &line, name, a.value, a.size);
         caterva_free(a.value);

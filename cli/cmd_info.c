@@ -49,6 +49,9 @@ static void print_short(const char *text, size_t size)
     printf("%.*s%s", (int)size, text, cut ? " ..." : "");
 }
 
+/* An item longer than this is not shown. */
+enum { LONGEST_ITEM = 1 << 16 };
+
 /* The fill as get would print it. Release *text with free. */
 static cli_exit fill_text(const report *r, char **text, size_t *size)
 {
@@ -56,7 +59,10 @@ static cli_exit fill_text(const report *r, char **text, size_t *size)
     *text = NULL;
     FILE *stream = open_memstream(text, size);
     if (!stream) return cli_fail_sys("no memory for the fill");
-    item_print(stream, r->dtype, r->fill, &style);
+    if (r->info->item_size > LONGEST_ITEM)
+        fprintf(stream, "(%d bytes)", r->info->item_size);
+    else
+        item_print(stream, r->dtype, r->fill, &style);
     if (fclose(stream) == 0) return CLI_OK;
     free(*text);
     return cli_fail_sys("no memory for the fill");
@@ -64,14 +70,33 @@ static cli_exit fill_text(const report *r, char **text, size_t *size)
 
 /* ---- Attributes, in one short line or in JSON ---------------------------- */
 
-static cli_exit attribute_json(caterva_array *array, const char *path, const char *name,
-                               json *j)
+/* Longer values are not decoded: a few bytes of a file can stand for gigabytes. */
+enum { LONGEST_VALUE = 1 << 20 };
+
+static cli_exit measure_attribute(const report *r, const char *name, int64_t *size)
+{
+    caterva_error err;
+    if (caterva_attr_read(r->array, name, 0, NULL, 0, size, &err) != CATERVA_OK)
+        return cli_fail_array(r->path, &err);
+    return CLI_OK;
+}
+
+/* Of a long one only its size, as {"$bytes": size}. */
+static cli_exit attribute_json(const report *r, const char *name, json *j)
 {
     void *value;
     size_t size;
+    int64_t length;
     caterva_error err;
-    if (caterva_attr_get(array, name, &value, &size, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
+    CLI_TRY(measure_attribute(r, name, &length));
+    if (length > LONGEST_VALUE) {
+        json_object_begin(j, name);
+        json_int(j, "$bytes", length);
+        json_object_end(j);
+        return CLI_OK;
+    }
+    if (caterva_attr_get(r->array, name, &value, &size, &err) != CATERVA_OK)
+        return cli_fail_array(r->path, &err);
     json_msgpack(j, name, value, size);
     caterva_free(value);
     return CLI_OK;
@@ -84,7 +109,7 @@ static cli_exit print_attribute(const report *r, const char *name)
     FILE *stream = open_memstream(&text, &size);
     if (!stream) return cli_fail_sys("no memory for an attribute");
     json j = {.stream = stream};
-    cli_exit code = attribute_json(r->array, r->path, name, &j);
+    cli_exit code = attribute_json(r, name, &j);
     fclose(stream);
     if (code == CLI_OK) {
         printf("    ");
@@ -355,7 +380,7 @@ static cli_exit put_attributes(json *j, const report *r)
     const char *name;
     json_object_begin(j, "attributes");
     for (int i = 0; (name = caterva_attr_name(r->array, i)); i++)
-        CLI_TRY(attribute_json(r->array, r->path, name, j));
+        CLI_TRY(attribute_json(r, name, j));
     json_object_end(j);
     json_array_begin(j, "metalayers");
     for (int i = 0; (name = caterva_meta_name(r->array, i)); i++) json_text(j, NULL, name);

@@ -999,10 +999,21 @@ CATERVA_API caterva_status caterva_remove(caterva_array *array, int axis, int64_
  * attribute_names of one description there. */
 CATERVA_API const char *caterva_attr_name(const caterva_array *array, int i);
 
-/* The value's bytes, decompressed. Release *value with caterva_free.
- * CATERVA_ENOTFOUND when there is no such name. */
+/* The value's bytes, decompressed: all of them, whatever memory that takes. Ask
+ * caterva_attr_read for the size before, where a file is not to be trusted. Release
+ * *value with caterva_free. CATERVA_ENOTFOUND when there is no such name. */
 CATERVA_API caterva_status caterva_attr_get(caterva_array *array, const char *name,
                                             void **value, size_t *size, caterva_error *err);
+
+/* Copies bytes of the value from byte `start` on, as many as there are and `dst_size` has
+ * room for, and says in *size how many the whole value has. `dst` NULL gives the size
+ * only, which costs nothing: a few bytes of a file can stand for gigabytes. Otherwise it
+ * takes the memory of a block of the value, and CATERVA_EUNSUPPORTED says that this would
+ * be more than 32 MiB. CATERVA_ENOTFOUND when there is no such name, CATERVA_EINVAL when
+ * `start` is behind the end. */
+CATERVA_API caterva_status caterva_attr_read(caterva_array *array, const char *name,
+                                             int64_t start, void *dst, size_t dst_size,
+                                             int64_t *size, caterva_error *err);
 
 /* Sets an attribute to `size` bytes (python-blosc2 expects msgpack); pending
  * until the commit. Names have 1 to 31 bytes of UTF-8 (python-blosc2 reads no attribute

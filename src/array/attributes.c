@@ -39,6 +39,36 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
     return CV_OK;
 }
 
+static cv_status read_part(const cv_snapshot *snapshot, const char *name, int64_t start,
+                           void *dst, size_t dst_size, int64_t *size, cv_error *err)
+{
+    const cv_trailer *trailer = &snapshot->trailer;
+    const cv_metalayer *attribute =
+        cv_metalayers_find(trailer->attributes, trailer->n_attributes, name);
+    if (!attribute)
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
+    CV_TRY(cv_frame_attribute_size(attribute, size, err));
+    if (start < 0 || start > *size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "byte %lld is not in [0, %lld]",
+                       (long long)start, (long long)*size);
+    int64_t left = *size - start;
+    int64_t wanted = dst_size < (size_t)left ? (int64_t)dst_size : left;
+    return dst ? cv_frame_attribute_read(attribute, start, dst, wanted, err) : CV_OK;
+}
+
+caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t start,
+                                 void *dst, size_t dst_size, int64_t *size,
+                                 caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!name || !size) return cv_fail(err, CATERVA_EINVAL, -1, "name or size is NULL");
+    cv_array_lock_shared(array);
+    cv_status status =
+        read_part(cv_array_state(array), name, start, dst, dst_size, size, err);
+    cv_array_unlock(array);
+    return status;
+}
+
 /* ---- Changing attributes ------------------------------------------------ */
 
 static cv_status check_name(const char *name, cv_error *err)

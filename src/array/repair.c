@@ -52,6 +52,7 @@ static cv_status introduce(repair *r, cv_error *err)
 {
     const cv_description *found;
     size_t size = (size_t)r->array->snapshot->grid.item_size;
+    if (!r->array->fill && !r->options.on_found) return CV_OK; /* zeros */
     r->fill = calloc(1, size);
     if (!r->fill) return cv_fail_memory(err, size, "the fill");
     if (r->array->fill) memcpy(r->fill, r->array->fill, size);

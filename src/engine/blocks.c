@@ -224,7 +224,9 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
                                cv_error *err)
 {
     switch (task->layout->header.special) {
-    case CV_SPECIAL_NONE: break;
+    case CV_SPECIAL_NONE:
+        CV_TRY(cv_buffer_resize(&task->worker->block, (size_t)task->grid->block_bytes, err));
+        break;
     case CV_SPECIAL_NAN:
         fill_nan(task->grid, task->worker, task->n, task->sink);
         return CV_OK;

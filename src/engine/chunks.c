@@ -192,6 +192,7 @@ static cv_status check_block(const new_chunk *c, int32_t block, cv_worker *worke
         .n_blocks = (int32_t)c->grid->n_blocks,
     };
     int32_t size = (int32_t)c->grid->block_bytes;
+    CV_TRY(cv_buffer_resize(&worker->block, (size_t)size, err));
     CV_TRY(cv_decode_block(worker->decoder, &packed, worker->block.data, size, err));
     return cv_decode_range(worker->decoder, c->bytes, c->header.cbytes, block * size, size,
                            worker->block.data, err);

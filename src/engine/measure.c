@@ -78,12 +78,20 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
                                (int64_t)(h->header_size + snapshot->index_size +
                                          snapshot->footer.size + snapshot->trailer.size)};
     const cv_grid *grid = &snapshot->grid;
+    const cv_index *index;
+    int64_t same = 0; /* a special entry that is good; none yet */
     cv_watch_expect(watch, grid->n_chunks * grid->chunk_bytes);
+    CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
+    CV_TRY(cv_snapshot_check_room(snapshot, frame->store, cv_index_count_stored(index), err));
     for (int64_t i = 0; i < grid->n_chunks; i++) {
         caterva_chunk_info chunk;
-        int64_t table_size;
-        CV_TRY(cv_watch_tick(watch, i > 0 ? grid->chunk_bytes : 0, err));
+        int64_t table_size, next = cv_index_next(index, i, same);
+        out->special_chunks += next - i;
+        CV_TRY(cv_watch_tick(watch, (next - i + (i > 0)) * grid->chunk_bytes, err));
+        i = next;
+        if (i == grid->n_chunks) break;
         CV_TRY(describe(frame, snapshot, i, &chunk, &table_size, err));
+        if (cv_offset_is_special(cv_index_get(index, i))) same = cv_index_get(index, i);
         bool stored = chunk.kind == CATERVA_CHUNK_STORED;
         out->stored_chunks += stored;
         out->special_chunks += !stored;

@@ -45,9 +45,21 @@ static void lose_nameless(cv_salvage *salvage)
     }
 }
 
+/* An index that names more chunks than there can be is none to repair by: the fill in
+ * the place of each could take any number of bytes. */
+static cv_status check_room(const cv_salvage *salvage, cv_error *err)
+{
+    const cv_source *source = salvage->source;
+    cv_store *store = source->frame->store;
+    const cv_index *index;
+    if (cv_snapshot_index(source->snapshot, store, &index, NULL) != CV_OK) return CV_OK;
+    return cv_snapshot_check_room(source->snapshot, store, cv_index_count_stored(index), err);
+}
+
 cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
+    CV_TRY(check_room(salvage, err));
     size_t size = (size_t)n / 8 + 1;
     salvage->lost = calloc(size, 1);
     if (!salvage->lost) return cv_fail_memory(err, size, "a list of chunks");
@@ -79,9 +91,10 @@ static cv_status check_attribute(const cv_snapshot *state, const cv_metalayer *a
                                  cv_error *err)
 {
     cv_buffer value = {0};
+    if (strcmp(attribute->name, CV_OWN_ATTRIBUTE) != 0)
+        return cv_frame_attribute_check(attribute, err);
     cv_status status = cv_frame_attribute(attribute, &value, err);
-    if (status == CV_OK && strcmp(attribute->name, CV_OWN_ATTRIBUTE) == 0)
-        status = check_own(&value, state->grid.item_size, err);
+    if (status == CV_OK) status = check_own(&value, state->grid.item_size, err);
     cv_buffer_free(&value);
     return status;
 }
@@ -133,13 +146,26 @@ static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
 {
     const cv_source *source = c->salvage->source;
     size_t size = (size_t)source->snapshot->grid.item_size;
-    if (cv_all_zero(c->salvage->fill, size))
+    if (!c->salvage->fill || cv_all_zero(c->salvage->fill, size))
         return c->initial == CV_REF_ZEROS
                    ? CV_OK
                    : cv_txn_put_special(c->txn, chunk, CV_REF_ZEROS, err);
     if (c->filled.size == 0)
         CV_TRY(cv_encode_repeated(&source->workers->spec, c->salvage->fill, &c->filled, err));
     return cv_txn_put(c->txn, chunk, &c->filled, err);
+}
+
+/* The chunk behind a run of those that the new frame begins with anyway. */
+static int64_t next_chunk(const copying *c, int64_t chunk)
+{
+    const cv_snapshot *s = c->salvage->source->snapshot;
+    const cv_index *index = &s->index;
+    int64_t entry = cv_offset_of_kind(c->initial);
+    if (!atomic_load(&s->index_ready) || c->salvage->source->pending) return chunk;
+    while (chunk < index->n && cv_index_get(index, chunk) == entry &&
+           !cv_is_lost(c->salvage->lost, chunk))
+        chunk++;
+    return chunk;
 }
 
 static cv_status copy_chunk(copying *c, int64_t chunk, cv_error *err)
@@ -161,7 +187,7 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     cv_watch_init_steps(&watch, salvage->check.on_progress, salvage->check.context, NULL);
     cv_watch_set_steps(&watch, n);
     cv_status status = cv_watch_step(&watch, n, err);
-    for (int64_t i = 0; i < n && status == CV_OK; i++) {
+    for (int64_t i = 0; status == CV_OK && (i = next_chunk(&c, i)) < n; i++) {
         status = copy_chunk(&c, i, err);
         if (status == CV_OK) status = cv_watch_tick(&watch, 0, err);
     }

@@ -8,7 +8,7 @@ typedef struct cv_salvage {
     const cv_source *source;
     int64_t n_known;     /* chunks from here on have no place: they are lost */
     bool refound;        /* so are those that the seal does not name: there is no index */
-    const uint8_t *fill; /* one item for lost chunks */
+    const uint8_t *fill; /* one item for lost chunks; NULL: zeros */
     caterva_verify_options check; /* whom to tell of damage and progress */
     uint8_t *
         lost; /* a bit for each chunk; filled by cv_salvage_check, freed by cv_salvage_free */

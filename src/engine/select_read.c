@@ -148,6 +148,7 @@ static cv_status decode_share(delivery *d, int64_t share, cv_error *err)
     int64_t n, step;
     int64_t first = d->chunk->n_blocks * share / d->task->n_parts;
     int64_t last = d->chunk->n_blocks * (share + 1) / d->task->n_parts;
+    CV_TRY(cv_worker_block(s->workers, d->worker, true, err));
     CV_TRY(cv_source_find(s, d->chunk->chunk, &d->ref, err));
     if (d->task->cache) d->key = cv_block_key(s->frame, &d->ref);
     CV_TRY(cv_blocks_at_once(s->frame, s->snapshot, &d->ref, d->worker, last - first, &step,

@@ -71,7 +71,10 @@ cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
     return copy_stored(source, &ref, to, number, bytes, err);
 }
 
-static cv_status copy_chunks(const cv_source *source, cv_frame *target, cv_error *err)
+/* `index`, where it is not NULL, is the source's; the chunks of the target are `initial`,
+ * one of its special entries, before they are put. */
+static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
+                             cv_frame *target, cv_error *err)
 {
     cv_txn *txn;
     CV_TRY(cv_txn_begin(target, &txn, err));
@@ -80,8 +83,11 @@ static cv_status copy_chunks(const cv_source *source, cv_frame *target, cv_error
     const cv_grid *grid = &source->snapshot->grid;
     cv_watch_expect(source->watch, grid->n_chunks * grid->chunk_bytes);
     for (int64_t i = 0; i < grid->n_chunks && status == CV_OK; i++) {
-        status = cv_watch_tick(source->watch, i > 0 ? grid->chunk_bytes : 0, err);
-        if (status == CV_OK) status = cv_transfer_chunk(source, i, txn, i, &bytes, err);
+        int64_t next = index ? cv_index_next(index, i, initial) : i;
+        status = cv_watch_tick(source->watch, (next - i + (i > 0)) * grid->chunk_bytes, err);
+        i = next;
+        if (status == CV_OK && i < grid->n_chunks)
+            status = cv_transfer_chunk(source, i, txn, i, &bytes, err);
     }
     if (status == CV_OK) status = cv_txn_commit(txn, err);
     cv_buffer_free(&bytes);
@@ -106,6 +112,23 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     return CV_OK;
 }
 
+/* Most arrays of many chunks have many special ones of one kind: these need not be put. */
+static cv_status find_index(const cv_source *source, const cv_index **out,
+                            cv_frame_seed *seed, cv_error *err)
+{
+    cv_snapshot *s = source->snapshot;
+    cv_store *store = source->frame->store;
+    cv_chunk_ref ref;
+    if (s->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_snapshot_index(s, store, out, err));
+    CV_TRY(cv_snapshot_check_room(s, store, cv_index_count_stored(*out), err));
+    int64_t first = cv_index_get(*out, 0);
+    if (!cv_offset_is_special(first)) return CV_OK;
+    CV_TRY(cv_chunk_ref_make(s, 0, first, &ref, err));
+    if (cv_offset_of_kind(ref.kind) == first) seed->initial_offset = first;
+    return CV_OK;
+}
+
 cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
                       caterva_durability durability, cv_frame **out, cv_error *err)
 {
@@ -118,9 +141,15 @@ cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
     };
     seed.header.sparse = sparse;
 
+    const cv_index *index = NULL;
     cv_frame *frame;
+    cv_status status = source->pending ? CV_OK : find_index(source, &index, &seed, err);
+    if (status != CV_OK) {
+        cv_store_close(store);
+        return status;
+    }
     CV_TRY(cv_frame_create(store, &seed, durability, &frame, err));
-    cv_status status = copy_chunks(source, frame, err);
+    status = copy_chunks(source, index, seed.initial_offset, frame, err);
     if (status != CV_OK) {
         cv_frame_close(frame);
         return status;

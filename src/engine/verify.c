@@ -261,28 +261,18 @@ static cv_status check_pass(verify_task *task, int64_t low, int64_t high, cv_err
     return CV_OK;
 }
 
-/* Stored chunks have at least a header each, of their own. */
 static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_error *err)
 {
-    int64_t room = task->snapshot->header.cbytes / CV_CHUNK_HEADER_SIZE;
-    cv_error error;
-    *fits = true;
-    if (task->snapshot->header.sparse && s->n_stored > PASS_CHUNKS) {
-        cv_object *files;
-        size_t n_files;
-        CV_TRY(cv_store_list(task->frame->store, &files, &n_files, err));
-        free(files);
-        room = (int64_t)n_files;
-    } else if (task->snapshot->header.sparse) {
+    cv_error error = {0};
+    cv_status status =
+        cv_snapshot_check_room(task->snapshot, task->frame->store, s->n_stored, &error);
+    *fits = status == CV_OK;
+    if (status == CATERVA_ECORRUPT) {
+        report(task, -1, &error);
         return CV_OK;
     }
-    *fits = s->n_stored <= room;
-    if (*fits) return CV_OK;
-    (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)task->snapshot->index_pos,
-                  "the index names %lld stored chunks, there is room for %lld",
-                  (long long)s->n_stored, (long long)room);
-    report(task, -1, &error);
-    return CV_OK;
+    if (status != CV_OK && err) *err = error;
+    return status;
 }
 
 /* Chunks that cannot all be there are all lost: which are not nobody can tell. */
@@ -314,11 +304,10 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
 static cv_status check_attributes(verify_task *task, cv_error *err)
 {
     const cv_trailer *trailer = &task->snapshot->trailer;
-    cv_buffer value = {0};
     cv_status status = CV_OK;
     for (int i = 0; i < trailer->n_attributes && status == CV_OK; i++) {
         cv_error error = {0};
-        status = cv_frame_attribute(&trailer->attributes[i], &value, &error);
+        status = cv_frame_attribute_check(&trailer->attributes[i], &error);
         if (status == CATERVA_ENOMEM) {
             if (err) *err = error;
             break;
@@ -326,7 +315,6 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
         if (status != CV_OK) report(task, -1, &error);
         status = CV_OK;
     }
-    cv_buffer_free(&value);
     return status;
 }
 

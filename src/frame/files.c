@@ -19,7 +19,9 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
                          cv_error *err)
 {
     *n_files = 0;
-    size_t size = ((size_t)n + 1) * sizeof(int64_t);
+    size_t n_stored = 0;
+    for (int64_t i = 0; i < n; i++) n_stored += !cv_offset_is_special(cv_index_get(index, i));
+    size_t size = (n_stored + 1) * sizeof(int64_t);
     *files = malloc(size);
     if (!*files) return cv_fail_memory(err, size, "a list of chunk files");
     for (int64_t i = 0; i < n; i++) {

@@ -2,7 +2,6 @@
  * are judged in snapshot.c and changed in txn.c and commit.c. */
 #include "frame/frame.h"
 
-#include "format/chunk_header.h"
 #include "frame/layout.h"
 
 #include <stdlib.h>
@@ -164,31 +163,4 @@ cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
     out->geometry = geometry->data;
     out->geometry_size = (int32_t)geometry->size;
     return CV_OK;
-}
-
-static cv_status decode_attribute(const cv_chunk_header *header,
-                                  const cv_metalayer *attribute, cv_buffer *out,
-                                  cv_error *err)
-{
-    cv_decoder *decoder;
-    cv_codec_spec spec = {.item_size = 1};
-    CV_TRY(cv_decoder_create(&spec, &decoder, err));
-    cv_status status = cv_decode_chunk(decoder, attribute->data, header->cbytes, out->data,
-                                       header->nbytes, err);
-    cv_decoder_free(decoder);
-    return status;
-}
-
-cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err)
-{
-    cv_chunk_expect expect = {
-        .chunk = -2, .pos = -1, .nbytes = -1, .max_cbytes = attribute->size};
-    cv_chunk_header header;
-    if (attribute->size < CV_CHUNK_HEADER_SIZE)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "attribute \"%s\" is no chunk",
-                       attribute->name);
-    CV_TRY(cv_chunk_header_parse(attribute->data, &expect, &header, err));
-    CV_TRY(cv_buffer_resize(out, (size_t)header.nbytes, err));
-    if (header.nbytes == 0) return CV_OK;
-    return decode_attribute(&header, attribute, out, err);
 }

@@ -7,6 +7,7 @@
 #include "format/chunk_header.h"
 #include "frame/sealed.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A special chunk is a negative offset with its kind in the top byte. The bits
@@ -85,6 +86,43 @@ cv_status cv_chunk_ref_find(const cv_snapshot *s, const cv_index *index, int64_t
     return CV_OK;
 }
 
+int64_t cv_index_count_stored(const cv_index *index)
+{
+    int64_t n = 0;
+    if (!index->pages) return cv_offset_is_special(index->same) ? 0 : index->n;
+    for (int64_t i = 0; i < index->n; i++) n += !cv_offset_is_special(cv_index_get(index, i));
+    return n;
+}
+
+int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same)
+{
+    if (!index->pages && index->same == same && cv_offset_is_special(same)) return index->n;
+    while (chunk < index->n && cv_index_get(index, chunk) == same &&
+           cv_offset_is_special(same))
+        chunk++;
+    return chunk;
+}
+
+cv_status cv_snapshot_check_room(const cv_snapshot *s, cv_store *store, int64_t n_stored,
+                                 cv_error *err)
+{
+    enum { FEW_FILES = 1 << 20 }; /* to look for without listing the directory */
+    int64_t room = s->header.cbytes / CV_CHUNK_HEADER_SIZE;
+    if (s->header.sparse && n_stored > FEW_FILES) {
+        cv_object *files;
+        size_t n_files = 0;
+        CV_TRY(cv_store_list(store, &files, &n_files, err));
+        free(files);
+        room = (int64_t)n_files;
+    } else if (s->header.sparse) {
+        return CV_OK;
+    }
+    if (n_stored <= room) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+                   "the index names %lld stored chunks, there is room for %lld",
+                   (long long)n_stored, (long long)room);
+}
+
 /* ---- Decoding ----------------------------------------------------------- */
 
 static cv_chunk_expect expect_index(const cv_snapshot *s)
@@ -112,44 +150,88 @@ typedef struct decoding {
     cv_index *out;
     cv_decoder *decoder;
     cv_buffer scratch;
+    int64_t bytes_taken; /* by pages */
 } decoding;
 
-/* Bytes of page `p`: all pages but the last are full. */
-static size_t page_size(const decoding *d, int64_t p)
+/* Entries of page `p`: all pages but the last are full. */
+static int64_t page_entries(const decoding *d, int64_t p)
 {
-    int64_t rest = d->out->n - p * CV_INDEX_PAGE;
-    return (size_t)cv_min_i64(rest, CV_INDEX_PAGE) * sizeof(int64_t);
+    return cv_min_i64(d->out->n - p * CV_INDEX_PAGE, CV_INDEX_PAGE);
 }
 
-/* Decodes all of it and cuts it into pages. */
-static cv_status decode_whole(decoding *d, cv_error *err)
+/* The page that comes next is filled: from the file's byte order to ours, and into the
+ * index. Distinct pages may take only so much more memory than the file has bytes. */
+static cv_status take_page(decoding *d, cv_index_page *page, cv_error *err)
 {
-    size_t size = (size_t)d->header->nbytes;
-    CV_TRY(cv_buffer_resize(&d->scratch, size, err));
-    CV_TRY(cv_decode_chunk(d->decoder, d->bytes, d->header->cbytes, d->scratch.data,
-                           (int32_t)size, err));
-    for (int64_t p = 0; p < d->out->n_pages; p++)
-        memcpy(d->out->pages[p]->entries, d->scratch.data + p * CV_INDEX_PAGE_BYTES,
-               page_size(d, p));
+    enum { FREE_BYTES = 192 << 20, BYTES_PER_BYTE = 64 };
+    int64_t n = page_entries(d, d->out->n_pages);
+    for (int64_t i = 0; i < n; i++)
+        page->entries[i] = (int64_t)cv_load_le64((const uint8_t *)&page->entries[i]);
+    d->bytes_taken += cv_index_add_page(d->out, page, (int)n);
+    int64_t size = (int64_t)d->snapshot->header.frame_size;
+    if (d->bytes_taken / BYTES_PER_BYTE <= size + FREE_BYTES / BYTES_PER_BYTE) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)d->snapshot->index_pos,
+                   "the index of %lld chunks in a frame of %lld bytes takes too much memory",
+                   (long long)d->out->n, (long long)size);
+}
+
+/* Decodes as much at a time as the chunk's blocks want, all of it where that is little,
+ * and cuts it into pages. */
+static cv_status decode_cut(decoding *d, cv_error *err)
+{
+    enum { LITTLE = 32 << 20, STEP = 16 << 20 };
+    const cv_chunk_header *h = d->header;
+    bool at_once = h->nbytes <= LITTLE;
+    int32_t step = at_once ? h->nbytes : STEP;
+    if (!at_once && (h->block_size > LITTLE || cv_codec_access(d->bytes) == CV_ACCESS_CHUNK))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)d->snapshot->index_pos,
+                       "an index of %d bytes that can only be decoded at once", h->nbytes);
+    CV_TRY(cv_buffer_resize(&d->scratch, (size_t)step, err));
+    for (int32_t at = 0; at < h->nbytes; at += step) {
+        int32_t size = h->nbytes - at < step ? h->nbytes - at : step;
+        if (at_once)
+            CV_TRY(
+                cv_decode_chunk(d->decoder, d->bytes, h->cbytes, d->scratch.data, size, err));
+        else
+            CV_TRY(cv_decode_range(d->decoder, d->bytes, h->cbytes, at, size, d->scratch.data,
+                                   err));
+        for (int32_t done = 0; done < size; done += CV_INDEX_PAGE_BYTES) {
+            cv_index_page *page;
+            int64_t n = page_entries(d, d->out->n_pages);
+            CV_TRY(cv_index_new_page(n, &page, err));
+            memcpy(page->entries, d->scratch.data + done, (size_t)n * sizeof(int64_t));
+            CV_TRY(take_page(d, page, err));
+        }
+        if (at_once) break;
+    }
     return CV_OK;
+}
+
+static cv_status decode_page(decoding *d, cv_block_range range, cv_error *err)
+{
+    cv_index_page *page;
+    int64_t n = page_entries(d, d->out->n_pages);
+    cv_packed_block block = {.chunk_header = d->bytes,
+                             .streams = (uint8_t *)d->bytes + range.start,
+                             .streams_size = range.end - range.start};
+    CV_TRY(cv_index_new_page(n, &page, err));
+    cv_status status = cv_decode_block(d->decoder, &block, page->entries,
+                                       (int32_t)n * (int32_t)sizeof(int64_t), err);
+    if (status == CV_OK) return take_page(d, page, err);
+    cv_index_drop_page(page);
+    return status;
 }
 
 /* Decodes block after block, each into its page. */
 static cv_status decode_blocks(decoding *d, cv_error *err)
 {
     cv_chunk_expect expect = expect_index(d->snapshot);
-    int64_t n = d->out->n_pages;
+    int64_t n = cv_ceil_div(d->out->n, CV_INDEX_PAGE);
     CV_TRY(cv_buffer_resize(&d->scratch, (size_t)n * sizeof(cv_block_range), err));
     cv_block_range *ranges = (cv_block_range *)d->scratch.data;
     CV_TRY(cv_block_starts_parse(d->header, d->bytes + CV_CHUNK_HEADER_SIZE, n, &expect,
                                  ranges, err));
-    for (int64_t p = 0; p < n; p++) {
-        cv_packed_block block = {.chunk_header = d->bytes,
-                                 .streams = (uint8_t *)d->bytes + ranges[p].start,
-                                 .streams_size = ranges[p].end - ranges[p].start};
-        CV_TRY(cv_decode_block(d->decoder, &block, d->out->pages[p]->entries,
-                               (int32_t)page_size(d, p), err));
-    }
+    for (int64_t p = 0; p < n; p++) CV_TRY(decode_page(d, ranges[p], err));
     return CV_OK;
 }
 
@@ -158,20 +240,14 @@ static cv_status decode_pages(decoding *d, cv_error *err)
     cv_codec_spec spec = {.item_size = sizeof(int64_t)};
     CV_TRY(cv_decoder_create(&spec, &d->decoder, err));
     bool fits = d->header->block_size == CV_INDEX_PAGE_BYTES;
-    CV_TRY(fits && blocks_stand_alone(d->header, d->bytes) ? decode_blocks(d, err)
-                                                           : decode_whole(d, err));
-    for (int64_t p = 0; p < d->out->n_pages; p++) {
-        int64_t *entries = d->out->pages[p]->entries;
-        for (size_t i = 0; i < page_size(d, p) / sizeof entries[0]; i++)
-            entries[i] = (int64_t)cv_load_le64((const uint8_t *)&entries[i]);
-    }
-    return CV_OK;
+    return fits && blocks_stand_alone(d->header, d->bytes) ? decode_blocks(d, err)
+                                                           : decode_cut(d, err);
 }
 
 static cv_status decode_entries(const cv_snapshot *s, const uint8_t *bytes,
                                 const cv_chunk_header *header, cv_index *out, cv_error *err)
 {
-    CV_TRY(cv_index_create(s->grid.n_chunks, out, err));
+    CV_TRY(cv_index_begin(s->grid.n_chunks, out, err));
     decoding d = {.snapshot = s, .bytes = bytes, .header = header, .out = out};
     cv_status status = decode_pages(&d, err);
     cv_decoder_free(d.decoder);

@@ -83,6 +83,14 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
 /* An index of `n` undefined entries without names; for who fills all of them. */
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err);
 
+/* An index of `n` entries that has no pages yet: they are added one after another, each
+ * with its entries filled in. A page like the one before it is shared, and dropped; else
+ * the bytes that it takes are returned. Drop what was not added. */
+cv_status cv_index_begin(int64_t n, cv_index *out, cv_error *err);
+cv_status cv_index_new_page(int64_t n, cv_index_page **out, cv_error *err);
+int64_t cv_index_add_page(cv_index *index, cv_index_page *page, int n);
+void cv_index_drop_page(cv_index_page *page);
+
 /* A second index of the same entries that shares all pages of the first. It
  * can be changed, also when the first has none. */
 cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err);

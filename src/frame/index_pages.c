@@ -198,6 +198,33 @@ void cv_index_free(cv_index *index)
     *index = (cv_index){0};
 }
 
+cv_status cv_index_begin(int64_t n, cv_index *out, cv_error *err)
+{
+    *out = (cv_index){.n = n};
+    return make_room(out, pages_for(n), err);
+}
+
+cv_status cv_index_new_page(int64_t n, cv_index_page **out, cv_error *err)
+{
+    return new_page(n, out, err);
+}
+
+void cv_index_drop_page(cv_index_page *page) { release(page); }
+
+int64_t cv_index_add_page(cv_index *index, cv_index_page *page, int n)
+{
+    cv_index_page *last = index->n_pages > 0 ? index->pages[index->n_pages - 1] : NULL;
+    size_t size = (size_t)n * sizeof page->entries[0];
+    if (last && n == CV_INDEX_PAGE && memcmp(last->entries, page->entries, size) == 0) {
+        release(page);
+        retain(last, 1);
+        index->pages[index->n_pages++] = last;
+        return 0;
+    }
+    index->pages[index->n_pages++] = page;
+    return (int64_t)sizeof *page + page->room * (int64_t)(sizeof(int64_t) + CV_SEAL_NAME);
+}
+
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err)
 {
     cv_index index = {.n = n};

@@ -133,6 +133,18 @@ cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t 
 cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index, int64_t chunk,
                             cv_chunk_ref *out, cv_error *err);
 
+/* CATERVA_ECORRUPT when so many stored chunks cannot be there: each takes a header of its
+ * own, or is a file. For who is about to look at all of them. */
+cv_status cv_snapshot_check_room(const cv_snapshot *snapshot, cv_store *store,
+                                 int64_t n_stored, cv_error *err);
+
+/* Entries that name a stored chunk. */
+int64_t cv_index_count_stored(const cv_index *index);
+
+/* The first chunk from `chunk` on that is stored, or whose entry is not `same`, which is
+ * special; index->n: none. */
+int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
+
 /* Where a chunk of the committed state is. The first few of a large index are
  * looked up in their block alone; who asks more often has it decoded whole. Any
  * thread. */

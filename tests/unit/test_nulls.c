@@ -324,6 +324,11 @@ static void attributes(void **state)
     REFUSED(caterva_attr_get(array, NULL, &value, &size, &err));
     REFUSED(caterva_attr_get(array, "name", NULL, &size, &err));
     REFUSED(caterva_attr_get(array, "name", &value, NULL, &err));
+    int64_t length;
+    REFUSED(caterva_attr_read(NULL, "name", 0, &size, 1, &length, &err));
+    REFUSED(caterva_attr_read(array, NULL, 0, &size, 1, &length, &err));
+    REFUSED(caterva_attr_read(array, "name", 0, &size, 1, NULL, &err));
+    TAKEN(caterva_attr_read(array, "name", 0, NULL, 0, &length, &err));
     REFUSED(caterva_attr_set(NULL, "name", "x", 1, &err));
     REFUSED(caterva_attr_set(array, NULL, "x", 1, &err));
     REFUSED(caterva_attr_set(array, "name", NULL, 1, &err));
