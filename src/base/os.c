@@ -174,22 +174,51 @@ int cv_os_ask_lock(int fd)
     return 0;
 }
 
-/* A byte that no file has, so that no other use of record locks meets it. */
+/* Record locks on bytes that no file has, so that no other use of them is met:
+ *
+ *     READS     everyone who shares, as long as the file is open
+ *     UNKNOWN   whoever has not said a number yet
+ *     NUMBERS   from here on: byte n for number n
+ */
 #ifdef F_OFD_SETLK
-static struct flock reader_lock(short type)
+static const off_t lock_reads = (off_t)(INT64_MAX / 2);
+static const off_t lock_unknown = (off_t)(INT64_MAX / 2) + 1;
+static const off_t lock_numbers = (off_t)(INT64_MAX / 2) + 2;
+static const uint64_t most_numbers = (uint64_t)1 << 61;
+
+static int set_lock(int fd, short type, off_t start, off_t n)
 {
-    return (struct flock){
-        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(INT64_MAX / 2), .l_len = 1};
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = n};
+    return fcntl(fd, F_OFD_SETLK, &lock) ? errno : 0;
 }
+
+static bool is_locked(int fd, off_t start, off_t n)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = n};
+    return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+static off_t lock_of(uint64_t number) { return lock_numbers + (off_t)(number % most_numbers); }
 #endif
 
 int cv_os_share(int fd)
 {
 #ifdef F_OFD_SETLK
-    struct flock lock = reader_lock(F_RDLCK);
-    return fcntl(fd, F_OFD_SETLK, &lock) ? errno : 0;
+    return set_lock(fd, F_RDLCK, lock_reads, lock_unknown - lock_reads + 1);
 #else
     (void)fd;
+    return ENOTSUP;
+#endif
+}
+
+int cv_os_share_number(int fd, uint64_t number)
+{
+#ifdef F_OFD_SETLK
+    int error = set_lock(fd, F_RDLCK, lock_of(number), 1);
+    return error ? error : set_lock(fd, F_UNLCK, lock_unknown, 1);
+#else
+    (void)fd, (void)number;
     return ENOTSUP;
 #endif
 }
@@ -197,10 +226,25 @@ int cv_os_share(int fd)
 bool cv_os_is_shared(int fd)
 {
 #ifdef F_OFD_SETLK
-    struct flock lock = reader_lock(F_WRLCK);
-    return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    return is_locked(fd, lock_reads, 1);
 #else
     (void)fd;
+    return true;
+#endif
+}
+
+/* One look covers UNKNOWN and the numbers below: who goes from one to the other has
+ * both for a moment, and is not missed. */
+bool cv_os_is_shared_but(int fd, uint64_t number)
+{
+#ifdef F_OFD_SETLK
+    off_t own = lock_of(number), end = lock_numbers + (off_t)most_numbers;
+    if (!is_locked(fd, lock_reads, 1)) return false;
+    if (is_locked(fd, lock_unknown, own - lock_unknown)) return true;
+    if (own + 1 < end && is_locked(fd, own + 1, end - own - 1)) return true;
+    return !is_locked(fd, own, 1); /* somebody who says no number */
+#else
+    (void)fd, (void)number;
     return true;
 #endif
 }

@@ -52,11 +52,21 @@ int cv_os_lock(int fd);
  * moment may be refused; who only asks is not. */
 int cv_os_ask_lock(int fd);
 
-/* Takes a shared lock that goes with this opening of the file, beside the
- * exclusive one of cv_os_lock and not excluding it: "somebody reads here". And
- * asks whether another opening holds one: true also when that cannot be known. */
+/* Shared locks that go with this opening of the file, beside the exclusive one of
+ * cv_os_lock and not excluding it.
+ *
+ *     share         "somebody reads here", what is not said
+ *     share_number  "somebody reads number n here": says what after a share
+ *
+ * Whoever shares is found by is_shared; by is_shared_but too, unless it has said
+ * `number` (one that never says its number, as programs of older versions do not, may
+ * hide behind one that does). Both ask about other openings, and answer true also when
+ * that cannot be known. At each moment of a share, and of the share_number after it,
+ * one of the locks is held. */
 int cv_os_share(int fd);
+int cv_os_share_number(int fd, uint64_t number);
 bool cv_os_is_shared(int fd);
+bool cv_os_is_shared_but(int fd, uint64_t number);
 
 /* Renames without replacing: EEXIST when `to` exists, decided by the system
  * and not by looking first. */

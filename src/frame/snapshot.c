@@ -276,6 +276,28 @@ static cv_status load(cv_snapshot *s, cv_store *store, bool header_only, cv_erro
     return header_only ? CV_OK : load_tail(s, store, stored, err);
 }
 
+/* ---- Who reads what ------------------------------------------------------- */
+
+/* The number of the commit, or 0: there is none, or others changed the frame since. */
+static uint64_t number_of(const cv_snapshot *s)
+{
+    return s->seal == CV_SEAL_WHOLE ? s->footer.commit : 0;
+}
+
+bool cv_snapshot_has_older_readers(const cv_snapshot *s, cv_store *store)
+{
+    uint64_t number = number_of(s);
+    return number ? cv_store_has_others(store, number) : cv_store_has_readers(store);
+}
+
+static void say_state(const cv_snapshot *s, cv_store *store)
+{
+    uint64_t number = number_of(s);
+    if (number) cv_store_reads_state(store, number);
+}
+
+/* ---- The whole state ------------------------------------------------------ */
+
 /* `unchecked` with the whole state only. */
 static cv_status load_new(cv_store *store, bool header_only, bool unchecked,
                           cv_snapshot **out, cv_error *err)
@@ -284,6 +306,7 @@ static cv_status load_new(cv_store *store, bool header_only, bool unchecked,
     if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
     snapshot->unchecked = unchecked;
     cv_status status = load(snapshot, store, header_only, err);
+    if (status == CV_OK && !header_only) say_state(snapshot, store);
     if (status != CV_OK) {
         cv_snapshot_release(snapshot);
         return status;

@@ -60,6 +60,10 @@ cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapsho
 cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 
+/* Might another opening read an older state than this committed one, and so bytes that
+ * it does not use? A state has a number to be known by when its seal holds. */
+bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store);
+
 /* Fills in what follows from header_bytes: header, meta, grid; each checked
  * against the others. */
 cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);

@@ -316,9 +316,19 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
     return cv_fail_sys(err, error, "cannot list the directory %s", d->shown.text);
 }
 
+static void directory_reads_state(cv_store *store, uint64_t state)
+{
+    (void)cv_os_share_number(((directory_store *)store)->dir_fd, state);
+}
+
 static bool directory_has_readers(cv_store *store)
 {
     return cv_os_is_shared(((directory_store *)store)->dir_fd);
+}
+
+static bool directory_has_others(cv_store *store, uint64_t state)
+{
+    return cv_os_is_shared_but(((directory_store *)store)->dir_fd, state);
 }
 
 /* ---- Publishing and closing --------------------------------------------- */
@@ -410,7 +420,9 @@ static const cv_store_ops directory_ops = {
     .remove = directory_remove,
     .list = directory_list,
     .publish = directory_publish,
+    .reads_state = directory_reads_state,
     .has_readers = directory_has_readers,
+    .has_others = directory_has_others,
     .check_name = directory_check_name,
     .close = directory_close,
 };

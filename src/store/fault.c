@@ -271,6 +271,11 @@ static bool fault_has_readers(cv_store *store)
     return cv_store_has_readers(as_fault(store)->inner);
 }
 
+static bool fault_has_others(cv_store *store, uint64_t state)
+{
+    return cv_store_has_others(as_fault(store)->inner, state);
+}
+
 /* ---- Opening and closing ------------------------------------------------ */
 
 static void fault_close(cv_store *store)
@@ -297,6 +302,7 @@ static const cv_store_ops fault_ops = {
     .list = fault_list,
     .publish = fault_publish,
     .has_readers = fault_has_readers,
+    .has_others = fault_has_others,
     .check_name = fault_check_name,
     .close = fault_close,
 };

@@ -164,9 +164,20 @@ static cv_status file_check_name(cv_store *store, cv_error *err)
     return cv_home_check(&f->home, f->fd, &f->shown, err);
 }
 
+/* Without success it goes on reading a state that nobody knows. */
+static void file_reads_state(cv_store *store, uint64_t state)
+{
+    (void)cv_os_share_number(((file_store *)store)->fd, state);
+}
+
 static bool file_has_readers(cv_store *store)
 {
     return cv_os_is_shared(((file_store *)store)->fd);
+}
+
+static bool file_has_others(cv_store *store, uint64_t state)
+{
+    return cv_os_is_shared_but(((file_store *)store)->fd, state);
 }
 
 static void file_close(cv_store *store)
@@ -194,7 +205,9 @@ static const cv_store_ops file_ops = {
     .replace = cv_store_no_replace,
     .remove = cv_store_no_remove,
     .publish = file_publish,
+    .reads_state = file_reads_state,
     .has_readers = file_has_readers,
+    .has_others = file_has_others,
     .check_name = file_check_name,
     .close = file_close,
 };

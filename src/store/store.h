@@ -66,9 +66,13 @@ typedef struct cv_store_ops {
      * created without `overwrite`, CATERVA_EBUSY when it is in use. A published
      * one: nothing. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
-    /* Might another opening, anywhere, read a state older than the present one?
-     * Openings for reading say so by a shared lock. NULL: no. */
+    /* Openings for reading say so by a shared lock, and by `reads_state` which state it
+     * is, once they know: a number that tells states of one array apart. May be NULL. */
+    void (*reads_state)(cv_store *store, uint64_t state);
+    /* Might another opening, anywhere, read here? NULL: no. And might one read another
+     * state than `state`? NULL: as has_readers. */
     bool (*has_readers)(cv_store *store);
+    bool (*has_others)(cv_store *store, uint64_t state);
     /* CATERVA_EIO when a published store that is open for writing does not have its name
      * any more: others moved, deleted or replaced it. NULL: it has no name. */
     cv_status (*check_name)(cv_store *store, cv_error *err);
@@ -207,6 +211,14 @@ static inline bool cv_store_has_readers(cv_store *s)
 static inline cv_status cv_store_check_name(cv_store *s, cv_error *e)
 {
     return s->ops->check_name ? s->ops->check_name(s, e) : CV_OK;
+}
+static inline bool cv_store_has_others(cv_store *s, uint64_t state)
+{
+    return s->ops->has_others ? s->ops->has_others(s, state) : cv_store_has_readers(s);
+}
+static inline void cv_store_reads_state(cv_store *s, uint64_t state)
+{
+    if (s->ops->reads_state && !s->writable) s->ops->reads_state(s, state);
 }
 static inline void cv_store_close(cv_store *s)
 {
