@@ -3,6 +3,9 @@
 #ifndef CV_FORMAT_FRAME_HEADER_H
 #define CV_FORMAT_FRAME_HEADER_H
 
+/* Bytes that every frame begins with. */
+enum { CV_FRAME_MAGIC_SIZE = 10 };
+
 #include "format/metalayers.h"
 
 enum { CV_FRAME_VERSION = 2, CV_FRAME_VERSION_MAX = 3, CV_FRAME_HEADER_MIN = 97 };

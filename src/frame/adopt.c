@@ -119,11 +119,13 @@ static cv_status write_area(adoption *a, cv_error *err)
     if (n == 0) return CV_OK;
     cv_seal_stray *strays = malloc(n * sizeof strays[0]);
     if (!strays) return cv_fail_memory(err, n * sizeof strays[0], "block tables");
-    uint64_t pos = cv_txn_take_range(txn, a->area.size);
+    uint64_t pos = 0;
+    cv_status status = cv_txn_take_range(txn, a->area.size, &pos, err);
     for (size_t i = 0; i < n; i++)
         strays[i] = (cv_seal_stray){list[i].stray.entry, pos + list[i].stray.pos};
-    cv_status status = cv_store_write(txn->frame->store, CV_FRAME_OBJECT, pos, a->area.data,
-                                      a->area.size, err);
+    if (status == CV_OK)
+        status = cv_store_write(txn->frame->store, CV_FRAME_OBJECT, pos, a->area.data,
+                                a->area.size, err);
     if (status == CV_OK) status = cv_index_add_strays(&txn->index, strays, (int64_t)n, err);
     for (size_t i = 0; i < n && status == CV_OK; i++)
         status = cv_index_set_name(&txn->index, list[i].chunk, list[i].name, err);

@@ -20,6 +20,7 @@
 #include "frame/adopt.h"
 #include "frame/files.h"
 #include "frame/front.h"
+#include "frame/holes.h"
 #include "frame/tail.h"
 #include "frame/txn_internal.h"
 
@@ -111,19 +112,19 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
 /* Contiguous: the tail goes right behind the chunks where nothing needed lies
  * there (as a rule it and the committed one take turns), else behind that, else
  * behind everything. */
-static uint64_t place_tail(const cv_txn *txn, uint64_t size)
+static uint64_t place_tail(cv_txn *txn, uint64_t size)
 {
     const cv_snapshot *base = txn->base;
     uint64_t end = cv_front_keep_off(txn, txn->end, size);
-    if (!txn->frame->store->published || !txn->may_reuse) return end;
+    if (!txn->frame->store->published || !cv_txn_may_reuse(txn)) return end;
     uint64_t old_end = base->header.frame_size;
     uint64_t low = cv_front_keep_off(txn, txn->chunks_end, size);
     uint64_t high = low > old_end ? low : old_end;
     if ((low + size <= txn->base_tail_pos || low >= old_end) &&
         cv_space_is_clear(&txn->space, low, size))
         return low;
-    if (cv_space_is_clear(&txn->space, high, size)) return high;
-    return end;
+    bool is_taken = txn->has_follower && old_end == txn->found_end;
+    return !is_taken && cv_space_is_clear(&txn->space, high, size) ? high : end;
 }
 
 /* cbytes as the format counts it: up to the index with dead space, or all
@@ -180,6 +181,7 @@ static cv_status build(commit *c, cv_error *err)
 {
     const cv_frame_header *old = &c->txn->state->header;
     CV_TRY(cv_tail_build(c->txn, &c->tail, err));
+    if (!old->sparse) CV_TRY(cv_holes_before_tail(c->txn, c->tail.bytes.size, err));
     c->tail_pos = old->sparse ? old->header_size : place_tail(c->txn, c->tail.bytes.size);
     CV_TRY(count_cbytes(c, err));
     CV_TRY(build_header(c, c->tail_pos + c->tail.bytes.size, err));
@@ -299,6 +301,7 @@ static void account(commit *c, bool fresh)
     txn->base_end = txn->end > tail_end ? txn->end : tail_end;
     txn->base_chunks_end = txn->chunks_end;
     txn->base_tail_pos = c->tail_pos;
+    if (txn->frame->durability != CATERVA_DURABLE_NONE) txn->unsettled = false;
 }
 
 /* The next snapshot takes over the transaction's index, and readers see it. */
@@ -335,6 +338,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     bool fresh = !txn->frame->store->published;
     if (!fresh) CV_TRY(cv_store_check_name(txn->frame->store, err));
     CV_TRY(cv_adopt_some(txn, false, NULL, err));
+    cv_files_remove_old(txn, txn->base); /* their last readers have come on here */
     commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = {.bytes = txn->tail}};
     cv_status status =
         c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
@@ -344,7 +348,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     if (status == CV_OK) status = check_name_again(txn, err);
     if (status == CV_OK) {
         cv_files_replaced(txn, c.old_files, c.n_old_files);
-        cv_files_remove_old(txn);
+        cv_files_remove_old(txn, c.next);
         account(&c, fresh);
         publish(&c);
         cv_txn_reset(txn);

@@ -45,10 +45,11 @@ void cv_files_replaced(cv_txn *txn, const int64_t *files, size_t n_files)
     txn->n_old_files = n;
 }
 
-void cv_files_remove_old(cv_txn *txn)
+void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state)
 {
     cv_store *store = txn->frame->store;
-    if (txn->n_old_files == 0 || txn->frame->poisoned || cv_store_has_readers(store)) return;
+    if (txn->n_old_files == 0 || txn->frame->poisoned) return;
+    if (cv_snapshot_has_older_readers(state, store)) return;
     for (size_t i = 0; i < txn->n_old_files; i++)
         cv_store_remove(store, txn->old_files[i], NULL);
     txn->n_old_files = 0;
@@ -72,7 +73,7 @@ static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, s
 static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *err)
 {
     cv_store *store = txn->frame->store;
-    if (*n == 0 || cv_store_has_readers(store)) return CV_OK;
+    if (*n == 0 || cv_snapshot_has_older_readers(txn->base, store)) return CV_OK;
     if (txn->frame->durability != CATERVA_DURABLE_NONE)
         CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
     size_t stay = 0;

@@ -13,13 +13,14 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
                          cv_error *err);
 
 /* When a writer opens: removes the files that the committed index does not
- * name, unless somebody reads, and finds the first number above all files that
+ * name, unless somebody reads an older state, and finds the first number above all files that
  * are there. */
 cv_status cv_files_begin(cv_txn *txn, cv_error *err);
 
 /* After a commit: nobody who opens from now on needs these files. They go with
- * the next cv_files_remove_old that meets no reader. */
+ * the next cv_files_remove_old that meets no reader of a state older than `state`, the
+ * committed one. */
 void cv_files_replaced(cv_txn *txn, const int64_t *files, size_t n_files);
-void cv_files_remove_old(cv_txn *txn);
+void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state);
 
 #endif

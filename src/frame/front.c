@@ -2,14 +2,14 @@
  * written for C-Blosc2 alone; nothing here reads it. */
 #include "frame/front.h"
 
-static bool needs_front(const cv_snapshot *state)
+bool cv_front_is_needed(const cv_snapshot *state)
 {
     return !state->header.sparse && state->grid.n_chunks == 0;
 }
 
 bool cv_front_is_apart(const cv_snapshot *state)
 {
-    return needs_front(state) &&
+    return cv_front_is_needed(state) &&
            state->header.frame_size != state->header.header_size + state->trailer_bytes.size;
 }
 
@@ -17,7 +17,7 @@ uint64_t cv_front_keep_off(const cv_txn *txn, uint64_t pos, uint64_t size)
 {
     uint64_t front = txn->state->header.header_size;
     bool is_front = pos == front && !txn->frame->store->published;
-    if (!needs_front(txn->state) || is_front || pos >= front + size) return pos;
+    if (!cv_front_is_needed(txn->state) || is_front || pos >= front + size) return pos;
     return front + size;
 }
 
@@ -37,7 +37,8 @@ void cv_front_write(cv_txn *txn, const cv_snapshot *state)
     uint64_t front = state->header.header_size;
     txn->owes_front = cv_front_is_apart(state);
     if (!txn->owes_front || txn->frame->poisoned) return;
-    if (cv_store_has_readers(store) || settle_header(txn) != CV_OK) return;
+    bool is_read = store->published && cv_snapshot_has_older_readers(state, store);
+    if (is_read || settle_header(txn) != CV_OK) return;
     if (cv_store_write(store, CV_FRAME_OBJECT, front, trailer->data, trailer->size, NULL) !=
         CV_OK)
         return;
@@ -48,6 +49,6 @@ void cv_front_write(cv_txn *txn, const cv_snapshot *state)
 
 void cv_front_account(cv_txn *txn, const cv_snapshot *next)
 {
-    if (needs_front(next))
+    if (cv_front_is_needed(next))
         cv_space_occupy(&txn->space, next->header.header_size, next->trailer_bytes.size);
 }

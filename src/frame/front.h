@@ -12,6 +12,9 @@
 
 #include "frame/txn_internal.h"
 
+/* True when C-Blosc2 looks for the trailer in front. */
+bool cv_front_is_needed(const cv_snapshot *state);
+
 /* True when `state` needs a copy: it has no chunks and its trailer is not in
  * front. Whether the copy is there is not known. */
 bool cv_front_is_apart(const cv_snapshot *state);

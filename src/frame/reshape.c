@@ -1,6 +1,6 @@
 /* Room: frame. What a change of shape does to the index: chunks keep their
- * bytes and get other numbers. Pure index arithmetic; no chunk is read. */
-#include "frame/txn_internal.h"
+ * bytes and get other numbers, or are dropped. No chunk is decoded. */
+#include "frame/holes.h"
 
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk)
@@ -47,6 +47,37 @@ bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
     return true;
 }
 
+enum { MOST_DROPPED = 4096 };
+
+/* The old chunks that the new grid has no place for are dead. Where there are very many,
+ * the next writer finds the others. */
+static void drop_chunks(cv_txn *txn, const cv_index *old, const cv_reshape *reshape,
+                        const cv_grid *to)
+{
+    const cv_grid *from = &txn->state->grid;
+    bool keeps = cv_reshape_keeps_numbers(reshape, from, to);
+    int64_t first = keeps ? to->n_chunks : 0;
+    int left = MOST_DROPPED;
+    for (int64_t i = first; i < old->n && left > 0; i++) {
+        int64_t offset = cv_index_get(old, i);
+        if (cv_offset_is_special(offset)) continue;
+        if (!keeps && cv_reshape_target(reshape, from, to, i) >= 0) continue;
+        cv_holes_replaced(txn, txn->base->header.header_size + (uint64_t)offset);
+        left--;
+    }
+}
+
+/* The index as it is, for drop_chunks; empty where nothing can be dropped. */
+static cv_status keep_old(const cv_txn *txn, const cv_reshape *reshape, const cv_grid *to,
+                          cv_index *out, cv_error *err)
+{
+    bool grows = to->n_chunks >= txn->index.n &&
+                 cv_reshape_keeps_numbers(reshape, &txn->state->grid, to);
+    *out = (cv_index){0};
+    if (grows || !txn->index.pages || txn->base->header.sparse) return CV_OK;
+    return cv_index_share(&txn->index, out, err);
+}
+
 static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_grid *from,
                           const cv_grid *to, int64_t fill, cv_error *err)
 {
@@ -87,14 +118,18 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
     CV_TRY(cv_txn_own_index(txn, err));
     CV_TRY(own_state(txn, err));
     cv_new_shape change;
+    cv_index old;
     CV_TRY(cv_new_shape_make(txn->state, reshape->shape, &change, err));
-    cv_status status = renumber(&txn->index, reshape, &txn->state->grid, &change.grid,
+    cv_status status = keep_old(txn, reshape, &change.grid, &old, err);
+    if (status == CV_OK) status = renumber(&txn->index, reshape, &txn->state->grid, &change.grid,
                                 cv_offset_of_kind(fill), err);
     if (status == CV_OK) {
+        drop_chunks(txn, &old, reshape, &change.grid);
         cv_new_shape_apply(&change, txn->state);
         txn->changed = true;
         txn->adopt_next = 0; /* chunks have other numbers */
     }
+    cv_index_free(&old);
     cv_buffer_free(&change.meta);
     return status;
 }

@@ -96,6 +96,35 @@ bool cv_extents_take(cv_extents *e, uint64_t size, cv_extent *out)
     return true;
 }
 
+bool cv_extents_fit(const cv_extents *e, uint64_t size)
+{
+    for (size_t i = 0; i < e->n; i++)
+        if (e->items[i].size >= size) return true;
+    return false;
+}
+
+uint64_t cv_extents_total(const cv_extents *e)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < e->n; i++) total += e->items[i].size;
+    return total;
+}
+
+void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size)
+{
+    uint64_t end = pos + size;
+    size_t first = find(holes, pos);
+    if (first > 0 && end_of(holes->items[first - 1]) > pos) first--;
+    size_t last = find(holes, end); /* behind those that overlap */
+    if (first == last) return;
+    uint64_t before = holes->items[first].pos, behind = end_of(holes->items[last - 1]);
+    memmove(&holes->items[first], &holes->items[last],
+            (holes->n - last) * sizeof holes->items[0]);
+    holes->n -= last - first;
+    if (behind > end) cv_extents_add(holes, (cv_extent){end, behind - end}, false);
+    if (before < pos) cv_extents_add(holes, (cv_extent){before, pos - before}, false);
+}
+
 void cv_extents_clear(cv_extents *e) { e->n = 0; }
 
 void cv_extents_move(cv_extents *to, cv_extents *from)
@@ -117,13 +146,29 @@ void cv_space_put(cv_space *space, uint64_t pos, uint64_t size)
 {
     if (space->ours.n < CV_SPACE_OURS)
         cv_extents_add(&space->ours, (cv_extent){pos, size}, false);
+    else
+        space->forgot_ours = true;
 }
 
-void cv_space_replaced(cv_space *space, uint64_t pos)
+void cv_space_died(cv_space *space, cv_extent chunk)
+{
+    cv_extents_add(&space->replaced, chunk, false);
+    cv_extents_add(&space->dead, chunk, true);
+}
+
+bool cv_space_replaced(cv_space *space, uint64_t pos)
 {
     cv_extent extent;
-    if (cv_extents_remove(&space->ours, pos, &extent))
-        cv_extents_add(&space->dead, extent, true);
+    if (!cv_extents_remove(&space->ours, pos, &extent)) return false;
+    cv_space_died(space, extent);
+    return true;
+}
+
+bool cv_space_ours_end(const cv_space *space, uint64_t *end)
+{
+    const cv_extents *ours = &space->ours;
+    *end = ours->n > 0 ? end_of(ours->items[ours->n - 1]) : 0;
+    return !ours->forgot && !space->forgot_ours && !space->replaced.forgot;
 }
 
 bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out)
@@ -148,18 +193,7 @@ bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size)
 
 void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
 {
-    cv_extents *holes = &space->free;
-    uint64_t end = pos + size;
-    size_t first = find(holes, pos);
-    if (first > 0 && end_of(holes->items[first - 1]) > pos) first--;
-    size_t last = find(holes, end); /* behind those that overlap */
-    if (first == last) return;
-    uint64_t before = holes->items[first].pos, behind = end_of(holes->items[last - 1]);
-    memmove(&holes->items[first], &holes->items[last],
-            (holes->n - last) * sizeof holes->items[0]);
-    holes->n -= last - first;
-    if (behind > end) cv_extents_add(holes, (cv_extent){end, behind - end}, false);
-    if (before < pos) cv_extents_add(holes, (cv_extent){before, pos - before}, false);
+    cv_extents_cut(&space->free, pos, size);
 }
 
 void cv_space_settled(cv_space *space) { cv_extents_move(&space->free, &space->aging); }
@@ -169,13 +203,17 @@ void cv_space_committed(cv_space *space, bool header_is_durable)
     cv_space_settled(space);
     cv_extents_move(header_is_durable ? &space->free : &space->aging, &space->dead);
     cv_extents_clear(&space->taken);
+    cv_extents_clear(&space->replaced);
 }
 
 /* What was put and taken since the commit is free again; what was replaced
- * lives on, its size forgotten. Chunks at or behind `end` were new. */
+ * lives on. Chunks at or behind `end` were new. */
 void cv_space_rolled_back(cv_space *space, uint64_t end)
 {
     size_t kept = 0;
+    for (size_t i = 0; i < space->replaced.n; i++)
+        cv_space_put(space, space->replaced.items[i].pos, space->replaced.items[i].size);
+    cv_extents_clear(&space->replaced);
     for (size_t i = 0; i < space->ours.n; i++) {
         cv_extent extent = space->ours.items[i];
         size_t t = find(&space->taken, extent.pos + 1);
@@ -194,4 +232,5 @@ void cv_space_destroy(cv_space *space)
     cv_extents_destroy(&space->aging);
     cv_extents_destroy(&space->free);
     cv_extents_destroy(&space->taken);
+    cv_extents_destroy(&space->replaced);
 }

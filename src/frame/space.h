@@ -4,8 +4,8 @@
  *   aging   dead, but a power cut may still bring back a header that needs it
  *   free    nobody needs it: new chunks go here, else behind the frame's end
  *
- * Only what this handle wrote itself is ever counted dead: its size is known
- * for sure, and no lying header of a foreign chunk can give away a live one. */
+ * What this handle wrote itself has a size that is known for sure; of what it found,
+ * survey.h says how far the next live byte is. */
 #ifndef CV_FRAME_SPACE_H
 #define CV_FRAME_SPACE_H
 
@@ -30,6 +30,9 @@ void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 /* Takes out the extent that begins at `pos`; false when there is none. */
 bool cv_extents_remove(cv_extents *extents, uint64_t pos, cv_extent *out);
 
+/* Takes out whatever lies in [pos, pos + size). */
+void cv_extents_cut(cv_extents *extents, uint64_t pos, uint64_t size);
+
 /* Whether an extent begins at `pos`; its size then. */
 bool cv_extents_has(const cv_extents *extents, uint64_t pos, uint64_t *size);
 
@@ -42,6 +45,10 @@ enum { CV_SPACE_SLACK = 32 };
  * out->size may be more. */
 bool cv_extents_take(cv_extents *extents, uint64_t size, cv_extent *out);
 
+/* Whether there is one that has them; the bytes of all. */
+bool cv_extents_fit(const cv_extents *extents, uint64_t size);
+uint64_t cv_extents_total(const cv_extents *extents);
+
 void cv_extents_move(cv_extents *to, cv_extents *from); /* merging; empties `from` */
 void cv_extents_clear(cv_extents *extents);
 void cv_extents_destroy(cv_extents *extents);
@@ -51,14 +58,20 @@ typedef struct cv_space {
     cv_extents dead;
     cv_extents aging;
     cv_extents free;
-    cv_extents taken; /* from free since the commit: a rollback gives it back */
+    cv_extents taken;    /* from free since the commit: a rollback gives it back */
+    cv_extents replaced; /* chunks among the dead, each: a rollback lets them live */
+    bool forgot_ours;    /* there were too many, for good */
 } cv_space;
 
 enum { CV_SPACE_OURS = 65536 };
 
 void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);    /* a chunk was put */
-void cv_space_replaced(cv_space *space, uint64_t pos);              /* a chunk died */
+bool cv_space_replaced(cv_space *space, uint64_t pos);              /* a chunk died */
+void cv_space_died(cv_space *space, cv_extent chunk); /* the same, of a found one */
 bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out); /* cv_extents_take */
+
+/* The end of the last live chunk of ours; false when that is not known. */
+bool cv_space_ours_end(const cv_space *space, uint64_t *end);
 
 /* True when nobody may need bytes of [pos, pos + size) that are not live; false
  * also when that is not known any more. */

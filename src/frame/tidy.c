@@ -137,7 +137,9 @@ static cv_status cut(cv_txn *txn, cv_error *err)
     uint64_t stored;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
     uint64_t size = txn->base->header.frame_size;
-    if (stored <= size || cv_store_has_readers(store)) return CV_OK;
+    bool is_ours = !txn->has_follower || size != txn->found_end;
+    if (stored <= size || !is_ours) return CV_OK;
+    if (cv_snapshot_has_older_readers(txn->base, store)) return CV_OK;
     return cv_store_truncate(store, CV_FRAME_OBJECT, size, err);
 }
 
@@ -147,7 +149,8 @@ static cv_status tidy_file(cv_txn *txn, cv_error *err)
     uint64_t stored;
     cv_extent place;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
-    CV_TRY(find_place(txn, stored, &place, err));
+    place.size = 0; /* readers of this state would need its tail */
+    if (!cv_store_has_readers(store)) CV_TRY(find_place(txn, stored, &place, err));
     if (place.size == 0 && stored <= txn->base->header.frame_size) return CV_OK;
 
     /* After this the disk holds the committed header and no older one. */
@@ -161,9 +164,10 @@ static cv_status tidy_file(cv_txn *txn, cv_error *err)
 void cv_txn_tidy(cv_txn *txn)
 {
     cv_store *store = txn->frame->store;
-    if (cv_txn_pending(txn) || txn->frame->poisoned || cv_store_has_readers(store)) return;
+    if (cv_txn_pending(txn) || txn->frame->poisoned) return;
+    if (cv_snapshot_has_older_readers(txn->base, store)) return;
     if (txn->base->header.sparse)
-        cv_files_remove_old(txn);
+        cv_files_remove_old(txn, txn->base);
     else
         (void)tidy_file(txn, NULL);
 }

@@ -7,7 +7,7 @@
  * Nothing is written where the committed state has bytes, so it stays whole
  * whatever happens; nor where an older state has some that a reader still sees. */
 #include "frame/front.h"
-#include "frame/txn_internal.h"
+#include "frame/holes.h"
 
 #include "base/arith.h"
 #include "frame/files.h"
@@ -32,7 +32,7 @@ void cv_txn_reset(cv_txn *txn)
     txn->n_new_files = 0;
     txn->end = txn->base_end;
     txn->chunks_end = txn->base_chunks_end;
-    txn->may_reuse = !cv_store_has_readers(txn->frame->store);
+    txn->may_reuse = false;
 }
 
 /* What is used of a contiguous frame when it is opened. Behind its end may lie
@@ -49,9 +49,7 @@ static cv_status find_ends(cv_txn *txn, cv_error *err)
     CV_TRY(cv_tail_find(txn, err));
     txn->base_end = stored > h->frame_size ? stored : h->frame_size;
     if (txn->base_end < txn->base_chunks_end) txn->base_end = txn->base_chunks_end;
-    cv_extent behind = {h->frame_size, txn->base_end - h->frame_size};
-    cv_extents_add(&txn->space.aging, behind, true);
-    return CV_OK;
+    return cv_holes_begin(txn, stored, err);
 }
 
 cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
@@ -64,6 +62,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     cv_txn_reset(txn);
     txn->owes_front = cv_front_is_apart(txn->base);
     txn->adopted = !frame->store->published;
+    if (!frame->store->published) txn->survey.whole = true; /* there is nothing to find */
     if (txn->n_commits < txn->base->footer.commit) txn->n_commits = txn->base->footer.commit;
     if (status == CV_OK) status = cv_files_begin(txn, err);
     if (status != CV_OK) {
@@ -87,11 +86,13 @@ static void remove_new_files(cv_txn *txn)
 void cv_txn_free(cv_txn *txn)
 {
     if (!txn) return;
-    if (txn->frame->store->published) {
+    if (txn->frame->store->published && txn->base) {
         remove_new_files(txn);
+        cv_holes_cut_back(txn);
         if (txn->owes_front) cv_front_write(txn, txn->base);
     }
     cv_space_destroy(&txn->space);
+    cv_survey_free(&txn->survey);
     cv_snapshot_release(txn->base);
     cv_snapshot_release(txn->state);
     cv_index_free(&txn->index);
@@ -207,7 +208,7 @@ static cv_status set_entry(cv_txn *txn, int64_t chunk, int64_t offset, uint32_t 
     if (status == CV_OK) {
         useless = superseded_file(txn, old);
         if (!txn->base->header.sparse && !cv_offset_is_special(old))
-            cv_space_replaced(&txn->space, txn->base->header.header_size + (uint64_t)old);
+            cv_holes_replaced(txn, txn->base->header.header_size + (uint64_t)old);
         txn->changed = true;
     }
     pthread_mutex_unlock(&txn->lock);
@@ -242,10 +243,13 @@ cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
 /* A hole that is large enough, or the place behind the end; there with slack for
  * a chunk that replaces another, since more of its kind will follow. Reuse is also
  * speed: bytes a file already has are much cheaper to write than new ones. */
-static uint64_t reserve_range(cv_txn *txn, size_t size, bool replaces)
+static cv_status reserve_range(cv_txn *txn, size_t size, bool replaces, uint64_t *pos,
+                               cv_error *err)
 {
     cv_extent at;
-    if (txn->may_reuse && cv_space_take(&txn->space, size, &at)) {
+    bool found;
+    CV_TRY(cv_holes_take(txn, size, &at, &found, err));
+    if (found) {
         cv_layout_cache_forget(txn->frame->layouts, CV_FRAME_OBJECT, at.pos);
     } else {
         at = (cv_extent){txn->end, size + (replaces ? size / CV_SPACE_SLACK : 0)};
@@ -253,12 +257,13 @@ static uint64_t reserve_range(cv_txn *txn, size_t size, bool replaces)
     }
     if (at.pos + at.size > txn->chunks_end) txn->chunks_end = at.pos + at.size;
     cv_space_put(&txn->space, at.pos, at.size);
-    return at.pos;
+    *pos = at.pos;
+    return CV_OK;
 }
 
-uint64_t cv_txn_take_range(cv_txn *txn, size_t size)
+cv_status cv_txn_take_range(cv_txn *txn, size_t size, uint64_t *pos, cv_error *err)
 {
-    return reserve_range(txn, size, false);
+    return reserve_range(txn, size, false, pos, err);
 }
 
 /* A range of the frame, or a new chunk file. Called with the lock. */
@@ -277,7 +282,7 @@ static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
     CV_TRY(index_of(txn, &index, err));
     bool replaces = !cv_offset_is_special(cv_index_get(index, put->chunk));
     put->object = CV_FRAME_OBJECT;
-    put->pos = reserve_range(txn, size, replaces);
+    CV_TRY(reserve_range(txn, size, replaces, &put->pos, err));
     put->offset = (int64_t)(put->pos - txn->base->header.header_size);
     return CV_OK;
 }
@@ -300,7 +305,7 @@ static void abandon(cv_txn *txn, const cv_put *put)
     if (sparse)
         (void)superseded_file(txn, put->object);
     else
-        cv_space_replaced(&txn->space, put->pos);
+        cv_holes_replaced(txn, put->pos);
     pthread_mutex_unlock(&txn->lock);
     if (sparse) cv_store_remove(txn->frame->store, put->object, NULL);
 }
@@ -360,6 +365,7 @@ cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_er
 void cv_txn_rollback(cv_txn *txn)
 {
     remove_new_files(txn);
+    cv_holes_cut_back(txn);
     cv_layout_cache_clear(txn->frame->layouts);
     cv_txn_reset(txn);
     txn->adopt_next = 0;

@@ -3,6 +3,7 @@
 #define CV_FRAME_TXN_INTERNAL_H
 
 #include "frame/space.h"
+#include "frame/survey.h"
 #include "frame/txn.h"
 
 struct cv_txn {
@@ -22,9 +23,14 @@ struct cv_txn {
     uint64_t base_tail_pos; /* contiguous: where the committed tail begins */
     uint64_t n_commits;     /* the number in the last header copy */
     cv_space space;         /* contiguous: what below `end` may be used again */
+    cv_survey survey;       /* of what was found there; made at first need */
+    bool unsurveyed;        /* not yet */
+    bool unsettled;         /* the header found may not be on the disk yet */
+    bool has_follower;      /* an array stands behind the frame that was found, */
+    uint64_t found_end;     /* which ends here */
     int64_t adopt_next;     /* adopt.h: chunks before it are seen to */
     bool adopted;           /* and so are all */
-    bool may_reuse;         /* no reader holds a state older than base */
+    bool may_reuse;         /* cv_txn_may_reuse: no reader holds a state older than base */
     bool owes_front;        /* contiguous: the committed state lacks its copy, front.h */
     int64_t next_file;      /* directory: first number nobody uses */
     cv_object *new_files;   /* directory: chunk files put since the commit */
@@ -42,7 +48,7 @@ cv_status cv_txn_own_index(cv_txn *txn, cv_error *err);
 
 /* Takes `size` bytes of a contiguous frame for something that is no chunk, and is
  * never given back. Called with the lock, or by the only thread. */
-uint64_t cv_txn_take_range(cv_txn *txn, size_t size);
+cv_status cv_txn_take_range(cv_txn *txn, size_t size, uint64_t *pos, cv_error *err);
 
 /* CATERVA_EIO when the frame is poisoned. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);

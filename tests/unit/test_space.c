@@ -134,7 +134,9 @@ static void a_rollback_gives_back_what_was_taken(void **state)
     assert_int_equal(space.free.n, 1);
     assert_int_equal(space.free.items[0].pos, 100);
     assert_int_equal(space.free.items[0].size, 50);
-    assert_int_equal(space.ours.n, 0);
+    assert_int_equal(space.ours.n, 1); /* what was replaced lives on */
+    assert_int_equal(space.ours.items[0].pos, 400);
+    assert_int_equal(space.ours.items[0].size, 10);
     assert_int_equal(space.dead.n, 0);
     cv_space_destroy(&space);
 }
