@@ -122,6 +122,8 @@ static const option options[] = {
     {CLI_OPT_JSON, 0, "json", NULL, VALUE_FLAG, FIELD(json), 0, 0, "print one JSON object"},
     {CLI_OPT_FORCE, 'f', "force", NULL, VALUE_FLAG, FIELD(force), 0, 0,
      "replace an existing result"},
+    {CLI_OPT_COMPACT_AT, 0, "compact-at", "PERCENT", VALUE_INT, FIELD(compact_at), 0, 100,
+     "compact FILE when so much of it is dead space, 0: never (50)"},
     {CLI_OPT_THREADS, 'T', "threads", "N", VALUE_INT, FIELD(threads), 0, 1024,
      "threads, 0 for all cores (0)"},
     {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,
@@ -279,6 +281,7 @@ cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_a
                       .memory = (int64_t)256 << 20,
                       .time = 10000,
                       .max = 10,
+                      .compact_at = command->options & CLI_OPT_COMPACT_AT ? 50 : 0,
                       .files = argv};
     argument_list list = {command, argc, argv, 0};
     bool options_ended = false;

@@ -103,6 +103,7 @@ typedef struct cli_args {
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
     bool quiet, guess, skip_damaged;
     int64_t threads; /* 0: all cores */
+    int64_t compact_at; /* percent of dead space, 0: never */
     int64_t precision;
     int64_t level;
     int64_t axis;   /* default 0; negative counts from the end */
@@ -150,6 +151,7 @@ typedef struct cli_args {
 #define CLI_OPT_WAIT (1UL << 23)
 #define CLI_OPT_FOLLOW (1UL << 28) /* every, follow */
 #define CLI_OPT_SHORT (1UL << 29)
+#define CLI_OPT_COMPACT_AT (UINT64_C(1) << 44)
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)

@@ -100,7 +100,7 @@ const cli_command cli_command_put = {
         "the dtype of the selection, or --casting casts it; raw input is taken as it\n"
         "is. Committed at the end: until then, and after a failure, FILE is as it was.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_OFFSET |
-               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
+               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS,
     .min_args = 2,
     .max_args = 3,
     .run = run_put,

@@ -240,6 +240,7 @@ typedef struct caterva_create_options {
     /* Hears of long calls through the handle, and stops them; see above. NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
+    int compact_percent;        /* as in caterva_open_options                         */
 } caterva_create_options;
 #define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
 
@@ -267,6 +268,14 @@ typedef struct caterva_open_options {
     /* Hears of long calls through the handle, and stops them; see above. NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
+    int compact_percent;  /* writing: 1 to 100: caterva_close compacts the file, as
+                             caterva_compact does, when this handle has changed it and
+                             at least so many percent of it, and 64 KiB, are dead space,
+                             unless somebody reads an older state. That takes the time
+                             and, for a while, the space of a copy of all that is not
+                             dead; when it fails, nothing has changed and caterva_close
+                             succeeds. on_progress hears of it as of a call of its own,
+                             and may stop it. 0: never. A directory has no dead space */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
 

@@ -256,6 +256,7 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
     if (array->pending) status = caterva_commit(array, err);
     if (array->pending && status == CV_OK && !array->frame->store->in_memory)
         cv_txn_tidy(array->pending->txn);
+    if (status == CV_OK) cv_array_compact_at_close(array);
     cv_array_free(array);
     return status;
 }

@@ -38,6 +38,7 @@ struct caterva_array {
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_descriptions descriptions;
+    int compact_percent; /* as in caterva_open_options */
 };
 
 /* Takes over the frame, also on failure. */
@@ -56,6 +57,12 @@ cv_status cv_array_open_for_upkeep(const char *url, const caterva_upkeep_options
 /* Which cache the handle uses: `cache_bytes` as in caterva_open_options. */
 cv_status cv_array_set_cache(caterva_array *array, int64_t cache_bytes, cv_error *err);
 cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err);
+
+cv_status cv_array_check_compact(int percent, cv_error *err);
+
+/* Compacts a file with nothing pending where so much of it is dead that its options ask
+ * for it, before the handle is released. Best effort. */
+void cv_array_compact_at_close(caterva_array *array);
 
 /* Releases everything; what is pending is dropped. */
 void cv_array_free(caterva_array *array);

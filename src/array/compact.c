@@ -17,6 +17,35 @@ static cv_status compact(caterva_array *array, cv_error *err)
     return CV_OK;
 }
 
+/* ---- By itself ------------------------------------------------------------ */
+
+enum { MIN_DEAD = 64 * 1024 };
+
+cv_status cv_array_check_compact(int percent, cv_error *err)
+{
+    if (percent >= 0 && percent <= 100) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "compact_percent is %d: 0 to 100", percent);
+}
+
+static bool is_worth_it(caterva_array *array)
+{
+    uint64_t dead, size;
+    bool is_file = array->pending && !array->frame->store->in_memory &&
+                   !array->frame->store->has_chunk_objects;
+    if (array->compact_percent == 0 || !is_file) return false;
+    if (!cv_txn_dead(array->pending->txn, &dead, &size)) return false;
+    return dead >= MIN_DEAD && (double)dead * 100 >= (double)size * array->compact_percent;
+}
+
+void cv_array_compact_at_close(caterva_array *array)
+{
+    if (!is_worth_it(array)) return;
+    cv_array_lock_alone(array);
+    (void)cv_array_finish(array, compact(array, NULL));
+}
+
+/* ---- When asked to -------------------------------------------------------- */
+
 caterva_status caterva_compact(const char *url, const caterva_upkeep_options *options,
                                caterva_error *err)
 {

@@ -57,6 +57,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
                        (long long)o->dirty_budget);
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
+    CV_TRY(cv_array_check_compact(o->compact_percent, err));
     return cv_array_check_cache(o->cache_bytes, err);
 }
 
@@ -381,6 +382,7 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     cv_status status = cv_array_set_cache(*out, b->options.cache_bytes, err);
     if (status == CV_OK)
         status = cv_array_set_watch(*out, b->options.on_progress, b->options.context, err);
+    (*out)->compact_percent = b->options.compact_percent;
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

@@ -22,6 +22,7 @@ static cv_status copy_open_options(const caterva_open_options *options,
         return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
                        (long long)out->dirty_budget);
     CV_TRY(cv_array_check_cache(out->cache_bytes, err));
+    CV_TRY(cv_array_check_compact(out->compact_percent, err));
     if (out->keep_bytes < -1)
         return cv_fail(err, CATERVA_EINVAL, -1, "a file of %lld bytes to keep",
                        (long long)out->keep_bytes);
@@ -44,6 +45,7 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
     }
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
     (*out)->opened = *o;
+    (*out)->compact_percent = o->compact_percent;
     (*out)->ahead.off = o->no_read_ahead != 0;
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);

@@ -147,6 +147,26 @@ cv_status cv_holes_before_tail(cv_txn *txn, uint64_t size, cv_error *err)
     return is_worth ? settle(txn, err) : CV_OK;
 }
 
+/* ---- Counting ------------------------------------------------------------- */
+
+bool cv_holes_dead(cv_txn *txn, uint64_t *dead)
+{
+    cv_space *space = &txn->space;
+    uint64_t end = txn->base->header.frame_size;
+    if (txn->unsurveyed || !txn->survey.whole) return false;
+    if (cv_survey_rest(&txn->survey, txn->frame, found_in(txn), NULL) != CV_OK) return false;
+    *dead = cv_extents_below(&space->free, end) + cv_extents_below(&space->aging, end) +
+            cv_extents_below(&space->dead, end);
+    return true;
+}
+
+bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size)
+{
+    *size = txn->base->header.frame_size;
+    if (txn->base->header.sparse || txn->changed || txn->frame->poisoned) return false;
+    return cv_txn_may_reuse(txn) && cv_holes_dead(txn, dead);
+}
+
 /* ---- Giving back ---------------------------------------------------------- */
 
 void cv_holes_cut_back(cv_txn *txn)

@@ -32,6 +32,9 @@ void cv_holes_replaced(cv_txn *txn, uint64_t pos);
  * may be used where there is much of it. */
 cv_status cv_holes_before_tail(cv_txn *txn, uint64_t size, cv_error *err);
 
+/* Bytes below the frame's end that nobody uses. False when they cannot be told. */
+bool cv_holes_dead(cv_txn *txn, uint64_t *dead);
+
 /* Cuts the file back to what committed states may need. Best effort. */
 void cv_holes_cut_back(cv_txn *txn);
 

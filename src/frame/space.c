@@ -103,12 +103,17 @@ bool cv_extents_fit(const cv_extents *e, uint64_t size)
     return false;
 }
 
-uint64_t cv_extents_total(const cv_extents *e)
+uint64_t cv_extents_below(const cv_extents *e, uint64_t end)
 {
     uint64_t total = 0;
-    for (size_t i = 0; i < e->n; i++) total += e->items[i].size;
+    for (size_t i = 0; i < e->n && e->items[i].pos < end; i++) {
+        uint64_t left = end - e->items[i].pos;
+        total += e->items[i].size < left ? e->items[i].size : left;
+    }
     return total;
 }
+
+uint64_t cv_extents_total(const cv_extents *e) { return cv_extents_below(e, UINT64_MAX); }
 
 void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size)
 {

@@ -48,6 +48,7 @@ bool cv_extents_take(cv_extents *extents, uint64_t size, cv_extent *out);
 /* Whether there is one that has them; the bytes of all. */
 bool cv_extents_fit(const cv_extents *extents, uint64_t size);
 uint64_t cv_extents_total(const cv_extents *extents);
+uint64_t cv_extents_below(const cv_extents *extents, uint64_t end);
 
 void cv_extents_move(cv_extents *to, cv_extents *from); /* merging; empties `from` */
 void cv_extents_clear(cv_extents *extents);

@@ -14,6 +14,7 @@ enum {
     FIRST_CREDIT = 64,       /* measurements, and what each good one earns */
     EARNED = 4,
     AT_ONCE = 16,
+    MOST_REST = 4096,
     GOOD_GAP = 64,
 };
 
@@ -252,6 +253,18 @@ cv_status cv_survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t 
             if (largest >= size && total >= enough) left = 0;
         }
         s->next++;
+    }
+    return CV_OK;
+}
+
+cv_status cv_survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
+{
+    uint64_t gap;
+    bool sure;
+    for (int left = MOST_REST; left > 0 && s->next < s->n_order; s->next++, left--) {
+        cv_room *room = &s->rooms[s->order[s->next]];
+        if (!room->measured && room->size > 0)
+            CV_TRY(measure(frame, room, found, &gap, &sure, err));
     }
     return CV_OK;
 }

@@ -45,6 +45,10 @@ cv_status cv_survey_make(cv_survey *survey, cv_frame *frame, cv_snapshot *state,
 cv_status cv_survey_find(cv_survey *survey, cv_frame *frame, uint64_t size, uint64_t enough,
                          cv_extents *found, cv_error *err);
 
+/* Measures what was not, a few thousand rooms at most. */
+cv_status cv_survey_rest(cv_survey *survey, cv_frame *frame, cv_extents *found,
+                         cv_error *err);
+
 /* The end of the last chunk that is there. */
 cv_status cv_survey_end(cv_survey *survey, cv_frame *frame, cv_extents *found, uint64_t *end,
                         cv_error *err);

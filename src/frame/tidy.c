@@ -137,8 +137,7 @@ static cv_status cut(cv_txn *txn, cv_error *err)
     uint64_t stored;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
     uint64_t size = txn->base->header.frame_size;
-    bool is_ours = !txn->has_follower || size != txn->found_end;
-    if (stored <= size || !is_ours) return CV_OK;
+    if (stored <= size) return CV_OK;
     if (cv_snapshot_has_older_readers(txn->base, store)) return CV_OK;
     return cv_store_truncate(store, CV_FRAME_OBJECT, size, err);
 }
@@ -168,6 +167,6 @@ void cv_txn_tidy(cv_txn *txn)
     if (cv_snapshot_has_older_readers(txn->base, store)) return;
     if (txn->base->header.sparse)
         cv_files_remove_old(txn, txn->base);
-    else
+    else if (!txn->has_follower)
         (void)tidy_file(txn, NULL);
 }

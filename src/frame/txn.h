@@ -105,6 +105,12 @@ cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
  * pending or beside readers, and what fails leaves the committed state as it is. */
 void cv_txn_tidy(cv_txn *txn);
 
+/* After that: how many bytes of the contiguous frame's `size` are dead. False when this
+ * transaction changed nothing, readers of an older state are there, or the dead cannot be
+ * told. Reads the headers of chunks that were not measured, of very many a part: the
+ * others count as live. */
+bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size);
+
 /* Drops what was put since the last commit. */
 void cv_txn_rollback(cv_txn *txn);
 

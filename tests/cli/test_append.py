@@ -33,6 +33,41 @@ class Growing(Case):
         self.assertIn(": ok, ", self.text("verify", path))
 
 
+class Compact(Growing):
+    """append and put give dead space back by themselves."""
+
+    def size_after(self, *options):
+        values = np.random.default_rng(5).integers(0, 2**63, 1 << 17)
+        path = self.make(values, chunks=(1 << 13,), blocks=(1 << 11,))
+        size = path.stat().st_size
+        self.ok("put", path, ":100000", "--fill", "0", *options)
+        values[:100000] = 0
+        self.same(path, values)
+        self.last = values
+        return path.stat().st_size / size
+
+    def test_put_compacts(self):
+        self.assertLess(self.size_after(), 0.4)
+        self.assertLess(self.size_after("--compact-at", "70"), 0.4)
+        self.assertGreater(self.size_after("--compact-at", "90"), 0.9)
+        self.assertGreater(self.size_after("--compact-at=0"), 0.9)
+
+    def test_append_compacts(self):
+        for options, most in (([], 0.4), (["--compact-at", "0"], 1.1)):
+            self.assertGreater(self.size_after("--compact-at", "0"), 0.9)
+            path, size = self.path("a.b2nd"), self.path("a.b2nd").stat().st_size
+            self.path("more.npy").write_bytes(npy(np.arange(5)))
+            self.ok("append", path, self.path("more.npy"), *options)
+            self.assertLess(path.stat().st_size / size, most)
+            self.assertGreater(path.stat().st_size / size, most - 0.3)
+            self.same(path, np.concatenate([self.last, np.arange(5)]))
+
+    def test_percent_is_checked(self):
+        path = self.make(np.arange(5))
+        for percent in ("-1", "101", "x"):
+            self.fails(2, "put", path, ":", "--fill", "1", "--compact-at", percent)
+
+
 class Append(Growing):
     def test_every_axis_and_every_input(self):
         rng = np.random.default_rng(11)

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SKIPPED = 77, DISK = 3 << 20, BALLAST = 1 << 20, CHUNK = 8192, ROUNDS = 6 };
@@ -242,6 +243,114 @@ static void run_trial(const char *disk, uint64_t seed, caterva_layout layout)
     }
 }
 
+/* ---- What a writer that failed leaves -------------------------------------- */
+
+/* Noise behind the items, of which chunks reach the disk at once. */
+static caterva_status append_noise(trial *t, int64_t n, caterva_error *err)
+{
+    t->next = realloc(t->next, (size_t)(t->n + n) * sizeof *t->next);
+    CHECK(t->next, "no memory");
+    memcpy(t->next, t->items, (size_t)t->n * sizeof *t->items);
+    rng_fill(&t->random, t->next + t->n, (size_t)n * sizeof *t->next);
+    t->n_next = t->n + n;
+    caterva_status status =
+        caterva_append(t->array, 0, n, t->next + t->n, (size_t)n * sizeof *t->next, err);
+    return status == CATERVA_OK ? caterva_commit(t->array, err) : status;
+}
+
+static void keep_noise(trial *t)
+{
+    int32_t *old = t->items;
+    t->items = t->next;
+    t->n = t->n_next;
+    t->next = old;
+}
+
+static int64_t stored_size(const trial *t)
+{
+    struct stat st;
+    CHECK(stat(t->path, &st) == 0, "no file");
+    return st.st_size;
+}
+
+typedef enum ending { BY_ROLLBACK, BY_DISCARD, BY_CLOSE, BY_DEATH, N_ENDINGS } ending;
+
+/* Writes too much for the disk, and leaves. */
+static void fail_and_leave(trial *t, ending how)
+{
+    caterva_error err;
+    CHECK(append_noise(t, DISK / 4, &err) == CATERVA_EIO, "the disk is not full");
+    CHECK(err.sys_errno == ENOSPC, "%s", err.message);
+    if (how == BY_ROLLBACK) CHECK_OK(caterva_rollback(t->array, &err), err);
+    if (how == BY_CLOSE) CHECK(caterva_close(t->array, &err) != CATERVA_OK, "closed well");
+    if (how == BY_ROLLBACK || how == BY_DISCARD) caterva_discard(t->array);
+    t->array = NULL;
+}
+
+static void die_writing(trial *t)
+{
+    int state = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    CHECK(pid >= 0, "no process");
+    if (pid == 0) {
+        caterva_error err;
+        open_writer(t);
+        CHECK(append_noise(t, DISK / 4, &err) == CATERVA_EIO, "the disk is not full");
+        _exit(0); /* as if killed: nothing is cleaned up */
+    }
+    CHECK(waitpid(pid, &state, 0) == pid && state == 0, "the other process failed");
+}
+
+/* The next writer has the space of the one before, for less than that wanted. */
+static void a_smaller_write_succeeds(const char *disk, uint64_t seed, ending how)
+{
+    caterva_error err;
+    trial t = {.random = rng_from_seed(seed)};
+    int64_t shape = 0;
+    int32_t chunk = CHUNK, block = CHUNK / 8;
+    snprintf(t.path, sizeof t.path, "%s/small", disk);
+    snprintf(t.ballast, sizeof t.ballast, "%s/ballast", disk);
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 1;
+    options.shape = &shape;
+    options.chunk_shape = &chunk;
+    options.block_shape = &block;
+    options.dtype = "<i4";
+    CHECK_OK(caterva_create(t.path, &options, &t.array, &err), err);
+    t.items = check_alloc(1);
+    CHECK_OK(append_noise(&t, 2 * CHUNK, &err), err);
+    keep_noise(&t);
+    CHECK_OK(caterva_close(t.array, &err), err);
+
+    int64_t size = stored_size(&t);
+    put_ballast(&t, DISK - size - 10 * CHUNK * 4);
+    if (how == BY_DEATH) {
+        die_writing(&t);
+        CHECK(stored_size(&t) > size, "nothing was left");
+    } else {
+        open_writer(&t);
+        fail_and_leave(&t, how);
+        CHECK(stored_size(&t) == size, "%lld bytes, not %lld", (long long)stored_size(&t),
+              (long long)size);
+    }
+    open_writer(&t);
+    CHECK_OK(append_noise(&t, 4 * CHUNK, &err), err);
+    keep_noise(&t);
+    CHECK_OK(caterva_close(t.array, &err), err);
+    check_stored(&t);
+    open_writer(&t);
+    fail_and_leave(&t, how == BY_DEATH ? BY_DISCARD : how);
+    put_ballast(&t, 0); /* room for a copy, not for much more */
+    put_ballast(&t, DISK - 2 * stored_size(&t) - 64 * 1024);
+    CHECK_OK(caterva_compact(t.path, CATERVA_DURABLE_FULL, &err), err);
+    check_stored(&t);
+    put_ballast(&t, 0);
+    free(t.items);
+    free(t.next);
+    scratch_remove(t.path);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = seed_argument(argc, argv, 1);
@@ -251,6 +360,8 @@ int main(int argc, char **argv)
         return SKIPPED;
     }
     blosc2_init();
+    for (int how = 0; how < N_ENDINGS; how++)
+        a_smaller_write_succeeds(disk, seed, (ending)how);
     run_trial(disk, seed, CATERVA_CONTIGUOUS);
     run_trial(disk, seed + 1, CATERVA_SPARSE);
     umount(disk);

@@ -292,6 +292,38 @@ static void lone_handle(scene *s, const audience *a)
     finish(s, largest, 2 * first, what);
 }
 
+/* A handle that is asked to compacts when it closes, and not before; beside a reader of
+ * an older state it does not. Chunks of zeros are not stored: what is zeroed is dead. */
+static void compacts_by_itself(scene *s, int percent)
+{
+    caterva_error err;
+    int64_t start = 0, n = 1 << 20, part = n / 2;
+    CHECK_OK(caterva_close(make(s, "compacts.b2nd", n, 1 << 15), &err), err);
+    caterva_array *reader = open_reader(s);
+    for (int round = 0; round < 3; round++) {
+        caterva_open_options options = CATERVA_OPEN_INIT;
+        caterva_array *array;
+        options.mode = CATERVA_WRITE;
+        options.durability = s->durability;
+        options.compact_percent = percent;
+        CHECK_OK(caterva_open(s->path, &options, &array, &err), err);
+        memset(s->items, 0, (size_t)part);
+        CHECK_OK(caterva_write(array, &start, &part, s->items, (size_t)part, &err), err);
+        CHECK_OK(caterva_commit(array, &err), err);
+        if (round == 1) CHECK_OK(caterva_refresh(reader, &err), err);
+        CHECK(file_size(s->path) > n, "compacted at once");
+        CHECK_OK(caterva_close(array, &err), err);
+        bool is_due = percent > 0 && percent < 50 && round > 0;
+        CHECK((file_size(s->path) < n * 6 / 10) == is_due, "round %d, %d percent: %lld bytes",
+              round, percent, (long long)file_size(s->path));
+        if (is_due) break;
+    }
+    caterva_discard(reader);
+    check_file(s);
+    scratch_remove(s->path);
+    free(s->items);
+}
+
 /* A window that moves over a series: what it drops is used again. */
 static void window(scene *s)
 {
@@ -324,6 +356,9 @@ int main(int argc, char **argv)
     sessions(&s, 4, 1 << 20, 1000, 100, &audiences[0]);
     sessions(&s, 10000, 400, 1, 300, &audiences[0]);
     window(&s);
+    compacts_by_itself(&s, 0);
+    compacts_by_itself(&s, 40);
+    compacts_by_itself(&s, 60);
     s.durability = CATERVA_DURABLE_FULL; /* what is found is used after a sync only */
     sessions(&s, 10, 2000, 1, 300, &audiences[0]);
     sessions(&s, 10, 2000, 1, 100, &audiences[2]);

@@ -2,13 +2,16 @@
  * read is exactly one committed state, the one the reader opened until it
  * refreshes, and states never go back; a second writer is told that the array is
  * busy. Each state follows from its number (support/model.h), which is stored
- * with it as an attribute, so a mixture of two states shows.
+ * with it as an attribute, so a mixture of two states shows. Then the same with writers
+ * that are killed wherever they are, one after the other: what was acknowledged is
+ * there, and what the next one finds and uses again was nobody's.
  *
  * usage: test_processes [--long] [SEED] */
 #include "support/model.h"
 #include "support/random.h"
 #include "support/scratch.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +30,12 @@ typedef struct board {
     atomic_int done;
     atomic_int n_reads;
     atomic_int n_busy;
+    atomic_int last; /* the state at the end */
 } board;
 
 static board *shared;
 static int n_commits = 120;
+static int n_kills = 25;
 static const char kind[] = "mixed";
 
 /* ---- The writer ---------------------------------------------------------- */
@@ -181,7 +186,7 @@ static void read_states(const char *path, uint64_t seed)
         }
         follow(&r, committed);
     }
-    CHECK(r.state == n_commits, "the last state is %d", r.state);
+    CHECK(r.state == atomic_load(&shared->last), "the last state is %d", r.state);
     check_box(&r, true);
     CHECK_OK(caterva_close(r.array, &err), err);
     model_free(&r.m);
@@ -221,6 +226,7 @@ static void run_processes(const char *name, caterva_layout layout, uint64_t seed
     for (int i = 0; i < READERS; i++)
         readers[i] = start(read_states, path, seed + (uint64_t)i + 1);
     bool good = ended_well(start(write_states, path, seed));
+    atomic_store(&shared->last, n_commits);
     atomic_store(&shared->done, 1);
     for (int i = 0; i < READERS; i++) good = ended_well(readers[i]) && good;
     CHECK(good, "%s: a process failed", name);
@@ -230,15 +236,102 @@ static void run_processes(const char *name, caterva_layout layout, uint64_t seed
            atomic_load(&shared->n_reads), atomic_load(&shared->n_busy));
 }
 
+/* ---- Killed writers -------------------------------------------------------- */
+
+static model killed; /* in the state that the last writer left */
+static int killed_state;
+
+/* Until it is killed. Many sessions, so that most of what it writes goes where an earlier
+ * one, of another process, had something. */
+static void write_until_killed(const char *path, uint64_t seed)
+{
+    caterva_error err;
+    rng r = rng_from_seed(seed);
+    caterva_durability durability =
+        rng_one_in(&r, 4) ? CATERVA_DURABLE_ORDERED : CATERVA_DURABLE_NONE;
+    caterva_array *array = open_writer(path, durability);
+    for (int i = killed_state;; i++) {
+        int32_t state = i + 1;
+        CHECK_OK(model_step(&killed, kind, i, array, &err), err);
+        CHECK_OK(caterva_attr_set(array, "state", &state, sizeof state, &err), err);
+        CHECK_OK(caterva_commit(array, &err), err);
+        atomic_store(&shared->committed, state);
+        if (!rng_one_in(&r, 3)) continue;
+        CHECK_OK(caterva_close(array, &err), err);
+        array = open_writer(path, durability);
+    }
+}
+
+/* What is there is the acknowledged state, or the one that was on its way. */
+static void check_left(const char *path, rng *r)
+{
+    caterva_error err;
+    caterva_verify_result result;
+    reader left = {.random = *r, .path = path, .m = killed, .state = killed_state};
+    int committed = atomic_load(&shared->committed);
+    CHECK_OK(caterva_open(path, NULL, &left.array, &err), err);
+    follow(&left, committed);
+    CHECK(left.state <= committed + 1, "state %d, %d was the last", left.state, committed);
+    check_box(&left, true);
+    CHECK_OK(caterva_verify(left.array, NULL, &result, &err), err);
+    CHECK(result.damages == 0, "%lld damages", (long long)result.damages);
+    CHECK_OK(caterva_close(left.array, &err), err);
+    killed = left.m;
+    killed_state = left.state;
+    atomic_store(&shared->committed, left.state);
+}
+
+static void kill_writers(const char *path, int longest_us, uint64_t seed)
+{
+    rng r = rng_from_seed(seed);
+    for (int i = 0; i < n_kills; i++) {
+        pid_t pid = start(write_until_killed, path, rng_next(&r));
+        usleep((useconds_t)rng_int(&r, 500, longest_us));
+        CHECK(kill(pid, SIGKILL) == 0, "kill %d", i);
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status), "writer %d failed", i);
+        check_left(path, &r);
+    }
+}
+
+static void run_kills(const char *name, caterva_layout layout, uint64_t seed)
+{
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    scratch_path(path, name);
+    scratch_remove(path);
+    memset(shared, 0, sizeof *shared);
+    killed = model_begin(kind);
+    killed_state = 0;
+    CHECK_OK(model_create(&killed, path, layout, &err), err);
+    pid_t readers[READERS];
+    for (int i = 0; i < READERS; i++)
+        readers[i] = start(read_states, path, seed + (uint64_t)i + 1);
+    kill_writers(path, layout == CATERVA_SPARSE ? 100000 : 25000, seed);
+    atomic_store(&shared->last, killed_state);
+    atomic_store(&shared->done, 1);
+    bool good = true;
+    for (int i = 0; i < READERS; i++) good = ended_well(readers[i]) && good;
+    CHECK(good, "%s: a reader failed", name);
+    printf("%s: %d writers killed after %d commits, %d reads, nothing lost or mixed\n", name,
+           n_kills, killed_state, atomic_load(&shared->n_reads));
+    model_free(&killed);
+}
+
 int main(int argc, char **argv)
 {
     bool is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
-    if (is_long || getenv("CATERVA_TEST_LONG")) n_commits = 3000;
+    if (is_long || getenv("CATERVA_TEST_LONG")) {
+        n_commits = 3000;
+        n_kills = 500;
+    }
     uint64_t seed = seed_argument(argc, argv, is_long ? 2 : 1);
     shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED, "no shared memory");
     run_processes("file", CATERVA_CONTIGUOUS, seed);
     run_processes("directory", CATERVA_SPARSE, seed + 10);
+    run_kills("killed", CATERVA_CONTIGUOUS, seed + 20);
+    run_kills("killed-directory", CATERVA_SPARSE, seed + 30);
     return 0;
 }

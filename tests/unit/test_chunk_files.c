@@ -86,6 +86,27 @@ static void readers_keep_their_state(void **state)
     CHECK_OK(caterva_close(writer, &err), err);
 }
 
+/* A reader that comes along needs the files of one state only. */
+static void a_reader_that_refreshes_lets_files_go(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    caterva_array *writer = make(path, "refreshes");
+    caterva_array *reader = open_for(path, CATERVA_READ);
+    for (int i = 1; i < 20; i++) {
+        rewrite(writer, i);
+        assert_true(count_files(path) <= 20);
+        check_all(reader, i - 1);
+        CHECK_OK(caterva_refresh(reader, &err), err);
+        check_all(reader, i);
+    }
+    CHECK_OK(caterva_close(writer, &err), err); /* it reads the last state */
+    assert_int_equal(count_files(path), 10);
+    check_all(reader, 19);
+    CHECK_OK(caterva_close(reader, &err), err);
+}
+
 /* The readers leave last: the close leaves the files, the next writer sweeps. */
 static void what_a_close_leaves_is_swept(void **state)
 {
@@ -203,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_keep_their_state),
+        cmocka_unit_test(a_reader_that_refreshes_lets_files_go),
         cmocka_unit_test(what_a_close_leaves_is_swept),
         cmocka_unit_test(numbers_are_not_given_twice),
         cmocka_unit_test(leftovers_of_a_crash_go),

@@ -297,6 +297,77 @@ static void test_machine(void **state)
     assert_in_range(passed, 2000000, UINT64_C(60000000000));
 }
 
+#ifdef F_OFD_SETLK
+
+static int open_shared(const char *path)
+{
+    int fd = -1;
+    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDONLY, 0, &fd), 0);
+    assert_int_equal(cv_os_share(fd), 0);
+    return fd;
+}
+
+/* As versions did that said no number. */
+static int open_shared_as_before(const char *path)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_start = (off_t)(INT64_MAX / 2), .l_len = 1};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    return fd;
+}
+
+static void test_sharing_says_a_number(void **state)
+{
+    (void)state;
+    const uint64_t now = UINT64_C(1700000000000000000);
+    char path[SCRATCH_PATH];
+    int fd, first, second;
+    scratch_path(path, "share");
+    scratch_save(path, "x", 1);
+    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDWR, 0, &fd), 0);
+    assert_false(cv_os_is_shared(fd));
+    assert_false(cv_os_is_shared_but(fd, now));
+
+    first = open_shared(path); /* it may read anything */
+    assert_true(cv_os_is_shared(fd));
+    assert_true(cv_os_is_shared_but(fd, now));
+    assert_int_equal(cv_os_share_number(first, now), 0);
+    assert_true(cv_os_is_shared(fd));
+    assert_false(cv_os_is_shared_but(fd, now));
+    assert_true(cv_os_is_shared_but(fd, now + 1));
+    assert_true(cv_os_is_shared_but(fd, now - 1));
+    assert_true(cv_os_is_shared_but(fd, 1));
+    assert_true(cv_os_is_shared_but(fd, UINT64_MAX));
+
+    second = open_shared(path);
+    assert_true(cv_os_is_shared_but(fd, now));
+    assert_int_equal(cv_os_share_number(second, now - 1), 0);
+    assert_true(cv_os_is_shared_but(fd, now));
+    assert_true(cv_os_is_shared_but(fd, now - 1));
+    close(second);
+    assert_false(cv_os_is_shared_but(fd, now));
+    close(first);
+    assert_false(cv_os_is_shared(fd));
+
+    first = open_shared_as_before(path);
+    assert_true(cv_os_is_shared(fd));
+    assert_true(cv_os_is_shared_but(fd, now));
+    close(first);
+    assert_false(cv_os_is_shared_but(fd, now));
+    close(fd);
+}
+
+#else
+
+static void test_sharing_says_a_number(void **state)
+{
+    (void)state;
+    assert_true(cv_os_is_shared_but(0, 1)); /* nobody knows */
+}
+
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_descriptors_close_on_exec_and_sync),
         cmocka_unit_test(test_names_fd_notices_replacing),
         cmocka_unit_test(test_lock_excludes_other_openings),
+        cmocka_unit_test(test_sharing_says_a_number),
         cmocka_unit_test(test_rename_new),
         cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_temp_names_are_new_and_hidden),
