@@ -339,9 +339,10 @@ CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error 
 
 /* Commits what is pending and releases the handle, like fclose: released also
  * when the commit fails. A handle for writing then tidies, unless somebody reads
- * the array: a file ends with its frame, dead space before the index is given
- * back where that is worth a commit, and chunk files that were replaced go.
- * Failing to tidy is no error: the data are committed. */
+ * an older state: a file ends with its frame, dead space before the index is given
+ * back where that is worth a commit and nobody reads, and chunk files that were
+ * replaced go; with compact_percent in its options the file is compacted when so much
+ * of it is dead. Failing to tidy is no error: the data are committed. */
 CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *err);
 
 /* Releases the handle and drops what is pending. A new array that was never

@@ -223,6 +223,15 @@ int cv_os_share_number(int fd, uint64_t number)
 #endif
 }
 
+void cv_os_unshare(int fd)
+{
+#ifdef F_OFD_SETLK
+    (void)set_lock(fd, F_UNLCK, lock_reads, 0);
+#else
+    (void)fd;
+#endif
+}
+
 bool cv_os_is_shared(int fd)
 {
 #ifdef F_OFD_SETLK

@@ -62,9 +62,10 @@ int cv_os_ask_lock(int fd);
  * `number` (one that never says its number, as programs of older versions do not, may
  * hide behind one that does). Both ask about other openings, and answer true also when
  * that cannot be known. At each moment of a share, and of the share_number after it,
- * one of the locks is held. */
+ * one of the locks is held. unshare gives back all of them. */
 int cv_os_share(int fd);
 int cv_os_share_number(int fd, uint64_t number);
+void cv_os_unshare(int fd);
 bool cv_os_is_shared(int fd);
 bool cv_os_is_shared_but(int fd, uint64_t number);
 

@@ -5,8 +5,10 @@
  * we read, and in front.
  *
  * The committed state may have its chunks in front, so the copy is written when
- * the new header stands: killed between the two, the frame opens here only,
- * until a writer has opened and closed it. */
+ * the new header stands, and nobody reads an older state any more: until then the
+ * frame opens here only. A later commit writes what is owed, or the close, or, when
+ * the writer was killed or the readers stayed on, the next writer that opens the
+ * array and closes it. */
 #ifndef CV_FRAME_FRONT_H
 #define CV_FRAME_FRONT_H
 

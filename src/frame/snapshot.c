@@ -290,10 +290,11 @@ bool cv_snapshot_has_older_readers(const cv_snapshot *s, cv_store *store)
     return number ? cv_store_has_others(store, number) : cv_store_has_readers(store);
 }
 
+/* A state without chunks is all in memory now. */
 static void say_state(const cv_snapshot *s, cv_store *store)
 {
-    uint64_t number = number_of(s);
-    if (number) cv_store_reads_state(store, number);
+    uint64_t number = s->grid.n_chunks > 0 ? number_of(s) : 0;
+    if (number || s->grid.n_chunks == 0) cv_store_reads_state(store, number);
 }
 
 /* ---- The whole state ------------------------------------------------------ */

@@ -318,7 +318,11 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
 
 static void directory_reads_state(cv_store *store, uint64_t state)
 {
-    (void)cv_os_share_number(((directory_store *)store)->dir_fd, state);
+    int fd = ((directory_store *)store)->dir_fd;
+    if (state)
+        (void)cv_os_share_number(fd, state);
+    else
+        cv_os_unshare(fd);
 }
 
 static bool directory_has_readers(cv_store *store)

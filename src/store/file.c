@@ -167,7 +167,11 @@ static cv_status file_check_name(cv_store *store, cv_error *err)
 /* Without success it goes on reading a state that nobody knows. */
 static void file_reads_state(cv_store *store, uint64_t state)
 {
-    (void)cv_os_share_number(((file_store *)store)->fd, state);
+    int fd = ((file_store *)store)->fd;
+    if (state)
+        (void)cv_os_share_number(fd, state);
+    else
+        cv_os_unshare(fd);
 }
 
 static bool file_has_readers(cv_store *store)

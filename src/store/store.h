@@ -67,7 +67,8 @@ typedef struct cv_store_ops {
      * one: nothing. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
     /* Openings for reading say so by a shared lock, and by `reads_state` which state it
-     * is, once they know: a number that tells states of one array apart. May be NULL. */
+     * is, once they know: a number that tells states of one array apart; 0: one that
+     * needs nothing of what is stored any more, as if it were not open. May be NULL. */
     void (*reads_state)(cv_store *store, uint64_t state);
     /* Might another opening, anywhere, read here? NULL: no. And might one read another
      * state than `state`? NULL: as has_readers. */

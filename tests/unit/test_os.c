@@ -350,6 +350,13 @@ static void test_sharing_says_a_number(void **state)
     close(first);
     assert_false(cv_os_is_shared(fd));
 
+    first = open_shared(path);
+    assert_int_equal(cv_os_share_number(first, now), 0);
+    cv_os_unshare(first);
+    assert_false(cv_os_is_shared(fd));
+    assert_false(cv_os_is_shared_but(fd, now + 1));
+    close(first);
+
     first = open_shared_as_before(path);
     assert_true(cv_os_is_shared(fd));
     assert_true(cv_os_is_shared_but(fd, now));
