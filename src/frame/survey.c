@@ -112,11 +112,42 @@ static int by_pos(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static bool is_ascending(const cv_survey *s)
+/* One past the last room of the ascending run that begins at `i`. */
+static size_t run_end(const cv_room *rooms, size_t i, size_t n)
 {
-    for (size_t i = 1; i < s->n; i++)
-        if (s->rooms[i].pos < s->rooms[i - 1].pos) return false;
-    return true;
+    for (i++; i < n && rooms[i].pos >= rooms[i - 1].pos; i++) continue;
+    return i;
+}
+
+static void merge(const cv_room *from, size_t low, size_t middle, size_t high, cv_room *to)
+{
+    size_t a = low, b = middle;
+    for (size_t i = low; i < high; i++)
+        to[i] = b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
+}
+
+/* Sorts by merging ascending runs, two by two. Most chunks lie in the order of their
+ * numbers, so there are few. */
+static cv_status sort_rooms(cv_survey *s, cv_error *err)
+{
+    size_t size = (s->n + 1) * sizeof s->rooms[0];
+    if (s->n == 0 || run_end(s->rooms, 0, s->n) == s->n) return CV_OK;
+    cv_room *other = malloc(size);
+    if (!other) return cv_fail_memory(err, size, "a survey");
+    for (bool sorted = false; !sorted;) {
+        for (size_t low = 0; low < s->n;) {
+            size_t middle = run_end(s->rooms, low, s->n);
+            size_t high = middle < s->n ? run_end(s->rooms, middle, s->n) : middle;
+            merge(s->rooms, low, middle, high, other);
+            sorted = low == 0 && high == s->n;
+            low = high;
+        }
+        cv_room *sorted_part = other;
+        other = s->rooms;
+        s->rooms = sorted_part;
+    }
+    free(other);
+    return CV_OK;
 }
 
 static size_t count_stored(const cv_index *index)
@@ -147,11 +178,10 @@ static bool list_chunks(cv_survey *s, const cv_snapshot *state, const cv_index *
     return ours;
 }
 
-/* False when two rooms begin at one place, or one lies outside: such a frame is kept
- * as it is. */
+/* Of sorted rooms. False when two begin at one place, or one lies outside: such a frame
+ * is kept as it is. */
 static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *found)
 {
-    if (!is_ascending(s)) qsort(s->rooms, s->n, sizeof s->rooms[0], by_pos);
     uint64_t first = s->n > 0 ? s->rooms[0].pos : end;
     if (first < begin || end < first) return false;
     for (size_t i = 0; i < s->n; i++) {
@@ -168,11 +198,11 @@ static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *f
 enum { CLASSES = 64 * 8 };
 
 /* Eight classes for each power of two. */
-static int class_of(uint64_t size)
+static uint16_t class_of(uint64_t size)
 {
-    int octave = 0;
+    unsigned octave = 0;
     for (; size >= 16; size >>= 1) octave++;
-    return octave * 8 + (int)(size & 7);
+    return (uint16_t)(octave * 8 + (size & 7));
 }
 
 static cv_status make_order(cv_survey *s, cv_error *err)
@@ -181,10 +211,13 @@ static cv_status make_order(cv_survey *s, cv_error *err)
     size_t size = (s->n + 1) * sizeof s->order[0];
     s->order = malloc(size);
     if (!s->order) return cv_fail_memory(err, size, "a survey");
-    for (size_t i = 0; i < s->n; i++) at[CLASSES - class_of(s->rooms[i].size)]++;
+    for (size_t i = 0; i < s->n; i++) {
+        s->rooms[i].rank = class_of(s->rooms[i].size);
+        at[CLASSES - s->rooms[i].rank]++;
+    }
     for (int c = 1; c <= CLASSES; c++) at[c] += at[c - 1];
     for (size_t i = s->n; i-- > 0;)
-        s->order[--at[CLASSES - class_of(s->rooms[i].size)]] = (uint32_t)i;
+        s->order[--at[CLASSES - s->rooms[i].rank]] = (uint32_t)i;
     s->n_order = s->n;
     return CV_OK;
 }
@@ -211,6 +244,7 @@ static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_
     s->rooms = malloc((n + 1) * sizeof s->rooms[0]);
     if (!s->rooms) return cv_fail_memory(err, (n + 1) * sizeof s->rooms[0], "a survey");
     bool ours = list_chunks(s, state, index);
+    CV_TRY(sort_rooms(s, err));
     if (!give_rooms(s, state->header.header_size, end, found)) return CV_OK;
     if (!ours) return measure_all(s, frame, found, err);
     s->whole = true;

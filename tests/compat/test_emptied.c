@@ -105,6 +105,26 @@ static void check_beside_reader(const char *path)
     check_theirs(path, 0, 1000);
 }
 
+/* That reader has come along before the writer closes: it needs no byte of the file, and
+ * C-Blosc2 opens it. So it does after a later commit. */
+static void check_beside_follower(const char *path, bool closes)
+{
+    caterva_error err;
+    caterva_array *reader;
+    caterva_array *a = create(path, CATERVA_DURABLE_NONE);
+    write_rows(a);
+    CHECK_OK(caterva_commit(a, &err), err);
+    CHECK_OK(caterva_open(path, NULL, &reader, &err), err);
+    CHECK_OK(caterva_resize(a, no_rows, &err), err);
+    CHECK_OK(caterva_commit(a, &err), err);
+    CHECK_OK(caterva_refresh(reader, &err), err);
+    if (!closes) set_note(a, 100);
+    if (closes) CHECK_OK(caterva_close(a, &err), err);
+    check_theirs(path, 0, closes ? 0 : 100);
+    if (!closes) CHECK_OK(caterva_close(a, &err), err);
+    caterva_discard(reader);
+}
+
 /* C-Blosc2 leaves the chunk area's size as it was, which is more than there is. */
 static void check_their_emptied(const char *path)
 {
@@ -139,6 +159,8 @@ int main(void)
     for (int d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++)
         check_life(path, (caterva_durability)d);
     check_beside_reader(path);
+    check_beside_follower(path, true);
+    check_beside_follower(path, false);
     check_their_emptied(path);
     blosc2_destroy();
     return 0;
