@@ -242,7 +242,7 @@ class Compact(Case):
         np.save(self.path("new.npy"), values)
         self.ok("create", path, "--shape", "60,60", "--dtype", "<f4", "--chunks", "20,20",
                 *options)
-        for _ in range(3):
+        for _ in range(2):  # a third one would fill the hole of the first
             self.ok("put", path, "...", self.path("new.npy"))
         os.remove(self.path("new.npy"))
         return path, values
