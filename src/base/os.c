@@ -199,7 +199,10 @@ static bool is_locked(int fd, off_t start, off_t n)
     return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-static off_t lock_of(uint64_t number) { return lock_numbers + (off_t)(number % most_numbers); }
+static off_t lock_of(uint64_t number)
+{
+    return lock_numbers + (off_t)(number % most_numbers);
+}
 #endif
 
 int cv_os_share(int fd)

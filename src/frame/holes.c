@@ -100,8 +100,7 @@ static bool is_worth_a_sync(const cv_txn *txn, uint64_t size)
 {
     uint64_t total = cv_extents_total(&txn->space.aging);
     if (!txn->unsettled || !cv_extents_fit(&txn->space.aging, size)) return false;
-    return total >= txn->base->header.frame_size / WORTH_PART ||
-           total / WORTH_TIMES >= size;
+    return total >= txn->base->header.frame_size / WORTH_PART || total / WORTH_TIMES >= size;
 }
 
 cv_status cv_holes_take(cv_txn *txn, uint64_t size, cv_extent *out, bool *found,
@@ -112,8 +111,7 @@ cv_status cv_holes_take(cv_txn *txn, uint64_t size, cv_extent *out, bool *found,
     if (*found || !txn->may_reuse) return CV_OK;
     if (!is_worth_a_sync(txn, size)) {
         uint64_t enough = txn->unsettled ? txn->base->header.frame_size / WORTH_PART : size;
-        CV_TRY(
-            cv_survey_find(&txn->survey, txn->frame, size, enough, found_in(txn), err));
+        CV_TRY(cv_survey_find(&txn->survey, txn->frame, size, enough, found_in(txn), err));
     }
     if (is_worth_a_sync(txn, size)) CV_TRY(settle(txn, err));
     *found = cv_space_take(&txn->space, size, out);

@@ -121,8 +121,9 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
     cv_index old;
     CV_TRY(cv_new_shape_make(txn->state, reshape->shape, &change, err));
     cv_status status = keep_old(txn, reshape, &change.grid, &old, err);
-    if (status == CV_OK) status = renumber(&txn->index, reshape, &txn->state->grid, &change.grid,
-                                cv_offset_of_kind(fill), err);
+    if (status == CV_OK)
+        status = renumber(&txn->index, reshape, &txn->state->grid, &change.grid,
+                          cv_offset_of_kind(fill), err);
     if (status == CV_OK) {
         drop_chunks(txn, &old, reshape, &change.grid);
         cv_new_shape_apply(&change, txn->state);

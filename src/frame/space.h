@@ -66,8 +66,8 @@ typedef struct cv_space {
 
 enum { CV_SPACE_OURS = 65536 };
 
-void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);    /* a chunk was put */
-bool cv_space_replaced(cv_space *space, uint64_t pos);              /* a chunk died */
+void cv_space_put(cv_space *space, uint64_t pos, uint64_t size); /* a chunk was put */
+bool cv_space_replaced(cv_space *space, uint64_t pos);           /* a chunk died */
 void cv_space_died(cv_space *space, cv_extent chunk); /* the same, of a found one */
 bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out); /* cv_extents_take */
 

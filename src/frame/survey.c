@@ -11,7 +11,7 @@
 enum {
     MOST_ROOMS = 1 << 20,
     MOST_FOREIGN = 1 << 16, /* all of their headers are read */
-    FIRST_CREDIT = 64,       /* measurements, and what each good one earns */
+    FIRST_CREDIT = 64,      /* measurements, and what each good one earns */
     EARNED = 4,
     AT_ONCE = 16,
     MOST_REST = 4096,
@@ -45,8 +45,7 @@ static cv_status read_chunk_header(cv_frame *frame, const cv_room *room, cv_chun
         .item_size = grid->item_size,
         .max_cbytes = room->size < INT32_MAX ? (int64_t)room->size : INT32_MAX,
     };
-    CV_TRY(
-        cv_store_read(frame->store, CV_FRAME_OBJECT, room->pos, bytes, sizeof bytes, err));
+    CV_TRY(cv_store_read(frame->store, CV_FRAME_OBJECT, room->pos, bytes, sizeof bytes, err));
     return cv_chunk_header_parse(bytes, &expect, out, err);
 }
 
@@ -57,8 +56,7 @@ static cv_status check_name(cv_frame *frame, const cv_room *room, uint64_t size,
     uint8_t name[CV_SEAL_NAME];
     if (size <= room->size) {
         uint64_t pos = room->pos + size - sizeof name;
-        CV_TRY(
-            cv_store_read(frame->store, CV_FRAME_OBJECT, pos, name, sizeof name, err));
+        CV_TRY(cv_store_read(frame->store, CV_FRAME_OBJECT, pos, name, sizeof name, err));
         if (cv_load_le32(name) == room->name) return CV_OK;
     }
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)room->pos,
@@ -123,7 +121,8 @@ static void merge(const cv_room *from, size_t low, size_t middle, size_t high, c
 {
     size_t a = low, b = middle;
     for (size_t i = low; i < high; i++)
-        to[i] = b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
+        to[i] =
+            b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
 }
 
 /* Sorts by merging ascending runs, two by two. Most chunks lie in the order of their
@@ -216,8 +215,7 @@ static cv_status make_order(cv_survey *s, cv_error *err)
         at[CLASSES - s->rooms[i].rank]++;
     }
     for (int c = 1; c <= CLASSES; c++) at[c] += at[c - 1];
-    for (size_t i = s->n; i-- > 0;)
-        s->order[--at[CLASSES - s->rooms[i].rank]] = (uint32_t)i;
+    for (size_t i = s->n; i-- > 0;) s->order[--at[CLASSES - s->rooms[i].rank]] = (uint32_t)i;
     s->n_order = s->n;
     return CV_OK;
 }

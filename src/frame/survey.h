@@ -19,11 +19,11 @@
 
 typedef struct cv_room {
     uint64_t pos;
-    uint64_t size;  /* 0: the chunk was replaced, see cv_survey_replaced */
-    uint32_t name;  /* of the block table right behind the chunk, 0: there is none */
-    bool measured;  /* `size` is what the chunk takes; of a table it always is */
-    bool reserved;  /* no table is known, one behind the chunk may be adopted */
-    uint16_t rank;  /* in the order of measuring, small ones first */
+    uint64_t size; /* 0: the chunk was replaced, see cv_survey_replaced */
+    uint32_t name; /* of the block table right behind the chunk, 0: there is none */
+    bool measured; /* `size` is what the chunk takes; of a table it always is */
+    bool reserved; /* no table is known, one behind the chunk may be adopted */
+    uint16_t rank; /* in the order of measuring, small ones first */
 } cv_room;
 
 typedef struct cv_survey {

@@ -224,8 +224,8 @@ static void move_follow(game *g)
 static void step(game *g)
 {
     static void (*const moves[])(game *) = {
-        move_write,  move_write,  move_write,   move_append, move_append, move_remove,
-        move_resize, move_commit, move_commit,  move_commit, move_commit, move_attribute,
+        move_write,  move_write,  move_write,    move_append,  move_append, move_remove,
+        move_resize, move_commit, move_commit,   move_commit,  move_commit, move_attribute,
         move_reader, move_reader, move_rollback, move_session, move_follow, move_follow,
     };
     moves[rng_int(&g->random, 0, (int)(sizeof moves / sizeof moves[0]) - 1)](g);
