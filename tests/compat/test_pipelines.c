@@ -254,7 +254,10 @@ static b2nd_array_t *make_theirs(const trial *t, uint8_t *items)
     b2nd_context_t *ctx =
         b2nd_create_ctx(&storage, 2, shape, chunk_shape, block_shape, NULL, 0, NULL, 0);
     CHECK(ctx, "b2nd_create_ctx");
-    if (b2nd_from_cbuffer(ctx, &array, items, (int64_t)array_bytes(t)) < 0) array = NULL;
+    if (b2nd_from_cbuffer(ctx, &array, items, (int64_t)array_bytes(t)) < 0) {
+        if (array) b2nd_free(array);
+        array = NULL;
+    }
     b2nd_free_ctx(ctx);
     return array;
 }
