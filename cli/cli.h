@@ -102,7 +102,7 @@ typedef struct cli_args {
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
     bool quiet, guess, skip_damaged;
-    int64_t threads; /* 0: all cores */
+    int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space, 0: never */
     int64_t precision;
     int64_t level;

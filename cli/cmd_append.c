@@ -262,9 +262,9 @@ const cli_command cli_command_append = {
         "end: until then, and after a failure, FILE is as it was. --every commits more\n"
         "often, and --follow takes a stream of raw items from a pipe, committed as they\n"
         "come.",
-    .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM |
-               CLI_OPT_ASTYPE | CLI_OPT_OFFSET |
-               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS,
+    .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE |
+               CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT |
+               CLI_OPT_NO_PROGRESS,
     .min_args = 2,
     .max_args = 2,
     .run = run_append,

@@ -56,7 +56,7 @@ static cli_exit list_values(caterva_array *array, const char *path, json *j)
     for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
         attribute a;
         json line = {.stream = stdout};
-        bool is_long;
+        bool is_long = false;
         if (cli_interrupted()) return CLI_INTERRUPTED;
         CLI_TRY(show_long(array, path, name, j ? j : &line, &is_long));
         if (is_long && !j) putchar('\n');

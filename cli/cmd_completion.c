@@ -289,7 +289,8 @@ const cli_command cli_command_completion = {
     .name = "completion",
     .synopsis = "SHELL",
     .summary = "print the completion script of bash, zsh or fish",
-    .details = "Prints a script that makes SHELL complete commands, options, their words and files:\n"
+    .details = "Prints a script that makes SHELL complete commands, options, their words and "
+               "files:\n"
                "source <(caterva completion bash)",
     .options = CLI_OPT_NONE,
     .min_args = 1,

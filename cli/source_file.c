@@ -27,7 +27,7 @@ typedef struct file_source {
     int64_t left;     /* bytes of items not read yet; pipes only */
     uint8_t *run;     /* scratch, Fortran order only */
     size_t run_size;
-    int64_t box_size, box_done; /* bytes, of the box that is being read */
+    int64_t box_size, box_done;    /* bytes, of the box that is being read */
     uint8_t head[PROBE_PIPE_SIZE]; /* what was taken out of a pipe before */
     size_t head_size, head_used;
     cli_exit misfit; /* when bytes and shape disagree: of raw items the arguments are wrong,

@@ -1,7 +1,7 @@
 /* Room: array. Casts between two buffers, with no array behind either. */
+#include "engine/convert.h"
 #include "array/array.h"
 #include "base/arith.h"
-#include "engine/convert.h"
 #include "format/dtype.h"
 
 #include <string.h>
@@ -32,8 +32,8 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-caterva_status caterva_convert(const caterva_buffer *src, int64_t n, const caterva_buffer *dst,
-                               caterva_error *err)
+caterva_status caterva_convert(const caterva_buffer *src, int64_t n,
+                               const caterva_buffer *dst, caterva_error *err)
 {
     caterva_buffer from, to;
     cv_conversion conversion;

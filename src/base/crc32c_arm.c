@@ -122,7 +122,7 @@ WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
     const uint32_t *shifts = cv_crc32c_shifts();
     size_t words = lane / 8;
     return CRC_8(0, product(crc, shifts[3 * words]) ^ product(l->a, shifts[2 * words]) ^
-                            product(l->b, shifts[words])) ^
+                        product(l->b, shifts[words])) ^
            l->c;
 }
 

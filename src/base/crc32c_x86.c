@@ -139,9 +139,9 @@ WITH_128 PART uint64_t join(uint64_t crc, const lanes *l, size_t lane, const fac
     if (lane == 0) return crc;
     const uint32_t *shifts = f->shifts;
     size_t words = lane / 8;
-    __m128i sum = _mm_xor_si128(product(crc, shifts[3 * words]),
-                                _mm_xor_si128(product(l->a, shifts[2 * words]),
-                                              product(l->b, shifts[words])));
+    __m128i sum = _mm_xor_si128(
+        product(crc, shifts[3 * words]),
+        _mm_xor_si128(product(l->a, shifts[2 * words]), product(l->b, shifts[words])));
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(sum)) ^ l->c;
 }
 

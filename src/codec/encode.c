@@ -306,7 +306,8 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out
  * on a big-endian machine its three sizes are the wrong way round. */
 static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
 {
-    static const int at[] = {BLOSC2_CHUNK_NBYTES, BLOSC2_CHUNK_BLOCKSIZE, BLOSC2_CHUNK_CBYTES};
+    static const int at[] = {BLOSC2_CHUNK_NBYTES, BLOSC2_CHUNK_BLOCKSIZE,
+                             BLOSC2_CHUNK_CBYTES};
     if (cv_load_le32(chunk + BLOSC2_CHUNK_NBYTES) == (uint32_t)chunk_bytes) return;
     for (int i = 0; i < 3; i++) {
         uint32_t size;

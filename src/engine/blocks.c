@@ -254,7 +254,8 @@ cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
     if (*same || cv_layout_is_small(&snapshot->grid)) return CV_OK;
     CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
     *same = layout->header.special != CV_SPECIAL_NONE;
-    if (layout->header.special == CV_SPECIAL_NAN) *item = cv_nan_item(snapshot->grid.item_size);
+    if (layout->header.special == CV_SPECIAL_NAN)
+        *item = cv_nan_item(snapshot->grid.item_size);
     if (layout->header.special == CV_SPECIAL_VALUE) *item = layout->item;
     return CV_OK;
 }

@@ -72,8 +72,8 @@ typedef struct runs {
     int64_t n_items; /* of each run */
     int64_t src_item_step, dst_item_step;
     int64_t item_size;
-    size_t size;           /* of a run, in bytes */
-    int64_t plane;         /* of shuffled items: bytes from one of an item to the next */
+    size_t size;   /* of a run, in bytes */
+    int64_t plane; /* of shuffled items: bytes from one of an item to the next */
     cv_unshuffle_function *unshuffle;
     const uint8_t *dst;    /* where the first one goes */
     const uint8_t *behind; /* where the first one behind them goes, or NULL */

@@ -26,7 +26,7 @@ bool cv_can_move(const cv_move *move)
 {
     const cv_grid *from = &move->source->snapshot->grid, *to = target_grid(move);
     const cv_codec_spec *spec = &move->source->workers->spec;
-    int next = 0; /* axis of the source */
+    int next = 0;                                         /* axis of the source */
     if (move->source->snapshot->meta.plain) return false; /* its blocks are others */
     if (!same_pipeline(spec, &move->target->workers->spec)) return false;
     if (from->item_size != to->item_size) return false;

@@ -114,8 +114,8 @@ DEFINE_AVX2(8)
  * each plane is cut into 4 K pieces first, of which quarter g takes every fourth:
  * its piece t is 4 t + g. Pieces have 16 / K bytes; in numbers of 16 bits: */
 static const uint16_t orders[3][32] = {
-    {0,  1,  2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
-     8,  9,  10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31},
+    {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
+     8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31},
     {0, 1, 8,  9,  16, 17, 24, 25, 2, 3, 10, 11, 18, 19, 26, 27,
      4, 5, 12, 13, 20, 21, 28, 29, 6, 7, 14, 15, 22, 23, 30, 31},
     {0, 4, 8,  12, 16, 20, 24, 28, 1, 5, 9,  13, 17, 21, 25, 29,
@@ -156,8 +156,7 @@ WITH_AVX512 PART void unshuffle_64(const uint8_t *src, int64_t plane, uint8_t *d
         const __m512i order = _mm512_loadu_si512(orders[which]);                             \
         for (; i + 64 <= n; i += 64)                                                         \
             unshuffle_64(src + i, plane, dst + i * (size), size, order);                     \
-        if (i < n)                                                                           \
-            unshuffle_64(src + n - 64, plane, dst + (n - 64) * (size), size, order);         \
+        if (i < n) unshuffle_64(src + n - 64, plane, dst + (n - 64) * (size), size, order);  \
     }
 
 DEFINE_AVX512(2, 0)

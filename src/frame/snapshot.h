@@ -29,7 +29,7 @@ typedef struct cv_snapshot {
     cv_seal_state seal;
     cv_seal_footer footer; /* of a sealed state with chunks */
     bool unchecked;        /* nothing is checked against the seal */
-    bool refound; /* repair's: the index is not the stored one, see refind.h */
+    bool refound;          /* repair's: the index is not the stored one, see refind.h */
     pthread_mutex_t head_lock;
     atomic_bool head_ready;
     cv_seal_head head;

@@ -37,7 +37,10 @@ static void array_path(char path[SCRATCH_PATH], int i)
     scratch_path(path, name);
 }
 
-static int32_t item_of(int array, int64_t i) { return (int32_t)(array * 100000 + i * i % 977); }
+static int32_t item_of(int array, int64_t i)
+{
+    return (int32_t)(array * 100000 + i * i % 977);
+}
 
 static void create(const char *path, caterva_layout layout, int array)
 {

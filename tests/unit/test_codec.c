@@ -314,7 +314,8 @@ static void short_chunks_with_a_dictionary(void **state)
             CHECK(!plain || out.size == (size_t)n + 32, "%s: %d bytes in %zu", s.name, n,
                   out.size);
             CHECK_OK(cv_decoder_create(&s.spec, &decoder, &err), err);
-            CHECK_OK(cv_decode_chunk(decoder, out.data, (int32_t)out.size, got, n, &err), err);
+            CHECK_OK(cv_decode_chunk(decoder, out.data, (int32_t)out.size, got, n, &err),
+                     err);
             CHECK(memcmp(got, items, (size_t)n) == 0, "%s: %d bytes differ", s.name, n);
             cv_encoder_free(encoder);
             cv_decoder_free(decoder);

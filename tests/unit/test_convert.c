@@ -62,7 +62,8 @@ static void what_is_wrong_is_said(void **state)
     assert_int_equal(caterva_convert(&from, 2, NULL, &err), CATERVA_EINVAL);
     assert_int_equal(caterva_convert(&from, -1, &to, &err), CATERVA_EINVAL);
     assert_int_equal(caterva_convert(&from, 3, &to, &err), CATERVA_EINVAL);
-    assert_string_equal(err.message, "3 items of 4 bytes do not fit the 8 bytes of the source");
+    assert_string_equal(err.message,
+                        "3 items of 4 bytes do not fit the 8 bytes of the source");
     assert_int_equal(caterva_convert(&from, INT64_MAX, &to, &err), CATERVA_EINVAL);
     to.size = 15;
     assert_int_equal(caterva_convert(&from, 2, &to, &err), CATERVA_EINVAL);

@@ -4,6 +4,7 @@
 #include "unit/error_text.h"
 
 /* Else this is the other test once more. */
-_Static_assert(_Generic(strerror_r(0, (char[1]){0}, 1), int: 1, default: 0), "not POSIX's form");
+_Static_assert(_Generic(strerror_r(0, (char[1]){0}, 1), int : 1, default : 0),
+               "not POSIX's form");
 
 int main(void) { return run_error_text(); }

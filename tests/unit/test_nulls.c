@@ -356,7 +356,7 @@ static bool was_seen(const char *name, size_t size)
 /* These take numbers, or nothing. */
 static bool takes_no_pointer(const char *name)
 {
-    static const char *const names[] = {"caterva_version(", "caterva_codec_version(",
+    static const char *const names[] = {"caterva_version(",     "caterva_codec_version(",
                                         "caterva_status_name(", "caterva_codec_name(",
                                         "caterva_filter_name(", "caterva_abandon("};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
