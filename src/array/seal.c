@@ -24,6 +24,7 @@ caterva_status caterva_seal(const char *url, const caterva_upkeep_options *optio
     cv_array_lock_alone(array);
     cv_status status =
         cv_array_finish(array, cv_txn_seal(array->pending->txn, array->watch, err));
+    if (status == CV_OK) cv_txn_tidy(array->pending->txn);
     cv_array_free(array);
     return status;
 }

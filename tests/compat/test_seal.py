@@ -81,6 +81,7 @@ def check(path, expected, folder, what, sealed):
     if sealed:
         assert known["unverified_chunks"] == 0, f"{what}: {known['unverified_chunks']} unverified"
     if sealed and not os.path.isdir(path):
+        assert os.path.getsize(path) == known["frame_bytes"], f"{what}: bytes behind the frame"
         with open(path, "rb") as file:
             whole = blosc2.ndarray_from_cframe(file.read())
         assert (whole[...] == expected).all(), f"{what}: another frame in memory"
