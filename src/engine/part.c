@@ -163,3 +163,19 @@ void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t
         }
     } while (next(&c));
 }
+
+/* Steps of no bytes lead from the item to itself. */
+void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst)
+{
+    bool even = !part->mask;
+    for (int d = 0; d < part->ndim; d++) even = even && !part->picks[d];
+    if (even) {
+        cv_strided to = {dst + part->pos[CV_IN_BUFFER], part->strides[CV_IN_BUFFER]};
+        cv_fill_box(part->ndim, part->n, part->item_size, item, to);
+        return;
+    }
+    cv_part flat = *part;
+    flat.pos[CV_IN_BLOCK] = 0;
+    memset(flat.strides[CV_IN_BLOCK], 0, sizeof flat.strides[CV_IN_BLOCK]);
+    cv_part_copy(&flat, CV_IN_BLOCK, item, dst);
+}

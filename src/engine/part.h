@@ -23,4 +23,7 @@ typedef struct cv_part {
  * the other. Repeats are copied in order, last one last. */
 void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t *dst);
 
+/* Puts one item in the buffer's place of each: the block holds nothing else. */
+void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst);
+
 #endif

@@ -9,6 +9,7 @@
 #include "engine/select_run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Decoding less than this costs no more than waking a thread. */
 enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
@@ -32,9 +33,10 @@ typedef struct delivery {
     cv_cache_key key; /* where the chunk is stored */
     cv_worker *worker;
     const uint8_t *block; /* whose parts are being copied */
-    uint8_t *converted;   /* room for one converted block; NULL without conversion */
+    uint8_t *converted;   /* one converted block, or NULL: made when one is decoded */
+    uint8_t *item;        /* what repeated items became; NULL: made when there are some */
     cv_cached *room;      /* in the cache, for the block being decoded; not in it yet */
-    bool filled;          /* the worker's scratch holds the chunk's repeated item */
+    bool failed;          /* there was no memory for one of these */
 } delivery;
 
 static void copy_out(void *context, const cv_part *part)
@@ -50,31 +52,49 @@ static uint8_t *place_block(void *context, int64_t tag)
     return NULL; /* parts are copied out of scratch */
 }
 
+/* Memory that a delivery keeps, made at its first need. */
+static bool make_room(delivery *d, uint8_t **room, int64_t size)
+{
+    if (!*room) *room = malloc((size_t)size);
+    d->failed = d->failed || !*room;
+    return *room != NULL;
+}
+
 static void take_block(void *context, int64_t tag, const uint8_t *decoded)
 {
     delivery *d = context;
     const cv_select_plan *plan = d->task->plan;
     d->block = decoded;
-    if (d->converted) {
+    if (d->task->conversion) {
         int64_t n = plan->grid->block_bytes / plan->grid->item_size;
+        if (!make_room(d, &d->converted, plan->grid->block_bytes)) return;
         cv_convert(d->task->conversion, decoded, d->converted, n);
         d->block = d->converted;
     }
     plan->ops->parts(plan, d->chunk, tag, copy_out, d);
 }
 
-/* A chunk of one item: scratch is filled once and stands for all its blocks. */
+static void fill_out(void *context, const cv_part *part)
+{
+    const delivery *d = context;
+    cv_part_fill(part, d->block, d->task->dst);
+}
+
+/* A block of one item; NULL: zero bytes. However large, it is not made. */
 static void fill_block(void *context, int64_t tag, const uint8_t *item)
 {
     delivery *d = context;
-    const cv_grid *grid = &d->task->source->snapshot->grid; /* not converted */
-    uint8_t *scratch = d->worker->block.data;
-    if (!d->filled) {
-        int64_t n_items = grid->block_bytes / grid->item_size, stride = grid->item_size;
-        cv_fill_box(1, &n_items, grid->item_size, item, (cv_strided){scratch, &stride});
-        d->filled = true;
+    const cv_select_plan *plan = d->task->plan;
+    d->block = item;
+    if (!item || d->task->conversion) {
+        if (!make_room(d, &d->item, plan->grid->item_size)) return;
+        d->block = d->item;
+        if (item)
+            cv_convert(d->task->conversion, item, d->item, 1);
+        else /* a zero is one in every type */
+            memset(d->item, 0, (size_t)plan->grid->item_size);
     }
-    take_block(context, tag, scratch);
+    plan->ops->parts(plan, d->chunk, tag, fill_out, d);
 }
 
 /* As in read.c: a block wanted whole is not likely to be wanted again. */
@@ -108,6 +128,10 @@ static bool take_cached(delivery *d, int64_t tag, int64_t block)
     if (!found) return false;
     const uint8_t *bytes = cv_cached_bytes(found);
     if (cv_cached_is_rotated(found)) {
+        if (cv_worker_block(d->task->source->workers, d->worker, true, NULL) != CV_OK) {
+            cv_cache_release(found);
+            return false;
+        }
         uint8_t *scratch = d->worker->block.data;
         cv_rotate_back(&d->task->source->snapshot->grid, bytes, scratch);
         bytes = scratch;
@@ -148,7 +172,6 @@ static cv_status decode_share(delivery *d, int64_t share, cv_error *err)
     int64_t n, step;
     int64_t first = d->chunk->n_blocks * share / d->task->n_parts;
     int64_t last = d->chunk->n_blocks * (share + 1) / d->task->n_parts;
-    CV_TRY(cv_worker_block(s->workers, d->worker, true, err));
     CV_TRY(cv_source_find(s, d->chunk->chunk, &d->ref, err));
     if (d->task->cache) d->key = cv_block_key(s->frame, &d->ref);
     CV_TRY(cv_blocks_at_once(s->frame, s->snapshot, &d->ref, d->worker, last - first, &step,
@@ -174,13 +197,11 @@ static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_er
     task->plan->ops->chunk(task->plan, job / task->n_parts, &chunk);
     delivery d = {.task = task, .chunk = &chunk, .worker = worker};
     worker->watch = task->source->watch;
-    if (task->conversion) {
-        size_t size = (size_t)task->plan->grid->block_bytes;
-        d.converted = malloc(size);
-        if (!d.converted) return cv_fail_memory(err, size, "a converted block");
-    }
     cv_status status = decode_share(&d, job % task->n_parts, err);
+    if (status == CV_OK && d.failed)
+        status = cv_fail_memory(err, (size_t)task->plan->grid->block_bytes, "a block");
     free(d.converted);
+    free(d.item);
     return status;
 }
 
