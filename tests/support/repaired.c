@@ -249,10 +249,10 @@ static void check_chunks(const sample *s, const oracle *got, const report *told,
             if (!fits) wrong = i;
         }
     }
-    /* In the file of one handle an older commit's dead chunks were used again; and
-     * where those of others lie is not known here. */
-    bool may_mix =
-        result->found == CATERVA_FOUND_OLDER && (s->writer == ONE_HANDLE || hit != -1);
+    /* In our files an older commit's dead chunks were used again, by the same handle or
+     * the next one; and where those of others lie is not known here. */
+    bool reused = s->writer == ONE_HANDLE || s->writer == REOPENED;
+    bool may_mix = result->found == CATERVA_FOUND_OLDER && (reused || hit != -1);
     repairs_judged.mixed += !fits;
     CHECK(fits || may_mix, "%s: chunk %lld was never committed so", what, (long long)wrong);
     for (int64_t i = 0; i < s->n_chunks && result->written; i++)

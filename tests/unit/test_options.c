@@ -236,7 +236,7 @@ static void unknown_wishes_are_refused(void **state)
         assert_int_equal(cases[i].pass(array, newer, NULL), CV_OK);
         for (size_t byte = cases[i].size; byte < size; byte++) {
             cv_error err = {.code = CV_OK};
-            char name[24];
+            char name[48];
             newer[byte] = 1;
             assert_int_equal(cases[i].pass(array, newer, &err), CATERVA_EINVAL);
             snprintf(name, sizeof name, "byte %zu of the", byte);
