@@ -102,8 +102,11 @@ typedef struct arena {
     size_t used;
 } arena;
 
+/* Aligned for whatever an item may be. */
 static void *take(arena *a, size_t size)
 {
+    enum { ALIGNMENT = 16 };
+    a->used = (a->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *taken = a->at ? a->at + a->used : NULL;
     a->used += size;
     return taken;
@@ -166,13 +169,12 @@ static void keep_all(arena *a, const cv_described *from, caterva_info *info)
 
 cv_status cv_description_create(const cv_described *from, cv_description **out, cv_error *err)
 {
-    arena all = {.at = NULL};
+    arena all = {.used = sizeof(cv_description)};
     caterva_info measured;
     keep_all(&all, from, &measured);
-    size_t size = sizeof(cv_description) + all.used;
-    cv_description *d = calloc(1, size);
-    if (!d) return cv_fail_memory(err, size, "a description");
-    all = (arena){.at = (uint8_t *)(d + 1)};
+    cv_description *d = calloc(1, all.used);
+    if (!d) return cv_fail_memory(err, all.used, "a description");
+    all = (arena){.at = (uint8_t *)d, .used = sizeof(cv_description)};
     atomic_init(&d->references, 1);
     describe_grid(&from->state->grid, &d->info);
     describe_header(from->committed, &d->info);
