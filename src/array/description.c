@@ -95,8 +95,8 @@ static bool is_own(const cv_metalayer *attribute)
     return strcmp(attribute->name, CV_OWN_ATTRIBUTE) == 0;
 }
 
-/* Memory behind the struct, handed out from the front; pointers come first, so that all
- * lie as they must. Measuring, `at` is NULL and only `used` moves. */
+/* One piece of memory, the struct at its front. Measuring, `at` is NULL and only `used`
+ * moves. */
 typedef struct arena {
     uint8_t *at;
     size_t used;
