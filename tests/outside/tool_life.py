@@ -181,10 +181,11 @@ class Life:
         self.now.items[tuple(map(slice, start, stop))] = values
 
     def some_memory(self, lengths, source_dtype):
-        """Items of this dtype in memory of any strides."""
+        """Items of this dtype in memory of any strides; no NaN where they will be cast."""
         _, part = draw.memory(self.rng, lengths, source_dtype)
         items = self.typed(part, source_dtype)
-        items[...] = draw.items(self.rng, lengths, source_dtype, self.off is not None)
+        finite = self.off is not None or source_dtype != self.dtype
+        items[...] = draw.items(self.rng, lengths, source_dtype, finite)
         return items
 
     @staticmethod

@@ -1,6 +1,7 @@
 /* Damage to sealed arrays: it is noticed, or it hit nothing that counts. After a
  * mutation an array may fail to open or to read; what it gives must be right. In
- * files and directories, three codecs, 1 to 4 dimensions, with an attribute.
+ * files and directories, three codecs, 1 to 4 dimensions, with an attribute; and arrays
+ * of odd shapes, partitions, item sizes and pipelines.
  *
  * usage: test_sealed_mutations [TRIALS [SEED]] */
 #include "caterva.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_TRIALS = 3000, MAX_FILES = 64, SECTOR = 512, HANG_SECONDS = 60 };
+enum { DEFAULT_TRIALS = 3000, MAX_FILES = 64, SECTOR = 512, HANG_SECONDS = 60, ODD = 40 };
 
 static const char note[] = "\xd9\x20in degrees, from the north pole on";
 
@@ -49,10 +50,25 @@ static geometry geometry_of(int ndim)
     return g;
 }
 
+/* With items, a chunk of which is stored, and not too many chunks for files of their own. */
+static geometry odd_geometry(rng *r)
+{
+    enum { MOST_DIMS = 6, MOST_ITEMS = 3000, MOST_CHUNKS = 40 };
+    for (;;) {
+        geometry g = random_geometry(r, MOST_DIMS, MOST_ITEMS);
+        box all = whole_box(&g);
+        int64_t n_chunks = 1;
+        for (int d = 0; d < g.ndim; d++)
+            n_chunks *= (g.shape[d] + g.chunk_shape[d] - 1) / g.chunk_shape[d];
+        if (box_items(&all, g.ndim) > 0 && n_chunks <= MOST_CHUNKS) return g;
+    }
+}
+
 /* Noise that compresses somewhat; the first chunk of one item, the last of zeros. */
 static void fill_values(rng *r, sample *s)
 {
     size_t n = s->values_size / 4;
+    memset(s->values, 0, s->values_size); /* sizes need not be multiples of 4 */
     for (size_t i = 0; i < n; i++) {
         uint32_t item = i < n / 5 ? 7 : i > n - n / 5 ? 0 : (uint32_t)rng_int(r, 0, 900);
         memcpy(s->values + 4 * i, &item, 4);
@@ -84,15 +100,16 @@ static void load_files(sample *s, caterva_layout layout)
 }
 
 /* Written in two commits, so that there is dead space and a spliced chunk. */
-static sample *make_sample(rng *r, const pipeline *p, int ndim, caterva_layout layout)
+static sample *make_sample(rng *r, const pipeline *p, geometry g, caterva_layout layout)
 {
+    static int n_made;
     caterva_error err;
     caterva_array *array;
     sample *s = check_alloc(sizeof *s);
     memset(s, 0, sizeof *s);
     char name[32];
-    snprintf(name, sizeof name, "sealed-%d-%d-%d", p->codec, ndim, (int)layout);
-    s->g = geometry_of(ndim);
+    snprintf(name, sizeof name, "sealed-%d-%d-%d", n_made++, p->codec, (int)layout);
+    s->g = g;
     box all = whole_box(&s->g);
     s->values_size = box_size(&all, &s->g);
     s->values = check_alloc(s->values_size);
@@ -103,9 +120,11 @@ static sample *make_sample(rng *r, const pipeline *p, int ndim, caterva_layout l
     CHECK_OK(caterva_write(array, all.start, all.stop, s->values, s->values_size, &err), err);
     CHECK_OK(caterva_attr_set(array, "note", note, sizeof note, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);
-    int64_t start[4] = {0}, stop[4] = {1, 1, 1, 1};
-    memset(s->values, 0x5a, 4);
-    CHECK_OK(caterva_write(array, start, stop, s->values, 4, &err), err);
+    size_t item_size = (size_t)s->g.item_size;
+    int64_t start[CATERVA_MAX_DIMS] = {0}, stop[CATERVA_MAX_DIMS];
+    for (int d = 0; d < s->g.ndim; d++) stop[d] = 1;
+    memset(s->values, 0x5a, item_size);
+    CHECK_OK(caterva_write(array, start, stop, s->values, item_size, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
     load_files(s, layout);
     return s;
@@ -179,7 +198,7 @@ static outcome check_attribute(caterva_array *array)
 static outcome check_items(const sample *s, caterva_array *array)
 {
     const caterva_info *info = caterva_describe(array);
-    if (info->ndim != s->g.ndim || info->item_size != 4) return WRONG;
+    if (info->ndim != s->g.ndim || info->item_size != s->g.item_size) return WRONG;
     for (int d = 0; d < info->ndim; d++)
         if (info->shape[d] != s->g.shape[d]) return WRONG;
     box all = whole_box(&s->g);
@@ -231,14 +250,20 @@ int main(int argc, char **argv)
     int trials = argc > 1 ? atoi(argv[1]) : DEFAULT_TRIALS;
     uint64_t seed = seed_argument(argc, argv, 2);
     rng r = rng_from_seed(seed);
-    sample *samples[24];
+    sample *samples[24 + ODD];
     int n = 0, counts[3] = {0};
     for (int c = 0; c < 3; c++) {
         pipeline p = {.codec = codecs[c], .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}};
         for (int ndim = 1; ndim <= 4; ndim++) {
-            samples[n++] = make_sample(&r, &p, ndim, CATERVA_CONTIGUOUS);
-            samples[n++] = make_sample(&r, &p, ndim, CATERVA_SPARSE);
+            samples[n++] = make_sample(&r, &p, geometry_of(ndim), CATERVA_CONTIGUOUS);
+            samples[n++] = make_sample(&r, &p, geometry_of(ndim), CATERVA_SPARSE);
         }
+    }
+    for (int i = 0; i < ODD; i++) {
+        geometry g = odd_geometry(&r);
+        pipeline p = random_pipeline(&r, g.item_size);
+        samples[n++] =
+            make_sample(&r, &p, g, rng_one_in(&r, 3) ? CATERVA_SPARSE : CATERVA_CONTIGUOUS);
     }
     for (int i = 0; i < n; i++) CHECK(look(samples[i]) == SAME, "%s", samples[i]->path);
     for (int t = 0; t < trials; t++) {
