@@ -59,6 +59,63 @@ static caterva_array *create(const char *path)
     return array;
 }
 
+/* ---- The watch ---------------------------------------------------------- */
+
+typedef struct heard {
+    int calls, stop;
+    int64_t done, total;
+} heard;
+
+static int listen(void *context, int64_t done, int64_t total)
+{
+    heard *h = context;
+    h->calls++;
+    h->done = done;
+    h->total = total;
+    return h->stop;
+}
+
+/* Who hears of a handle's calls hears of them after it has turned, too, whether the file
+ * has grown, another has its name, or nothing has changed. */
+static void check_watch(const char *path)
+{
+    caterva_error err;
+    heard h = {0};
+    int64_t n = N;
+    caterva_array *writer = create(path), *reader;
+    write_all(writer, 0, n);
+    CHECK_OK(caterva_commit(writer, &err), err);
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.on_progress = listen;
+    options.context = &h;
+    CHECK_OK(caterva_open(path, &options, &reader, &err), err);
+    for (int round = 0; round < 4; round++) {
+        if (round == 1) {
+            n = 3 * N;
+            CHECK_OK(caterva_resize(writer, &n, &err), err);
+            write_all(writer, 7, n);
+            CHECK_OK(caterva_commit(writer, &err), err);
+        }
+        if (round == 2) {
+            CHECK_OK(caterva_close(writer, &err), err);
+            CHECK_OK(caterva_compact(path, NULL, &err), err);
+        }
+        CHECK_OK(caterva_refresh(reader, &err), err);
+        h = (heard){0};
+        check_all(reader, round == 0 ? 0 : 7, n);
+        CHECK(h.calls > 0, "round %d: nobody hears of the read", round);
+        CHECK(h.done == h.total, "round %d: %lld bytes of %lld", round, (long long)h.done,
+              (long long)h.total);
+    }
+    int32_t *items = check_alloc((size_t)n * sizeof *items);
+    h.stop = 1;
+    CHECK(caterva_read(reader, origin, &n, items, (size_t)n * sizeof *items, &err) ==
+              CATERVA_ESTOPPED,
+          "a refreshed handle does not stop");
+    free(items);
+    caterva_discard(reader);
+}
+
 int main(void)
 {
     caterva_error err;
@@ -95,6 +152,7 @@ int main(void)
     CHECK_OK(caterva_measure(reader, &space, &err), err);
     CHECK(space.dead_bytes == 0, "%lld dead bytes", (long long)space.dead_bytes);
     CHECK_OK(caterva_close(reader, &err), err);
+    check_watch(path);
     puts("a reader sees one state until it refreshes");
     return 0;
 }

@@ -189,6 +189,20 @@ static caterva_status pass_view_buffer(caterva_array *array, const void *o, cv_e
     return status;
 }
 
+static caterva_status pass_compact(caterva_array *array, const void *o, cv_error *err)
+{
+    (void)array;
+    caterva_status status = caterva_compact("there is no such file", o, err);
+    return status == CATERVA_ENOTFOUND ? CATERVA_OK : status;
+}
+
+static caterva_status pass_seal(caterva_array *array, const void *o, cv_error *err)
+{
+    (void)array;
+    caterva_status status = caterva_seal("there is no such file", o, err);
+    return status == CATERVA_ENOTFOUND ? CATERVA_OK : status;
+}
+
 static void unknown_wishes_are_refused(void **state)
 {
     (void)state;
@@ -200,6 +214,7 @@ static void unknown_wishes_are_refused(void **state)
     caterva_reduce_options reduce = CATERVA_REDUCE_INIT;
     caterva_skip_options skip = CATERVA_SKIP_INIT;
     caterva_repair_options repair = CATERVA_REPAIR_INIT;
+    caterva_upkeep_options upkeep = CATERVA_UPKEEP_INIT;
     caterva_selection selection = CATERVA_SELECTION_INIT;
     caterva_buffer buffer = CATERVA_BUFFER_INIT;
     skip.on_damage = ignore_damage;
@@ -221,6 +236,8 @@ static void unknown_wishes_are_refused(void **state)
         {&reduce, sizeof reduce, pass_reduce},
         {&skip, sizeof skip, pass_skip},
         {&repair, sizeof repair, pass_repair},
+        {&upkeep, sizeof upkeep, pass_compact},
+        {&upkeep, sizeof upkeep, pass_seal},
         {&selection, sizeof selection, pass_selection},
         {&buffer, sizeof buffer, pass_buffer},
         {&buffer, sizeof buffer, pass_view_buffer},
