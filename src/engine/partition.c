@@ -21,8 +21,8 @@
  *   slabs  192 KiB       33                 1.014   1.18
  *   slabs  256 KiB        0                 0.998   1.02        37 KiB, as theirs
  *
- * No pipeline makes up for it in cubes of 32 KiB: bytedelta behind shuffle stores 0.6
- * to 1.6 times as much, by the kind of data, and decodes at 0.4 to 0.8 of the speed;
+ * No pipeline makes up for it in cubes of 32 KiB: bytedelta behind shuffle stores 0.4
+ * to 2.6 times as much, by the kind of data, and decodes at 0.3 to 1.1 of the speed;
  * levels 6 and 7, and splitting always or never, change 2 %. */
 #include "engine/partition.h"
 
