@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 enum { EDGE = 8, CHUNK = 2 * EDGE, SHAPE = 3 * EDGE, MAX_ITEM = 300 };
 enum { ITEMS = SHAPE * SHAPE, BLOCK_ITEMS = EDGE * EDGE };
@@ -237,6 +240,21 @@ static bool check_ours(const trial *t, rng *r)
 
 /* ---- Theirs -------------------------------------------------------------------------- */
 
+/* Where a filter fails C-Blosc2 (3.3) leaks the two buffers of b2nd_set_slice_cbuffer,
+ * which nobody else knows: what this call leaks is not ours. */
+static int from_cbuffer(b2nd_context_t *ctx, b2nd_array_t **array, const uint8_t *items,
+                        int64_t size)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_disable();
+#endif
+    int status = b2nd_from_cbuffer(ctx, array, items, size);
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_enable();
+#endif
+    return status;
+}
+
 /* NULL where b2nd cannot make it. It spoils `items`, which are a copy. */
 static b2nd_array_t *make_theirs(const trial *t, uint8_t *items)
 {
@@ -254,7 +272,7 @@ static b2nd_array_t *make_theirs(const trial *t, uint8_t *items)
     b2nd_context_t *ctx =
         b2nd_create_ctx(&storage, 2, shape, chunk_shape, block_shape, NULL, 0, NULL, 0);
     CHECK(ctx, "b2nd_create_ctx");
-    if (b2nd_from_cbuffer(ctx, &array, items, (int64_t)array_bytes(t)) < 0) {
+    if (from_cbuffer(ctx, &array, items, (int64_t)array_bytes(t)) < 0) {
         if (array) b2nd_free(array);
         array = NULL;
     }
