@@ -91,20 +91,22 @@ static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *e
     return adopt_bytes(a, &ref, bytes, (size_t)size, err);
 }
 
+/* Special chunks have nothing to check: a run of equal ones is passed in one go. */
 static cv_status adopt_chunks(adoption *a, cv_error *err)
 {
     cv_txn *txn = a->txn;
-    for (; txn->adopt_next < txn->index.n; txn->adopt_next++) {
-        int64_t chunk = txn->adopt_next;
+    while (txn->adopt_next < txn->index.n) {
+        int64_t chunk = txn->adopt_next, entry = cv_index_get(&txn->index, chunk);
+        bool special = cv_offset_is_special(entry), fits = true;
+        int64_t next = special ? cv_index_next(&txn->index, chunk, entry) : chunk + 1;
         CV_TRY(cv_watch_tick(a->watch, 0, err));
-        cv_watch_add(a->watch, txn->state->grid.chunk_bytes);
-        if (cv_index_name(&txn->index, chunk) != 0 ||
-            cv_offset_is_special(cv_index_get(&txn->index, chunk)))
-            continue;
-        bool fits = true;
-        cv_status status = adopt_chunk(a, chunk, &fits, err);
-        if (status != CV_OK && !is_unfit(status)) return status;
+        cv_watch_add(a->watch, (next - chunk) * txn->state->grid.chunk_bytes);
+        if (!special && cv_index_name(&txn->index, chunk) == 0) {
+            cv_status status = adopt_chunk(a, chunk, &fits, err);
+            if (status != CV_OK && !is_unfit(status)) return status;
+        }
         if (!fits) return CV_OK;
+        txn->adopt_next = next;
     }
     txn->adopted = true;
     return CV_OK;

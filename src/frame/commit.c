@@ -360,9 +360,20 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     return status;
 }
 
+/* Before lists are made of chunks that cannot all be there. */
+static cv_status check_room(cv_txn *txn, cv_error *err)
+{
+    if (txn->state->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_txn_own_index(txn, err));
+    return cv_snapshot_check_room(txn->base, txn->frame->store,
+                                  cv_index_count_stored(&txn->index), err);
+}
+
+/* Nothing is pending. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
+    CV_TRY(check_room(txn, err));
     txn->changed = txn->changed || txn->base->seal != CV_SEAL_WHOLE;
     txn->adopt_next = 0;
     txn->adopted = false;

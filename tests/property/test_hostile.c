@@ -1,8 +1,6 @@
 /* Files below 1 MB that say large numbers. For each number that a frame holds one file is
- * made in which it is as large as can be believed, and then all that takes no amount from
- * its caller is done with it, by the library and by the command line, in a child that may
- * take 256 MiB more than it has and a few seconds of processor time. It may be refused,
- * but not for want of memory.
+ * made in which it is as large as can be believed, and then it is tried as
+ * support/hostile.h says: it may be refused, but not for want of memory.
  *
  * usage: test_hostile [CASE], CASE being one of those it prints; with TIMES in the
  * environment it prints how long each step took */
@@ -15,23 +13,15 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/hostile.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
-    MEMORY = 256 << 20, /* more than there is at the beginning */
-    SECONDS = 6,        /* of processor time; 2 are meant, on any machine */
     LARGEST_FILE = 1000000,
     MANY_CHUNKS = 268435451, /* as many as an index can have */
     KIND_ZEROS = 1,
@@ -343,7 +333,7 @@ static frame a_large_subarray(void)
 static frame lying_chunk(int32_t n_bytes, int32_t block_bytes, int32_t cbytes)
 {
     uint8_t chunk[64] = {5, 1, 0x95, 1};
-    frame f = line(INT32_MAX - 100, INT32_MAX - 100, 1000);
+    frame f = line(2147480000, 2147480000, 1000);
     cv_store_le32(chunk + 4, (uint32_t)n_bytes);
     cv_store_le32(chunk + 8, (uint32_t)block_bytes);
     cv_store_le32(chunk + 12, (uint32_t)cbytes);
@@ -353,15 +343,13 @@ static frame lying_chunk(int32_t n_bytes, int32_t block_bytes, int32_t cbytes)
 }
 
 static frame chunk_lies_of_bytes(void) { return lying_chunk(INT32_MAX, 1000, 64); }
-static frame chunk_lies_of_blocks(void) { return lying_chunk(2147484000 - 2500, 1, 64); }
-static frame chunk_lies_of_room(void) { return lying_chunk(2147483000, 1000, INT32_MAX); }
+static frame chunk_lies_of_blocks(void) { return lying_chunk(2147480000, 1, 64); }
+static frame chunk_lies_of_room(void) { return lying_chunk(2147480000, 1000, INT32_MAX); }
 
-typedef struct hostile {
+static const struct {
     const char *name;
     frame (*make)(void);
-} hostile;
-
-static const hostile cases[] = {
+} cases[] = {
     {"attributes_of_zeros", attributes_of_zeros},
     {"attributes_compressed", attributes_compressed},
     {"attribute_in_one_block", attribute_in_one_block},
@@ -383,226 +371,6 @@ static const hostile cases[] = {
     {"chunk_lies_of_room", chunk_lies_of_room},
 };
 
-/* ---- What is done with them --------------------------------------------- */
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static double begun;
-
-/* Any answer is one, but for want of memory. */
-static void step(const char *what, caterva_status status, const caterva_error *err)
-{
-    double now = seconds();
-    if (getenv("TIMES"))
-        fprintf(stderr, "    %-16s %6.2f s  %s\n", what, now - begun,
-                status == CATERVA_OK ? "" : err->message);
-    begun = now;
-    CHECK(status != CATERVA_ENOMEM, "%s: %s", what, err->message);
-}
-
-static int stop_soon(void *context, int64_t done, int64_t total)
-{
-    (void)done, (void)total;
-    return ++*(int *)context > 2;
-}
-
-static void ask_attributes(caterva_array *array)
-{
-    const caterva_info *info = caterva_describe(array);
-    caterva_error err;
-    CHECK(info, "no description");
-    for (int i = 0; i < info->n_attributes; i++) {
-        uint8_t first[100];
-        int64_t size;
-        step("attr_read",
-             caterva_attr_read(array, info->attribute_names[i], 0, first, sizeof first, &size,
-                               &err),
-             &err);
-    }
-}
-
-static void ask_chunks(caterva_array *array)
-{
-    const caterva_info *info = caterva_describe(array);
-    caterva_error err;
-    caterva_chunk_info chunk;
-    caterva_block_info block;
-    caterva_chunk_iter chunks = CATERVA_CHUNK_ITER_INIT;
-    caterva_block_iter blocks = {.chunk = 0};
-    if (info->n_chunks == 0) return;
-    step("describe_chunk", caterva_describe_chunk(array, info->n_chunks - 1, &chunk, &err),
-         &err);
-    step("describe_block",
-         caterva_describe_block(array, info->n_chunks - 1, info->n_blocks - 1, &block, &err),
-         &err);
-    step("next_chunk", caterva_next_chunk(array, &chunks, &err), &err);
-    step("next_block", caterva_next_block(array, &blocks, &err), &err);
-}
-
-/* One item, and what the array is as a whole. */
-static void ask_items(caterva_array *array)
-{
-    const caterva_info *info = caterva_describe(array);
-    caterva_error err;
-    caterva_stats stats;
-    int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
-    int calls = 0;
-    caterva_reduce_options options = CATERVA_REDUCE_INIT;
-    for (int d = 0; d < info->ndim; d++) {
-        stop[d] = info->shape[d];
-        start[d] = stop[d] - 1;
-    }
-    if (info->item_size <= 16) {
-        uint8_t item[16];
-        step("read", caterva_read(array, start, stop, item, sizeof item, &err), &err);
-    }
-    options.on_progress = stop_soon;
-    options.context = &calls;
-    step("statistics", caterva_statistics(array, &options, &stats, &err), &err);
-}
-
-static void ask_library(const char *path)
-{
-    caterva_error err;
-    caterva_array *array;
-    caterva_space space;
-    caterva_verify_result verified;
-    caterva_repair_result repaired;
-    char output[SCRATCH_PATH + 16];
-    caterva_status status = caterva_open(path, NULL, &array, &err);
-    step("open", status, &err);
-    if (status == CATERVA_OK) {
-        ask_attributes(array);
-        ask_chunks(array);
-        ask_items(array);
-        step("measure", caterva_measure(array, &space, &err), &err);
-        step("verify", caterva_verify(array, NULL, &verified, &err), &err);
-        step("refresh", caterva_refresh(array, &err), &err);
-        caterva_discard(array);
-    }
-    snprintf(output, sizeof output, "%s.out", path);
-    caterva_repair_options repair = CATERVA_REPAIR_INIT;
-    repair.output = output;
-    repair.overwrite = 1;
-    step("repair", caterva_repair(path, &repair, &repaired, &err), &err);
-    scratch_remove(output);
-    step("compact", caterva_compact(path, NULL, &err), &err);
-}
-
-/* ---- Under limits ------------------------------------------------------- */
-
-/* Private memory that may be written, now. */
-static rlim_t data_size(void)
-{
-    char line[256];
-    unsigned long kib = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    CHECK(status, "no /proc");
-    while (fgets(line, sizeof line, status))
-        if (sscanf(line, "VmData: %lu kB", &kib) == 1) break;
-    fclose(status);
-    return (rlim_t)kib * 1024;
-}
-
-static void set_limits(rlim_t most_seconds)
-{
-    struct rlimit memory = {data_size() + MEMORY, data_size() + MEMORY};
-    struct rlimit cpu = {most_seconds, most_seconds + 1};
-    CHECK(setrlimit(RLIMIT_DATA, &memory) == 0, "setrlimit");
-    CHECK(setrlimit(RLIMIT_CPU, &cpu) == 0, "setrlimit");
-    begun = seconds();
-}
-
-static void check_end(int status, const char *name, const char *what)
-{
-    CHECK(!WIFSIGNALED(status), "%s: %s ended by signal %d", name, what, WTERMSIG(status));
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) != 1, "%s: %s failed", name, what);
-}
-
-static void run_library(const hostile *h, const char *path)
-{
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    CHECK(child >= 0, "fork");
-    if (child == 0) {
-        set_limits(SECONDS);
-        ask_library(path);
-        _exit(0);
-    }
-    CHECK(waitpid(child, &status, 0) == child, "waitpid");
-    check_end(status, h->name, "the library");
-}
-
-/* With `all` every item is asked for, which may take its time; but no more memory. */
-static void run_program(const hostile *h, const char *const *words, bool all, const char *log)
-{
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    CHECK(child >= 0, "fork");
-    if (child == 0) {
-        int null = open("/dev/null", O_WRONLY),
-            out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (null < 0 || out < 0) _exit(1);
-        dup2(null, 1);
-        dup2(out, 2);
-        set_limits(all ? 1 : SECONDS);
-        execv(words[0], (char *const *)(uintptr_t)words);
-        _exit(127);
-    }
-    CHECK(waitpid(child, &status, 0) == child, "waitpid");
-    bool stopped = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
-    CHECK(!WIFSIGNALED(status) || (all && stopped), "%s: caterva %s ended by signal %d",
-          h->name, words[1], WTERMSIG(status));
-    CHECK(stopped || WEXITSTATUS(status) != 127, "cannot run %s", words[0]);
-    size_t size;
-    char *said = (char *)scratch_load(log, &size);
-    CHECK(said, "%s", log);
-    bool memory = false;
-    for (size_t i = 0; i + 6 <= size; i++)
-        memory = memory || memcmp(said + i, "memory", 6) == 0;
-    CHECK(!memory, "%s: caterva %s: %.*s", h->name, words[1], (int)size, said);
-    free(said);
-}
-
-static void run_programs(const hostile *h, const char *path)
-{
-    const char *program = getenv("CATERVA_CLI");
-    char log[SCRATCH_PATH], output[SCRATCH_PATH];
-    if (!program) return;
-    enum { N_WHOLE = 5 }; /* those behind them ask for items */
-    scratch_path(log, "said");
-    scratch_path(output, "output.b2nd");
-    const char *const runs[][6] = {
-        {program, "info", path},    {program, "attr", "list", path},
-        {program, "verify", path},  {program, "repair", "-o", output, path},
-        {program, "compact", path}, {program, "get", path, "0"},
-        {program, "stats", path},   {program, "view", path},
-        {program, "tune", path},    {program, "diff", path, path},
-    };
-    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        double before = 0;
-        struct rusage usage;
-        getrusage(RUSAGE_CHILDREN, &usage);
-        before = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-        run_program(h, runs[i], i >= N_WHOLE, log);
-        getrusage(RUSAGE_CHILDREN, &usage);
-        if (getenv("TIMES"))
-            fprintf(stderr, "    caterva %-8s %6.2f s\n", runs[i][1],
-                    (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6 -
-                        before);
-        scratch_remove(output);
-    }
-}
-
 int main(int argc, char **argv)
 {
     char path[SCRATCH_PATH];
@@ -613,15 +381,18 @@ int main(int argc, char **argv)
     scratch_path(path, "hostile.b2nd");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc > 1 && strcmp(argv[1], cases[i].name) != 0) continue;
-        printf("%s\n", cases[i].name);
+        hostile h = {.name = cases[i].name, .path = path, .file = path};
+        printf("%s\n", h.name);
         fflush(stdout);
         frame f = cases[i].make();
         save(&f, path);
-        run_library(&cases[i], path);
-        f = cases[i].make();
-        save(&f, path);
-        run_programs(&cases[i], path);
+        uint8_t *bytes = scratch_load(path, &h.size);
+        CHECK(bytes, "%s", path);
+        h.bytes = bytes;
+        hostile_run_library(&h);
+        hostile_run_programs(&h);
         scratch_remove(path);
+        free(bytes);
     }
     return 0;
 }
