@@ -1092,7 +1092,8 @@ typedef struct caterva_verify_result {
  * a commit through this handle waits until the check is over.
  *
  * Memory: beside the index, which the handle keeps (up to 12 bytes for each chunk), at
- * most 32 MiB for the places of chunks, and what each thread needs for a block. */
+ * most 32 MiB for the places of chunks, 24 MiB more while they are sorted (where the C
+ * library's qsort takes memory), and what each thread needs for a block. */
 CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
                                           caterva_verify_result *result, caterva_error *err);
