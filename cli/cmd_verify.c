@@ -46,7 +46,7 @@ static void print_seal(const verification *v, const caterva_verify_result *resul
 static void print_line(const char *word, const char *chunks, const char *seal,
                        const char *path)
 {
-    printf("%-9s %-24s %-9s %s\n", word, chunks, seal, path);
+    printf("%-9s %-24s %-9s %s\n", word, chunks, seal, cli_show(path).text);
 }
 
 static void print_short(const verification *v, const caterva_verify_result *result)

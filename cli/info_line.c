@@ -42,7 +42,7 @@ void info_line_print(const char *path, const caterva_info *info, const caterva_d
     char bytes[NUMBER_TEXT_SIZE], ratio[32];
     size_t used = 0;
     if (!info) {
-        printf(LINE, "-", "-", "-", "-", "-", "unread", path);
+        printf(LINE, "-", "-", "-", "-", "-", "unread", cli_show(path).text);
         return;
     }
     for (int d = 0; d < info->ndim; d++)
@@ -52,5 +52,5 @@ void info_line_print(const char *path, const caterva_info *info, const caterva_d
     double stored = (double)info->frame_bytes;
     snprintf(ratio, sizeof ratio, "%.2f", stored > 0 ? (double)info->data_bytes / stored : 0);
     printf(LINE, shape, type, number_bytes(info->frame_bytes, bytes), ratio,
-           codec_of(info).text, info->sealed ? "sealed" : "unsealed", path);
+           codec_of(info).text, info->sealed ? "sealed" : "unsealed", cli_show(path).text);
 }

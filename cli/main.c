@@ -3,6 +3,8 @@
  * output is a failure. */
 #include "words.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +38,9 @@ static void print_overview(FILE *stream)
         snprintf(spelled, sizeof spelled, "%s %s", commands[i]->name, commands[i]->synopsis);
         fprintf(stream, "  %-28s %s\n", spelled, commands[i]->summary);
     }
-    fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5\n"
+    fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5; of "
+          "several\n"
+          "lists every pair is taken, as numpy.ix_ does\n"
           "Exit status: 0 ok, 1 the answer is no, 2 usage, 3 input/output, 4 corrupt,\n"
           "5 unsupported; 130 interrupted (SIGINT), 143 (SIGTERM), 129 (SIGHUP)\n",
           stream);
@@ -94,8 +98,18 @@ static cli_exit dispatch(int argc, char **argv)
     return command ? run(command, argc - 2, argv + 2) : unknown_command(name);
 }
 
+/* Of a standard stream that is closed nothing else takes the number: what is opened in
+ * its place cannot be read, or not be written, and says so. */
+static void hold_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     cli_catch_signals();
     cli_exit code = dispatch(argc, argv);
     if (code != CLI_INTERRUPTED) return (int)code;

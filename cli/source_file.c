@@ -207,7 +207,9 @@ static cli_exit check_size(file_source *s)
         s->base.read = read_next;
         if (!s->fortran_order) return CLI_OK;
         return cli_fail(CLI_UNSUPPORTED,
-                        "%s is in Fortran order, which cannot be read from a pipe", s->path);
+                        "%s is in Fortran order, which cannot be read from a pipe: save it "
+                        "to a file first",
+                        s->path);
     }
     int64_t has = st.st_size > s->position ? st.st_size - s->position : 0;
     if (has == s->left) return CLI_OK;

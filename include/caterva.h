@@ -156,16 +156,18 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *
  * Statistics, copies, verify and repair have one in their options. For every other call
  * through a handle (reads, writes, commit and close, changes of shape, ...) give one with
- * the options that open or create it.
+ * the options that open or create it; that one hears of statistics, copies and verify, too.
  *
  * - It is called often, from any thread, never twice at once: be quick, and look at a
- *   clock before you draw. It must not use the array.
+ *   clock before you draw. It must not use the array. (The handle's and the one of a
+ *   call's own options are two, and may be called at once.)
  * - Through a handle `done` and `total` count decoded bytes; `total` grows when a call
  *   finds more to do. Calls that run at once through one handle are counted together.
  * - `done` never goes back and never passes `total`; a call that succeeds ends with
  *   done == total. Calls with nothing to do tell nothing.
  * - A stopped call leaves what any failure leaves: the committed state is untouched, what
- *   was pending before stays pending. A stopped commit can be done again, or rolled back;
+ *   was pending before stays pending. Who says stop when all is done (done == total) may
+ *   come too late: the call then succeeds. A stopped commit can be done again, or rolled back;
  *   a stopped caterva_close drops what is pending and releases the handle. What a stopped
  *   write or read was about is undefined.
  * - Syncing, and libblosc2 inside a single block, cannot be stopped; nor can a chunk with
@@ -352,8 +354,8 @@ CATERVA_API void caterva_discard(caterva_array *array);
 /* Removes what this process has under temporary names: the files and directories of new
  * arrays that were not committed yet, those that copies, compact and repair are making
  * among them. For a program that must leave at once, with _exit and without closing its
- * handles, which are good for nothing afterwards. Any thread; not from a signal
- * handler. */
+ * handles, which are good for nothing afterwards. In a child of fork it leaves alone what
+ * the parent has. Any thread; not from a signal handler. */
 CATERVA_API void caterva_abandon(void);
 
 /* Turns a handle for reading to the last committed state; until then it goes on

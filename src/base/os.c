@@ -32,12 +32,25 @@ _Static_assert(sizeof(off_t) == sizeof(int64_t), "off_t must have 64 bits");
 
 /* ---- Files -------------------------------------------------------------- */
 
+/* In a program that was started without its standard streams, a file of ours could take
+ * the place of one, and what is meant for stderr would be written into it. */
+static int keep_off_streams(int *fd)
+{
+    enum { FIRST = 3 };
+    if (*fd >= FIRST) return 0;
+    int moved = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST);
+    int error = moved < 0 ? errno : 0;
+    close(*fd);
+    *fd = moved;
+    return error;
+}
+
 int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd)
 {
     do {
         *fd = openat(dir_fd, name, flags | O_CLOEXEC | O_NONBLOCK, (mode_t)mode);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? errno : 0;
+    return *fd < 0 ? errno : keep_off_streams(fd);
 }
 
 int cv_os_open_names(const char *path, int *fd)
@@ -233,6 +246,12 @@ void cv_os_unshare(int fd)
 #else
     (void)fd;
 #endif
+}
+
+void cv_os_unlock(int fd)
+{
+    (void)flock(fd, LOCK_UN);
+    cv_os_unshare(fd);
 }
 
 bool cv_os_is_shared(int fd)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Opens with close-on-exec, and never hangs on a pipe. `flags` and `mode` as
+/* Opens with close-on-exec, never as one of the standard streams, and never hangs on a pipe. `flags` and `mode` as
  * openat's; `dir_fd` may be AT_FDCWD. */
 int cv_os_open_at(int dir_fd, const char *name, int flags, int mode, int *fd);
 
@@ -64,6 +64,10 @@ int cv_os_ask_lock(int fd);
  * that cannot be known. At each moment of a share, and of the share_number after it,
  * one of the locks is held. unshare gives back all of them. */
 int cv_os_share(int fd);
+
+/* Gives up all locks of this opening, before it is closed: children of fork hold the
+ * same opening, and closing it here would leave them the locks. */
+void cv_os_unlock(int fd);
 int cv_os_share_number(int fd, uint64_t number);
 void cv_os_unshare(int fd);
 bool cv_os_is_shared(int fd);

@@ -75,6 +75,7 @@ cv_status cv_store_file_append(const char *path, const void *bytes, size_t size,
         status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(path).text,
                              cut ? "" : ", whose end is not as it was");
     }
+    cv_os_unlock(fd);
     close(fd);
     return status;
 }

@@ -407,6 +407,10 @@ static void directory_close(cv_store *store)
     cv_home_close(&d->home);
     close_if_open(d->frame_fd);
     free(d->frame_bytes);
+    if (store->opener == getpid()) {
+        cv_os_unlock(d->lock_fd);
+        cv_os_unlock(d->dir_fd);
+    }
     close_if_open(d->lock_fd);
     close_if_open(d->dir_fd);
     pthread_rwlock_destroy(&d->frame_lock);
@@ -447,6 +451,7 @@ cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
     }
     d->base = (cv_store){.ops = &directory_ops, .has_chunk_objects = true};
     d->base.published = place == NULL;
+    d->base.opener = getpid();
     d->dir_fd = dir_fd;
     d->lock_fd = -1;
     d->frame_fd = -1;

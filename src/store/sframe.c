@@ -56,10 +56,12 @@ static DIR *open_directory_at(int dir_fd, const char *name)
     return dir;
 }
 
+/* Or none any more: a writer that closes removes old chunks. */
 static bool is_regular_file_at(int dir_fd, const char *name)
 {
     struct stat st;
-    return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+    return S_ISREG(st.st_mode);
 }
 
 /* Appends to a list that grows by doubling. Returns 0 or ENOMEM. */

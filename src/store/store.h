@@ -88,6 +88,7 @@ struct cv_store {
     bool writable;
     bool in_memory;
     bool published;
+    int opener; /* the process whose locks those of its files are; 0: they have none */
 };
 
 /* Lets a store of a file that is only read keep a copy of it, see kept.h, when it has at

@@ -57,6 +57,8 @@ static void close_if_open(int fd)
 void cv_target_close(cv_target *target)
 {
     if (!target->borrowed) {
+        if (target->is_locked)
+            cv_os_unlock(target->is_directory ? target->lock_fd : target->fd);
         close_if_open(target->frame_fd);
         close_if_open(target->lock_fd);
         close_if_open(target->fd);
@@ -101,6 +103,7 @@ cv_status cv_target_lock(cv_target *target, const cv_shown_path *shown, cv_error
             cv_open_at(target->fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, 0666, &target->lock_fd);
     if (!error) error = cv_os_lock(target->is_directory ? target->lock_fd : target->fd);
     if (error) return cv_fail_lock(err, error, shown->text);
+    target->is_locked = true;
     return cv_target_refuse_readers(target, shown,
                                     err); /* no writer's open counts on it any more */
 }

@@ -15,6 +15,7 @@ typedef struct cv_target {
     int frame_fd; /* of a directory: its frame; else -1 */
     bool is_directory;
     bool borrowed; /* its lock and descriptors are somebody else's */
+    bool is_locked;
 } cv_target;
 
 extern const cv_target cv_target_nothing;

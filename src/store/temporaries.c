@@ -3,6 +3,7 @@
 #include "store/temporaries.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cv_place *list;
@@ -11,6 +12,7 @@ void cv_temporaries_add(cv_place *place)
 {
     pthread_mutex_lock(&lock);
     place->is_listed = true;
+    place->maker = getpid();
     place->next = list;
     list = place;
     pthread_mutex_unlock(&lock);
@@ -31,6 +33,7 @@ void cv_temporaries_abandon(void)
 {
     pthread_mutex_lock(&lock);
     for (cv_place *place = list; place; place = place->next)
-        if (!place->is_left) cv_place_remove_temp(place); /* else others may read it */
+        if (!place->is_left && place->maker == getpid()) /* else others need it */
+            cv_place_remove_temp(place);
     pthread_mutex_unlock(&lock);
 }

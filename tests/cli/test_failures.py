@@ -206,6 +206,27 @@ class Results(Case):
             child.stderr.close()
             self.assertEqual((child.wait(), err), (-signal.SIGPIPE, b""))
 
+    def test_closed_streams(self):
+        """No file of ours takes the number of a stream that is closed."""
+        array, wrong = self.path("a.b2nd"), self.path("wrong.raw")
+        self.ok("create", array, "--shape", "200,300", "--dtype", "<i4", "--fill", "7")
+        wrong.write_bytes(bytes(5))
+        before = array.read_bytes()
+        everything, needed = "<&- >&- 2>&-", {"in": "<&-", "out": ">&-", "no": "2>&-"}
+        for command, stream, status in (
+                (f"put {array} 0 {wrong}", "no", 4), (f"put {array} 999 --fill 1", "no", 2),
+                (f"append {array} {wrong}", "no", 4), (f"resize {array} 3", "no", 2),
+                (f"attr rm {array} nokey", "no", 1), (f"get {array} 0,0", "out", 3),
+                (f"get {array} --to npy", "out", 3), (f"info {array}", "out", 3),
+                ("convert - x.b2nd --from raw --shape 3 --dtype u1", "in", 3),
+                (f"put {array} 0 - --from raw", "in", 3), (f"append {array} -", "in", 3)):
+            for closed in (everything, needed[stream]):
+                done = subprocess.run(["sh", "-c", f"'{CLI}' {command} {closed}"], timeout=60,
+                                      cwd=self.folder, stdin=subprocess.DEVNULL,
+                                      capture_output=True, env=environment())
+                self.assertEqual(done.returncode, status, (command, closed, done.stderr))
+                self.assertEqual(array.read_bytes(), before, (command, closed))
+
     def test_no_room_for_the_result(self):
         array = self.path("a.b2nd")
         blosc2.asarray(np.random.default_rng(0).random(100000), urlpath=str(array))

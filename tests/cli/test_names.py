@@ -33,6 +33,7 @@ class Names(Case):
         os.rename(self.path("x.b2nd"), path)
         for command, status in ((["info", name], 0), (["verify", name], 0), (["seal", name], 0),
                                 (["stats", name], 0), (["compact", name], 0),
+                                (["info", "--short", name], 0), (["verify", "--short", name], 0),
                                 (["bench", name], 0), (["info", name, "--json"], 0),
                                 (["diff", name, b"no" + name], 3), (["repair", name], 0),
                                 (["tune", name, "--read", "0", "--time", "1ms"], 0),

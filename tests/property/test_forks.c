@@ -1,0 +1,209 @@
+/* Children of fork that live on, without using the library or to leave at once: the
+ * parent's new arrays stay its own, its locks end when it closes, and its files do not grow
+ * because of them. And a program without standard streams keeps its files from taking
+ * their numbers. */
+#include "caterva.h"
+
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 4000, COMMITS = 40 };
+
+static int32_t items[N];
+static caterva_layout layout;
+static char path[SCRATCH_PATH];
+
+static caterva_array *create(void)
+{
+    static const int64_t shape[] = {N};
+    static const int32_t chunks[] = {500};
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    caterva_array *array;
+    caterva_error err;
+    o.ndim = 1, o.shape = shape, o.chunk_shape = chunks, o.dtype = "<i4";
+    o.layout = layout, o.overwrite = 1, o.durability = CATERVA_DURABLE_NONE;
+    CHECK_OK(caterva_create(path, &o, &array, &err), err);
+    return array;
+}
+
+static void write_all(caterva_array *array, int32_t first)
+{
+    const int64_t start[] = {0}, stop[] = {N};
+    caterva_error err;
+    for (int32_t i = 0; i < N; i++) items[i] = first + i * i % 977;
+    CHECK_OK(caterva_write(array, start, stop, items, sizeof items, &err), err);
+}
+
+static void expect_all(caterva_array *array)
+{
+    const int64_t start[] = {0}, stop[] = {N};
+    static int32_t got[N];
+    caterva_error err;
+    CHECK_OK(caterva_read(array, start, stop, got, sizeof got, &err), err);
+    CHECK(memcmp(got, items, sizeof got) == 0, "other items");
+}
+
+static caterva_array *open_array(caterva_mode mode)
+{
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    caterva_array *array;
+    caterva_error err;
+    o.mode = mode, o.durability = CATERVA_DURABLE_NONE;
+    CHECK_OK(caterva_open(path, &o, &array, &err), err);
+    return array;
+}
+
+/* A child that waits to be killed. */
+static pid_t bystander(void)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0)
+        for (;;) pause();
+    return child;
+}
+
+static void dismiss(pid_t child)
+{
+    int status;
+    CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child, "a child");
+}
+
+static int wait_for(pid_t child)
+{
+    int status;
+    CHECK(waitpid(child, &status, 0) == child, "waitpid");
+    return status;
+}
+
+/* ---- What is tested --------------------------------------------------------------- */
+
+static void a_child_abandons_only_its_own(void)
+{
+    caterva_error err;
+    caterva_array *array = create();
+    write_all(array, 1);
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) {
+        caterva_abandon();
+        _exit(0);
+    }
+    CHECK(wait_for(child) == 0, "the child");
+    CHECK_OK(caterva_close(array, &err), err);
+    array = open_array(CATERVA_READ);
+    expect_all(array);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+static void closing_ends_locks(void)
+{
+    caterva_error err;
+    caterva_array *writer = open_array(CATERVA_WRITE), *reader = open_array(CATERVA_READ);
+    pid_t child = bystander();
+    CHECK_OK(caterva_close(writer, &err), err);
+    CHECK_OK(caterva_close(reader, &err), err);
+    writer = open_array(CATERVA_WRITE);
+    write_all(writer, 2);
+    CHECK_OK(caterva_close(writer, &err), err);
+    CHECK_OK(caterva_compact(path, NULL, &err), err);
+    dismiss(child);
+}
+
+/* What a child closes is not the parent's lock. */
+static void a_child_that_closes_takes_no_lock(void)
+{
+    caterva_error err;
+    caterva_array *writer = open_array(CATERVA_WRITE), *other;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.mode = CATERVA_WRITE;
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) {
+        caterva_discard(writer);
+        _exit(0);
+    }
+    CHECK(wait_for(child) == 0, "the child");
+    CHECK(caterva_open(path, &o, &other, &err) == CATERVA_EBUSY, "a second writer came in");
+    write_all(writer, 3);
+    CHECK_OK(caterva_close(writer, &err), err);
+}
+
+static long long stored_bytes(void)
+{
+    struct stat st;
+    CHECK(stat(path, &st) == 0, "stat");
+    return st.st_size;
+}
+
+/* A reader that refreshes needs nothing old, whoever was forked meanwhile. */
+static void files_do_not_grow(void)
+{
+    caterva_error err;
+    caterva_array *writer = open_array(CATERVA_WRITE), *reader = open_array(CATERVA_READ);
+    pid_t child = bystander();
+    long long early = 0;
+    for (int i = 0; i < COMMITS; i++) {
+        write_all(writer, 100 * i);
+        CHECK_OK(caterva_commit(writer, &err), err);
+        CHECK_OK(caterva_refresh(reader, &err), err);
+        expect_all(reader);
+        if (i == 4) early = stored_bytes();
+    }
+    CHECK(stored_bytes() <= early + early / 2, "%lld bytes became %lld", early,
+          stored_bytes());
+    CHECK_OK(caterva_close(reader, &err), err);
+    CHECK_OK(caterva_close(writer, &err), err);
+    dismiss(child);
+}
+
+/* Messages that a program without stderr writes do not end in its array. */
+static void streams_are_not_files(void)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) {
+        for (int fd = 0; fd < 3; fd++) close(fd);
+        caterva_open_options o = CATERVA_OPEN_INIT;
+        caterva_array *array;
+        o.mode = CATERVA_WRITE;
+        if (caterva_open(path, &o, &array, NULL) != CATERVA_OK) _exit(1);
+        for (int fd = 0; fd < 3; fd++)
+            if (write(fd, "lost", 4) != -1) _exit(2);
+        caterva_discard(array);
+        _exit(0);
+    }
+    CHECK(wait_for(child) == 0, "a stream was a file of the array's");
+    caterva_error err;
+    caterva_array *array = open_array(CATERVA_READ);
+    expect_all(array);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+int main(void)
+{
+    static const caterva_layout layouts[] = {CATERVA_CONTIGUOUS, CATERVA_SPARSE};
+    for (int i = 0; i < 2; i++) {
+        layout = layouts[i];
+        scratch_path(path, i ? "forks-directory" : "forks-file");
+        a_child_abandons_only_its_own();
+        closing_ends_locks();
+        a_child_that_closes_takes_no_lock();
+        if (layout == CATERVA_CONTIGUOUS) files_do_not_grow();
+        streams_are_not_files();
+        scratch_remove(path);
+    }
+    return 0;
+}
