@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +248,29 @@ void cv_os_unshare(int fd)
 #else
     (void)fd;
 #endif
+}
+
+static atomic_uint generation, forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void note_fork(void) { atomic_fetch_add(&forks, 1); }
+static void note_birth(void) { atomic_fetch_add(&generation, 1); }
+static void watch_forks(void) { pthread_atfork(NULL, note_fork, note_birth); }
+
+cv_os_moment cv_os_now(void)
+{
+    pthread_once(&forks_once, watch_forks);
+    return (cv_os_moment){atomic_load(&generation), atomic_load(&forks)};
+}
+
+bool cv_os_is_other_process(cv_os_moment then)
+{
+    return atomic_load(&generation) != then.generation;
+}
+
+bool cv_os_has_forked(cv_os_moment then)
+{
+    return !cv_os_is_other_process(then) && atomic_load(&forks) != then.forks;
 }
 
 void cv_os_unlock(int fd)

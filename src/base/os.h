@@ -65,9 +65,19 @@ int cv_os_ask_lock(int fd);
  * one of the locks is held. unshare gives back all of them. */
 int cv_os_share(int fd);
 
-/* Gives up all locks of this opening, before it is closed: children of fork hold the
- * same opening, and closing it here would leave them the locks. */
+/* Gives up all locks of this opening: children of fork hold the same opening, and
+ * closing it here would leave them the locks. */
 void cv_os_unlock(int fd);
+
+/* A moment in the history of forks. Of one in the past: was the process a child's
+ * forebear then (it is another process now), or has it forked since? */
+typedef struct cv_os_moment {
+    unsigned generation, forks;
+} cv_os_moment;
+
+cv_os_moment cv_os_now(void);
+bool cv_os_is_other_process(cv_os_moment then);
+bool cv_os_has_forked(cv_os_moment then);
 int cv_os_share_number(int fd, uint64_t number);
 void cv_os_unshare(int fd);
 bool cv_os_is_shared(int fd);

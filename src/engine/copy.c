@@ -264,6 +264,41 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 
 /* ---- Shuffled boxes ---------------------------------------------------------- */
 
+/* Of runs so short a call would take as long as they do: 2.1 ns of 16 items in place,
+ * 3.1 through a pointer. That no byte is both read and written, and the item's size known,
+ * lets the compiler make vectors of it. */
+enum { SHORT_RUN = 32 };
+
+#define DEFINE_SHORT(name, item_size)                                                        \
+    static inline void name##_run(const uint8_t *restrict src, int64_t plane, int64_t n,     \
+                                  uint8_t *restrict dst)                                     \
+    {                                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                      \
+            for (int64_t k = 0; k < (item_size); k++)                                        \
+                dst[(item_size)*i + k] = src[k * plane + i];                                 \
+    }                                                                                        \
+    static void name(const runs *r, const uint8_t *src, uint8_t *dst)                        \
+    {                                                                                        \
+        for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
+            ask_ahead(r, i);                                                                 \
+            name##_run(src, r->plane, r->n_items, dst);                                      \
+        }                                                                                    \
+    }
+
+DEFINE_SHORT(unshuffle_short_2, 2)
+DEFINE_SHORT(unshuffle_short_4, 4)
+DEFINE_SHORT(unshuffle_short_8, 8)
+
+static copy_function *choose_short(int64_t item_size)
+{
+    switch (item_size) {
+    case 2: return unshuffle_short_2;
+    case 4: return unshuffle_short_4;
+    case 8: return unshuffle_short_8;
+    default: return NULL;
+    }
+}
+
 static void unshuffle_typed(const runs *r, const uint8_t *src, uint8_t *dst)
 {
     for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
@@ -284,7 +319,8 @@ static copy_function *choose_unshuffle(runs *r)
 {
     if (r->src_item_step != 1 || r->dst_item_step != r->item_size) return unshuffle_any;
     r->unshuffle = cv_unshuffle_for(r->item_size);
-    return r->unshuffle ? unshuffle_typed : unshuffle_any;
+    if (!r->unshuffle) return unshuffle_any;
+    return r->n_items < SHORT_RUN ? choose_short(r->item_size) : unshuffle_typed;
 }
 
 bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size,

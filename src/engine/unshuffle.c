@@ -96,7 +96,7 @@ WITH_AVX2 PART void unshuffle_32(const uint8_t *src, int64_t plane, uint8_t *dst
             portable_##size(src, plane, n, dst);                                             \
         } else if (n < 32) {                                                                 \
             unshuffle_16(src, plane, dst, size);                                             \
-            unshuffle_16(src + n - 16, plane, dst + (n - 16) * (size), size);                \
+            if (n > 16) unshuffle_16(src + n - 16, plane, dst + (n - 16) * (size), size);    \
         } else {                                                                             \
             for (; i + 32 <= n; i += 32)                                                     \
                 unshuffle_32(src + i, plane, dst + i * (size), size);                        \

@@ -407,7 +407,7 @@ static void directory_close(cv_store *store)
     cv_home_close(&d->home);
     close_if_open(d->frame_fd);
     free(d->frame_bytes);
-    if (store->opener == getpid()) {
+    if (cv_os_has_forked(store->opened)) {
         cv_os_unlock(d->lock_fd);
         cv_os_unlock(d->dir_fd);
     }
@@ -451,7 +451,7 @@ cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
     }
     d->base = (cv_store){.ops = &directory_ops, .has_chunk_objects = true};
     d->base.published = place == NULL;
-    d->base.opener = getpid();
+    d->base.opened = cv_os_now();
     d->dir_fd = dir_fd;
     d->lock_fd = -1;
     d->frame_fd = -1;

@@ -191,7 +191,7 @@ static void file_close(cv_store *store)
     cv_place_close(&f->place);
     cv_home_close(&f->home);
     cv_kept_free(&f->kept);
-    if (store->opener == getpid()) cv_os_unlock(f->fd);
+    if (cv_os_has_forked(store->opened)) cv_os_unlock(f->fd);
     close(f->fd);
     free(f);
 }
@@ -267,7 +267,7 @@ static cv_status new_store(int fd, const char *path, cv_store **out, cv_error *e
     file_store *f = calloc(1, sizeof *f);
     if (!f) return cv_fail_memory(err, sizeof *f, "a store");
     f->base.ops = &file_ops;
-    f->base.opener = getpid();
+    f->base.opened = cv_os_now();
     f->fd = fd;
     f->place = (cv_place){.dir_fd = -1, .old = cv_target_nothing};
     f->home = cv_home_unknown;

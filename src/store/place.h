@@ -17,7 +17,7 @@ typedef struct cv_place {
     cv_target old;       /* what stood at the target when it was last looked at */
     cv_shown_path shown; /* the target, for sentences */
     bool is_listed;      /* among the process's temporaries: temporaries.h */
-    int maker;           /* the process that made the temporary */
+    cv_os_moment made;   /* the temporary: by this process? */
     struct cv_place *next;
 } cv_place;
 

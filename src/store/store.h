@@ -16,6 +16,7 @@
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 
+#include "base/os.h"
 #include "base/status.h"
 
 typedef int64_t cv_object;
@@ -88,7 +89,7 @@ struct cv_store {
     bool writable;
     bool in_memory;
     bool published;
-    int opener; /* the process whose locks those of its files are; 0: they have none */
+    cv_os_moment opened; /* whose locks those of its files are */
 };
 
 /* Lets a store of a file that is only read keep a copy of it, see kept.h, when it has at

@@ -3,7 +3,6 @@
 #include "store/temporaries.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cv_place *list;
@@ -12,7 +11,7 @@ void cv_temporaries_add(cv_place *place)
 {
     pthread_mutex_lock(&lock);
     place->is_listed = true;
-    place->maker = getpid();
+    place->made = cv_os_now();
     place->next = list;
     list = place;
     pthread_mutex_unlock(&lock);
@@ -33,7 +32,7 @@ void cv_temporaries_abandon(void)
 {
     pthread_mutex_lock(&lock);
     for (cv_place *place = list; place; place = place->next)
-        if (!place->is_left && place->maker == getpid()) /* else others need it */
+        if (!place->is_left && !cv_os_is_other_process(place->made)) /* else others need it */
             cv_place_remove_temp(place);
     pthread_mutex_unlock(&lock);
 }
