@@ -1,0 +1,62 @@
+/* Unit: store/sframe. A directory whose old chunks are being removed by its writer is an
+ * array all the while; one with a file of somebody else's is none. */
+#include "store/sframe.h"
+
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNKS = 300, LOOKS = 2000 };
+
+static char folder[SCRATCH_PATH];
+static atomic_bool done;
+
+static void make(const char *name)
+{
+    char path[SCRATCH_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    CHECK(fd >= 0, "cannot make %s", path);
+    close(fd);
+}
+
+static void drop(const char *name)
+{
+    char path[SCRATCH_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    CHECK(unlink(path) == 0, "cannot remove %s", path);
+}
+
+/* Chunk files come and go, as a writer's do. */
+static void *change(void *unused)
+{
+    while (!atomic_load(&done)) {
+        for (int i = 0; i < CHUNKS; i++) make(cv_sframe_chunk_name(i).text);
+        for (int i = 0; i < CHUNKS; i++) drop(cv_sframe_chunk_name(i).text);
+    }
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t writer;
+    scratch_path(folder, "sframe");
+    CHECK(mkdir(folder, 0700) == 0, "cannot make %s", folder);
+    CHECK(!cv_sframe_is_array_at(AT_FDCWD, folder), "an array without a frame");
+    make(CV_SFRAME_FRAME);
+    CHECK(pthread_create(&writer, NULL, change, NULL) == 0, "a thread");
+    for (int i = 0; i < LOOKS; i++)
+        CHECK(cv_sframe_is_array_at(AT_FDCWD, folder), "look %d: taken for no array", i);
+    atomic_store(&done, true);
+    CHECK(pthread_join(writer, NULL) == 0, "the thread");
+    make("somebody's");
+    CHECK(!cv_sframe_is_array_at(AT_FDCWD, folder), "an array with a file of others");
+    scratch_remove(folder);
+    return 0;
+}
