@@ -4,7 +4,7 @@
 #include "bench_rows.h"
 
 #include "base/cpu.h"
-#include "engine/unshuffle.h"
+#include "engine/items/unshuffle.h"
 
 static bench_table table;
 

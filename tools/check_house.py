@@ -2,8 +2,10 @@
 """Who may know whom: checks the includes of the whole tree.
 
     base <- {format, store, codec} <- frame <- engine <- array <- {cli, examples}
+    in engine: items <- plan <- cache <- run <- pending <- read <- write <- jobs
 
-Rooms beside each other (format, store, codec) never include each other; only
+Rooms beside each other (format, store, codec) never include each other; the rooms
+within engine stand one above the other; nothing in frame knows frame/repair. Only
 codec includes C-Blosc2, tests and benchmarks beside it as oracle and rival;
 the command line and the examples include <caterva.h> only. The library neither
 prints nor reads the environment.
@@ -15,15 +17,23 @@ import re
 import sys
 from pathlib import Path
 
-BELOW = {
-    "base": set(),
-    "format": {"base"},
-    "store": {"base"},
-    "codec": {"base"},
-    "frame": {"base", "format", "store", "codec"},
-    "engine": {"base", "format", "store", "codec", "frame"},
-    "array": {"base", "format", "store", "codec", "frame", "engine"},
-}
+LIBRARY = ["base", ("format", "store", "codec"), "frame", "frame/repair",
+           "engine/items", "engine/plan", "engine/cache", "engine/run", "engine/pending",
+           "engine/read", "engine/write", "engine/jobs", "array"]  # from the ground up
+
+
+def rooms_below():
+    """For each room of the library those that it may know besides itself."""
+    below, lower = {}, set()
+    for floor in LIBRARY:
+        rooms = floor if isinstance(floor, tuple) else (floor,)
+        for room in rooms:
+            below[room] = set(lower)
+        lower |= set(rooms)
+    return below
+
+
+BELOW = rooms_below()
 CODEC_LIBRARY = re.compile(r"^(blosc2|b2nd)\.h$|^blosc2/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPEAKS = re.compile(r"\b(stderr|stdout|(?:v?printf|puts|putchar|perror|getenv|secure_getenv)(?=\())")
@@ -49,7 +59,7 @@ def breach_of_include(room, quoted, name, path, root):
     if not quoted:
         return None
     src = root / "src"
-    other = name.split("/")[0]
+    other = name.rpartition("/")[0]
     if "/" not in name or not (src / name).is_file():
         return 'write it from src/, as "%s/..."' % room
     if other != room and other not in BELOW[room]:
@@ -76,7 +86,7 @@ def breaches_of_file(path, room, root):
 def files_by_room(root):
     for path in sorted(root.glob("src/**/*.[ch]")):
         parts = path.relative_to(root / "src").parts
-        yield path, parts[0] if len(parts) > 1 else None
+        yield path, "/".join(parts[:-1]) or None
     for room in ("cli", "examples"):
         for path in sorted(root.glob(room + "/**/*.[ch]")):
             yield path, room

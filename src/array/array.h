@@ -3,7 +3,7 @@
 #define CV_ARRAY_ARRAY_H
 
 #include "array/description.h"
-#include "engine/read_ahead.h"
+#include "engine/read/read_ahead.h"
 
 /* Who verifies an array, which must not be committed meanwhile. */
 typedef struct cv_passing {

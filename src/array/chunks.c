@@ -1,10 +1,10 @@
 /* Room: array. Chunks and blocks one by one: arguments checked, locks taken, the
  * engine called. */
-#include "engine/chunks.h"
+#include "engine/read/chunks.h"
 
 #include "array/array.h"
 #include "base/arith.h"
-#include "engine/verify.h"
+#include "engine/jobs/verify.h"
 
 #include <string.h>
 

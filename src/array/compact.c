@@ -1,6 +1,6 @@
 /* Room: array. Giving dead space back: a compact copy takes the file's place. */
 #include "array/array.h"
-#include "engine/transfer.h"
+#include "engine/jobs/transfer.h"
 
 /* The handle for writing keeps other writers out until the copy has the name. */
 static cv_status compact(caterva_array *array, cv_error *err)

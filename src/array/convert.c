@@ -1,5 +1,5 @@
 /* Room: array. Casts between two buffers, with no array behind either. */
-#include "engine/convert.h"
+#include "engine/items/convert.h"
 #include "array/array.h"
 #include "base/arith.h"
 #include "format/dtype.h"

@@ -2,7 +2,7 @@
  * leave something open, filled by the engine, and committed. */
 #include "array/copy.h"
 
-#include "engine/repack.h"
+#include "engine/jobs/repack.h"
 
 #include <string.h>
 

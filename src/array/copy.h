@@ -3,7 +3,7 @@
 #define CV_ARRAY_COPY_H
 
 #include "array/array.h"
-#include "engine/convert.h"
+#include "engine/items/convert.h"
 
 /* Options made complete, with what they point at. */
 typedef struct cv_copy_order {

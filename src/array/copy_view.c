@@ -8,9 +8,9 @@
 #include "array/copy.h"
 #include "array/view.h"
 #include "base/arith.h"
-#include "engine/move.h"
-#include "engine/slabs.h"
-#include "engine/write.h"
+#include "engine/jobs/move.h"
+#include "engine/plan/slabs.h"
+#include "engine/write/write.h"
 
 #include <stdlib.h>
 #include <string.h>

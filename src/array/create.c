@@ -2,8 +2,8 @@
  * the header of a frame. */
 #include "array/array.h"
 #include "base/text.h"
-#include "engine/copy.h"
-#include "engine/partition.h"
+#include "engine/items/copy.h"
+#include "engine/plan/partition.h"
 #include "format/dtype.h"
 #include "format/own.h"
 

@@ -4,7 +4,7 @@
 
 #include "array/array.h"
 #include "base/arith.h"
-#include "engine/copy.h"
+#include "engine/items/copy.h"
 
 #include <stdlib.h>
 

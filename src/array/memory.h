@@ -3,7 +3,7 @@
 #define CV_ARRAY_MEMORY_H
 
 #include "base/grid.h"
-#include "engine/convert.h"
+#include "engine/items/convert.h"
 
 /* The memory of a selection's result: its first item, and bytes per step along each
  * axis of the result. */

@@ -1,8 +1,8 @@
 /* Room: array. Boxes in and out: arguments checked, locks taken, the engine
  * called. */
 #include "array/array.h"
-#include "engine/transfer.h"
-#include "engine/write.h"
+#include "engine/jobs/transfer.h"
+#include "engine/write/write.h"
 
 static cv_status plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
                           cv_plan *plan, cv_error *err)

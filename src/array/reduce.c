@@ -1,6 +1,6 @@
 /* Room: array. Statistics and reductions: options and dtype checked, locks taken, the
  * engine called. */
-#include "engine/reduce.h"
+#include "engine/jobs/reduce.h"
 
 #include "array/array.h"
 #include "base/arith.h"

@@ -2,8 +2,8 @@
  * header is put back or what can be read goes into a new array. */
 #include "array/array.h"
 #include "base/os.h"
-#include "engine/salvage.h"
-#include "frame/rescue.h"
+#include "engine/jobs/salvage.h"
+#include "frame/repair/rescue.h"
 
 #include <stdlib.h>
 #include <string.h>

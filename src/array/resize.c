@@ -1,6 +1,6 @@
 /* Room: array. Changes of shape: arguments checked, the lock taken, the engine
  * called. */
-#include "engine/resize.h"
+#include "engine/write/resize.h"
 #include "array/array.h"
 #include "base/arith.h"
 

@@ -2,8 +2,8 @@
  * called. What is a box in the end goes the way of boxes. */
 #include "array/selection.h"
 
-#include "engine/select_run.h"
-#include "engine/write.h"
+#include "engine/read/select_run.h"
+#include "engine/write/write.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "array/array.h"
 #include "array/memory.h"
-#include "engine/selection.h"
+#include "engine/plan/selection.h"
 
 /* The selection as the grid sees it; of the grid only ndim, shape, n_items and
  * item_size count. NULL is everything. */

@@ -1,7 +1,7 @@
 /* Room: array. Verify: options checked, the engine called. Nothing is locked while the
  * caller's functions run, so they may use the array; that its committed state stays what
  * it is meanwhile is the gate's business, which a commit closes behind the last one. */
-#include "engine/verify.h"
+#include "engine/jobs/verify.h"
 
 #include "array/array.h"
 

@@ -2,7 +2,7 @@
  * part its share of the selection. */
 #include "array/view.h"
 #include "base/arith.h"
-#include "engine/copy.h"
+#include "engine/items/copy.h"
 
 #include <stdlib.h>
 #include <string.h>

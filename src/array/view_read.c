@@ -2,7 +2,7 @@
  * of its base, with the buffer's strides in the base's order of axes. */
 #include "array/view.h"
 #include "base/arith.h"
-#include "engine/copy.h"
+#include "engine/items/copy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef UNIT_CACHE_BLOCKS_H
 #define UNIT_CACHE_BLOCKS_H
 
-#include "engine/cache.h"
+#include "engine/cache/cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Copy and fill kernels against a loop over items: any strides, merged axes or
  * not, every item size with a typed loop and some without. */
-#include "engine/copy.h"
+#include "engine/items/copy.h"
 
 #include "check.h"
 #include "random.h"

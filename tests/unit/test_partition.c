@@ -1,7 +1,7 @@
 /* The chosen partition: always valid, near what it aims at, and keeping what
  * was given. */
 #include "base/grid.h"
-#include "engine/partition.h"
+#include "engine/plan/partition.h"
 
 #include "random.h"
 

@@ -1,8 +1,8 @@
 /* What a writer keeps until the commit: dirty blocks are counted, found, flushed
  * when the budget is full, dropped when covered, and rebuilt into chunks that
  * hold old and new; for every kind of chunk there is. */
-#include "engine/plan.h"
-#include "engine/write.h"
+#include "engine/plan/plan.h"
+#include "engine/write/write.h"
 #include "frame/layout.h"
 
 #include "made.h"

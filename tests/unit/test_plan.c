@@ -1,6 +1,6 @@
 /* Plans: the parts of a box that chunks and blocks get are each item exactly
  * once, where stored bytes and the caller's buffer agree. */
-#include "engine/plan.h"
+#include "engine/plan/plan.h"
 
 #include "check.h"
 #include "oracle.h"

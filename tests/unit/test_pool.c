@@ -1,6 +1,6 @@
 /* The pool: every job once, from any number of callers, also inside one another
  * and across fork; the first failure ends a queue. */
-#include "engine/pool.h"
+#include "engine/run/pool.h"
 #include "support/sanitized.h"
 
 #include <pthread.h>

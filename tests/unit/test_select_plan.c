@@ -2,7 +2,7 @@
  * exactly the blocks that hold a wanted item are wanted, `covers` says the truth,
  * and the parts give every item of the result once and rightly. */
 #include "base/arith.h"
-#include "engine/select_plan.h"
+#include "engine/plan/select_plan.h"
 
 #include "support/check.h"
 #include "support/random.h"

@@ -3,8 +3,8 @@
  *
  * usage: test_unshuffle [SEED] */
 #include "base/cpu.h"
-#include "engine/copy.h"
-#include "engine/unshuffle.h"
+#include "engine/items/copy.h"
+#include "engine/items/unshuffle.h"
 #include "support/check.h"
 #include "support/random.h"
 

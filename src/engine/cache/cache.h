@@ -1,0 +1,103 @@
+/* The block cache: decoded blocks, bounded in bytes. The process has one that
+ * all its handles share; a handle may have one of its own instead.
+ *
+ * What may be found. A key names a block as it is stored, not its place in the
+ * array, so a commit invalidates nothing: chunks that it did not replace keep
+ * their keys. That no stale block is ever found rests on four facts.
+ *   1. `frame` is given once in the life of the process, to one opening of one
+ *      frame. Two handles share the budget, never a block; what another process
+ *      wrote is seen by caterva_refresh only, which opens the frame again and so
+ *      gets a new number.
+ *   2. As long as a handle stands on a snapshot, the bytes of its chunks do not
+ *      change: a commit never overwrites them (frame/commit.c), and a position
+ *      is used again only when no reader needs it.
+ *   3. When this handle's own writer does use a position again, or a rollback
+ *      frees it, its `generation` changes (cv_layout_generation) before any byte
+ *      is written there, with no read of that handle under way. Chunk files of a
+ *      directory get numbers that were never used.
+ *   4. Blocks are put in after they were decoded, under the key made before
+ *      their bytes were fetched.
+ *
+ * What stays. Newcomers wait in a line of their own until they have half of the
+ * cache. Who comes to its head then leaves, unless it was of use meanwhile: so blocks
+ * touched once pass through, and what a scan put in is there still when its next
+ * step comes. Those of use go to the end of a second line; who comes to its head
+ * leaves unless it was of use since, up to three times, and else goes to the end
+ * again (CLOCK with a small count). To be found by a scan on its way through
+ * (sweep.h) is no use; a block that a scan has come to the end of leaves first, and
+ * the next one takes its memory while that is in the processor's caches still. One
+ * that came before anybody asked for it stays as one that was used three times, until
+ * it is found; then it is like any newcomer. What may enter at all is the caller's
+ * business: see cv_cache_admits.
+ *
+ * Any thread may call anything but cv_cache_free. Entries are spread over
+ * shards, each with a lock that is held for a few instructions. */
+#ifndef CV_ENGINE_CACHE_H
+#define CV_ENGINE_CACHE_H
+
+#include "base/status.h"
+#include "engine/cache/cache_key.h"
+#include "engine/cache/sweep.h"
+
+typedef struct cv_cache cv_cache;
+
+/* A block in the cache. */
+typedef struct cv_cached cv_cached;
+
+enum { CV_CACHE_BYTES = 64 << 20 }; /* the shared cache, unless told otherwise */
+
+/* The process's cache. Survives fork: a child has its own copy. */
+cv_cache *cv_cache_shared(void);
+
+cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err);
+void cv_cache_free(cv_cache *cache); /* the shared one and NULL: does nothing */
+
+/* The most bytes that entries may have, their own overhead included; 0: nothing
+ * enters. What is too much leaves at once. */
+void cv_cache_set_limit(cv_cache *cache, int64_t limit);
+
+int64_t cv_cache_limit(const cv_cache *cache);
+
+/* True when a request whose partly wanted blocks have `wanted_bytes` may put
+ * this one in. One request gets at most three quarters of the cache, and not what
+ * blocks of use have of it: of a larger one a share of the blocks, picked by their
+ * hash, may enter. So it leaves something to others, and finds that share again when
+ * it comes again, where putting all in by turns would find nothing. */
+bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes);
+
+/* The block, or NULL. It stays where it is until cv_cache_release. */
+cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
+const uint8_t *cv_cached_bytes(const cv_cached *found);
+bool cv_cached_is_rotated(const cv_cached *found); /* engine/rotated.h */
+cv_sweep *cv_cached_sweep(cv_cached *found);       /* also of one reserved */
+
+/* It was of use. */
+void cv_cache_release(cv_cached *found);
+
+/* The same for one that a scan has found on its way through. Unless it was of use
+ * before, nobody will ask for it again behind the last step, and it is next to leave. */
+void cv_cache_release_passed(cv_cache *cache, cv_cached *found, bool is_last);
+
+/* Whether it is there; counts neither as found nor as missed. */
+bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
+
+/* Room for a block of `size` bytes, in the memory of who leaves where that has the
+ * size; NULL: none, which is no error. Nobody finds the block until it is settled:
+ * the bytes are written by who reserved it. */
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size);
+uint8_t *cv_cached_room(cv_cached *reserved);
+void cv_cached_mark_rotated(cv_cached *reserved);
+void cv_cached_mark_ahead(cv_cached *reserved); /* nobody has asked for it yet */
+
+/* Puts a reserved block in, when it is `good`; else gives its room back. It is not
+ * the caller's any more. */
+void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good);
+
+/* Drops all blocks of a frame; none of them may be in use. */
+void cv_cache_forget(cv_cache *cache, uint64_t frame);
+
+bool cv_cache_is_empty(const cv_cache *cache);
+
+void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out);
+
+#endif

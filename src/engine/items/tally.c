@@ -1,0 +1,217 @@
+/* Room: engine/items. Adds up. Integers exactly; floats run by run, the runs with the
+ * rounding error carried along; the spread by Chan, Golub and LeVeque's update
+ * (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979),
+ * which loses nothing where the mean is large and the spread small. */
+#include "engine/items/tally.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Sums ----------------------------------------------------------------- */
+
+void cv_real_sum_add(cv_real_sum *sum, double value)
+{
+    double total = sum->sum + value;
+    double part = total - sum->sum;
+    sum->rest += (sum->sum - (total - part)) + (value - part);
+    sum->sum = total;
+}
+
+/* Once the sum is infinite the rest means nothing. */
+double cv_real_sum_value(const cv_real_sum *sum)
+{
+    return isfinite(sum->sum) ? sum->sum + sum->rest : sum->sum;
+}
+
+static void add_words(cv_exact_sum *sum, int64_t high, uint64_t low)
+{
+    uint64_t total = sum->low + low;
+    uint64_t carry = total < low;
+    sum->low = total;
+    sum->high = (int64_t)((uint64_t)sum->high + (uint64_t)high + carry);
+}
+
+/* Adds high * 2^32 + low. */
+static void add_halves(cv_exact_sum *sum, int64_t high, uint64_t low)
+{
+    add_words(sum, high >> 32, (uint64_t)high << 32);
+    add_words(sum, 0, low);
+}
+
+static double exact_to_double(const cv_exact_sum *sum)
+{
+    const double two64 = 18446744073709551616.0;
+    if (sum->high >= 0) return (double)sum->high * two64 + (double)sum->low;
+    uint64_t low = ~sum->low + 1;
+    uint64_t high = ~(uint64_t)sum->high + (low == 0);
+    return -((double)high * two64 + (double)low);
+}
+
+/* ---- Runs ----------------------------------------------------------------- */
+
+/* Extremes of values[0..n), n >= 1, in four lanes that a compiler keeps apart. */
+#define DEFINE_EXTREMES(name, member)                                                        \
+    static void name(const cv_wide *values, int64_t n, cv_wide *min, cv_wide *max)           \
+    {                                                                                        \
+        enum { LANES = 4 };                                                                  \
+        cv_wide lo[LANES], hi[LANES];                                                        \
+        for (int k = 0; k < LANES; k++) lo[k] = hi[k] = values[0];                           \
+        int64_t i = 0;                                                                       \
+        for (; i + LANES <= n; i += LANES)                                                   \
+            for (int k = 0; k < LANES; k++) {                                                \
+                cv_wide v = values[i + k];                                                   \
+                lo[k].member = v.member < lo[k].member ? v.member : lo[k].member;            \
+                hi[k].member = v.member > hi[k].member ? v.member : hi[k].member;            \
+            }                                                                                \
+        for (; i < n; i++) {                                                                 \
+            if (values[i].member < lo[0].member) lo[0] = values[i];                          \
+            if (values[i].member > hi[0].member) hi[0] = values[i];                          \
+        }                                                                                    \
+        for (int k = 1; k < LANES; k++) {                                                    \
+            if (lo[k].member < lo[0].member) lo[0] = lo[k];                                  \
+            if (hi[k].member > hi[0].member) hi[0] = hi[k];                                  \
+        }                                                                                    \
+        *min = lo[0];                                                                        \
+        *max = hi[0];                                                                        \
+    }
+
+DEFINE_EXTREMES(extremes_int, i)
+DEFINE_EXTREMES(extremes_uint, u)
+DEFINE_EXTREMES(extremes_real, f)
+
+static void sum_integers(cv_tally *out, cv_number_class number_class, const cv_wide *values,
+                         int64_t n)
+{
+    int64_t high = 0; /* n <= CV_RUN: neither overflows */
+    uint64_t low = 0;
+    for (int64_t i = 0; i < n; i++) {
+        high += number_class == CV_INT ? values[i].i >> 32 : (int64_t)(values[i].u >> 32);
+        low += values[i].u & UINT32_MAX;
+    }
+    add_halves(&out->exact, high, low);
+}
+
+void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n)
+{
+    cv_tally run = {.n = cv_numbers_drop_nan(type, values, n)};
+    run.n_nan = n - run.n;
+    if (run.n > 0) {
+        switch (type->number_class) {
+        case CV_INT: extremes_int(values, run.n, &run.min, &run.max); break;
+        case CV_UINT: extremes_uint(values, run.n, &run.min, &run.max); break;
+        case CV_REAL: extremes_real(values, run.n, &run.min, &run.max); break;
+        }
+    }
+    if (run.n > 0 && !type->is_time) {
+        if (type->number_class != CV_REAL)
+            sum_integers(&run, type->number_class, values, run.n);
+        cv_numbers_to_real(type->number_class, values, run.n);
+        double sum = cv_numbers_sum(values, run.n);
+        if (type->number_class == CV_REAL) run.real.sum = sum;
+        run.mean = sum / (double)run.n;
+        run.squares = cv_numbers_squares(values, run.n, run.mean);
+    }
+    cv_tally_add(tally, type, &run);
+}
+
+void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value, int64_t n)
+{
+    cv_wide copy = value;
+    cv_tally run = {.n = n, .min = value, .max = value};
+    if (n == 0) return;
+    if (cv_numbers_drop_nan(type, &copy, 1) == 0) run = (cv_tally){.n_nan = n};
+    if (run.n > 0 && !type->is_time) {
+        int64_t high =
+            type->number_class == CV_INT ? value.i >> 32 : (int64_t)(value.u >> 32);
+        if (type->number_class != CV_REAL) /* n is of a block: at most 2^29 */
+            add_halves(&run.exact, high * n, (value.u & UINT32_MAX) * (uint64_t)n);
+        cv_numbers_to_real(type->number_class, &copy, 1);
+        if (type->number_class == CV_REAL) run.real.sum = copy.f * (double)n;
+        run.mean = copy.f;
+        run.squares = copy.f - copy.f; /* NaN for what is infinite */
+    }
+    cv_tally_add(tally, type, &run);
+}
+
+/* ---- Together -------------------------------------------------------------- */
+
+static bool less(cv_number_class number_class, cv_wide a, cv_wide b)
+{
+    switch (number_class) {
+    case CV_INT: return a.i < b.i;
+    case CV_UINT: return a.u < b.u;
+    default: return a.f < b.f;
+    }
+}
+
+void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *from)
+{
+    tally->n_nan += from->n_nan;
+    if (from->n == 0) return;
+    int64_t n_nan = tally->n_nan;
+    if (tally->n == 0) {
+        *tally = *from;
+        tally->n_nan = n_nan;
+        return;
+    }
+    if (less(type->number_class, from->min, tally->min)) tally->min = from->min;
+    if (less(type->number_class, tally->max, from->max)) tally->max = from->max;
+    add_words(&tally->exact, from->exact.high, from->exact.low);
+    cv_real_sum_add(&tally->real, from->real.sum);
+    tally->real.rest += from->real.rest;
+
+    double n = (double)tally->n + (double)from->n;
+    double apart = from->mean - tally->mean;
+    double share = (double)from->n / n;
+    tally->mean += apart * share;
+    tally->squares += from->squares + apart * apart * (double)tally->n * share;
+    tally->n += from->n;
+}
+
+/* ---- The public form -------------------------------------------------------- */
+
+caterva_number cv_number_public(const cv_number_type *type, cv_wide value)
+{
+    switch (type->number_class) {
+    case CV_INT: return (caterva_number){.kind = 'i', .i = value.i, .f = (double)value.i};
+    case CV_UINT: return (caterva_number){.kind = 'u', .u = value.u, .f = (double)value.u};
+    default: return (caterva_number){.kind = 'f', .f = value.f};
+    }
+}
+
+static caterva_number sum_public(const cv_tally *tally, const cv_number_type *type)
+{
+    const cv_exact_sum *exact = &tally->exact;
+    if (type->number_class == CV_REAL)
+        return (caterva_number){.kind = 'f', .f = cv_real_sum_value(&tally->real)};
+    caterva_number sum = {.kind = 'f', .f = exact_to_double(exact)};
+    if (type->number_class == CV_UINT && exact->high == 0) {
+        sum.kind = 'u';
+        sum.u = exact->low;
+    } else if (type->number_class == CV_INT &&
+               exact->high == ((int64_t)exact->low < 0 ? -1 : 0)) {
+        sum.kind = 'i';
+        sum.i = (int64_t)exact->low;
+    }
+    return sum;
+}
+
+double cv_tally_mean(const cv_tally *tally, const cv_number_type *type)
+{
+    if (tally->n == 0 || type->is_time) return (double)NAN;
+    return sum_public(tally, type).f / (double)tally->n;
+}
+
+void cv_tally_public(const cv_tally *tally, const cv_number_type *type, caterva_stats *out)
+{
+    *out = (caterva_stats){.n_items = tally->n + tally->n_nan, .n_nan = tally->n_nan};
+    out->mean = cv_tally_mean(tally, type);
+    out->std = (double)NAN;
+    if (tally->n > 0) {
+        out->min = cv_number_public(type, tally->min);
+        out->max = cv_number_public(type, tally->max);
+    }
+    if (type->is_time) return;
+    out->sum = sum_public(tally, type);
+    if (tally->n > 0) out->std = sqrt(tally->squares / (double)tally->n);
+}

@@ -1,0 +1,358 @@
+/* Room: engine/jobs. Reductions along some of the axes. The result is cut into tiles, at the
+ * edges of chunks or blocks of the axes that stay; a job goes over everything behind
+ * one tile, alone, so that no cell is shared and the order is always the same.
+ *
+ *      axis 0 goes      +---------+---------+
+ *                       | chunk 0 | chunk 1 |   job 0: chunks 0, 2    job 1: 1, 3
+ *                       +---------+---------+
+ *                       | chunk 2 | chunk 3 |
+ *                       +---------+---------+
+ *      the result       |  tile 0 |  tile 1 |
+ */
+#include "engine/jobs/reduce.h"
+
+#include "base/arith.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY_CELLS = 64 * 1024, TILES_PER_THREAD = 4 };
+
+/* One cell of the result on its way. */
+typedef struct cell {
+    cv_wide value; /* extreme or sum so far */
+    double rest;   /* of a sum of doubles, as in cv_real_sum */
+    int64_t n;     /* numbers counted; NaN are not */
+} cell;
+
+typedef struct axes_task {
+    const cv_reduction *reduction;
+    const cv_axes_request *request;
+    const cv_grid *grid;
+    bool by_block;                    /* tiles are cut at blocks, else at chunks */
+    int64_t n_tiles[CV_MAX_DIMS];     /* along each axis; 1 where it goes */
+    int64_t first_tile[CV_MAX_DIMS];  /* number of the first one on its axis */
+    int64_t dst_strides[CV_MAX_DIMS]; /* cells of the result; 0 where the axis goes */
+    int64_t per_cell;                 /* items behind each cell */
+} axes_task;
+
+/* One job: a stepped box of its own, whose cells stand in C order. */
+typedef struct tile {
+    const axes_task *task;
+    cv_stepped box;
+    int64_t strides[CV_MAX_DIMS]; /* of the tile's cells; 0 where the axis goes */
+    int64_t counts[CV_MAX_DIMS];  /* cells; 1 where the axis goes */
+    int64_t first[CV_MAX_DIMS];   /* the first cell's place in the result */
+    int64_t n_cells;
+    cell *cells;
+} tile;
+
+/* ---- Folding --------------------------------------------------------------- */
+
+static bool is_extreme(caterva_reduction what)
+{
+    return what == CATERVA_MIN || what == CATERVA_MAX;
+}
+
+static void add_real(cell *c, double value)
+{
+    cv_real_sum sum = {c->value.f, c->rest};
+    cv_real_sum_add(&sum, value);
+    c->value.f = sum.sum;
+    c->rest = sum.rest;
+}
+
+static bool goes_before(cv_number_class number_class, cv_wide a, cv_wide b)
+{
+    switch (number_class) {
+    case CV_INT: return a.i < b.i;
+    case CV_UINT: return a.u < b.u;
+    default: return a.f < b.f;
+    }
+}
+
+/* Counts `value`, which is no NaN, n times. */
+static void fold(const tile *t, cell *c, cv_wide value, int64_t n)
+{
+    const cv_number_type *type = t->task->reduction->type;
+    bool real = type->number_class == CV_REAL;
+    switch (t->task->request->what) {
+    case CATERVA_MIN:
+        if (c->n == 0 || goes_before(type->number_class, value, c->value)) c->value = value;
+        break;
+    case CATERVA_MAX:
+        if (c->n == 0 || goes_before(type->number_class, c->value, value)) c->value = value;
+        break;
+    case CATERVA_SUM:
+        if (real)
+            add_real(c, value.f * (double)n);
+        else
+            c->value.u += value.u * (uint64_t)n; /* wraps, as NumPy's does */
+        break;
+    default:
+        cv_numbers_to_real(type->number_class, &value, 1);
+        add_real(c, value.f * (double)n);
+        break;
+    }
+    c->n += n;
+}
+
+/* A run of values into one cell; they are clobbered. */
+static void fold_run(const tile *t, cell *c, cv_wide *values, int64_t n)
+{
+    const cv_number_type *type = t->task->reduction->type;
+    caterva_reduction what = t->task->request->what;
+    n = cv_numbers_drop_nan(type, values, n);
+    bool sums_real =
+        what == CATERVA_MEAN || (what == CATERVA_SUM && type->number_class == CV_REAL);
+    if (sums_real) {
+        cv_numbers_to_real(type->number_class, values, n);
+        if (n > 0) add_real(c, cv_numbers_sum(values, n));
+        c->n += n;
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) fold(t, c, values[i], 1);
+}
+
+static void fold_each(const tile *t, cell *cells, cv_wide *values, int64_t n)
+{
+    const cv_number_type *type = t->task->reduction->type;
+    for (int64_t i = 0; i < n; i++)
+        if (cv_numbers_drop_nan(type, &values[i], 1) == 1) fold(t, &cells[i], values[i], 1);
+}
+
+/* The cell of a part's first item. */
+static cell *cell_of(const tile *t, const cv_part *part)
+{
+    int64_t at = 0;
+    for (int d = 0; d < t->task->grid->ndim; d++) at += part->first[d] * t->strides[d];
+    return t->cells + at;
+}
+
+/* One value all over the part: each cell behind it counts it so many times. */
+static void fold_repeated(const tile *t, const cv_part *part)
+{
+    const cv_number_type *type = t->task->reduction->type;
+    int ndim = t->task->grid->ndim;
+    cv_part cells = *part; /* its projection onto the result */
+    cv_wide value;
+    int64_t times = 1;
+    type->load(part->item, type->item_size, 1, &value);
+    cv_wide copy = value;
+    if (cv_numbers_drop_nan(type, &copy, 1) == 0) return;
+    for (int d = 0; d < ndim; d++) {
+        if (!t->task->request->reduced[d]) continue;
+        times *= part->counts[d];
+        cells.counts[d] = 1;
+    }
+    memcpy(cells.strides, t->strides, sizeof cells.strides);
+    cell *first = cell_of(t, part);
+    cv_rows rows;
+    for (cv_rows_begin(&rows, ndim, &cells); !rows.done; cv_rows_next(&rows))
+        for (int64_t i = 0; i < rows.length; i++)
+            fold(t, first + rows.pos + i * rows.step, value, times);
+}
+
+static void fold_part(void *context, const cv_part *part)
+{
+    const tile *t = context;
+    const cv_number_type *type = t->task->reduction->type;
+    int ndim = t->task->grid->ndim;
+    if (!part->data) {
+        fold_repeated(t, part);
+        return;
+    }
+    bool row_is_cell = ndim == 0 || t->task->request->reduced[ndim - 1];
+    cell *first = cell_of(t, part);
+    cv_wide values[CV_RUN];
+    cv_rows rows;
+    for (cv_rows_begin(&rows, ndim, part); !rows.done; cv_rows_next(&rows)) {
+        cell *at = first;
+        for (int d = 0; d < ndim - 1; d++) at += rows.index[d] * t->strides[d];
+        for (int64_t i = 0; i < rows.length; i += CV_RUN) {
+            int64_t n = cv_min_i64(rows.length - i, CV_RUN);
+            type->load(part->data + rows.pos + i * rows.step, rows.step, n, values);
+            if (row_is_cell)
+                fold_run(t, at, values, n);
+            else
+                fold_each(t, at + i, values, n);
+        }
+    }
+}
+
+/* ---- Results --------------------------------------------------------------- */
+
+int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what)
+{
+    return is_extreme(what) ? type->item_size : 8;
+}
+
+void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
+                     uint8_t *dst)
+{
+    if (is_extreme(what))
+        cv_number_store(type, value, dst);
+    else
+        memcpy(dst, &value, sizeof value);
+}
+
+static cv_wide not_a_number(const cv_number_type *type)
+{
+    return type->is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
+}
+
+static cv_wide result_of(const tile *t, const cell *c)
+{
+    const cv_number_type *type = t->task->reduction->type;
+    caterva_reduction what = t->task->request->what;
+    bool saw_nan = c->n < t->task->per_cell;
+    bool nothing = c->n == 0 && what != CATERVA_SUM;
+    if (nothing || (saw_nan && !t->task->request->skip_nan)) return not_a_number(type);
+    if (is_extreme(what)) return c->value;
+    if (what == CATERVA_SUM && type->number_class != CV_REAL) return c->value;
+    cv_real_sum sum = {c->value.f, c->rest};
+    double value = cv_real_sum_value(&sum);
+    return (cv_wide){.f = what == CATERVA_MEAN ? value / (double)c->n : value};
+}
+
+static void store_tile(const tile *t)
+{
+    const axes_task *task = t->task;
+    const cv_number_type *type = task->reduction->type;
+    caterva_reduction what = task->request->what;
+    int64_t size = cv_reduce_cell_size(type, what);
+    cv_part cells = {.n_items = t->n_cells};
+    memcpy(cells.counts, t->counts, sizeof cells.counts);
+    int64_t pos = 0;
+    for (int d = 0; d < task->grid->ndim; d++) {
+        cells.strides[d] = task->dst_strides[d] * size;
+        pos += t->first[d] * cells.strides[d];
+    }
+    const cell *c = t->cells;
+    cv_rows rows;
+    for (cv_rows_begin(&rows, task->grid->ndim, &cells); !rows.done; cv_rows_next(&rows))
+        for (int64_t i = 0; i < rows.length; i++)
+            cv_reduce_store(type, what, result_of(t, c++),
+                            task->request->dst + pos + rows.pos + i * rows.step);
+}
+
+/* ---- Tiles ----------------------------------------------------------------- */
+
+/* Items [lo, hi) of the array on axis `d`, between the edges of chunks or blocks. */
+static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *lo,
+                        int64_t *hi)
+{
+    const cv_grid *g = task->grid;
+    int64_t per_chunk = task->by_block ? g->block_counts[d] : 1;
+    int64_t length = task->by_block ? g->block_shape[d] : g->chunk_shape[d];
+    int64_t origin = number / per_chunk * g->chunk_shape[d];
+    *lo = origin + number % per_chunk * length;
+    *hi = cv_min_i64(*lo + length, origin + g->chunk_shape[d]);
+}
+
+static int64_t tile_at(const axes_task *task, int d, int64_t item)
+{
+    const cv_grid *g = task->grid;
+    if (!task->by_block) return item / g->chunk_shape[d];
+    return item / g->chunk_shape[d] * g->block_counts[d] +
+           item % g->chunk_shape[d] / g->block_shape[d];
+}
+
+/* The tile of job `job`; false: no item of it is selected. */
+static bool find_tile(const axes_task *task, int64_t job, tile *t)
+{
+    const cv_stepped *all = task->reduction->box;
+    *t = (tile){.task = task, .box = *all, .n_cells = 1};
+    for (int d = task->grid->ndim - 1; d >= 0; d--) {
+        t->counts[d] = 1;
+        if (task->request->reduced[d]) continue;
+        int64_t lo, hi;
+        tile_bounds(task, d, task->first_tile[d] + job % task->n_tiles[d], &lo, &hi);
+        job /= task->n_tiles[d];
+        t->counts[d] = cv_stepped_count(all, d, lo, hi, &t->first[d]);
+        if (t->counts[d] == 0) return false;
+        t->box.start[d] = all->start[d] + t->first[d] * all->step[d];
+        t->box.stop[d] = cv_min_i64(hi, all->stop[d]);
+        t->strides[d] = t->n_cells;
+        t->n_cells *= t->counts[d];
+    }
+    return true;
+}
+
+static cv_status visit_tile(tile *t, cv_worker *worker, cv_error *err)
+{
+    cv_visit visit;
+    CV_TRY(cv_visit_init(&visit, t->task->reduction->source, &t->box, fold_part, err));
+    for (int64_t k = 0; k < visit.plan.n_chunks; k++) {
+        cv_share whole = {.chunk = k, .n_shares = 1};
+        CV_TRY(cv_visit_chunk(&visit, &whole, t, worker, err));
+    }
+    store_tile(t);
+    return CV_OK;
+}
+
+static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const axes_task *task = context;
+    tile t;
+    if (find_tile(task, job, &t)) {
+        t.cells = calloc((size_t)t.n_cells, sizeof t.cells[0]);
+        if (!t.cells)
+            return cv_fail_memory(err, (size_t)t.n_cells * sizeof t.cells[0], "a result");
+        cv_status status = visit_tile(&t, worker, err);
+        free(t.cells);
+        CV_TRY(status);
+    }
+    return cv_watch_step(task->reduction->watch, 1, err);
+}
+
+static int64_t cut_tiles(axes_task *task, bool by_block)
+{
+    const cv_stepped *box = task->reduction->box;
+    int64_t total = 1;
+    task->by_block = by_block;
+    for (int d = 0; d < task->grid->ndim; d++) {
+        task->n_tiles[d] = 1;
+        if (task->request->reduced[d]) continue;
+        task->first_tile[d] = tile_at(task, d, box->start[d]);
+        task->n_tiles[d] = tile_at(task, d, box->stop[d] - 1) - task->first_tile[d] + 1;
+        total *= task->n_tiles[d];
+    }
+    return total;
+}
+
+/* Cuts at chunks, unless these are few, or wide: then at blocks, where a chunk's blocks
+ * can be decoded apart. */
+static int64_t choose_tiles(axes_task *task)
+{
+    const cv_source *source = task->reduction->source;
+    int64_t cells = 1, n = cut_tiles(task, false);
+    for (int d = 0; d < task->grid->ndim; d++)
+        if (!task->request->reduced[d]) cells *= task->grid->chunk_shape[d];
+    bool few = source->threads > 1 && n < (int64_t)source->threads * TILES_PER_THREAD;
+    if ((few || cells > MANY_CELLS) && cv_codec_blocks_independent(&source->workers->spec))
+        n = cut_tiles(task, true);
+    return n;
+}
+
+cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, cv_error *err)
+{
+    const cv_source *source = r->source;
+    axes_task task = {
+        .reduction = r, .request = request, .grid = &source->snapshot->grid, .per_cell = 1};
+    int64_t stride = 1, first;
+    for (int d = task.grid->ndim - 1; d >= 0; d--) {
+        int64_t n = cv_stepped_count(r->box, d, 0, task.grid->shape[d], &first);
+        if (request->reduced[d]) {
+            task.per_cell *= n;
+        } else {
+            task.dst_strides[d] = stride;
+            stride *= n;
+        }
+    }
+    int64_t n_jobs = choose_tiles(&task);
+    cv_watch_set_steps(r->watch, n_jobs);
+    int helpers = (int)cv_min_i64(source->threads, n_jobs) - 1;
+    return cv_workers_run(source->workers, helpers, n_jobs, tile_job, &task, err);
+}

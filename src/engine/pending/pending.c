@@ -1,0 +1,318 @@
+/* Room: engine/pending. The table of dirty blocks. Rebuilding chunks from it is in
+ * flush.c. */
+#include "engine/pending/pending.h"
+
+#include "base/arith.h"
+#include "engine/items/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BUCKETS = 64 };
+
+cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
+                            cv_pending **out, cv_error *err)
+{
+    cv_pending *pending = calloc(1, sizeof *pending);
+    if (!pending) return cv_fail_memory(err, sizeof *pending, "a writer");
+    pending->frame = frame;
+    pending->workers = workers;
+    pending->threads = threads;
+    pending->budget = CV_DIRTY_BUDGET;
+    pthread_mutex_init(&pending->lock, NULL);
+    cv_status status = cv_txn_begin(frame, &pending->txn, err);
+    if (status == CV_OK) status = cv_pending_set_fill(pending, NULL, err);
+    if (status != CV_OK) {
+        cv_pending_free(pending);
+        return status;
+    }
+    *out = pending;
+    return CV_OK;
+}
+
+cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err)
+{
+    size_t size = (size_t)cv_txn_snapshot(pending->txn)->grid.item_size;
+    if (!pending->fill) pending->fill = calloc(1, size);
+    if (!pending->fill) return cv_fail_memory(err, size, "the fill value");
+    if (item) memcpy(pending->fill, item, size);
+    bool nan = item && cv_is_nan(item, size);
+    pending->fill_kind = nan ? CV_REF_NAN : CV_REF_ZEROS;
+    pending->fill_is_stored = item && !nan && !cv_all_zero(item, size);
+    return CV_OK;
+}
+
+/* ---- Memory of dirty blocks --------------------------------------------- */
+
+/* Large blocks are mapped and unmapped by malloc, and new pages cost more than
+ * the patch: some are kept. Called with the lock, or by the only thread. */
+static void give_block(cv_pending *pending, uint8_t *block)
+{
+    int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
+    bool full = pending->n_spares == CV_SPARE_BLOCKS ||
+                (pending->n_spares + 1) * size > CV_SPARE_BYTES;
+    if (!block) return;
+    if (full)
+        free(block);
+    else
+        pending->spares[pending->n_spares++] = block;
+}
+
+static uint8_t *take_block(cv_pending *pending, size_t size)
+{
+    return pending->n_spares > 0 ? pending->spares[--pending->n_spares] : malloc(size);
+}
+
+static void free_dirty(cv_pending *pending, cv_dirty_chunk *dirty)
+{
+    int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
+    for (int64_t i = 0; i < n_blocks; i++) give_block(pending, dirty->blocks[i]);
+    free(dirty);
+}
+
+static void drop_all(cv_pending *pending)
+{
+    for (size_t i = 0; i < pending->n_buckets; i++) {
+        while (pending->buckets[i]) {
+            cv_dirty_chunk *dirty = pending->buckets[i];
+            pending->buckets[i] = dirty->next;
+            free_dirty(pending, dirty);
+        }
+    }
+    pending->n_chunks = 0;
+    pending->n_whole = 0;
+    pending->bytes = 0;
+}
+
+void cv_pending_free(cv_pending *pending)
+{
+    if (!pending) return;
+    drop_all(pending);
+    while (pending->n_spares > 0) free(pending->spares[--pending->n_spares]);
+    free(pending->buckets);
+    free(pending->fill);
+    cv_txn_free(pending->txn);
+    pthread_mutex_destroy(&pending->lock);
+    free(pending);
+}
+
+bool cv_pending_any(const cv_pending *pending)
+{
+    return pending->n_chunks > 0 || cv_txn_pending(pending->txn);
+}
+
+/* ---- The table ---------------------------------------------------------- */
+
+static size_t bucket_of(const cv_pending *pending, int64_t chunk)
+{
+    return (size_t)((uint64_t)chunk * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
+           (pending->n_buckets - 1);
+}
+
+/* Counts a chunk out that is in no bucket any more. */
+static void forget(cv_pending *pending, cv_dirty_chunk *dirty)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    pending->n_chunks--;
+    pending->n_whole -= dirty->n_dirty == grid->n_blocks;
+    pending->bytes -= dirty->n_dirty * grid->block_bytes + (int64_t)sizeof *dirty +
+                      grid->n_blocks * (int64_t)sizeof(uint8_t *);
+    free_dirty(pending, dirty);
+}
+
+static cv_dirty_chunk *find(const cv_pending *pending, int64_t chunk)
+{
+    if (pending->n_chunks == 0) return NULL;
+    cv_dirty_chunk *dirty = pending->buckets[bucket_of(pending, chunk)];
+    while (dirty && dirty->chunk != chunk) dirty = dirty->next;
+    return dirty;
+}
+
+cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk)
+{
+    pthread_mutex_lock(&pending->lock);
+    cv_dirty_chunk *dirty = find(pending, chunk);
+    pthread_mutex_unlock(&pending->lock);
+    return dirty;
+}
+
+static cv_status grow(cv_pending *pending, cv_error *err)
+{
+    size_t n = pending->n_buckets ? pending->n_buckets * 2 : FIRST_BUCKETS;
+    cv_dirty_chunk **buckets = calloc(n, sizeof buckets[0]);
+    if (!buckets) return cv_fail_memory(err, n * sizeof buckets[0], "dirty chunks");
+
+    cv_dirty_chunk **old = pending->buckets;
+    size_t n_old = pending->n_buckets;
+    pending->buckets = buckets;
+    pending->n_buckets = n;
+    for (size_t i = 0; i < n_old; i++) {
+        while (old[i]) {
+            cv_dirty_chunk *dirty = old[i];
+            old[i] = dirty->next;
+            cv_dirty_chunk **bucket = &buckets[bucket_of(pending, dirty->chunk)];
+            dirty->next = *bucket;
+            *bucket = dirty;
+        }
+    }
+    free(old);
+    return CV_OK;
+}
+
+static cv_status insert(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
+                        cv_error *err)
+{
+    if (pending->n_chunks >= pending->n_buckets) CV_TRY(grow(pending, err));
+    size_t n_blocks = (size_t)cv_txn_snapshot(pending->txn)->grid.n_blocks;
+    size_t size = sizeof(cv_dirty_chunk) + n_blocks * sizeof(uint8_t *);
+    cv_dirty_chunk *dirty = calloc(1, size);
+    if (!dirty) return cv_fail_memory(err, size, "a dirty chunk");
+    dirty->chunk = chunk;
+    cv_dirty_chunk **bucket = &pending->buckets[bucket_of(pending, chunk)];
+    dirty->next = *bucket;
+    *bucket = dirty;
+    pending->n_chunks++;
+    pending->bytes += (int64_t)size;
+    *out = dirty;
+    return CV_OK;
+}
+
+void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from)
+{
+    const cv_grid *to = &cv_txn_snapshot(pending->txn)->grid;
+    cv_dirty_chunk *all = NULL;
+    if (cv_reshape_keeps_numbers(reshape, from, to) && to->n_chunks >= from->n_chunks) return;
+    for (size_t i = 0; i < pending->n_buckets; i++) { /* out of the table */
+        while (pending->buckets[i]) {
+            cv_dirty_chunk *dirty = pending->buckets[i];
+            pending->buckets[i] = dirty->next;
+            dirty->next = all;
+            all = dirty;
+        }
+    }
+    while (all) { /* and in again */
+        cv_dirty_chunk *dirty = all;
+        all = dirty->next;
+        dirty->chunk = cv_reshape_target(reshape, from, to, dirty->chunk);
+        if (dirty->chunk < 0) {
+            forget(pending, dirty);
+            continue;
+        }
+        cv_dirty_chunk **bucket = &pending->buckets[bucket_of(pending, dirty->chunk)];
+        dirty->next = *bucket;
+        *bucket = dirty;
+    }
+}
+
+cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
+                         cv_error *err)
+{
+    pthread_mutex_lock(&pending->lock);
+    *out = find(pending, chunk);
+    cv_status status = *out ? CV_OK : insert(pending, chunk, out, err);
+    pthread_mutex_unlock(&pending->lock);
+    return status;
+}
+
+cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
+                               uint8_t **out, cv_error *err)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    int64_t size = grid->block_bytes;
+    pthread_mutex_lock(&pending->lock);
+    *out = take_block(pending, (size_t)size);
+    if (*out) {
+        dirty->blocks[block] = *out;
+        dirty->n_dirty++;
+        pending->n_whole += dirty->n_dirty == grid->n_blocks;
+        pending->bytes += size;
+    }
+    pthread_mutex_unlock(&pending->lock);
+    return *out ? CV_OK : cv_fail_memory(err, (size_t)size, "a dirty block");
+}
+
+void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    pthread_mutex_lock(&pending->lock);
+    give_block(pending, dirty->blocks[block]);
+    dirty->blocks[block] = NULL;
+    pending->n_whole -= dirty->n_dirty == grid->n_blocks;
+    dirty->n_dirty--;
+    pending->bytes -= grid->block_bytes;
+    pthread_mutex_unlock(&pending->lock);
+}
+
+void cv_pending_drop(cv_pending *pending, int64_t chunk)
+{
+    pthread_mutex_lock(&pending->lock);
+    cv_dirty_chunk *dirty = find(pending, chunk);
+    if (dirty) {
+        cv_dirty_chunk **link = &pending->buckets[bucket_of(pending, chunk)];
+        while (*link != dirty) link = &(*link)->next;
+        *link = dirty->next;
+        forget(pending, dirty);
+    }
+    pthread_mutex_unlock(&pending->lock);
+}
+
+int cv_pending_idle(const cv_pending *pending, int64_t n_chunks)
+{
+    return n_chunks < pending->threads ? pending->threads / (int)n_chunks - 1 : 0;
+}
+
+int cv_pending_helpers(int idle, int64_t n, int64_t bytes)
+{
+    enum { BYTES_PER_HELPER = 64 * 1024 }; /* takes longer than waking a thread */
+    int64_t worth = cv_min_i64(bytes / BYTES_PER_HELPER, n) - 1;
+    return (int)cv_max_i64(0, cv_min_i64(idle, worth));
+}
+
+/* What fits the processor's caches; of larger chunks few are enough for a batch. */
+enum { MOST_QUEUED_CHUNK = 1 << 20, QUEUED_PER_THREAD = 128 * 1024 };
+
+bool cv_pending_queues(const cv_pending *pending)
+{
+    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
+    return pending->threads > 1 && grid->chunk_bytes <= MOST_QUEUED_CHUNK &&
+           cv_pending_helpers(pending->threads - 1, grid->n_blocks, grid->chunk_bytes) == 0;
+}
+
+/* Outside of a write's jobs, so without the lock. */
+bool cv_pending_queue_is_full(const cv_pending *pending)
+{
+    int64_t n = (int64_t)pending->n_whole;
+    int64_t bytes = n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes;
+    return n >= pending->threads && bytes >= pending->threads * (int64_t)QUEUED_PER_THREAD &&
+           cv_pending_queues(pending);
+}
+
+bool cv_pending_over_budget(cv_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    bool over = pending->bytes > pending->budget;
+    pthread_mutex_unlock(&pending->lock);
+    return over;
+}
+
+cv_status cv_pending_check(const cv_pending *pending, cv_error *err)
+{
+    if (!pending->broken) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "a change of shape failed half-way: roll back what is pending first");
+}
+
+cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
+{
+    CV_TRY(cv_pending_check(pending, err));
+    CV_TRY(cv_pending_flush(pending, err));
+    CV_TRY(cv_pending_settle(pending, err));
+    return cv_txn_commit(pending->txn, err);
+}
+
+void cv_pending_rollback(cv_pending *pending)
+{
+    drop_all(pending);
+    cv_txn_rollback(pending->txn);
+    pending->broken = false;
+}

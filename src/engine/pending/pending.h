@@ -1,0 +1,127 @@
+/* What a handle has written and not committed: chunks already put into the
+ * transaction, and decoded dirty blocks that wait, so that many small writes
+ * into one chunk cost one rebuild.
+ *
+ * The handle's lock lets either readers or one write in; inside a write several
+ * threads work, each on chunks or blocks of its own. */
+#ifndef CV_ENGINE_PENDING_H
+#define CV_ENGINE_PENDING_H
+
+#include "engine/run/worker.h"
+#include "frame/txn.h"
+
+enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
+
+/* The dirty blocks of one chunk, decoded, NULL where a block is clean. */
+typedef struct cv_dirty_chunk {
+    int64_t chunk;
+    int64_t n_dirty;
+    struct cv_dirty_chunk *next; /* in its bucket */
+    uint8_t *blocks[];           /* n_blocks of the grid */
+} cv_dirty_chunk;
+
+typedef struct cv_pending {
+    cv_frame *frame;
+    cv_txn *txn;
+    cv_workers *workers;
+    int threads;
+    cv_watch *watch;       /* who hears of what is decoded and encoded; or NULL */
+    int64_t budget;        /* bytes of dirty blocks; above it they are flushed */
+    uint8_t *fill;         /* one item: what cells hold that nobody has written */
+    cv_ref_kind fill_kind; /* how the index says so */
+    bool fill_is_stored;   /* it cannot: a chunk of the repeated item is stored */
+    bool fill_is_due;      /* new: UNINIT chunks hold the fill */
+    bool broken;           /* a change of shape failed half-way */
+    pthread_mutex_t lock;  /* guards all below inside a write */
+    int64_t bytes;
+    cv_dirty_chunk **buckets;
+    size_t n_buckets; /* a power of two, or 0 */
+    size_t n_chunks;
+    size_t n_whole;                   /* of them, those that are dirty to their last block */
+    uint8_t *spares[CV_SPARE_BLOCKS]; /* memory of former dirty blocks */
+    int n_spares;
+} cv_pending;
+
+cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
+                            cv_pending **out, cv_error *err);
+void cv_pending_free(cv_pending *pending); /* drops everything */
+
+/* True when a commit would change something. */
+bool cv_pending_any(const cv_pending *pending);
+
+/* The dirty blocks of a chunk, or NULL. For readers, who hold the handle's
+ * lock, and for the thread that works on the chunk. */
+cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
+
+/* The same, made when missing. */
+cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
+                         cv_error *err);
+
+/* Makes block `block` dirty: *out is its memory, undefined at first. Several
+ * threads may do so in one chunk, with blocks of their own. */
+cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
+                               uint8_t **out, cv_error *err);
+
+/* Makes a dirty block clean again: what was written to it is lost. */
+void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block);
+
+/* Forgets the dirty blocks of a chunk, if any. */
+void cv_pending_drop(cv_pending *pending, int64_t chunk);
+
+bool cv_pending_over_budget(cv_pending *pending);
+
+/* Threads that are idle, for each of `n_chunks` chunks that are worked on side
+ * by side: none, as soon as there are chunks for all. And how many of them are
+ * worth waking for `n` jobs that come to `bytes` decoded bytes. */
+int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
+int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
+
+/* True when a chunk is too small to be cut among the threads: one that is written
+ * alone then waits, dirty to its last block, for others to be encoded with. */
+bool cv_pending_queues(const cv_pending *pending);
+
+/* True when enough of them wait to keep all threads busy. */
+bool cv_pending_queue_is_full(const cv_pending *pending);
+
+/* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
+ * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */
+cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                               const uint8_t *decoded, int idle, cv_error *err);
+
+/* Sets what new cells hold: `item`, or zeros for NULL. */
+cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
+
+/* New arrays: every chunk is the fill. Where an index entry cannot say it, the
+ * index says UNINIT until the first commit stores what nobody has written. */
+void cv_pending_fill(cv_pending *pending);
+
+/* Where a chunk is, pending changes and a fill that is due included. Any thread. */
+cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
+                           cv_error *err);
+
+/* Stores the fill that is due, one chunk for each. */
+cv_status cv_pending_settle(cv_pending *pending, cv_error *err);
+
+/* Gives dirty blocks the numbers of a new shape; those of dropped chunks are
+ * forgotten. After cv_txn_reshape; `from` is the grid before it. */
+void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
+
+/* Rebuilds one chunk from its dirty blocks and its stored ones, as one of
+ * `n_chunks` done side by side, and puts it. */
+cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                                 int64_t n_chunks, cv_error *err);
+
+/* Rebuilds all dirty chunks, in parallel; or, when the queue is full, those that
+ * are dirty to their last block. */
+cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
+cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err);
+
+/* CATERVA_EINVAL when what is pending must be rolled back. */
+cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
+
+/* Flushes and commits. */
+cv_status cv_pending_commit(cv_pending *pending, cv_error *err);
+
+void cv_pending_rollback(cv_pending *pending);
+
+#endif

@@ -1,0 +1,296 @@
+/* Room: engine/read. One chunk's wanted blocks, decoded and delivered. Which bytes
+ * to fetch is frame/fetch.c's business, how blocks decode codec/'s; here the
+ * kind of chunk picks the way. */
+#include "engine/read/blocks.h"
+
+#include "engine/items/copy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Compressed bytes fetched at once: enough to make reads rare, few enough to
+ * be in the cache still when they are decoded. */
+enum { FETCH_BUDGET = 512 * 1024 };
+
+/* Blocks in a list. */
+enum { AT_ONCE = 16384 };
+
+typedef struct decode_task {
+    cv_frame *frame;
+    const cv_grid *grid;
+    const cv_layout *layout;
+    cv_worker *worker;
+    int64_t n;
+    const cv_block_sink *sink;
+} decode_task;
+
+/* Puts chunk and block before what the codec said. */
+static cv_status name_block(cv_status status, const cv_chunk_ref *ref, int64_t block,
+                            cv_error *err)
+{
+    if (!err || status != CATERVA_ECORRUPT) return status;
+    char reason[sizeof err->message];
+    snprintf(reason, sizeof reason, "%s", err->message);
+    int64_t pos = (int64_t)ref->pos;
+    if (block >= 0)
+        return cv_fail(err, status, pos,
+                       "chunk %lld at byte %lld: block %lld damaged: %.160s",
+                       (long long)ref->chunk, (long long)pos, (long long)block, reason);
+    return cv_fail(err, status, pos, "chunk %lld at byte %lld damaged: %.180s",
+                   (long long)ref->chunk, (long long)pos, reason);
+}
+
+static void fill_all(const cv_grid *grid, cv_worker *worker, int64_t n,
+                     const cv_block_sink *sink, const uint8_t *item)
+{
+    if (worker->watch) cv_watch_add(worker->watch, n * grid->block_bytes);
+    for (int64_t i = 0; i < n; i++) sink->fill(sink->context, worker->wanted[i].tag, item);
+}
+
+static void fill_nan(const cv_grid *grid, cv_worker *worker, int64_t n,
+                     const cv_block_sink *sink)
+{
+    fill_all(grid, worker, n, sink, cv_nan_item(grid->item_size));
+}
+
+cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
+{
+    return (cv_cache_key){
+        .frame = frame->id,
+        .object = ref->object,
+        .pos = ref->pos,
+        .generation = cv_layout_generation(frame, ref->object, ref->pos),
+    };
+}
+
+/* Delivers a block that stands elsewhere than in its place. */
+static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
+{
+    uint8_t *place = task->sink->place(task->sink->context, tag);
+    if (place)
+        memcpy(place, block, (size_t)task->grid->block_bytes);
+    else
+        task->sink->take(task->sink->context, tag, block);
+}
+
+/* Where one block is decoded to: its place, or room in the cache, or scratch. */
+typedef struct target {
+    uint8_t *bytes;
+    bool is_place, is_room;
+} target;
+
+static target find_target(const decode_task *task, int64_t tag)
+{
+    const cv_block_sink *sink = task->sink;
+    target t = {.bytes = sink->place(sink->context, tag)};
+    t.is_place = t.bytes != NULL;
+    if (!t.is_place && sink->room) t.bytes = sink->room(sink->context, tag);
+    t.is_room = !t.is_place && t.bytes;
+    if (!t.bytes) t.bytes = task->worker->block.data;
+    return t;
+}
+
+/* What is decoded, or could not be, is handed on. */
+static void finish(const decode_task *task, int64_t tag, target t, cv_status status)
+{
+    const cv_block_sink *sink = task->sink;
+    if (status == CV_OK && !t.is_place) sink->take(sink->context, tag, t.bytes);
+    if (t.is_room) sink->settle(sink->context, status == CV_OK);
+}
+
+/* The same for a block that stands in scratch, decoded. */
+static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
+{
+    target t = find_target(task, tag);
+    if (t.is_place || t.is_room)
+        memcpy(t.bytes, block, (size_t)task->grid->block_bytes);
+    else
+        t.bytes = (uint8_t *)block;
+    finish(task, tag, t, CV_OK);
+}
+
+/* To scratch, where it need not stay. */
+static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, cv_error *err)
+{
+    const cv_block_sink *sink = task->sink;
+    uint8_t *scratch = task->worker->block.data;
+    cv_block_form form;
+    CV_TRY(cv_decode_loose(task->worker->decoder, &wanted->packed, scratch,
+                           (int32_t)task->grid->block_bytes, &form, err));
+    switch (form) {
+    case CV_FORM_ITEMS: sink->take(sink->context, wanted->tag, scratch); break;
+    case CV_FORM_SHUFFLED: sink->take_shuffled(sink->context, wanted->tag, scratch); break;
+    case CV_FORM_ITEM: sink->fill(sink->context, wanted->tag, scratch); break;
+    }
+    return CV_OK;
+}
+
+static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv_error *err)
+{
+    int32_t size = (int32_t)task->grid->block_bytes;
+    const cv_block_sink *sink = task->sink;
+    target t = find_target(task, wanted->tag);
+    if (!t.is_place && !t.is_room && sink->unshuffles &&
+        sink->unshuffles(sink->context, wanted->tag))
+        return decode_loose(task, wanted, err);
+    cv_status status =
+        cv_decode_block(task->worker->decoder, &wanted->packed, t.bytes, size, err);
+    finish(task, wanted->tag, t, status);
+    return status;
+}
+
+/* Between two blocks a long read hears that it is enough. */
+static cv_status tell_block(const decode_task *task, cv_error *err)
+{
+    return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
+}
+
+/* Blocks with streams of their own: the usual chunk. */
+static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
+                                 cv_error *err)
+{
+    for (int64_t done = 0; done < task->n;) {
+        cv_wanted *wanted = task->worker->wanted + done;
+        int64_t fetched;
+        CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done,
+                               FETCH_BUDGET, &task->worker->packed, &fetched, err));
+        for (int64_t i = 0; i < fetched; i++) {
+            CV_TRY(cv_layout_check_block(task->layout, ref, wanted[i].block,
+                                         wanted[i].packed.streams, err));
+            cv_status status = decode_one(task, &wanted[i], err);
+            if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
+            CV_TRY(tell_block(task, err));
+        }
+        done += fetched;
+    }
+    return CV_OK;
+}
+
+/* Stored without compression: blocks stand one behind the other. */
+static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
+{
+    const cv_layout *layout = task->layout;
+    size_t size = (size_t)task->grid->block_bytes;
+    const uint8_t *chunk = cv_chunk_view(task->frame, layout);
+    for (int64_t i = 0; i < task->n; i++) {
+        CV_TRY(tell_block(task, err));
+        const cv_wanted *wanted = &task->worker->wanted[i];
+        int64_t pos = wanted->block * task->grid->block_bytes;
+        if (chunk) {
+            CV_TRY(cv_layout_check_block(layout, ref, wanted->block,
+                                         chunk + CV_CHUNK_HEADER_SIZE + pos, err));
+            if (layout->chunk) /* was read for this */
+                hand_on(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+            else
+                deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+            continue;
+        }
+        target t = find_target(task, wanted->tag);
+        cv_status status = cv_fetch_raw(task->frame, layout, pos, t.bytes, size, err);
+        if (status == CV_OK)
+            status = cv_layout_check_block(layout, ref, wanted->block, t.bytes, err);
+        finish(task, wanted->tag, t, status);
+        CV_TRY(status);
+    }
+    return CV_OK;
+}
+
+/* Blocks that need other parts of their chunk: the dictionary, or block 0; or that are
+ * not cut as the grid is, where the last chunk may be shorter, too. */
+static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
+                                 cv_error *err)
+{
+    cv_worker *worker = task->worker;
+    size_t size = (size_t)task->grid->chunk_bytes;
+    int32_t chunk_bytes = task->layout->header.nbytes;
+    const uint8_t *chunk;
+    CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
+    CV_TRY(cv_layout_check_chunk(task->layout, ref, chunk, err));
+    CV_TRY(cv_buffer_resize(&worker->chunk, size, err));
+    cv_status status = cv_decode_chunk(worker->decoder, chunk, task->layout->header.cbytes,
+                                       worker->chunk.data, chunk_bytes, err);
+    if (status != CV_OK) return name_block(status, ref, -1, err);
+    memset(worker->chunk.data + chunk_bytes, 0, size - (size_t)chunk_bytes);
+    for (int64_t i = 0; i < task->n; i++) {
+        CV_TRY(tell_block(task, err));
+        const cv_wanted *wanted = &worker->wanted[i];
+        hand_on(task, wanted->tag,
+                worker->chunk.data + wanted->block * task->grid->block_bytes);
+    }
+    return CV_OK;
+}
+
+static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
+                               cv_error *err)
+{
+    switch (task->layout->header.special) {
+    case CV_SPECIAL_NONE:
+        CV_TRY(cv_buffer_resize(&task->worker->block, (size_t)task->grid->block_bytes, err));
+        break;
+    case CV_SPECIAL_NAN:
+        fill_nan(task->grid, task->worker, task->n, task->sink);
+        return CV_OK;
+    case CV_SPECIAL_VALUE:
+        fill_all(task->grid, task->worker, task->n, task->sink, task->layout->item);
+        return CV_OK;
+    default: fill_all(task->grid, task->worker, task->n, task->sink, NULL); return CV_OK;
+    }
+    switch (task->layout->access) {
+    case CV_ACCESS_RAW: return copy_raw(task, ref, err);
+    case CV_ACCESS_BLOCK: return decode_separate(task, ref, err);
+    default: return decode_together(task, ref, err);
+    }
+}
+
+cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, cv_worker *worker, bool *same,
+                             const uint8_t **item, cv_error *err)
+{
+    const cv_layout *layout;
+    *same = ref->kind != CV_REF_STORED;
+    *item = NULL;
+    if (ref->kind == CV_REF_NAN) *item = cv_nan_item(snapshot->grid.item_size);
+    if (ref->kind == CV_REF_ITEM) *item = ref->item;
+    if (*same || cv_layout_is_small(&snapshot->grid)) return CV_OK;
+    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+    *same = layout->header.special != CV_SPECIAL_NONE;
+    if (layout->header.special == CV_SPECIAL_NAN)
+        *item = cv_nan_item(snapshot->grid.item_size);
+    if (layout->header.special == CV_SPECIAL_VALUE) *item = layout->item;
+    return CV_OK;
+}
+
+cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
+                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                            int64_t *at_once, cv_error *err)
+{
+    *at_once = n;
+    if (n <= AT_ONCE) return CV_OK;
+    if (ref->kind == CV_REF_STORED) {
+        const cv_layout *layout;
+        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+        if (layout->header.special == CV_SPECIAL_NONE && layout->access == CV_ACCESS_CHUNK)
+            return CV_OK;
+    }
+    *at_once = AT_ONCE;
+    return CV_OK;
+}
+
+cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                           const cv_block_sink *sink, cv_error *err)
+{
+    if (ref->kind == CV_REF_NAN) {
+        fill_nan(&snapshot->grid, worker, n, sink);
+        return CV_OK;
+    }
+    if (ref->kind != CV_REF_STORED) {
+        fill_all(&snapshot->grid, worker, n, sink,
+                 ref->kind == CV_REF_ITEM ? ref->item : NULL);
+        return CV_OK;
+    }
+    const cv_layout *layout;
+    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+    decode_task task = {frame, &snapshot->grid, layout, worker, n, sink};
+    return decode_stored(&task, ref, err);
+}

@@ -1,0 +1,52 @@
+/* Decoding a list of blocks of one chunk, whatever kind of chunk it is. Reads,
+ * writes (for blocks covered in part), rebuilds and verify all come through
+ * here; they differ in what becomes of a decoded block. */
+#ifndef CV_ENGINE_BLOCKS_H
+#define CV_ENGINE_BLOCKS_H
+
+#include "engine/cache/cache.h"
+#include "engine/run/worker.h"
+
+/* What becomes of wanted block `tag`. */
+typedef struct cv_block_sink {
+    /* Where the block can be decoded straight to (block_bytes), or NULL: it is
+     * decoded to scratch and `take` is called with it. */
+    uint8_t *(*place)(void *context, int64_t tag);
+    void (*take)(void *context, int64_t tag, const uint8_t *block);
+    /* The block is one item repeated; NULL: zero bytes. */
+    void (*fill)(void *context, int64_t tag, const uint8_t *item);
+    void *context;
+    /* Room in the cache for a block without a place, which is decoded there
+     * instead of to scratch; NULL, or returning it: it need not stay. After
+     * `take` comes `settle`; with `good` false in place of it, after a failure. */
+    uint8_t *(*room)(void *context, int64_t tag);
+    void (*settle)(void *context, bool good);
+    /* The block as its shuffle filter left it, in place of `take`: for blocks that
+     * have neither place nor room, where `unshuffles` says so. Both may be NULL. */
+    bool (*unshuffles)(void *context, int64_t tag);
+    void (*take_shuffled)(void *context, int64_t tag, const uint8_t *shuffled);
+} cv_block_sink;
+
+/* The key of block 0 of the stored chunk at `ref`. */
+cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
+
+/* Whether the chunk says one item of all its blocks: *item, good until the worker's next
+ * chunk, or NULL for zeros. Of a small chunk, whose layout nobody keeps, not asked. */
+cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, cv_worker *worker, bool *same,
+                             const uint8_t **item, cv_error *err);
+
+/* How many of `n` blocks to ask for at once, so that the list of them stays small also
+ * where a file says that a chunk has blocks without number: all, where the chunk's own
+ * bytes are as many or all must be decoded together. */
+cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
+                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                            int64_t *at_once, cv_error *err);
+
+/* Decodes worker->wanted[0..n) (`block` and `tag` filled; the list may be
+ * reordered) of the chunk at `ref`. Errors name the chunk. */
+cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
+                           const cv_block_sink *sink, cv_error *err);
+
+#endif

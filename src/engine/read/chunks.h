@@ -1,0 +1,28 @@
+/* Single chunks and blocks: what they are, and their bytes in and out, decoded or
+ * as they are stored. */
+#ifndef CV_ENGINE_CHUNKS_H
+#define CV_ENGINE_CHUNKS_H
+
+#include "engine/read/read.h"
+
+/* One block's place and stored size, as of the snapshot's commit. `chunk` and `block`
+ * lie in the grid. */
+cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
+                            int64_t block, caterva_block_info *out, cv_error *err);
+
+/* Decodes a chunk into `dst`, chunk_bytes of the grid, in stored order; pending
+ * changes included. Any thread. */
+cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst,
+                          cv_error *err);
+
+/* A chunk as it is stored, in `buffer` or borrowed from the store: *bytes, *size. One
+ * that takes no space becomes one that is stored. It has no dirty blocks. */
+cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,
+                          const uint8_t **bytes, size_t *size, cv_error *err);
+
+/* Makes `size` bytes, which nobody has checked, chunk `chunk`: header and block starts
+ * must fit the grid, and every block decode. */
+cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
+                       cv_error *err);
+
+#endif

@@ -1,0 +1,305 @@
+/* Room: engine/read. Shares of boxes, taken by pool threads and decoded into the cache.
+ * Why a box is wanted is not known here. */
+#include "engine/read/prefetch.h"
+
+#include "base/arith.h"
+#include "engine/cache/rotated.h"
+#include "engine/read/blocks.h"
+
+#include <string.h>
+
+/* Decoded bytes of a share: so long a request, a writer, a fork or a close may wait. */
+enum { SHARE_BYTES = 256 * 1024, ENTRY_OVERHEAD = 256 };
+
+/* Blocks [first, last) of those that the box touches in one chunk. */
+typedef struct share {
+    const cv_source *source;
+    cv_plan plan;
+    cv_chunk_job chunk;
+    int64_t first, last;
+    bool special; /* of a chunk that the cache never holds */
+    bool full;    /* the cache has no room */
+} share;
+
+/* What a block in the cache takes, and a little more. */
+static int64_t cost_of_block(const cv_grid *grid)
+{
+    return grid->block_bytes + ENTRY_OVERHEAD;
+}
+
+static int64_t most_room(const cv_source *source)
+{
+    return cv_cache_limit(source->workers->cache) / 2;
+}
+
+/* ---- The queue ------------------------------------------------------------ */
+
+/* The next share of the box, where the array still has the box; false: there is none.
+ * Blocks that need the whole of their chunk decoded are one share. */
+static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
+{
+    const cv_grid *grid = &out->source->snapshot->grid;
+    for (int d = 0; d < grid->ndim; d++) {
+        box->stop[d] = cv_min_i64(box->stop[d], grid->shape[d]);
+        if (box->start[d] >= box->stop[d]) return false;
+    }
+    if (cv_plan_box(grid, box->start, box->stop, &out->plan, NULL) != CV_OK) return false;
+    if (box->chunk >= out->plan.n_chunks) return false;
+    cv_plan_chunk(&out->plan, box->chunk, &out->chunk);
+
+    int64_t n = cv_max_i64(SHARE_BYTES / grid->block_bytes, 1);
+    if (!cv_codec_blocks_independent(&out->source->workers->spec)) n = out->chunk.n_blocks;
+    n = cv_min_i64(n, room / cost_of_block(grid));
+    out->first = box->block;
+    out->last = cv_min_i64(box->block + n, out->chunk.n_blocks);
+    box->block = out->last;
+    if (box->block >= out->chunk.n_blocks) {
+        box->chunk++;
+        box->block = 0;
+    }
+    return out->first < out->last;
+}
+
+static void remove_box(cv_prefetch *p, int i)
+{
+    p->n_boxes--;
+    memmove(&p->boxes[i], &p->boxes[i + 1], (size_t)(p->n_boxes - i) * sizeof p->boxes[0]);
+}
+
+static int64_t cost_of_share(const share *s)
+{
+    return (s->last - s->first) * cost_of_block(s->plan.grid);
+}
+
+static bool take_share(cv_prefetch *p, share *out)
+{
+    bool taken = false;
+    pthread_mutex_lock(&p->lock);
+    while (p->n_boxes > 0 && !taken) {
+        taken = cut_share(&p->boxes[0], p->room, out);
+        if (!taken) remove_box(p, 0);
+    }
+    if (taken) p->room -= cost_of_share(out);
+    pthread_mutex_unlock(&p->lock);
+    return taken;
+}
+
+/* Blocks that were there already count, so that a box is cut at one place however
+ * often it comes. */
+static void return_share(cv_prefetch *p, const share *s)
+{
+    pthread_mutex_lock(&p->lock);
+    if (s->special) p->room = cv_min_i64(p->room + cost_of_share(s), most_room(s->source));
+    if (s->full) p->room = 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- Decoding into the cache ----------------------------------------------- */
+
+typedef struct delivery {
+    share *share;
+    cv_cache_key key;
+    cv_cached *room; /* of the block being decoded */
+} delivery;
+
+static void block_of(const delivery *d, int64_t tag, cv_block_job *out)
+{
+    cv_plan_block(&d->share->plan, &d->share->chunk, tag, out);
+}
+
+static cv_cached *reserve(delivery *d, const cv_block_job *block)
+{
+    d->key.block = (int32_t)block->block;
+    size_t size = (size_t)d->share->plan.grid->block_bytes;
+    cv_cached *room = cv_cache_reserve(d->share->source->workers->cache, &d->key, size);
+    if (room)
+        cv_cached_mark_ahead(room);
+    else
+        d->share->full = true;
+    return room;
+}
+
+static uint8_t *no_place(void *context, int64_t tag)
+{
+    (void)context;
+    (void)tag;
+    return NULL;
+}
+
+/* What a read of the box would keep rotated is decoded to scratch first. */
+static uint8_t *find_room(void *context, int64_t tag)
+{
+    delivery *d = context;
+    cv_block_job block;
+    block_of(d, tag, &block);
+    if (cv_rotated_is_better(d->share->plan.grid, &block)) return NULL;
+    d->room = reserve(d, &block);
+    return d->room ? cv_cached_room(d->room) : NULL;
+}
+
+static void settle_room(void *context, bool good)
+{
+    delivery *d = context;
+    cv_cache_settle(d->share->source->workers->cache, d->room, good);
+}
+
+static void take_block(void *context, int64_t tag, const uint8_t *decoded)
+{
+    delivery *d = context;
+    const cv_grid *grid = d->share->plan.grid;
+    cv_block_job block;
+    block_of(d, tag, &block);
+    if (!cv_rotated_is_better(grid, &block)) return; /* it has room, or is better off raw */
+    cv_cached *room = reserve(d, &block);
+    if (!room) return;
+    cv_rotate(grid, decoded, cv_cached_room(room));
+    cv_cached_mark_rotated(room);
+    cv_cache_settle(d->share->source->workers->cache, room, true);
+}
+
+/* Special chunks are never in the cache. */
+static void skip_fill(void *context, int64_t tag, const uint8_t *item)
+{
+    (void)context;
+    (void)tag;
+    (void)item;
+}
+
+/* Those that are neither dirty nor in the cache. */
+static cv_status list_missing(delivery *d, cv_worker *worker, int64_t *n, cv_error *err)
+{
+    const share *s = d->share;
+    const cv_source *source = s->source;
+    const cv_dirty_chunk *dirty =
+        source->pending ? cv_pending_find(source->pending, s->chunk.chunk) : NULL;
+    CV_TRY(cv_worker_wanted(worker, s->last - s->first, err));
+    *n = 0;
+    for (int64_t j = s->first; j < s->last; j++) {
+        cv_block_job block;
+        block_of(d, j, &block);
+        d->key.block = (int32_t)block.block;
+        if (dirty && dirty->blocks[block.block]) continue;
+        if (cv_cache_holds(source->workers->cache, &d->key)) continue;
+        worker->wanted[(*n)++] = (cv_wanted){.block = block.block, .tag = j};
+    }
+    return CV_OK;
+}
+
+static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
+{
+    const cv_source *source = s->source;
+    cv_chunk_ref ref;
+    int64_t n;
+    CV_TRY(cv_source_find(source, s->chunk.chunk, &ref, err));
+    s->special = ref.kind != CV_REF_STORED;
+    if (s->special) return CV_OK;
+    delivery d = {.share = s, .key = cv_block_key(source->frame, &ref)};
+    CV_TRY(list_missing(&d, worker, &n, err));
+    if (n == 0) return CV_OK;
+    cv_block_sink sink = {.place = no_place,
+                          .take = take_block,
+                          .fill = skip_fill,
+                          .context = &d,
+                          .room = find_room,
+                          .settle = settle_room};
+    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+}
+
+/* A step of the job. What fails here fails again for the read that comes to it. */
+static bool do_share(void *context)
+{
+    cv_prefetch *p = context;
+    cv_source source = p->source(p->owner);
+    share s = {.source = &source};
+    if (!take_share(p, &s)) return false;
+    cv_worker *worker;
+    cv_error ignored;
+    if (cv_worker_take(source.workers, &worker, &ignored) == CV_OK) {
+        (void)decode_share(&s, worker, &ignored);
+        cv_worker_give(source.workers, worker);
+    }
+    return_share(p, &s);
+    return true;
+}
+
+/* ---- The handle's side ------------------------------------------------------ */
+
+void cv_prefetch_init(cv_prefetch *p, cv_source (*source)(void *owner), void *owner,
+                      int threads)
+{
+    *p = (cv_prefetch){.source = source, .owner = owner};
+    p->job = (cv_pool_job){.step = do_share, .context = p, .most = threads - 1};
+    pthread_mutex_init(&p->lock, NULL);
+}
+
+void cv_prefetch_destroy(cv_prefetch *p)
+{
+    cv_prefetch_cancel(p);
+    pthread_mutex_destroy(&p->lock);
+}
+
+bool cv_prefetch_is_possible(const cv_prefetch *p, const cv_source *source)
+{
+    return p->job.most > 0 && source->workers->cache && most_room(source) > 0;
+}
+
+bool cv_prefetch_has_begun(const cv_source *source, const cv_plan *plan)
+{
+    cv_chunk_job chunk;
+    cv_block_job block;
+    cv_chunk_ref ref;
+    cv_plan_chunk(plan, 0, &chunk);
+    cv_plan_block(plan, &chunk, 0, &block);
+    if (cv_source_find(source, chunk.chunk, &ref, NULL) != CV_OK) return false;
+    if (ref.kind != CV_REF_STORED) return false;
+    cv_cache_key key = cv_block_key(source->frame, &ref);
+    key.block = (int32_t)block.block;
+    return cv_cache_holds(source->workers->cache, &key);
+}
+
+static void drop_box_of_scan(cv_prefetch *p)
+{
+    for (int i = p->n_boxes - 1; i >= 0; i--)
+        if (p->boxes[i].of_scan) remove_box(p, i);
+}
+
+void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *plan,
+                     bool of_scan)
+{
+    if (!cv_prefetch_is_possible(p, source) || plan->n_items == 0) return;
+    cv_cache_shared(); /* its handlers of fork must be older than the job's, see pool.c */
+    pthread_mutex_lock(&p->lock);
+    if (of_scan) drop_box_of_scan(p);
+    if (p->n_boxes == 0) p->room = most_room(source);
+    bool has_place = p->n_boxes < CV_PREFETCH_BOXES;
+    if (has_place) {
+        cv_prefetch_box *box = &p->boxes[p->n_boxes++];
+        *box = (cv_prefetch_box){.of_scan = of_scan};
+        size_t size = (size_t)plan->grid->ndim * sizeof box->start[0];
+        memcpy(box->start, plan->start, size);
+        memcpy(box->stop, plan->stop, size);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (has_place) cv_pool_post(&p->job);
+}
+
+void cv_prefetch_suspend(cv_prefetch *p)
+{
+    if (!atomic_load_explicit(&p->job.posted, memory_order_acquire)) return;
+    cv_pool_withdraw(&p->job);
+    p->suspended = true;
+}
+
+void cv_prefetch_resume(cv_prefetch *p)
+{
+    if (!p->suspended) return;
+    p->suspended = false;
+    if (p->n_boxes > 0) cv_pool_post(&p->job);
+}
+
+void cv_prefetch_cancel(cv_prefetch *p)
+{
+    cv_pool_withdraw(&p->job);
+    p->n_boxes = 0;
+    p->suspended = false;
+}

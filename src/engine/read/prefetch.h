@@ -1,0 +1,66 @@
+/* Prefetch: blocks decoded into the cache in the background, before anybody asks
+ * for them.
+ *
+ * A handle has a queue of a few boxes. Pool threads take shares of the first one, a
+ * few blocks of one chunk each, and put those that are missing into the cache, as a
+ * read of the box would. The shares of all boxes in the queue together get half of
+ * the cache; what is behind that is left out, and so is a box for which the queue has
+ * no place: a prefetch is a hint.
+ *
+ * Each share reads what the handle shows at that moment, as any reader does, and
+ * holds nothing of it longer. So it needs what readers need: that nobody writes
+ * through the handle meanwhile. It takes no lock for it, on which a pool thread would
+ * wait that the writer may want; who has the handle alone suspends the job. */
+#ifndef CV_ENGINE_PREFETCH_H
+#define CV_ENGINE_PREFETCH_H
+
+#include "engine/read/read.h"
+#include "engine/run/pool.h"
+
+enum { CV_PREFETCH_BOXES = 8 };
+
+typedef struct cv_prefetch_box {
+    int64_t start[CV_MAX_DIMS];
+    int64_t stop[CV_MAX_DIMS];
+    int64_t chunk,
+        block;    /* the next share: of the k-th touched chunk, its j-th touched block */
+    bool of_scan; /* made by engine/read_ahead.h */
+} cv_prefetch_box;
+
+typedef struct cv_prefetch {
+    cv_source (*source)(void *owner); /* what a read through the handle stands on */
+    void *owner;
+    cv_pool_job job;
+    bool suspended; /* changed by who has the handle alone */
+    pthread_mutex_t lock;
+    int64_t room; /* bytes that the boxes of the queue may still put in */
+    int n_boxes;
+    cv_prefetch_box boxes[CV_PREFETCH_BOXES];
+} cv_prefetch;
+
+/* On at most `threads` - 1 threads at once, the caller's being one. */
+void cv_prefetch_init(cv_prefetch *prefetch, cv_source (*source)(void *owner), void *owner,
+                      int threads);
+void cv_prefetch_destroy(cv_prefetch *prefetch); /* cancels */
+
+/* True when the handle has a cache, and a thread besides its caller's. */
+bool cv_prefetch_is_possible(const cv_prefetch *prefetch, const cv_source *source);
+
+/* True when the first block of the box is in the cache: a hint as well. */
+bool cv_prefetch_has_begun(const cv_source *source, const cv_plan *plan);
+
+/* Adds the planned box to the queue and returns at once. `of_scan`: it takes the
+ * place of the box of a scan that waits. Any thread that may read through the
+ * handle. */
+void cv_prefetch_add(cv_prefetch *prefetch, const cv_source *source, const cv_plan *plan,
+                     bool of_scan);
+
+/* For who has the handle alone: after the one no share is under way (at most one for
+ * each thread is waited for); after the other they go on. */
+void cv_prefetch_suspend(cv_prefetch *prefetch);
+void cv_prefetch_resume(cv_prefetch *prefetch);
+
+/* The same as suspend, and the queue is emptied. */
+void cv_prefetch_cancel(cv_prefetch *prefetch);
+
+#endif

@@ -1,0 +1,369 @@
+/* Room: engine/run. Threads that wait for work. Handing work over costs tens of
+ * microseconds, so callers ask for helpers only when there is more than that to
+ * do; the caller always works itself and never waits for a thread to start. */
+#include "engine/run/pool.h"
+
+#include "base/os.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* Who waits looks for so long before it sleeps: being woken takes as long. */
+enum { MAX_THREADS = 256, SPIN_NS = 50000 };
+
+typedef struct task {
+    void (*body)(void *context);
+    void *context;
+    int wanted;         /* helpers that may still join */
+    atomic_int running; /* helpers inside body; changed under the lock */
+    struct task *next;
+} task;
+
+/* The process-wide state that DESIGN allows. */
+static struct {
+    pthread_once_t once;
+    pthread_once_t jobs_once;
+    pthread_mutex_t lock;
+    pthread_cond_t work;     /* a task wants helpers */
+    pthread_cond_t finished; /* a helper left a task, or a job's last step returned */
+    atomic_uint n_posted;    /* tasks so far; changed under the lock */
+    task *tasks;
+    cv_pool_job *jobs; /* in the background; who waits longest is first */
+    atomic_int n_jobs;
+    int n_steps;      /* of them, under way */
+    int n_forks;      /* under way: no step begins */
+    unsigned process; /* forks between the first process and this one */
+    int n_threads;
+    int n_idle;
+} pool = {
+    .once = PTHREAD_ONCE_INIT,
+    .jobs_once = PTHREAD_ONCE_INIT,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .work = PTHREAD_COND_INITIALIZER,
+    .finished = PTHREAD_COND_INITIALIZER,
+};
+
+static void before_fork(void) { pthread_mutex_lock(&pool.lock); }
+static void after_fork_in_parent(void) { pthread_mutex_unlock(&pool.lock); }
+
+/* Only the forking thread lives on in a child. */
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.finished, NULL);
+    pool.tasks = NULL;
+    pool.jobs = NULL;
+    atomic_store(&pool.n_jobs, 0);
+    pool.n_steps = 0;
+    pool.n_forks = 0;
+    pool.process++;
+    pool.n_threads = 0;
+    pool.n_idle = 0;
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static task *find_task(void)
+{
+    task *t = pool.tasks;
+    while (t && t->wanted == 0) t = t->next;
+    return t;
+}
+
+/* ---- Waiting ------------------------------------------------------------ */
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Looks until the value is not `seen` any more, for a while; what another thread
+ * did before it changed the value is then visible. */
+static void spin_while(void *value, unsigned seen, unsigned (*load)(void *value))
+{
+    if (cv_os_cores() < 2) return;
+    uint64_t end = cv_os_clock_ns() + SPIN_NS;
+    while (load(value) == seen && cv_os_clock_ns() < end) relax();
+}
+
+static unsigned load_posted(void *value)
+{
+    return atomic_load_explicit((atomic_uint *)value, memory_order_acquire);
+}
+
+static unsigned load_is_running(void *value)
+{
+    return atomic_load_explicit((atomic_int *)value, memory_order_acquire) > 0;
+}
+
+/* ---- Jobs in the background, with the lock --------------------------------- */
+
+static cv_pool_job *find_job(void)
+{
+    if (pool.n_forks > 0) return NULL;
+    cv_pool_job *job = pool.jobs;
+    while (job && (job->done || job->running >= job->most)) job = job->next;
+    return job;
+}
+
+static void add_job(cv_pool_job *job)
+{
+    cv_pool_job **link = &pool.jobs;
+    while (*link) link = &(*link)->next;
+    *link = job;
+    job->next = NULL;
+}
+
+static void remove_job(cv_pool_job *job)
+{
+    cv_pool_job **link = &pool.jobs;
+    while (*link != job) link = &(*link)->next;
+    *link = job->next;
+}
+
+/* Nobody looks at the job any more: its owner may free it. */
+static void let_go(cv_pool_job *job)
+{
+    remove_job(job);
+    atomic_fetch_sub_explicit(&pool.n_jobs, 1, memory_order_relaxed);
+    atomic_store_explicit(&job->posted, false, memory_order_release);
+}
+
+/* The lock is free during the step. A step that found nothing to do ends the job,
+ * unless more was posted since it began. */
+static void run_step(cv_pool_job *job)
+{
+    unsigned seen = job->n_posts;
+    job->running++;
+    pool.n_steps++;
+    remove_job(job);
+    add_job(job);
+    pthread_mutex_unlock(&pool.lock);
+    bool more = job->step(job->context);
+    pthread_mutex_lock(&pool.lock);
+    if (!more && job->n_posts == seen) job->done = true;
+    pool.n_steps--;
+    if (--job->running > 0) return;
+    if (job->done) let_go(job);
+    pthread_cond_broadcast(&pool.finished);
+}
+
+/* ---- Threads ------------------------------------------------------------- */
+
+/* Called with the lock. Requests often follow each other closely. */
+static void wait_for_work(void)
+{
+    unsigned seen = load_posted(&pool.n_posted);
+    pool.n_idle++;
+    pthread_mutex_unlock(&pool.lock);
+    spin_while(&pool.n_posted, seen, load_posted);
+    pthread_mutex_lock(&pool.lock);
+    if (load_posted(&pool.n_posted) == seen) pthread_cond_wait(&pool.work, &pool.lock);
+    pool.n_idle--;
+}
+
+/* Called with the lock, which is free meanwhile. */
+static void help(task *t)
+{
+    t->wanted--;
+    atomic_fetch_add(&t->running, 1);
+    pthread_mutex_unlock(&pool.lock);
+    t->body(t->context);
+    pthread_mutex_lock(&pool.lock);
+    bool last = atomic_fetch_sub(&t->running, 1) == 1; /* then the task may be gone */
+    if (last) pthread_cond_broadcast(&pool.finished);
+}
+
+static void *thread_main(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        task *t = find_task();
+        cv_pool_job *job = t ? NULL : find_job();
+        if (t)
+            help(t);
+        else if (job)
+            run_step(job);
+        else
+            wait_for_work();
+    }
+    return NULL;
+}
+
+/* Starts threads until `wanted` of them could serve this task at once. Called
+ * with the lock. */
+static void start_threads(int wanted)
+{
+    while (pool.n_idle < wanted && pool.n_threads < wanted && pool.n_threads < MAX_THREADS) {
+        pthread_t thread;
+        pthread_attr_t attributes;
+        if (pthread_attr_init(&attributes) != 0) return;
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        int failed = pthread_create(&thread, &attributes, thread_main, NULL);
+        pthread_attr_destroy(&attributes);
+        if (failed) return;
+        pool.n_threads++;
+    }
+}
+
+static void remove_task(task *t)
+{
+    task **link = &pool.tasks;
+    while (*link != t) link = &(*link)->next;
+    *link = t->next;
+}
+
+/* Nobody can join any more. */
+static void wait_for_helpers(task *t)
+{
+    if (!load_is_running(&t->running)) return;
+    spin_while(&t->running, 1, load_is_running);
+    if (!load_is_running(&t->running)) return;
+    pthread_mutex_lock(&pool.lock);
+    while (load_is_running(&t->running)) pthread_cond_wait(&pool.finished, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Called with the lock. */
+static void tell_threads(int wanted)
+{
+    atomic_fetch_add(&pool.n_posted, 1);
+    start_threads(wanted);
+    if (wanted == 1)
+        pthread_cond_signal(&pool.work);
+    else
+        pthread_cond_broadcast(&pool.work);
+}
+
+void cv_pool_run(int helpers, void (*body)(void *context), void *context)
+{
+    if (helpers <= 0) {
+        body(context);
+        return;
+    }
+    pthread_once(&pool.once, install_fork_handlers);
+    task t = {.body = body, .context = context, .wanted = helpers};
+
+    pthread_mutex_lock(&pool.lock);
+    t.next = pool.tasks;
+    pool.tasks = &t;
+    tell_threads(helpers);
+    pthread_mutex_unlock(&pool.lock);
+
+    body(context);
+
+    pthread_mutex_lock(&pool.lock);
+    remove_task(&t); /* who has not joined by now has nothing left to do */
+    pthread_mutex_unlock(&pool.lock);
+    wait_for_helpers(&t);
+}
+
+/* ---- Jobs in the background ------------------------------------------------ */
+
+/* A step holds locks of caches and of an array's handle, which a child would find
+ * taken for good. */
+static void wait_for_steps(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.n_forks++;
+    while (pool.n_steps > 0) pthread_cond_wait(&pool.finished, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void go_on_after_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.n_forks--;
+    tell_threads(0);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Handlers installed last are the first to be called before a fork: steps go on
+ * until all locks that other handlers take are free. */
+static void install_job_handlers(void)
+{
+    pthread_atfork(wait_for_steps, go_on_after_fork, NULL);
+}
+
+void cv_pool_post(cv_pool_job *job)
+{
+    pthread_once(&pool.once, install_fork_handlers);
+    pthread_once(&pool.jobs_once, install_job_handlers);
+    pthread_mutex_lock(&pool.lock);
+    bool is_known = job->process == pool.process &&
+                    atomic_load_explicit(&job->posted, memory_order_relaxed);
+    if (!is_known) {
+        add_job(job);
+        job->process = pool.process;
+        job->running = 0;
+        atomic_fetch_add_explicit(&pool.n_jobs, 1, memory_order_relaxed);
+        atomic_store_explicit(&job->posted, true, memory_order_relaxed);
+    }
+    job->done = false;
+    job->n_posts++;
+    tell_threads(job->most);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void cv_pool_withdraw(cv_pool_job *job)
+{
+    if (!atomic_load_explicit(&job->posted, memory_order_acquire)) return;
+    pthread_mutex_lock(&pool.lock);
+    if (job->process != pool.process) { /* the parent's */
+        atomic_store_explicit(&job->posted, false, memory_order_relaxed);
+    } else {
+        job->done = true;
+        while (job->running > 0) pthread_cond_wait(&pool.finished, &pool.lock);
+        if (atomic_load_explicit(&job->posted, memory_order_relaxed)) let_go(job);
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
+
+/* ---- Job queues --------------------------------------------------------- */
+
+void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs)
+{
+    atomic_init(&queue->taken, 0);
+    atomic_init(&queue->last, 0);
+    queue->first = 0;
+    queue->owner = pthread_self();
+    atomic_init(&queue->status, CV_OK);
+    atomic_init(&queue->failed, false);
+    queue->n_jobs = n_jobs;
+    memset(&queue->error, 0, sizeof queue->error);
+}
+
+bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
+{
+    if (atomic_load_explicit(&queue->failed, memory_order_relaxed)) return false;
+    if (atomic_fetch_add_explicit(&queue->taken, 1, memory_order_relaxed) >= queue->n_jobs)
+        return false;
+    *job = pthread_equal(queue->owner, pthread_self())
+               ? queue->first++
+               : queue->n_jobs - 1 -
+                     atomic_fetch_add_explicit(&queue->last, 1, memory_order_relaxed);
+    return true;
+}
+
+void cv_job_queue_fail(cv_job_queue *queue, cv_status status, const cv_error *error)
+{
+    if (atomic_exchange(&queue->failed, true)) return;
+    queue->error = *error; /* read only after all bodies have returned */
+    atomic_store(&queue->status, (int)status);
+}
+
+cv_status cv_job_queue_result(cv_job_queue *queue, cv_error *err)
+{
+    cv_status status = (cv_status)atomic_load(&queue->status);
+    if (status != CV_OK && err) *err = queue->error;
+    return status;
+}

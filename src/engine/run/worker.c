@@ -1,0 +1,196 @@
+/* Room: engine/run. Keeps codec contexts and scratch memory between requests, and
+ * runs the jobs of a request on the pool. */
+#include "engine/run/worker.h"
+
+#include "engine/run/pool.h"
+
+#include <stdlib.h>
+
+cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err)
+{
+    *workers = (cv_workers){.idle = NULL};
+    for (int i = 0; i < CV_WORKER_SLOTS; i++) atomic_init(&workers->slots[i].idle, NULL);
+    pthread_mutex_init(&workers->lock, NULL);
+    return cv_frame_codec_spec(snapshot, &workers->geometry, &workers->spec, err);
+}
+
+static void free_worker(cv_worker *worker)
+{
+    if (!worker) return;
+    cv_decoder_free(worker->decoder);
+    cv_encoder_free(worker->encoder);
+    cv_layout_memo_free(&worker->layouts);
+    cv_buffer_free(&worker->packed);
+    cv_buffer_free(&worker->block);
+    cv_buffer_free(&worker->chunk);
+    cv_buffer_free(&worker->encoded);
+    cv_buffer_free(&worker->head);
+    cv_buffer_free(&worker->pieces);
+    cv_buffer_free(&worker->sums);
+    cv_buffer_free(&worker->table);
+    free(worker->wanted);
+    free(worker);
+}
+
+void cv_workers_destroy(cv_workers *workers)
+{
+    for (int i = 0; i < CV_WORKER_SLOTS; i++)
+        free_worker(atomic_load(&workers->slots[i].idle));
+    while (workers->idle) {
+        cv_worker *next = workers->idle->next;
+        free_worker(workers->idle);
+        workers->idle = next;
+    }
+    cv_buffer_free(&workers->geometry);
+    pthread_mutex_destroy(&workers->lock);
+}
+
+void cv_workers_swap(cv_workers *a, cv_workers *b)
+{
+    for (int i = 0; i < CV_WORKER_SLOTS; i++) {
+        cv_worker *in_slot = atomic_load(&a->slots[i].idle);
+        atomic_store(&a->slots[i].idle, atomic_load(&b->slots[i].idle));
+        atomic_store(&b->slots[i].idle, in_slot);
+    }
+    cv_worker *idle = a->idle;
+    cv_codec_spec spec = a->spec;
+    cv_buffer geometry = a->geometry;
+    a->idle = b->idle;
+    a->spec = b->spec;
+    a->geometry = b->geometry;
+    b->idle = idle;
+    b->spec = spec;
+    b->geometry = geometry;
+}
+
+/* Large ones wait until a block is really decoded. */
+cv_status cv_worker_block(const cv_workers *workers, cv_worker *worker, bool is_needed,
+                          cv_error *err)
+{
+    enum { LARGE = 16 << 20 };
+    size_t size = (size_t)workers->spec.block_bytes;
+    if (!is_needed && size > LARGE) return CV_OK;
+    return worker->block.size == size ? CV_OK : cv_buffer_resize(&worker->block, size, err);
+}
+
+static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error *err)
+{
+    cv_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
+    cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
+    if (status == CV_OK) status = cv_worker_block(workers, worker, false, err);
+    if (status != CV_OK) {
+        free_worker(worker);
+        return status;
+    }
+    *out = worker;
+    return CV_OK;
+}
+
+static size_t own_slot(void)
+{
+    uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+    return self * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (CV_WORKER_SLOTS - 1);
+}
+
+cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
+{
+    size_t own = own_slot();
+    for (size_t i = 0; i < CV_WORKER_SLOTS; i++) { /* its own, else another's */
+        cv_worker_slot *slot = &workers->slots[(own + i) % CV_WORKER_SLOTS];
+        if (!atomic_load_explicit(&slot->idle, memory_order_relaxed)) continue;
+        *out = atomic_exchange_explicit(&slot->idle, NULL, memory_order_acquire);
+        if (*out) return CV_OK;
+    }
+    pthread_mutex_lock(&workers->lock);
+    cv_worker *worker = workers->idle;
+    if (worker) workers->idle = worker->next;
+    pthread_mutex_unlock(&workers->lock);
+    if (!worker) return new_worker(workers, out, err);
+    *out = worker;
+    return CV_OK;
+}
+
+void cv_worker_give(cv_workers *workers, cv_worker *worker)
+{
+    if (!worker) return;
+    worker->watch = NULL;
+    cv_worker *empty = NULL;
+    if (atomic_compare_exchange_strong_explicit(&workers->slots[own_slot()].idle, &empty,
+                                                worker, memory_order_release,
+                                                memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&workers->lock);
+    worker->next = workers->idle;
+    workers->idle = worker;
+    pthread_mutex_unlock(&workers->lock);
+}
+
+cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
+                            cv_error *err)
+{
+    if (!worker->encoder) CV_TRY(cv_encoder_create(&workers->spec, &worker->encoder, err));
+    *out = worker->encoder;
+    return CV_OK;
+}
+
+cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err)
+{
+    if (n <= worker->max_wanted) return CV_OK;
+    size_t size = (size_t)n * sizeof worker->wanted[0];
+    cv_wanted *grown = realloc(worker->wanted, size);
+    if (!grown) return cv_fail_memory(err, size, "a list of blocks");
+    worker->wanted = grown;
+    worker->max_wanted = n;
+    return CV_OK;
+}
+
+/* ---- Jobs --------------------------------------------------------------- */
+
+typedef struct request {
+    cv_workers *workers;
+    cv_job_fn job;
+    void *context;
+    cv_job_queue queue;
+} request;
+
+/* What each thread of a request does. */
+static void serve(void *context)
+{
+    request *r = context;
+    cv_worker *worker = NULL;
+    cv_error error = {0};
+    cv_status status = cv_worker_take(r->workers, &worker, &error);
+    int64_t job;
+    while (status == CV_OK && cv_job_queue_next(&r->queue, &job)) {
+        status = cv_watch_tick(worker->watch, 0, &error);
+        if (status == CV_OK) status = r->job(r->context, job, worker, &error);
+    }
+    if (status != CV_OK) cv_job_queue_fail(&r->queue, status, &error);
+    cv_worker_give(r->workers, worker);
+}
+
+/* Without helpers there is nobody to share a queue with. */
+static cv_status run_alone(cv_workers *workers, int64_t n, cv_job_fn job, void *context,
+                           cv_error *err)
+{
+    cv_worker *worker;
+    CV_TRY(cv_worker_take(workers, &worker, err));
+    cv_status status = CV_OK;
+    for (int64_t i = 0; i < n && status == CV_OK; i++) {
+        status = cv_watch_tick(worker->watch, 0, err);
+        if (status == CV_OK) status = job(context, i, worker, err);
+    }
+    cv_worker_give(workers, worker);
+    return status;
+}
+
+cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
+                         void *context, cv_error *err)
+{
+    if (helpers <= 0) return run_alone(workers, n, job, context, err);
+    request r = {.workers = workers, .job = job, .context = context};
+    cv_job_queue_init(&r.queue, n);
+    cv_pool_run(helpers, serve, &r);
+    return cv_job_queue_result(&r.queue, err);
+}

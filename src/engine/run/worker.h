@@ -1,0 +1,80 @@
+/* Workers: codec contexts and scratch memory. A worker belongs to one thread at
+ * a time; an array keeps the idle ones, so that a request in the steady state
+ * allocates nothing. */
+#ifndef CV_ENGINE_WORKER_H
+#define CV_ENGINE_WORKER_H
+
+#include "base/watch.h"
+#include "engine/cache/cache.h"
+#include "frame/fetch.h"
+#include "frame/layout_memo.h"
+
+#include <pthread.h>
+
+typedef struct cv_worker {
+    cv_decoder *decoder;
+    cv_encoder *encoder; /* made at first need: cv_worker_encoder */
+    cv_layout_memo layouts;
+    cv_buffer packed;  /* compressed blocks as fetched */
+    cv_buffer block;   /* one decoded block */
+    cv_buffer chunk;   /* one decoded chunk, in stored order */
+    cv_buffer encoded; /* one encoded chunk, or the new streams of one */
+    cv_buffer head;    /* its header and block starts */
+    cv_buffer pieces;  /* and what it is made of: a list of cv_piece */
+    cv_buffer sums;    /* checksums of its blocks, uint32_t */
+    cv_buffer table;   /* its block table */
+    cv_wanted *wanted; /* cv_worker_wanted */
+    int64_t max_wanted;
+    cv_watch *watch; /* who hears of the job at work; set by the job, NULL: nobody */
+    struct cv_worker *next;
+} cv_worker;
+
+/* A thread finds the worker it gave back in a slot that few others use. */
+typedef struct cv_worker_slot {
+    _Atomic(cv_worker *) idle;
+    char apart[64 - sizeof(void *)]; /* no two slots in one cache line */
+} cv_worker_slot;
+
+enum { CV_WORKER_SLOTS = 16 };
+
+typedef struct cv_workers {
+    cv_worker_slot slots[CV_WORKER_SLOTS];
+    pthread_mutex_t lock; /* of `idle`: those who found their slot full */
+    cv_worker *idle;
+    cv_codec_spec spec;
+    cv_buffer geometry; /* what spec borrows */
+    cv_cache *cache;    /* of decoded blocks, or NULL; borrowed */
+} cv_workers;
+
+/* For chunks as `snapshot` describes them. */
+cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err);
+void cv_workers_destroy(cv_workers *workers);
+
+/* Exchanges contents but for the cache; nobody may be using either. */
+void cv_workers_swap(cv_workers *a, cv_workers *b);
+
+/* Sees to it that the worker's `block` is there: also a large one, where it is needed. */
+cv_status cv_worker_block(const cv_workers *workers, cv_worker *worker, bool is_needed,
+                          cv_error *err);
+
+/* An idle worker or a new one; give it back when done. Any thread. */
+cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err);
+void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
+
+/* One job of a request, on whichever thread takes it. */
+typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
+
+/* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others,
+ * each with a worker of its own. The first failure ends it and is returned; between two
+ * jobs the worker's watch hears. */
+cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
+                         void *context, cv_error *err);
+
+/* The worker's encoder. */
+cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
+                            cv_error *err);
+
+/* Room for `n` wanted blocks. */
+cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* Changes of shape, on any axis and at any position, into what is pending.
+ *
+ * A chunk that stays whole keeps its bytes: only the index changes. Cells that
+ * come into view hold the fill (or the data that came with the change), and
+ * cells that go out of view inside an edge chunk are cleared, so that nothing
+ * old comes back when the array grows again, also in the hands of others.
+ *
+ * When one of these fails half-way what is pending is not what was asked for:
+ * it must be rolled back. */
+#ifndef CV_ENGINE_RESIZE_H
+#define CV_ENGINE_RESIZE_H
+
+#include "engine/pending/pending.h"
+
+/* To a new shape, each axis grown or shrunk at its end. */
+cv_status cv_resize(cv_pending *pending, const int64_t *shape, cv_error *err);
+
+/* `n` items more along `axis` at position `at`; the box there is taken from
+ * `src` (C order), or holds the fill where src is NULL. */
+cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n, const void *src,
+                    cv_error *err);
+
+/* Without items [start, stop) of `axis`. */
+cv_status cv_remove(cv_pending *pending, int axis, int64_t start, int64_t stop,
+                    cv_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+/* Room: engine/write. The walk of a write: the plan of a read, run the other way.
+ * Chunks covered whole are gathered from the caller's buffer and encoded, side
+ * by side. In a chunk covered in part, a block covered whole is taken from the
+ * caller, another is decoded and patched; both wait as dirty blocks. Where there
+ * are fewer chunks than threads, several work on the blocks of one; chunks too
+ * small for that wait until there are some for each thread. */
+#include "engine/write/write.h"
+
+#include "base/arith.h"
+#include "engine/cache/rotated.h"
+#include "engine/items/copy.h"
+#include "engine/read/blocks.h"
+#include "engine/write/patch.h"
+
+#include <string.h>
+
+typedef struct write_task {
+    cv_pending *pending;
+    const cv_plan *plan;
+    const uint8_t *src;
+    int64_t shares; /* that the blocks of a chunk are cut into */
+    bool queues;    /* complete chunks wait for others */
+} write_task;
+
+/* Copies the block's part of the box from the caller to `block`. */
+static void patch(const write_task *task, const cv_block_job *job, uint8_t *block)
+{
+    const cv_plan *plan = task->plan;
+    const cv_grid *grid = plan->grid;
+    cv_strided src = {(uint8_t *)task->src + job->buffer_pos, plan->buffer_strides};
+    cv_strided dst = {block + job->block_pos, grid->item_strides};
+    cv_copy_box(grid->ndim, job->shape, grid->item_size, src, dst);
+}
+
+/* ---- A chunk covered whole ---------------------------------------------- */
+
+static bool has_padding(const cv_grid *grid, const cv_chunk_job *job)
+{
+    for (int d = 0; d < grid->ndim; d++)
+        if (job->valid[d] != grid->ext_chunk_shape[d]) return true;
+    return false;
+}
+
+/* True when the chunk lies in the caller's buffer as it is stored: item after
+ * item, and block after block. */
+static bool lies_as_stored(const cv_plan *plan, const cv_chunk_job *job)
+{
+    const cv_grid *grid = plan->grid;
+    if (has_padding(grid, job)) return false;
+    for (int d = 0; d < grid->ndim; d++) {
+        int64_t stride = plan->buffer_strides[d];
+        int64_t next_block = grid->block_strides[d] * grid->block_bytes;
+        if (grid->block_shape[d] > 1 && stride != grid->item_strides[d]) return false;
+        if (grid->ext_chunk_shape[d] > grid->block_shape[d] &&
+            stride * grid->block_shape[d] != next_block)
+            return false;
+    }
+    return true;
+}
+
+static cv_status gather(const write_task *task, const cv_chunk_job *job, cv_worker *worker,
+                        const uint8_t **out, cv_error *err)
+{
+    const cv_grid *grid = task->plan->grid;
+    *out = task->src + job->buffer_pos;
+    if (lies_as_stored(task->plan, job)) return CV_OK;
+
+    CV_TRY(cv_buffer_resize(&worker->chunk, (size_t)grid->chunk_bytes, err));
+    uint8_t *chunk = worker->chunk.data;
+    if (has_padding(grid, job)) memset(chunk, 0, (size_t)grid->chunk_bytes);
+    for (int64_t j = 0; j < job->n_blocks; j++) {
+        cv_block_job block;
+        cv_plan_block(task->plan, job, j, &block);
+        patch(task, &block, chunk + block.block * grid->block_bytes);
+    }
+    *out = chunk;
+    return CV_OK;
+}
+
+static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *job,
+                                   cv_worker *worker, cv_error *err)
+{
+    cv_pending *pending = task->pending;
+    const uint8_t *decoded;
+    CV_TRY(gather(task, job, worker, &decoded, err));
+    cv_pending_drop(pending, job->chunk);
+    int idle = cv_pending_idle(pending, task->plan->n_chunks);
+    return cv_pending_put_chunk(pending, worker, job->chunk, decoded, idle, err);
+}
+
+/* ---- A chunk covered in part -------------------------------------------- */
+
+/* A share of the touched blocks of one chunk. */
+typedef struct patching {
+    const write_task *task;
+    const cv_chunk_job *chunk;
+    int64_t first, end; /* which touched blocks of the chunk */
+    cv_chunk_ref ref;   /* where it is stored */
+    cv_dirty_chunk *dirty;
+} patching;
+
+/* What is stored of a block, where a read has left it in the cache. */
+static bool take_cached(const patching *p, int64_t block, uint8_t *dst)
+{
+    const cv_pending *pending = p->task->pending;
+    cv_cache *cache = pending->workers->cache;
+    if (!cache || p->ref.kind != CV_REF_STORED) return false;
+    cv_cache_key key = cv_block_key(pending->frame, &p->ref);
+    key.block = (int32_t)block;
+    cv_cached *found = cv_cache_find(cache, &key);
+    if (!found) return false;
+    const cv_grid *grid = p->task->plan->grid;
+    if (cv_cached_is_rotated(found))
+        cv_rotate_back(grid, cv_cached_bytes(found), dst);
+    else
+        memcpy(dst, cv_cached_bytes(found), (size_t)grid->block_bytes);
+    cv_cache_release(found);
+    return true;
+}
+
+/* Makes the touched blocks dirty; those that keep something of what is stored
+ * are listed in the worker's `wanted`, unless they are in the cache. */
+static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
+                                cv_error *err)
+{
+    const cv_grid *grid = p->task->plan->grid;
+    CV_TRY(cv_worker_wanted(worker, p->end - p->first, err));
+    *n = 0;
+    for (int64_t j = p->first; j < p->end; j++) {
+        cv_block_job job;
+        cv_plan_block(p->task->plan, p->chunk, j, &job);
+        if (p->dirty->blocks[job.block]) continue;
+        uint8_t *block;
+        CV_TRY(cv_pending_add_block(p->task->pending, p->dirty, job.block, &block, err));
+        if (!job.covers) {
+            if (take_cached(p, job.block, block)) continue;
+            worker->wanted[(*n)++] = (cv_wanted){.block = job.block, .tag = job.block};
+        } else if (!job.whole) /* the rest is padding */
+            memset(block, 0, (size_t)grid->block_bytes);
+    }
+    return CV_OK;
+}
+
+/* After a failure: blocks that were not decoded, or not yet taken from the
+ * caller, hold nothing and must not stay dirty. Of a covered block every cell
+ * is the failed write's to lose. */
+static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
+{
+    cv_pending *pending = p->task->pending;
+    for (int64_t i = 0; i < n; i++)
+        cv_pending_remove_block(pending, p->dirty, worker->wanted[i].block);
+    for (int64_t j = p->first; j < p->end; j++) {
+        cv_block_job job;
+        cv_plan_block(p->task->plan, p->chunk, j, &job);
+        if (job.covers && p->dirty->blocks[job.block])
+            cv_pending_remove_block(pending, p->dirty, job.block);
+    }
+}
+
+/* True when the chunk is dirty to its last block and the write has reached its
+ * last cell: writes that come in order, appends above all, are done with it. Its
+ * blocks are then encoded while they are in the processor's caches, and lend
+ * their memory to the next chunk. */
+static bool is_done(const patching *p)
+{
+    const cv_grid *grid = p->task->plan->grid;
+    if (p->dirty->n_dirty < grid->n_blocks) return false;
+    for (int d = 0; d < grid->ndim; d++)
+        if (p->chunk->hi[d] < grid->chunk_shape[d]) return false;
+    return true;
+}
+
+/* Share `share` of the touched blocks. */
+static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
+                              int64_t share, cv_worker *worker, cv_error *err)
+{
+    patching p = {.task = task, .chunk = chunk};
+    p.first = chunk->n_blocks * share / task->shares;
+    p.end = chunk->n_blocks * (share + 1) / task->shares;
+    CV_TRY(cv_pending_where(task->pending, chunk->chunk, &p.ref, err));
+    CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
+    int64_t n = 0;
+    cv_status status = prepare_blocks(&p, worker, &n, err);
+    cv_watch_expect(worker->watch, n * task->plan->grid->block_bytes);
+    if (status == CV_OK)
+        status = cv_patch_decode(task->pending, p.dirty, &p.ref, worker, n, err);
+    if (status != CV_OK) {
+        forget_blocks(&p, worker, n);
+        return status;
+    }
+    for (int64_t j = p.first; j < p.end; j++) {
+        cv_block_job job;
+        cv_plan_block(task->plan, chunk, j, &job);
+        patch(task, &job, p.dirty->blocks[job.block]);
+    }
+    cv_watch_add(worker->watch, (p.end - p.first) * task->plan->grid->block_bytes);
+    /* another share may be at work: the next write sees to the budget */
+    if (task->shares > 1) return CV_OK;
+    bool encode = is_done(&p) && !task->queues;
+    if (!encode && !cv_pending_over_budget(task->pending)) return CV_OK;
+    cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);
+    return cv_pending_flush_chunk(task->pending, worker, chunk->chunk, task->plan->n_chunks,
+                                  err);
+}
+
+static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_error *err)
+{
+    const write_task *task = context;
+    cv_chunk_job job;
+    worker->watch = task->pending->watch;
+    cv_plan_chunk(task->plan, k / task->shares, &job);
+    bool waits = task->queues && !has_padding(task->plan->grid, &job);
+    if (waits || !cv_chunk_job_covers(task->plan, &job))
+        return write_blocks(task, &job, k % task->shares, worker, err);
+    if (k % task->shares > 0) return CV_OK; /* the first share does it all */
+    return write_whole_chunk(task, &job, worker, err);
+}
+
+/* ---- The write ---------------------------------------------------------- */
+
+/* Into how many shares the blocks of a chunk are cut. Decoding is the work: a
+ * block that is dirty already is only patched. The first chunk stands for all. */
+static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
+{
+    if (plan->n_chunks >= pending->threads) return 1;
+    cv_chunk_job job;
+    cv_plan_chunk(plan, 0, &job);
+    const cv_dirty_chunk *dirty = cv_pending_find(pending, job.chunk);
+    int64_t n_decoded = job.n_blocks - (dirty ? dirty->n_dirty : 0);
+    return 1 + cv_pending_helpers(cv_pending_idle(pending, plan->n_chunks), n_decoded,
+                                  n_decoded * plan->grid->block_bytes);
+}
+
+/* Small writes stay on the calling thread. */
+static int count_helpers(const write_task *task, int64_t n_jobs)
+{
+    enum { BYTES_PER_HELPER = 64 * 1024 };
+    const cv_plan *plan = task->plan;
+    int64_t worth = plan->n_items * plan->grid->item_size / BYTES_PER_HELPER;
+    int64_t most = cv_min_i64(task->pending->threads, n_jobs) - 1;
+    return (int)(task->shares > 1 ? most : cv_min_i64(most, worth));
+}
+
+cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src,
+                       cv_error *err)
+{
+    if (plan->n_items == 0) return CV_OK;
+    if (pending->watch) {
+        int64_t n_whole;
+        cv_watch_expect(pending->watch,
+                        cv_plan_count_blocks(plan, &n_whole) * plan->grid->block_bytes);
+    }
+    if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
+
+    write_task task = {.pending = pending, .plan = plan, .src = src};
+    task.shares = count_shares(pending, plan);
+    task.queues = plan->n_chunks < pending->threads && cv_pending_queues(pending);
+    int64_t n_jobs = plan->n_chunks * task.shares;
+    CV_TRY(cv_workers_run(pending->workers, count_helpers(&task, n_jobs), n_jobs, write_share,
+                          &task, err));
+    return task.queues ? cv_pending_flush_queue(pending, err) : CV_OK;
+}
