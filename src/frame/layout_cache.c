@@ -9,23 +9,25 @@
 enum { STRIPES = 16, WAYS = 4, MIN_SETS = 2, MAX_SETS = 1024, CACHE_BYTES = 4 << 20 };
 enum { GENERATIONS = 256 };
 
-/* A cache line of its own: threads that want different chunks do not meet. */
-typedef struct stripe {
-    _Alignas(64) pthread_mutex_t lock;
-} stripe;
-
 /* A chunk has one set, chosen by its hash, and any place in it; who was used
- * last stands first, and a newcomer takes the place of the last. A stripe of
- * locks guards the sets; it is held for a few instructions only. */
+ * last stands first, and a newcomer takes the place of the last. */
 typedef struct set {
     cv_layout *ways[WAYS];
 } set;
 
+/* Every STRIPES-th set, under a lock that is held for a few instructions only. A cache
+ * line of its own: threads that want different chunks do not meet. Sets are made when
+ * the first layout is kept: most handles read a few chunks, and opening one that reads
+ * none should not pay for them. */
+typedef struct stripe {
+    _Alignas(64) pthread_mutex_t lock;
+    set *sets; /* or NULL */
+} stripe;
+
 struct cv_layout_cache {
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
-    size_t n_sets;
-    set sets[];
+    size_t n_sets;                        /* of all stripes */
 };
 
 cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
@@ -33,40 +35,44 @@ cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
     int64_t each = (int64_t)(sizeof(cv_block_range) + sizeof(uint32_t));
     int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * each;
     int64_t n = cv_max_i64(MIN_SETS, cv_min_i64(MAX_SETS, CACHE_BYTES / entry / WAYS));
-    cv_layout_cache *cache;
-    size_t size = sizeof *cache + (size_t)n * sizeof cache->sets[0];
-    size = (size_t)cv_ceil_div((int64_t)size, _Alignof(cv_layout_cache)) *
-           _Alignof(cv_layout_cache);
-    cache = aligned_alloc(_Alignof(cv_layout_cache), size);
+    cv_layout_cache *cache = aligned_alloc(_Alignof(cv_layout_cache), sizeof *cache);
     if (!cache) return NULL;
-    memset(cache, 0, size);
+    memset(cache, 0, sizeof *cache);
     cache->n_sets = (size_t)n;
     for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i].lock, NULL);
     return cache;
 }
 
-static void release_set(set *s)
+static size_t sets_of_stripe(const cv_layout_cache *cache)
 {
-    for (int i = 0; i < WAYS; i++) cv_layout_release(s->ways[i]);
-    *s = (set){{NULL}};
+    return (cache->n_sets + STRIPES - 1) / STRIPES;
+}
+
+static void release_sets(const cv_layout_cache *cache, stripe *s)
+{
+    for (size_t i = 0; s->sets && i < sets_of_stripe(cache); i++)
+        for (int way = 0; way < WAYS; way++) cv_layout_release(s->sets[i].ways[way]);
+    free(s->sets);
+    s->sets = NULL;
 }
 
 void cv_layout_cache_free(cv_layout_cache *cache)
 {
     if (!cache) return;
-    for (size_t i = 0; i < cache->n_sets; i++) release_set(&cache->sets[i]);
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&cache->stripes[i].lock);
+    for (int i = 0; i < STRIPES; i++) {
+        release_sets(cache, &cache->stripes[i]);
+        pthread_mutex_destroy(&cache->stripes[i].lock);
+    }
     free(cache);
 }
 
 void cv_layout_cache_clear(cv_layout_cache *cache)
 {
     for (int i = 0; i < GENERATIONS; i++) atomic_fetch_add(&cache->generations[i], 1);
-    for (size_t i = 0; i < cache->n_sets; i++) {
-        pthread_mutex_t *lock = &cache->stripes[i % STRIPES].lock;
-        pthread_mutex_lock(lock);
-        release_set(&cache->sets[i]);
-        pthread_mutex_unlock(lock);
+    for (int i = 0; i < STRIPES; i++) {
+        pthread_mutex_lock(&cache->stripes[i].lock);
+        release_sets(cache, &cache->stripes[i]);
+        pthread_mutex_unlock(&cache->stripes[i].lock);
     }
 }
 
@@ -76,20 +82,34 @@ static uint64_t hash_of(cv_object object, uint64_t pos)
     return key * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Knuth's hash */
 }
 
-/* The set of a chunk, its lock held. */
-static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
-                     pthread_mutex_t **lock)
+static size_t set_of(const cv_layout_cache *cache, cv_object object, uint64_t pos)
 {
-    size_t i = (size_t)(hash_of(object, pos) >> 32) % cache->n_sets;
-    *lock = &cache->stripes[i % STRIPES].lock;
-    pthread_mutex_lock(*lock);
-    return &cache->sets[i];
+    return (size_t)(hash_of(object, pos) >> 32) % cache->n_sets;
 }
 
-/* Where the chunk stands in its set; WAYS: nowhere. */
+/* The set of a chunk, the stripe's lock held; NULL: it has none yet. */
+static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos, stripe **locked)
+{
+    size_t i = set_of(cache, object, pos);
+    stripe *s = *locked = &cache->stripes[i % STRIPES];
+    pthread_mutex_lock(&s->lock);
+    return s->sets ? &s->sets[i / STRIPES] : NULL;
+}
+
+/* The same for one that is needed; NULL: no memory. */
+static set *lock_new_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
+                         stripe **locked)
+{
+    set *found = lock_set(cache, object, pos, locked);
+    if (found) return found;
+    (*locked)->sets = calloc(sets_of_stripe(cache), sizeof(set));
+    return (*locked)->sets ? &(*locked)->sets[set_of(cache, object, pos) / STRIPES] : NULL;
+}
+
+/* Where the chunk stands in its set, if it has one; WAYS: nowhere. */
 static int way_of(const set *s, cv_object object, uint64_t pos)
 {
-    int way = 0;
+    int way = s ? 0 : WAYS;
     while (way < WAYS &&
            !(s->ways[way] && s->ways[way]->pos == pos && s->ways[way]->object == object))
         way++;
@@ -119,39 +139,40 @@ uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t 
 /* One that was read before its chunk was sealed is not what is looked for. */
 static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref, uint32_t name)
 {
-    pthread_mutex_t *lock;
-    set *s = lock_set(cache, ref->object, ref->pos, &lock);
+    stripe *locked;
+    set *s = lock_set(cache, ref->object, ref->pos, &locked);
     int way = way_of(s, ref->object, ref->pos);
     cv_layout *found = way < WAYS && s->ways[way]->name == name ? s->ways[way] : NULL;
     if (found) {
         atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
         if (way > 0) push_first(s, way, found);
     }
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&locked->lock);
     return found;
 }
 
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos)
 {
     atomic_fetch_add(&cache->generations[generation_of(object, pos)], 1);
-    pthread_mutex_t *lock;
-    set *s = lock_set(cache, object, pos, &lock);
+    stripe *locked;
+    set *s = lock_set(cache, object, pos, &locked);
     int way = way_of(s, object, pos);
     cv_layout *found = way < WAYS ? s->ways[way] : NULL;
     if (found) s->ways[way] = NULL;
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&locked->lock);
     cv_layout_release(found);
 }
 
-/* Another thread may have been faster; there is one of a chunk all the same. */
+/* Another thread may have been faster; there is one of a chunk all the same. Without
+ * memory for its set it is not kept. */
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
-    pthread_mutex_t *lock;
+    stripe *locked;
     atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
-    set *s = lock_set(cache, ref->object, ref->pos, &lock);
+    set *s = lock_new_set(cache, ref->object, ref->pos, &locked);
     int way = way_of(s, ref->object, ref->pos);
-    cv_layout *gone = push_first(s, way < WAYS ? way : WAYS - 1, layout);
-    pthread_mutex_unlock(lock);
+    cv_layout *gone = s ? push_first(s, way < WAYS ? way : WAYS - 1, layout) : layout;
+    pthread_mutex_unlock(&locked->lock);
     cv_layout_release(gone);
 }
 
