@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define CV_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
 /* Sizes come as int64_t and go to memory as size_t, in many places without another
  * look: where addresses have 32 bits, 2^32 + 1 items would become one. */
 _Static_assert(sizeof(size_t) == sizeof(int64_t), "Caterva needs addresses of 64 bits");

@@ -51,6 +51,10 @@ static bool all_equal(const cv_index *index)
 /* Entries are stored little-endian, whatever this machine is. */
 static void store_entries(uint8_t *dst, const int64_t *entries, int64_t n)
 {
+    if (CV_LITTLE_ENDIAN) { /* every commit stores the last page */
+        memcpy(dst, entries, (size_t)n * sizeof entries[0]);
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         cv_store_le64(dst + i * (int64_t)sizeof(int64_t), (uint64_t)entries[i]);
 }

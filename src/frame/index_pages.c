@@ -14,8 +14,9 @@ static int64_t pages_for(int64_t n) { return cv_ceil_div(n, CV_INDEX_PAGE); }
 
 /* ---- One page ----------------------------------------------------------- */
 
-/* The last page of a growing index doubles its room until it is full. */
-static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
+/* The last page of a growing index doubles its room until it is full. Entries and names
+ * are the caller's to fill. */
+static cv_status bare_page(int64_t n, cv_index_page **out, cv_error *err)
 {
     int room = SMALLEST_ROOM;
     while (room < n) room *= 2;
@@ -30,8 +31,14 @@ static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
     page->streams_size = 0;
     page->n_summed = 0;
     page->names = (uint8_t *)(page->entries + room);
-    memset(page->names, 0, (size_t)room * CV_SEAL_NAME);
     *out = page;
+    return CV_OK;
+}
+
+static cv_status new_page(int64_t n, cv_index_page **out, cv_error *err)
+{
+    CV_TRY(bare_page(n, out, err));
+    memset((*out)->names, 0, (size_t)(*out)->room * CV_SEAL_NAME);
     return CV_OK;
 }
 
@@ -54,9 +61,11 @@ static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
     bool alone = atomic_load_explicit(&old->references, memory_order_acquire) == 1;
     if (!alone || old->room < n) {
         cv_index_page *page = NULL;
-        CV_TRY(new_page(n > old->room ? n : old->room, &page, err));
+        CV_TRY(bare_page(n > old->room ? n : old->room, &page, err));
+        size_t names = (size_t)old->room * CV_SEAL_NAME;
         memcpy(page->entries, old->entries, (size_t)old->room * sizeof(int64_t));
-        memcpy(page->names, old->names, (size_t)old->room * CV_SEAL_NAME);
+        memcpy(page->names, old->names, names);
+        memset(page->names + names, 0, (size_t)page->room * CV_SEAL_NAME - names);
         index->pages[p] = page;
         release(old);
     }

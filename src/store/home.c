@@ -16,10 +16,14 @@ const cv_home cv_home_unknown = {.dir_fd = -1};
 
 /* ---- Finding -------------------------------------------------------------- */
 
-static void remember_parent(cv_home *home, int fd)
+/* So that a look at the name, which every commit takes, is one call. */
+static void remember(cv_home *home, int fd)
 {
     struct stat st = {0};
-    (void)!fstatat(fd, "..", &st, 0);
+    if (home->is_directory)
+        (void)!fstatat(fd, "..", &st, 0);
+    else
+        (void)!fstat(fd, &st);
     home->device = (uint64_t)st.st_dev;
     home->inode = (uint64_t)st.st_ino;
 }
@@ -62,12 +66,12 @@ cv_status cv_home_find(const char *path, int fd, bool is_directory, cv_home *out
     const char *slash = strrchr(real, '/');
     cv_status status = CV_OK;
     if (is_directory && slash && slash[1]) {
-        remember_parent(out, fd);
         status = name_in_parent(slash + 1, out, err);
     } else {
         out->is_directory = false; /* the root directory, or an unknown way: by its path */
         status = find_file(real, out, err);
     }
+    remember(out, fd);
     free(real);
     if (status != CV_OK) cv_home_close(out);
     return status;
@@ -77,9 +81,9 @@ void cv_home_take(const cv_place *place, int fd, cv_home *out)
 {
     *out = cv_home_unknown;
     out->is_directory = place->is_directory;
-    if (place->is_directory)
-        remember_parent(out, fd);
-    else if (cv_open_at(place->dir_fd, ".", O_RDONLY | O_DIRECTORY, 0, &out->dir_fd))
+    remember(out, fd);
+    if (!place->is_directory &&
+        cv_open_at(place->dir_fd, ".", O_RDONLY | O_DIRECTORY, 0, &out->dir_fd))
         out->dir_fd = -1;
     if (place->is_directory || out->dir_fd >= 0)
         (void)name_in_parent(place->name, out, NULL); /* NULL: not asked for */
@@ -94,18 +98,19 @@ void cv_home_close(cv_home *home)
 
 /* ---- Asking --------------------------------------------------------------- */
 
-static bool is_in_its_parent(const cv_home *home, int fd)
+/* What was remembered stands there. */
+static bool stands_at(const cv_home *home, int dir_fd, const char *name)
 {
     struct stat st;
-    if (fstatat(fd, "..", &st, 0)) return false;
+    if (fstatat(dir_fd, name, &st, 0)) return false;
     return (uint64_t)st.st_dev == home->device && (uint64_t)st.st_ino == home->inode;
 }
 
 bool cv_home_leads_to(const cv_home *home, int fd)
 {
     if (!home->name) return true;
-    if (!home->is_directory) return cv_os_names_fd_at(home->dir_fd, home->name, fd);
-    return is_in_its_parent(home, fd) && cv_os_names_fd_at(fd, home->name, fd);
+    if (!home->is_directory) return stands_at(home, home->dir_fd, home->name);
+    return stands_at(home, fd, "..") && cv_os_names_fd_at(fd, home->name, fd);
 }
 
 cv_status cv_home_check(const cv_home *home, int fd, const cv_shown_path *shown,

@@ -10,7 +10,7 @@ typedef struct cv_home {
     int dir_fd; /* where the name is: a directory, AT_FDCWD, or -1: the array's own */
     char *name; /* in it: of a directory "../<name>". NULL: unknown, not asked for */
     bool is_directory;
-    uint64_t device, inode; /* of the directory that an array's directory is in */
+    uint64_t device, inode; /* of the file; of a directory: of the one that it is in */
 } cv_home;
 
 extern const cv_home cv_home_unknown;
