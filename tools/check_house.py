@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Who may know whom: checks the includes of the whole tree.
+"""The law of the house, checked on the whole tree.
+
+Who may know whom:
 
     base <- {format, store, codec} <- frame <- engine <- array <- {cli, examples}
     in engine: items <- plan <- cache <- run <- pending <- read <- write <- jobs
@@ -10,6 +12,16 @@ codec includes C-Blosc2, tests and benchmarks beside it as oracle and rival;
 the command line and the examples include <caterva.h> only. The library neither
 prints nor reads the environment.
 
+And within src, where x.h and x.c are one file of two parts:
+
+    no circles    by includes, and by calls of what a header declares for another file
+    one header    what x.c has for others is declared in x.h, or is public; but for KINDS
+    one name      no type is defined twice; private ones of a .c may be, if no header's
+    no leftovers  what a header declares another file uses; but for FOR_TESTS
+
+KNOWN lists the breaches that are not yet mended, and nothing else: who mends one
+takes its line out.
+
 usage: check_house.py [ROOT]      exit status 1 and file:line for each breach
 """
 
@@ -17,9 +29,119 @@ import re
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import house_code  # noqa: E402
+
 LIBRARY = ["base", ("format", "store", "codec"), "frame", "frame/repair",
            "engine/items", "engine/plan", "engine/cache", "engine/run", "engine/pending",
            "engine/read", "engine/write", "engine/jobs", "array"]  # from the ground up
+
+# Headers that stand before several files: the kinds of one thing, chosen by a table.
+KINDS = {}
+
+# Declared for tests, benchmarks and fuzz targets, which reach kinds of kernels and states
+# that a caller cannot choose. A header named here is for them as a whole.
+FOR_TESTS = {
+    "src/store/fault.h", "cv_cpu_allow", "cv_crc32c_kinds", "cv_unshuffle_kinds",
+    "cv_os_rename_new_portable_at", "cv_os_l2_cache", "cv_os_l3_cache",
+}
+
+# Breaches not yet mended, without their lines.
+KNOWN = {
+    "src/array/array.c: needs and is needed in a circle: array/array, array/compact, "
+    "array/describe, array/seal, array/verify",
+    "src/array/view_join.c: needs and is needed in a circle: array/view_join, array/view_read",
+    "src/base/crc32c.c: needs and is needed in a circle: base/crc32c, base/crc32c_kinds",
+    "src/engine/cache/cache.c: needs and is needed in a circle: engine/cache/cache, "
+    "engine/cache/cache_queue, engine/cache/cache_table",
+    "src/engine/pending/pending.c: needs and is needed in a circle: engine/pending/pending, "
+    "engine/write/flush, engine/write/splice",
+    "src/engine/plan/select_axes.c: needs and is needed in a circle: "
+    "engine/plan/select_axes, engine/plan/select_mask, engine/plan/select_plan, "
+    "engine/plan/select_points",
+    "src/format/dtype.c: needs and is needed in a circle: format/dtype, format/dtype_scalar",
+    "src/frame/files.c: needs and is needed in a circle: frame/files, frame/front, "
+    "frame/holes, frame/tail, frame/txn, frame/txn_internal",
+    "src/frame/frame.c: needs and is needed in a circle: frame/frame, frame/layout, "
+    "frame/layout_cache",
+    "src/frame/index.c: needs and is needed in a circle: frame/index, frame/index_pages, "
+    "frame/sealed, frame/snapshot",
+    "src/store/fault.c: needs and is needed in a circle: store/fault, store/fault_journal",
+    "src/store/place.c: needs and is needed in a circle: store/place, store/temporaries",
+    "src/array/array.h: declares what src/array/describe.c implements",
+    "src/array/array.h: declares what src/array/cache.c implements",
+    "src/array/array.h: declares what src/array/compact.c implements",
+    "src/array/array.h: declares what src/array/create.c implements",
+    "src/array/array.h: declares what src/array/seal.c implements",
+    "src/engine/items/convert.h: declares what src/engine/items/convert_type.c implements",
+    "src/frame/snapshot.h: declares what src/frame/index.c implements",
+    "src/codec/codec.h: declares what src/codec/decode.c implements",
+    "src/codec/codec.h: declares what src/codec/spec.c implements",
+    "src/codec/codec.h: declares what src/codec/pipeline.c implements",
+    "src/codec/internal.h: declares what src/codec/spec.c implements",
+    "src/codec/codec.h: declares what src/codec/encode.c implements",
+    "src/base/crc32c_x86.c: cv_crc32c_128 is neither static nor declared in a header",
+    "src/base/crc32c_x86.c: cv_crc32c_256 is neither static nor declared in a header",
+    "src/base/crc32c_x86.c: cv_crc32c_512 is neither static nor declared in a header",
+    "src/base/crc32c_kinds.h: declares what src/base/crc32c.c implements",
+    "src/base/crc32c_x86.c: cv_crc32c_instruction is neither static nor declared in a header",
+    "src/base/crc32c.c: cv_crc32c_portable is neither static nor declared in a header",
+    "src/engine/jobs/verify.h: declares what src/engine/jobs/measure.c implements",
+    "src/format/dtype.h: declares what src/format/dtype_scalar.c implements",
+    "src/frame/frame.h: declares what src/frame/attribute.c implements",
+    "src/array/array.h: declares what src/array/verify.c implements",
+    "src/engine/jobs/reduce.h: declares what src/engine/jobs/statistics.c implements",
+    "src/frame/index.h: declares what src/frame/index_pages.c implements",
+    "src/frame/index.h: declares what src/frame/index_encode.c implements",
+    "src/array/view.h: declares what src/array/view_join.c implements",
+    "src/frame/layout.h: declares what src/frame/layout_cache.c implements",
+    "src/frame/snapshot.h: declares what src/frame/derive.c implements",
+    "src/base/os.h: declares what src/base/os_access.c implements",
+    "src/engine/pending/pending.h: declares what src/engine/write/flush.c implements",
+    "src/frame/txn.h: declares what src/frame/reshape.c implements",
+    "src/engine/plan/select_plan.h: declares what src/engine/plan/select_axes.c implements",
+    "src/engine/plan/select_plan.h: declares what src/engine/plan/select_points.c implements",
+    "src/engine/plan/select_plan.h: declares what src/engine/plan/select_mask.c implements",
+    "src/engine/read/select_run.h: declares what src/engine/read/select_read.c implements",
+    "src/engine/read/select_run.h: declares what src/engine/write/select_write.c implements",
+    "src/store/store.h: declares what src/store/open.c implements",
+    "src/store/store.h: declares what src/store/directory_open.c implements",
+    "src/store/fault.h: declares what src/store/fault_image.c implements",
+    "src/store/store.h: declares what src/store/append.c implements",
+    "src/store/store.h: declares what src/store/file.c implements",
+    "src/store/store.h: declares what src/store/memory.c implements",
+    "src/frame/txn_internal.h: declares what src/frame/txn.c implements",
+    "src/frame/txn.h: declares what src/frame/commit.c implements",
+    "src/frame/txn.h: declares what src/frame/holes.c implements",
+    "src/frame/txn.h: declares what src/frame/tidy.c implements",
+    "src/array/view.h: declares what src/array/view_read.c implements",
+    "src/engine/items/convert.h: defines cv_number_type, as does src/engine/items/numbers.h",
+    "src/engine/items/numbers.h: defines cv_number_type, as does src/engine/items/convert.h",
+    "src/engine/plan/part.h: defines cv_part, as does src/engine/read/visit.h",
+    "src/engine/read/visit.h: defines cv_part, as does src/engine/plan/part.h",
+    "src/array/array.h: no other file uses cv_array_load_fill",
+    "src/array/array.h: no other file uses cv_array_set_fill",
+    "src/base/arith.h: no other file uses cv_load_be64",
+    "src/base/arith.h: no other file uses cv_store_be64",
+    "src/base/crc32c_kinds.h: no other file uses cv_crc32c_power",
+    "src/base/text.h: no other file uses cv_utf8_length",
+    "src/engine/items/convert.h: no other file uses cv_can_cast",
+    "src/engine/items/tally.h: no other file uses cv_number_public",
+    "src/engine/read/read_ahead.h: no other file uses cv_scan_add",
+    "src/engine/read/read_ahead.h: no other file uses cv_scan_next",
+    "src/format/dtype.h: no other file uses cv_dtype_parse",
+    "src/format/header_copy.h: no other file uses cv_header_copy_find",
+    "src/format/msgpack.h: no other file uses cv_read_i16",
+    "src/format/msgpack.h: no other file uses cv_read_bool",
+    "src/format/msgpack.h: no other file uses cv_write_i16",
+    "src/format/msgpack.h: no other file uses cv_write_u64",
+    "src/format/msgpack.h: no other file uses cv_write_bool",
+    "src/frame/holes.h: no other file uses cv_holes_dead",
+    "src/frame/space.h: no other file uses cv_extents_remove",
+    "src/frame/space.h: no other file uses cv_extents_take",
+    "src/frame/space.h: no other file uses cv_extents_clear",
+    "src/store/directory.h: no other file uses cv_directory_use_frame",
+}
 
 
 def rooms_below():
@@ -37,6 +159,9 @@ BELOW = rooms_below()
 CODEC_LIBRARY = re.compile(r"^(blosc2|b2nd)\.h$|^blosc2/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPEAKS = re.compile(r"\b(stderr|stdout|(?:v?printf|puts|putchar|perror|getenv|secure_getenv)(?=\())")
+
+
+# ---- Rooms ---------------------------------------------------------------------
 
 
 def code_lines(path):
@@ -92,29 +217,167 @@ def files_by_room(root):
             yield path, room
 
 
-def check(root):
-    """All breaches below `root` as "file:line: sentence"; and the files seen."""
-    found, seen = [], 0
+# ---- Files ---------------------------------------------------------------------
+
+
+class Tree:
+    """What the laws of files are checked on: src, and who else calls it."""
+
+    def __init__(self, root):
+        self.files = house_code.read_tree(root, "src/**/*.[ch]")
+        self.by_name = {file.name: file for file in self.files}
+        self.headers = [file for file in self.files if file.is_header]
+        outside = house_code.read_tree(root, "tests/**/*.[ch]", "fuzz/*.[ch]", "bench/*.[ch]")
+        self.outside_words = set().union(*(file.words for file in outside))
+        self.declared_in = {name: (header, line) for header in self.headers
+                            for name, line in header.declared}
+        self.made_in = {function.name: file for file in self.files if not file.is_header
+                        for function in file.functions if not function.static}
+
+
+def edges_of(tree):
+    """For each node those that it needs: {node: {other: (file, line)}}."""
+    edges = {}
+    for file in tree.files:
+        needs = edges.setdefault(file.node, {})
+        for line, quoted, name in file.includes:
+            if quoted and "src/" + name in tree.by_name:
+                needs.setdefault(name[:-2], (file.name, line))
+        for word in file.words & tree.declared_in.keys() & tree.made_in.keys():
+            header, maker = tree.declared_in[word][0], tree.made_in[word]
+            if header.node != maker.node and not file.is_header:
+                needs.setdefault(maker.node, (file.name, 1))
+        needs.pop(file.node, None)
+    return edges
+
+
+def circles(edges):
+    """The sets of nodes that need each other, each sorted (Tarjan, without recursion)."""
+    number, low, stack, found = {}, {}, [], []
+    for root in sorted(edges):
+        work = [(root, iter(sorted(edges[root])))] if root not in number else []
+        while work:
+            node, others = work[-1]
+            if node not in number:
+                number[node] = low[node] = len(number)
+                stack.append(node)
+            for other in others:
+                if other not in number:
+                    work.append((other, iter(sorted(edges.get(other, ())))))
+                    break
+                if other in stack:
+                    low[node] = min(low[node], low[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    at = stack.index(node)
+                    if len(stack) - at > 1:
+                        found.append(sorted(stack[at:]))
+                    del stack[at:]
+    return sorted(found)
+
+
+def breaches_of_circles(tree):
+    edges = edges_of(tree)
+    for circle in circles(edges):
+        where = min(place for other, place in edges[circle[0]].items() if other in circle)
+        yield *where, "needs and is needed in a circle: %s" % ", ".join(circle)
+
+
+def breaches_of_headers(tree):
+    """What a .c has for others stands in its own header."""
+    seen = set()
+    for name, maker in sorted(tree.made_in.items()):
+        if name.startswith("caterva_") or name == "main":
+            continue
+        if name not in tree.declared_in:
+            line = next(f.line for f in maker.functions if f.name == name)
+            yield maker.name, line, "%s is neither static nor declared in a header" % name
+            continue
+        header, line = tree.declared_in[name]
+        if header.node == maker.node or maker.name in KINDS.get(header.name, ()):
+            continue
+        if (header.name, maker.name) not in seen:
+            seen.add((header.name, maker.name))
+            yield header.name, line, "declares what %s implements" % maker.name
+
+
+def breaches_of_types(tree):
+    places = {}
+    for file in tree.files:
+        for name, line in file.types:
+            places.setdefault(name, []).append((file, line))
+    for name, found in sorted(places.items()):
+        shared = name.startswith("cv_") or any(file.is_header for file, _ in found)
+        if shared and len(found) > 1:
+            for file, line in found:
+                others = sorted({f.name for f, _ in found} - {file.name}) or [file.name]
+                yield file.name, line, "defines %s, as does %s" % (name, ", ".join(others))
+
+
+def is_used(tree, header, name):
+    """True when src uses the function somewhere but where it is made."""
+    maker = tree.made_in.get(name)
+    if len(re.findall(r"\b%s\b" % name, header.code)) > 1:
+        return True
+    return any(name in file.words for file in tree.files if file not in (header, maker))
+
+
+def breaches_of_use(tree):
+    for header in tree.headers:
+        inline = [(f.name, f.line) for f in header.functions]
+        for name, line in header.declared + inline:
+            for_tests = name in FOR_TESTS or header.name in FOR_TESTS
+            used, tested = is_used(tree, header, name), name in tree.outside_words
+            if for_tests and used and header.name not in FOR_TESTS:
+                yield header.name, line, "%s is said to be for tests, and is not" % name
+            elif for_tests and not used and not tested:
+                yield header.name, line, "no test uses %s" % name
+            elif not for_tests and not used:
+                yield header.name, line, "no other file uses %s" % name
+
+
+LAWS_OF_FILES = (breaches_of_circles, breaches_of_headers, breaches_of_types, breaches_of_use)
+
+# ---- All of it -----------------------------------------------------------------
+
+
+def check(root, known=()):
+    """All breaches below `root` that are not `known` as "file:line: sentence", and the
+    known ones that are none; and the number of files seen."""
+    found, seen, open_breaches = [], 0, set(known)
+    breaches = []
     for path, room in files_by_room(root):
         seen += 1
-        where = path.relative_to(root)
+        where = path.relative_to(root).as_posix()
         if room is not None and (room in BELOW or room in ("cli", "examples")):
-            for number, sentence in breaches_of_file(path, room, root):
-                found.append("%s:%d: %s" % (where, number, sentence))
+            breaches += [(where, *breach) for breach in breaches_of_file(path, room, root)]
         else:
-            found.append("%s:1: stands in no room of the house" % where)
+            breaches.append((where, 1, "stands in no room of the house"))
+    tree = Tree(root)
+    for law in LAWS_OF_FILES:
+        breaches += law(tree)
+    for where, line, sentence in breaches:
+        if "%s: %s" % (where, sentence) in known:
+            open_breaches.discard("%s: %s" % (where, sentence))
+        else:
+            found.append("%s:%d: %s" % (where, line, sentence))
+    found += ["%s: is a breach no more: take it out of KNOWN" % b for b in sorted(open_breaches)]
     return found, seen
 
 
 def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)
-    found, seen = check(root)
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
+    found, seen = check(root, KNOWN)
     for breach in found:
         print(breach)
     if seen == 0:
         print("%s: no source files" % root)
     else:
-        print("%d files, %d breaches of the house's law" % (seen, len(found)))
+        print("%d files, %d breaches of the house's law, %d known"
+              % (seen, len(found), len(KNOWN)))
     return 0 if seen and not found else 1
 
 

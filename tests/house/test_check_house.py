@@ -4,9 +4,11 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import check_house  # noqa: E402
+import house_code  # noqa: E402
 
 CLEAN = {
     "src/base/status.h": "#include <caterva.h>\n#include <stdint.h>\n",
@@ -49,13 +51,79 @@ BREACHES = [
 ]
 
 
-def check(files):
+# Two files of a room and one that calls them: declared where they are made, and used.
+TIDY = {
+    "src/store/list.h": "typedef struct cv_list {\n    int n;\n} cv_list;\n"
+                        "int cv_list_size(const cv_list *list);\n",
+    "src/store/list.c": '#include "store/list.h"\n\n'
+                        "typedef struct part {\n    int n;\n} part;\n"
+                        "static int twice(int n) { return 2 * n; }\n"
+                        "int cv_list_size(const cv_list *list)\n{\n    return twice(list->n);\n}\n",
+    "src/store/tree.h": '#include "store/list.h"\n\ntypedef struct cv_tree cv_tree;\n'
+                        "int cv_tree_size(const cv_tree *tree);\n",
+    "src/store/tree.c": '#include "store/tree.h"\n\n'
+                        "typedef struct part {\n    char *name;\n} part;\n"
+                        "struct cv_tree {\n    cv_list list;\n};\n"
+                        "int cv_tree_size(const cv_tree *tree) { return cv_list_size(&tree->list); }\n",
+    "src/array/array.c": '#include "store/tree.h"\n'
+                         "int caterva_size(const cv_tree *tree)\n{\n"
+                         "    return tree ? cv_tree_size(tree) : 0;\n}\n",
+}
+
+# What is done to them, where it is caught, and in which words.
+BREACHES_OF_FILES = [
+    # circles: through includes; through a call of what another header declares
+    ({"src/store/list.c": '\n#include "store/tree.h"\n' + TIDY["src/store/list.c"]},
+     ["src/store/list.c:2: needs and is needed in a circle: store/list, store/tree"]),
+    ({"src/store/open.h": "void cv_open(void);\n",
+      "src/store/open.c": '#include "store/open.h"\n#include "store/shut.h"\n'
+                          "void cv_open(void) { cv_shut(); }\n",
+      "src/store/shut.h": "void cv_shut(void);\n",
+      "src/store/shut.c": '#include "store/shut.h"\n#include "store/base.h"\n'
+                          "void cv_shut(void) { cv_base(); }\n",
+      "src/store/base.h": "void cv_base(void);\n",
+      "src/store/base.c": '#include "store/open.h"\nvoid cv_base(void) { cv_open(); }\n'},
+     ["src/store/base.c:1: needs and is needed in a circle: "
+      "store/base, store/open, store/shut"]),
+    ({"src/store/list.h": TIDY["src/store/list.h"] + "int cv_tree_depth(void);\n",
+      "src/store/tree.c": TIDY["src/store/tree.c"] + "int cv_tree_depth(void) { return 1; }\n",
+      "src/store/list.c": TIDY["src/store/list.c"]
+      + "static int depth(void) { return cv_tree_depth(); }\n"},
+     ["src/store/list.c:1: needs and is needed in a circle: store/list, store/tree",
+      "src/store/list.h:5: declares what src/store/tree.c implements"]),
+    # headers: of another file; of none
+    ({"src/store/tree.h": TIDY["src/store/tree.h"] + "\nint cv_roots(void);\n",
+      "src/store/roots.c": '#include "store/tree.h"\nint cv_roots(void) { return 0; }\n',
+      "src/array/array.c": TIDY["src/array/array.c"] + "int caterva_n(void) { return cv_roots(); }\n"},
+     ["src/store/tree.h:6: declares what src/store/roots.c implements"]),
+    ({"src/store/tree.c": TIDY["src/store/tree.c"] + "\nint helper(void)\n{\n    return 1;\n}\n"},
+     ["src/store/tree.c:11: helper is neither static nor declared in a header"]),
+    # types
+    ({"src/store/tree.c": "struct cv_list {\n    int m;\n};\n" + TIDY["src/store/tree.c"]},
+     ["src/store/list.h:1: defines cv_list, as does src/store/tree.c",
+      "src/store/tree.c:1: defines cv_list, as does src/store/list.h"]),
+    ({"src/store/tree.h": TIDY["src/store/tree.h"] + "typedef enum part { LEAF } part;\n"},
+     ["src/store/list.c:3: defines part, as does src/store/tree.c, src/store/tree.h",
+      "src/store/tree.c:3: defines part, as does src/store/list.c, src/store/tree.h",
+      "src/store/tree.h:5: defines part, as does src/store/list.c, src/store/tree.c"]),
+    # leftovers: declared, inline, and used by its own file only
+    ({"src/store/list.h": TIDY["src/store/list.h"] + "int cv_list_last(const cv_list *list);\n",
+      "src/store/list.c": TIDY["src/store/list.c"]
+      + "int cv_list_last(const cv_list *list) { return list->n ? cv_list_last(list) : 0; }\n"},
+     ["src/store/list.h:5: no other file uses cv_list_last"]),
+    ({"src/store/list.h": TIDY["src/store/list.h"]
+      + "\nstatic inline int cv_list_first(void)\n{\n    return 0;\n}\n"},
+     ["src/store/list.h:6: no other file uses cv_list_first"]),
+]
+
+
+def check(files, known=()):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        return check_house.check(root)
+        return check_house.check(root, known)
 
 
 class House(unittest.TestCase):
@@ -68,6 +136,73 @@ class House(unittest.TestCase):
                 found, _ = check({**CLEAN, name: text})
                 self.assertEqual([f.split(": ")[0] for f in found],
                                  ["%s:%d" % (name, line)])
+
+    def test_tidy_files_pass(self):
+        self.assertEqual(check(TIDY), ([], len(TIDY)))
+
+    def test_each_breach_among_files_is_caught_at_its_line(self):
+        for changes, sentences in BREACHES_OF_FILES:
+            with self.subTest(sentences=sentences):
+                found, _ = check({**TIDY, **changes})
+                self.assertEqual(sorted(found), sentences)
+
+    def test_one_header_may_stand_before_the_kinds_of_a_thing(self):
+        changes, sentences = BREACHES_OF_FILES[3]
+        with mock.patch.dict(check_house.KINDS, {"src/store/tree.h": {"src/store/roots.c"}}):
+            self.assertEqual(check({**TIDY, **changes})[0], [])
+        self.assertEqual(check({**TIDY, **changes})[0], sentences)
+
+    def test_what_is_for_tests_is_used_by_tests(self):
+        header = TIDY["src/store/list.h"] + "int cv_list_kind(void);\n"
+        body = TIDY["src/store/list.c"] + "int cv_list_kind(void) { return 0; }\n"
+        files = {**TIDY, "src/store/list.h": header, "src/store/list.c": body}
+        tested = {**files, "tests/unit/test_list.c": "int main(void) { return cv_list_kind(); }\n"}
+        used = {**tested, "src/array/kind.c": '#include "store/list.h"\n'
+                                              "int caterva_kind(void) { return cv_list_kind(); }\n"}
+        where = "src/store/list.h:5: "
+        self.assertEqual(check(tested)[0], [where + "no other file uses cv_list_kind"])
+        with mock.patch.object(check_house, "FOR_TESTS", {"cv_list_kind"}):
+            self.assertEqual(check(tested)[0], [])
+            self.assertEqual(check(files)[0], [where + "no test uses cv_list_kind"])
+            self.assertEqual(check(used)[0],
+                             [where + "cv_list_kind is said to be for tests, and is not"])
+
+    def test_known_breaches_are_breaches(self):
+        breach = {"src/store/x.c": '#include "format/header.h"\n'}
+        name = "src/store/x.c: includes format/header.h: store may not know format"
+        self.assertEqual(check({**CLEAN, **breach}, {name})[0], [])
+        self.assertEqual(check(CLEAN, {name})[0],
+                         [name + ": is a breach no more: take it out of KNOWN"])
+
+
+class Code(unittest.TestCase):
+    """What the laws are judged by: the C as the tools read it."""
+
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "src" / "x.c"
+            path.parent.mkdir()
+            path.write_text(text)
+            return house_code.read_tree(folder, "src/*.c")[0]
+
+    def test_functions_are_found_with_their_lines(self):
+        file = self.read(
+            '#define PART static inline\n#define KERNEL(name) \\\n    PART void name(void) { }\n'
+            "KERNEL(a)\nKERNEL(b)\n"
+            "/* int no(void) { } */\nint one(void)\n{\n    if (1) { puts(\"{\"); }\n    return '}';\n}\n"
+            "PART int two(int (*f)(void)) { return f(); }\n"
+            "static const int table[] = {1, 2};\n__attribute__((cold)) int three(void)\n{\n}\n")
+        self.assertEqual([(f.name, f.static, f.line, f.n_lines) for f in file.functions],
+                         [("one", False, 7, 5), ("two", True, 12, 1), ("three", False, 14, 3)])
+
+    def test_types_and_declarations_are_told_apart(self):
+        file = self.read(
+            "typedef struct a a;\nstruct b {\n    int (*call)(int);\n};\n"
+            "typedef struct {\n    int n;\n} c;\ntypedef int (*d)(void);\ntypedef int e(int);\n"
+            "enum { X = 1 };\nint f(a *, int (*g)(void));\nextern int h[3];\nint i = sizeof(int);\n"
+            "typedef int j[4];\ntypedef enum k { Y } k;\n")
+        self.assertEqual([name for name, _ in file.types], ["b", "c", "d", "e", "j", "k"])
+        self.assertEqual(file.declared, [("f", 11)])
 
 
 if __name__ == "__main__":
