@@ -4,7 +4,9 @@
 
 #include "base/os.h"
 #include "base/sync.h"
+#include "codec/pipeline.h"
 #include "format/own.h"
+#include "frame/tidy.h"
 
 #include <stdlib.h>
 #include <string.h>

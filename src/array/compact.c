@@ -1,6 +1,8 @@
 /* Room: array. Giving dead space back: a compact copy takes the file's place. */
 #include "array/array.h"
 #include "engine/jobs/transfer.h"
+#include "frame/tidy.h"
+#include "store/open.h"
 
 /* The handle for writing keeps other writers out until the copy has the name. */
 static cv_status compact(caterva_array *array, cv_error *err)

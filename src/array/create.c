@@ -2,10 +2,14 @@
  * the header of a frame. */
 #include "array/array.h"
 #include "base/text.h"
+#include "codec/pipeline.h"
 #include "engine/items/copy.h"
 #include "engine/plan/partition.h"
 #include "format/dtype.h"
 #include "format/own.h"
+#include "store/directory_open.h"
+#include "store/file.h"
+#include "store/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

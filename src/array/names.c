@@ -1,5 +1,5 @@
 /* Room: array. Names and versions. */
-#include "codec/codec.h"
+#include "codec/spec.h"
 
 const char *caterva_version(void) { return CATERVA_VERSION_STRING; }
 const char *caterva_codec_version(void) { return cv_codec_engine_version(); }

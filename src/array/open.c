@@ -1,6 +1,9 @@
 /* Room: array. Opening what exists, and opening it again. */
+#include "store/open.h"
 #include "array/array.h"
 #include "base/os.h"
+#include "store/file.h"
+#include "store/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* Room: array. Arrays as files: deleted, and put behind the end of another file. */
 #include "array/array.h"
+#include "store/append.h"
+#include "store/open.h"
 #include "store/temporaries.h"
 
 void caterva_abandon(void) { cv_temporaries_abandon(); }

@@ -4,6 +4,9 @@
 #include "base/os.h"
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"
+#include "store/directory_open.h"
+#include "store/file.h"
+#include "store/open.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* Room: array. Sealing what other writers made. */
 #include "array/array.h"
+#include "frame/commit.h"
+#include "frame/tidy.h"
 
 cv_status cv_array_open_for_upkeep(const char *url, const caterva_upkeep_options *options,
                                    caterva_array **out, cv_error *err)

@@ -13,16 +13,14 @@
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 
 /* One way to compute it. All give the same. */
-typedef uint32_t cv_crc32c_function(uint32_t crc, const void *bytes, size_t size);
 typedef struct cv_crc32c_kind {
     const char *name;
     unsigned needs; /* cv_cpu_feature; without them `run` may not be called */
-    cv_crc32c_function *run;
+    uint32_t (*run)(uint32_t crc, const void *bytes, size_t size);
 } cv_crc32c_kind;
 
 /* What there is for this kind of processor, the fastest first; cv_crc32c takes the
  * first for which cv_cpu_can. The last one is portable and needs nothing. */
 const cv_crc32c_kind *cv_crc32c_kinds(int *n);
-cv_crc32c_function cv_crc32c_portable;
 
 #endif

@@ -1,7 +1,9 @@
 /* Room: base. CRC32C with the instructions of ARMv8: crc and PMULL, which not every
  * processor has. Promises what cv_crc32c_portable promises. How it is done stands in
  * crc32c_x86.c; four registers here, since PMULL is as fast as the crc instruction. */
-#include "base/crc32c_kinds.h"
+#include "base/crc32c_arm.h"
+
+#include "base/crc32c_tables.h"
 
 #if CV_CPU_IS_ARM
 
@@ -52,7 +54,7 @@ static uint64_t product_by_bits(uint32_t a, uint32_t b)
     return product;
 }
 
-WITH_CRC uint32_t cv_crc32c_instruction(uint32_t crc, const void *bytes, size_t size)
+WITH_CRC uint32_t cv_crc32c_arm_word(uint32_t crc, const void *bytes, size_t size)
 {
     enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
     const uint8_t *p = bytes;
@@ -126,7 +128,7 @@ WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
            l->c;
 }
 
-WITH_128 uint32_t cv_crc32c_128(uint32_t crc, const void *bytes, size_t size)
+WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size)
 {
     enum { WORDS = 4 };
     const uint8_t *p = bytes;

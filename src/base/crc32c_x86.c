@@ -8,7 +8,9 @@
  * The two use different units, so one loop does both: two registers are folded
  * while each lane takes three or four words. The numbers are measured; two registers
  * are enough, since the lanes' steps hide how long a product takes. */
-#include "base/crc32c_kinds.h"
+#include "base/crc32c_x86.h"
+
+#include "base/crc32c_tables.h"
 
 #if CV_CPU_IS_X86
 
@@ -55,7 +57,7 @@ static uint64_t product_by_bits(uint32_t a, uint32_t b)
     return product;
 }
 
-WITH_CRC uint32_t cv_crc32c_instruction(uint32_t crc, const void *bytes, size_t size)
+WITH_CRC uint32_t cv_crc32c_x86_word(uint32_t crc, const void *bytes, size_t size)
 {
     enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
     const uint8_t *p = bytes;
@@ -145,7 +147,7 @@ WITH_128 PART uint64_t join(uint64_t crc, const lanes *l, size_t lane, const fac
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(sum)) ^ l->c;
 }
 
-WITH_128 uint32_t cv_crc32c_128(uint32_t crc, const void *bytes, size_t size)
+WITH_128 uint32_t cv_crc32c_x86_128(uint32_t crc, const void *bytes, size_t size)
 {
     enum { WORDS = 4 };
     const uint8_t *p = bytes;
@@ -195,7 +197,7 @@ WITH_256 PART uint64_t remainder_256(__m256i a, __m256i b, __m128i own)
     return remainder_128(fold_128(x, own, _mm256_extracti128_si256(b, 1)));
 }
 
-WITH_256 uint32_t cv_crc32c_256(uint32_t crc, const void *bytes, size_t size)
+WITH_256 uint32_t cv_crc32c_x86_256(uint32_t crc, const void *bytes, size_t size)
 {
     enum { WORDS = 3 };
     const uint8_t *p = bytes;
@@ -248,12 +250,12 @@ WITH_512 PART uint64_t remainder_512(__m512i a, __m512i b, __m128i own)
     return remainder_128(fold_lanes_512(x, b, own));
 }
 
-WITH_512 uint32_t cv_crc32c_512(uint32_t crc, const void *bytes, size_t size)
+WITH_512 uint32_t cv_crc32c_x86_512(uint32_t crc, const void *bytes, size_t size)
 {
     enum { WORDS = 3, SHORT = 1024 }; /* below that, too few steps */
     const uint8_t *p = bytes;
     uint64_t sum = ~crc;
-    if (size < SHORT) return cv_crc32c_128(crc, bytes, size);
+    if (size < SHORT) return cv_crc32c_x86_128(crc, bytes, size);
     const factors *f = get_factors();
     const __m512i step = _mm512_broadcast_i64x2(both_of(f->step_512));
     while (size >= (size_t)2 * STEP_512) {

@@ -11,8 +11,11 @@
  * so the cost does not grow with the number of blocks in the real chunk. Where
  * the streams stand in a buffer of ours, the 36 bytes before them are borrowed
  * for it and restored: nothing is copied. */
+#include "codec/decode.h"
+
 #include "base/arith.h"
-#include "codec/internal.h"
+#include "base/buffer.h"
+#include "codec/params.h"
 
 #include <stdlib.h>
 #include <string.h>

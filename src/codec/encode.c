@@ -1,7 +1,10 @@
 /* Room: codec. Items to compressed chunks: those of the grid, and the two
  * others a frame holds (its index, and the values of attributes). */
+#include "codec/encode.h"
+
 #include "base/arith.h"
-#include "codec/internal.h"
+#include "codec/params.h"
+#include "codec/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>

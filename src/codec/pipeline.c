@@ -3,7 +3,9 @@
  * them and writes what cannot be read. The rules are measured: tests/unit/
  * test_pipelines.c compares them with what libblosc2 does for every pipeline of 1 to 6
  * filters. Reading does not come here: what others wrote is decoded as it stands. */
-#include "codec/internal.h"
+#include "codec/pipeline.h"
+
+#include <blosc2.h>
 
 #include "blosc2/codecs-registry.h"
 #include "blosc2/filters-registry.h"

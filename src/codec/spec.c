@@ -1,11 +1,12 @@
 /* Room: codec. What codecs and filters there are, and which of them need more than
  * a block's bytes. Nothing is encoded or decoded here. */
-#include "codec/internal.h"
+#include "codec/spec.h"
+
+#include <blosc2.h>
 
 #include "blosc2/codecs-registry.h"
 #include "blosc2/filters-registry.h"
 
-#include <pthread.h>
 #include <string.h>
 
 typedef struct named_id {
@@ -60,12 +61,6 @@ const char *cv_filter_name(int filter) { return name_of(filters, COUNT(filters),
 int cv_filter_number(const char *name) { return id_of(filters, COUNT(filters), name); }
 
 const char *cv_codec_engine_version(void) { return blosc2_get_version_string(); }
-
-void cv_codec_init(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, blosc2_init);
-}
 
 static cv_status check_codec(const cv_codec_spec *spec, cv_error *err)
 {
@@ -150,37 +145,4 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
                    "the chunk's codec or filters need the array's geometry, which readers of "
                    "an array with codec %s do not look up",
                    cv_codec_name(spec->codec));
-}
-
-blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec)
-{
-    blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
-    params.compcode = (uint8_t)spec->codec;
-    params.compcode_meta = (uint8_t)spec->codec_meta;
-    params.clevel = (uint8_t)spec->level;
-    params.use_dict = spec->use_dict;
-    params.typesize = spec->item_size;
-    params.blocksize = spec->block_bytes;
-    params.splitmode = spec->split_mode;
-    params.nthreads = 1;
-    memcpy(params.filters, spec->filters, CV_CODEC_FILTERS);
-    memcpy(params.filters_meta, spec->filters_meta, CV_CODEC_FILTERS);
-    return params;
-}
-
-cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,
-                                   cv_error *err)
-{
-    blosc2_cparams cparams = cv_codec_cparams(spec);
-    blosc2_storage storage = {.cparams = &cparams};
-    blosc2_schunk *schunk = blosc2_schunk_new(&storage);
-    if (!schunk) return cv_fail_memory(err, sizeof *schunk, "a codec's geometry");
-    /* It copies the content; the parameter just is not const. */
-    uint8_t *content = (uint8_t *)spec->geometry;
-    if (blosc2_meta_add(schunk, "b2nd", content, spec->geometry_size) < 0) {
-        blosc2_schunk_free(schunk);
-        return cv_fail_memory(err, (size_t)spec->geometry_size, "a codec's geometry");
-    }
-    *out = schunk;
-    return CV_OK;
 }

@@ -3,8 +3,10 @@
 #include "frame/adopt.h"
 
 #include "frame/fetch.h"
+#include "frame/layout_cache.h"
+#include "frame/put.h"
 #include "frame/tables.h"
-#include "frame/txn_internal.h"
+#include "frame/txn_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +82,7 @@ static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *e
     cv_layout *layout;
     const uint8_t *bytes;
     CV_TRY(cv_txn_find(a->txn, chunk, &ref, err));
-    CV_TRY(cv_layout_get(frame, a->txn->state, &ref, &layout, err));
+    CV_TRY(cv_layout_get(frame->layouts, a->txn->state, &ref, &layout, err));
     int64_t size = layout->header.cbytes;
     cv_status status = CV_OK;
     *fits = size <= a->left || a->left == CV_ADOPT_BYTES; /* one at least */

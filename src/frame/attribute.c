@@ -2,6 +2,7 @@
  * how long the value is. What it says is believed only as far as somebody asks for it:
  * values are read and checked in pieces. */
 #include "base/arith.h"
+#include "codec/decode.h"
 #include "format/chunk_header.h"
 #include "frame/frame.h"
 

@@ -15,14 +15,17 @@
  *
  * A sync or header write that fails leaves unknown what reached the disk: the
  * frame is poisoned and takes no further change. */
+#include "frame/commit.h"
+
 #include "base/arith.h"
 #include "format/chunk_header.h"
 #include "frame/adopt.h"
 #include "frame/files.h"
 #include "frame/front.h"
 #include "frame/holes.h"
+#include "frame/index_read.h"
 #include "frame/tail.h"
-#include "frame/txn_internal.h"
+#include "frame/txn_state.h"
 
 #include <assert.h>
 #include <stdlib.h>

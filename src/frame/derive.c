@@ -4,8 +4,9 @@
  * Attributes and metalayers change rarely and get a new state. The shape changes
  * with every append: it changes in place, in a state that the transaction has
  * for itself. */
+#include "frame/derive.h"
+
 #include "base/arith.h"
-#include "frame/snapshot.h"
 
 #include <assert.h>
 #include <string.h>

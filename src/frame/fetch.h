@@ -3,6 +3,7 @@
 #ifndef CV_FRAME_FETCH_H
 #define CV_FRAME_FETCH_H
 
+#include "frame/frame.h"
 #include "frame/layout.h"
 
 /* One wanted block, and after the fetch its bytes. */

@@ -4,7 +4,7 @@
 #include "frame/files.h"
 
 #include "base/arith.h"
-#include "frame/txn_internal.h"
+#include "frame/index_read.h"
 
 #include <stdlib.h>
 #include <string.h>

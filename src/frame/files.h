@@ -5,7 +5,7 @@
 #ifndef CV_FRAME_FILES_H
 #define CV_FRAME_FILES_H
 
-#include "frame/txn.h"
+#include "frame/txn_state.h"
 
 /* The chunk files that an index of `n` entries names, in ascending order. Free
  * with free, also on failure. */

@@ -2,7 +2,7 @@
  * are judged in snapshot.c and changed in txn.c and commit.c. */
 #include "frame/frame.h"
 
-#include "frame/layout.h"
+#include "frame/layout_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
                            caterva_durability durability, cv_frame **out, cv_error *err)
 {
     cv_frame *frame = calloc(1, sizeof *frame);
-    cv_layout_cache *layouts = cv_layout_cache_new(snapshot->grid.n_blocks);
+    cv_layout_cache *layouts = cv_layout_cache_new(store, snapshot->grid.n_blocks);
     if (!frame || !layouts) {
         free(frame);
         cv_layout_cache_free(layouts);

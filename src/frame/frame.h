@@ -4,6 +4,7 @@
 #ifndef CV_FRAME_FRAME_H
 #define CV_FRAME_FRAME_H
 
+#include "codec/spec.h"
 #include "frame/snapshot.h"
 
 typedef struct cv_layout_cache cv_layout_cache;

@@ -12,7 +12,7 @@
 #ifndef CV_FRAME_FRONT_H
 #define CV_FRAME_FRONT_H
 
-#include "frame/txn_internal.h"
+#include "frame/txn_state.h"
 
 /* True when C-Blosc2 looks for the trailer in front. */
 bool cv_front_is_needed(const cv_snapshot *state);

@@ -158,13 +158,6 @@ bool cv_holes_dead(cv_txn *txn, uint64_t *dead)
     return true;
 }
 
-bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size)
-{
-    *size = txn->base->header.frame_size;
-    if (txn->base->header.sparse || txn->changed || txn->frame->poisoned) return false;
-    return cv_txn_may_reuse(txn) && cv_holes_dead(txn, dead);
-}
-
 /* ---- Giving back ---------------------------------------------------------- */
 
 void cv_holes_cut_back(cv_txn *txn)

@@ -10,7 +10,7 @@
 #ifndef CV_FRAME_HOLES_H
 #define CV_FRAME_HOLES_H
 
-#include "frame/txn_internal.h"
+#include "frame/txn_state.h"
 
 /* When the transaction begins: behind the frame are bytes up to `stored`. */
 cv_status cv_holes_begin(cv_txn *txn, uint64_t stored, cv_error *err);

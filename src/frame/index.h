@@ -13,7 +13,6 @@
 #define CV_FRAME_INDEX_H
 
 #include "base/arith.h"
-#include "codec/codec.h"
 #include "format/seal.h"
 
 #include <stdatomic.h>
@@ -54,6 +53,10 @@ typedef struct cv_index {
     int64_t same;
     cv_strays *strays; /* NULL: none */
 } cv_index;
+
+/* Entries are offsets from the header's end, numbers of chunk files, or one of the special
+ * values, which are no place. */
+bool cv_offset_is_special(int64_t offset);
 
 static inline int64_t cv_index_get(const cv_index *index, int64_t chunk)
 {
@@ -113,13 +116,13 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err);
 
 cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *err);
 
-void cv_index_free(cv_index *index); /* leaves it empty */
+/* Entries that name a stored chunk. */
+int64_t cv_index_count_stored(const cv_index *index);
 
-/* Appends the index to `out` as it stands in a file: a Blosc2 chunk of int64.
- * Costs the encoding of the pages that changed since they were last encoded,
- * and a copy of the streams of all. One thread at a time for all indexes that
- * share pages. *encoder is made at first need; the caller frees it. */
-cv_status cv_index_encode(const cv_index *index, cv_encoder **encoder, cv_buffer *out,
-                          cv_error *err);
+/* The first chunk from `chunk` on that is stored, or whose entry is not `same`, which is
+ * special; index->n: none. */
+int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
+
+void cv_index_free(cv_index *index); /* leaves it empty */
 
 #endif

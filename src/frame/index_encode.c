@@ -2,7 +2,7 @@
  * the streams it remembers, or new ones where it changed.
  *
  *     | header | starts | streams of page 0 | page 1 | ... | last page |  */
-#include "frame/index.h"
+#include "frame/index_encode.h"
 
 #include "base/arith.h"
 #include "base/grid.h"

@@ -331,12 +331,12 @@ static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
     return checked && wanted < CHECKED_READ ? CHECKED_READ : wanted;
 }
 
-void cv_layout_ask(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+void cv_layout_ask(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     if (ref->kind != CV_REF_STORED || !cv_layout_is_small(&snapshot->grid)) return;
     uint64_t wanted = first_read(snapshot, ref);
     if (ref->limit == 0 || wanted <= ref->limit)
-        cv_store_ask(frame->store, ref->object, ref->pos, (size_t)wanted);
+        cv_store_ask(store, ref->object, ref->pos, (size_t)wanted);
 }
 
 /* Of a chunk in a file of its own: the file may be gone, and its user knows chunks. */
@@ -354,11 +354,10 @@ static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *
     return status;
 }
 
-cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
+cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
                          const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
                          cv_error *err)
 {
-    cv_store *store = frame->store;
     const cv_grid *grid = &snapshot->grid;
     bool checked = cv_layout_checked_name(snapshot, ref) != 0;
     uint64_t limit;
@@ -382,12 +381,12 @@ cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
     return status;
 }
 
-cv_status cv_layout_read_small(cv_frame *frame, const cv_snapshot *snapshot,
+cv_status cv_layout_read_small(cv_store *store, const cv_snapshot *snapshot,
                                const cv_chunk_ref *ref, cv_small_room *room,
                                const cv_layout **out, cv_error *err)
 {
     cv_layout *layout;
-    CV_TRY(cv_layout_read(frame, snapshot, ref, room, &layout, err));
+    CV_TRY(cv_layout_read(store, snapshot, ref, room, &layout, err));
     *out = layout;
     return CV_OK;
 }

@@ -1,12 +1,11 @@
 /* A chunk's layout: its checked header, where each block's bytes are, and of a
- * sealed chunk their checksums. Read once per chunk and kept, bounded: written
- * bytes never change while anybody needs them, and who gives a position to another
- * chunk says so here. */
+ * sealed chunk their checksums. Read here; who keeps it is layout_cache.h. */
 #ifndef CV_FRAME_LAYOUT_H
 #define CV_FRAME_LAYOUT_H
 
+#include "codec/decode.h"
 #include "format/chunk_header.h"
-#include "frame/frame.h"
+#include "frame/chunk_ref.h"
 
 typedef struct cv_layout {
     atomic_int references;
@@ -37,28 +36,24 @@ typedef struct cv_small_room {
     cv_chunk_expect expect;
 } cv_small_room;
 
-/* The layout of a stored chunk, from the cache or the store; checked against the
- * block table where the reference names one and the snapshot is not unchecked. Any
- * thread. Release with cv_layout_release. */
-cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
-                        cv_layout **out, cv_error *err);
-void cv_layout_release(cv_layout *layout);
+void cv_layout_release(cv_layout *layout); /* NULL is fine */
 
 /* The layout of a chunk so small that it is read in one go: made in `room`, with the
  * chunk, and kept nowhere. To find it again would cost as much as to read it, and
  * throw out what is worth keeping. Nothing is to be released. */
 bool cv_layout_is_small(const cv_grid *grid);
-cv_status cv_layout_read_small(cv_frame *frame, const cv_snapshot *snapshot,
+cv_status cv_layout_read_small(cv_store *store, const cv_snapshot *snapshot,
                                const cv_chunk_ref *ref, cv_small_room *room,
                                const cv_layout **out, cv_error *err);
 
-/* Either of them, from the store: in `room`, or NULL: new. */
-cv_status cv_layout_read(cv_frame *frame, const cv_snapshot *snapshot,
+/* Any layout: in `room`, or NULL: new, with one reference. Checked against the block table
+ * where the reference names one and the snapshot is not unchecked. */
+cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
                          const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
                          cv_error *err);
 
 /* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
-void cv_layout_ask(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
+void cv_layout_ask(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 
 /* Bytes of memory; and the name that the layout of this chunk has. */
 size_t cv_layout_bytes(const cv_layout *layout);
@@ -74,21 +69,5 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
 
 /* Bytes of the chunk, and of the block table where one stands behind it. */
 uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref);
-
-/* The cache: sets of four, at most 4 MiB unless eight layouts are more; what workers
- * have notes of (layout_memo.h) may stay longer. */
-cv_layout_cache *cv_layout_cache_new(int64_t n_blocks);
-void cv_layout_cache_free(cv_layout_cache *cache);
-
-/* Forgets all layouts, or that of the chunk at `pos`. When a rollback, or the use of
- * dead space, gives positions to other chunks, with no read under way; to have them
- * read anew, at any time. */
-void cv_layout_cache_clear(cv_layout_cache *cache);
-void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
-
-/* A number that tells the chunks which one position held one after another
- * apart: it changes whenever the position is forgotten as above (and sometimes
- * when another one is). For who keeps more of a chunk than its layout. */
-uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t pos);
 
 #endif

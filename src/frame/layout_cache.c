@@ -1,5 +1,5 @@
 /* Room: frame. Keeps layouts, and tells the chunks apart that one position held. */
-#include "frame/layout.h"
+#include "frame/layout_cache.h"
 
 #include "base/arith.h"
 
@@ -25,12 +25,13 @@ typedef struct stripe {
 } stripe;
 
 struct cv_layout_cache {
+    cv_store *store;
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
     size_t n_sets;                        /* of all stripes */
 };
 
-cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
+cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
 {
     int64_t each = (int64_t)(sizeof(cv_block_range) + sizeof(uint32_t));
     int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * each;
@@ -38,6 +39,7 @@ cv_layout_cache *cv_layout_cache_new(int64_t n_blocks)
     cv_layout_cache *cache = aligned_alloc(_Alignof(cv_layout_cache), sizeof *cache);
     if (!cache) return NULL;
     memset(cache, 0, sizeof *cache);
+    cache->store = store;
     cache->n_sets = (size_t)n;
     for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i].lock, NULL);
     return cache;
@@ -130,9 +132,9 @@ static size_t generation_of(cv_object object, uint64_t pos)
     return (size_t)(hash_of(object, pos) >> 32) % GENERATIONS;
 }
 
-uint32_t cv_layout_generation(const cv_frame *frame, cv_object object, uint64_t pos)
+uint32_t cv_layout_generation(const cv_layout_cache *cache, cv_object object, uint64_t pos)
 {
-    return atomic_load_explicit(&frame->layouts->generations[generation_of(object, pos)],
+    return atomic_load_explicit(&cache->generations[generation_of(object, pos)],
                                 memory_order_relaxed);
 }
 
@@ -176,12 +178,12 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
     cv_layout_release(gone);
 }
 
-cv_status cv_layout_get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
-                        cv_layout **out, cv_error *err)
+cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                        const cv_chunk_ref *ref, cv_layout **out, cv_error *err)
 {
-    *out = lookup(frame->layouts, ref, cv_layout_checked_name(snapshot, ref));
+    *out = lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
     if (*out) return CV_OK;
-    CV_TRY(cv_layout_read(frame, snapshot, ref, NULL, out, err));
-    keep(frame->layouts, ref, *out);
+    CV_TRY(cv_layout_read(cache->store, snapshot, ref, NULL, out, err));
+    keep(cache, ref, *out);
     return CV_OK;
 }

@@ -2,6 +2,8 @@
  * stays: who gives the position to another chunk changes that. */
 #include "frame/layout_memo.h"
 
+#include "frame/layout_cache.h"
+
 /* Of larger layouts only the last one is kept, so that a worker holds 2 MiB at most;
  * a layout of 4096 blocks fits. */
 enum { MOST_BYTES = 64 << 10 };
@@ -20,7 +22,7 @@ static bool is_it(const cv_layout_note *note, const cv_frame *frame, const cv_ch
     const cv_layout *layout = note->layout;
     return layout && note->frame == frame->id && layout->pos == ref->pos &&
            layout->object == ref->object && layout->name == name &&
-           note->generation == cv_layout_generation(frame, ref->object, ref->pos);
+           note->generation == cv_layout_generation(frame->layouts, ref->object, ref->pos);
 }
 
 static cv_status get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
@@ -34,8 +36,8 @@ static cv_status get(cv_frame *frame, const cv_snapshot *snapshot, const cv_chun
     }
     cv_layout *layout;
     /* Before the layout is looked for: it may be newer than its note, not older. */
-    uint32_t generation = cv_layout_generation(frame, ref->object, ref->pos);
-    CV_TRY(cv_layout_get(frame, snapshot, ref, &layout, err));
+    uint32_t generation = cv_layout_generation(frame->layouts, ref->object, ref->pos);
+    CV_TRY(cv_layout_get(frame->layouts, snapshot, ref, &layout, err));
     cv_layout **place = &memo->last;
     if (cv_layout_bytes(layout) <= MOST_BYTES) {
         place = &note->layout;
@@ -53,6 +55,6 @@ cv_status cv_layout_borrow(cv_frame *frame, const cv_snapshot *snapshot,
                            const cv_layout **out, cv_error *err)
 {
     if (cv_layout_is_small(&snapshot->grid))
-        return cv_layout_read_small(frame, snapshot, ref, &memo->room, out, err);
+        return cv_layout_read_small(frame->store, snapshot, ref, &memo->room, out, err);
     return get(frame, snapshot, ref, memo, out, err);
 }

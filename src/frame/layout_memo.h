@@ -4,6 +4,7 @@
 #ifndef CV_FRAME_LAYOUT_MEMO_H
 #define CV_FRAME_LAYOUT_MEMO_H
 
+#include "frame/frame.h"
 #include "frame/layout.h"
 
 enum { CV_LAYOUT_MEMO = 32 };

@@ -1,5 +1,7 @@
 /* Room: frame. What a change of shape does to the index: chunks keep their
  * bytes and get other numbers, or are dropped. No chunk is decoded. */
+#include "frame/reshape.h"
+
 #include "frame/holes.h"
 
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,

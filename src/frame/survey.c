@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "format/block_table.h"
+#include "frame/index_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "frame/tail.h"
 
 #include "base/os.h"
-#include "frame/txn_internal.h"
+#include "frame/index_encode.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 
 #include "format/header_copy.h"
 #include "frame/sealed.h"
-#include "frame/txn.h"
+#include "frame/txn_state.h"
 
 /* Bytes of the header copy that a tail of `state` begins with, or 0: of a directory, too. */
 uint64_t cv_tail_copy_size(const cv_snapshot *state);

@@ -7,13 +7,18 @@
  * state; the tail moves only where it does not touch the committed one. Cutting
  * comes last, when no header that may be on the disk, and no reader, needs what
  * lies behind the frame. */
+#include "frame/tidy.h"
+
 #include "base/arith.h"
 #include "format/block_table.h"
+#include "frame/commit.h"
 #include "frame/files.h"
 #include "frame/front.h"
-#include "frame/layout.h"
+#include "frame/holes.h"
+#include "frame/index_read.h"
+#include "frame/layout_cache.h"
 #include "frame/tail.h"
-#include "frame/txn_internal.h"
+#include "frame/txn_state.h"
 
 /* What makes moving the tail worth two syncs. */
 enum { MIN_GAIN = 64 * 1024, MIN_PART = 16 };
@@ -64,7 +69,7 @@ static cv_status measure_chunk(survey *s, int64_t i, cv_error *err)
     cv_chunk_ref ref;
     cv_layout *layout;
     CV_TRY(cv_chunk_ref_find(txn->base, s->index, i, &ref, err));
-    CV_TRY(cv_layout_get(txn->frame, txn->base, &ref, &layout, err));
+    CV_TRY(cv_layout_get(txn->frame->layouts, txn->base, &ref, &layout, err));
     uint64_t end = ref.pos + cv_layout_stored_size(layout, &ref);
     if (ref.name == 0) end += layout->table_size; /* may stand there, to be adopted */
     if (end > s->end) s->end = end;
@@ -169,4 +174,11 @@ void cv_txn_tidy(cv_txn *txn)
         cv_files_remove_old(txn, txn->base);
     else if (!txn->has_follower)
         (void)tidy_file(txn, NULL);
+}
+
+bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size)
+{
+    *size = txn->base->header.frame_size;
+    if (txn->base->header.sparse || txn->changed || txn->frame->poisoned) return false;
+    return cv_txn_may_reuse(txn) && cv_holes_dead(txn, dead);
 }

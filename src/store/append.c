@@ -1,4 +1,6 @@
 /* Room: store. Bytes behind the end of a file. */
+#include "store/append.h"
+
 #include "base/os.h"
 #include "store/descriptors.h"
 #include "store/internal.h"

@@ -11,7 +11,6 @@
 
 #include "store/descriptors.h"
 #include "store/sframe.h"
-#include "store/temporaries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -456,7 +455,7 @@ cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
     d->lock_fd = -1;
     d->frame_fd = -1;
     d->place = place ? *place : (cv_place){.dir_fd = -1, .old = cv_target_nothing};
-    if (place) cv_temporaries_add(&d->place);
+    if (place) cv_place_list(&d->place);
     d->home = cv_home_unknown;
     d->shown = cv_show_path(path);
     pthread_rwlock_init(&d->frame_lock, NULL);

@@ -1,8 +1,9 @@
 /* Room: store. Opening, creating and deleting directories of arrays: locks, names, and
  * who may see the files. */
-#include "store/directory.h"
+#include "store/directory_open.h"
 
 #include "store/descriptors.h"
+#include "store/directory.h"
 #include "store/sframe.h"
 
 #include <assert.h>

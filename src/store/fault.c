@@ -2,21 +2,35 @@
  * of every change that succeeded. One lock is held over each change, so the
  * journal's order is the order in which the bytes changed. Sees bytes only;
  * what a frame is, and what a good image looks like, is the test's matter.
- * The images are made in fault_image.c. */
-#include "store/fault_journal.h"
+ * The images are made in fault_journal.c. */
+#include "store/fault.h"
 
 #include "store/internal.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct fault_store {
+    cv_store base;
+    cv_store *inner;
+    pthread_mutex_t lock; /* over all below, and while a change is made */
+    cv_fault_kind kind;
+    int sys_errno;
+    int64_t fail_at; /* in n_changes, or n_reads for a read fault */
+    int64_t n_changes;
+    int64_t n_reads;
+    int64_t n_hits;
+    cv_fault_journal journal;
+} fault_store;
+
 /* ---- Arming ------------------------------------------------------------- */
 
-static cv_fault_store *as_fault(const cv_store *store) { return (cv_fault_store *)store; }
+static fault_store *as_fault(const cv_store *store) { return (fault_store *)store; }
 
 void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_errno)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     pthread_mutex_lock(&f->lock);
     f->kind = kind;
     f->sys_errno = sys_errno;
@@ -26,7 +40,7 @@ void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_
 
 static int64_t locked_value(const cv_store *store, const int64_t *value)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     pthread_mutex_lock(&f->lock);
     int64_t result = *value;
     pthread_mutex_unlock(&f->lock);
@@ -44,7 +58,7 @@ int64_t cv_store_fault_hits(const cv_store *store)
 }
 
 /* Whether this read is the one to fail. With the lock. */
-static bool read_fails(cv_fault_store *f)
+static bool read_fails(fault_store *f)
 {
     bool fails = f->kind == CV_FAULT_READ && f->n_reads == f->fail_at;
     f->n_reads++;
@@ -53,7 +67,7 @@ static bool read_fails(cv_fault_store *f)
 }
 
 /* Whether this change is one to fail. With the lock. */
-static bool change_fails(cv_fault_store *f)
+static bool change_fails(fault_store *f)
 {
     bool at = f->n_changes == f->fail_at;
     bool fails = f->kind == CV_FAULT_FOREVER ? f->n_changes >= f->fail_at
@@ -64,7 +78,7 @@ static bool change_fails(cv_fault_store *f)
     return fails;
 }
 
-static cv_status fail_on_purpose(const cv_fault_store *f, const char *what, cv_error *err)
+static cv_status fail_on_purpose(const fault_store *f, const char *what, cv_error *err)
 {
     return cv_fail_sys(err, f->sys_errno, "fault on purpose in %s", what);
 }
@@ -73,14 +87,14 @@ static cv_status fail_on_purpose(const cv_fault_store *f, const char *what, cv_e
 
 /* Room for one more entry, before the change is made: a change that cannot be
  * recorded is not made. With the lock. */
-static cv_status reserve_entry(cv_fault_store *f, cv_error *err)
+static cv_status reserve_entry(fault_store *f, cv_error *err)
 {
-    if (f->n_entries < f->capacity) return CV_OK;
-    size_t capacity = f->capacity ? f->capacity * 2 : 64;
-    cv_fault_entry *entries = realloc(f->entries, capacity * sizeof *entries);
+    if (f->journal.n_entries < f->journal.capacity) return CV_OK;
+    size_t capacity = f->journal.capacity ? f->journal.capacity * 2 : 64;
+    cv_fault_entry *entries = realloc(f->journal.entries, capacity * sizeof *entries);
     if (!entries) return cv_fail_memory(err, capacity * sizeof *entries, "the fault journal");
-    f->entries = entries;
-    f->capacity = capacity;
+    f->journal.entries = entries;
+    f->journal.capacity = capacity;
     return CV_OK;
 }
 
@@ -94,31 +108,36 @@ static cv_status copy_bytes(const void *bytes, size_t size, uint8_t **out, cv_er
 
 void cv_store_fault_mark(cv_store *store, int64_t token)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     pthread_mutex_lock(&f->lock);
     if (reserve_entry(f, NULL) == CV_OK)
-        f->entries[f->n_entries++] =
+        f->journal.entries[f->journal.n_entries++] =
             (cv_fault_entry){.kind = CV_FAULT_ENTRY_MARK, .token = token};
     pthread_mutex_unlock(&f->lock);
 }
 
+const cv_fault_journal *cv_store_fault_journal(const cv_store *store)
+{
+    return &as_fault(store)->journal;
+}
+
 int64_t cv_store_fault_journal_size(const cv_store *store)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     pthread_mutex_lock(&f->lock);
-    int64_t n = (int64_t)f->n_entries;
+    int64_t n = (int64_t)f->journal.n_entries;
     pthread_mutex_unlock(&f->lock);
     return n;
 }
 
 int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     int64_t size = 0;
     pthread_mutex_lock(&f->lock);
-    if (entry >= 0 && (size_t)entry < f->n_entries &&
-        f->entries[entry].kind == CV_FAULT_ENTRY_WRITE)
-        size = (int64_t)f->entries[entry].size;
+    if (entry >= 0 && (size_t)entry < f->journal.n_entries &&
+        f->journal.entries[entry].kind == CV_FAULT_ENTRY_WRITE)
+        size = (int64_t)f->journal.entries[entry].size;
     pthread_mutex_unlock(&f->lock);
     return size;
 }
@@ -126,7 +145,7 @@ int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry)
 /* ---- Changing operations ------------------------------------------------ */
 
 /* Makes one change in the inner store. */
-static cv_status apply(cv_fault_store *f, const cv_fault_entry *e, cv_error *err)
+static cv_status apply(fault_store *f, const cv_fault_entry *e, cv_error *err)
 {
     cv_store *inner = f->inner;
     cv_status status = CV_OK;
@@ -155,12 +174,12 @@ static const char *entry_name(cv_fault_entry_kind kind)
 }
 
 /* Applies and records; takes over entry->bytes. With the lock. */
-static cv_status apply_and_record(cv_fault_store *f, cv_fault_entry entry, cv_error *err)
+static cv_status apply_and_record(fault_store *f, cv_fault_entry entry, cv_error *err)
 {
     cv_status status = reserve_entry(f, err);
     if (status == CV_OK) status = apply(f, &entry, err);
     if (status == CV_OK)
-        f->entries[f->n_entries++] = entry;
+        f->journal.entries[f->journal.n_entries++] = entry;
     else
         free(entry.bytes);
     return status;
@@ -169,7 +188,7 @@ static cv_status apply_and_record(cv_fault_store *f, cv_fault_entry entry, cv_er
 static cv_status change(cv_store *store, cv_fault_entry entry, const void *bytes,
                         cv_error *err)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     cv_status status = CV_OK;
     pthread_mutex_lock(&f->lock);
     bool fails = change_fails(f);
@@ -238,7 +257,7 @@ static cv_status fault_size(cv_store *store, cv_object object, uint64_t *size, c
 static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
                             size_t size, cv_error *err)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     pthread_mutex_lock(&f->lock);
     bool fails = read_fails(f);
     cv_status status = fails ? fail_on_purpose(f, "read", err) : CV_OK;
@@ -249,7 +268,7 @@ static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, voi
 /* Views would pass by an armed read fault, so there are none then. */
 static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     pthread_mutex_lock(&f->lock);
     bool armed = f->kind == CV_FAULT_READ;
     pthread_mutex_unlock(&f->lock);
@@ -280,11 +299,11 @@ static bool fault_has_others(cv_store *store, uint64_t state)
 
 static void fault_close(cv_store *store)
 {
-    cv_fault_store *f = as_fault(store);
+    fault_store *f = as_fault(store);
     cv_store_close(f->inner);
-    for (size_t i = 0; i < f->n_entries; i++) free(f->entries[i].bytes);
-    free(f->entries);
-    free(f->initial);
+    for (size_t i = 0; i < f->journal.n_entries; i++) free(f->journal.entries[i].bytes);
+    free(f->journal.entries);
+    free(f->journal.initial);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
@@ -308,21 +327,22 @@ static const cv_store_ops fault_ops = {
 };
 
 /* What the frame object held before the journal begins. */
-static cv_status load_initial(cv_fault_store *f, cv_error *err)
+static cv_status load_initial(fault_store *f, cv_error *err)
 {
     uint64_t size = 0;
     cv_status status = cv_store_size(f->inner, CV_FRAME_OBJECT, &size, err);
     if (status == CATERVA_ENOTFOUND) return CV_OK; /* a directory without a frame yet */
     if (status != CV_OK || size == 0) return status;
-    f->initial = malloc((size_t)size);
-    if (!f->initial) return cv_fail_memory(err, (size_t)size, "the fault journal");
-    f->initial_size = (size_t)size;
-    return cv_store_read(f->inner, CV_FRAME_OBJECT, 0, f->initial, f->initial_size, err);
+    f->journal.initial = malloc((size_t)size);
+    if (!f->journal.initial) return cv_fail_memory(err, (size_t)size, "the fault journal");
+    f->journal.initial_size = (size_t)size;
+    return cv_store_read(f->inner, CV_FRAME_OBJECT, 0, f->journal.initial,
+                         f->journal.initial_size, err);
 }
 
 cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err)
 {
-    cv_fault_store *f = calloc(1, sizeof *f);
+    fault_store *f = calloc(1, sizeof *f);
     if (!f) {
         cv_store_close(inner);
         return cv_fail_memory(err, sizeof *f, "a store");
@@ -338,4 +358,14 @@ cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err)
     }
     *out = &f->base;
     return CV_OK;
+}
+
+cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
+                               size_t *size, int64_t *mark, cv_error *err)
+{
+    fault_store *f = as_fault(store);
+    pthread_mutex_lock(&f->lock);
+    cv_status status = cv_fault_journal_image(&f->journal, crash, bytes, size, mark, err);
+    pthread_mutex_unlock(&f->lock);
+    return status;
 }

@@ -7,7 +7,7 @@
 #ifndef CV_STORE_FAULT_H
 #define CV_STORE_FAULT_H
 
-#include "store/store.h"
+#include "store/fault_journal.h"
 
 typedef enum cv_fault_kind {
     CV_FAULT_NONE = 0,
@@ -30,22 +30,11 @@ int64_t cv_store_fault_hits(const cv_store *store);  /* how many were made to fa
  * in the journal. */
 void cv_store_fault_mark(cv_store *store, int64_t token);
 
+/* What was done so far, for who looks at single changes; good until the next one. */
+const cv_fault_journal *cv_store_fault_journal(const cv_store *store);
+
 int64_t cv_store_fault_journal_size(const cv_store *store);
 int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: no write */
-
-/* A crash, by how much of the journal is in the store after it.
- *   prefix: all entries before `point`, in order.
- *   torn:   those, and of the write at `point` the first `part` bytes.
- *   power:  everything before the last sync before `point`, and of each later
- *           write before `point` every 512-byte sector kept or lost as a
- *           generator seeded with `seed` says. */
-typedef enum cv_crash_model { CV_CRASH_PREFIX, CV_CRASH_TORN, CV_CRASH_POWER } cv_crash_model;
-typedef struct cv_crash {
-    cv_crash_model model;
-    int64_t point; /* a number of entries, up to the journal's size */
-    size_t part;
-    uint64_t seed;
-} cv_crash;
 
 /* How the frame object may look after the crash; contiguous stores only. *mark:
  * the last token marked before its point, -1 without. Release *bytes with free. */

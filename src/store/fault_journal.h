@@ -1,10 +1,8 @@
-/* The inside of the fault store: shared by fault.c and fault_image.c. */
+/* What was done to a fault store, and what a crash leaves of it. */
 #ifndef CV_STORE_FAULT_JOURNAL_H
 #define CV_STORE_FAULT_JOURNAL_H
 
-#include "store/fault.h"
-
-#include <pthread.h>
+#include "store/store.h"
 
 typedef enum cv_fault_entry_kind {
     CV_FAULT_ENTRY_WRITE,
@@ -27,20 +25,30 @@ typedef struct cv_fault_entry {
     int64_t token;  /* mark */
 } cv_fault_entry;
 
-typedef struct cv_fault_store {
-    cv_store base;
-    cv_store *inner;
-    pthread_mutex_t lock; /* over all below, and while a change is made */
-    cv_fault_kind kind;
-    int sys_errno;
-    int64_t fail_at; /* in n_changes, or n_reads for a read fault */
-    int64_t n_changes;
-    int64_t n_reads;
-    int64_t n_hits;
+typedef struct cv_fault_journal {
     cv_fault_entry *entries;
     size_t n_entries, capacity;
     uint8_t *initial; /* the frame object before the journal begins */
     size_t initial_size;
-} cv_fault_store;
+} cv_fault_journal;
+
+/* A crash, by how much of the journal is in the store after it.
+ *   prefix: all entries before `point`, in order.
+ *   torn:   those, and of the write at `point` the first `part` bytes.
+ *   power:  everything before the last sync before `point`, and of each later
+ *           write before `point` every 512-byte sector kept or lost as a
+ *           generator seeded with `seed` says. */
+typedef enum cv_crash_model { CV_CRASH_PREFIX, CV_CRASH_TORN, CV_CRASH_POWER } cv_crash_model;
+typedef struct cv_crash {
+    cv_crash_model model;
+    int64_t point; /* a number of entries, up to the journal's size */
+    size_t part;
+    uint64_t seed;
+} cv_crash;
+
+/* How the frame object may look after the crash; contiguous stores only. *mark:
+ * the last token marked before its point, -1 without. Release *bytes with free. */
+cv_status cv_fault_journal_image(const cv_fault_journal *journal, const cv_crash *crash,
+                                 uint8_t **bytes, size_t *size, int64_t *mark, cv_error *err);
 
 #endif

@@ -3,13 +3,14 @@
  * is no shared file offset. A new file
  * lives under a temporary name until it is published; the writer's lock belongs
  * to the open file and goes with it through the rename. */
+#include "store/file.h"
+
 #include "base/arith.h"
 #include "base/ask.h"
 #include "base/os.h"
 #include "store/descriptors.h"
 #include "store/home.h"
 #include "store/kept.h"
-#include "store/temporaries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -342,7 +343,7 @@ static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
         return status;
     }
     ((file_store *)*out)->place = *place;
-    cv_temporaries_add(&((file_store *)*out)->place);
+    cv_place_list(&((file_store *)*out)->place);
     (*out)->writable = true;
     return CV_OK;
 }

@@ -7,6 +7,8 @@
  *
  * Segments appear by one compare-and-swap and live until the store is closed.
  * Bytes beyond the size are zero at all times: growing never has to clear. */
+#include "store/memory.h"
+
 #include "base/arith.h"
 #include "base/ask.h"
 #include "store/internal.h"

@@ -1,5 +1,8 @@
 /* Room: store. Which kind of store a path names, or another store is. */
-#include "store/store.h"
+#include "store/open.h"
+
+#include "store/directory_open.h"
+#include "store/file.h"
 
 #include <sys/stat.h>
 

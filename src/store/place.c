@@ -7,10 +7,10 @@
 
 #include "store/descriptors.h"
 #include "store/sframe.h"
-#include "store/temporaries.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +127,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
 /* The directory that was replaced goes when its last reader has gone. */
 void cv_place_close(cv_place *place)
 {
-    cv_temporaries_remove(place);
+    cv_temporaries_remove(&place->listed);
     if (place->is_left && !cv_target_has_readers(&place->old)) cv_place_remove_temp(place);
     cv_target_close(&place->old);
     if (place->dir_fd >= 0) close(place->dir_fd);
@@ -167,6 +167,15 @@ int cv_place_create_directory(cv_place *place, int *fd)
     close(*fd);
     return error;
 }
+
+/* Readers may need what is left. */
+static void remove_listed(cv_temporary *temporary)
+{
+    cv_place *place = (cv_place *)((char *)temporary - offsetof(cv_place, listed));
+    if (!place->is_left) cv_place_remove_temp(place);
+}
+
+void cv_place_list(cv_place *place) { cv_temporaries_add(&place->listed, remove_listed); }
 
 /* ---- Publishing --------------------------------------------------------- */
 

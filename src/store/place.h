@@ -5,6 +5,7 @@
 #define CV_STORE_PLACE_H
 
 #include "store/target.h"
+#include "store/temporaries.h"
 
 typedef struct cv_place {
     int dir_fd;
@@ -16,9 +17,7 @@ typedef struct cv_place {
     bool is_left;        /* the replaced directory is still read, under `temp` */
     cv_target old;       /* what stood at the target when it was last looked at */
     cv_shown_path shown; /* the target, for sentences */
-    bool is_listed;      /* among the process's temporaries: temporaries.h */
-    cv_os_moment made;   /* the temporary: by this process? */
-    struct cv_place *next;
+    cv_temporary listed; /* while `temp` is there, and not yet published */
 } cv_place;
 
 /* Finds the place of `path`, trailing slashes or not. With `overwrite`, of
@@ -32,6 +31,10 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
  * into what replaces something before it has its access. Returns an errno number. */
 int cv_place_create_file(cv_place *place, int *fd);
 int cv_place_create_directory(cv_place *place, int *fd);
+
+/* Lists the temporary, which is there, among the process's; the place stays where it is in
+ * memory until it is closed. */
+void cv_place_list(cv_place *place);
 
 /* Renames the temporary to the target. Until that has happened, an old target
  * is untouched; it is removed after the new name is durable (`durable`). It is locked

@@ -9,6 +9,11 @@
  * temporary name beside its target, and closing it removes it. publish renames
  * it into place. One opened with a *_open function is published.
  *
+ * With `overwrite`, what stands at the path of a new store is replaced, and the new one
+ * lets in whom the old one did: permissions, owner and group, lists of access and
+ * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
+ * writing, or is a directory that is open for reading.
+ *
  * Threads: read, view, ask, read_anew and size may run at once with each other and with one
  * writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others:
@@ -91,63 +96,6 @@ struct cv_store {
     bool published;
     cv_os_moment opened; /* whose locks those of its files are */
 };
-
-/* Lets a store of a file that is only read keep a copy of it, see kept.h, when it has at
- * most `most` bytes; other stores: nothing. Before other threads use the store. */
-void cv_store_file_keep(cv_store *store, uint64_t most);
-
-/* What stands at `path`: a directory, else a file. */
-cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
-                        cv_error *err);
-
-/* A new store of the same kind that publish puts in the place of `old`, a file or
- * directory that is open for writing and stays so until then: its lock keeps others out.
- * CATERVA_EBUSY then for a directory that is read elsewhere. */
-cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);
-
-/* Deletes the array that is open for writing: a regular file, or a directory with nothing
- * but an array's files, which is renamed first and so never found half deleted.
- * CATERVA_EBUSY for a directory that is read elsewhere. */
-cv_status cv_store_delete(cv_store *store, cv_error *err);
-
-/* Writes `size` bytes behind the end of the regular file at `path`, which is made when
- * there is none; *pos is where they begin. Takes the writer's lock. On failure the
- * file's length is as before. */
-cv_status cv_store_file_append(const char *path, const void *bytes, size_t size, bool durable,
-                               uint64_t *pos, cv_error *err);
-
-/* With `overwrite`, what stands at the path of a new store is replaced, and the new one
- * lets in whom the old one did: permissions, owner and group, lists of access and
- * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
- * writing, or is a directory that is open for reading. */
-
-/* A regular file. `offset`: where the frame begins in it; only 0 for writing.
- * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
- * another process or another store of this one). */
-cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
-                             cv_error *err);
-cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
-                               cv_error *err);
-cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err);
-cv_status cv_store_file_delete(cv_store *store, cv_error *err);
-
-/* A directory that holds chunks.b2frame and chunk files. The writer's lock is
- * taken on a file that survives the replacing of chunks.b2frame, a reader's on
- * the directory itself: it need not be able to write there. */
-cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
-                                  cv_error *err);
-cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,
-                                    cv_error *err);
-cv_status cv_store_directory_create_over(cv_store *old, cv_store **out, cv_error *err);
-cv_status cv_store_directory_delete(cv_store *store, cv_error *err);
-
-/* Memory that grows without ever moving a byte (segments of doubling size), so
- * that views stay valid beside a writer. */
-cv_status cv_store_memory_create(cv_store **out, cv_error *err);
-
-/* Memory borrowed from the caller; read-only. */
-cv_status cv_store_memory_borrow(const void *bytes, size_t size, cv_store **out,
-                                 cv_error *err);
 
 /* ---- Calls through the vtable ------------------------------------------- */
 

@@ -5,34 +5,35 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cv_place *list;
+static cv_temporary *list;
 
-void cv_temporaries_add(cv_place *place)
+void cv_temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
     pthread_mutex_lock(&lock);
-    place->is_listed = true;
-    place->made = cv_os_now();
-    place->next = list;
-    list = place;
+    temporary->remove = remove;
+    temporary->is_listed = true;
+    temporary->made = cv_os_now();
+    temporary->next = list;
+    list = temporary;
     pthread_mutex_unlock(&lock);
 }
 
-void cv_temporaries_remove(cv_place *place)
+void cv_temporaries_remove(cv_temporary *temporary)
 {
-    if (!place->is_listed) return;
+    if (!temporary->is_listed) return;
     pthread_mutex_lock(&lock);
-    cv_place **link = &list;
-    while (*link != place) link = &(*link)->next;
-    *link = place->next;
-    place->is_listed = false;
+    cv_temporary **link = &list;
+    while (*link != temporary) link = &(*link)->next;
+    *link = temporary->next;
+    temporary->is_listed = false;
     pthread_mutex_unlock(&lock);
 }
 
 void cv_temporaries_abandon(void)
 {
     pthread_mutex_lock(&lock);
-    for (cv_place *place = list; place; place = place->next)
-        if (!place->is_left && !cv_os_is_other_process(place->made)) /* else others need it */
-            cv_place_remove_temp(place);
+    for (cv_temporary *temporary = list; temporary; temporary = temporary->next)
+        if (!cv_os_is_other_process(temporary->made)) /* else others need it */
+            temporary->remove(temporary);
     pthread_mutex_unlock(&lock);
 }

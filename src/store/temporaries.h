@@ -3,13 +3,21 @@
 #ifndef CV_STORE_TEMPORARIES_H
 #define CV_STORE_TEMPORARIES_H
 
-#include "store/place.h"
+#include "base/os.h"
 
-/* Lists a place whose temporary is there; it stays where it is until it is closed. */
-void cv_temporaries_add(cv_place *place);
+/* One of them; part of whatever knows where it is. */
+typedef struct cv_temporary {
+    void (*remove)(struct cv_temporary *temporary); /* called with the list's lock */
+    cv_os_moment made;                              /* by this process? */
+    bool is_listed;
+    struct cv_temporary *next;
+} cv_temporary;
 
-/* For cv_place_close: does nothing for a place that is not listed. */
-void cv_temporaries_remove(cv_place *place);
+/* Lists one that is there now; it stays where it is in memory until it is taken off. */
+void cv_temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary));
+
+/* Takes it off; does nothing for one that is not listed. */
+void cv_temporaries_remove(cv_temporary *temporary);
 
 /* Removes all of them. */
 void cv_temporaries_abandon(void);

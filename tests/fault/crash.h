@@ -3,7 +3,7 @@
 #ifndef FAULT_CRASH_H
 #define FAULT_CRASH_H
 
-#include "store/fault_journal.h"
+#include "store/fault.h"
 #include "unit/made.h"
 
 /* cmocka has a print_error of its own. */
@@ -138,7 +138,7 @@ static inline int check_image(const history *h, const uint8_t *bytes, size_t siz
 /* The header is written inside one sector, which a disk writes whole or not. */
 static inline bool may_tear(const cv_store *store, int64_t entry)
 {
-    const cv_fault_entry *e = &((const cv_fault_store *)store)->entries[entry];
+    const cv_fault_entry *e = &cv_store_fault_journal(store)->entries[entry];
     return e->kind == CV_FAULT_ENTRY_WRITE && e->size > 1 &&
            !(e->pos < 512 && e->pos + e->size <= 512);
 }

@@ -7,6 +7,10 @@
  * usage: test_commit [SEED | --long [SEED]] */
 #include "base/arith.h"
 #include "crash.h"
+#include "frame/chunk_ref.h"
+#include "frame/frame.h"
+#include "frame/tidy.h"
+#include "store/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,9 +211,9 @@ static caterva_array *new_array(const geometry *g, const pipeline *p,
 
 static int64_t find_publish(const caterva_array *array)
 {
-    const cv_fault_store *f = (const cv_fault_store *)array->frame->store;
-    for (size_t i = 0; i < f->n_entries; i++)
-        if (f->entries[i].kind == CV_FAULT_ENTRY_PUBLISH) return (int64_t)i;
+    const cv_fault_journal *journal = cv_store_fault_journal(array->frame->store);
+    for (size_t i = 0; i < journal->n_entries; i++)
+        if (journal->entries[i].kind == CV_FAULT_ENTRY_PUBLISH) return (int64_t)i;
     CHECK(false, "never published");
     return -1;
 }

@@ -5,6 +5,9 @@
  *
  * usage: test_faults [SEED] */
 #include "crash.h"
+#include "frame/chunk_ref.h"
+#include "frame/frame.h"
+#include "store/memory.h"
 
 #include <errno.h>
 #include <setjmp.h>

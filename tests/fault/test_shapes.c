@@ -5,6 +5,7 @@
  *
  * usage: test_shapes [SEED | --long [SEED]] */
 #include "crash.h"
+#include "frame/tidy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
  *
  * usage: test_decodes [SEED] */
 #include "caterva.h"
-#include "codec/codec.h"
 
+#include "codec/decode.h"
 #include "support/check.h"
 #include "support/random.h"
 

@@ -5,7 +5,7 @@
  * usage: test_hostile [CASE], CASE being one of those it prints; with TIMES in the
  * environment it prints how long each step took */
 #include "base/arith.h"
-#include "codec/codec.h"
+#include "codec/encode.h"
 #include "format/array_meta.h"
 #include "format/frame_header.h"
 #include "format/trailer.h"

@@ -4,7 +4,8 @@
 #define UNIT_CODEC_SETTING_H
 
 #include "base/arith.h"
-#include "codec/codec.h"
+#include "codec/decode.h"
+#include "codec/encode.h"
 #include "format/array_meta.h"
 #include "format/chunk_header.h"
 

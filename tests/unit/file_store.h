@@ -4,7 +4,7 @@
 #ifndef UNIT_FILE_STORE_H
 #define UNIT_FILE_STORE_H
 
-#include "store/store.h"
+#include "store/file.h"
 #include "unit/rooms.h"
 
 #include <stdio.h>

@@ -3,13 +3,15 @@
 #define UNIT_MADE_H
 
 #include "array/array.h"
-#include "frame/txn_internal.h"
+#include "frame/index_encode.h"
+#include "frame/txn_state.h"
 #include "store/fault.h"
 
 #include "check.h"
 #include "oracle.h"
 #include "pipelines.h"
 #include "random.h"
+#include "store/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #define UNIT_RECIPE_H
 
 #include "base/arith.h"
+#include "base/buffer.h"
 #include "format/chunk_header.h"
 #include "made.h"
 

@@ -3,6 +3,9 @@
  * index are chunks like others.
  *
  * usage: test_codec [SEED] */
+#include "codec/decode.h"
+#include "codec/encode.h"
+#include "codec/pipeline.h"
 #include "codec_setting.h"
 
 #include <setjmp.h>

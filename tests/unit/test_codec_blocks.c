@@ -2,6 +2,8 @@
  * streams are refused, never obeyed.
  *
  * usage: test_codec_blocks [SEED] */
+#include "codec/decode.h"
+#include "codec/encode.h"
 #include "codec_setting.h"
 
 #include <setjmp.h>

@@ -2,6 +2,7 @@
  * is taken for whole, and the newest of several is found.
  *
  * usage: test_header_copy [SEED] */
+#include "base/crc32c_tables.h"
 #include "format/header_copy.h"
 
 #include "base/crc32c.h"

@@ -4,6 +4,8 @@
  *
  * usage: test_index_pages [SEED [STEPS]] */
 #include "base/arith.h"
+#include "frame/index_encode.h"
+#include "frame/index_read.h"
 #include "made.h"
 #include "scratch.h"
 

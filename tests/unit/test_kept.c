@@ -1,8 +1,8 @@
 /* The copy of a small file: made by the read that makes it worth its cost, right in
  * every byte, and none where it must not be. */
+#include "store/file.h"
 #include "store/kept.h"
 
-#include "store/store.h"
 #include "support/check.h"
 #include "support/random.h"
 #include "support/scratch.h"

@@ -1,8 +1,8 @@
 /* Layouts: found again, thrown out, forgotten; blocks stored in any order get
  * the right bytes. */
 #include "base/arith.h"
-#include "frame/layout.h"
 
+#include "frame/layout_cache.h"
 #include "made.h"
 #include "scratch.h"
 #include "unseal.h"
@@ -37,8 +37,8 @@ static cv_layout *get(caterva_array *array, int64_t chunk)
 {
     cv_chunk_ref ref = ref_of(array, chunk);
     cv_layout *layout;
-    assert_int_equal(cv_layout_get(array->frame, array->snapshot, &ref, &layout, NULL),
-                     CV_OK);
+    assert_int_equal(
+        cv_layout_get(array->frame->layouts, array->snapshot, &ref, &layout, NULL), CV_OK);
     assert_int_equal(layout->pos, ref.pos);
     return layout;
 }
@@ -207,13 +207,14 @@ static void starts_outside_are_refused(void **state)
         cv_layout *layout;
         for (int again = 0; again < 2; again++) { /* what is damaged is not kept */
             assert_int_equal(
-                cv_layout_get(array->frame, array->snapshot, &ref, &layout, &err),
+                cv_layout_get(array->frame->layouts, array->snapshot, &ref, &layout, &err),
                 CATERVA_ECORRUPT);
             assert_int_equal(err.position, pos);
         }
         cv_store_le32(bytes + pos + 36, good);
-        assert_int_equal(cv_layout_get(array->frame, array->snapshot, &ref, &layout, NULL),
-                         CV_OK);
+        assert_int_equal(
+            cv_layout_get(array->frame->layouts, array->snapshot, &ref, &layout, NULL),
+            CV_OK);
         cv_layout_release(layout);
         caterva_discard(array);
     }
@@ -357,24 +358,26 @@ static void equal_headers_are_still_checked(void **state)
     cv_small_room room = {.header = {.version = 0}};
     const cv_layout *layout;
     cv_chunk_ref ref = ref_of(array, 3);
-    CHECK_OK(cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
+    CHECK_OK(cv_layout_read_small(array->frame->store, array->snapshot, &ref, &room, &layout,
+                                  &err),
              err);
     uint64_t cbytes = (uint64_t)layout->header.cbytes;
     for (uint64_t limit = 0; limit < cbytes; limit++) {
         ref.limit = limit > 0 ? limit : 1;
-        assert_int_equal(
-            cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
-            CATERVA_ECORRUPT);
+        assert_int_equal(cv_layout_read_small(array->frame->store, array->snapshot, &ref,
+                                              &room, &layout, &err),
+                         CATERVA_ECORRUPT);
     }
     ref.limit = cbytes + 100;
-    CHECK_OK(cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
+    CHECK_OK(cv_layout_read_small(array->frame->store, array->snapshot, &ref, &room, &layout,
+                                  &err),
              err);
 
     bytes[ref.pos] = 0;         /* the version */
     for (int i = 0; i < 2; i++) /* what is refused is not remembered */
-        assert_int_equal(
-            cv_layout_read_small(array->frame, array->snapshot, &ref, &room, &layout, &err),
-            CATERVA_ECORRUPT);
+        assert_int_equal(cv_layout_read_small(array->frame->store, array->snapshot, &ref,
+                                              &room, &layout, &err),
+                         CATERVA_ECORRUPT);
     cv_buffer_free(&room.buffer);
     caterva_discard(array);
     free(bytes);
@@ -389,7 +392,8 @@ static void *get_often(void *context)
         cv_chunk_ref ref;
         cv_layout *layout;
         if (cv_source_find(&source, chunk, &ref, NULL) != CV_OK) return array;
-        if (cv_layout_get(array->frame, array->snapshot, &ref, &layout, NULL) != CV_OK)
+        if (cv_layout_get(array->frame->layouts, array->snapshot, &ref, &layout, NULL) !=
+            CV_OK)
             return array;
         bool wrong = layout->pos != ref.pos;
         cv_layout_release(layout);

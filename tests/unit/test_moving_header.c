@@ -1,5 +1,6 @@
 /* A header that is being rewritten while it is read: the store of another
  * process's file shows a mixture of the old and the new one for a while. */
+#include "frame/frame.h"
 #include "made.h"
 
 #include <setjmp.h>

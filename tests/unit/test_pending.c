@@ -3,8 +3,8 @@
  * hold old and new; for every kind of chunk there is. */
 #include "engine/plan/plan.h"
 #include "engine/write/write.h"
-#include "frame/layout.h"
 
+#include "frame/put.h"
 #include "made.h"
 
 #include <setjmp.h>

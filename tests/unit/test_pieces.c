@@ -6,6 +6,8 @@
 #include "random.h"
 #include "scratch.h"
 #include "store/fault.h"
+#include "store/file.h"
+#include "store/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

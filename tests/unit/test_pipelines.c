@@ -3,6 +3,9 @@
  * in memory that cannot be written, stays as it is.
  *
  * usage: test_pipelines [SEED] [--long] */
+#include "codec/decode.h"
+#include "codec/encode.h"
+#include "codec/pipeline.h"
 #include "codec_setting.h"
 #include "filter_model.h"
 

@@ -4,6 +4,7 @@
 #include "base/arith.h"
 #include "base/crc32c.h"
 
+#include "frame/index_read.h"
 #include "made.h"
 #include "scratch.h"
 #include "unseal.h"

@@ -1,6 +1,8 @@
 /* Opening frames built by hand: every place where header, metalayer, file,
  * trailer and index can disagree is refused with the position; every form of the
  * index that writers make is read. */
+#include "frame/chunk_ref.h"
+#include "frame/index_encode.h"
 #include "recipe.h"
 
 /* Reads item i as an array opened from these bytes gives it; *status: of all. */

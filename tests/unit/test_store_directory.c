@@ -2,7 +2,7 @@
  * locks, publishing and overwriting, and the kept descriptors under threads. */
 #include "random.h"
 #include "scratch.h"
-#include "store/store.h"
+#include "store/directory_open.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Unit: store/memory. Segments never move, gaps and regrown bytes are zero,
  * views stay valid beside a writer, borrowed memory is read-only. */
-#include "store/store.h"
+#include "store/memory.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -4,6 +4,7 @@
  *
  * usage: test_tidy [SEED] */
 #include "fault/crash.h"
+#include "frame/tidy.h"
 #include "support/scratch.h"
 
 #include <errno.h>

@@ -1,9 +1,14 @@
 /* Transactions: what is put is found, seen by nobody else, and dropped by a
  * rollback; it never lands on bytes of the committed state; chunk files get
  * numbers that nothing remembered can be confused with. */
+#include "codec/encode.h"
 #include "format/block_table.h"
-#include "frame/layout.h"
-#include "store/fault_journal.h"
+#include "frame/commit.h"
+#include "frame/frame.h"
+#include "frame/index_read.h"
+#include "frame/layout_cache.h"
+#include "frame/put.h"
+#include "store/fault.h"
 
 #include "made.h"
 #include "scratch.h"
@@ -118,7 +123,7 @@ static int live_ranges(caterva_array *array, range *out)
         int64_t offset = cv_index_get(index, i);
         assert_int_equal(cv_chunk_ref_make(s, i, offset, &ref, NULL), CV_OK);
         if (ref.kind != CV_REF_STORED) continue;
-        assert_int_equal(cv_layout_get(array->frame, s, &ref, &layout, NULL), CV_OK);
+        assert_int_equal(cv_layout_get(array->frame->layouts, s, &ref, &layout, NULL), CV_OK);
         out[n++] = (range){ref.pos, ref.pos + (uint64_t)layout->header.cbytes};
         cv_layout_release(layout);
     }
@@ -131,10 +136,10 @@ static int live_ranges(caterva_array *array, range *out)
  * header write touches the header. */
 static void check_writes(caterva_array *array, const range *live, int n_live, size_t from)
 {
-    const cv_fault_store *f = (const cv_fault_store *)array->frame->store;
+    const cv_fault_journal *journal = cv_store_fault_journal(array->frame->store);
     uint32_t header_size = array->snapshot->header.header_size;
-    for (size_t i = from; i < f->n_entries; i++) {
-        const cv_fault_entry *e = &f->entries[i];
+    for (size_t i = from; i < journal->n_entries; i++) {
+        const cv_fault_entry *e = &journal->entries[i];
         if (e->kind != CV_FAULT_ENTRY_WRITE) continue;
         if (e->pos < header_size) {
             assert_int_equal(e->pos, 16);
@@ -166,7 +171,7 @@ static void committed_bytes_are_never_written(void **state)
     for (int round = 0; round < 60; round++) {
         range live[N / CHUNK + 1];
         int n_live = live_ranges(array, live);
-        size_t from = ((const cv_fault_store *)array->frame->store)->n_entries;
+        size_t from = cv_store_fault_journal(array->frame->store)->n_entries;
         for (int i = rng_int(&r, 1, 6); i > 0; i--) random_change(&r, array);
         assert_int_equal(caterva_commit(array, NULL), CV_OK);
         check_writes(array, live, n_live, from);

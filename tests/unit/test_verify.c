@@ -1,11 +1,15 @@
 /* Verify: every kind of damage is reported, at its chunk and place, and nothing
  * else is; it goes on after damage and stops when asked. */
 #include "base/arith.h"
+#include "codec/encode.h"
 #include "format/block_table.h"
+#include "frame/frame.h"
 #include "frame/layout.h"
 
+#include "frame/put.h"
 #include "made.h"
 #include "scratch.h"
+#include "store/memory.h"
 #include "unseal.h"
 
 #include <setjmp.h>

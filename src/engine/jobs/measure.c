@@ -1,6 +1,8 @@
 /* Room: engine/jobs. What chunks are and what space they take; headers are read,
  * nothing is decoded. */
 #include "engine/jobs/verify.h"
+#include "frame/index_read.h"
+#include "frame/layout_cache.h"
 #include "frame/tail.h"
 
 static caterva_chunk_kind kind_of_special(cv_special special)
@@ -40,7 +42,7 @@ static cv_status describe(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
     if (ref.kind != CV_REF_STORED) return CV_OK;
 
     cv_layout *layout;
-    CV_TRY(cv_layout_get(frame, snapshot, &ref, &layout, err));
+    CV_TRY(cv_layout_get(frame->layouts, snapshot, &ref, &layout, err));
     out->kind = kind_of_special(layout->header.special);
     out->position = ref.object == CV_FRAME_OBJECT ? (int64_t)ref.pos : ref.object;
     out->stored_bytes = layout->header.cbytes;

@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "engine/jobs/transfer.h"
+#include "frame/put.h"
 
 #include <string.h>
 

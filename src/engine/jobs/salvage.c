@@ -7,6 +7,9 @@
 #include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
 #include "format/own.h"
+#include "frame/commit.h"
+#include "frame/index_read.h"
+#include "frame/put.h"
 
 #include <stdlib.h>
 #include <string.h>

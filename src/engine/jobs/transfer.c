@@ -2,7 +2,12 @@
  * stored, through a transaction of the new frame like any other write. */
 #include "engine/jobs/transfer.h"
 
+#include "frame/commit.h"
+#include "frame/index_read.h"
+#include "frame/layout_cache.h"
+#include "frame/put.h"
 #include "frame/tables.h"
+#include "store/memory.h"
 
 #include <stdlib.h>
 
@@ -47,7 +52,7 @@ static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, c
                              int64_t number, cv_buffer *bytes, cv_error *err)
 {
     cv_layout *layout;
-    CV_TRY(cv_layout_get(source->frame, source->snapshot, ref, &layout, err));
+    CV_TRY(cv_layout_get(source->frame->layouts, source->snapshot, ref, &layout, err));
     cv_ref_kind kind;
     cv_status status;
     if (is_special(layout, &kind))

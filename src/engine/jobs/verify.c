@@ -7,6 +7,8 @@
 #include "base/arith.h"
 #include "engine/read/blocks.h"
 #include "engine/read/damage.h"
+#include "frame/index_read.h"
+#include "frame/layout_cache.h"
 #include "frame/sealed.h"
 
 #include <stdlib.h>
@@ -115,7 +117,7 @@ static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker
     cv_layout *layout;
     CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
     if (ref.name == 0) note_unverified(task);
-    CV_TRY(cv_layout_get(task->frame, task->snapshot, &ref, &layout, err));
+    CV_TRY(cv_layout_get(task->frame->layouts, task->snapshot, &ref, &layout, err));
     note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
     bool has_blocks = layout->header.special == CV_SPECIAL_NONE;
     cv_layout_release(layout);

@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "engine/items/copy.h"
+#include "frame/commit.h"
 
 #include <stdlib.h>
 #include <string.h>

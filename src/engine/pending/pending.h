@@ -8,6 +8,7 @@
 #define CV_ENGINE_PENDING_H
 
 #include "engine/run/worker.h"
+#include "frame/reshape.h"
 #include "frame/txn.h"
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };

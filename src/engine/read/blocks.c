@@ -4,6 +4,7 @@
 #include "engine/read/blocks.h"
 
 #include "engine/items/copy.h"
+#include "frame/layout_cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +60,7 @@ cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
         .frame = frame->id,
         .object = ref->object,
         .pos = ref->pos,
-        .generation = cv_layout_generation(frame, ref->object, ref->pos),
+        .generation = cv_layout_generation(frame->layouts, ref->object, ref->pos),
     };
 }
 

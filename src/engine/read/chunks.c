@@ -7,6 +7,9 @@
 #include "base/arith.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
+#include "frame/index_read.h"
+#include "frame/layout_cache.h"
+#include "frame/put.h"
 #include "frame/tables.h"
 
 #include <stdlib.h>
@@ -38,7 +41,7 @@ cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     if (ref.kind != CV_REF_STORED) return CV_OK;
 
     cv_layout *layout;
-    CV_TRY(cv_layout_get(frame, snapshot, &ref, &layout, err));
+    CV_TRY(cv_layout_get(frame->layouts, snapshot, &ref, &layout, err));
     if (layout->header.special == CV_SPECIAL_NONE)
         out->stored_bytes = layout->n_blocks > 0
                                 ? layout->blocks[block].end - layout->blocks[block].start
@@ -137,7 +140,7 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
         return CV_OK;
     }
     cv_layout *layout;
-    CV_TRY(cv_layout_get(source->frame, source->snapshot, &ref, &layout, err));
+    CV_TRY(cv_layout_get(source->frame->layouts, source->snapshot, &ref, &layout, err));
     cv_status status = cv_fetch_chunk(source->frame, layout, buffer, bytes, err);
     if (status == CV_OK) status = cv_layout_check_chunk(layout, &ref, *bytes, err);
     *size = (size_t)layout->header.cbytes;

@@ -12,6 +12,7 @@
 #include "engine/cache/rotated.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
+#include "frame/index_read.h"
 
 #include <string.h>
 
@@ -76,7 +77,7 @@ static cv_status begin_chunk(delivery *d, const read_task *task, int64_t k, cv_e
     d->dirty = source->pending ? cv_pending_find(source->pending, d->chunk.chunk) : NULL;
     CV_TRY(cv_source_find(source, d->chunk.chunk, &d->ref, err));
     if (task->cache) d->key = cv_block_key(source->frame, &d->ref);
-    cv_layout_ask(source->frame, source->snapshot, &d->ref);
+    cv_layout_ask(source->frame->store, source->snapshot, &d->ref);
     return CV_OK;
 }
 

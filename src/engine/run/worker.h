@@ -5,6 +5,7 @@
 #define CV_ENGINE_WORKER_H
 
 #include "base/watch.h"
+#include "codec/encode.h"
 #include "engine/cache/cache.h"
 #include "frame/fetch.h"
 #include "frame/layout_memo.h"

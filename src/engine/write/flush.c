@@ -5,6 +5,7 @@
 #include "engine/read/blocks.h"
 #include "engine/write/splice.h"
 #include "format/block_table.h"
+#include "frame/put.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include "engine/plan/plan.h"
 #include "engine/read/read.h"
 #include "engine/write/write.h"
+#include "frame/put.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,9 @@
 #include "base/arith.h"
 #include "base/crc32c.h"
 #include "engine/items/copy.h"
+#include "frame/layout_cache.h"
 #include "frame/pieces.h"
+#include "frame/put.h"
 #include "frame/tables.h"
 
 #include <stdlib.h>
@@ -148,7 +150,8 @@ static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
 {
     cv_pending *pending = s->job->pending;
     cv_layout *layout;
-    CV_TRY(cv_layout_get(pending->frame, cv_txn_snapshot(pending->txn), ref, &layout, err));
+    CV_TRY(cv_layout_get(pending->frame->layouts, cv_txn_snapshot(pending->txn), ref, &layout,
+                         err));
     s->layout = layout; /* released at the end, whatever it is */
     switch (layout->header.special) {
     case CV_SPECIAL_NONE: break;

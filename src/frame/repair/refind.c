@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "format/block_table.h"
+#include "frame/chunk_ref.h"
 #include "frame/sealed.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "format/header_copy.h"
+#include "frame/index_read.h"
 #include "frame/repair/refind.h"
 #include "frame/sealed.h"
 #include "frame/tail.h"

@@ -1,5 +1,5 @@
 /* Room: store. For tests: the frame object's bytes at a crash point, rebuilt
- * from the fault store's journal. An image is the initial bytes with entries
+ * from a fault store's journal. An image is the initial bytes with entries
  * applied in order; the models differ in which, and in how much of a write. */
 #include "store/fault_journal.h"
 
@@ -82,19 +82,19 @@ static cv_status apply_by_chance(image *im, const cv_fault_entry *e, cv_error *e
 
 /* ---- Models ------------------------------------------------------------- */
 
-static cv_status apply_range(const cv_fault_store *f, image *im, size_t from, size_t to,
+static cv_status apply_range(const cv_fault_journal *j, image *im, size_t from, size_t to,
                              cv_error *err)
 {
-    for (size_t i = from; i < to; i++) CV_TRY(apply(im, &f->entries[i], err));
+    for (size_t i = from; i < to; i++) CV_TRY(apply(im, &j->entries[i], err));
     return CV_OK;
 }
 
-static cv_status make_torn(const cv_fault_store *f, image *im, size_t point, size_t part,
+static cv_status make_torn(const cv_fault_journal *j, image *im, size_t point, size_t part,
                            cv_error *err)
 {
-    CV_TRY(apply_range(f, im, 0, point, err));
-    if (point == f->n_entries) return CV_OK;
-    const cv_fault_entry *e = &f->entries[point];
+    CV_TRY(apply_range(j, im, 0, point, err));
+    if (point == j->n_entries) return CV_OK;
+    const cv_fault_entry *e = &j->entries[point];
     if (e->kind != CV_FAULT_ENTRY_WRITE || !changes_frame(e)) return CV_OK;
     return put(im, e->pos, e->bytes, part < e->size ? part : e->size, err);
 }
@@ -106,54 +106,51 @@ static bool is_sync(const cv_fault_entry *e)
             (e->kind == CV_FAULT_ENTRY_REPLACE && e->durable));
 }
 
-static cv_status make_power(const cv_fault_store *f, image *im, size_t point, cv_error *err)
+static cv_status make_power(const cv_fault_journal *j, image *im, size_t point, cv_error *err)
 {
     size_t synced = point;
-    while (synced > 0 && !is_sync(&f->entries[synced - 1])) synced--;
-    CV_TRY(apply_range(f, im, 0, synced, err));
-    for (size_t i = synced; i < point; i++) CV_TRY(apply_by_chance(im, &f->entries[i], err));
+    while (synced > 0 && !is_sync(&j->entries[synced - 1])) synced--;
+    CV_TRY(apply_range(j, im, 0, synced, err));
+    for (size_t i = synced; i < point; i++) CV_TRY(apply_by_chance(im, &j->entries[i], err));
     return CV_OK;
 }
 
-static int64_t last_mark(const cv_fault_store *f, size_t point)
+static int64_t last_mark(const cv_fault_journal *j, size_t point)
 {
     for (size_t i = point; i > 0; i--)
-        if (f->entries[i - 1].kind == CV_FAULT_ENTRY_MARK) return f->entries[i - 1].token;
+        if (j->entries[i - 1].kind == CV_FAULT_ENTRY_MARK) return j->entries[i - 1].token;
     return -1;
 }
 
-static cv_status make(const cv_fault_store *f, image *im, const cv_crash *crash,
+static cv_status make(const cv_fault_journal *j, image *im, const cv_crash *crash,
                       cv_error *err)
 {
-    if (crash->point < 0 || (size_t)crash->point > f->n_entries)
+    if (crash->point < 0 || (size_t)crash->point > j->n_entries)
         return cv_fail(err, CATERVA_EINVAL, -1, "point %lld of a journal of %zu entries",
-                       (long long)crash->point, f->n_entries);
+                       (long long)crash->point, j->n_entries);
     size_t point = (size_t)crash->point;
     CV_TRY(resize(im, 1, err)); /* the caller gets memory also for an empty image */
     im->size = 0;
-    CV_TRY(put(im, 0, f->initial, f->initial_size, err));
+    CV_TRY(put(im, 0, j->initial, j->initial_size, err));
     switch (crash->model) {
-    case CV_CRASH_PREFIX: return apply_range(f, im, 0, point, err);
-    case CV_CRASH_TORN: return make_torn(f, im, point, crash->part, err);
-    case CV_CRASH_POWER: return make_power(f, im, point, err);
+    case CV_CRASH_PREFIX: return apply_range(j, im, 0, point, err);
+    case CV_CRASH_TORN: return make_torn(j, im, point, crash->part, err);
+    case CV_CRASH_POWER: return make_power(j, im, point, err);
     }
     return cv_fail(err, CATERVA_EINVAL, -1, "unknown kind of crash %d", (int)crash->model);
 }
 
-cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
-                               size_t *size, int64_t *mark, cv_error *err)
+cv_status cv_fault_journal_image(const cv_fault_journal *journal, const cv_crash *crash,
+                                 uint8_t **bytes, size_t *size, int64_t *mark, cv_error *err)
 {
-    cv_fault_store *f = (cv_fault_store *)store;
     image im = {.random = crash->seed};
-    pthread_mutex_lock(&f->lock);
-    cv_status status = make(f, &im, crash, err);
+    cv_status status = make(journal, &im, crash, err);
     if (status == CV_OK) {
         *bytes = im.bytes;
         *size = im.size;
-        *mark = last_mark(f, (size_t)crash->point);
+        *mark = last_mark(journal, (size_t)crash->point);
     } else {
         free(im.bytes);
     }
-    pthread_mutex_unlock(&f->lock);
     return status;
 }

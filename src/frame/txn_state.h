@@ -1,12 +1,15 @@
-/* What txn.c and commit.c share. */
-#ifndef CV_FRAME_TXN_INTERNAL_H
-#define CV_FRAME_TXN_INTERNAL_H
+/* What a transaction knows: shared by the files that change it. txn.c begins and ends it,
+ * put.c puts chunks, commit.c makes it the committed state; holes.h, front.h, files.h and
+ * tail.h each see to a part of the store. */
+#ifndef CV_FRAME_TXN_STATE_H
+#define CV_FRAME_TXN_STATE_H
 
+#include "codec/encode.h"
+#include "frame/frame.h"
 #include "frame/space.h"
 #include "frame/survey.h"
-#include "frame/txn.h"
 
-struct cv_txn {
+typedef struct cv_txn {
     cv_frame *frame;
     cv_snapshot *base;    /* the committed state this stands on */
     cv_snapshot *state;   /* base, or one of our own with changes of shape, attributes */
@@ -37,18 +40,11 @@ struct cv_txn {
     size_t n_new_files, max_new_files;
     cv_object *old_files; /* directory: what no state names since some commit */
     size_t n_old_files;
-};
-
-/* Empties the transaction and stands it on the frame's current snapshot. */
-void cv_txn_reset(cv_txn *txn);
+} cv_txn;
 
 /* An index of the transaction's own, made at the first change. Called with the
  * lock, or by the only thread. */
 cv_status cv_txn_own_index(cv_txn *txn, cv_error *err);
-
-/* Takes `size` bytes of a contiguous frame for something that is no chunk, and is
- * never given back. Called with the lock, or by the only thread. */
-cv_status cv_txn_take_range(cv_txn *txn, size_t size, uint64_t *pos, cv_error *err);
 
 /* CATERVA_EIO when the frame is poisoned. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);

@@ -1,8 +1,8 @@
-/* What the files of this room share. */
-#ifndef CV_CODEC_INTERNAL_H
-#define CV_CODEC_INTERNAL_H
+/* A spec in libblosc2's own terms; for this room only. */
+#ifndef CV_CODEC_PARAMS_H
+#define CV_CODEC_PARAMS_H
 
-#include "codec/codec.h"
+#include "codec/spec.h"
 
 #include <blosc2.h>
 
@@ -14,9 +14,6 @@ void cv_codec_init(void);
  * metalayer. Release with blosc2_schunk_free. */
 cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,
                                    cv_error *err);
-
-/* Filters that do something: all but CATERVA_FILTER_NONE. */
-int cv_codec_n_filters(const cv_codec_spec *spec);
 
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec);
 

@@ -1,4 +1,5 @@
-/* The kinds of cv_crc32c, and what they share. For crc32c*.c only.
+/* The portable kind of cv_crc32c, and the powers of x that all kinds share. For
+ * crc32c*.c only.
  *
  * A crc here is the register itself, without the inversion before and after. It is
  * a polynomial over GF(2) below P; bit 0 is the highest power, x^31. The crc of
@@ -11,24 +12,16 @@
  * factor of x^32. Hence the factor for a shift by n words of 64 bits:
  *
  *   crc x^64n = register(0, crc * x^(64n - 33)) */
-#ifndef CV_BASE_CRC32C_KINDS_H
-#define CV_BASE_CRC32C_KINDS_H
+#ifndef CV_BASE_CRC32C_TABLES_H
+#define CV_BASE_CRC32C_TABLES_H
 
 #include "base/arith.h"
-#include "base/cpu.h"
-#include "base/crc32c.h"
 
 /* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. */
 enum { CV_CRC32C_LANES = 3, CV_CRC32C_LANE_BYTES = 8192 };
 
-#if CV_CPU_IS_X86
-cv_crc32c_function cv_crc32c_instruction, cv_crc32c_128, cv_crc32c_256, cv_crc32c_512;
-#elif CV_CPU_IS_ARM
-cv_crc32c_function cv_crc32c_instruction, cv_crc32c_128;
-#endif
-
-/* x^n mod P. */
-uint32_t cv_crc32c_power(int n);
+/* By tables, eight bytes at a time. */
+uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size);
 
 /* The table of x^(64i - 33) mod P for i from 1 to all lanes' words. */
 const uint32_t *cv_crc32c_shifts(void);

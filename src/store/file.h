@@ -1,0 +1,21 @@
+/* Stores that are one regular file. */
+#ifndef CV_STORE_FILE_H
+#define CV_STORE_FILE_H
+
+#include "store/store.h"
+
+/* A regular file. `offset`: where the frame begins in it; only 0 for writing.
+ * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
+ * another process or another store of this one). */
+cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
+                             cv_error *err);
+cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
+                               cv_error *err);
+cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err);
+cv_status cv_store_file_delete(cv_store *store, cv_error *err);
+
+/* Lets a store of a file that is only read keep a copy of it, see kept.h, when it has at
+ * most `most` bytes; other stores: nothing. Before other threads use the store. */
+void cv_store_file_keep(cv_store *store, uint64_t most);
+
+#endif
