@@ -3,7 +3,7 @@
 #include "array/array.h"
 
 #include "base/os.h"
-#include "base/sync.h"
+#include "base/thread.h"
 #include "codec/pipeline.h"
 #include "format/own.h"
 #include "frame/tidy.h"
@@ -54,14 +54,14 @@ cv_status cv_options_copy(void *out, size_t size, const void *options, const cha
 void cv_array_lock_shared(caterva_array *array)
 {
     if (!array->is_guarded) return;
-    if (array->pending) pthread_rwlock_rdlock(&array->lock);
+    if (array->pending) cv_rwlock_read(&array->lock);
     if (array->watch) cv_watch_begin(array->watch);
 }
 
 void cv_array_lock_alone(caterva_array *array)
 {
     if (array->pending) {
-        pthread_rwlock_wrlock(&array->lock);
+        cv_rwlock_write(&array->lock);
         cv_prefetch_suspend(&array->prefetch);
     }
     if (array->watch) cv_watch_begin(array->watch);
@@ -72,7 +72,7 @@ static void unlock(caterva_array *array, bool good)
     if (array->watch) cv_watch_end(array->watch, good);
     if (!array->pending) return;
     cv_prefetch_resume(&array->prefetch);
-    pthread_rwlock_unlock(&array->lock);
+    cv_rwlock_unlock(&array->lock);
 }
 
 void cv_array_unlock(caterva_array *array)
@@ -198,7 +198,7 @@ void cv_array_free(caterva_array *array)
     cv_workers_destroy(&array->workers);
     cv_snapshot_release(array->snapshot);
     cv_frame_close(array->frame);
-    pthread_rwlock_destroy(&array->lock);
+    cv_rwlock_destroy(&array->lock);
     if (array->watch) cv_watch_destroy(array->watch);
     free(array->watch);
     free(array->fill);

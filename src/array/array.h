@@ -8,13 +8,13 @@
 /* Who verifies an array, which must not be committed meanwhile. */
 typedef struct cv_passing {
     bool calls; /* a function of the caller's, on `thread` */
-    pthread_t thread;
+    cv_thread thread;
     struct cv_passing *next;
 } cv_passing;
 
 typedef struct cv_gate {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    cv_mutex lock;
+    cv_cond changed;
     cv_passing *passing;
 } cv_gate;
 
@@ -29,7 +29,7 @@ struct caterva_array {
     cv_read_ahead ahead; /* its prefetches */
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
-    pthread_rwlock_t lock;
+    cv_rwlock lock;
     cv_gate gate;
     cv_snapshot *snapshot; /* the committed state; replaced by a commit */
     uint8_t *fill;         /* the item that new cells hold; NULL: zeros */

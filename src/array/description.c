@@ -197,7 +197,7 @@ void cv_description_release(const cv_description *description)
 void cv_descriptions_init(cv_descriptions *all)
 {
     *all = (cv_descriptions){.latest = NULL};
-    pthread_mutex_init(&all->lock, NULL);
+    cv_mutex_init(&all->lock);
 }
 
 void cv_descriptions_destroy(cv_descriptions *all)
@@ -208,31 +208,31 @@ void cv_descriptions_destroy(cv_descriptions *all)
         cv_description_release(all->lent);
         all->lent = next;
     }
-    pthread_mutex_destroy(&all->lock);
+    cv_mutex_destroy(&all->lock);
 }
 
 const cv_description *cv_descriptions_latest(cv_descriptions *all, bool lend)
 {
-    pthread_mutex_lock(&all->lock);
+    cv_mutex_lock(&all->lock);
     cv_description *d = all->latest;
     if (d) atomic_fetch_add_explicit(&d->references, 1, memory_order_relaxed);
     if (d && lend) all->latest_is_lent = true;
-    pthread_mutex_unlock(&all->lock);
+    cv_mutex_unlock(&all->lock);
     return d;
 }
 
 void cv_descriptions_offer(cv_descriptions *all, cv_description *fresh)
 {
-    pthread_mutex_lock(&all->lock);
+    cv_mutex_lock(&all->lock);
     cv_description *useless = all->latest ? fresh : NULL;
     if (!useless) all->latest = fresh;
-    pthread_mutex_unlock(&all->lock);
+    cv_mutex_unlock(&all->lock);
     cv_description_release(useless);
 }
 
 void cv_descriptions_turn(cv_descriptions *all, cv_description *fresh)
 {
-    pthread_mutex_lock(&all->lock);
+    cv_mutex_lock(&all->lock);
     cv_description *old = all->latest;
     if (old && all->latest_is_lent) {
         old->next = all->lent;
@@ -241,7 +241,7 @@ void cv_descriptions_turn(cv_descriptions *all, cv_description *fresh)
     }
     all->latest = fresh;
     all->latest_is_lent = false;
-    pthread_mutex_unlock(&all->lock);
+    cv_mutex_unlock(&all->lock);
     cv_description_release(old);
 }
 

@@ -45,7 +45,7 @@ void cv_description_release(const cv_description *description); /* NULL is fine 
 
 /* Those that a handle keeps. */
 typedef struct cv_descriptions {
-    pthread_mutex_t lock;
+    cv_mutex lock;
     cv_description *latest; /* NULL: of a state that nobody asked for yet */
     bool latest_is_lent;
     cv_description *lent; /* superseded */

@@ -10,51 +10,51 @@
 void cv_gate_init(cv_gate *gate)
 {
     gate->passing = NULL;
-    pthread_mutex_init(&gate->lock, NULL);
-    pthread_cond_init(&gate->changed, NULL);
+    cv_mutex_init(&gate->lock);
+    cv_cond_init(&gate->changed);
 }
 
 void cv_gate_destroy(cv_gate *gate)
 {
-    pthread_cond_destroy(&gate->changed);
-    pthread_mutex_destroy(&gate->lock);
+    cv_cond_destroy(&gate->changed);
+    cv_mutex_destroy(&gate->lock);
 }
 
 static void enter_gate(cv_gate *gate, cv_passing *self)
 {
     self->calls = false;
-    pthread_mutex_lock(&gate->lock);
+    cv_mutex_lock(&gate->lock);
     self->next = gate->passing;
     gate->passing = self;
-    pthread_mutex_unlock(&gate->lock);
+    cv_mutex_unlock(&gate->lock);
 }
 
 static void leave_gate(cv_gate *gate, const cv_passing *self)
 {
-    pthread_mutex_lock(&gate->lock);
+    cv_mutex_lock(&gate->lock);
     cv_passing **at = &gate->passing;
     while (*at != self) at = &(*at)->next;
     *at = self->next;
-    pthread_cond_broadcast(&gate->changed);
-    pthread_mutex_unlock(&gate->lock);
+    cv_cond_wake_all(&gate->changed);
+    cv_mutex_unlock(&gate->lock);
 }
 
 cv_status cv_gate_close(cv_gate *gate, cv_error *err)
 {
     bool own = false;
-    pthread_mutex_lock(&gate->lock);
+    cv_mutex_lock(&gate->lock);
     while (gate->passing && !own) {
         for (const cv_passing *p = gate->passing; p && !own; p = p->next)
-            own = p->calls && pthread_equal(p->thread, pthread_self());
-        if (!own) pthread_cond_wait(&gate->changed, &gate->lock);
+            own = p->calls && cv_thread_is_self(p->thread);
+        if (!own) cv_cond_wait(&gate->changed, &gate->lock);
     }
     if (!own) return CV_OK;
-    pthread_mutex_unlock(&gate->lock);
+    cv_mutex_unlock(&gate->lock);
     return cv_fail(err, CATERVA_EINVAL, -1,
                    "the array is being verified: what it calls cannot commit");
 }
 
-void cv_gate_open(cv_gate *gate) { pthread_mutex_unlock(&gate->lock); }
+void cv_gate_open(cv_gate *gate) { cv_mutex_unlock(&gate->lock); }
 
 /* ---- Verify ------------------------------------------------------------- */
 
@@ -67,10 +67,10 @@ typedef struct verification {
 
 static void note_call(verification *v, bool calls)
 {
-    pthread_mutex_lock(&v->gate->lock);
-    v->self.thread = pthread_self();
+    cv_mutex_lock(&v->gate->lock);
+    v->self.thread = cv_thread_self();
     v->self.calls = calls;
-    pthread_mutex_unlock(&v->gate->lock);
+    cv_mutex_unlock(&v->gate->lock);
 }
 
 static void on_damage(void *context, const caterva_damage *damage)

@@ -4,11 +4,11 @@
 #include "base/crc32c_arm.h"
 
 #include "base/crc32c_tables.h"
+#include "base/thread.h"
 
 #if CV_CPU_IS_ARM
 
 #include <arm_neon.h>
-#include <pthread.h>
 
 /* Clang's headers hide what the build's target has not. */
 #if defined(__clang__)
@@ -78,7 +78,7 @@ WITH_CRC uint32_t cv_crc32c_arm_word(uint32_t crc, const void *bytes, size_t siz
 enum { STEP = 64 };
 
 static uint64_t by_own[2], by_step[2]; /* moving 128 bits by their width, and by a step */
-static pthread_once_t factors_once = PTHREAD_ONCE_INIT;
+static cv_once factors_once = CV_ONCE_INIT;
 
 static void make_factors(void)
 {
@@ -133,7 +133,7 @@ WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size
     enum { WORDS = 4 };
     const uint8_t *p = bytes;
     crc = ~crc;
-    pthread_once(&factors_once, make_factors);
+    cv_once_run(&factors_once, make_factors);
     const uint64x2_t step = vld1q_u64(by_step);
     const uint64x2_t own = vld1q_u64(by_own);
     while (size >= (size_t)2 * STEP) {

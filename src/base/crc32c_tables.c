@@ -1,15 +1,14 @@
 /* Room: base. CRC32C by tables, and the tables that the other kinds take powers from.
  * Made at first need, each once. */
 #include "base/crc32c_tables.h"
-
-#include <pthread.h>
+#include "base/thread.h"
 
 #define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected: the highest power is bit 0 */
 
 /* ---- Portable: eight bytes at a time, a table for each -------------------- */
 
 static uint32_t slices[8][256];
-static pthread_once_t slices_once = PTHREAD_ONCE_INIT;
+static cv_once slices_once = CV_ONCE_INIT;
 
 static uint32_t times_x(uint32_t a) { return a >> 1 ^ (a & 1 ? POLYNOMIAL : 0); }
 
@@ -35,7 +34,7 @@ static uint32_t fold(uint32_t low, uint32_t high)
 uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 {
     const uint8_t *p = bytes;
-    pthread_once(&slices_once, make_slices);
+    cv_once_run(&slices_once, make_slices);
     crc = ~crc;
     for (; size >= 8; size -= 8, p += 8)
         crc = fold(crc ^ cv_load_le32(p), cv_load_le32(p + 4));
@@ -48,7 +47,7 @@ uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 enum { N_SHIFTS = CV_CRC32C_LANES * CV_CRC32C_LANE_BYTES / 8 + 1 };
 
 static uint32_t shifts[N_SHIFTS];
-static pthread_once_t shifts_once = PTHREAD_ONCE_INIT;
+static cv_once shifts_once = CV_ONCE_INIT;
 
 /* x^n mod P. */
 static uint32_t power_of_x(int n)
@@ -60,14 +59,14 @@ static uint32_t power_of_x(int n)
 
 static void make_shifts(void)
 {
-    pthread_once(&slices_once, make_slices);
+    cv_once_run(&slices_once, make_slices);
     shifts[1] = power_of_x(64 - 33);
     for (int i = 2; i < N_SHIFTS; i++) shifts[i] = fold(shifts[i - 1], 0); /* by x^64 */
 }
 
 const uint32_t *cv_crc32c_shifts(void)
 {
-    pthread_once(&shifts_once, make_shifts);
+    cv_once_run(&shifts_once, make_shifts);
     return shifts;
 }
 

@@ -11,11 +11,11 @@
 #include "base/crc32c_x86.h"
 
 #include "base/crc32c_tables.h"
+#include "base/thread.h"
 
 #if CV_CPU_IS_X86
 
 #include <immintrin.h>
-#include <pthread.h>
 
 #define WITH_CRC __attribute__((target("sse4.2")))
 #define WITH_128 __attribute__((target("sse4.2,pclmul")))
@@ -89,7 +89,7 @@ typedef struct factors {
 } factors;
 
 static factors known;
-static pthread_once_t known_once = PTHREAD_ONCE_INIT;
+static cv_once known_once = CV_ONCE_INIT;
 
 static void make_factors(void)
 {
@@ -102,7 +102,7 @@ static void make_factors(void)
 
 static const factors *get_factors(void)
 {
-    pthread_once(&known_once, make_factors);
+    cv_once_run(&known_once, make_factors);
     return &known;
 }
 

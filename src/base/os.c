@@ -3,9 +3,10 @@
  * is close-on-exec. Must not know what the files are for. */
 #include "base/os.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,15 +252,15 @@ void cv_os_unshare(int fd)
 }
 
 static atomic_uint generation, forks;
-static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+static cv_once forks_once = CV_ONCE_INIT;
 
 static void note_fork(void) { atomic_fetch_add(&forks, 1); }
 static void note_birth(void) { atomic_fetch_add(&generation, 1); }
-static void watch_forks(void) { pthread_atfork(NULL, note_fork, note_birth); }
+static void watch_forks(void) { cv_thread_on_fork(NULL, note_fork, note_birth); }
 
 cv_os_moment cv_os_now(void)
 {
-    pthread_once(&forks_once, watch_forks);
+    cv_once_run(&forks_once, watch_forks);
     return (cv_os_moment){atomic_load(&generation), atomic_load(&forks)};
 }
 

@@ -9,10 +9,10 @@ void cv_watch_init(cv_watch *watch, cv_progress_fn tell, void *context)
     atomic_init(&watch->done, 0);
     atomic_init(&watch->total, 0);
     atomic_init(&watch->stopped, false);
-    pthread_mutex_init(&watch->lock, NULL);
+    cv_mutex_init(&watch->lock);
 }
 
-void cv_watch_destroy(cv_watch *watch) { pthread_mutex_destroy(&watch->lock); }
+void cv_watch_destroy(cv_watch *watch) { cv_mutex_destroy(&watch->lock); }
 
 void cv_watch_init_steps(cv_watch *watch, cv_progress_fn tell, void *context, cv_watch *also)
 {
@@ -37,24 +37,24 @@ static bool call(cv_watch *watch)
 
 void cv_watch_begin(cv_watch *watch)
 {
-    pthread_mutex_lock(&watch->lock);
+    cv_mutex_lock(&watch->lock);
     if (watch->n_calls++ == 0) {
         atomic_store_explicit(&watch->done, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->total, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->stopped, false, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&watch->lock);
+    cv_mutex_unlock(&watch->lock);
 }
 
 void cv_watch_end(cv_watch *watch, bool good)
 {
-    pthread_mutex_lock(&watch->lock);
+    cv_mutex_lock(&watch->lock);
     int64_t total = atomic_load_explicit(&watch->total, memory_order_relaxed);
     if (--watch->n_calls == 0 && good && total > 0) {
         atomic_store_explicit(&watch->done, total, memory_order_relaxed);
         call(watch); /* too late to stop */
     }
-    pthread_mutex_unlock(&watch->lock);
+    cv_mutex_unlock(&watch->lock);
 }
 
 /* ---- Counting ------------------------------------------------------------ */
@@ -93,9 +93,9 @@ cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err)
     cv_watch_add(watch, bytes);
     for (; watch; watch = watch->also) {
         if (is_stopped(watch)) return fail_stopped(err);
-        if (pthread_mutex_trylock(&watch->lock)) continue;
+        if (!cv_mutex_try_lock(&watch->lock)) continue;
         bool goes_on = call(watch);
-        pthread_mutex_unlock(&watch->lock);
+        cv_mutex_unlock(&watch->lock);
         if (!goes_on) return fail_stopped(err);
     }
     return CV_OK;
@@ -106,9 +106,9 @@ cv_status cv_watch_step(cv_watch *watch, int64_t steps, cv_error *err)
     if (!watch) return CV_OK;
     atomic_fetch_add_explicit(&watch->done, steps, memory_order_relaxed);
     if (is_stopped(watch)) return fail_stopped(err);
-    pthread_mutex_lock(&watch->lock);
+    cv_mutex_lock(&watch->lock);
     bool goes_on = call(watch);
-    pthread_mutex_unlock(&watch->lock);
+    cv_mutex_unlock(&watch->lock);
     if (!goes_on) return fail_stopped(err);
     return cv_watch_tick(watch->also, 0, err);
 }

@@ -10,8 +10,8 @@
 #define CV_BASE_WATCH_H
 
 #include "base/status.h"
+#include "base/thread.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 typedef int (*cv_progress_fn)(void *context, int64_t done, int64_t total);
@@ -24,8 +24,8 @@ typedef struct cv_watch {
     atomic_int_least64_t done; /* may run ahead of `total`: what is told does not */
     atomic_int_least64_t total;
     atomic_bool stopped;
-    int n_calls;          /* under way, of a handle's watch; under the lock */
-    pthread_mutex_t lock; /* one call of the function at a time */
+    int n_calls;   /* under way, of a handle's watch; under the lock */
+    cv_mutex lock; /* one call of the function at a time */
 } cv_watch;
 
 void cv_watch_init(cv_watch *watch, cv_progress_fn tell, void *context);

@@ -1,13 +1,13 @@
 /* Room: codec. What libblosc2 is told of a spec. */
 #include "codec/params.h"
+#include "base/thread.h"
 
-#include <pthread.h>
 #include <string.h>
 
 void cv_codec_init(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, blosc2_init);
+    static cv_once once = CV_ONCE_INIT;
+    cv_once_run(&once, blosc2_init);
 }
 
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec)

@@ -316,10 +316,10 @@ static void publish(commit *c)
     txn->has_index = false;
     atomic_store_explicit(&c->next->index_ready, true, memory_order_release);
 
-    pthread_mutex_lock(&txn->frame->lock);
+    cv_mutex_lock(&txn->frame->lock);
     cv_snapshot *old = txn->frame->current;
     txn->frame->current = c->next;
-    pthread_mutex_unlock(&txn->frame->lock);
+    cv_mutex_unlock(&txn->frame->lock);
     cv_snapshot_release(old);
     c->next = NULL;
 }

@@ -26,7 +26,7 @@ static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
     frame->current = snapshot;
     frame->layouts = layouts;
     frame->durability = durability;
-    pthread_mutex_init(&frame->lock, NULL);
+    cv_mutex_init(&frame->lock);
     *out = frame;
     return CV_OK;
 }
@@ -91,16 +91,16 @@ void cv_frame_close(cv_frame *frame)
     cv_layout_cache_free(frame->layouts);
     cv_snapshot_release(frame->current);
     cv_store_close(frame->store);
-    pthread_mutex_destroy(&frame->lock);
+    cv_mutex_destroy(&frame->lock);
     free(frame);
 }
 
 cv_snapshot *cv_frame_snapshot(cv_frame *frame)
 {
-    pthread_mutex_lock(&frame->lock);
+    cv_mutex_lock(&frame->lock);
     cv_snapshot *snapshot = frame->current;
     cv_snapshot_retain(snapshot);
-    pthread_mutex_unlock(&frame->lock);
+    cv_mutex_unlock(&frame->lock);
     return snapshot;
 }
 

@@ -12,7 +12,7 @@ typedef struct cv_layout_cache cv_layout_cache;
 typedef struct cv_frame {
     uint64_t id;          /* no other frame of this process has or had it */
     cv_store *store;      /* owned */
-    pthread_mutex_t lock; /* guards `current` against a commit */
+    cv_mutex lock;        /* guards `current` against a commit */
     cv_snapshot *current; /* one reference is the frame's */
     cv_layout_cache *layouts;
     caterva_durability durability;

@@ -205,13 +205,13 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
 {
     cv_status status = CV_OK;
     if (!atomic_load_explicit(&snapshot->index_ready, memory_order_acquire)) {
-        pthread_mutex_lock(&snapshot->index_lock);
+        cv_mutex_lock(&snapshot->index_lock);
         if (!atomic_load_explicit(&snapshot->index_ready, memory_order_relaxed)) {
             status = load_index(snapshot, store, &snapshot->index, err);
             if (status == CV_OK)
                 atomic_store_explicit(&snapshot->index_ready, true, memory_order_release);
         }
-        pthread_mutex_unlock(&snapshot->index_lock);
+        cv_mutex_unlock(&snapshot->index_lock);
     }
     *out = &snapshot->index;
     return status;

@@ -20,7 +20,7 @@ typedef struct set {
  * the first layout is kept: most handles read a few chunks, and opening one that reads
  * none should not pay for them. */
 typedef struct stripe {
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(64) cv_mutex lock;
     set *sets; /* or NULL */
 } stripe;
 
@@ -41,7 +41,7 @@ cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
     memset(cache, 0, sizeof *cache);
     cache->store = store;
     cache->n_sets = (size_t)n;
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&cache->stripes[i].lock, NULL);
+    for (int i = 0; i < STRIPES; i++) cv_mutex_init(&cache->stripes[i].lock);
     return cache;
 }
 
@@ -63,7 +63,7 @@ void cv_layout_cache_free(cv_layout_cache *cache)
     if (!cache) return;
     for (int i = 0; i < STRIPES; i++) {
         release_sets(cache, &cache->stripes[i]);
-        pthread_mutex_destroy(&cache->stripes[i].lock);
+        cv_mutex_destroy(&cache->stripes[i].lock);
     }
     free(cache);
 }
@@ -72,9 +72,9 @@ void cv_layout_cache_clear(cv_layout_cache *cache)
 {
     for (int i = 0; i < GENERATIONS; i++) atomic_fetch_add(&cache->generations[i], 1);
     for (int i = 0; i < STRIPES; i++) {
-        pthread_mutex_lock(&cache->stripes[i].lock);
+        cv_mutex_lock(&cache->stripes[i].lock);
         release_sets(cache, &cache->stripes[i]);
-        pthread_mutex_unlock(&cache->stripes[i].lock);
+        cv_mutex_unlock(&cache->stripes[i].lock);
     }
 }
 
@@ -94,7 +94,7 @@ static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos, str
 {
     size_t i = set_of(cache, object, pos);
     stripe *s = *locked = &cache->stripes[i % STRIPES];
-    pthread_mutex_lock(&s->lock);
+    cv_mutex_lock(&s->lock);
     return s->sets ? &s->sets[i / STRIPES] : NULL;
 }
 
@@ -149,7 +149,7 @@ static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref, uint32
         atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
         if (way > 0) push_first(s, way, found);
     }
-    pthread_mutex_unlock(&locked->lock);
+    cv_mutex_unlock(&locked->lock);
     return found;
 }
 
@@ -161,7 +161,7 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
     int way = way_of(s, object, pos);
     cv_layout *found = way < WAYS ? s->ways[way] : NULL;
     if (found) s->ways[way] = NULL;
-    pthread_mutex_unlock(&locked->lock);
+    cv_mutex_unlock(&locked->lock);
     cv_layout_release(found);
 }
 
@@ -174,7 +174,7 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
     set *s = lock_new_set(cache, ref->object, ref->pos, &locked);
     int way = way_of(s, ref->object, ref->pos);
     cv_layout *gone = s ? push_first(s, way < WAYS ? way : WAYS - 1, layout) : layout;
-    pthread_mutex_unlock(&locked->lock);
+    cv_mutex_unlock(&locked->lock);
     cv_layout_release(gone);
 }
 

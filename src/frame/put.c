@@ -57,9 +57,9 @@ static cv_status find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
 
 cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
 {
-    pthread_mutex_lock(&txn->lock);
+    cv_mutex_lock(&txn->lock);
     cv_status status = find(txn, chunk, out, err);
-    pthread_mutex_unlock(&txn->lock);
+    cv_mutex_unlock(&txn->lock);
     return status;
 }
 
@@ -81,7 +81,7 @@ static cv_status set_entry(cv_txn *txn, int64_t chunk, int64_t offset, uint32_t 
 {
     cv_object useless = -1;
     int64_t old = 0;
-    pthread_mutex_lock(&txn->lock);
+    cv_mutex_lock(&txn->lock);
     cv_status status = cv_txn_own_index(txn, err);
     if (status == CV_OK) {
         old = cv_index_get(&txn->index, chunk);
@@ -94,7 +94,7 @@ static cv_status set_entry(cv_txn *txn, int64_t chunk, int64_t offset, uint32_t 
             cv_holes_replaced(txn, txn->base->header.header_size + (uint64_t)old);
         txn->changed = true;
     }
-    pthread_mutex_unlock(&txn->lock);
+    cv_mutex_unlock(&txn->lock);
     if (useless >= 0) cv_store_remove(txn->frame->store, useless, NULL);
     return status;
 }
@@ -166,21 +166,21 @@ cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
 {
     CV_TRY(cv_txn_check(txn, err));
     *out = (cv_put){.chunk = chunk};
-    pthread_mutex_lock(&txn->lock);
+    cv_mutex_lock(&txn->lock);
     cv_status status = reserve(txn, size, out, err);
-    pthread_mutex_unlock(&txn->lock);
+    cv_mutex_unlock(&txn->lock);
     return status;
 }
 
 static void abandon(cv_txn *txn, const cv_put *put)
 {
     bool sparse = txn->base->header.sparse;
-    pthread_mutex_lock(&txn->lock);
+    cv_mutex_lock(&txn->lock);
     if (sparse)
         (void)superseded_file(txn, put->object);
     else
         cv_holes_replaced(txn, put->pos);
-    pthread_mutex_unlock(&txn->lock);
+    cv_mutex_unlock(&txn->lock);
     if (sparse) cv_store_remove(txn->frame->store, put->object, NULL);
 }
 

@@ -68,13 +68,13 @@ cv_status cv_sealed_head(cv_snapshot *s, cv_store *store, const cv_seal_head **o
     if (!is_sealed(s) || s->unchecked) return CV_OK;
     cv_status status = CV_OK;
     if (!atomic_load_explicit(&s->head_ready, memory_order_acquire)) {
-        pthread_mutex_lock(&s->head_lock);
+        cv_mutex_lock(&s->head_lock);
         if (!atomic_load_explicit(&s->head_ready, memory_order_relaxed)) {
             status = read_head(s, store, &s->head, err);
             if (status == CV_OK)
                 atomic_store_explicit(&s->head_ready, true, memory_order_release);
         }
-        pthread_mutex_unlock(&s->head_lock);
+        cv_mutex_unlock(&s->head_lock);
     }
     *out = &s->head;
     return status;

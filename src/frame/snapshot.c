@@ -20,8 +20,8 @@ cv_snapshot *cv_snapshot_new(void)
     atomic_init(&snapshot->index_ready, false);
     atomic_init(&snapshot->index_lookups, 0);
     atomic_init(&snapshot->head_ready, false);
-    pthread_mutex_init(&snapshot->index_lock, NULL);
-    pthread_mutex_init(&snapshot->head_lock, NULL);
+    cv_mutex_init(&snapshot->index_lock);
+    cv_mutex_init(&snapshot->head_lock);
     return snapshot;
 }
 
@@ -39,8 +39,8 @@ void cv_snapshot_release(cv_snapshot *snapshot)
     cv_trailer_free(&snapshot->trailer);
     cv_index_free(&snapshot->index);
     cv_seal_head_free(&snapshot->head);
-    pthread_mutex_destroy(&snapshot->index_lock);
-    pthread_mutex_destroy(&snapshot->head_lock);
+    cv_mutex_destroy(&snapshot->index_lock);
+    cv_mutex_destroy(&snapshot->head_lock);
     free(snapshot);
 }
 

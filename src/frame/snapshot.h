@@ -4,13 +4,13 @@
 #define CV_FRAME_SNAPSHOT_H
 
 #include "base/grid.h"
+#include "base/thread.h"
 #include "format/array_meta.h"
 #include "format/frame_header.h"
 #include "format/trailer.h"
 #include "frame/index.h"
 #include "store/store.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 typedef struct cv_snapshot {
@@ -29,12 +29,12 @@ typedef struct cv_snapshot {
     cv_seal_footer footer; /* of a sealed state with chunks */
     bool unchecked;        /* nothing is checked against the seal */
     bool refound;          /* repair's: the index is not the stored one, see refind.h */
-    pthread_mutex_t head_lock;
+    cv_mutex head_lock;
     atomic_bool head_ready;
     cv_seal_head head;
 
     /* The index, decoded at first need and then shared by all readers. */
-    pthread_mutex_t index_lock;
+    cv_mutex index_lock;
     atomic_bool index_ready;
     atomic_int index_lookups; /* made without it */
     cv_index index;

@@ -50,7 +50,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     cv_txn *txn = calloc(1, sizeof *txn);
     if (!txn) return cv_fail_memory(err, sizeof *txn, "a transaction");
     txn->frame = frame;
-    pthread_mutex_init(&txn->lock, NULL);
+    cv_mutex_init(&txn->lock);
     cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
     txn->owes_front = cv_front_is_apart(txn->base);
@@ -93,7 +93,7 @@ void cv_txn_free(cv_txn *txn)
     cv_buffer_free(&txn->tail);
     free(txn->new_files);
     free(txn->old_files);
-    pthread_mutex_destroy(&txn->lock);
+    cv_mutex_destroy(&txn->lock);
     free(txn);
 }
 

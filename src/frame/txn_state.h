@@ -11,13 +11,13 @@
 
 typedef struct cv_txn {
     cv_frame *frame;
-    cv_snapshot *base;    /* the committed state this stands on */
-    cv_snapshot *state;   /* base, or one of our own with changes of shape, attributes */
-    pthread_mutex_t lock; /* guards all below */
-    bool has_index;       /* else the index is as base's */
-    cv_index index;       /* state's whole index; what did not change it shares */
-    cv_encoder *encoder;  /* of the index; NULL until the first commit */
-    cv_buffer tail;       /* memory that one commit leaves to the next */
+    cv_snapshot *base;   /* the committed state this stands on */
+    cv_snapshot *state;  /* base, or one of our own with changes of shape, attributes */
+    cv_mutex lock;       /* guards all below */
+    bool has_index;      /* else the index is as base's */
+    cv_index index;      /* state's whole index; what did not change it shares */
+    cv_encoder *encoder; /* of the index; NULL until the first commit */
+    cv_buffer tail;      /* memory that one commit leaves to the next */
     bool changed;
     uint64_t end;        /* contiguous: first byte behind all that was ever used */
     uint64_t chunks_end; /* and behind all chunks, committed and put */

@@ -19,7 +19,7 @@ void cv_chunk_files_init(cv_chunk_files *files, int dir_fd)
         files->slots[i].id = -1;
         files->slots[i].fd = -1;
         files->slots[i].users = 0;
-        pthread_mutex_init(&files->slots[i].lock, NULL);
+        cv_mutex_init(&files->slots[i].lock);
     }
 }
 
@@ -48,7 +48,7 @@ void cv_chunk_files_close(cv_chunk_files *files)
 {
     for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
         forget(&files->slots[i]);
-        pthread_mutex_destroy(&files->slots[i].lock);
+        cv_mutex_destroy(&files->slots[i].lock);
     }
 }
 
@@ -57,12 +57,12 @@ int cv_chunk_files_give_up(cv_chunk_files *files)
     int n = 0;
     for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
         cv_chunk_slot *slot = &files->slots[i];
-        if (pthread_mutex_trylock(&slot->lock) != 0) continue;
+        if (!cv_mutex_try_lock(&slot->lock)) continue;
         if (slot->users == 0 && slot->fd >= 0) {
             forget(slot);
             n++;
         }
-        pthread_mutex_unlock(&slot->lock);
+        cv_mutex_unlock(&slot->lock);
     }
     return n;
 }
@@ -107,14 +107,14 @@ int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out)
 {
     cv_chunk_slot *slot = slot_of(files, id);
     int error = 0;
-    pthread_mutex_lock(&slot->lock);
+    cv_mutex_lock(&slot->lock);
     if (slot->id == id) {
         slot->users++;
         *out = (cv_chunk_handle){slot->fd, slot};
     } else {
         error = open_into(files, id, O_RDONLY, out);
     }
-    pthread_mutex_unlock(&slot->lock);
+    cv_mutex_unlock(&slot->lock);
     return error;
 }
 
@@ -122,9 +122,9 @@ int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
                               cv_chunk_handle *out)
 {
     cv_chunk_slot *slot = slot_of(files, id);
-    pthread_mutex_lock(&slot->lock);
+    cv_mutex_lock(&slot->lock);
     int error = open_into(files, id, O_RDWR | O_CREAT | (anew ? O_TRUNC : 0), out);
-    pthread_mutex_unlock(&slot->lock);
+    cv_mutex_unlock(&slot->lock);
     return error;
 }
 
@@ -134,19 +134,19 @@ void cv_chunk_release(cv_chunk_handle handle)
         close(handle.fd);
         return;
     }
-    pthread_mutex_lock(&handle.slot->lock);
+    cv_mutex_lock(&handle.slot->lock);
     handle.slot->users--;
     if (handle.slot->id < 0) close_idle(handle.slot);
-    pthread_mutex_unlock(&handle.slot->lock);
+    cv_mutex_unlock(&handle.slot->lock);
 }
 
 int cv_chunk_remove(cv_chunk_files *files, cv_object id)
 {
     cv_chunk_slot *slot = slot_of(files, id);
     cv_chunk_name name = cv_sframe_chunk_name(id);
-    pthread_mutex_lock(&slot->lock);
+    cv_mutex_lock(&slot->lock);
     if (slot->id == id) forget(slot);
     int error = unlinkat(files->dir_fd, name.text, 0) ? errno : 0;
-    pthread_mutex_unlock(&slot->lock);
+    cv_mutex_unlock(&slot->lock);
     return error == ENOENT ? 0 : error;
 }

@@ -5,9 +5,8 @@
 #define CV_STORE_CHUNK_FILES_H
 
 #include "base/os.h"
+#include "base/thread.h"
 #include "store/store.h"
-
-#include <pthread.h>
 
 enum { CV_CHUNK_SLOTS = 64 };
 
@@ -15,7 +14,7 @@ enum { CV_CHUNK_SLOTS = 64 };
  * slots. An open file that `users` still use while its slot must forget it
  * (removed, or written anew) gets no id and is closed by the last user. */
 typedef struct cv_chunk_slot {
-    pthread_mutex_t lock;
+    cv_mutex lock;
     cv_object id; /* -1: none, or forgotten */
     int fd;       /* -1: none */
     int users;

@@ -4,26 +4,26 @@
 #include "store/descriptors.h"
 
 #include "base/os.h"
+#include "base/thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <time.h>
 
 static struct {
-    pthread_mutex_t lock;
-    pthread_once_t once;
+    cv_mutex lock;
+    cv_once once;
     cv_fd_holder *first, *last; /* who gave last stands last */
-} holders = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL, NULL};
+} holders = {CV_MUTEX_INIT, CV_ONCE_INIT, NULL, NULL};
 
 /* ---- The list ------------------------------------------------------------- */
 
-static void before_fork(void) { pthread_mutex_lock(&holders.lock); }
-static void after_fork(void) { pthread_mutex_unlock(&holders.lock); }
+static void before_fork(void) { cv_mutex_lock(&holders.lock); }
+static void after_fork(void) { cv_mutex_unlock(&holders.lock); }
 
 static void install_fork_handlers(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork);
+    cv_thread_on_fork(before_fork, after_fork, after_fork);
 }
 
 static void append(cv_fd_holder *holder)
@@ -42,17 +42,17 @@ static void take_out(cv_fd_holder *holder)
 
 void cv_fd_holder_add(cv_fd_holder *holder)
 {
-    pthread_once(&holders.once, install_fork_handlers);
-    pthread_mutex_lock(&holders.lock);
+    cv_once_run(&holders.once, install_fork_handlers);
+    cv_mutex_lock(&holders.lock);
     append(holder);
-    pthread_mutex_unlock(&holders.lock);
+    cv_mutex_unlock(&holders.lock);
 }
 
 void cv_fd_holder_remove(cv_fd_holder *holder)
 {
-    pthread_mutex_lock(&holders.lock);
+    cv_mutex_lock(&holders.lock);
     take_out(holder);
-    pthread_mutex_unlock(&holders.lock);
+    cv_mutex_unlock(&holders.lock);
 }
 
 /* ---- Giving up ------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static int give_up_some(void)
 {
     enum { ENOUGH = 8 };
     int given = 0;
-    pthread_mutex_lock(&holders.lock);
+    cv_mutex_lock(&holders.lock);
     cv_fd_holder *end = holders.last, *holder = holders.first;
     while (holder && given < ENOUGH) {
         cv_fd_holder *next = holder == end ? NULL : holder->next;
@@ -72,7 +72,7 @@ static int give_up_some(void)
         append(holder);
         holder = next;
     }
-    pthread_mutex_unlock(&holders.lock);
+    cv_mutex_unlock(&holders.lock);
     return given;
 }
 

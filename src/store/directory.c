@@ -63,12 +63,12 @@ static cv_status hold(directory_store *d, cv_object object, held_object *held, c
         if (error == ENOENT) return fail_missing(d, object, err);
         return error ? fail_object(d, object, error, "open", err) : CV_OK;
     }
-    pthread_rwlock_rdlock(&d->frame_lock);
+    cv_rwlock_read(&d->frame_lock);
     held->fd = d->frame_fd;
     held->bytes = d->frame_bytes;
     held->size = d->frame_size;
     if (held->fd >= 0 || held->bytes) return CV_OK;
-    pthread_rwlock_unlock(&d->frame_lock);
+    cv_rwlock_unlock(&d->frame_lock);
     return fail_missing(d, object, err);
 }
 
@@ -77,7 +77,7 @@ static void let_go(directory_store *d, held_object held)
     if (held.is_chunk)
         cv_chunk_release(held.chunk);
     else
-        pthread_rwlock_unlock(&d->frame_lock);
+        cv_rwlock_unlock(&d->frame_lock);
 }
 
 static int size_of_held(const held_object *held, uint64_t *size)
@@ -102,12 +102,12 @@ static int read_held(const held_object *held, void *dst, size_t size, uint64_t p
 
 void cv_directory_use_frame(directory_store *d, int fd)
 {
-    pthread_rwlock_wrlock(&d->frame_lock);
+    cv_rwlock_write(&d->frame_lock);
     int old = d->frame_fd;
     d->frame_fd = fd;
     free(d->frame_bytes);
     d->frame_bytes = NULL;
-    pthread_rwlock_unlock(&d->frame_lock);
+    cv_rwlock_unlock(&d->frame_lock);
     if (old >= 0) close(old);
 }
 
@@ -138,9 +138,9 @@ static int give_up(cv_fd_holder *holder)
         (directory_store *)((char *)holder - offsetof(directory_store, holder));
     int n = cv_chunk_files_give_up(&d->chunks);
     if (n > 0 || d->base.writable) return n;
-    if (pthread_rwlock_trywrlock(&d->frame_lock) != 0) return 0;
+    if (!cv_rwlock_try_write(&d->frame_lock)) return 0;
     n = move_frame_to_memory(d);
-    pthread_rwlock_unlock(&d->frame_lock);
+    cv_rwlock_unlock(&d->frame_lock);
     return n;
 }
 
@@ -156,10 +156,10 @@ void cv_directory_share_descriptors(directory_store *d)
 void cv_directory_follow(directory_store *d)
 {
     int fd;
-    pthread_rwlock_rdlock(&d->frame_lock);
+    cv_rwlock_read(&d->frame_lock);
     bool current =
         d->frame_fd >= 0 && cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
-    pthread_rwlock_unlock(&d->frame_lock);
+    cv_rwlock_unlock(&d->frame_lock);
     if (current) return;
     if (cv_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &fd) == 0)
         cv_directory_use_frame(d, fd);
@@ -383,9 +383,9 @@ static cv_status directory_check_name(cv_store *store, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     CV_TRY(cv_home_check(&d->home, d->dir_fd, &d->shown, err));
-    pthread_rwlock_rdlock(&d->frame_lock);
+    cv_rwlock_read(&d->frame_lock);
     bool current = cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
-    pthread_rwlock_unlock(&d->frame_lock);
+    cv_rwlock_unlock(&d->frame_lock);
     if (current) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1, "others replaced or deleted %s of %s",
                    CV_SFRAME_FRAME, d->shown.text);
@@ -412,7 +412,7 @@ static void directory_close(cv_store *store)
     }
     close_if_open(d->lock_fd);
     close_if_open(d->dir_fd);
-    pthread_rwlock_destroy(&d->frame_lock);
+    cv_rwlock_destroy(&d->frame_lock);
     free(d);
 }
 
@@ -458,7 +458,7 @@ cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
     if (place) cv_place_list(&d->place);
     d->home = cv_home_unknown;
     d->shown = cv_show_path(path);
-    pthread_rwlock_init(&d->frame_lock, NULL);
+    cv_rwlock_init(&d->frame_lock);
     cv_chunk_files_init(&d->chunks, dir_fd);
     *out = d;
     return CV_OK;

@@ -2,21 +2,20 @@
 #ifndef CV_STORE_DIRECTORY_H
 #define CV_STORE_DIRECTORY_H
 
+#include "base/thread.h"
 #include "store/chunk_files.h"
 #include "store/descriptors.h"
 #include "store/home.h"
 
-#include <pthread.h>
-
 typedef struct directory_store {
     cv_store base;
     int dir_fd;
-    int lock_fd;                 /* -1: opened for reading */
-    int frame_fd;                /* -1: none yet, or given up */
-    uint8_t *frame_bytes;        /* a reader's frame whose descriptor was given up */
-    uint64_t frame_size;         /* of them */
-    pthread_rwlock_t frame_lock; /* over these three: held while they are used */
-    cv_fd_holder holder;         /* of chunk files, and a reader's frame */
+    int lock_fd;          /* -1: opened for reading */
+    int frame_fd;         /* -1: none yet, or given up */
+    uint8_t *frame_bytes; /* a reader's frame whose descriptor was given up */
+    uint64_t frame_size;  /* of them */
+    cv_rwlock frame_lock; /* over these three: held while they are used */
+    cv_fd_holder holder;  /* of chunk files, and a reader's frame */
     cv_chunk_files chunks;
     cv_place place; /* of a created one; closed: dir_fd is -1 */
     cv_home home;   /* of one that is written and has its name */

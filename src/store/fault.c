@@ -5,16 +5,16 @@
  * The images are made in fault_journal.c. */
 #include "store/fault.h"
 
+#include "base/thread.h"
 #include "store/internal.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct fault_store {
     cv_store base;
     cv_store *inner;
-    pthread_mutex_t lock; /* over all below, and while a change is made */
+    cv_mutex lock; /* over all below, and while a change is made */
     cv_fault_kind kind;
     int sys_errno;
     int64_t fail_at; /* in n_changes, or n_reads for a read fault */
@@ -31,19 +31,19 @@ static fault_store *as_fault(const cv_store *store) { return (fault_store *)stor
 void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_errno)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     f->kind = kind;
     f->sys_errno = sys_errno;
     f->fail_at = (kind == CV_FAULT_READ ? f->n_reads : f->n_changes) + n;
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
 }
 
 static int64_t locked_value(const cv_store *store, const int64_t *value)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     int64_t result = *value;
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return result;
 }
 
@@ -109,11 +109,11 @@ static cv_status copy_bytes(const void *bytes, size_t size, uint8_t **out, cv_er
 void cv_store_fault_mark(cv_store *store, int64_t token)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     if (reserve_entry(f, NULL) == CV_OK)
         f->journal.entries[f->journal.n_entries++] =
             (cv_fault_entry){.kind = CV_FAULT_ENTRY_MARK, .token = token};
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
 }
 
 const cv_fault_journal *cv_store_fault_journal(const cv_store *store)
@@ -124,9 +124,9 @@ const cv_fault_journal *cv_store_fault_journal(const cv_store *store)
 int64_t cv_store_fault_journal_size(const cv_store *store)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     int64_t n = (int64_t)f->journal.n_entries;
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return n;
 }
 
@@ -134,11 +134,11 @@ int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry)
 {
     fault_store *f = as_fault(store);
     int64_t size = 0;
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     if (entry >= 0 && (size_t)entry < f->journal.n_entries &&
         f->journal.entries[entry].kind == CV_FAULT_ENTRY_WRITE)
         size = (int64_t)f->journal.entries[entry].size;
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return size;
 }
 
@@ -190,7 +190,7 @@ static cv_status change(cv_store *store, cv_fault_entry entry, const void *bytes
 {
     fault_store *f = as_fault(store);
     cv_status status = CV_OK;
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     bool fails = change_fails(f);
     bool partly = fails && f->kind == CV_FAULT_SHORT && entry.kind == CV_FAULT_ENTRY_WRITE;
     if (partly) entry.size /= 2;
@@ -199,7 +199,7 @@ static cv_status change(cv_store *store, cv_fault_entry entry, const void *bytes
         if (status == CV_OK) status = apply_and_record(f, entry, err);
     }
     if (status == CV_OK && fails) status = fail_on_purpose(f, entry_name(entry.kind), err);
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return status;
 }
 
@@ -258,10 +258,10 @@ static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, voi
                             size_t size, cv_error *err)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     bool fails = read_fails(f);
     cv_status status = fails ? fail_on_purpose(f, "read", err) : CV_OK;
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return fails ? status : cv_store_read(f->inner, object, pos, dst, size, err);
 }
 
@@ -269,9 +269,9 @@ static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, voi
 static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     bool armed = f->kind == CV_FAULT_READ;
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return armed ? NULL : cv_store_view(f->inner, object, pos, size);
 }
 
@@ -304,7 +304,7 @@ static void fault_close(cv_store *store)
     for (size_t i = 0; i < f->journal.n_entries; i++) free(f->journal.entries[i].bytes);
     free(f->journal.entries);
     free(f->journal.initial);
-    pthread_mutex_destroy(&f->lock);
+    cv_mutex_destroy(&f->lock);
     free(f);
 }
 
@@ -350,7 +350,7 @@ cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err)
     f->base = *inner;
     f->base.ops = &fault_ops;
     f->inner = inner;
-    pthread_mutex_init(&f->lock, NULL);
+    cv_mutex_init(&f->lock);
     cv_status status = load_initial(f, err);
     if (status != CV_OK) {
         fault_close(&f->base);
@@ -364,8 +364,8 @@ cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uin
                                size_t *size, int64_t *mark, cv_error *err)
 {
     fault_store *f = as_fault(store);
-    pthread_mutex_lock(&f->lock);
+    cv_mutex_lock(&f->lock);
     cv_status status = cv_fault_journal_image(&f->journal, crash, bytes, size, mark, err);
-    pthread_mutex_unlock(&f->lock);
+    cv_mutex_unlock(&f->lock);
     return status;
 }

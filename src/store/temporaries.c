@@ -1,39 +1,38 @@
 /* Room: store. The list of temporaries; under its lock, so that none is removed while
  * its place is being closed. Stays empty in programs that only read. */
 #include "store/temporaries.h"
+#include "base/thread.h"
 
-#include <pthread.h>
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cv_mutex lock = CV_MUTEX_INIT;
 static cv_temporary *list;
 
 void cv_temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
-    pthread_mutex_lock(&lock);
+    cv_mutex_lock(&lock);
     temporary->remove = remove;
     temporary->is_listed = true;
     temporary->made = cv_os_now();
     temporary->next = list;
     list = temporary;
-    pthread_mutex_unlock(&lock);
+    cv_mutex_unlock(&lock);
 }
 
 void cv_temporaries_remove(cv_temporary *temporary)
 {
     if (!temporary->is_listed) return;
-    pthread_mutex_lock(&lock);
+    cv_mutex_lock(&lock);
     cv_temporary **link = &list;
     while (*link != temporary) link = &(*link)->next;
     *link = temporary->next;
     temporary->is_listed = false;
-    pthread_mutex_unlock(&lock);
+    cv_mutex_unlock(&lock);
 }
 
 void cv_temporaries_abandon(void)
 {
-    pthread_mutex_lock(&lock);
+    cv_mutex_lock(&lock);
     for (cv_temporary *temporary = list; temporary; temporary = temporary->next)
         if (!cv_os_is_other_process(temporary->made)) /* else others need it */
             temporary->remove(temporary);
-    pthread_mutex_unlock(&lock);
+    cv_mutex_unlock(&lock);
 }

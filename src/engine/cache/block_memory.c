@@ -26,14 +26,11 @@ struct cv_slab {
 
 void cv_block_memory_init(cv_block_memory *memory)
 {
-    pthread_mutex_init(&memory->lock, NULL);
+    cv_mutex_init(&memory->lock);
     memory->open = NULL;
 }
 
-void cv_block_memory_destroy(cv_block_memory *memory)
-{
-    pthread_mutex_destroy(&memory->lock);
-}
+void cv_block_memory_destroy(cv_block_memory *memory) { cv_mutex_destroy(&memory->lock); }
 
 static bool is_full(const cv_slab *slab)
 {
@@ -84,7 +81,7 @@ cv_block_bytes cv_block_memory_get(cv_block_memory *memory, size_t size)
      * sets of the processor's caches, and a column through them wait for memory. */
     size_t piece_size = (size + LINE - 1) / LINE * LINE + LINE;
     cv_block_bytes got = {NULL, NULL};
-    pthread_mutex_lock(&memory->lock);
+    cv_mutex_lock(&memory->lock);
     cv_slab *slab = memory->open;
     while (slab && slab->piece_size != piece_size) slab = slab->behind;
     if (!slab) slab = new_slab(memory, piece_size);
@@ -92,7 +89,7 @@ cv_block_bytes cv_block_memory_get(cv_block_memory *memory, size_t size)
         got = (cv_block_bytes){take_piece(slab), slab};
         if (is_full(slab)) remove_open(memory, slab);
     }
-    pthread_mutex_unlock(&memory->lock);
+    cv_mutex_unlock(&memory->lock);
     return got;
 }
 
@@ -103,7 +100,7 @@ void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
         free(block.bytes);
         return;
     }
-    pthread_mutex_lock(&memory->lock);
+    cv_mutex_lock(&memory->lock);
     bool was_full = is_full(slab);
     free_piece *piece = (free_piece *)(void *)block.bytes;
     piece->next = slab->free;
@@ -111,7 +108,7 @@ void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
     bool is_last = --slab->n_used == 0;
     if (was_full && !is_last) add_open(memory, slab);
     if (!was_full && is_last) remove_open(memory, slab);
-    pthread_mutex_unlock(&memory->lock);
+    cv_mutex_unlock(&memory->lock);
     if (!is_last) return;
     free(slab->bytes);
     free(slab);

@@ -4,7 +4,8 @@
 #ifndef CV_ENGINE_BLOCK_MEMORY_H
 #define CV_ENGINE_BLOCK_MEMORY_H
 
-#include <pthread.h>
+#include "base/thread.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,7 @@ typedef struct cv_slab cv_slab;
 
 /* All zero but the lock: empty. Calls may come from any thread. */
 typedef struct cv_block_memory {
-    pthread_mutex_t lock;
+    cv_mutex lock;
     cv_slab *open; /* those with a free piece; others are known by their pieces only */
 } cv_block_memory;
 

@@ -17,9 +17,9 @@
 #include "engine/cache/cache.h"
 
 #include "base/arith.h"
+#include "base/thread.h"
 #include "engine/cache/cache_queue.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ enum { N_SHARDS = 32, N_QUEUES = 8 };
 enum { BLOCKS_PER_TICK = 16, BLOCKS_PER_LOOK = 8, STEPS_BACK = 4 };
 
 typedef struct shard {
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(64) cv_mutex lock;
     uint64_t hits, misses;
     cv_cache_table table;
 } shard;
@@ -61,38 +61,38 @@ static void init(cv_cache *cache, int64_t limit)
         cv_cache_queue_init(&cache->queues[i], &cache->used_bytes);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
-        pthread_mutex_init(&s->lock, NULL);
+        cv_mutex_init(&s->lock);
         cv_cache_table_init(&s->table);
     }
 }
 
 /* The process-wide state that DESIGN allows. */
 static cv_cache shared;
-static pthread_once_t shared_once = PTHREAD_ONCE_INIT;
+static cv_once shared_once = CV_ONCE_INIT;
 
 static void before_fork(void)
 {
     cv_cache_shared(); /* not before all of it is initialised */
-    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_lock(&shared.queues[i].lock);
-    for (int i = 0; i < N_SHARDS; i++) pthread_mutex_lock(&shared.shards[i].lock);
-    pthread_mutex_lock(&shared.memory.lock);
+    for (int i = 0; i < N_QUEUES; i++) cv_mutex_lock(&shared.queues[i].lock);
+    for (int i = 0; i < N_SHARDS; i++) cv_mutex_lock(&shared.shards[i].lock);
+    cv_mutex_lock(&shared.memory.lock);
 }
 
 static void after_fork_in_parent(void)
 {
-    pthread_mutex_unlock(&shared.memory.lock);
-    for (int i = 0; i < N_SHARDS; i++) pthread_mutex_unlock(&shared.shards[i].lock);
-    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_unlock(&shared.queues[i].lock);
+    cv_mutex_unlock(&shared.memory.lock);
+    for (int i = 0; i < N_SHARDS; i++) cv_mutex_unlock(&shared.shards[i].lock);
+    for (int i = 0; i < N_QUEUES; i++) cv_mutex_unlock(&shared.queues[i].lock);
 }
 
 /* All is whole, because all locks were held; who held pins is gone. */
 static void after_fork_in_child(void)
 {
-    pthread_mutex_init(&shared.memory.lock, NULL);
-    for (int i = 0; i < N_SHARDS; i++) pthread_mutex_init(&shared.shards[i].lock, NULL);
+    cv_mutex_init(&shared.memory.lock);
+    for (int i = 0; i < N_SHARDS; i++) cv_mutex_init(&shared.shards[i].lock);
     for (int i = 0; i < N_QUEUES; i++) {
         cv_cache_queue *q = &shared.queues[i];
-        pthread_mutex_init(&q->lock, NULL);
+        cv_mutex_init(&q->lock);
         for (cv_cached *e = q->fresh.head; e; e = e->behind) atomic_store(&e->pins, 0);
         for (cv_cached *e = q->used.head; e; e = e->behind) atomic_store(&e->pins, 0);
     }
@@ -101,12 +101,12 @@ static void after_fork_in_child(void)
 static void init_shared(void)
 {
     init(&shared, CV_CACHE_BYTES);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    cv_thread_on_fork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 cv_cache *cv_cache_shared(void)
 {
-    pthread_once(&shared_once, init_shared);
+    cv_once_run(&shared_once, init_shared);
     return &shared;
 }
 
@@ -127,9 +127,9 @@ void cv_cache_free(cv_cache *cache)
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         cv_cache_table_free(&s->table);
-        pthread_mutex_destroy(&s->lock);
+        cv_mutex_destroy(&s->lock);
     }
-    for (int i = 0; i < N_QUEUES; i++) pthread_mutex_destroy(&cache->queues[i].lock);
+    for (int i = 0; i < N_QUEUES; i++) cv_mutex_destroy(&cache->queues[i].lock);
     cv_block_memory_destroy(&cache->memory);
     free(cache);
 }
@@ -161,10 +161,10 @@ static uint64_t time_of(const cv_cache *cache)
 static bool take_out(cv_cache *cache, cv_cache_queue *q, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
-    pthread_mutex_lock(&s->lock);
+    cv_mutex_lock(&s->lock);
     bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
     if (is_free) cv_cache_table_remove(&s->table, entry);
-    pthread_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&s->lock);
     if (is_free) cv_cache_queue_remove(q, entry);
     return is_free;
 }
@@ -194,10 +194,10 @@ static cv_cached *take_victim(cv_cache *cache, size_t first)
         cv_cache_queue *q = &cache->queues[(first + i) % N_QUEUES];
         if (atomic_load_explicit(&q->head_time, memory_order_relaxed) == CV_CACHE_NOBODY)
             continue;
-        pthread_mutex_lock(&q->lock);
+        cv_mutex_lock(&q->lock);
         if (q->n_entries > longest) longest = q->n_entries;
         cv_cached *victim = take_head(cache, q);
-        pthread_mutex_unlock(&q->lock);
+        cv_mutex_unlock(&q->lock);
         if (victim) return victim;
     }
     return NULL;
@@ -312,7 +312,7 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
 {
     uint64_t hash = cv_hash_of_key(key);
     shard *s = &cache->shards[shard_number(hash)];
-    pthread_mutex_lock(&s->lock);
+    cv_mutex_lock(&s->lock);
     cv_cached *found = cv_cache_table_find(&s->table, hash, key);
     if (found) {
         atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
@@ -322,7 +322,7 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
     } else {
         s->misses++;
     }
-    pthread_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&s->lock);
     return found;
 }
 
@@ -345,9 +345,9 @@ void cv_cache_release_passed(cv_cache *cache, cv_cached *found, bool is_last)
     if (uses < 0) atomic_store_explicit(&found->uses, 0, memory_order_relaxed);
     if (is_last && uses <= 0) {
         cv_cache_queue *q = &cache->queues[found->queue];
-        pthread_mutex_lock(&q->lock);
+        cv_mutex_lock(&q->lock);
         cv_cache_queue_move_first(q, found);
-        pthread_mutex_unlock(&q->lock);
+        cv_mutex_unlock(&q->lock);
     }
     unpin(found);
 }
@@ -356,9 +356,9 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
 {
     uint64_t hash = cv_hash_of_key(key);
     shard *s = &cache->shards[shard_number(hash)];
-    pthread_mutex_lock(&s->lock);
+    cv_mutex_lock(&s->lock);
     bool holds = cv_cache_table_find(&s->table, hash, key) != NULL;
-    pthread_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&s->lock);
     return holds;
 }
 
@@ -397,12 +397,12 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     shard *s = &cache->shards[shard_number(entry->hash)];
     entry->queue = queue_number();
     cv_cache_queue *q = &cache->queues[entry->queue];
-    pthread_mutex_lock(&q->lock);
-    pthread_mutex_lock(&s->lock);
+    cv_mutex_lock(&q->lock);
+    cv_mutex_lock(&s->lock);
     bool ahead = entry->ahead; /* as long as nobody can find it */
     bool is_new = !cv_cache_table_find(&s->table, entry->hash, &entry->key);
     if (is_new) cv_cache_table_add(&s->table, entry);
-    pthread_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&s->lock);
     if (is_new) {
         cv_cache_queue_add(q, entry, false, time_of(cache));
         q->inserted++;
@@ -410,7 +410,7 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
         if (q->inserted % BLOCKS_PER_TICK == 0)
             atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&q->lock);
+    cv_mutex_unlock(&q->lock);
     return is_new;
 }
 
@@ -459,10 +459,10 @@ void cv_cache_forget(cv_cache *cache, uint64_t frame)
 {
     for (int i = 0; i < N_QUEUES; i++) {
         cv_cache_queue *q = &cache->queues[i];
-        pthread_mutex_lock(&q->lock);
+        cv_mutex_lock(&q->lock);
         forget_in(cache, q, &q->fresh, frame);
         forget_in(cache, q, &q->used, frame);
-        pthread_mutex_unlock(&q->lock);
+        cv_mutex_unlock(&q->lock);
     }
 }
 
@@ -477,18 +477,18 @@ void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out)
                                   .bytes = atomic_load(&cache->bytes)};
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
-        pthread_mutex_lock(&s->lock);
+        cv_mutex_lock(&s->lock);
         out->hits += (int64_t)s->hits;
         out->misses += (int64_t)s->misses;
-        pthread_mutex_unlock(&s->lock);
+        cv_mutex_unlock(&s->lock);
     }
     for (int i = 0; i < N_QUEUES; i++) {
         cv_cache_queue *q = &cache->queues[i];
-        pthread_mutex_lock(&q->lock);
+        cv_mutex_lock(&q->lock);
         out->inserted += (int64_t)q->inserted;
         out->prefetched += (int64_t)q->prefetched;
         out->evicted += (int64_t)q->evicted;
         out->blocks += (int64_t)q->n_entries;
-        pthread_mutex_unlock(&q->lock);
+        cv_mutex_unlock(&q->lock);
     }
 }

@@ -7,7 +7,7 @@ void cv_cache_queue_init(cv_cache_queue *q, atomic_int_least64_t *used_bytes)
 {
     memset(q, 0, sizeof *q);
     q->used_bytes = used_bytes;
-    pthread_mutex_init(&q->lock, NULL);
+    cv_mutex_init(&q->lock);
     atomic_init(&q->source, 0);
     atomic_init(&q->n_asked, 0);
     atomic_init(&q->head_time, CV_CACHE_NOBODY);

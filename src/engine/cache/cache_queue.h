@@ -6,9 +6,8 @@
 #ifndef CV_ENGINE_CACHE_QUEUE_H
 #define CV_ENGINE_CACHE_QUEUE_H
 
+#include "base/thread.h"
 #include "engine/cache/cache_table.h"
-
-#include <pthread.h>
 
 enum { CV_CACHE_MOST_USES = 3 };
 
@@ -18,7 +17,7 @@ typedef struct cv_cache_line {
 } cv_cache_line;
 
 typedef struct cv_cache_queue {
-    _Alignas(64) pthread_mutex_t lock; /* of all up to `evicted` */
+    _Alignas(64) cv_mutex lock; /* of all up to `evicted` */
     cv_cache_line fresh, used;
     size_t n_entries;
     uint64_t inserted, prefetched, evicted;

@@ -140,7 +140,7 @@ typedef struct histogram_task {
     run_task run;
     const cv_bins *bins;
     double *edges; /* n_bins + 1, rising, as numpy.linspace makes them */
-    pthread_mutex_t lock;
+    cv_mutex lock;
 } histogram_task;
 
 /* One job's counts. */
@@ -198,9 +198,9 @@ static cv_status histogram_job(void *context, int64_t job, cv_worker *worker, cv
     c.counts = calloc(n, sizeof c.counts[0]);
     if (!c.counts) return cv_fail_memory(err, n * sizeof c.counts[0], "a histogram");
     cv_status status = visit_job(&task->run, job, &c, worker, err);
-    pthread_mutex_lock(&task->lock);
+    cv_mutex_lock(&task->lock);
     for (size_t i = 0; i < n; i++) task->bins->counts[i] += c.counts[i];
-    pthread_mutex_unlock(&task->lock);
+    cv_mutex_unlock(&task->lock);
     free(c.counts);
     return status;
 }
@@ -233,10 +233,10 @@ cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err
     if (list.n_jobs == 0) return CV_OK;
     histogram_task task = {.run = {r, &visit, &list}, .bins = bins};
     CV_TRY(make_edges(bins, &task.edges, err));
-    pthread_mutex_init(&task.lock, NULL);
+    cv_mutex_init(&task.lock);
     cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,
                                       histogram_job, &task, err);
-    pthread_mutex_destroy(&task.lock);
+    cv_mutex_destroy(&task.lock);
     free(task.edges);
     return status;
 }

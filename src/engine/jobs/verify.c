@@ -34,7 +34,7 @@ typedef struct verify_task {
     const cv_index *index;
     int64_t *chunks; /* of the pass */
     int64_t n_chunks, max_chunks;
-    pthread_mutex_t lock; /* guards all below */
+    cv_mutex lock; /* guards all below */
     caterva_verify_result *result;
     uint8_t *lost;   /* a bit for each chunk, or NULL */
     extent *extents; /* of the pass, as many as its chunks or less */
@@ -53,9 +53,9 @@ static void report(verify_task *task, int64_t chunk, const cv_error *error)
     task->result->damages++;
     if (chunk >= 0) task->result->damaged_chunks++;
     if (chunk >= 0) lose(task, chunk);
-    pthread_mutex_lock(&task->watch.lock);
+    cv_mutex_lock(&task->watch.lock);
     cv_damage_tell(&sink, &task->snapshot->grid, chunk, error);
-    pthread_mutex_unlock(&task->watch.lock);
+    cv_mutex_unlock(&task->watch.lock);
 }
 
 /* ---- One chunk ---------------------------------------------------------- */
@@ -96,18 +96,18 @@ static cv_status decode_chunk(verify_task *task, const cv_chunk_ref *ref, cv_wor
 
 static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t size)
 {
-    pthread_mutex_lock(&task->lock);
+    cv_mutex_lock(&task->lock);
     uint64_t pos = ref->object == CV_FRAME_OBJECT ? ref->pos : (uint64_t)ref->object;
     if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: only the number counts */
     task->extents[task->n_extents++] = (extent){pos, size, ref->chunk};
-    pthread_mutex_unlock(&task->lock);
+    cv_mutex_unlock(&task->lock);
 }
 
 static void note_unverified(verify_task *task)
 {
-    pthread_mutex_lock(&task->lock);
+    cv_mutex_lock(&task->lock);
     task->result->unverified_chunks++;
-    pthread_mutex_unlock(&task->lock);
+    cv_mutex_unlock(&task->lock);
 }
 
 static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker,
@@ -133,10 +133,10 @@ static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status
 {
     bool damaged = cv_is_damage(status, error);
     if (status != CV_OK && !damaged) return status;
-    pthread_mutex_lock(&task->lock);
+    cv_mutex_lock(&task->lock);
     if (damaged) report(task, chunk, error);
     task->result->checked_chunks++;
-    pthread_mutex_unlock(&task->lock);
+    cv_mutex_unlock(&task->lock);
     return cv_watch_step(&task->watch, 1, error);
 }
 
@@ -379,10 +379,10 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     cv_watch_expect(source->watch,
                     source->snapshot->grid.n_chunks * source->snapshot->grid.chunk_bytes);
     if (options->on_progress || source->watch) task.heard = &task.watch;
-    pthread_mutex_init(&task.lock, NULL);
+    cv_mutex_init(&task.lock);
     cv_status status = check_attributes(&task, err);
     if (status == CV_OK) status = check_chunks(&task, err);
-    pthread_mutex_destroy(&task.lock);
+    cv_mutex_destroy(&task.lock);
     cv_watch_destroy(&task.watch);
     return status;
 }

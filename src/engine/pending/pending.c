@@ -20,7 +20,7 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
     pending->workers = workers;
     pending->threads = threads;
     pending->budget = CV_DIRTY_BUDGET;
-    pthread_mutex_init(&pending->lock, NULL);
+    cv_mutex_init(&pending->lock);
     cv_status status = cv_txn_begin(frame, &pending->txn, err);
     if (status == CV_OK) status = cv_pending_set_fill(pending, NULL, err);
     if (status != CV_OK) {
@@ -93,7 +93,7 @@ void cv_pending_free(cv_pending *pending)
     free(pending->buckets);
     free(pending->fill);
     cv_txn_free(pending->txn);
-    pthread_mutex_destroy(&pending->lock);
+    cv_mutex_destroy(&pending->lock);
     free(pending);
 }
 
@@ -131,9 +131,9 @@ static cv_dirty_chunk *find(const cv_pending *pending, int64_t chunk)
 
 cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk)
 {
-    pthread_mutex_lock(&pending->lock);
+    cv_mutex_lock(&pending->lock);
     cv_dirty_chunk *dirty = find(pending, chunk);
-    pthread_mutex_unlock(&pending->lock);
+    cv_mutex_unlock(&pending->lock);
     return dirty;
 }
 
@@ -208,10 +208,10 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err)
 {
-    pthread_mutex_lock(&pending->lock);
+    cv_mutex_lock(&pending->lock);
     *out = find(pending, chunk);
     cv_status status = *out ? CV_OK : insert(pending, chunk, out, err);
-    pthread_mutex_unlock(&pending->lock);
+    cv_mutex_unlock(&pending->lock);
     return status;
 }
 
@@ -220,7 +220,7 @@ cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
     int64_t size = grid->block_bytes;
-    pthread_mutex_lock(&pending->lock);
+    cv_mutex_lock(&pending->lock);
     *out = take_block(pending, (size_t)size);
     if (*out) {
         dirty->blocks[block] = *out;
@@ -228,25 +228,25 @@ cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64
         pending->n_whole += dirty->n_dirty == grid->n_blocks;
         pending->bytes += size;
     }
-    pthread_mutex_unlock(&pending->lock);
+    cv_mutex_unlock(&pending->lock);
     return *out ? CV_OK : cv_fail_memory(err, (size_t)size, "a dirty block");
 }
 
 void cv_pending_remove_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block)
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
-    pthread_mutex_lock(&pending->lock);
+    cv_mutex_lock(&pending->lock);
     give_block(pending, dirty->blocks[block]);
     dirty->blocks[block] = NULL;
     pending->n_whole -= dirty->n_dirty == grid->n_blocks;
     dirty->n_dirty--;
     pending->bytes -= grid->block_bytes;
-    pthread_mutex_unlock(&pending->lock);
+    cv_mutex_unlock(&pending->lock);
 }
 
 void cv_pending_drop(cv_pending *pending, int64_t chunk)
 {
-    pthread_mutex_lock(&pending->lock);
+    cv_mutex_lock(&pending->lock);
     cv_dirty_chunk *dirty = find(pending, chunk);
     if (dirty) {
         cv_dirty_chunk **link = &pending->buckets[bucket_of(pending, chunk)];
@@ -254,7 +254,7 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk)
         *link = dirty->next;
         forget(pending, dirty);
     }
-    pthread_mutex_unlock(&pending->lock);
+    cv_mutex_unlock(&pending->lock);
 }
 
 int cv_pending_idle(const cv_pending *pending, int64_t n_chunks)
@@ -290,9 +290,9 @@ bool cv_pending_queue_is_full(const cv_pending *pending)
 
 bool cv_pending_over_budget(cv_pending *pending)
 {
-    pthread_mutex_lock(&pending->lock);
+    cv_mutex_lock(&pending->lock);
     bool over = pending->bytes > pending->budget;
-    pthread_mutex_unlock(&pending->lock);
+    cv_mutex_unlock(&pending->lock);
     return over;
 }
 

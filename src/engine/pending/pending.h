@@ -33,7 +33,7 @@ typedef struct cv_pending {
     bool fill_is_stored;   /* it cannot: a chunk of the repeated item is stored */
     bool fill_is_due;      /* new: UNINIT chunks hold the fill */
     bool broken;           /* a change of shape failed half-way */
-    pthread_mutex_t lock;  /* guards all below inside a write */
+    cv_mutex lock;         /* guards all below inside a write */
     int64_t bytes;
     cv_dirty_chunk **buckets;
     size_t n_buckets; /* a power of two, or 0 */

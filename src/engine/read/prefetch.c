@@ -74,13 +74,13 @@ static int64_t cost_of_share(const share *s)
 static bool take_share(cv_prefetch *p, share *out)
 {
     bool taken = false;
-    pthread_mutex_lock(&p->lock);
+    cv_mutex_lock(&p->lock);
     while (p->n_boxes > 0 && !taken) {
         taken = cut_share(&p->boxes[0], p->room, out);
         if (!taken) remove_box(p, 0);
     }
     if (taken) p->room -= cost_of_share(out);
-    pthread_mutex_unlock(&p->lock);
+    cv_mutex_unlock(&p->lock);
     return taken;
 }
 
@@ -88,10 +88,10 @@ static bool take_share(cv_prefetch *p, share *out)
  * often it comes. */
 static void return_share(cv_prefetch *p, const share *s)
 {
-    pthread_mutex_lock(&p->lock);
+    cv_mutex_lock(&p->lock);
     if (s->special) p->room = cv_min_i64(p->room + cost_of_share(s), most_room(s->source));
     if (s->full) p->room = 0;
-    pthread_mutex_unlock(&p->lock);
+    cv_mutex_unlock(&p->lock);
 }
 
 /* ---- Decoding into the cache ----------------------------------------------- */
@@ -229,13 +229,13 @@ void cv_prefetch_init(cv_prefetch *p, cv_source (*source)(void *owner), void *ow
 {
     *p = (cv_prefetch){.source = source, .owner = owner};
     p->job = (cv_pool_job){.step = do_share, .context = p, .most = threads - 1};
-    pthread_mutex_init(&p->lock, NULL);
+    cv_mutex_init(&p->lock);
 }
 
 void cv_prefetch_destroy(cv_prefetch *p)
 {
     cv_prefetch_cancel(p);
-    pthread_mutex_destroy(&p->lock);
+    cv_mutex_destroy(&p->lock);
 }
 
 bool cv_prefetch_is_possible(const cv_prefetch *p, const cv_source *source)
@@ -268,7 +268,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
 {
     if (!cv_prefetch_is_possible(p, source) || plan->n_items == 0) return;
     cv_cache_shared(); /* its handlers of fork must be older than the job's, see pool.c */
-    pthread_mutex_lock(&p->lock);
+    cv_mutex_lock(&p->lock);
     if (of_scan) drop_box_of_scan(p);
     if (p->n_boxes == 0) p->room = most_room(source);
     bool has_place = p->n_boxes < CV_PREFETCH_BOXES;
@@ -279,7 +279,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
         memcpy(box->start, plan->start, size);
         memcpy(box->stop, plan->stop, size);
     }
-    pthread_mutex_unlock(&p->lock);
+    cv_mutex_unlock(&p->lock);
     if (has_place) cv_pool_post(&p->job);
 }
 

@@ -32,7 +32,7 @@ typedef struct cv_prefetch {
     void *owner;
     cv_pool_job job;
     bool suspended; /* changed by who has the handle alone */
-    pthread_mutex_t lock;
+    cv_mutex lock;
     int64_t room; /* bytes that the boxes of the queue may still put in */
     int n_boxes;
     cv_prefetch_box boxes[CV_PREFETCH_BOXES];

@@ -30,7 +30,7 @@ enum { BATCH = 8 };
 typedef struct skip_task {
     const uint8_t *fill;
     cv_damage_sink sink;
-    pthread_mutex_t lock; /* one call of the sink at a time */
+    cv_mutex lock; /* one call of the sink at a time */
 } skip_task;
 
 typedef struct read_task {
@@ -325,9 +325,9 @@ static cv_status read_or_skip(void *context, int64_t job, cv_worker *worker, cv_
     for (int i = 0; i < grid->ndim; i++) shape[i] = d.chunk.hi[i] - d.chunk.lo[i];
     cv_strided dst = {task->dst + d.chunk.buffer_pos, task->plan->buffer_strides};
     cv_fill_box(grid->ndim, shape, grid->item_size, task->skip->fill, dst);
-    pthread_mutex_lock(&task->skip->lock);
+    cv_mutex_lock(&task->skip->lock);
     cv_damage_tell(&task->skip->sink, grid, d.chunk.chunk, &error);
-    pthread_mutex_unlock(&task->skip->lock);
+    cv_mutex_unlock(&task->skip->lock);
     return CV_OK;
 }
 
@@ -407,8 +407,8 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
     read_task task = {.source = source, .plan = plan, .dst = dst, .n_parts = 1, .skip = &s};
     if (!source->pending && plan->n_items > 0)
         CV_TRY(cv_snapshot_index(source->snapshot, source->frame->store, &index, err));
-    pthread_mutex_init(&s.lock, NULL);
+    cv_mutex_init(&s.lock);
     cv_status status = read_box(&task, err);
-    pthread_mutex_destroy(&s.lock);
+    cv_mutex_destroy(&s.lock);
     return status;
 }

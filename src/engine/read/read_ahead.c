@@ -96,7 +96,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
  * silent for long enough. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
-    uintptr_t self = (uintptr_t)pthread_self();
+    uintptr_t self = cv_thread_number();
     uintptr_t thread = atomic_load_explicit(&ahead->thread, memory_order_relaxed);
     uint64_t seen = atomic_load_explicit(&ahead->seen, memory_order_relaxed);
     if (thread == self) {

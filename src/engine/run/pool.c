@@ -4,8 +4,8 @@
 #include "engine/run/pool.h"
 
 #include "base/os.h"
+#include "base/thread.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* Who waits looks for so long before it sleeps: being woken takes as long. */
@@ -21,12 +21,12 @@ typedef struct task {
 
 /* The process-wide state that DESIGN allows. */
 static struct {
-    pthread_once_t once;
-    pthread_once_t jobs_once;
-    pthread_mutex_t lock;
-    pthread_cond_t work;     /* a task wants helpers */
-    pthread_cond_t finished; /* a helper left a task, or a job's last step returned */
-    atomic_uint n_posted;    /* tasks so far; changed under the lock */
+    cv_once once;
+    cv_once jobs_once;
+    cv_mutex lock;
+    cv_cond work;         /* a task wants helpers */
+    cv_cond finished;     /* a helper left a task, or a job's last step returned */
+    atomic_uint n_posted; /* tasks so far; changed under the lock */
     task *tasks;
     cv_pool_job *jobs; /* in the background; who waits longest is first */
     atomic_int n_jobs;
@@ -36,22 +36,22 @@ static struct {
     int n_threads;
     int n_idle;
 } pool = {
-    .once = PTHREAD_ONCE_INIT,
-    .jobs_once = PTHREAD_ONCE_INIT,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .work = PTHREAD_COND_INITIALIZER,
-    .finished = PTHREAD_COND_INITIALIZER,
+    .once = CV_ONCE_INIT,
+    .jobs_once = CV_ONCE_INIT,
+    .lock = CV_MUTEX_INIT,
+    .work = CV_COND_INIT,
+    .finished = CV_COND_INIT,
 };
 
-static void before_fork(void) { pthread_mutex_lock(&pool.lock); }
-static void after_fork_in_parent(void) { pthread_mutex_unlock(&pool.lock); }
+static void before_fork(void) { cv_mutex_lock(&pool.lock); }
+static void after_fork_in_parent(void) { cv_mutex_unlock(&pool.lock); }
 
 /* Only the forking thread lives on in a child. */
 static void after_fork_in_child(void)
 {
-    pthread_mutex_init(&pool.lock, NULL);
-    pthread_cond_init(&pool.work, NULL);
-    pthread_cond_init(&pool.finished, NULL);
+    cv_mutex_init(&pool.lock);
+    cv_cond_init(&pool.work);
+    cv_cond_init(&pool.finished);
     pool.tasks = NULL;
     pool.jobs = NULL;
     atomic_store(&pool.n_jobs, 0);
@@ -64,7 +64,7 @@ static void after_fork_in_child(void)
 
 static void install_fork_handlers(void)
 {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    cv_thread_on_fork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static task *find_task(void)
@@ -144,14 +144,14 @@ static void run_step(cv_pool_job *job)
     pool.n_steps++;
     remove_job(job);
     add_job(job);
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
     bool more = job->step(job->context);
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     if (!more && job->n_posts == seen) job->done = true;
     pool.n_steps--;
     if (--job->running > 0) return;
     if (job->done) let_go(job);
-    pthread_cond_broadcast(&pool.finished);
+    cv_cond_wake_all(&pool.finished);
 }
 
 /* ---- Threads ------------------------------------------------------------- */
@@ -161,10 +161,10 @@ static void wait_for_work(void)
 {
     unsigned seen = load_posted(&pool.n_posted);
     pool.n_idle++;
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
     spin_while(&pool.n_posted, seen, load_posted);
-    pthread_mutex_lock(&pool.lock);
-    if (load_posted(&pool.n_posted) == seen) pthread_cond_wait(&pool.work, &pool.lock);
+    cv_mutex_lock(&pool.lock);
+    if (load_posted(&pool.n_posted) == seen) cv_cond_wait(&pool.work, &pool.lock);
     pool.n_idle--;
 }
 
@@ -173,17 +173,17 @@ static void help(task *t)
 {
     t->wanted--;
     atomic_fetch_add(&t->running, 1);
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
     t->body(t->context);
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     bool last = atomic_fetch_sub(&t->running, 1) == 1; /* then the task may be gone */
-    if (last) pthread_cond_broadcast(&pool.finished);
+    if (last) cv_cond_wake_all(&pool.finished);
 }
 
 static void *thread_main(void *unused)
 {
     (void)unused;
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     for (;;) {
         task *t = find_task();
         cv_pool_job *job = t ? NULL : find_job();
@@ -202,13 +202,7 @@ static void *thread_main(void *unused)
 static void start_threads(int wanted)
 {
     while (pool.n_idle < wanted && pool.n_threads < wanted && pool.n_threads < MAX_THREADS) {
-        pthread_t thread;
-        pthread_attr_t attributes;
-        if (pthread_attr_init(&attributes) != 0) return;
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        int failed = pthread_create(&thread, &attributes, thread_main, NULL);
-        pthread_attr_destroy(&attributes);
-        if (failed) return;
+        if (!cv_thread_start(thread_main, NULL)) return;
         pool.n_threads++;
     }
 }
@@ -226,9 +220,9 @@ static void wait_for_helpers(task *t)
     if (!load_is_running(&t->running)) return;
     spin_while(&t->running, 1, load_is_running);
     if (!load_is_running(&t->running)) return;
-    pthread_mutex_lock(&pool.lock);
-    while (load_is_running(&t->running)) pthread_cond_wait(&pool.finished, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
+    while (load_is_running(&t->running)) cv_cond_wait(&pool.finished, &pool.lock);
+    cv_mutex_unlock(&pool.lock);
 }
 
 /* Called with the lock. */
@@ -237,9 +231,9 @@ static void tell_threads(int wanted)
     atomic_fetch_add(&pool.n_posted, 1);
     start_threads(wanted);
     if (wanted == 1)
-        pthread_cond_signal(&pool.work);
+        cv_cond_wake_one(&pool.work);
     else
-        pthread_cond_broadcast(&pool.work);
+        cv_cond_wake_all(&pool.work);
 }
 
 void cv_pool_run(int helpers, void (*body)(void *context), void *context)
@@ -248,20 +242,20 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
         body(context);
         return;
     }
-    pthread_once(&pool.once, install_fork_handlers);
+    cv_once_run(&pool.once, install_fork_handlers);
     task t = {.body = body, .context = context, .wanted = helpers};
 
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     t.next = pool.tasks;
     pool.tasks = &t;
     tell_threads(helpers);
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
 
     body(context);
 
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     remove_task(&t); /* who has not joined by now has nothing left to do */
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
     wait_for_helpers(&t);
 }
 
@@ -271,32 +265,32 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
  * taken for good. */
 static void wait_for_steps(void)
 {
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     pool.n_forks++;
-    while (pool.n_steps > 0) pthread_cond_wait(&pool.finished, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    while (pool.n_steps > 0) cv_cond_wait(&pool.finished, &pool.lock);
+    cv_mutex_unlock(&pool.lock);
 }
 
 static void go_on_after_fork(void)
 {
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     pool.n_forks--;
     tell_threads(0);
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
 }
 
 /* Handlers installed last are the first to be called before a fork: steps go on
  * until all locks that other handlers take are free. */
 static void install_job_handlers(void)
 {
-    pthread_atfork(wait_for_steps, go_on_after_fork, NULL);
+    cv_thread_on_fork(wait_for_steps, go_on_after_fork, NULL);
 }
 
 void cv_pool_post(cv_pool_job *job)
 {
-    pthread_once(&pool.once, install_fork_handlers);
-    pthread_once(&pool.jobs_once, install_job_handlers);
-    pthread_mutex_lock(&pool.lock);
+    cv_once_run(&pool.once, install_fork_handlers);
+    cv_once_run(&pool.jobs_once, install_job_handlers);
+    cv_mutex_lock(&pool.lock);
     bool is_known = job->process == pool.process &&
                     atomic_load_explicit(&job->posted, memory_order_relaxed);
     if (!is_known) {
@@ -309,21 +303,21 @@ void cv_pool_post(cv_pool_job *job)
     job->done = false;
     job->n_posts++;
     tell_threads(job->most);
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
 }
 
 void cv_pool_withdraw(cv_pool_job *job)
 {
     if (!atomic_load_explicit(&job->posted, memory_order_acquire)) return;
-    pthread_mutex_lock(&pool.lock);
+    cv_mutex_lock(&pool.lock);
     if (job->process != pool.process) { /* the parent's */
         atomic_store_explicit(&job->posted, false, memory_order_relaxed);
     } else {
         job->done = true;
-        while (job->running > 0) pthread_cond_wait(&pool.finished, &pool.lock);
+        while (job->running > 0) cv_cond_wait(&pool.finished, &pool.lock);
         if (atomic_load_explicit(&job->posted, memory_order_relaxed)) let_go(job);
     }
-    pthread_mutex_unlock(&pool.lock);
+    cv_mutex_unlock(&pool.lock);
 }
 
 int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
@@ -335,7 +329,7 @@ void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs)
     atomic_init(&queue->taken, 0);
     atomic_init(&queue->last, 0);
     queue->first = 0;
-    queue->owner = pthread_self();
+    queue->owner = cv_thread_self();
     atomic_init(&queue->status, CV_OK);
     atomic_init(&queue->failed, false);
     queue->n_jobs = n_jobs;
@@ -347,7 +341,7 @@ bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
     if (atomic_load_explicit(&queue->failed, memory_order_relaxed)) return false;
     if (atomic_fetch_add_explicit(&queue->taken, 1, memory_order_relaxed) >= queue->n_jobs)
         return false;
-    *job = pthread_equal(queue->owner, pthread_self())
+    *job = cv_thread_is_self(queue->owner)
                ? queue->first++
                : queue->n_jobs - 1 -
                      atomic_fetch_add_explicit(&queue->last, 1, memory_order_relaxed);

@@ -5,8 +5,8 @@
 #define CV_ENGINE_POOL_H
 
 #include "base/status.h"
+#include "base/thread.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* Runs `body(context)` on the calling thread and, as they become free, on up
@@ -51,7 +51,7 @@ int cv_pool_n_jobs(void);
 typedef struct cv_job_queue {
     atomic_int_least64_t taken, last; /* in all, and of the last ones */
     int64_t n_jobs, first;            /* first: those of the one who asked */
-    pthread_t owner;
+    cv_thread owner;
     atomic_int status; /* cv_status of the first failure */
     atomic_bool failed;
     cv_error error; /* filled by the first failure */

@@ -10,7 +10,7 @@ cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_e
 {
     *workers = (cv_workers){.idle = NULL};
     for (int i = 0; i < CV_WORKER_SLOTS; i++) atomic_init(&workers->slots[i].idle, NULL);
-    pthread_mutex_init(&workers->lock, NULL);
+    cv_mutex_init(&workers->lock);
     return cv_frame_codec_spec(snapshot, &workers->geometry, &workers->spec, err);
 }
 
@@ -42,7 +42,7 @@ void cv_workers_destroy(cv_workers *workers)
         workers->idle = next;
     }
     cv_buffer_free(&workers->geometry);
-    pthread_mutex_destroy(&workers->lock);
+    cv_mutex_destroy(&workers->lock);
 }
 
 void cv_workers_swap(cv_workers *a, cv_workers *b)
@@ -89,7 +89,7 @@ static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error
 
 static size_t own_slot(void)
 {
-    uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+    uint64_t self = (uint64_t)cv_thread_number();
     return self * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (CV_WORKER_SLOTS - 1);
 }
 
@@ -102,10 +102,10 @@ cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
         *out = atomic_exchange_explicit(&slot->idle, NULL, memory_order_acquire);
         if (*out) return CV_OK;
     }
-    pthread_mutex_lock(&workers->lock);
+    cv_mutex_lock(&workers->lock);
     cv_worker *worker = workers->idle;
     if (worker) workers->idle = worker->next;
-    pthread_mutex_unlock(&workers->lock);
+    cv_mutex_unlock(&workers->lock);
     if (!worker) return new_worker(workers, out, err);
     *out = worker;
     return CV_OK;
@@ -120,10 +120,10 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker)
                                                 worker, memory_order_release,
                                                 memory_order_relaxed))
         return;
-    pthread_mutex_lock(&workers->lock);
+    cv_mutex_lock(&workers->lock);
     worker->next = workers->idle;
     workers->idle = worker;
-    pthread_mutex_unlock(&workers->lock);
+    cv_mutex_unlock(&workers->lock);
 }
 
 cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,

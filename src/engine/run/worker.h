@@ -4,13 +4,12 @@
 #ifndef CV_ENGINE_WORKER_H
 #define CV_ENGINE_WORKER_H
 
+#include "base/thread.h"
 #include "base/watch.h"
 #include "codec/encode.h"
 #include "engine/cache/cache.h"
 #include "frame/fetch.h"
 #include "frame/layout_memo.h"
-
-#include <pthread.h>
 
 typedef struct cv_worker {
     cv_decoder *decoder;
@@ -40,7 +39,7 @@ enum { CV_WORKER_SLOTS = 16 };
 
 typedef struct cv_workers {
     cv_worker_slot slots[CV_WORKER_SLOTS];
-    pthread_mutex_t lock; /* of `idle`: those who found their slot full */
+    cv_mutex lock; /* of `idle`: those who found their slot full */
     cv_worker *idle;
     cv_codec_spec spec;
     cv_buffer geometry; /* what spec borrows */

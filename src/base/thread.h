@@ -1,0 +1,127 @@
+/* Threads and locks, as thin as they can be: each function here is one call of the
+ * system's. Together with thread.c this is all that a port to a system without POSIX
+ * threads writes anew; nothing else in the library knows which threads these are.
+ *
+ * Locks are not recursive. What is made by an INIT macro need not be destroyed. */
+#ifndef CV_BASE_THREAD_H
+#define CV_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- One at a time ------------------------------------------------------ */
+
+typedef struct cv_mutex {
+    pthread_mutex_t system;
+} cv_mutex;
+#define CV_MUTEX_INIT                                                                        \
+    {                                                                                        \
+        PTHREAD_MUTEX_INITIALIZER                                                            \
+    }
+
+static inline void cv_mutex_init(cv_mutex *mutex)
+{
+    pthread_mutex_init(&mutex->system, NULL);
+}
+static inline void cv_mutex_destroy(cv_mutex *mutex)
+{
+    pthread_mutex_destroy(&mutex->system);
+}
+static inline void cv_mutex_lock(cv_mutex *mutex) { pthread_mutex_lock(&mutex->system); }
+static inline void cv_mutex_unlock(cv_mutex *mutex) { pthread_mutex_unlock(&mutex->system); }
+
+/* Takes the lock and returns true, or returns false at once. */
+static inline bool cv_mutex_try_lock(cv_mutex *mutex)
+{
+    return pthread_mutex_trylock(&mutex->system) == 0;
+}
+
+/* ---- Waiting for a change ------------------------------------------------ */
+
+typedef struct cv_cond {
+    pthread_cond_t system;
+} cv_cond;
+#define CV_COND_INIT                                                                         \
+    {                                                                                        \
+        PTHREAD_COND_INITIALIZER                                                             \
+    }
+
+static inline void cv_cond_init(cv_cond *cond) { pthread_cond_init(&cond->system, NULL); }
+static inline void cv_cond_destroy(cv_cond *cond) { pthread_cond_destroy(&cond->system); }
+
+/* Gives up the lock, sleeps, and takes it again; may wake for no reason. */
+static inline void cv_cond_wait(cv_cond *cond, cv_mutex *mutex)
+{
+    pthread_cond_wait(&cond->system, &mutex->system);
+}
+static inline void cv_cond_wake_one(cv_cond *cond) { pthread_cond_signal(&cond->system); }
+static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&cond->system); }
+
+/* ---- Many readers or one writer ------------------------------------------ */
+
+/* A waiting writer goes before new readers, so that a stream of reads cannot starve it:
+ * who holds it for reading must not ask for it again. */
+typedef struct cv_rwlock {
+    pthread_rwlock_t system;
+} cv_rwlock;
+
+void cv_rwlock_init(cv_rwlock *lock);
+
+static inline void cv_rwlock_destroy(cv_rwlock *lock)
+{
+    pthread_rwlock_destroy(&lock->system);
+}
+static inline void cv_rwlock_read(cv_rwlock *lock) { pthread_rwlock_rdlock(&lock->system); }
+static inline void cv_rwlock_write(cv_rwlock *lock) { pthread_rwlock_wrlock(&lock->system); }
+static inline void cv_rwlock_unlock(cv_rwlock *lock) { pthread_rwlock_unlock(&lock->system); }
+
+/* For writing, or false at once. */
+static inline bool cv_rwlock_try_write(cv_rwlock *lock)
+{
+    return pthread_rwlock_trywrlock(&lock->system) == 0;
+}
+
+/* ---- Once in a process --------------------------------------------------- */
+
+typedef struct cv_once {
+    pthread_once_t system;
+} cv_once;
+#define CV_ONCE_INIT                                                                         \
+    {                                                                                        \
+        PTHREAD_ONCE_INIT                                                                    \
+    }
+
+/* The first call runs `body`; every call returns after that run. */
+static inline void cv_once_run(cv_once *once, void (*body)(void))
+{
+    pthread_once(&once->system, body);
+}
+
+/* ---- Threads and forks --------------------------------------------------- */
+
+/* Starts a thread that nobody waits for; false: the system has none to give. */
+bool cv_thread_start(void *(*body)(void *context), void *context);
+
+/* Which thread this is, among those that are alive. */
+typedef struct cv_thread {
+    pthread_t system;
+} cv_thread;
+
+static inline cv_thread cv_thread_self(void) { return (cv_thread){pthread_self()}; }
+static inline bool cv_thread_is_self(cv_thread thread)
+{
+    return pthread_equal(thread.system, pthread_self()) != 0;
+}
+
+/* The same as a number, never 0: for what is spread over threads. */
+static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(); }
+
+/* Has functions (or NULL) called around each fork from now on: `before` and `in_parent`
+ * in the process that forks, `in_child` in the new one. Of several, the last one added
+ * is the first before a fork, and the last after it. A system that knows no fork does
+ * nothing. */
+void cv_thread_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
+#endif
