@@ -1,7 +1,7 @@
 /* Room: array. Opening what exists, and opening it again. */
 #include "store/open.h"
 #include "array/array.h"
-#include "base/os.h"
+#include "base/os_dir.h"
 #include "store/file.h"
 #include "store/memory.h"
 

@@ -1,8 +1,10 @@
-/* Room: base. Part of os.c: who may do what with a file. What differs between systems is
- * the lists of access and the extended attributes beside the permissions. */
-#include "base/os.h"
+/* Room: base. Who may do what with a file of a POSIX system; the lists of access and the
+ * extended attributes beside the permissions differ even between those. With the other
+ * os*.c and thread.c what a port writes anew. */
+#include "base/os_access.h"
 
-#include <errno.h>
+#include "base/os_posix.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,24 +15,25 @@
 #include <sys/xattr.h>
 #endif
 
-int cv_os_get_access(int fd, cv_os_access *out)
+int cv_file_get_access(cv_file file, cv_os_access *out)
 {
     struct stat st;
-    if (fstat(fd, &st)) return errno;
+    if (fstat(cv_posix_fd(file), &st)) return errno;
     *out = (cv_os_access){(uint32_t)st.st_mode & 07777, st.st_uid, st.st_gid};
     return 0;
 }
 
 /* *mode: what may be allowed, given who owns the file then. */
-static int give_owner(int fd, const cv_os_access *access, uint32_t *mode)
+static int give_owner(cv_file file, const cv_os_access *access, uint32_t *mode)
 {
     cv_os_access own;
-    int error = cv_os_get_access(fd, &own);
+    int error = cv_file_get_access(file, &own);
     if (error) return error;
     bool same = own.user == access->user && own.group == access->group;
-    if (!same && fchown(fd, access->user, access->group) != 0 && own.group != access->group)
-        (void)!fchown(fd, (uid_t)-1, access->group);
-    error = cv_os_get_access(fd, &own);
+    if (!same && fchown(cv_posix_fd(file), access->user, access->group) != 0 &&
+        own.group != access->group)
+        (void)!fchown(cv_posix_fd(file), (uid_t)-1, access->group);
+    error = cv_file_get_access(file, &own);
     *mode = access->mode & 07777;
     if (own.user != access->user) *mode &= ~(uint32_t)S_ISUID;
     if (own.group == access->group) return error;
@@ -40,18 +43,18 @@ static int give_owner(int fd, const cv_os_access *access, uint32_t *mode)
 }
 
 /* A file system without permissions refuses: they are all alike there. */
-static int give_mode(int fd, uint32_t mode)
+static int give_mode(cv_file file, uint32_t mode)
 {
-    if (fchmod(fd, (mode_t)mode) == 0) return 0;
+    if (fchmod(cv_posix_fd(file), (mode_t)mode) == 0) return 0;
     bool has_none = errno == EPERM || errno == ENOTSUP || errno == ENOSYS || errno == EINVAL;
     return has_none ? 0 : errno;
 }
 
-int cv_os_set_access(int fd, const cv_os_access *access)
+int cv_file_set_access(cv_file file, const cv_os_access *access)
 {
     uint32_t mode;
-    int error = give_owner(fd, access, &mode);
-    return error ? error : give_mode(fd, mode);
+    int error = give_owner(file, access, &mode);
+    return error ? error : give_mode(file, mode);
 }
 
 #ifdef __linux__
@@ -84,26 +87,26 @@ static void copy_attributes(int fd, int from, bool with_lists)
 }
 
 /* A list of another group would speak of ours as of that group. */
-static void take_attributes(int fd, int from, uint32_t group)
+static void take_attributes(cv_file file, cv_file from, uint32_t group)
 {
     cv_os_access own;
-    (void)!fremovexattr(fd, access_list);
-    (void)!fremovexattr(fd, default_list);
-    if (from < 0 || cv_os_get_access(fd, &own)) return;
-    copy_attributes(fd, from, own.group == group);
+    (void)!fremovexattr(cv_posix_fd(file), access_list);
+    (void)!fremovexattr(cv_posix_fd(file), default_list);
+    if (!cv_file_is_open(from) || cv_file_get_access(file, &own)) return;
+    copy_attributes(cv_posix_fd(file), cv_posix_fd(from), own.group == group);
 }
 #else
-static void take_attributes(int fd, int from, uint32_t group)
+static void take_attributes(cv_file file, cv_file from, uint32_t group)
 {
-    (void)fd, (void)from, (void)group;
+    (void)file, (void)from, (void)group;
 }
 #endif
 
-int cv_os_take_access(int fd, const cv_os_access *access, int from)
+int cv_file_take_access(cv_file file, const cv_os_access *access, cv_file from)
 {
     uint32_t mode;
-    int error = give_owner(fd, access, &mode);
+    int error = give_owner(file, access, &mode);
     if (error) return error;
-    take_attributes(fd, from, access->group);
-    return give_mode(fd, mode);
+    take_attributes(file, from, access->group);
+    return give_mode(file, mode);
 }

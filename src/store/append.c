@@ -1,16 +1,12 @@
 /* Room: store. Bytes behind the end of a file. */
 #include "store/append.h"
 
-#include "base/os.h"
+#include "base/os_lock.h"
 #include "store/descriptors.h"
 #include "store/internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static int sync_parent(const char *path)
 {
@@ -18,66 +14,68 @@ static int sync_parent(const char *path)
     if (!parent) return ENOMEM;
     char *slash = strrchr(parent, '/');
     if (slash) slash[slash == parent] = '\0';
-    int fd;
-    int error = cv_open_at(AT_FDCWD, slash ? parent : ".", O_RDONLY | O_DIRECTORY, 0, &fd);
+    cv_dir dir;
+    int error = cv_open_dir(cv_dir_here, slash ? parent : ".", 0, &dir);
     free(parent);
     if (error) return error;
-    error = cv_os_sync_directory(fd);
-    close(fd);
+    error = cv_dir_sync(dir);
+    cv_dir_close(&dir);
     return error;
 }
 
 /* Between opening and locking another process may put another file there. */
-static cv_status open_locked(const char *path, int *fd, cv_error *err)
+static cv_status open_locked(const char *path, cv_file *file, cv_error *err)
 {
     for (;;) {
-        int error = cv_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, fd);
+        unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE;
+        int error = cv_open_file(cv_dir_here, path, how, 0666, file);
         if (error) return cv_fail_open(err, error, path);
-        error = cv_os_lock(*fd);
-        if (!error && cv_os_names_fd_at(AT_FDCWD, path, *fd)) return CV_OK;
-        close(*fd);
+        error = cv_file_lock(*file);
+        if (!error && cv_dir_names(cv_dir_here, path, *file)) return CV_OK;
+        cv_file_close(file);
         if (error) return cv_fail_lock(err, error, path);
     }
 }
 
 /* Locked before its length is looked at. */
-static cv_status open_end(const char *path, int *fd, uint64_t *end, cv_error *err)
+static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_error *err)
 {
-    struct stat st = {0};
+    cv_file_info info;
     cv_status status = CV_OK;
-    CV_TRY(open_locked(path, fd, err));
-    if (fstat(*fd, &st))
-        status = cv_fail_open(err, errno, path);
-    else if (!S_ISREG(st.st_mode))
+    CV_TRY(open_locked(path, file, err));
+    int error = cv_file_get_info(*file, &info);
+    if (error)
+        status = cv_fail_open(err, error, path);
+    else if (info.kind != CV_KIND_FILE)
         status = cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file",
                          cv_show_path(path).text);
     if (status != CV_OK) {
-        close(*fd);
+        cv_file_close(file);
         return status;
     }
-    *end = (uint64_t)st.st_size;
+    *end = info.size;
     return CV_OK;
 }
 
 cv_status cv_store_file_append(const char *path, const void *bytes, size_t size, bool durable,
                                uint64_t *pos, cv_error *err)
 {
-    int fd;
-    CV_TRY(open_end(path, &fd, pos, err));
-    int error = cv_os_write(fd, bytes, size, *pos);
-    if (!error && durable) error = cv_os_sync_data(fd);
+    cv_file file;
+    CV_TRY(open_end(path, &file, pos, err));
+    int error = cv_file_write(file, bytes, size, *pos);
+    if (!error && durable) error = cv_file_sync(file);
     if (!error && durable && *pos == 0) error = sync_parent(path);
     cv_status status = CV_OK;
-    if (!error && !cv_os_names_fd_at(AT_FDCWD, path, fd))
+    if (!error && !cv_dir_names(cv_dir_here, path, file))
         status = cv_fail(err, CATERVA_EIO, -1,
                          "%s was moved, deleted or replaced by others meanwhile",
                          cv_show_path(path).text);
     if (error) {
-        bool cut = ftruncate(fd, (off_t)*pos) == 0;
+        bool cut = cv_file_truncate(file, *pos) == 0;
         status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(path).text,
                              cut ? "" : ", whose end is not as it was");
     }
-    cv_os_unlock(fd);
-    close(fd);
+    cv_file_unlock(file);
+    cv_file_close(&file);
     return status;
 }

@@ -3,21 +3,16 @@
  * slot is taken by another one in use is opened for the one call. */
 #include "store/chunk_files.h"
 
-#include "base/os.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
-void cv_chunk_files_init(cv_chunk_files *files, int dir_fd)
+void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir)
 {
-    files->dir_fd = dir_fd;
+    files->dir = dir;
     files->has_access = false;
     for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
         files->slots[i].id = -1;
-        files->slots[i].fd = -1;
+        files->slots[i].file = (cv_file){0};
         files->slots[i].users = 0;
         cv_mutex_init(&files->slots[i].lock);
     }
@@ -33,9 +28,7 @@ void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access
 /* Call with the lock. */
 static void close_idle(cv_chunk_slot *slot)
 {
-    if (slot->users > 0 || slot->fd < 0) return;
-    close(slot->fd);
-    slot->fd = -1;
+    if (slot->users == 0) cv_file_close(&slot->file);
 }
 
 static void forget(cv_chunk_slot *slot)
@@ -58,7 +51,7 @@ int cv_chunk_files_give_up(cv_chunk_files *files)
     for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
         cv_chunk_slot *slot = &files->slots[i];
         if (!cv_mutex_try_lock(&slot->lock)) continue;
-        if (slot->users == 0 && slot->fd >= 0) {
+        if (slot->users == 0 && cv_file_is_open(slot->file)) {
             forget(slot);
             n++;
         }
@@ -73,31 +66,32 @@ static cv_chunk_slot *slot_of(cv_chunk_files *files, cv_object id)
 }
 
 /* One that is made gets its access before there is anything to read. */
-static int open_file(const cv_chunk_files *files, cv_object id, int flags, int *fd)
+static int open_file(const cv_chunk_files *files, cv_object id, unsigned how, cv_file *out)
 {
     cv_chunk_name name = cv_sframe_chunk_name(id);
-    int mode = files->has_access ? 0600 : 0666;
+    uint32_t mode = files->has_access ? 0600 : 0666;
     int error = EEXIST;
-    if (flags & O_CREAT)
-        error = cv_open_at(files->dir_fd, name.text, flags | O_EXCL, mode, fd);
-    if (error == EEXIST) return cv_open_at(files->dir_fd, name.text, flags & ~O_CREAT, 0, fd);
+    if (how & CV_OPEN_CREATE)
+        error = cv_open_file(files->dir, name.text, how | CV_OPEN_NEW, mode, out);
+    if (error == EEXIST)
+        return cv_open_file(files->dir, name.text, how & ~(unsigned)CV_OPEN_CREATE, 0, out);
     if (error || !files->has_access) return error;
-    error = cv_os_set_access(*fd, &files->access);
-    if (error) close(*fd);
+    error = cv_file_set_access(*out, &files->access);
+    if (error) cv_file_close(out);
     return error;
 }
 
 /* Opens into the slot when nobody uses it, else beside it. With the lock. */
-static int open_into(cv_chunk_files *files, cv_object id, int flags, cv_chunk_handle *out)
+static int open_into(cv_chunk_files *files, cv_object id, unsigned how, cv_chunk_handle *out)
 {
     cv_chunk_slot *slot = slot_of(files, id);
     bool is_free = slot->users == 0;
     if (is_free) forget(slot); /* before another descriptor is asked for */
-    int error = open_file(files, id, flags, &out->fd);
+    int error = open_file(files, id, how, &out->file);
     out->slot = NULL;
     if (error || !is_free) return error;
     slot->id = id;
-    slot->fd = out->fd;
+    slot->file = out->file;
     slot->users = 1;
     out->slot = slot;
     return 0;
@@ -110,9 +104,9 @@ int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out)
     cv_mutex_lock(&slot->lock);
     if (slot->id == id) {
         slot->users++;
-        *out = (cv_chunk_handle){slot->fd, slot};
+        *out = (cv_chunk_handle){slot->file, slot};
     } else {
-        error = open_into(files, id, O_RDONLY, out);
+        error = open_into(files, id, CV_OPEN_READ, out);
     }
     cv_mutex_unlock(&slot->lock);
     return error;
@@ -122,8 +116,9 @@ int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
                               cv_chunk_handle *out)
 {
     cv_chunk_slot *slot = slot_of(files, id);
+    unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | (anew ? CV_OPEN_EMPTY : 0U);
     cv_mutex_lock(&slot->lock);
-    int error = open_into(files, id, O_RDWR | O_CREAT | (anew ? O_TRUNC : 0), out);
+    int error = open_into(files, id, how, out);
     cv_mutex_unlock(&slot->lock);
     return error;
 }
@@ -131,7 +126,7 @@ int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
 void cv_chunk_release(cv_chunk_handle handle)
 {
     if (!handle.slot) {
-        close(handle.fd);
+        cv_file_close(&handle.file);
         return;
     }
     cv_mutex_lock(&handle.slot->lock);
@@ -146,7 +141,7 @@ int cv_chunk_remove(cv_chunk_files *files, cv_object id)
     cv_chunk_name name = cv_sframe_chunk_name(id);
     cv_mutex_lock(&slot->lock);
     if (slot->id == id) forget(slot);
-    int error = unlinkat(files->dir_fd, name.text, 0) ? errno : 0;
+    int error = cv_dir_remove(files->dir, name.text);
     cv_mutex_unlock(&slot->lock);
     return error == ENOENT ? 0 : error;
 }

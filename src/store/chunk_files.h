@@ -4,7 +4,8 @@
 #ifndef CV_STORE_CHUNK_FILES_H
 #define CV_STORE_CHUNK_FILES_H
 
-#include "base/os.h"
+#include "base/os_access.h"
+#include "base/os_dir.h"
 #include "base/thread.h"
 #include "store/store.h"
 
@@ -16,12 +17,12 @@ enum { CV_CHUNK_SLOTS = 64 };
 typedef struct cv_chunk_slot {
     cv_mutex lock;
     cv_object id; /* -1: none, or forgotten */
-    int fd;       /* -1: none */
+    cv_file file; /* none: not open */
     int users;
 } cv_chunk_slot;
 
 typedef struct cv_chunk_files {
-    int dir_fd;      /* borrowed */
+    cv_dir dir;      /* borrowed */
     bool has_access; /* new files get this one, else what umask leaves */
     cv_os_access access;
     cv_chunk_slot slots[CV_CHUNK_SLOTS];
@@ -29,11 +30,11 @@ typedef struct cv_chunk_files {
 
 /* An open chunk file; give it back with cv_chunk_release. */
 typedef struct cv_chunk_handle {
-    int fd;
+    cv_file file;
     cv_chunk_slot *slot; /* NULL: not kept, release closes it */
 } cv_chunk_handle;
 
-void cv_chunk_files_init(cv_chunk_files *files, int dir_fd);
+void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir);
 void cv_chunk_files_close(cv_chunk_files *files); /* nobody uses one any more */
 
 /* Closes what is open and not in use, and returns how many; waits for nobody. */

@@ -6,9 +6,7 @@
 #include "base/os.h"
 #include "base/thread.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <time.h>
 
 static struct {
     cv_mutex lock;
@@ -81,18 +79,31 @@ bool cv_descriptors_make_room(int error)
     return (error == EMFILE || error == ENFILE) && give_up_some() > 0;
 }
 
-/* What others use they use for a read or write of a file. */
-int cv_open_at(int dir_fd, const char *name, int flags, int mode, int *fd)
+/* True when asking again is worth it, after a while perhaps: what others use they use for
+ * a read or write of a file. */
+static bool wait_for_room(int error, int *waits)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
-    static const struct timespec wait = {.tv_nsec = WAIT_NS};
-    int error = cv_os_open_at(dir_fd, name, flags, mode, fd);
-    for (int waits = 0; error == EMFILE || error == ENFILE;) {
-        if (!cv_descriptors_make_room(error)) {
-            if (waits++ == WAITS) break;
-            nanosleep(&wait, NULL);
-        }
-        error = cv_os_open_at(dir_fd, name, flags, mode, fd);
-    }
+    if (error != EMFILE && error != ENFILE) return false;
+    if (cv_descriptors_make_room(error)) return true;
+    if (*waits == WAITS) return false;
+    ++*waits;
+    cv_os_sleep_ns(WAIT_NS);
+    return true;
+}
+
+int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out)
+{
+    int error = cv_dir_open_file(dir, name, how, mode, out);
+    for (int waits = 0; wait_for_room(error, &waits);)
+        error = cv_dir_open_file(dir, name, how, mode, out);
+    return error;
+}
+
+int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out)
+{
+    int error = cv_dir_open(dir, name, how, out);
+    for (int waits = 0; wait_for_room(error, &waits);)
+        error = cv_dir_open(dir, name, how, out);
     return error;
 }

@@ -3,7 +3,7 @@
 #ifndef CV_STORE_DESCRIPTORS_H
 #define CV_STORE_DESCRIPTORS_H
 
-#include <stdbool.h>
+#include "base/os_dir.h"
 
 /* Holds descriptors that it can do without. */
 typedef struct cv_fd_holder {
@@ -17,9 +17,10 @@ typedef struct cv_fd_holder {
 void cv_fd_holder_add(cv_fd_holder *holder);
 void cv_fd_holder_remove(cv_fd_holder *holder);
 
-/* As cv_os_open_at; where process or system have no descriptor left, holders give theirs
- * up, and for a moment one is waited for that is in use. */
-int cv_open_at(int dir_fd, const char *name, int flags, int mode, int *fd);
+/* As cv_dir_open_file and cv_dir_open; where process or system have no descriptor left,
+ * holders give theirs up, and for a moment one is waited for that is in use. */
+int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
+int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
 /* The holders give up some, unless `error` says something else. False: there were none. */
 bool cv_descriptors_make_room(int error);

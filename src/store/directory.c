@@ -12,14 +12,10 @@
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- Words -------------------------------------------------------------- */
 
@@ -47,8 +43,8 @@ static cv_status fail_object(const directory_store *d, cv_object object, int sys
 
 /* An object held open: the frame under its lock, or a chunk. */
 typedef struct held_object {
-    int fd;
-    const uint8_t *bytes; /* instead of fd, when it is in memory */
+    cv_file file;
+    const uint8_t *bytes; /* instead of the file, when it is in memory */
     uint64_t size;        /* of them */
     bool is_chunk;
     cv_chunk_handle chunk;
@@ -59,15 +55,15 @@ static cv_status hold(directory_store *d, cv_object object, held_object *held, c
     *held = (held_object){.is_chunk = object >= 0};
     if (held->is_chunk) {
         int error = cv_chunk_acquire(&d->chunks, object, &held->chunk);
-        held->fd = held->chunk.fd;
+        held->file = held->chunk.file;
         if (error == ENOENT) return fail_missing(d, object, err);
         return error ? fail_object(d, object, error, "open", err) : CV_OK;
     }
     cv_rwlock_read(&d->frame_lock);
-    held->fd = d->frame_fd;
+    held->file = d->frame;
     held->bytes = d->frame_bytes;
     held->size = d->frame_size;
-    if (held->fd >= 0 || held->bytes) return CV_OK;
+    if (cv_file_is_open(held->file) || held->bytes) return CV_OK;
     cv_rwlock_unlock(&d->frame_lock);
     return fail_missing(d, object, err);
 }
@@ -82,51 +78,47 @@ static void let_go(directory_store *d, held_object held)
 
 static int size_of_held(const held_object *held, uint64_t *size)
 {
-    struct stat st;
     *size = held->size;
-    if (held->bytes) return 0;
-    if (fstat(held->fd, &st)) return errno;
-    *size = (uint64_t)st.st_size;
-    return 0;
+    return held->bytes ? 0 : cv_file_size(held->file, size);
 }
 
 static int read_held(const held_object *held, void *dst, size_t size, uint64_t pos,
                      size_t *done)
 {
-    if (!held->bytes) return cv_os_read(held->fd, dst, size, pos, done);
+    if (!held->bytes) return cv_file_read(held->file, dst, size, pos, done);
     uint64_t left = pos < held->size ? held->size - pos : 0;
     *done = size < left ? size : (size_t)left;
     if (*done > 0) memcpy(dst, held->bytes + pos, *done);
     return 0;
 }
 
-void cv_directory_use_frame(directory_store *d, int fd)
+void cv_directory_use_frame(directory_store *d, cv_file frame)
 {
     cv_rwlock_write(&d->frame_lock);
-    int old = d->frame_fd;
-    d->frame_fd = fd;
+    cv_file old = d->frame;
+    d->frame = frame;
     free(d->frame_bytes);
     d->frame_bytes = NULL;
     cv_rwlock_unlock(&d->frame_lock);
-    if (old >= 0) close(old);
+    cv_file_close(&old);
 }
 
 /* A frame is never changed in its place: a copy is as good. With the lock. */
 static int move_frame_to_memory(directory_store *d)
 {
     enum { MOST = 16 << 20 };
-    struct stat st;
+    uint64_t stored;
     size_t done;
-    if (d->frame_fd < 0 || fstat(d->frame_fd, &st) || st.st_size > MOST) return 0;
-    size_t size = (size_t)st.st_size;
+    if (!cv_file_is_open(d->frame)) return 0;
+    if (cv_file_size(d->frame, &stored) || stored > MOST) return 0;
+    size_t size = (size_t)stored;
     uint8_t *bytes = malloc(size + 1);
     if (!bytes) return 0;
-    if (cv_os_read(d->frame_fd, bytes, size, 0, &done) || done < size) {
+    if (cv_file_read(d->frame, bytes, size, 0, &done) || done < size) {
         free(bytes);
         return 0;
     }
-    close(d->frame_fd);
-    d->frame_fd = -1;
+    cv_file_close(&d->frame);
     d->frame_bytes = bytes;
     d->frame_size = size;
     return 1;
@@ -155,14 +147,13 @@ void cv_directory_share_descriptors(directory_store *d)
  * in between stay with one and the same file. */
 void cv_directory_follow(directory_store *d)
 {
-    int fd;
+    cv_file frame;
     cv_rwlock_read(&d->frame_lock);
-    bool current =
-        d->frame_fd >= 0 && cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
+    bool current = cv_dir_names(d->dir, CV_SFRAME_FRAME, d->frame);
     cv_rwlock_unlock(&d->frame_lock);
     if (current) return;
-    if (cv_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &fd) == 0)
-        cv_directory_use_frame(d, fd);
+    if (cv_open_file(d->dir, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &frame) == 0)
+        cv_directory_use_frame(d, frame);
 }
 
 static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size,
@@ -213,7 +204,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     /* At 0 a chunk begins: what an earlier crash left under its id goes. */
     int error = cv_chunk_acquire_writable(&d->chunks, object, pos == 0, &chunk);
     if (error) return fail_object(d, object, error, "create", err);
-    error = cv_os_write(chunk.fd, src, size, pos);
+    error = cv_file_write(chunk.file, src, size, pos);
     cv_chunk_release(chunk);
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
 }
@@ -226,7 +217,7 @@ static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t 
     CV_TRY(check_chunk(store, object, err));
     int error = cv_chunk_acquire_writable(&d->chunks, object, false, &chunk);
     if (error) return fail_object(d, object, error, "open", err);
-    error = size > INT64_MAX ? EFBIG : ftruncate(chunk.fd, (off_t)size) ? errno : 0;
+    error = cv_file_truncate(chunk.file, size);
     cv_chunk_release(chunk);
     return error ? fail_object(d, object, error, "cut", err) : CV_OK;
 }
@@ -237,50 +228,49 @@ static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err
 {
     directory_store *d = (directory_store *)store;
     if (object == CV_FRAME_OBJECT) {
-        int error = cv_os_sync_directory(d->dir_fd);
+        int error = cv_dir_sync(d->dir);
         if (!error) return CV_OK;
         return cv_fail_sys(err, error, "cannot sync the directory %s", d->shown.text);
     }
     held_object held;
     CV_TRY(hold(d, object, &held, err));
-    int error = cv_os_sync_data(held.fd);
+    int error = cv_file_sync(held.file);
     let_go(d, held);
     return error ? fail_object(d, object, error, "sync", err) : CV_OK;
 }
 
 /* The frame as it stands lets in whom the new one will; before the first one, what the
  * array replaces says it. Returns an errno number. */
-static int liken_frame(const directory_store *d, int fd)
+static int liken_frame(const directory_store *d, cv_file frame)
 {
-    int old;
+    cv_file old;
     cv_os_access access;
-    int error = cv_open_at(d->dir_fd, CV_SFRAME_FRAME, O_RDONLY, 0, &old);
+    int error = cv_open_file(d->dir, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &old);
     if (error == ENOENT)
-        return d->chunks.has_access ? cv_os_set_access(fd, &d->chunks.access) : 0;
+        return d->chunks.has_access ? cv_file_set_access(frame, &d->chunks.access) : 0;
     if (error) return error;
-    error = cv_os_get_access(old, &access);
-    if (!error) error = cv_os_take_access(fd, &access, old);
-    close(old);
+    error = cv_file_get_access(old, &access);
+    if (!error) error = cv_file_take_access(frame, &access, old);
+    cv_file_close(&old);
     return error;
 }
 
 /* Everything but the rename. Returns an errno number. */
 static int write_new_frame(directory_store *d, const void *bytes, size_t size, bool durable,
-                           int *fd)
+                           cv_file *out)
 {
-    int mode = d->chunks.has_access ? 0600 : 0666;
-    unlinkat(d->dir_fd, CV_SFRAME_NEW_FRAME, 0); /* what a crash left */
-    int error =
-        cv_open_at(d->dir_fd, CV_SFRAME_NEW_FRAME, O_RDWR | O_CREAT | O_EXCL, mode, fd);
+    uint32_t mode = d->chunks.has_access ? 0600 : 0666;
+    unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | CV_OPEN_NEW;
+    (void)cv_dir_remove(d->dir, CV_SFRAME_NEW_FRAME); /* what a crash left */
+    int error = cv_open_file(d->dir, CV_SFRAME_NEW_FRAME, how, mode, out);
     if (error) return error;
-    if (d->chunks.has_access) error = liken_frame(d, *fd);
-    if (!error) error = cv_os_write(*fd, bytes, size, 0);
-    if (!error && durable) error = cv_os_sync_data(*fd);
-    if (!error && renameat(d->dir_fd, CV_SFRAME_NEW_FRAME, d->dir_fd, CV_SFRAME_FRAME))
-        error = errno;
+    if (d->chunks.has_access) error = liken_frame(d, *out);
+    if (!error) error = cv_file_write(*out, bytes, size, 0);
+    if (!error && durable) error = cv_file_sync(*out);
+    if (!error) error = cv_dir_rename(d->dir, CV_SFRAME_NEW_FRAME, CV_SFRAME_FRAME);
     if (!error) return 0;
-    close(*fd);
-    unlinkat(d->dir_fd, CV_SFRAME_NEW_FRAME, 0);
+    cv_file_close(out);
+    (void)cv_dir_remove(d->dir, CV_SFRAME_NEW_FRAME);
     return error;
 }
 
@@ -288,12 +278,12 @@ static cv_status directory_replace(cv_store *store, const void *bytes, size_t si
                                    bool durable, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
-    int fd;
+    cv_file frame;
     CV_TRY(cv_store_check_writable(store, err));
-    int error = write_new_frame(d, bytes, size, durable, &fd);
+    int error = write_new_frame(d, bytes, size, durable, &frame);
     if (error)
         return cv_fail_sys(err, error, "cannot replace the frame of %s", d->shown.text);
-    cv_directory_use_frame(d, fd);
+    cv_directory_use_frame(d, frame);
     return CV_OK;
 }
 
@@ -309,7 +299,7 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
                                 cv_error *err)
 {
     directory_store *d = (directory_store *)store;
-    int error = cv_sframe_list(d->dir_fd, objects, n);
+    int error = cv_sframe_list(d->dir, objects, n);
     if (!error) return CV_OK;
     if (error == ENOMEM) return cv_fail_memory(err, *n * sizeof **objects, "a list of files");
     return cv_fail_sys(err, error, "cannot list the directory %s", d->shown.text);
@@ -317,21 +307,21 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
 
 static void directory_reads_state(cv_store *store, uint64_t state)
 {
-    int fd = ((directory_store *)store)->dir_fd;
+    cv_file self = cv_directory_self((directory_store *)store);
     if (state)
-        (void)cv_os_share_number(fd, state);
+        (void)cv_file_share_number(self, state);
     else
-        cv_os_unshare(fd);
+        cv_file_unshare(self);
 }
 
 static bool directory_has_readers(cv_store *store)
 {
-    return cv_os_is_shared(((directory_store *)store)->dir_fd);
+    return cv_file_is_shared(cv_directory_self((directory_store *)store));
 }
 
 static bool directory_has_others(cv_store *store, uint64_t state)
 {
-    return cv_os_is_shared_but(((directory_store *)store)->dir_fd, state);
+    return cv_file_is_shared_but(cv_directory_self((directory_store *)store), state);
 }
 
 /* ---- Publishing and closing --------------------------------------------- */
@@ -347,14 +337,14 @@ static int liken_files(directory_store *d)
     bool same = a->mode == b->mode && a->user == b->user && a->group == b->group;
     if (!like.known || (d->chunks.has_access && same)) return 0;
     cv_chunk_files_set_access(&d->chunks, b);
-    int error = cv_os_set_access(d->lock_fd, b);
-    if (!error) error = cv_sframe_list(d->dir_fd, &ids, &n);
+    int error = cv_file_set_access(d->lock, b);
+    if (!error) error = cv_sframe_list(d->dir, &ids, &n);
     if (error) return error;
     for (size_t i = 0; i < n && !error; i++) {
         cv_chunk_handle chunk;
         error = cv_chunk_acquire(&d->chunks, ids[i], &chunk);
         if (error) break;
-        error = cv_os_set_access(chunk.fd, b);
+        error = cv_file_set_access(chunk.file, b);
         cv_chunk_release(chunk);
     }
     free(ids);
@@ -365,10 +355,10 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     if (store->published) return CV_OK;
-    cv_status status =
-        cv_place_publish(&d->place, d->dir_fd, d->frame_fd, durable, &store->published, err);
+    cv_status status = cv_place_publish(&d->place, cv_directory_self(d), d->frame, durable,
+                                        &store->published, err);
     if (!store->published) return status;
-    cv_home_take(&d->place, d->dir_fd, &d->home);
+    cv_home_take(&d->place, cv_directory_self(d), &d->home);
     int error = liken_files(d);
     if (!d->place.is_left) cv_place_close(&d->place);
     if (status == CV_OK && error)
@@ -382,18 +372,13 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
 static cv_status directory_check_name(cv_store *store, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
-    CV_TRY(cv_home_check(&d->home, d->dir_fd, &d->shown, err));
+    CV_TRY(cv_home_check(&d->home, cv_directory_self(d), &d->shown, err));
     cv_rwlock_read(&d->frame_lock);
-    bool current = cv_os_names_fd_at(d->dir_fd, CV_SFRAME_FRAME, d->frame_fd);
+    bool current = cv_dir_names(d->dir, CV_SFRAME_FRAME, d->frame);
     cv_rwlock_unlock(&d->frame_lock);
     if (current) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1, "others replaced or deleted %s of %s",
                    CV_SFRAME_FRAME, d->shown.text);
-}
-
-static void close_if_open(int fd)
-{
-    if (fd >= 0) close(fd);
 }
 
 static void directory_close(cv_store *store)
@@ -404,14 +389,14 @@ static void directory_close(cv_store *store)
     if (!store->published) cv_place_remove_temp(&d->place);
     cv_place_close(&d->place);
     cv_home_close(&d->home);
-    close_if_open(d->frame_fd);
+    cv_file_close(&d->frame);
     free(d->frame_bytes);
     if (cv_os_has_forked(store->opened)) {
-        cv_os_unlock(d->lock_fd);
-        cv_os_unlock(d->dir_fd);
+        cv_file_unlock(d->lock);
+        cv_file_unlock(cv_directory_self(d));
     }
-    close_if_open(d->lock_fd);
-    close_if_open(d->dir_fd);
+    cv_file_close(&d->lock);
+    cv_dir_close(&d->dir);
     cv_rwlock_destroy(&d->frame_lock);
     free(d);
 }
@@ -436,7 +421,7 @@ static const cv_store_ops directory_ops = {
 
 /* ---- Making ------------------------------------------------------------- */
 
-cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
+cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
                            directory_store **out, cv_error *err)
 {
     directory_store *d = calloc(1, sizeof *d);
@@ -445,21 +430,20 @@ cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
             cv_place_remove_temp(place);
             cv_place_close(place);
         }
-        close(dir_fd);
+        cv_dir_close(&dir);
         return cv_fail_memory(err, sizeof *d, "a store");
     }
     d->base = (cv_store){.ops = &directory_ops, .has_chunk_objects = true};
     d->base.published = place == NULL;
     d->base.opened = cv_os_now();
-    d->dir_fd = dir_fd;
-    d->lock_fd = -1;
-    d->frame_fd = -1;
-    d->place = place ? *place : (cv_place){.dir_fd = -1, .old = cv_target_nothing};
-    if (place) cv_place_list(&d->place);
-    d->home = cv_home_unknown;
+    d->dir = dir;
+    if (place) {
+        d->place = *place;
+        cv_place_list(&d->place);
+    }
     d->shown = cv_show_path(path);
     cv_rwlock_init(&d->frame_lock);
-    cv_chunk_files_init(&d->chunks, dir_fd);
+    cv_chunk_files_init(&d->chunks, dir);
     *out = d;
     return CV_OK;
 }

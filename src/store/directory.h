@@ -9,29 +9,35 @@
 
 typedef struct directory_store {
     cv_store base;
-    int dir_fd;
-    int lock_fd;          /* -1: opened for reading */
-    int frame_fd;         /* -1: none yet, or given up */
-    uint8_t *frame_bytes; /* a reader's frame whose descriptor was given up */
+    cv_dir dir;
+    cv_file lock;         /* none: opened for reading */
+    cv_file frame;        /* none: not yet, or given up */
+    uint8_t *frame_bytes; /* a reader's frame whose file was given up */
     uint64_t frame_size;  /* of them */
     cv_rwlock frame_lock; /* over these three: held while they are used */
     cv_fd_holder holder;  /* of chunk files, and a reader's frame */
     cv_chunk_files chunks;
-    cv_place place; /* of a created one; closed: dir_fd is -1 */
+    cv_place place; /* of a created one; closed: without a directory */
     cv_home home;   /* of one that is written and has its name */
     cv_shown_path shown;
 } directory_store;
 
-/* A store of nothing but the open directory. Takes over `dir_fd` and, when it is not NULL,
+/* The directory itself: for its locks, access and name. */
+static inline cv_file cv_directory_self(const directory_store *d)
+{
+    return cv_dir_as_file(d->dir);
+}
+
+/* A store of nothing but the open directory. Takes over `dir` and, when it is not NULL,
  * `place`, also on failure. */
-cv_status cv_directory_new(int dir_fd, const char *path, cv_place *place,
+cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
                            directory_store **out, cv_error *err);
 
 /* Complete: from now on its descriptors are at others' disposal. */
 void cv_directory_share_descriptors(directory_store *d);
 
-/* The open frame; takes over `fd`. */
-void cv_directory_use_frame(directory_store *d, int fd);
+/* The open frame; takes it over. */
+void cv_directory_use_frame(directory_store *d, cv_file frame);
 
 /* Turns to the frame that is in place now. */
 void cv_directory_follow(directory_store *d);

@@ -7,22 +7,18 @@
 
 #include "base/arith.h"
 #include "base/ask.h"
-#include "base/os.h"
+#include "base/os_lock.h"
 #include "store/descriptors.h"
 #include "store/home.h"
 #include "store/kept.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct file_store {
     cv_store base;
-    int fd;
+    cv_file file;
     uint64_t offset; /* where the frame begins */
-    cv_place place;  /* of a created one; closed: dir_fd is -1 */
+    cv_place place;  /* of a created one; closed: without a directory */
     cv_home home;    /* of one that is written and has its name */
     cv_shown_path shown;
     cv_kept kept;
@@ -33,10 +29,10 @@ typedef struct file_store {
 static cv_status file_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {
     file_store *f = (file_store *)store;
-    struct stat st;
+    uint64_t stored;
     CV_TRY(cv_store_check_frame(store, object, err));
-    if (fstat(f->fd, &st)) return cv_fail_sys(err, errno, "cannot look at %s", f->shown.text);
-    uint64_t stored = (uint64_t)st.st_size;
+    int error = cv_file_size(f->file, &stored);
+    if (error) return cv_fail_sys(err, error, "cannot look at %s", f->shown.text);
     *size = stored > f->offset ? stored - f->offset : 0;
     return CV_OK;
 }
@@ -51,7 +47,7 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
 
     int error = 0;
     if (cv_add_u64(f->offset, pos, &at) && cv_add_u64(at, size, &end))
-        error = cv_os_read(f->fd, dst, size, at, &done);
+        error = cv_file_read(f->file, dst, size, at, &done);
     if (error)
         return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of %s", size,
                            (unsigned long long)pos, f->shown.text);
@@ -83,7 +79,7 @@ static cv_status file_write(cv_store *store, cv_object object, uint64_t pos, con
     file_store *f = (file_store *)store;
     CV_TRY(cv_store_check_writable(store, err));
     CV_TRY(cv_store_check_frame(store, object, err));
-    int error = cv_os_write(f->fd, src, size, pos);
+    int error = cv_file_write(f->file, src, size, pos);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot write %zu bytes at %llu of %s", size,
                        (unsigned long long)pos, f->shown.text);
@@ -112,12 +108,12 @@ static cv_status file_copy(cv_store *store, uint64_t from, uint64_t to, size_t s
                            cv_error *err)
 {
     file_store *f = (file_store *)store;
-    uint64_t stored, end;
+    uint64_t stored = 0, end;
     CV_TRY(cv_store_check_writable(store, err));
     CV_TRY(file_size(store, CV_FRAME_OBJECT, &stored, err));
     if (!cv_add_u64(from, size, &end) || end > stored)
         return cv_fail_past_end(err, f->shown.text, from, size, stored);
-    int error = cv_os_copy_within(f->fd, from, to, size);
+    int error = cv_file_copy_within(f->file, from, to, size);
     if (error == ENOTSUP) return copy_by_hand(store, from, to, size, err);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot copy %zu bytes at %llu of %s", size,
@@ -130,7 +126,7 @@ static cv_status file_truncate(cv_store *store, cv_object object, uint64_t size,
     file_store *f = (file_store *)store;
     CV_TRY(cv_store_check_writable(store, err));
     CV_TRY(cv_store_check_frame(store, object, err));
-    int error = size > INT64_MAX ? EFBIG : ftruncate(f->fd, (off_t)size) ? errno : 0;
+    int error = cv_file_truncate(f->file, size);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot cut %s to %llu bytes", f->shown.text,
                        (unsigned long long)size);
@@ -140,7 +136,7 @@ static cv_status file_sync(cv_store *store, cv_object object, cv_error *err)
 {
     file_store *f = (file_store *)store;
     CV_TRY(cv_store_check_frame(store, object, err));
-    int error = cv_os_sync_data(f->fd);
+    int error = cv_file_sync(f->file);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot sync %s", f->shown.text);
 }
@@ -152,9 +148,9 @@ static cv_status file_publish(cv_store *store, bool durable, cv_error *err)
     file_store *f = (file_store *)store;
     if (store->published) return CV_OK;
     cv_status status =
-        cv_place_publish(&f->place, f->fd, -1, durable, &store->published, err);
+        cv_place_publish(&f->place, f->file, (cv_file){0}, durable, &store->published, err);
     if (!store->published) return status;
-    cv_home_take(&f->place, f->fd, &f->home);
+    cv_home_take(&f->place, f->file, &f->home);
     if (!f->place.is_left) cv_place_close(&f->place);
     return status;
 }
@@ -162,27 +158,27 @@ static cv_status file_publish(cv_store *store, bool durable, cv_error *err)
 static cv_status file_check_name(cv_store *store, cv_error *err)
 {
     file_store *f = (file_store *)store;
-    return cv_home_check(&f->home, f->fd, &f->shown, err);
+    return cv_home_check(&f->home, f->file, &f->shown, err);
 }
 
 /* Without success it goes on reading a state that nobody knows. */
 static void file_reads_state(cv_store *store, uint64_t state)
 {
-    int fd = ((file_store *)store)->fd;
+    cv_file file = ((file_store *)store)->file;
     if (state)
-        (void)cv_os_share_number(fd, state);
+        (void)cv_file_share_number(file, state);
     else
-        cv_os_unshare(fd);
+        cv_file_unshare(file);
 }
 
 static bool file_has_readers(cv_store *store)
 {
-    return cv_os_is_shared(((file_store *)store)->fd);
+    return cv_file_is_shared(((file_store *)store)->file);
 }
 
 static bool file_has_others(cv_store *store, uint64_t state)
 {
-    return cv_os_is_shared_but(((file_store *)store)->fd, state);
+    return cv_file_is_shared_but(((file_store *)store)->file, state);
 }
 
 static void file_close(cv_store *store)
@@ -192,8 +188,8 @@ static void file_close(cv_store *store)
     cv_place_close(&f->place);
     cv_home_close(&f->home);
     cv_kept_free(&f->kept);
-    if (cv_os_has_forked(store->opened)) cv_os_unlock(f->fd);
-    close(f->fd);
+    if (cv_os_has_forked(store->opened)) cv_file_unlock(f->file);
+    cv_file_close(&f->file);
     free(f);
 }
 
@@ -220,34 +216,35 @@ static const cv_store_ops file_ops = {
 
 /* ---- Opening ------------------------------------------------------------ */
 
-static cv_status check_regular(int fd, const char *path, uint64_t offset, cv_error *err)
+static cv_status check_regular(cv_file file, const char *path, uint64_t offset, cv_error *err)
 {
-    struct stat st;
+    cv_file_info info;
     cv_shown_path shown = cv_show_path(path);
-    if (fstat(fd, &st)) return cv_fail_sys(err, errno, "cannot look at %s", shown.text);
-    if (S_ISDIR(st.st_mode)) return cv_fail_open(err, EISDIR, path);
-    if (!S_ISREG(st.st_mode))
+    int error = cv_file_get_info(file, &info);
+    if (error) return cv_fail_sys(err, error, "cannot look at %s", shown.text);
+    if (info.kind == CV_KIND_DIRECTORY) return cv_fail_open(err, EISDIR, path);
+    if (info.kind != CV_KIND_FILE)
         return cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file", shown.text);
-    if (offset > (uint64_t)st.st_size)
+    if (offset > info.size)
         return cv_fail(err, CATERVA_ECORRUPT, 0,
-                       "%s has %lld bytes, no frame can begin at byte %llu", shown.text,
-                       (long long)st.st_size, (unsigned long long)offset);
+                       "%s has %llu bytes, no frame can begin at byte %llu", shown.text,
+                       (unsigned long long)info.size, (unsigned long long)offset);
     return CV_OK;
 }
 
 /* Between opening and locking another process may publish over the path: a
  * lock on a file without its name would exclude nobody. */
-static cv_status open_locked(const char *path, int *fd, cv_home *home, cv_error *err)
+static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_error *err)
 {
     for (;;) {
-        int error = cv_open_at(AT_FDCWD, path, O_RDWR, 0, fd);
+        int error = cv_open_file(cv_dir_here, path, CV_OPEN_BOTH, 0, file);
         if (error) return cv_fail_open(err, error, path);
-        error = cv_os_lock(*fd);
+        error = cv_file_lock(*file);
         cv_status status = error ? cv_fail_lock(err, error, path)
-                                 : cv_home_find(path, *fd, false, home, err);
-        if (status == CV_OK && cv_home_leads_to(home, *fd)) return CV_OK;
+                                 : cv_home_find(path, *file, false, home, err);
+        if (status == CV_OK && cv_home_leads_to(home, *file)) return CV_OK;
         cv_home_close(home);
-        close(*fd);
+        cv_file_close(file);
         CV_TRY(status);
     }
 }
@@ -255,25 +252,23 @@ static cv_status open_locked(const char *path, int *fd, cv_home *home, cv_error 
 /* The lock comes before the first byte is read: a writer that does not see it
  * has not yet reused what this reader will see as live. Where it cannot be had,
  * a writer cannot ask for it either, and reuses nothing. */
-static cv_status open_for_reading(const char *path, int *fd, cv_error *err)
+static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err)
 {
-    int error = cv_open_at(AT_FDCWD, path, O_RDONLY, 0, fd);
+    int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, file);
     if (error) return cv_fail_open(err, error, path);
-    (void)cv_os_share(*fd);
+    (void)cv_file_share(*file);
     return CV_OK;
 }
 
-static cv_status new_store(int fd, const char *path, cv_store **out, cv_error *err)
+static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_error *err)
 {
     file_store *f = calloc(1, sizeof *f);
     if (!f) return cv_fail_memory(err, sizeof *f, "a store");
     f->base.ops = &file_ops;
     f->base.opened = cv_os_now();
-    f->fd = fd;
-    f->place = (cv_place){.dir_fd = -1, .old = cv_target_nothing};
-    f->home = cv_home_unknown;
+    f->file = file;
     f->shown = cv_show_path(path);
-    cv_kept_init(&f->kept, fd, 0, 0, 0);
+    cv_kept_init(&f->kept, file, 0, 0, 0);
     *out = &f->base;
     return CV_OK;
 }
@@ -282,21 +277,21 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
                              cv_error *err)
 {
     char *stripped;
-    cv_home home = cv_home_unknown;
-    int fd = -1;
+    cv_home home = {0};
+    cv_file file = {0};
     if (writable && offset > 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "a frame inside a file is read-only");
     CV_TRY(cv_strip_slashes(path, &stripped, err));
-    cv_status status = writable ? open_locked(stripped, &fd, &home, err)
-                                : open_for_reading(stripped, &fd, err);
+    cv_status status = writable ? open_locked(stripped, &file, &home, err)
+                                : open_for_reading(stripped, &file, err);
     free(stripped);
     CV_TRY(status);
 
-    status = check_regular(fd, path, offset, err);
-    if (status == CV_OK) status = new_store(fd, path, out, err);
+    status = check_regular(file, path, offset, err);
+    if (status == CV_OK) status = new_store(file, path, out, err);
     if (status != CV_OK) {
         cv_home_close(&home);
-        close(fd);
+        cv_file_close(&file);
         return status;
     }
     ((file_store *)*out)->home = home;
@@ -309,37 +304,37 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
 void cv_store_file_keep(cv_store *store, uint64_t most)
 {
     file_store *f = (file_store *)store;
-    uint64_t size;
+    uint64_t size = 0;
     if (store->ops != &file_ops || store->writable) return;
     if (file_size(store, CV_FRAME_OBJECT, &size, NULL) != CV_OK) return;
-    cv_kept_init(&f->kept, f->fd, f->offset, size, most);
+    cv_kept_init(&f->kept, f->file, f->offset, size, most);
 }
 
-static cv_status create_temp(cv_place *place, int *fd, cv_error *err)
+static cv_status create_temp(cv_place *place, cv_file *file, cv_error *err)
 {
-    int error = cv_place_create_file(place, fd);
+    int error = cv_place_create_file(place, file);
     if (error) return cv_fail_sys(err, error, "cannot create %s", place->shown.text);
-    error = cv_os_lock(*fd);
+    error = cv_file_lock(*file);
     if (!error) return CV_OK;
     cv_place_remove_temp(place);
-    close(*fd);
+    cv_file_close(file);
     return cv_fail_lock(err, error, place->shown.text);
 }
 
 /* Takes over the place, also on failure. */
 static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
 {
-    int fd;
-    cv_status status = create_temp(place, &fd, err);
+    cv_file file;
+    cv_status status = create_temp(place, &file, err);
     if (status != CV_OK) {
         cv_place_close(place);
         return status;
     }
-    status = new_store(fd, place->shown.text, out, err);
+    status = new_store(file, place->shown.text, out, err);
     if (status != CV_OK) {
         cv_place_remove_temp(place);
         cv_place_close(place);
-        close(fd);
+        cv_file_close(&file);
         return status;
     }
     ((file_store *)*out)->place = *place;
@@ -360,7 +355,7 @@ cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err
 {
     const file_store *f = (file_store *)old;
     cv_place place;
-    CV_TRY(cv_home_place(&f->home, f->fd, -1, &f->shown, &place, err));
+    CV_TRY(cv_home_place(&f->home, f->file, (cv_file){0}, &f->shown, &place, err));
     return create_at(&place, out, err);
 }
 
@@ -368,10 +363,10 @@ cv_status cv_store_file_delete(cv_store *store, cv_error *err)
 {
     const file_store *f = (file_store *)store;
     cv_place place;
-    CV_TRY(cv_home_place(&f->home, f->fd, -1, &f->shown, &place, err));
-    cv_status status = cv_home_check(&f->home, f->fd, &f->shown, err);
-    if (status == CV_OK && unlinkat(place.dir_fd, place.name, 0) != 0)
-        status = cv_fail_sys(err, errno, "cannot delete %s", f->shown.text);
+    CV_TRY(cv_home_place(&f->home, f->file, (cv_file){0}, &f->shown, &place, err));
+    cv_status status = cv_home_check(&f->home, f->file, &f->shown, err);
+    int error = status == CV_OK ? cv_dir_remove(place.dir, place.name) : 0;
+    if (error) status = cv_fail_sys(err, error, "cannot delete %s", f->shown.text);
     cv_place_close(&place);
     return status;
 }

@@ -4,28 +4,22 @@
 
 #include "store/descriptors.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-const cv_home cv_home_unknown = {.dir_fd = -1};
 
 /* ---- Finding -------------------------------------------------------------- */
 
 /* So that a look at the name, which every commit takes, is one call. */
-static void remember(cv_home *home, int fd)
+static void remember(cv_home *home, cv_file self)
 {
-    struct stat st = {0};
+    cv_file_info info = {0};
     if (home->is_directory)
-        (void)!fstatat(fd, "..", &st, 0);
+        (void)cv_dir_get_info(cv_dir_of_file(self), "..", &info);
     else
-        (void)!fstat(fd, &st);
-    home->device = (uint64_t)st.st_dev;
-    home->inode = (uint64_t)st.st_ino;
+        (void)cv_file_get_info(self, &info);
+    home->device = info.device;
+    home->inode = info.inode;
 }
 
 static cv_status name_in_parent(const char *name, cv_home *out, cv_error *err)
@@ -46,21 +40,20 @@ static cv_status find_file(char *path, cv_home *out, cv_error *err)
         *slash = '\0';
         int error;
         do {
-            error = cv_os_open_names(slash == path ? "/" : path, &out->dir_fd);
+            error = cv_dir_open_names(slash == path ? "/" : path, &out->dir);
         } while (cv_descriptors_make_room(error));
         opened = error == 0;
         *slash = '/';
     }
-    if (!opened) out->dir_fd = AT_FDCWD;
+    if (!opened) out->dir = cv_dir_here;
     return name_in_parent(opened ? slash + 1 : path, out, err);
 }
 
-cv_status cv_home_find(const char *path, int fd, bool is_directory, cv_home *out,
+cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_home *out,
                        cv_error *err)
 {
-    *out = cv_home_unknown;
-    out->is_directory = is_directory;
-    char *real = realpath(path, NULL);
+    *out = (cv_home){.is_directory = is_directory};
+    char *real = cv_os_real_path(path);
     if (!real) real = strdup(path);
     if (!real) return cv_fail_memory(err, strlen(path) + 1, "a path");
     const char *slash = strrchr(real, '/');
@@ -71,56 +64,59 @@ cv_status cv_home_find(const char *path, int fd, bool is_directory, cv_home *out
         out->is_directory = false; /* the root directory, or an unknown way: by its path */
         status = find_file(real, out, err);
     }
-    remember(out, fd);
+    remember(out, self);
     free(real);
     if (status != CV_OK) cv_home_close(out);
     return status;
 }
 
-void cv_home_take(const cv_place *place, int fd, cv_home *out)
+void cv_home_take(const cv_place *place, cv_file self, cv_home *out)
 {
-    *out = cv_home_unknown;
-    out->is_directory = place->is_directory;
-    remember(out, fd);
-    if (!place->is_directory &&
-        cv_open_at(place->dir_fd, ".", O_RDONLY | O_DIRECTORY, 0, &out->dir_fd))
-        out->dir_fd = -1;
-    if (place->is_directory || out->dir_fd >= 0)
+    *out = (cv_home){.is_directory = place->is_directory};
+    remember(out, self);
+    if (!place->is_directory) (void)cv_open_dir(place->dir, ".", 0, &out->dir);
+    if (place->is_directory || cv_dir_is_open(out->dir))
         (void)name_in_parent(place->name, out, NULL); /* NULL: not asked for */
 }
 
 void cv_home_close(cv_home *home)
 {
-    if (home->dir_fd >= 0) close(home->dir_fd);
+    cv_dir_close(&home->dir);
     free(home->name);
-    *home = cv_home_unknown;
+    *home = (cv_home){0};
 }
 
 /* ---- Asking --------------------------------------------------------------- */
 
 /* What was remembered stands there. */
-static bool stands_at(const cv_home *home, int dir_fd, const char *name)
+static bool stands_at(const cv_home *home, cv_dir dir, const char *name)
 {
-    struct stat st;
-    if (fstatat(dir_fd, name, &st, 0)) return false;
-    return (uint64_t)st.st_dev == home->device && (uint64_t)st.st_ino == home->inode;
+    cv_file_info info;
+    if (cv_dir_get_info(dir, name, &info)) return false;
+    return info.device == home->device && info.inode == home->inode;
 }
 
-bool cv_home_leads_to(const cv_home *home, int fd)
+/* Where its name is looked up. */
+static cv_dir dir_of(const cv_home *home, cv_file self)
+{
+    return home->is_directory ? cv_dir_of_file(self) : home->dir;
+}
+
+bool cv_home_leads_to(const cv_home *home, cv_file self)
 {
     if (!home->name) return true;
-    if (!home->is_directory) return stands_at(home, home->dir_fd, home->name);
-    return stands_at(home, fd, "..") && cv_os_names_fd_at(fd, home->name, fd);
+    if (!home->is_directory) return stands_at(home, home->dir, home->name);
+    cv_dir own = cv_dir_of_file(self);
+    return stands_at(home, own, "..") && cv_dir_names(own, home->name, self);
 }
 
-cv_status cv_home_check(const cv_home *home, int fd, const cv_shown_path *shown,
+cv_status cv_home_check(const cv_home *home, cv_file self, const cv_shown_path *shown,
                         cv_error *err)
 {
-    struct stat there, own = {0};
-    if (cv_home_leads_to(home, fd)) return CV_OK;
-    bool is_there = fstatat(home->is_directory ? fd : home->dir_fd, home->name, &there,
-                            AT_SYMLINK_NOFOLLOW) == 0;
-    bool is_gone = fstat(fd, &own) == 0 && own.st_nlink == 0;
+    cv_file_info there, own;
+    if (cv_home_leads_to(home, self)) return CV_OK;
+    bool is_there = cv_dir_get_link_info(dir_of(home, self), home->name, &there) == 0;
+    bool is_gone = cv_file_get_info(self, &own) == 0 && own.n_names == 0;
     const char *what = is_there && !home->is_directory ? "was replaced by another file"
                        : is_gone                       ? "was deleted"
                                                        : "was moved or replaced";
@@ -131,38 +127,34 @@ cv_status cv_home_check(const cv_home *home, int fd, const cv_shown_path *shown,
 
 /* ---- Taking the name ------------------------------------------------------ */
 
-static int open_parent(const cv_home *home, int fd, int *dir_fd)
+static int open_parent(const cv_home *home, cv_file self, cv_dir *out)
 {
-    int flags = O_RDONLY | O_DIRECTORY;
-    if (home->is_directory) return cv_open_at(fd, "..", flags, 0, dir_fd);
-    if (home->dir_fd != AT_FDCWD) return cv_open_at(home->dir_fd, ".", flags, 0, dir_fd);
+    if (home->is_directory) return cv_open_dir(cv_dir_of_file(self), "..", 0, out);
+    if (!cv_dir_is_here(home->dir)) return cv_open_dir(home->dir, ".", 0, out);
     const char *slash = strrchr(home->name, '/');
     char *parent =
         slash ? strndup(home->name, (size_t)(slash - home->name) + 1) : strdup(".");
     if (!parent) return ENOMEM;
-    int error = cv_open_at(AT_FDCWD, parent, flags, 0, dir_fd);
+    int error = cv_open_dir(cv_dir_here, parent, 0, out);
     free(parent);
     return error;
 }
 
-cv_status cv_home_place(const cv_home *home, int fd, int frame_fd, const cv_shown_path *shown,
-                        cv_place *out, cv_error *err)
+cv_status cv_home_place(const cv_home *home, cv_file self, cv_file frame,
+                        const cv_shown_path *shown, cv_place *out, cv_error *err)
 {
-    cv_place place = {.dir_fd = -1, .overwrite = true, .shown = *shown};
+    cv_place place = {.overwrite = true, .shown = *shown};
     if (!home->name) return cv_fail(err, CATERVA_EIO, -1, "%s has no name", shown->text);
     const char *slash = strrchr(home->name, '/');
     place.name = strdup(slash ? slash + 1 : home->name);
     if (!place.name) return cv_fail_memory(err, strlen(home->name), "a path");
-    int error = open_parent(home, fd, &place.dir_fd);
+    int error = open_parent(home, self, &place.dir);
     if (error) {
         free(place.name);
         return cv_fail_sys(err, error, "cannot open the directory of %s", shown->text);
     }
-    place.old = (cv_target){.fd = fd,
-                            .lock_fd = -1,
-                            .frame_fd = frame_fd,
-                            .is_directory = home->is_directory,
-                            .borrowed = true};
+    place.old = (cv_target){
+        .self = self, .frame = frame, .is_directory = home->is_directory, .borrowed = true};
     place.is_held = true;
     *out = place;
     return CV_OK;

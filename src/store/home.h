@@ -7,33 +7,31 @@
 #include "store/place.h"
 
 typedef struct cv_home {
-    int dir_fd; /* where the name is: a directory, AT_FDCWD, or -1: the array's own */
+    cv_dir dir; /* where the name is; none: the array's own directory */
     char *name; /* in it: of a directory "../<name>". NULL: unknown, not asked for */
     bool is_directory;
     uint64_t device, inode; /* of the file; of a directory: of the one that it is in */
 } cv_home;
 
-extern const cv_home cv_home_unknown;
-
-/* Of what was opened at `path` as `fd`, symbolic links followed. Without an error but with
+/* Of what was opened at `path` as `self`, symbolic links followed. Without an error but with
  * another file's name when that has changed meanwhile: see cv_home_leads_to. */
-cv_status cv_home_find(const char *path, int fd, bool is_directory, cv_home *out,
+cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_home *out,
                        cv_error *err);
 
-/* Of what `place` published as `fd`. Without memory or descriptors: unknown. */
-void cv_home_take(const cv_place *place, int fd, cv_home *out);
+/* Of what `place` published as `self`. Without memory or descriptors: unknown. */
+void cv_home_take(const cv_place *place, cv_file self, cv_home *out);
 
-bool cv_home_leads_to(const cv_home *home, int fd);
+bool cv_home_leads_to(const cv_home *home, cv_file self);
 
-/* CATERVA_EIO, with what happened, when the name does not lead to `fd` any more. */
-cv_status cv_home_check(const cv_home *home, int fd, const cv_shown_path *shown,
+/* CATERVA_EIO, with what happened, when the name does not lead to `self` any more. */
+cv_status cv_home_check(const cv_home *home, cv_file self, const cv_shown_path *shown,
                         cv_error *err);
 
 /* Where a new store goes that is to take the name of the one that is open for writing as
- * `fd`, whose lock serves; `frame_fd` as in cv_target. The old one stays open until the
+ * `self`, whose lock serves; `frame` as in cv_target. The old one stays open until the
  * place is closed. */
-cv_status cv_home_place(const cv_home *home, int fd, int frame_fd, const cv_shown_path *shown,
-                        cv_place *out, cv_error *err);
+cv_status cv_home_place(const cv_home *home, cv_file self, cv_file frame,
+                        const cv_shown_path *shown, cv_place *out, cv_error *err);
 
 void cv_home_close(cv_home *home);
 

@@ -2,7 +2,6 @@
  * descriptors nor memory. */
 #include "store/internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 /* Cost is counted in bytes: a read of few takes as long as 2 KiB of a large one (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
 
-void cv_kept_init(cv_kept *kept, int fd, uint64_t offset, uint64_t size, uint64_t most)
+void cv_kept_init(cv_kept *kept, cv_file file, uint64_t offset, uint64_t size, uint64_t most)
 {
-    kept->fd = fd;
+    kept->file = file;
     kept->offset = offset;
     kept->size = size <= most ? (size_t)size : 0;
     atomic_init(&kept->cost, 0);
@@ -32,7 +32,7 @@ static uint8_t *read_all(const cv_kept *kept)
     bool large = kept->size >= (size_t)CV_OS_LARGE_PAGE; /* looked at all over the place */
     uint8_t *bytes = large ? cv_os_large_pages(kept->size) : malloc(kept->size);
     if (!bytes) return NULL; /* as without: from the file */
-    int error = cv_os_read(kept->fd, bytes, kept->size, kept->offset, &done);
+    int error = cv_file_read(kept->file, bytes, kept->size, kept->offset, &done);
     if (!error && done == kept->size) return bytes;
     free(bytes);
     return NULL;

@@ -8,23 +8,22 @@
 #ifndef CV_STORE_KEPT_H
 #define CV_STORE_KEPT_H
 
+#include "base/os_file.h"
+
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 typedef struct cv_kept {
-    int fd;
-    uint64_t offset; /* of its first byte in the file */
-    size_t size;     /* 0: nothing is ever kept */
+    cv_file file;
+    uint64_t offset;            /* of its first byte in the file */
+    size_t size;                /* 0: nothing is ever kept */
     atomic_uint_least64_t cost; /* of all reads */
     atomic_bool stopped;
     _Atomic(uint8_t *) bytes; /* NULL: not yet */
 } cv_kept;
 
-/* Not for files of more than `most` bytes: *kept then never lends. The descriptor is
+/* Not for files of more than `most` bytes: *kept then never lends. The file is
  * borrowed. */
-void cv_kept_init(cv_kept *kept, int fd, uint64_t offset, uint64_t size, uint64_t most);
+void cv_kept_init(cv_kept *kept, cv_file file, uint64_t offset, uint64_t size, uint64_t most);
 void cv_kept_free(cv_kept *kept);
 
 /* The bytes, or NULL: to be read from the file. What was lent stays until cv_kept_free.

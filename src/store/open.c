@@ -4,13 +4,13 @@
 #include "store/directory_open.h"
 #include "store/file.h"
 
-#include <sys/stat.h>
+#include "base/os_dir.h"
 
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err)
 {
-    struct stat info;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+    cv_file_info info;
+    if (cv_dir_get_info(cv_dir_here, path, &info) != 0 || info.kind != CV_KIND_DIRECTORY)
         return cv_store_file_open(path, offset, writable, out, err);
     if (offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "%.150s is a directory, which has no offsets",

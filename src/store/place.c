@@ -8,14 +8,10 @@
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- Finding ------------------------------------------------------------ */
 
@@ -35,20 +31,19 @@ static cv_status refuse_target(const cv_place *place, const char *why, cv_error 
 /* What stands at the target, or CATERVA_EEXIST when it must stay there. */
 static cv_status check_target(const cv_place *place, target_kind *kind, cv_error *err)
 {
-    struct stat st;
+    cv_file_info info;
     *kind = TARGET_NONE;
-    if (fstatat(place->dir_fd, place->name, &st, AT_SYMLINK_NOFOLLOW)) {
-        if (errno == ENOENT) return CV_OK;
-        return cv_fail_sys(err, errno, "cannot look at %s", place->shown.text);
-    }
+    int error = cv_dir_get_link_info(place->dir, place->name, &info);
+    if (error == ENOENT) return CV_OK;
+    if (error) return cv_fail_sys(err, error, "cannot look at %s", place->shown.text);
     if (!place->overwrite) return refuse_target(place, "exists already", err);
 
-    *kind = S_ISDIR(st.st_mode)   ? TARGET_DIRECTORY
-            : S_ISLNK(st.st_mode) ? TARGET_LINK
-                                  : TARGET_FILE;
-    if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir_fd, place->name))
+    *kind = info.kind == CV_KIND_DIRECTORY ? TARGET_DIRECTORY
+            : info.kind == CV_KIND_LINK    ? TARGET_LINK
+                                           : TARGET_FILE;
+    if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir, place->name))
         return refuse_target(place, "is a directory that is not an array: not replaced", err);
-    if (*kind == TARGET_FILE && !S_ISREG(st.st_mode))
+    if (*kind == TARGET_FILE && info.kind != CV_KIND_FILE)
         return refuse_target(place, "is not a regular file: not replaced", err);
     return CV_OK;
 }
@@ -57,9 +52,9 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
  * does now: a new array is still to be accessible like it. */
 static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
 {
-    cv_target found = cv_target_nothing;
+    cv_target found = {0};
     if (kind != TARGET_FILE && kind != TARGET_DIRECTORY) return CV_OK;
-    CV_TRY(cv_target_open(place->dir_fd, place->name, kind == TARGET_DIRECTORY, &place->shown,
+    CV_TRY(cv_target_open(place->dir, place->name, kind == TARGET_DIRECTORY, &place->shown,
                           &found, err));
     cv_target_close(&place->old);
     place->old = found;
@@ -73,7 +68,7 @@ static cv_status ask_old(cv_place *place, cv_error *err)
     CV_TRY(check_target(place, &kind, err));
     cv_status status = open_old(place, kind, err);
     if (status == CATERVA_ENOTFOUND) return CV_OK;
-    if (status == CV_OK && place->old.fd >= 0)
+    if (status == CV_OK && cv_file_is_open(place->old.self))
         status = cv_target_ask(&place->old, &place->shown, err);
     return status;
 }
@@ -82,7 +77,7 @@ static cv_status ask_old(cv_place *place, cv_error *err)
  * without symbolic links. Owned. */
 static cv_status resolve(const char *path, bool overwrite, char **out, cv_error *err)
 {
-    *out = overwrite ? realpath(path, NULL) : NULL;
+    *out = overwrite ? cv_os_real_path(path) : NULL;
     return *out ? CV_OK : cv_strip_slashes(path, out, err);
 }
 
@@ -96,17 +91,14 @@ static cv_status split(char *resolved, cv_place *place, cv_error *err)
 
     const char *parent = !slash ? "." : slash == resolved ? "/" : resolved;
     if (slash) *slash = '\0';
-    int error = cv_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0, &place->dir_fd);
+    int error = cv_open_dir(cv_dir_here, parent, 0, &place->dir);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot create %s: its directory", place->shown.text);
 }
 
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err)
 {
-    cv_place place = {.dir_fd = -1,
-                      .overwrite = overwrite,
-                      .old = cv_target_nothing,
-                      .shown = cv_show_path(path)};
+    cv_place place = {.overwrite = overwrite, .shown = cv_show_path(path)};
     char *resolved;
     if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     CV_TRY(resolve(path, overwrite, &resolved, err));
@@ -130,41 +122,42 @@ void cv_place_close(cv_place *place)
     cv_temporaries_remove(&place->listed);
     if (place->is_left && !cv_target_has_readers(&place->old)) cv_place_remove_temp(place);
     cv_target_close(&place->old);
-    if (place->dir_fd >= 0) close(place->dir_fd);
+    cv_dir_close(&place->dir);
     free(place->name);
-    place->dir_fd = -1;
     place->name = NULL;
     place->is_left = false;
 }
 
 /* ---- The new one -------------------------------------------------------- */
 
-int cv_place_create_file(cv_place *place, int *fd)
+int cv_place_create_file(cv_place *place, cv_file *out)
 {
-    int mode = place->old.fd >= 0 ? 0600 : 0666, error;
+    uint32_t mode = cv_file_is_open(place->old.self) ? 0600 : 0666;
+    int error;
     do {
-        error = cv_os_create_temp_file_at(place->dir_fd, place->name, mode, place->temp, fd);
+        error = cv_dir_create_temp_file(place->dir, place->name, mode, place->temp, out);
     } while (cv_descriptors_make_room(error));
     return error;
 }
 
 /* Lists of access that its files would inherit are the old one's from the beginning. */
-int cv_place_create_directory(cv_place *place, int *fd)
+int cv_place_create_directory(cv_place *place, cv_dir *out)
 {
-    bool is_new = place->old.fd < 0;
-    int mode = is_new ? 0777 : 0700, error;
+    bool is_new = !cv_file_is_open(place->old.self);
+    uint32_t mode = is_new ? 0777 : 0700;
+    int error;
     do {
-        error =
-            cv_os_create_temp_directory_at(place->dir_fd, place->name, mode, place->temp, fd);
+        error = cv_dir_create_temp_directory(place->dir, place->name, mode, place->temp, out);
     } while (cv_descriptors_make_room(error));
     if (error || is_new) return error;
     cv_likeness like = cv_target_likeness(&place->old, true);
     if (!like.known) return 0;
     like.outer.mode = 0700;
-    error = cv_os_take_access(*fd, &like.outer, place->old.is_directory ? place->old.fd : -1);
+    cv_file from = place->old.is_directory ? place->old.self : (cv_file){0};
+    error = cv_file_take_access(cv_dir_as_file(*out), &like.outer, from);
     if (!error) return 0;
     cv_place_remove_temp(place);
-    close(*fd);
+    cv_dir_close(out);
     return error;
 }
 
@@ -186,11 +179,11 @@ static int step_aside(cv_place *place)
 {
     char aside[CV_OS_TEMP_NAME];
     cv_os_temp_name(place->name, "old", aside);
-    int error = cv_os_rename_new_at(place->dir_fd, place->name, aside);
+    int error = cv_dir_rename_new(place->dir, place->name, aside);
     if (error) return error;
-    error = cv_os_rename_new_at(place->dir_fd, place->temp, place->name);
+    error = cv_dir_rename_new(place->dir, place->temp, place->name);
     if (error) {
-        cv_os_rename_new_at(place->dir_fd, aside, place->name);
+        cv_dir_rename_new(place->dir, aside, place->name);
         return error;
     }
     memcpy(place->temp, aside, sizeof aside);
@@ -202,12 +195,11 @@ static int step_aside(cv_place *place)
 static int move_once(cv_place *place, target_kind kind, bool *displaced)
 {
     *displaced = false;
-    if (kind == TARGET_NONE)
-        return cv_os_rename_new_at(place->dir_fd, place->temp, place->name);
+    if (kind == TARGET_NONE) return cv_dir_rename_new(place->dir, place->temp, place->name);
     if (kind != TARGET_DIRECTORY && !place->is_directory)
-        return renameat(place->dir_fd, place->temp, place->dir_fd, place->name) ? errno : 0;
+        return cv_dir_rename(place->dir, place->temp, place->name);
 
-    int error = cv_os_exchange_at(place->dir_fd, place->temp, place->name);
+    int error = cv_dir_exchange(place->dir, place->temp, place->name);
     if (error == ENOTSUP) error = step_aside(place);
     *displaced = !error;
     return error;
@@ -216,7 +208,7 @@ static int move_once(cv_place *place, target_kind kind, bool *displaced)
 /* The caller has locked it: nothing else may be replaced. */
 static cv_status check_held(const cv_place *place, cv_error *err)
 {
-    if (cv_os_names_fd_at(place->dir_fd, place->name, place->old.fd))
+    if (cv_dir_names(place->dir, place->name, place->old.self))
         return cv_target_refuse_readers(&place->old, &place->shown, err);
     return cv_fail(err, CATERVA_EIO, -1, "%s was moved, deleted or replaced by others",
                    place->shown.text);
@@ -229,22 +221,23 @@ static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
     if (kind != TARGET_FILE && kind != TARGET_DIRECTORY) return CV_OK;
     CV_TRY(open_old(place, kind, err));
     CV_TRY(cv_target_lock(&place->old, &place->shown, err));
-    if (cv_os_names_fd_at(place->dir_fd, place->name, place->old.fd)) return CV_OK;
+    if (cv_dir_names(place->dir, place->name, place->old.self)) return CV_OK;
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s was replaced", place->shown.text);
 }
 
 /* Gives the new files what access the old one allows. */
-static cv_status liken(const cv_place *place, int fd, int frame_fd, cv_error *err)
+static cv_status liken(const cv_place *place, cv_file made, cv_file frame, cv_error *err)
 {
     cv_likeness like = cv_target_likeness(&place->old, place->is_directory);
-    int error = cv_target_give(&place->old, &like, fd, frame_fd);
+    int error = cv_target_give(&place->old, &like, made, frame);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot give %s the access of the one that it replaces",
                        place->shown.text);
 }
 
 /* Others may create and remove the target meanwhile: look again then. */
-static cv_status move(cv_place *place, int fd, int frame_fd, bool *displaced, cv_error *err)
+static cv_status move(cv_place *place, cv_file made, cv_file frame, bool *displaced,
+                      cv_error *err)
 {
     enum { TRIES = 20 };
     int error = ENOENT;
@@ -254,7 +247,7 @@ static cv_status move(cv_place *place, int fd, int frame_fd, bool *displaced, cv
         cv_status status = hold_old(place, kind, err);
         if (status == CATERVA_ENOTFOUND) continue;
         CV_TRY(status);
-        CV_TRY(liken(place, fd, frame_fd, err));
+        CV_TRY(liken(place, made, frame, err));
         error = move_once(place, kind, displaced);
         if (!error) return CV_OK;
         if (error != EEXIST && error != ENOENT && error != EISDIR && error != ENOTDIR) break;
@@ -265,15 +258,15 @@ static cv_status move(cv_place *place, int fd, int frame_fd, bool *displaced, cv
 
 /* A reader may have come to a directory after the last look: one that found it at its
  * name before it was displaced goes on reading there, and it is left until then. */
-cv_status cv_place_publish(cv_place *place, int fd, int frame_fd, bool durable, bool *moved,
-                           cv_error *err)
+cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
+                           bool *moved, cv_error *err)
 {
     bool displaced = false;
     *moved = false;
-    CV_TRY(move(place, fd, frame_fd, &displaced, err));
+    CV_TRY(move(place, made, frame, &displaced, err));
     *moved = true;
 
-    int error = durable ? cv_os_sync_directory(place->dir_fd) : 0;
+    int error = durable ? cv_dir_sync(place->dir) : 0;
     if (error) /* a displaced array stays: it may be the one a power loss leaves */
         return cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text);
     place->is_left = displaced && cv_target_has_readers(&place->old);
@@ -283,6 +276,6 @@ cv_status cv_place_publish(cv_place *place, int fd, int frame_fd, bool durable, 
 
 void cv_place_remove_temp(cv_place *place)
 {
-    if (unlinkat(place->dir_fd, place->temp, 0) == 0) return;
-    cv_sframe_remove_at(place->dir_fd, place->temp);
+    if (cv_dir_remove(place->dir, place->temp) == 0) return;
+    cv_sframe_remove_at(place->dir, place->temp);
 }

@@ -4,11 +4,13 @@
 #ifndef CV_STORE_PLACE_H
 #define CV_STORE_PLACE_H
 
+#include "base/os_lock.h"
+#include "base/os_names.h"
 #include "store/target.h"
 #include "store/temporaries.h"
 
 typedef struct cv_place {
-    int dir_fd;
+    cv_dir dir;
     char *name;                 /* of the target */
     char temp[CV_OS_TEMP_NAME]; /* filled by who creates it */
     bool overwrite;
@@ -27,10 +29,10 @@ typedef struct cv_place {
  * nothing to release on failure. */
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err);
 
-/* Makes the file or directory with the temporary name, open as *fd. Nobody else may look
+/* Makes the file or directory with the temporary name, open as *out. Nobody else may look
  * into what replaces something before it has its access. Returns an errno number. */
-int cv_place_create_file(cv_place *place, int *fd);
-int cv_place_create_directory(cv_place *place, int *fd);
+int cv_place_create_file(cv_place *place, cv_file *out);
+int cv_place_create_directory(cv_place *place, cv_dir *out);
 
 /* Lists the temporary, which is there, among the process's; the place stays where it is in
  * memory until it is closed. */
@@ -38,11 +40,11 @@ void cv_place_list(cv_place *place);
 
 /* Renames the temporary to the target. Until that has happened, an old target
  * is untouched; it is removed after the new name is durable (`durable`). It is locked
- * from before the rename until it is replaced: CATERVA_EBUSY when it is in use. `fd` is
- * the new one, `frame_fd` its frame when it is a directory, else -1: they get the old
+ * from before the rename until it is replaced: CATERVA_EBUSY when it is in use. `made`
+ * is the new one, `frame` its frame when it is a directory, else none: they get the old
  * one's access. *moved: the new one is in place, which may be the case on an error, too. */
-cv_status cv_place_publish(cv_place *place, int fd, int frame_fd, bool durable, bool *moved,
-                           cv_error *err);
+cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
+                           bool *moved, cv_error *err);
 
 /* Removes what lies under the temporary name. */
 void cv_place_remove_temp(cv_place *place);

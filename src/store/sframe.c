@@ -4,16 +4,9 @@
 
 #include "store/descriptors.h"
 
-#include "base/os.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* C-Blosc2's own lock file. */
 static const char foreign_lock[] = ".b2lock";
@@ -41,27 +34,19 @@ static bool is_array_name(const char *name)
            strcmp(name, foreign_lock) == 0;
 }
 
-static bool is_dots(const char *name)
+static int open_listing(cv_dir dir, const char *name, cv_listing *out)
 {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-static DIR *open_directory_at(int dir_fd, const char *name)
-{
-    int fd;
-    if (cv_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd) != 0)
-        return NULL;
-    DIR *dir = fdopendir(fd);
-    if (!dir) close(fd);
-    return dir;
+    cv_dir opened;
+    int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
+    return error ? error : cv_listing_open(opened, out);
 }
 
 /* Or none any more: a writer that closes removes old chunks. */
-static bool is_regular_file_at(int dir_fd, const char *name)
+static bool is_regular_file(cv_dir dir, const char *name)
 {
-    struct stat st;
-    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
-    return S_ISREG(st.st_mode);
+    cv_file_info info;
+    int error = cv_dir_get_link_info(dir, name, &info);
+    return error ? error == ENOENT : info.kind == CV_KIND_FILE;
 }
 
 /* Appends to a list that grows by doubling. Returns 0 or ENOMEM. */
@@ -77,25 +62,27 @@ static int append_id(cv_object **ids, size_t *n, cv_object id)
     return 0;
 }
 
-int cv_sframe_list(int dir_fd, cv_object **ids, size_t *n)
+/* True for the name of a chunk of ours, which says its id. */
+static bool is_chunk_of(const char *name, cv_object *id)
+{
+    if (!is_chunk_name(name)) return false;
+    unsigned long long number = strtoull(name, NULL, 16);
+    *id = (cv_object)number;
+    return number <= INT64_MAX && strcmp(cv_sframe_chunk_name(*id).text, name) == 0;
+}
+
+int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n)
 {
     *ids = NULL;
     *n = 0;
-    DIR *dir = open_directory_at(dir_fd, ".");
-    if (!dir) return errno;
-    int error = 0;
-    for (;;) {
-        errno = 0;
-        struct dirent *e = readdir(dir);
-        if (!e) error = errno;
-        if (!e || error) break;
-        unsigned long long id = is_chunk_name(e->d_name) ? strtoull(e->d_name, NULL, 16) : 0;
-        bool is_ours = id <= INT64_MAX && is_chunk_name(e->d_name) &&
-                       strcmp(cv_sframe_chunk_name((cv_object)id).text, e->d_name) == 0;
-        if (is_ours) error = append_id(ids, n, (cv_object)id);
-        if (error) break;
+    cv_listing listing;
+    int error = open_listing(dir, ".", &listing);
+    if (error) return error;
+    for (const char *name; !error && (name = cv_listing_next(&listing, &error)) != NULL;) {
+        cv_object id;
+        if (is_chunk_of(name, &id)) error = append_id(ids, n, id);
     }
-    closedir(dir);
+    cv_listing_close(&listing);
     if (!error) return 0;
     free(*ids);
     *ids = NULL;
@@ -103,38 +90,36 @@ int cv_sframe_list(int dir_fd, cv_object **ids, size_t *n)
     return error;
 }
 
-bool cv_sframe_is_array_at(int dir_fd, const char *name)
+bool cv_sframe_is_array_at(cv_dir dir, const char *name)
 {
-    DIR *dir = open_directory_at(dir_fd, name);
-    if (!dir) return false;
+    cv_listing listing;
+    int error = open_listing(dir, name, &listing);
+    if (error) return false;
     bool has_frame = false, is_array = true;
-    errno = 0;
-    for (struct dirent *e; is_array && (e = readdir(dir)) != NULL; errno = 0) {
-        if (is_dots(e->d_name)) continue;
-        is_array = is_array_name(e->d_name) && is_regular_file_at(dirfd(dir), e->d_name);
-        has_frame = has_frame || strcmp(e->d_name, CV_SFRAME_FRAME) == 0;
+    for (const char *n; is_array && (n = cv_listing_next(&listing, &error)) != NULL;) {
+        is_array = is_array_name(n) && is_regular_file(listing.dir, n);
+        has_frame = has_frame || strcmp(n, CV_SFRAME_FRAME) == 0;
     }
-    bool read_all = errno == 0;
-    closedir(dir);
-    return is_array && has_frame && read_all;
+    cv_listing_close(&listing);
+    return is_array && has_frame && !error;
 }
 
 /* One pass; some systems lose their place in a directory that changes. */
-static bool remove_files_at(int dir_fd, const char *name)
+static bool remove_files_at(cv_dir dir, const char *name)
 {
+    cv_listing listing;
     bool removed = false;
-    DIR *dir = open_directory_at(dir_fd, name);
-    if (!dir) return false;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;)
-        if (is_array_name(e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) == 0)
-            removed = true;
-    closedir(dir);
+    int error = open_listing(dir, name, &listing);
+    if (error) return false;
+    for (const char *n; (n = cv_listing_next(&listing, &error)) != NULL;)
+        if (is_array_name(n) && cv_dir_remove(listing.dir, n) == 0) removed = true;
+    cv_listing_close(&listing);
     return removed;
 }
 
-void cv_sframe_remove_at(int dir_fd, const char *name)
+void cv_sframe_remove_at(cv_dir dir, const char *name)
 {
     bool progress = true;
-    while (progress && unlinkat(dir_fd, name, AT_REMOVEDIR) != 0)
-        progress = remove_files_at(dir_fd, name);
+    while (progress && cv_dir_remove_directory(dir, name) != 0)
+        progress = remove_files_at(dir, name);
 }

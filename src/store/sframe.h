@@ -2,6 +2,7 @@
 #ifndef CV_STORE_SFRAME_H
 #define CV_STORE_SFRAME_H
 
+#include "base/os_dir.h"
 #include "store/store.h"
 
 #define CV_SFRAME_FRAME "chunks.b2frame"
@@ -17,14 +18,14 @@ cv_chunk_name cv_sframe_chunk_name(cv_object id);
 
 /* The ids of the chunk files in an open directory, in any order; owned, free with
  * free. Returns 0 or an errno number. */
-int cv_sframe_list(int dir_fd, cv_object **ids, size_t *n);
+int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n);
 
-/* Whether the directory `name` in `dir_fd` holds a chunks.b2frame and beside
+/* Whether the directory `name` in `dir` holds a chunks.b2frame and beside
  * it nothing but what arrays are made of. False also when it cannot be read. */
-bool cv_sframe_is_array_at(int dir_fd, const char *name);
+bool cv_sframe_is_array_at(cv_dir dir, const char *name);
 
 /* Removes the files of an array from the directory and then, when nothing else
  * is left, the directory. Does what it can. */
-void cv_sframe_remove_at(int dir_fd, const char *name);
+void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 #endif

@@ -21,7 +21,7 @@
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 
-#include "base/os.h"
+#include "base/os_lock.h"
 #include "base/status.h"
 
 typedef int64_t cv_object;

@@ -1,28 +1,31 @@
 /* Room: store. What a new array takes the place of. Must not know how: place.c moves. */
 #include "store/target.h"
 
+#include "base/os_lock.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-const cv_target cv_target_nothing = {.fd = -1, .lock_fd = -1, .frame_fd = -1};
 
 /* ---- Opening -------------------------------------------------------------- */
 
 /* Some systems lock only what is open for writing, and a file may allow less. */
-static int open_any_way(int dir_fd, const char *name, int *fd)
+static int open_any_way(cv_dir dir, const char *name, cv_file *out)
 {
-    static const int ways[] = {O_RDWR, O_RDONLY, O_WRONLY};
+    static const unsigned ways[] = {CV_OPEN_BOTH, CV_OPEN_READ, CV_OPEN_WRITE};
     int error = 0;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        error = cv_open_at(dir_fd, name, ways[i] | O_NOFOLLOW, 0, fd);
+        error = cv_open_file(dir, name, ways[i] | CV_OPEN_NO_LINK, 0, out);
         if (!error || error == ENOENT) break;
     }
     return error;
+}
+
+static int open_directory(cv_dir dir, const char *name, cv_target *target)
+{
+    cv_dir opened;
+    int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
+    if (error) return error;
+    target->self = cv_dir_as_file(opened);
+    return cv_open_file(opened, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &target->frame);
 }
 
 static cv_status fail_to_open(int error, const cv_shown_path *shown, cv_error *err)
@@ -31,16 +34,12 @@ static cv_status fail_to_open(int error, const cv_shown_path *shown, cv_error *e
     return cv_fail_sys(err, error, "cannot see whether %s is in use", shown->text);
 }
 
-cv_status cv_target_open(int dir_fd, const char *name, bool is_directory,
+cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
                          const cv_shown_path *shown, cv_target *out, cv_error *err)
 {
-    cv_target target = cv_target_nothing;
-    target.is_directory = is_directory;
-    int error = is_directory ? cv_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                                          0, &target.fd)
-                             : open_any_way(dir_fd, name, &target.fd);
-    if (!error && is_directory)
-        error = cv_open_at(target.fd, CV_SFRAME_FRAME, O_RDONLY, 0, &target.frame_fd);
+    cv_target target = {.is_directory = is_directory};
+    int error = is_directory ? open_directory(dir, name, &target)
+                             : open_any_way(dir, name, &target.self);
     if (error) {
         cv_target_close(&target);
         return fail_to_open(error, shown, err);
@@ -49,28 +48,23 @@ cv_status cv_target_open(int dir_fd, const char *name, bool is_directory,
     return CV_OK;
 }
 
-static void close_if_open(int fd)
-{
-    if (fd >= 0) close(fd);
-}
-
 void cv_target_close(cv_target *target)
 {
     if (!target->borrowed) {
         if (target->is_locked)
-            cv_os_unlock(target->is_directory ? target->lock_fd : target->fd);
-        close_if_open(target->frame_fd);
-        close_if_open(target->lock_fd);
-        close_if_open(target->fd);
+            cv_file_unlock(target->is_directory ? target->lock : target->self);
+        cv_file_close(&target->frame);
+        cv_file_close(&target->lock);
+        cv_file_close(&target->self);
     }
-    *target = cv_target_nothing;
+    *target = (cv_target){0};
 }
 
 /* ---- In use? -------------------------------------------------------------- */
 
 bool cv_target_has_readers(const cv_target *target)
 {
-    return target->is_directory && cv_os_is_shared(target->fd);
+    return target->is_directory && cv_file_is_shared(target->self);
 }
 
 cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path *shown,
@@ -84,12 +78,13 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
 
 cv_status cv_target_ask(const cv_target *target, const cv_shown_path *shown, cv_error *err)
 {
-    int fd = target->fd;
+    cv_file lock = {0};
     int error = 0;
     if (target->is_directory) /* no lock file: nobody ever wrote */
-        error = cv_open_at(target->fd, CV_SFRAME_LOCK, O_RDONLY, 0, &fd);
-    if (!error) error = cv_os_ask_lock(fd);
-    if (target->is_directory) close_if_open(fd);
+        error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
+                             &lock);
+    if (!error) error = cv_file_ask_lock(target->is_directory ? lock : target->self);
+    cv_file_close(&lock);
     if (error && error != ENOENT) return cv_fail_lock(err, error, shown->text);
     return cv_target_refuse_readers(target, shown, err);
 }
@@ -99,9 +94,9 @@ cv_status cv_target_lock(cv_target *target, const cv_shown_path *shown, cv_error
     int error = 0;
     CV_TRY(cv_target_refuse_readers(target, shown, err));
     if (target->is_directory)
-        error =
-            cv_open_at(target->fd, CV_SFRAME_LOCK, O_RDWR | O_CREAT, 0666, &target->lock_fd);
-    if (!error) error = cv_os_lock(target->is_directory ? target->lock_fd : target->fd);
+        error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK,
+                             CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &target->lock);
+    if (!error) error = cv_file_lock(target->is_directory ? target->lock : target->self);
     if (error) return cv_fail_lock(err, error, shown->text);
     target->is_locked = true;
     return cv_target_refuse_readers(target, shown,
@@ -126,9 +121,11 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
 {
     cv_likeness like = {0};
     cv_os_access outer, frame;
-    if (target->fd < 0 || cv_os_get_access(target->fd, &outer)) return like;
+    if (!cv_file_is_open(target->self) || cv_file_get_access(target->self, &outer))
+        return like;
     frame = outer;
-    if (target->frame_fd >= 0 && cv_os_get_access(target->frame_fd, &frame)) return like;
+    if (cv_file_is_open(target->frame) && cv_file_get_access(target->frame, &frame))
+        return like;
     like = (cv_likeness){.known = true, .outer = outer, .inner = frame};
     if (to_directory && !target->is_directory) {
         like.outer.mode = directory_mode(outer.mode);
@@ -140,12 +137,13 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
     return like;
 }
 
-int cv_target_give(const cv_target *target, const cv_likeness *likeness, int fd, int frame_fd)
+int cv_target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
+                   cv_file frame)
 {
-    bool to_directory = frame_fd >= 0;
+    bool to_directory = cv_file_is_open(frame);
     if (!likeness->known) return 0;
     int error = 0;
-    if (to_directory) error = cv_os_take_access(frame_fd, &likeness->inner, target->frame_fd);
-    int from = target->is_directory == to_directory ? target->fd : -1;
-    return error ? error : cv_os_take_access(fd, &likeness->outer, from);
+    if (to_directory) error = cv_file_take_access(frame, &likeness->inner, target->frame);
+    cv_file from = target->is_directory == to_directory ? target->self : (cv_file){0};
+    return error ? error : cv_file_take_access(made, &likeness->outer, from);
 }

@@ -6,23 +6,22 @@
 #ifndef CV_STORE_TARGET_H
 #define CV_STORE_TARGET_H
 
-#include "base/os.h"
+#include "base/os_access.h"
+#include "base/os_dir.h"
 #include "store/internal.h"
 
 typedef struct cv_target {
-    int fd;       /* the file or directory; -1: nothing */
-    int lock_fd;  /* of a directory: its lock file; else -1 */
-    int frame_fd; /* of a directory: its frame; else -1 */
+    cv_file self;  /* the file or directory; none: nothing stands there */
+    cv_file lock;  /* of a directory: its lock file; else none */
+    cv_file frame; /* of a directory: its frame; else none */
     bool is_directory;
     bool borrowed; /* its lock and descriptors are somebody else's */
     bool is_locked;
 } cv_target;
 
-extern const cv_target cv_target_nothing;
-
 /* Opens the file or directory `name`; CATERVA_ENOTFOUND when it is not there any more.
  * Release with cv_target_close. */
-cv_status cv_target_open(int dir_fd, const char *name, bool is_directory,
+cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
                          const cv_shown_path *shown, cv_target *out, cv_error *err);
 
 /* CATERVA_EBUSY when it is written, or is a directory that is read. An answer of the
@@ -52,9 +51,9 @@ typedef struct cv_likeness {
 
 cv_likeness cv_target_likeness(const cv_target *target, bool to_directory);
 
-/* Gives the new file or directory (and its frame, frame_fd not -1) this access, and what
+/* Gives the new file or directory (and its frame, when that is not none) this access, and what
  * else goes with it, attributes and lists. Returns an errno number. */
-int cv_target_give(const cv_target *target, const cv_likeness *likeness, int fd,
-                   int frame_fd);
+int cv_target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
+                   cv_file frame);
 
 #endif

@@ -12,8 +12,11 @@ import house_code  # noqa: E402
 
 CLEAN = {
     "src/base/status.h": "#include <caterva.h>\n#include <stdint.h>\n",
+    "src/base/os_file.c": "#include <fcntl.h>\nif (close(fd)) return errno;\n",
     "src/format/header.h": '#include "base/status.h"\n',
     "src/store/file.c": '#include "base/status.h"\n/* never stderr */\n',
+    "src/store/calls.c": "#include <string.h>\n"
+                         "ops->read(s); f.close(); cv_file_read(f); sys_errno; fd_open(x);\n",
     "src/codec/codec.h": '#include "base/status.h"\n',
     "src/codec/decode.c": '#include "base/status.h"\n#include <blosc2.h>\n',
     "src/frame/open.c": '#include "format/header.h"\nsnprintf(a, 9, "no printf here");\n',
@@ -43,6 +46,15 @@ BREACHES = [
     ("src/format/x.c", '#include "../base/status.h"\n', 1),
     ("src/codec/x.c", 'fprintf(stderr, "no");\n', 1),
     ("src/store/x.c", "\n\nconst char *home = getenv(name);\n", 3),
+    ("src/store/x.c", "#include <unistd.h>\n", 1),
+    ("src/frame/x.c", "#include <sys/stat.h>\n", 1),
+    ("src/array/x.c", "#include <pthread.h>\n", 1),
+    ("src/engine/plan/x.c", "#include <time.h>\n", 1),
+    ("src/store/x.c", "\nif (fstat(fd, &st)) return 1;\n", 2),
+    ("src/store/x.c", "return (int)pread(fd, dst, size, at);\n", 1),
+    ("src/store/x.c", "FILE *file = fopen(path, mode);\n", 1),
+    ("src/frame/x.c", "return errno;\n", 1),
+    ("src/array/x.c", "pthread_mutex_t lock;\n", 1),
     ("src/odd/x.c", "\n", 1),
     ("src/x.c", "\n", 1),
     ("cli/x.c", '#include "base/status.h"\n', 1),

@@ -37,7 +37,7 @@ static file *new_file(uint64_t most)
     scratch_save(f.path, f.bytes, sizeof f.bytes);
     f.fd = open(f.path, O_RDONLY);
     assert_true(f.fd >= 0);
-    cv_kept_init(&f.kept, f.fd, BEFORE, SIZE, most);
+    cv_kept_init(&f.kept, (cv_file){f.fd + 1}, BEFORE, SIZE, most);
     return &f;
 }
 

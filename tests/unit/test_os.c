@@ -1,6 +1,9 @@
-/* Unit: base/os. Whole reads and writes, locks, renames that do not replace (by
+/* Unit: base/os*. Whole reads and writes, locks, renames that do not replace (by
  * the kernel's call and by the portable way), temporary names. */
 #include "base/os.h"
+#include "base/os_lock.h"
+#include "base/os_names.h"
+#include "base/os_posix.h"
 #include "scratch.h"
 
 #include <errno.h>
@@ -20,39 +23,42 @@
 
 #include "unit/rooms.h"
 
-typedef int (*rename_new_fn)(int dir_fd, const char *from, const char *to);
+typedef int (*rename_new_fn)(cv_dir dir, const char *from, const char *to);
 
-static int open_scratch_dir(const char *name)
+static cv_dir open_scratch_dir(const char *name)
 {
     char path[SCRATCH_PATH];
-    int fd;
+    cv_dir dir;
     mkdir(scratch_path(path, name), 0777);
-    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, &fd), 0);
-    return fd;
+    assert_int_equal(cv_dir_open(cv_dir_here, path, 0, &dir), 0);
+    return dir;
 }
 
-static void put_file_at(int dir_fd, const char *name, const char *text)
+static void put_file_at(cv_dir dir, const char *name, const char *text)
 {
-    int fd;
-    assert_int_equal(cv_os_open_at(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0666, &fd), 0);
-    assert_int_equal(cv_os_write(fd, text, strlen(text), 0), 0);
-    close(fd);
+    cv_file file;
+    assert_int_equal(cv_dir_open_file(dir, name,
+                                      CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_EMPTY, 0666,
+                                      &file),
+                     0);
+    assert_int_equal(cv_file_write(file, text, strlen(text), 0), 0);
+    cv_file_close(&file);
 }
 
-static void expect_file_at(int dir_fd, const char *name, const char *text)
+static void expect_file_at(cv_dir dir, const char *name, const char *text)
 {
     char bytes[64] = {0};
     size_t done;
-    int fd;
-    assert_int_equal(cv_os_open_at(dir_fd, name, O_RDONLY, 0, &fd), 0);
-    assert_int_equal(cv_os_read(fd, bytes, sizeof bytes - 1, 0, &done), 0);
+    cv_file file;
+    assert_int_equal(cv_dir_open_file(dir, name, CV_OPEN_READ, 0, &file), 0);
+    assert_int_equal(cv_file_read(file, bytes, sizeof bytes - 1, 0, &done), 0);
     assert_string_equal(bytes, text);
-    close(fd);
+    cv_file_close(&file);
 }
 
-static bool exists_at(int dir_fd, const char *name)
+static bool exists_at(cv_dir dir, const char *name)
 {
-    return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return faccessat(cv_posix_dir(dir), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* ---- Files -------------------------------------------------------------- */
@@ -60,35 +66,37 @@ static bool exists_at(int dir_fd, const char *name)
 static void test_read_stops_only_at_the_end(void **state)
 {
     (void)state;
-    int dir = open_scratch_dir("read"), fd;
+    cv_dir dir = open_scratch_dir("read");
+    cv_file file;
     char bytes[16];
     size_t done;
     put_file_at(dir, "f", "0123456789");
-    assert_int_equal(cv_os_open_at(dir, "f", O_RDONLY, 0, &fd), 0);
-    assert_int_equal(cv_os_read(fd, bytes, 4, 3, &done), 0);
+    assert_int_equal(cv_dir_open_file(dir, "f", CV_OPEN_READ, 0, &file), 0);
+    assert_int_equal(cv_file_read(file, bytes, 4, 3, &done), 0);
     assert_int_equal(done, 4);
     assert_memory_equal(bytes, "3456", 4);
-    assert_int_equal(cv_os_read(fd, bytes, 16, 8, &done), 0);
+    assert_int_equal(cv_file_read(file, bytes, 16, 8, &done), 0);
     assert_int_equal(done, 2);
-    assert_int_equal(cv_os_read(fd, bytes, 16, 100, &done), 0);
+    assert_int_equal(cv_file_read(file, bytes, 16, 100, &done), 0);
     assert_int_equal(done, 0);
-    assert_int_equal(cv_os_read(fd, bytes, 16, UINT64_MAX, &done), 0);
+    assert_int_equal(cv_file_read(file, bytes, 16, UINT64_MAX, &done), 0);
     assert_int_equal(done, 0);
-    close(fd);
-    assert_int_equal(cv_os_read(-1, bytes, 1, 0, &done), EBADF);
-    close(dir);
+    cv_file_close(&file);
+    assert_int_equal(cv_file_read((cv_file){0}, bytes, 1, 0, &done), EBADF);
+    cv_dir_close(&dir);
 }
 
 static void test_write_beyond_what_positions_can_say(void **state)
 {
     (void)state;
-    int dir = open_scratch_dir("far"), fd;
+    cv_dir dir = open_scratch_dir("far");
+    cv_file file;
     put_file_at(dir, "f", "");
-    assert_int_equal(cv_os_open_at(dir, "f", O_RDWR, 0, &fd), 0);
-    assert_int_equal(cv_os_write(fd, "x", 1, UINT64_MAX), EFBIG);
-    assert_int_equal(cv_os_write(fd, "xy", 2, INT64_MAX - 1), EFBIG);
-    close(fd);
-    close(dir);
+    assert_int_equal(cv_dir_open_file(dir, "f", CV_OPEN_BOTH, 0, &file), 0);
+    assert_int_equal(cv_file_write(file, "x", 1, UINT64_MAX), EFBIG);
+    assert_int_equal(cv_file_write(file, "xy", 2, INT64_MAX - 1), EFBIG);
+    cv_file_close(&file);
+    cv_dir_close(&dir);
 }
 
 /* The limit makes the kernel write the first 1000 bytes and then refuse: only
@@ -97,14 +105,15 @@ static int write_into_the_limit(const char *path)
 {
     struct rlimit limit = {1000, 1000};
     char bytes[3000];
-    int fd;
+    cv_file file;
     memset(bytes, 'x', sizeof bytes);
     signal(SIGXFSZ, SIG_IGN);
-    if (cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, &fd)) return 1;
+    if (cv_dir_open_file(cv_dir_here, path, CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &file))
+        return 1;
     if (setrlimit(RLIMIT_FSIZE, &limit)) return 2;
-    if (cv_os_write(fd, bytes, sizeof bytes, 0) != EFBIG) return 3;
+    if (cv_file_write(file, bytes, sizeof bytes, 0) != EFBIG) return 3;
     struct stat st;
-    return fstat(fd, &st) || st.st_size != 1000 ? 4 : 0;
+    return fstat(cv_posix_fd(file), &st) || st.st_size != 1000 ? 4 : 0;
 }
 
 static void test_short_write_is_continued(void **state)
@@ -118,32 +127,34 @@ static void test_descriptors_close_on_exec_and_sync(void **state)
 {
     (void)state;
     char temp[CV_OS_TEMP_NAME];
-    int dir = open_scratch_dir("cloexec"), fd;
-    assert_true(fcntl(dir, F_GETFD) & FD_CLOEXEC);
-    assert_int_equal(cv_os_create_temp_file_at(dir, "a", 0666, temp, &fd), 0);
-    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-    assert_int_equal(cv_os_sync_data(fd), 0);
-    assert_int_equal(cv_os_sync_directory(dir), 0);
-    close(fd);
-    assert_int_equal(cv_os_sync_data(-1), EBADF);
-    assert_int_equal(cv_os_sync_directory(-1), EBADF);
-    close(dir);
+    cv_dir dir = open_scratch_dir("cloexec");
+    cv_file file;
+    assert_true(fcntl(cv_posix_dir(dir), F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(cv_dir_create_temp_file(dir, "a", 0666, temp, &file), 0);
+    assert_true(fcntl(cv_posix_fd(file), F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(cv_file_sync(file), 0);
+    assert_int_equal(cv_dir_sync(dir), 0);
+    cv_file_close(&file);
+    assert_int_equal(cv_file_sync((cv_file){0}), EBADF);
+    assert_int_equal(cv_dir_sync((cv_dir){0}), EBADF);
+    cv_dir_close(&dir);
 }
 
 static void test_names_fd_notices_replacing(void **state)
 {
     (void)state;
-    int dir = open_scratch_dir("named"), fd;
+    cv_dir dir = open_scratch_dir("named");
+    cv_file file;
     put_file_at(dir, "a", "old");
     put_file_at(dir, "b", "new");
-    assert_int_equal(cv_os_open_at(dir, "a", O_RDONLY, 0, &fd), 0);
-    assert_true(cv_os_names_fd_at(dir, "a", fd));
-    assert_false(cv_os_names_fd_at(dir, "b", fd));
-    assert_int_equal(renameat(dir, "b", dir, "a"), 0);
-    assert_false(cv_os_names_fd_at(dir, "a", fd));
-    assert_false(cv_os_names_fd_at(dir, "a", -1));
-    close(fd);
-    close(dir);
+    assert_int_equal(cv_dir_open_file(dir, "a", CV_OPEN_READ, 0, &file), 0);
+    assert_true(cv_dir_names(dir, "a", file));
+    assert_false(cv_dir_names(dir, "b", file));
+    assert_int_equal(cv_dir_rename(dir, "b", "a"), 0);
+    assert_false(cv_dir_names(dir, "a", file));
+    assert_false(cv_dir_names(dir, "a", (cv_file){0}));
+    cv_file_close(&file);
+    cv_dir_close(&dir);
 }
 
 /* ---- Locks -------------------------------------------------------------- */
@@ -151,10 +162,11 @@ static void test_names_fd_notices_replacing(void **state)
 /* 0: got the lock, 1: held elsewhere. */
 static int try_lock(const char *path)
 {
-    int fd;
-    if (cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, &fd)) return 2;
-    int error = cv_os_lock(fd);
-    close(fd);
+    cv_file file;
+    if (cv_dir_open_file(cv_dir_here, path, CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &file))
+        return 2;
+    int error = cv_file_lock(file);
+    cv_file_close(&file);
     return error == 0 ? 0 : error == EWOULDBLOCK ? 1 : 3;
 }
 
@@ -162,20 +174,21 @@ static void test_lock_excludes_other_openings(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH];
-    int fd;
+    cv_file file;
     scratch_path(path, "lock");
-    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0666, &fd), 0);
-    assert_int_equal(cv_os_lock(fd), 0);
+    assert_int_equal(
+        cv_dir_open_file(cv_dir_here, path, CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &file), 0);
+    assert_int_equal(cv_file_lock(file), 0);
     assert_int_equal(try_lock(path), 1);
     assert_int_equal(in_child(try_lock, path), 1);
-    close(fd);
+    cv_file_close(&file);
     assert_int_equal(try_lock(path), 0);
     assert_int_equal(in_child(try_lock, path), 0);
 }
 
 /* ---- Renaming ----------------------------------------------------------- */
 
-static void check_rename_new(int dir, rename_new_fn rename_new)
+static void check_rename_new(cv_dir dir, rename_new_fn rename_new)
 {
     put_file_at(dir, "from", "new");
     assert_int_equal(rename_new(dir, "from", "to"), 0);
@@ -187,43 +200,43 @@ static void check_rename_new(int dir, rename_new_fn rename_new)
     expect_file_at(dir, "to", "new");
     expect_file_at(dir, "from", "newer");
 
-    assert_int_equal(mkdirat(dir, "d", 0777), 0);
+    assert_int_equal(mkdirat(cv_posix_dir(dir), "d", 0777), 0);
     assert_int_equal(rename_new(dir, "from", "d"), EEXIST);
     assert_int_equal(rename_new(dir, "d", "to"), EEXIST);
     assert_int_equal(rename_new(dir, "d", "e"), 0);
     assert_true(exists_at(dir, "e"));
-    assert_int_equal(mkdirat(dir, "d", 0777), 0);
+    assert_int_equal(mkdirat(cv_posix_dir(dir), "d", 0777), 0);
     assert_int_equal(rename_new(dir, "d", "e"), EEXIST);
     assert_int_equal(rename_new(dir, "none", "fresh"), ENOENT);
     assert_false(exists_at(dir, "fresh"));
-    close(dir);
+    cv_dir_close(&dir);
 }
 
 static void test_rename_new(void **state)
 {
     (void)state;
-    check_rename_new(open_scratch_dir("rename"), cv_os_rename_new_at);
-    check_rename_new(open_scratch_dir("rename2"), cv_os_rename_new_portable_at);
+    check_rename_new(open_scratch_dir("rename"), cv_dir_rename_new);
+    check_rename_new(open_scratch_dir("rename2"), cv_dir_rename_new_portable);
 }
 
 static void test_exchange(void **state)
 {
     (void)state;
-    int dir = open_scratch_dir("exchange");
+    cv_dir dir = open_scratch_dir("exchange");
     put_file_at(dir, "a", "file");
-    assert_int_equal(mkdirat(dir, "b", 0777), 0);
-    int error = cv_os_exchange_at(dir, "a", "b");
+    assert_int_equal(mkdirat(cv_posix_dir(dir), "b", 0777), 0);
+    int error = cv_dir_exchange(dir, "a", "b");
     if (error == ENOTSUP) {
         expect_file_at(dir, "a", "file");
-        close(dir);
+        cv_dir_close(&dir);
         skip();
     }
     assert_int_equal(error, 0);
     expect_file_at(dir, "b", "file");
-    assert_int_equal(unlinkat(dir, "a", AT_REMOVEDIR), 0);
-    assert_int_equal(cv_os_exchange_at(dir, "a", "b"), ENOENT);
+    assert_int_equal(unlinkat(cv_posix_dir(dir), "a", AT_REMOVEDIR), 0);
+    assert_int_equal(cv_dir_exchange(dir, "a", "b"), ENOENT);
     expect_file_at(dir, "b", "file");
-    close(dir);
+    cv_dir_close(&dir);
 }
 
 /* ---- Temporary names ---------------------------------------------------- */
@@ -233,53 +246,58 @@ static void test_temp_names_are_new_and_hidden(void **state)
     (void)state;
     enum { N = 50 };
     char temps[N][CV_OS_TEMP_NAME];
-    int dir = open_scratch_dir("temp"), fd;
+    cv_dir dir = open_scratch_dir("temp");
+    cv_file file;
     for (int i = 0; i < N; i++) {
-        assert_int_equal(cv_os_create_temp_file_at(dir, "a.b2nd", 0666, temps[i], &fd), 0);
-        close(fd);
+        assert_int_equal(cv_dir_create_temp_file(dir, "a.b2nd", 0666, temps[i], &file), 0);
+        cv_file_close(&file);
         assert_memory_equal(temps[i], ".a.b2nd.tmp-", 12);
         assert_int_equal(strlen(temps[i]), 18);
         for (int j = 0; j < i; j++) assert_string_not_equal(temps[i], temps[j]);
     }
-    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", 0777, temps[0], &fd), 0);
-    struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
-    assert_true(S_ISDIR(st.st_mode));
-    close(fd);
-    close(dir);
+    cv_dir made;
+    cv_file_info info;
+    assert_int_equal(cv_dir_create_temp_directory(dir, "d", 0777, temps[0], &made), 0);
+    assert_int_equal(cv_file_get_info(cv_dir_as_file(made), &info), 0);
+    assert_int_equal(info.kind, CV_KIND_DIRECTORY);
+    cv_dir_close(&made);
+    cv_dir_close(&dir);
 }
 
 static void test_temp_name_of_the_longest_name_fits(void **state)
 {
     (void)state;
     char name[256], temp[CV_OS_TEMP_NAME];
-    int dir = open_scratch_dir("long"), fd;
+    cv_dir dir = open_scratch_dir("long");
+    cv_file file;
     memset(name, 'n', 255);
     name[255] = '\0';
-    assert_int_equal(cv_os_create_temp_file_at(dir, name, 0666, temp, &fd), 0);
+    assert_int_equal(cv_dir_create_temp_file(dir, name, 0666, temp, &file), 0);
     assert_true(exists_at(dir, temp));
-    close(fd);
-    close(dir);
+    cv_file_close(&file);
+    cv_dir_close(&dir);
 }
 
 static void test_temp_files_have_umask_modes(void **state)
 {
     (void)state;
     char temp[CV_OS_TEMP_NAME];
-    int dir = open_scratch_dir("mode"), fd;
+    cv_dir dir = open_scratch_dir("mode");
+    cv_file file;
     struct stat st;
     mode_t before = umask(027);
-    assert_int_equal(cv_os_create_temp_file_at(dir, "f", 0666, temp, &fd), 0);
-    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(cv_dir_create_temp_file(dir, "f", 0666, temp, &file), 0);
+    assert_int_equal(fstat(cv_posix_fd(file), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0640);
-    close(fd);
-    assert_int_equal(cv_os_create_temp_directory_at(dir, "d", 0777, temp, &fd), 0);
-    assert_int_equal(fstat(fd, &st), 0);
+    cv_file_close(&file);
+    cv_dir made;
+    assert_int_equal(cv_dir_create_temp_directory(dir, "d", 0777, temp, &made), 0);
+    assert_int_equal(fstat(cv_posix_dir(made), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0750);
-    close(fd);
+    cv_dir_close(&made);
     umask(before);
-    assert_int_equal(cv_os_create_temp_file_at(-1, "f", 0666, temp, &fd), EBADF);
-    close(dir);
+    assert_int_equal(cv_dir_create_temp_file((cv_dir){0}, "f", 0666, temp, &file), EBADF);
+    cv_dir_close(&dir);
 }
 
 /* ---- The machine -------------------------------------------------------- */
@@ -299,22 +317,22 @@ static void test_machine(void **state)
 
 #ifdef F_OFD_SETLK
 
-static int open_shared(const char *path)
+static cv_file open_shared(const char *path)
 {
-    int fd = -1;
-    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDONLY, 0, &fd), 0);
-    assert_int_equal(cv_os_share(fd), 0);
-    return fd;
+    cv_file file;
+    assert_int_equal(cv_dir_open_file(cv_dir_here, path, CV_OPEN_READ, 0, &file), 0);
+    assert_int_equal(cv_file_share(file), 0);
+    return file;
 }
 
 /* As versions did that said no number. */
-static int open_shared_as_before(const char *path)
+static cv_file open_shared_as_before(const char *path)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_start = (off_t)(INT64_MAX / 2), .l_len = 1};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
-    return fd;
+    return (cv_file){fd + 1};
 }
 
 static void test_sharing_says_a_number(void **state)
@@ -322,47 +340,47 @@ static void test_sharing_says_a_number(void **state)
     (void)state;
     const uint64_t now = UINT64_C(1700000000000000000);
     char path[SCRATCH_PATH];
-    int fd, first, second;
+    cv_file file, first, second;
     scratch_path(path, "share");
     scratch_save(path, "x", 1);
-    assert_int_equal(cv_os_open_at(AT_FDCWD, path, O_RDWR, 0, &fd), 0);
-    assert_false(cv_os_is_shared(fd));
-    assert_false(cv_os_is_shared_but(fd, now));
+    assert_int_equal(cv_dir_open_file(cv_dir_here, path, CV_OPEN_BOTH, 0, &file), 0);
+    assert_false(cv_file_is_shared(file));
+    assert_false(cv_file_is_shared_but(file, now));
 
     first = open_shared(path); /* it may read anything */
-    assert_true(cv_os_is_shared(fd));
-    assert_true(cv_os_is_shared_but(fd, now));
-    assert_int_equal(cv_os_share_number(first, now), 0);
-    assert_true(cv_os_is_shared(fd));
-    assert_false(cv_os_is_shared_but(fd, now));
-    assert_true(cv_os_is_shared_but(fd, now + 1));
-    assert_true(cv_os_is_shared_but(fd, now - 1));
-    assert_true(cv_os_is_shared_but(fd, 1));
-    assert_true(cv_os_is_shared_but(fd, UINT64_MAX));
+    assert_true(cv_file_is_shared(file));
+    assert_true(cv_file_is_shared_but(file, now));
+    assert_int_equal(cv_file_share_number(first, now), 0);
+    assert_true(cv_file_is_shared(file));
+    assert_false(cv_file_is_shared_but(file, now));
+    assert_true(cv_file_is_shared_but(file, now + 1));
+    assert_true(cv_file_is_shared_but(file, now - 1));
+    assert_true(cv_file_is_shared_but(file, 1));
+    assert_true(cv_file_is_shared_but(file, UINT64_MAX));
 
     second = open_shared(path);
-    assert_true(cv_os_is_shared_but(fd, now));
-    assert_int_equal(cv_os_share_number(second, now - 1), 0);
-    assert_true(cv_os_is_shared_but(fd, now));
-    assert_true(cv_os_is_shared_but(fd, now - 1));
-    close(second);
-    assert_false(cv_os_is_shared_but(fd, now));
-    close(first);
-    assert_false(cv_os_is_shared(fd));
+    assert_true(cv_file_is_shared_but(file, now));
+    assert_int_equal(cv_file_share_number(second, now - 1), 0);
+    assert_true(cv_file_is_shared_but(file, now));
+    assert_true(cv_file_is_shared_but(file, now - 1));
+    cv_file_close(&second);
+    assert_false(cv_file_is_shared_but(file, now));
+    cv_file_close(&first);
+    assert_false(cv_file_is_shared(file));
 
     first = open_shared(path);
-    assert_int_equal(cv_os_share_number(first, now), 0);
-    cv_os_unshare(first);
-    assert_false(cv_os_is_shared(fd));
-    assert_false(cv_os_is_shared_but(fd, now + 1));
-    close(first);
+    assert_int_equal(cv_file_share_number(first, now), 0);
+    cv_file_unshare(first);
+    assert_false(cv_file_is_shared(file));
+    assert_false(cv_file_is_shared_but(file, now + 1));
+    cv_file_close(&first);
 
     first = open_shared_as_before(path);
-    assert_true(cv_os_is_shared(fd));
-    assert_true(cv_os_is_shared_but(fd, now));
-    close(first);
-    assert_false(cv_os_is_shared_but(fd, now));
-    close(fd);
+    assert_true(cv_file_is_shared(file));
+    assert_true(cv_file_is_shared_but(file, now));
+    cv_file_close(&first);
+    assert_false(cv_file_is_shared_but(file, now));
+    cv_file_close(&file);
 }
 
 #else
@@ -370,7 +388,7 @@ static void test_sharing_says_a_number(void **state)
 static void test_sharing_says_a_number(void **state)
 {
     (void)state;
-    assert_true(cv_os_is_shared_but(0, 1)); /* nobody knows */
+    assert_true(cv_file_is_shared_but((cv_file){1}, 1)); /* nobody knows */
 }
 
 #endif

@@ -48,15 +48,15 @@ int main(void)
     pthread_t writer;
     scratch_path(folder, "sframe");
     CHECK(mkdir(folder, 0700) == 0, "cannot make %s", folder);
-    CHECK(!cv_sframe_is_array_at(AT_FDCWD, folder), "an array without a frame");
+    CHECK(!cv_sframe_is_array_at(cv_dir_here, folder), "an array without a frame");
     make(CV_SFRAME_FRAME);
     CHECK(pthread_create(&writer, NULL, change, NULL) == 0, "a thread");
     for (int i = 0; i < LOOKS; i++)
-        CHECK(cv_sframe_is_array_at(AT_FDCWD, folder), "look %d: taken for no array", i);
+        CHECK(cv_sframe_is_array_at(cv_dir_here, folder), "look %d: taken for no array", i);
     atomic_store(&done, true);
     CHECK(pthread_join(writer, NULL) == 0, "the thread");
     make("somebody's");
-    CHECK(!cv_sframe_is_array_at(AT_FDCWD, folder), "an array with a file of others");
+    CHECK(!cv_sframe_is_array_at(cv_dir_here, folder), "an array with a file of others");
     scratch_remove(folder);
     return 0;
 }

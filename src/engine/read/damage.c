@@ -1,7 +1,7 @@
 /* Room: engine/read. What counts as damage, and how it is told of. */
 #include "engine/read/damage.h"
 
-#include <errno.h>
+#include "base/os_file.h"
 
 bool cv_is_damage(cv_status status, const cv_error *error)
 {

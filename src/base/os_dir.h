@@ -1,0 +1,98 @@
+/* Open directories, and what is done by a name in one: neither chdir nor the rename of a
+ * directory above leads astray. Functions that return int return 0 or an errno number.
+ * Names may be paths; cv_dir_here is the working directory, as it is at each call. */
+#ifndef CV_BASE_OS_DIR_H
+#define CV_BASE_OS_DIR_H
+
+#include "base/os_file.h"
+
+/* A directory that is open; {0} is none. */
+typedef struct cv_dir {
+    int number;
+} cv_dir;
+
+extern const cv_dir cv_dir_here;
+
+static inline bool cv_dir_is_open(cv_dir dir) { return dir.number != 0; }
+static inline bool cv_dir_is_here(cv_dir dir) { return dir.number == cv_dir_here.number; }
+
+/* The directory itself as something to lock, to ask about and to give access to, and
+ * back. One and the same handle: closed once. */
+static inline cv_file cv_dir_as_file(cv_dir dir) { return (cv_file){dir.number}; }
+static inline cv_dir cv_dir_of_file(cv_file file) { return (cv_dir){file.number}; }
+
+/* Closes and leaves none; fine for none and for cv_dir_here. */
+void cv_dir_close(cv_dir *dir);
+
+/* ---- Opening ------------------------------------------------------------ */
+
+/* How a file is opened; one of the first three. */
+enum {
+    CV_OPEN_READ = 1,
+    CV_OPEN_WRITE = 2, /* only */
+    CV_OPEN_BOTH = CV_OPEN_READ | CV_OPEN_WRITE,
+    CV_OPEN_CREATE = 4,  /* where there is none */
+    CV_OPEN_NEW = 8,     /* with CREATE: EEXIST where there is one */
+    CV_OPEN_EMPTY = 16,  /* what it held is cut off */
+    CV_OPEN_NO_LINK = 32 /* ELOOP where the name is a symbolic link's */
+};
+
+/* `mode`: permissions of a file that is created, of which umask takes away. A directory
+ * opens for reading, too: who wants a file looks at the kind. */
+int cv_dir_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
+
+/* Opens a directory; `how` is 0 or CV_OPEN_NO_LINK. */
+int cv_dir_open(cv_dir dir, const char *name, unsigned how, cv_dir *out);
+
+/* An open directory for names in it only, not to be listed or synced: searching it is
+ * the only permission that this takes, where systems have such openings. */
+int cv_dir_open_names(const char *path, cv_dir *out);
+
+/* ---- Asking ------------------------------------------------------------- */
+
+/* Of what the name leads to, links followed; or of the link itself. */
+int cv_dir_get_info(cv_dir dir, const char *name, cv_file_info *out);
+int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out);
+
+/* Whether `name` is, now, what is open as `file`. */
+bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
+
+/* True when both paths lead to one and the same file or directory. */
+bool cv_os_same_file(const char *a, const char *b);
+
+/* The path from the root, as the working directory is now, or NULL without memory. Names
+ * are not looked at: links stay links. Where nobody can tell the working directory's name
+ * the path comes back as it was. Owned: cv_free. */
+char *cv_os_absolute(const char *path);
+
+/* The path from the root without symbolic links, of what exists; else, and without
+ * memory, NULL. Owned: cv_free. */
+char *cv_os_real_path(const char *path);
+
+/* ---- Changing ----------------------------------------------------------- */
+
+/* Returns when the names in the directory are on the medium; fine where a system cannot. */
+int cv_dir_sync(cv_dir dir);
+
+/* Removes a file, or an empty directory. */
+int cv_dir_remove(cv_dir dir, const char *name);
+int cv_dir_remove_directory(cv_dir dir, const char *name);
+
+/* ---- Listing ------------------------------------------------------------ */
+
+/* The names in a directory, one after the other, without "." and "..". */
+typedef struct cv_listing {
+    void *system; /* the system's own, NULL: none */
+    cv_dir dir;   /* that is listed; borrowed from it */
+} cv_listing;
+
+/* Takes over `dir`, also on failure. */
+int cv_listing_open(cv_dir dir, cv_listing *out);
+
+/* The next name, valid until the one after it, or NULL at the end and on an error, which
+ * *error says. */
+const char *cv_listing_next(cv_listing *listing, int *error);
+
+void cv_listing_close(cv_listing *listing);
+
+#endif

@@ -1,0 +1,131 @@
+/* Room: base. Open files on a POSIX system. With the other os*.c and thread.c what a port
+ * writes anew. Promises: calls interrupted by signals or cut short are completed. Must not
+ * know what the files are for. */
+#include "base/os_file.h"
+
+#include "base/os_posix.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Some systems refuse transfers beyond INT_MAX bytes. */
+static const size_t max_transfer = (size_t)1 << 30;
+
+/* Positions that off_t can say. Without 64 bits (_FILE_OFFSET_BITS, which the build
+ * sets) a position above 4 GiB would name another one below. */
+static const uint64_t max_pos = INT64_MAX;
+_Static_assert(sizeof(off_t) == sizeof(int64_t), "off_t must have 64 bits");
+
+void cv_file_close(cv_file *file)
+{
+    if (cv_file_is_open(*file)) close(cv_posix_fd(*file));
+    *file = (cv_file){0};
+}
+
+static cv_file_kind kind_of(mode_t mode)
+{
+    if (S_ISREG(mode)) return CV_KIND_FILE;
+    if (S_ISDIR(mode)) return CV_KIND_DIRECTORY;
+    return S_ISLNK(mode) ? CV_KIND_LINK : CV_KIND_OTHER;
+}
+
+cv_file_info cv_posix_info(const struct stat *st)
+{
+    return (cv_file_info){.kind = kind_of(st->st_mode),
+                          .size = (uint64_t)st->st_size,
+                          .n_names = (uint64_t)st->st_nlink,
+                          .device = (uint64_t)st->st_dev,
+                          .inode = (uint64_t)st->st_ino};
+}
+
+int cv_file_get_info(cv_file file, cv_file_info *out)
+{
+    struct stat st;
+    if (fstat(cv_posix_fd(file), &st)) return errno;
+    *out = cv_posix_info(&st);
+    return 0;
+}
+
+int cv_file_size(cv_file file, uint64_t *size)
+{
+    struct stat st;
+    if (fstat(cv_posix_fd(file), &st)) return errno;
+    *size = (uint64_t)st.st_size;
+    return 0;
+}
+
+int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *done)
+{
+    *done = 0;
+    while (*done < size && pos + *done <= max_pos) {
+        size_t left = size - *done;
+        ssize_t n = pread(cv_posix_fd(file), (char *)dst + *done,
+                          left < max_transfer ? left : max_transfer, (off_t)(pos + *done));
+        if (n == 0) break;
+        if (n > 0)
+            *done += (size_t)n;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
+int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos)
+{
+    if (pos > max_pos || size > max_pos - pos) return EFBIG;
+    size_t done = 0;
+    while (done < size) {
+        size_t left = size - done;
+        ssize_t n = pwrite(cv_posix_fd(file), (const char *)src + done,
+                           left < max_transfer ? left : max_transfer, (off_t)(pos + done));
+        if (n == 0) return EIO;
+        if (n > 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
+/* The source is mapped, and the mapping is only ever handed to the system: where
+ * somebody has cut the file it answers EFAULT, and no signal is raised. Half as
+ * many copies as by reading and writing. */
+int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size)
+{
+#ifdef MAP_POPULATE
+    enum { FLAGS = MAP_SHARED | MAP_POPULATE };
+#else
+    enum { FLAGS = MAP_SHARED };
+#endif
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    size_t before = (size_t)(from % page);
+    if (from > INT64_MAX || size > SIZE_MAX - before) return EFBIG;
+    void *map = mmap(NULL, before + size, PROT_READ, FLAGS, cv_posix_fd(file),
+                     (off_t)(from - before));
+    if (map == MAP_FAILED) return ENOTSUP;
+    int error = cv_file_write(file, (const uint8_t *)map + before, size, to);
+    munmap(map, before + size);
+    return error == EFAULT ? EIO : error;
+}
+
+int cv_file_truncate(cv_file file, uint64_t size)
+{
+    if (size > max_pos) return EFBIG;
+    return ftruncate(cv_posix_fd(file), (off_t)size) ? errno : 0;
+}
+
+int cv_file_sync(cv_file file)
+{
+    int failed;
+    do {
+#ifdef __APPLE__
+        /* fsync stops at the drive's cache there; some file systems have no more. */
+        failed = fcntl(cv_posix_fd(file), F_FULLFSYNC);
+        if (failed && errno != EINTR) failed = fsync(cv_posix_fd(file));
+#else
+        failed = fdatasync(cv_posix_fd(file));
+#endif
+    } while (failed && errno == EINTR);
+    return failed ? errno : 0;
+}
