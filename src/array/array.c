@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/thread.h"
 #include "codec/pipeline.h"
+#include "engine/write/flush.h"
 #include "format/own.h"
 #include "frame/tidy.h"
 

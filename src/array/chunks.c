@@ -4,7 +4,8 @@
 
 #include "array/array.h"
 #include "base/arith.h"
-#include "engine/jobs/verify.h"
+#include "engine/jobs/measure.h"
+#include "engine/write/flush.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * leave something open, filled by the engine, and committed. */
 #include "array/copy.h"
 
+#include "engine/items/convert_type.h"
 #include "engine/jobs/repack.h"
 
 #include <string.h>

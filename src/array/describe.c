@@ -1,7 +1,7 @@
 /* Room: array. What an array is, as callers ask for it: the whole, names and contents,
  * single chunks, the space it takes. */
 #include "array/array.h"
-#include "engine/jobs/verify.h"
+#include "engine/jobs/measure.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 
 #include "array/array.h"
 #include "base/arith.h"
+#include "engine/items/convert_type.h"
 #include "engine/items/copy.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  * called. */
 #include "array/array.h"
 #include "engine/jobs/transfer.h"
+#include "engine/write/flush.h"
 #include "engine/write/write.h"
 
 static cv_status plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,

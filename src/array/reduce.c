@@ -1,6 +1,7 @@
 /* Room: array. Statistics and reductions: options and dtype checked, locks taken, the
  * engine called. */
 #include "engine/jobs/reduce.h"
+#include "engine/jobs/statistics.h"
 
 #include "array/array.h"
 #include "base/arith.h"

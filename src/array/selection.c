@@ -2,7 +2,10 @@
  * called. What is a box in the end goes the way of boxes. */
 #include "array/selection.h"
 
-#include "engine/read/select_run.h"
+#include "engine/plan/select_axes.h"
+#include "engine/plan/select_plan.h"
+#include "engine/read/select_read.h"
+#include "engine/write/select_write.h"
 #include "engine/write/write.h"
 
 #include <stdlib.h>

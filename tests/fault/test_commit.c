@@ -7,6 +7,7 @@
  * usage: test_commit [SEED | --long [SEED]] */
 #include "base/arith.h"
 #include "crash.h"
+#include "engine/write/flush.h"
 #include "frame/chunk_ref.h"
 #include "frame/frame.h"
 #include "frame/tidy.h"

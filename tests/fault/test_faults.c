@@ -5,6 +5,7 @@
  *
  * usage: test_faults [SEED] */
 #include "crash.h"
+#include "engine/write/flush.h"
 #include "frame/chunk_ref.h"
 #include "frame/frame.h"
 #include "store/memory.h"

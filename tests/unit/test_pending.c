@@ -2,6 +2,7 @@
  * when the budget is full, dropped when covered, and rebuilt into chunks that
  * hold old and new; for every kind of chunk there is. */
 #include "engine/plan/plan.h"
+#include "engine/write/flush.h"
 #include "engine/write/write.h"
 
 #include "frame/put.h"

@@ -2,6 +2,7 @@
  * rollback; it never lands on bytes of the committed state; chunk files get
  * numbers that nothing remembered can be confused with. */
 #include "codec/encode.h"
+#include "engine/write/flush.h"
 #include "format/block_table.h"
 #include "frame/commit.h"
 #include "frame/frame.h"

@@ -2,6 +2,7 @@
  * else is; it goes on after damage and stops when asked. */
 #include "base/arith.h"
 #include "codec/encode.h"
+#include "engine/write/flush.h"
 #include "format/block_table.h"
 #include "frame/frame.h"
 #include "frame/layout.h"

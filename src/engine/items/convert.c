@@ -38,7 +38,7 @@ static void swap_bytes(uint8_t *bytes, int64_t n, int size)
 }
 
 /* Of a complex number the two halves are swapped each for itself. */
-static void swap_tile(tile *t, int64_t n, cv_number_type type)
+static void swap_tile(tile *t, int64_t n, cv_stored_number type)
 {
     if (type.number >= CV_C64)
         swap_bytes(t->bytes, 2 * n, type.size / 2);
@@ -193,7 +193,7 @@ static void store(cv_number number, wideness w, const wide *in, uint8_t *dst, in
 
 /* ---- Tiles -------------------------------------------------------------- */
 
-static bool is_complex(cv_number_type type) { return type.number >= CV_C64; }
+static bool is_complex(cv_stored_number type) { return type.number >= CV_C64; }
 
 /* True where either half is not 0. */
 static void complex_to_bool(const cv_conversion *c, const tile *in, tile *out, int64_t n)

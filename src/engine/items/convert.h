@@ -24,36 +24,21 @@ typedef enum cv_number {
     CV_C128
 } cv_number;
 
-typedef struct cv_number_type {
+/* A number as it is stored. */
+typedef struct cv_stored_number {
     cv_number number;
     bool swapped; /* not in this machine's byte order */
     int size;     /* bytes */
-} cv_number_type;
+} cv_stored_number;
 
 /* How items are changed on their way; all zero: not at all. */
 typedef struct cv_conversion {
     bool needed;
-    cv_number_type from, to; /* only `size` counts where a field is taken as it is */
+    cv_stored_number from, to; /* only `size` counts where a field is taken as it is */
     bool as_it_is;
     int64_t item_size; /* of structured items, of which one field is taken; else 0 */
     int64_t offset;    /* of the field in its item */
 } cv_conversion;
-
-/* From one NumPy description to another. Equal types need no conversion, whatever
- * they are. CATERVA_EINVAL when the casting does not allow it or a description is
- * none; CATERVA_EUNSUPPORTED for types that are no numbers. */
-cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
-                             caterva_casting casting, cv_error *err);
-
-/* From a field of structured items: `field` is its name, or "a.b" for field b of field
- * a. `to` NULL: the field as it is, whatever it is; else it must be a number.
- * CATERVA_ENOTFOUND when the description `from` has no such field. */
-cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
-                                   const char *field, const char *to, caterva_casting casting,
-                                   cv_error *err);
-
-/* NumPy's can_cast. */
-bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting);
 
 /* Converts `n` items, one behind the other on both sides, any alignment; the sides do
  * not overlap. */

@@ -1,6 +1,6 @@
 /* Room: engine/items. Which types are numbers, and which cast is allowed: NumPy's table,
  * written as the rules behind it. */
-#include "engine/items/convert.h"
+#include "engine/items/convert_type.h"
 
 #include "format/dtype.h"
 
@@ -74,23 +74,23 @@ static char foreign_order(void)
     return first ? '>' : '<';
 }
 
-static bool find_number(const caterva_dtype *dtype, cv_number_type *out)
+static bool find_number(const caterva_dtype *dtype, cv_stored_number *out)
 {
     for (int i = 0; dtype->ndim == 0 && i < N_NUMBERS; i++) {
         if (kinds[i].kind != dtype->kind || kinds[i].size != dtype->item_size) continue;
         if (i == CV_BF16) continue; /* known by its name */
-        *out = (cv_number_type){.number = (cv_number)i, .size = kinds[i].size};
+        *out = (cv_stored_number){.number = (cv_number)i, .size = kinds[i].size};
         out->swapped = dtype->byte_order == foreign_order();
         return true;
     }
     return false;
 }
 
-static cv_status parse_number(const char *text, cv_number_type *out, cv_error *err)
+static cv_status parse_number(const char *text, cv_stored_number *out, cv_error *err)
 {
     caterva_dtype *dtype;
     if (strcmp(text, "bfloat16") == 0) {
-        *out = (cv_number_type){.number = CV_BF16, .size = 2};
+        *out = (cv_stored_number){.number = CV_BF16, .size = 2};
         out->swapped = foreign_order() == '<';
         return CV_OK;
     }
@@ -160,7 +160,7 @@ static cv_status init_field(cv_conversion *c, const caterva_dtype *field, const 
     c->needed = c->as_it_is = true;
     if (!to) return CV_OK;
     cv_conversion cast;
-    cv_number_type number;
+    cv_stored_number number;
     if (field->ndim > 0 || !find_number(field, &number))
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "the field is no number, and cannot be converted");

@@ -1,6 +1,7 @@
 /* Room: engine/jobs. What chunks are and what space they take; headers are read,
  * nothing is decoded. */
-#include "engine/jobs/verify.h"
+#include "engine/jobs/measure.h"
+
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/tail.h"

@@ -12,12 +12,12 @@
 #include "engine/jobs/reduce.h"
 
 #include "base/arith.h"
+#include "engine/items/tally.h"
+#include "engine/run/thresholds.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MANY_CELLS = 64 * 1024, TILES_PER_THREAD = 4 };
 
 /* One cell of the result on its way. */
 typedef struct cell {
@@ -123,7 +123,7 @@ static void fold_each(const tile *t, cell *cells, cv_wide *values, int64_t n)
 }
 
 /* The cell of a part's first item. */
-static cell *cell_of(const tile *t, const cv_part *part)
+static cell *cell_of(const tile *t, const cv_visited *part)
 {
     int64_t at = 0;
     for (int d = 0; d < t->task->grid->ndim; d++) at += part->first[d] * t->strides[d];
@@ -131,11 +131,11 @@ static cell *cell_of(const tile *t, const cv_part *part)
 }
 
 /* One value all over the part: each cell behind it counts it so many times. */
-static void fold_repeated(const tile *t, const cv_part *part)
+static void fold_repeated(const tile *t, const cv_visited *part)
 {
     const cv_number_type *type = t->task->reduction->type;
     int ndim = t->task->grid->ndim;
-    cv_part cells = *part; /* its projection onto the result */
+    cv_visited cells = *part; /* its projection onto the result */
     cv_wide value;
     int64_t times = 1;
     type->load(part->item, type->item_size, 1, &value);
@@ -154,7 +154,7 @@ static void fold_repeated(const tile *t, const cv_part *part)
             fold(t, first + rows.pos + i * rows.step, value, times);
 }
 
-static void fold_part(void *context, const cv_part *part)
+static void fold_part(void *context, const cv_visited *part)
 {
     const tile *t = context;
     const cv_number_type *type = t->task->reduction->type;
@@ -222,7 +222,7 @@ static void store_tile(const tile *t)
     const cv_number_type *type = task->reduction->type;
     caterva_reduction what = task->request->what;
     int64_t size = cv_reduce_cell_size(type, what);
-    cv_part cells = {.n_items = t->n_cells};
+    cv_visited cells = {.n_items = t->n_cells};
     memcpy(cells.counts, t->counts, sizeof cells.counts);
     int64_t pos = 0;
     for (int d = 0; d < task->grid->ndim; d++) {
@@ -330,8 +330,9 @@ static int64_t choose_tiles(axes_task *task)
     int64_t cells = 1, n = cut_tiles(task, false);
     for (int d = 0; d < task->grid->ndim; d++)
         if (!task->request->reduced[d]) cells *= task->grid->chunk_shape[d];
-    bool few = source->threads > 1 && n < (int64_t)source->threads * TILES_PER_THREAD;
-    if ((few || cells > MANY_CELLS) && cv_codec_blocks_independent(&source->workers->spec))
+    bool few = source->threads > 1 && n < (int64_t)source->threads * CV_TILES_PER_THREAD;
+    if ((few || cells > CV_CELLS_PER_TILE) &&
+        cv_codec_blocks_independent(&source->workers->spec))
         n = cut_tiles(task, true);
     return n;
 }

@@ -1,31 +1,9 @@
-/* Statistics, histograms and reductions along axes, by block, in parallel; the array
- * never stands in memory. Results do not depend on the number of threads. */
+/* Reductions along axes, by block, in parallel; the array never stands in memory. Results
+ * do not depend on the number of threads. */
 #ifndef CV_ENGINE_REDUCE_H
 #define CV_ENGINE_REDUCE_H
 
-#include "engine/items/tally.h"
-#include "engine/read/visit.h"
-
-typedef struct cv_reduction {
-    const cv_source *source;
-    const cv_number_type *type;
-    const cv_stepped *box;
-    cv_watch *watch; /* counts jobs */
-} cv_reduction;
-
-/* Counts every selected item. */
-cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err);
-
-/* Adds every selected number in [lo, hi] to its bin: `n_bins` of equal width, as
- * numpy.histogram has them; CATERVA_EINVAL where doubles cannot tell the edges apart.
- * lo < hi, both finite. */
-typedef struct cv_bins {
-    double lo;
-    double hi;
-    int64_t n_bins;
-    int64_t *counts; /* added to */
-} cv_bins;
-cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err);
+#include "engine/jobs/reduction.h"
 
 /* Reduces along the marked axes; the result's cells, in C order over the others, go
  * to `dst`, `cell_size` bytes each. Without any marked axis each item is a cell. Not

@@ -1,14 +1,13 @@
 /* Room: engine/jobs. One result over all selected items. The items are cut into jobs that
  * do not depend on the number of threads, each job counts apart, and the counts are
  * added in the jobs' order: the same array gives the same last digit every time. */
-#include "engine/jobs/reduce.h"
+#include "engine/jobs/statistics.h"
 
 #include "base/arith.h"
+#include "engine/run/thresholds.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum { MIN_JOBS = 64, MAX_JOBS = 4096, BYTES_PER_HELPER = 256 * 1024 };
 
 /* ---- Jobs ------------------------------------------------------------------ */
 
@@ -25,13 +24,14 @@ static job_list cut_jobs(const cv_source *source, const cv_plan *plan)
 {
     const cv_grid *grid = plan->grid;
     job_list list = {.n_shares = 1};
-    if (plan->n_chunks < MIN_JOBS && cv_codec_blocks_independent(&source->workers->spec))
-        list.n_shares =
-            cv_min_i64(cv_ceil_div(MIN_JOBS, cv_max_i64(plan->n_chunks, 1)), grid->n_blocks);
+    if (plan->n_chunks < CV_LEAST_TALLIES &&
+        cv_codec_blocks_independent(&source->workers->spec))
+        list.n_shares = cv_min_i64(
+            cv_ceil_div(CV_LEAST_TALLIES, cv_max_i64(plan->n_chunks, 1)), grid->n_blocks);
     list.n_units = plan->n_chunks * list.n_shares;
-    list.n_jobs = cv_min_i64(list.n_units, MAX_JOBS);
+    list.n_jobs = cv_min_i64(list.n_units, CV_MOST_TALLIES);
     double bytes = (double)plan->n_chunks * (double)grid->chunk_bytes;
-    double worth = bytes / BYTES_PER_HELPER;
+    double worth = bytes / CV_DECODE_PER_HELPER;
     int64_t most = cv_min_i64(source->threads, list.n_jobs) - 1;
     list.helpers = worth < (double)most ? (int)worth : (int)most;
     return list;
@@ -76,7 +76,7 @@ static void count_waiting(counter *c)
     c->n = 0;
 }
 
-static void count_part(void *context, const cv_part *part)
+static void count_part(void *context, const cv_visited *part)
 {
     counter *c = context;
     if (!part->data) {
@@ -170,7 +170,7 @@ static void count_run(const bin_counter *c, cv_wide *values, int64_t n, int64_t 
     for (int64_t i = 0; i < n; i++) count_in_bin(c, values[i].f, times);
 }
 
-static void count_part_in_bins(void *context, const cv_part *part)
+static void count_part_in_bins(void *context, const cv_visited *part)
 {
     const bin_counter *c = context;
     cv_wide values[CV_RUN];

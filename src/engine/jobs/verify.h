@@ -16,12 +16,4 @@ static inline bool cv_is_lost(const uint8_t *lost, int64_t chunk)
 cv_status cv_verify(const cv_source *source, const caterva_verify_options *options,
                     uint8_t *lost, caterva_verify_result *result, cv_error *err);
 
-/* Counts stored and special chunks, live and dead bytes. */
-cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
-                     caterva_space *out, cv_error *err);
-
-/* One chunk's kind and place. */
-cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
-                            caterva_chunk_info *out, cv_error *err);
-
 #endif

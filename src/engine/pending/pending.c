@@ -4,7 +4,8 @@
 
 #include "base/arith.h"
 #include "engine/items/copy.h"
-#include "frame/commit.h"
+#include "engine/run/thresholds.h"
+#include "frame/put.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,18 @@ cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error
     bool nan = item && cv_is_nan(item, size);
     pending->fill_kind = nan ? CV_REF_NAN : CV_REF_ZEROS;
     pending->fill_is_stored = item && !nan && !cv_all_zero(item, size);
+    return CV_OK;
+}
+
+void cv_pending_fill(cv_pending *pending) { pending->fill_is_due = pending->fill_is_stored; }
+
+cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
+                           cv_error *err)
+{
+    CV_TRY(cv_txn_find(pending->txn, chunk, out, err));
+    if (!pending->fill_is_due || out->kind != CV_REF_UNINIT) return CV_OK;
+    out->kind = CV_REF_ITEM;
+    out->item = pending->fill;
     return CV_OK;
 }
 
@@ -264,18 +277,14 @@ int cv_pending_idle(const cv_pending *pending, int64_t n_chunks)
 
 int cv_pending_helpers(int idle, int64_t n, int64_t bytes)
 {
-    enum { BYTES_PER_HELPER = 64 * 1024 }; /* takes longer than waking a thread */
-    int64_t worth = cv_min_i64(bytes / BYTES_PER_HELPER, n) - 1;
+    int64_t worth = cv_min_i64(bytes / CV_ENCODE_PER_HELPER, n) - 1;
     return (int)cv_max_i64(0, cv_min_i64(idle, worth));
 }
-
-/* What fits the processor's caches; of larger chunks few are enough for a batch. */
-enum { MOST_QUEUED_CHUNK = 1 << 20, QUEUED_PER_THREAD = 128 * 1024 };
 
 bool cv_pending_queues(const cv_pending *pending)
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
-    return pending->threads > 1 && grid->chunk_bytes <= MOST_QUEUED_CHUNK &&
+    return pending->threads > 1 && grid->chunk_bytes <= CV_MOST_QUEUED_CHUNK &&
            cv_pending_helpers(pending->threads - 1, grid->n_blocks, grid->chunk_bytes) == 0;
 }
 
@@ -284,7 +293,8 @@ bool cv_pending_queue_is_full(const cv_pending *pending)
 {
     int64_t n = (int64_t)pending->n_whole;
     int64_t bytes = n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes;
-    return n >= pending->threads && bytes >= pending->threads * (int64_t)QUEUED_PER_THREAD &&
+    return n >= pending->threads &&
+           bytes >= pending->threads * (int64_t)CV_QUEUED_PER_THREAD &&
            cv_pending_queues(pending);
 }
 
@@ -301,14 +311,6 @@ cv_status cv_pending_check(const cv_pending *pending, cv_error *err)
     if (!pending->broken) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
                    "a change of shape failed half-way: roll back what is pending first");
-}
-
-cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
-{
-    CV_TRY(cv_pending_check(pending, err));
-    CV_TRY(cv_pending_flush(pending, err));
-    CV_TRY(cv_pending_settle(pending, err));
-    return cv_txn_commit(pending->txn, err);
 }
 
 void cv_pending_rollback(cv_pending *pending)

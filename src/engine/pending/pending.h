@@ -84,11 +84,6 @@ bool cv_pending_queues(const cv_pending *pending);
 /* True when enough of them wait to keep all threads busy. */
 bool cv_pending_queue_is_full(const cv_pending *pending);
 
-/* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
- * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */
-cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                               const uint8_t *decoded, int idle, cv_error *err);
-
 /* Sets what new cells hold: `item`, or zeros for NULL. */
 cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
 
@@ -100,28 +95,12 @@ void cv_pending_fill(cv_pending *pending);
 cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
                            cv_error *err);
 
-/* Stores the fill that is due, one chunk for each. */
-cv_status cv_pending_settle(cv_pending *pending, cv_error *err);
-
 /* Gives dirty blocks the numbers of a new shape; those of dropped chunks are
  * forgotten. After cv_txn_reshape; `from` is the grid before it. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
-/* Rebuilds one chunk from its dirty blocks and its stored ones, as one of
- * `n_chunks` done side by side, and puts it. */
-cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
-                                 int64_t n_chunks, cv_error *err);
-
-/* Rebuilds all dirty chunks, in parallel; or, when the queue is full, those that
- * are dirty to their last block. */
-cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
-cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err);
-
 /* CATERVA_EINVAL when what is pending must be rolled back. */
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
-
-/* Flushes and commits. */
-cv_status cv_pending_commit(cv_pending *pending, cv_error *err);
 
 void cv_pending_rollback(cv_pending *pending);
 

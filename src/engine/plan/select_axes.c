@@ -1,7 +1,7 @@
 /* Room: engine/plan. The plan of a selection axis by axis: slices with steps, and
  * lists. What a chunk or block holds is the product of what its axes hold, so
  * all is computed one axis at a time, slices without any memory. */
-#include "engine/plan/select_plan.h"
+#include "engine/plan/select_axes.h"
 
 #include "base/arith.h"
 

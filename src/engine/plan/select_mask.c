@@ -6,9 +6,10 @@
  *     blocks of the last axis  0       1     2
  *
  * Where few items are selected most lines have none: those are planned as points. */
-#include "engine/plan/select_plan.h"
+#include "engine/plan/select_mask.h"
 
 #include "base/arith.h"
+#include "engine/plan/select_points.h"
 
 #include <stdlib.h>
 

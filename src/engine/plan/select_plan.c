@@ -2,6 +2,10 @@
  * strides in terms of the array's axes, negative steps turned, memory. */
 #include "engine/plan/select_plan.h"
 
+#include "engine/plan/select_axes.h"
+#include "engine/plan/select_mask.h"
+#include "engine/plan/select_points.h"
+
 #include <stdlib.h>
 
 /* Takes a slice that runs backwards forwards, and the buffer backwards. */

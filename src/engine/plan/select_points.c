@@ -1,7 +1,8 @@
 /* Room: engine/plan. The plan of a list of points: sorted by chunk and block once. A mask
  * with few items is such a list. */
+#include "engine/plan/select_points.h"
+
 #include "base/arith.h"
-#include "engine/plan/select_plan.h"
 
 #include <string.h>
 

@@ -5,11 +5,11 @@
 #include "base/arith.h"
 #include "engine/cache/rotated.h"
 #include "engine/read/blocks.h"
+#include "engine/run/thresholds.h"
 
 #include <string.h>
 
-/* Decoded bytes of a share: so long a request, a writer, a fork or a close may wait. */
-enum { SHARE_BYTES = 256 * 1024, ENTRY_OVERHEAD = 256 };
+enum { ENTRY_OVERHEAD = 256 };
 
 /* Blocks [first, last) of those that the box touches in one chunk. */
 typedef struct share {
@@ -47,7 +47,7 @@ static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
     if (box->chunk >= out->plan.n_chunks) return false;
     cv_plan_chunk(&out->plan, box->chunk, &out->chunk);
 
-    int64_t n = cv_max_i64(SHARE_BYTES / grid->block_bytes, 1);
+    int64_t n = cv_max_i64(CV_DECODE_PER_HELPER / grid->block_bytes, 1);
     if (!cv_codec_blocks_independent(&out->source->workers->spec)) n = out->chunk.n_blocks;
     n = cv_min_i64(n, room / cost_of_block(grid));
     out->first = box->block;

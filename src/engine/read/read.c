@@ -12,16 +12,10 @@
 #include "engine/cache/rotated.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
+#include "engine/run/thresholds.h"
 #include "frame/index_read.h"
 
 #include <string.h>
-
-/* Decoding less than this costs no more than waking a thread. */
-enum { BYTES_PER_HELPER = 256 * 1024 };
-
-/* Who is done early takes another part: the more the better, but each costs a look for
- * its chunk. */
-enum { PARTS_PER_THREAD = 8, BYTES_PER_PART = 128 * 1024 };
 
 /* Blocks that are looked for in the cache together. */
 enum { BATCH = 8 };
@@ -378,14 +372,14 @@ static cv_status read_box(read_task *task, cv_error *err)
 
     if (task->first_chunk > 0) /* about so many are left */
         n_blocks = cv_ceil_div(n_blocks, plan->n_chunks) * n_chunks;
-    int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
+    int64_t worth = n_blocks * plan->grid->block_bytes / CV_DECODE_PER_HELPER;
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
     if (task->skip) /* a chunk is read or skipped by one thread */
         return cv_workers_run(source->workers, (int)cv_min_i64(helpers, n_chunks - 1),
                               n_chunks, read_or_skip, task, err);
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
-        int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, n_chunks);
-        int64_t least = cv_ceil_div(BYTES_PER_PART, plan->grid->block_bytes); /* blocks */
+        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
+        int64_t least = cv_ceil_div(CV_BYTES_PER_PART, plan->grid->block_bytes); /* blocks */
         task->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
     }
     return cv_workers_run(source->workers, helpers, n_chunks * task->n_parts, read_part, task,

@@ -3,15 +3,15 @@
 
 #include "base/arith.h"
 #include "base/os.h"
+#include "engine/run/thresholds.h"
 
 #include <string.h>
 
 enum {
-    SMALLEST_READ = 4096,        /* bytes: points and the like are not worth a look */
-    SMALLEST_LAYER = 256 * 1024, /* decoding less costs no more than waking a thread */
-    STEPS_OF_A_SCAN = 2,         /* equal ones: three boxes */
-    FRESH_NS = 1000000,          /* times are kept so exactly */
-    SILENT_NS = 20 * FRESH_NS    /* who has not read for so long has stopped */
+    SMALLEST_READ = 4096,     /* bytes: points and the like are not worth a look */
+    STEPS_OF_A_SCAN = 2,      /* equal ones: three boxes */
+    FRESH_NS = 1000000,       /* times are kept so exactly */
+    SILENT_NS = 20 * FRESH_NS /* who has not read for so long has stopped */
 };
 
 void cv_read_ahead_init(cv_read_ahead *ahead, bool off)
@@ -137,7 +137,8 @@ static bool is_worth(const cv_source *source, const cv_plan *plan, const cv_plan
     if (n_whole >= n_blocks - n_whole) return false;
     int64_t bytes = cv_plan_count_blocks(next, &unused) * next->grid->block_bytes;
     int64_t share = cv_cache_limit(source->workers->cache) / 8 * 3;
-    return bytes >= SMALLEST_LAYER && bytes <= share && !cv_prefetch_has_begun(source, next);
+    return bytes >= CV_DECODE_PER_HELPER && bytes <= share &&
+           !cv_prefetch_has_begun(source, next);
 }
 
 static void go_ahead(cv_read_ahead *ahead, cv_prefetch *prefetch, const cv_source *source,

@@ -2,17 +2,16 @@
  * another plan. Each touched block is found dirty or in the cache, or decoded once,
  * into the worker's scratch, and its parts are copied out; jobs write disjoint parts
  * of the destination. */
+#include "engine/read/select_read.h"
+
 #include "base/arith.h"
 #include "engine/cache/rotated.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
-#include "engine/read/select_run.h"
+#include "engine/run/thresholds.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Decoding less than this costs no more than waking a thread. */
-enum { BYTES_PER_HELPER = 256 * 1024, PARTS_PER_THREAD = 4 };
 
 typedef struct read_task {
     const cv_source *source;
@@ -209,7 +208,7 @@ cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err)
 {
     int64_t n_blocks = cv_min_i64(plan->n_blocks, plan->n_items);
-    int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
+    int64_t worth = n_blocks * plan->grid->block_bytes / CV_DECODE_PER_HELPER;
     int helpers = (int)cv_min_i64(cv_min_i64(source->threads - 1, n_blocks - 1), worth);
 
     read_task task = {source, plan, conversion, dst, .n_parts = 1};
@@ -217,7 +216,7 @@ cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
     task.bytes = n_blocks * source->snapshot->grid.block_bytes;
     cv_watch_expect(source->watch, task.bytes);
     if (helpers > 0 && cv_codec_blocks_independent(&source->workers->spec)) {
-        int64_t parts = cv_ceil_div((helpers + 1) * PARTS_PER_THREAD, plan->n_chunks);
+        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, plan->n_chunks);
         task.n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, plan->n_chunks));
     }
     return cv_workers_run(source->workers, helpers, plan->n_chunks * task.n_parts, read_share,

@@ -18,7 +18,7 @@ int64_t cv_stepped_count(const cv_stepped *box, int axis, int64_t lo, int64_t hi
 }
 
 cv_status cv_visit_init(cv_visit *visit, const cv_source *source, const cv_stepped *box,
-                        void (*fn)(void *context, const cv_part *part), cv_error *err)
+                        void (*fn)(void *context, const cv_visited *part), cv_error *err)
 {
     const cv_grid *grid = &source->snapshot->grid;
     for (int d = 0; d < grid->ndim; d++)
@@ -39,12 +39,12 @@ typedef struct chunk_visit {
 } chunk_visit;
 
 /* The selected items of touched block `j`; false: none. */
-static bool find_part(const chunk_visit *c, int64_t j, int64_t *block, cv_part *out)
+static bool find_part(const chunk_visit *c, int64_t j, int64_t *block, cv_visited *out)
 {
     const cv_grid *g = c->visit->plan.grid;
     const cv_stepped *box = c->visit->box;
     *block = 0;
-    *out = (cv_part){.n_items = 1};
+    *out = (cv_visited){.n_items = 1};
     for (int d = g->ndim - 1; d >= 0; d--) {
         int64_t index = c->job.first_block[d] + j % c->job.block_counts[d];
         j /= c->job.block_counts[d];
@@ -74,7 +74,7 @@ static uint8_t *place_nowhere(void *context, int64_t tag)
 static void take_block(void *context, int64_t tag, const uint8_t *block)
 {
     const chunk_visit *c = context;
-    cv_part part;
+    cv_visited part;
     int64_t number;
     if (!find_part(c, tag, &number, &part)) return;
     part.data = block + part.pos;
@@ -84,7 +84,7 @@ static void take_block(void *context, int64_t tag, const uint8_t *block)
 static void fill_block(void *context, int64_t tag, const uint8_t *item)
 {
     const chunk_visit *c = context;
-    cv_part part;
+    cv_visited part;
     int64_t number;
     if (!find_part(c, tag, &number, &part)) return;
     part.item = item ? item : zeros;
@@ -101,7 +101,7 @@ static int64_t list_blocks(const chunk_visit *c, int64_t first, int64_t last,
     int64_t n = 0;
     for (int64_t j = first; j < last; j++) {
         int64_t block;
-        cv_part part;
+        cv_visited part;
         if (!find_part(c, j, &block, &part)) continue;
         if (dirty && dirty->blocks[block])
             take_block((void *)c, j, dirty->blocks[block]);
@@ -134,7 +134,7 @@ static cv_status visit_blocks(const chunk_visit *c, const cv_share *share,
 static void visit_whole(chunk_visit *c, const uint8_t *item)
 {
     const cv_visit *visit = c->visit;
-    cv_part part = {.n_items = 1};
+    cv_visited part = {.n_items = 1};
     for (int d = 0; d < visit->plan.grid->ndim; d++) {
         part.counts[d] = cv_stepped_count(visit->box, d, c->origin[d] + c->job.lo[d],
                                           c->origin[d] + c->job.hi[d], &part.first[d]);
@@ -171,7 +171,7 @@ cv_status cv_visit_chunk(const cv_visit *visit, const cv_share *share, void *con
 
 /* ---- Rows ------------------------------------------------------------------ */
 
-void cv_rows_begin(cv_rows *rows, int ndim, const cv_part *part)
+void cv_rows_begin(cv_rows *rows, int ndim, const cv_visited *part)
 {
     *rows = (cv_rows){.ndim = ndim, .part = part, .length = 1};
     if (ndim == 0) return;
@@ -181,7 +181,7 @@ void cv_rows_begin(cv_rows *rows, int ndim, const cv_part *part)
 
 void cv_rows_next(cv_rows *rows)
 {
-    const cv_part *part = rows->part;
+    const cv_visited *part = rows->part;
     for (int d = rows->ndim - 2; d >= 0; d--) {
         rows->pos += part->strides[d];
         if (++rows->index[d] < part->counts[d]) return;

@@ -19,7 +19,7 @@ int64_t cv_stepped_count(const cv_stepped *box, int axis, int64_t lo, int64_t hi
                          int64_t *first);
 
 /* Selected items of one block, at least one. Place: among the selected, on each axis. */
-typedef struct cv_part {
+typedef struct cv_visited {
     int64_t first[CV_MAX_DIMS];
     int64_t counts[CV_MAX_DIMS];
     int64_t strides[CV_MAX_DIMS]; /* bytes from one to the next */
@@ -27,18 +27,18 @@ typedef struct cv_part {
     int64_t pos;         /* byte of the first item in its block */
     const uint8_t *data; /* the first item; NULL: all are `item` */
     const uint8_t *item;
-} cv_part;
+} cv_visited;
 
 typedef struct cv_visit {
     const cv_source *source;
     const cv_stepped *box;
     cv_plan plan; /* of [start, stop) */
-    void (*visit)(void *context, const cv_part *part);
+    void (*visit)(void *context, const cv_visited *part);
 } cv_visit;
 
 /* Checks the box (CATERVA_EINVAL) and plans it. */
 cv_status cv_visit_init(cv_visit *visit, const cv_source *source, const cv_stepped *box,
-                        void (*fn)(void *context, const cv_part *part), cv_error *err);
+                        void (*fn)(void *context, const cv_visited *part), cv_error *err);
 
 /* Visits the k-th touched chunk's share `share` of `n_shares`, with `context`, on the
  * calling thread. Padding is never visited. */
@@ -53,7 +53,7 @@ cv_status cv_visit_chunk(const cv_visit *visit, const cv_share *share, void *con
 /* Rows of a part, the last axis along each; one row of one item with 0 dimensions. */
 typedef struct cv_rows {
     int ndim;
-    const cv_part *part;
+    const cv_visited *part;
     int64_t index[CV_MAX_DIMS]; /* of the row, from the part's first item */
     int64_t pos;                /* byte of its first item, from the part's */
     int64_t length;             /* items, `step` bytes apart */
@@ -61,7 +61,7 @@ typedef struct cv_rows {
     bool done;
 } cv_rows;
 
-void cv_rows_begin(cv_rows *rows, int ndim, const cv_part *part);
+void cv_rows_begin(cv_rows *rows, int ndim, const cv_visited *part);
 void cv_rows_next(cv_rows *rows);
 
 #endif

@@ -1,10 +1,12 @@
 /* Room: engine/write. From decoded blocks to stored chunks: encoding a whole chunk,
  * and rebuilding one from its dirty blocks and what is stored of the rest. */
+#include "engine/write/flush.h"
+
 #include "engine/items/copy.h"
-#include "engine/pending/pending.h"
 #include "engine/read/blocks.h"
 #include "engine/write/splice.h"
 #include "format/block_table.h"
+#include "frame/commit.h"
 #include "frame/put.h"
 
 #include <stdlib.h>
@@ -87,36 +89,6 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
     if (cv_codec_is_zeros(&worker->encoded))
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
     return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
-}
-
-void cv_pending_fill(cv_pending *pending) { pending->fill_is_due = pending->fill_is_stored; }
-
-cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
-                           cv_error *err)
-{
-    CV_TRY(cv_txn_find(pending->txn, chunk, out, err));
-    if (!pending->fill_is_due || out->kind != CV_REF_UNINIT) return CV_OK;
-    out->kind = CV_REF_ITEM;
-    out->item = pending->fill;
-    return CV_OK;
-}
-
-cv_status cv_pending_settle(cv_pending *pending, cv_error *err)
-{
-    if (!pending->fill_is_due) return CV_OK;
-    int64_t n_chunks = cv_txn_snapshot(pending->txn)->grid.n_chunks;
-    cv_buffer fill = {0};
-    cv_status status = cv_encode_repeated(&pending->workers->spec, pending->fill, &fill, err);
-    for (int64_t i = 0; i < n_chunks && status == CV_OK; i++) {
-        cv_chunk_ref ref;
-        status = cv_pending_where(pending, i, &ref, err);
-        if (status == CV_OK && ref.kind == CV_REF_ITEM)
-            status = cv_txn_put(pending->txn, i, &fill, err);
-        if (status == CV_OK) status = cv_watch_tick(pending->watch, 0, err);
-    }
-    cv_buffer_free(&fill);
-    if (status == CV_OK) pending->fill_is_due = false;
-    return status;
 }
 
 /* ---- Rebuilding --------------------------------------------------------- */
@@ -284,4 +256,33 @@ cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err)
 {
     if (!cv_pending_queue_is_full(pending)) return CV_OK;
     return flush_chunks(pending, true, pending->n_whole, err);
+}
+
+/* ---- The commit --------------------------------------------------------- */
+
+/* Stores the fill that is due, one chunk for each that nobody has written. */
+static cv_status settle(cv_pending *pending, cv_error *err)
+{
+    if (!pending->fill_is_due) return CV_OK;
+    int64_t n_chunks = cv_txn_snapshot(pending->txn)->grid.n_chunks;
+    cv_buffer fill = {0};
+    cv_status status = cv_encode_repeated(&pending->workers->spec, pending->fill, &fill, err);
+    for (int64_t i = 0; i < n_chunks && status == CV_OK; i++) {
+        cv_chunk_ref ref;
+        status = cv_pending_where(pending, i, &ref, err);
+        if (status == CV_OK && ref.kind == CV_REF_ITEM)
+            status = cv_txn_put(pending->txn, i, &fill, err);
+        if (status == CV_OK) status = cv_watch_tick(pending->watch, 0, err);
+    }
+    cv_buffer_free(&fill);
+    if (status == CV_OK) pending->fill_is_due = false;
+    return status;
+}
+
+cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
+{
+    CV_TRY(cv_pending_check(pending, err));
+    CV_TRY(cv_pending_flush(pending, err));
+    CV_TRY(settle(pending, err));
+    return cv_txn_commit(pending->txn, err);
 }

@@ -2,9 +2,12 @@
  * dirty: one covered whole needs nothing of what is stored, another is decoded
  * first; then the parts are copied in. A job is a whole chunk, so of an item
  * selected twice the last value stays. */
+#include "engine/write/select_write.h"
+
 #include "base/arith.h"
 #include "engine/read/blocks.h"
-#include "engine/read/select_run.h"
+#include "engine/run/thresholds.h"
+#include "engine/write/flush.h"
 #include "engine/write/patch.h"
 
 #include <string.h>
@@ -120,9 +123,8 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
 /* Small writes stay on the calling thread. */
 static int count_helpers(const cv_pending *pending, const cv_select_plan *plan)
 {
-    enum { BYTES_PER_HELPER = 256 * 1024 };
     int64_t n_blocks = cv_min_i64(plan->n_blocks, plan->n_items);
-    int64_t worth = n_blocks * plan->grid->block_bytes / BYTES_PER_HELPER;
+    int64_t worth = n_blocks * plan->grid->block_bytes / CV_DECODE_PER_HELPER;
     return (int)cv_min_i64(cv_min_i64(pending->threads, plan->n_chunks) - 1, worth);
 }
 

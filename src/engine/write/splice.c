@@ -15,6 +15,7 @@
 #include "base/arith.h"
 #include "base/crc32c.h"
 #include "engine/items/copy.h"
+#include "engine/run/thresholds.h"
 #include "frame/layout_cache.h"
 #include "frame/pieces.h"
 #include "frame/put.h"
@@ -279,10 +280,9 @@ static cv_status write_part(void *context, int64_t part, cv_worker *worker, cv_e
 /* A chunk object is written from its first byte on, so by one thread. */
 static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err)
 {
-    enum { BYTES_PER_HELPER = 1 << 20 };
     cv_pending *pending = s->job->pending;
     int64_t n = cv_pieces_n_parts(job);
-    int64_t worth = (int64_t)(job->size / BYTES_PER_HELPER) - 1;
+    int64_t worth = (int64_t)(job->size / CV_COPY_PER_HELPER) - 1;
     int64_t helpers = cv_min_i64(s->job->idle, worth);
     if (helpers > 0 && job->object == CV_FRAME_OBJECT)
         return cv_workers_run(pending->workers, (int)helpers, n, write_part, job, err);

@@ -10,6 +10,8 @@
 #include "engine/cache/rotated.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
+#include "engine/run/thresholds.h"
+#include "engine/write/flush.h"
 #include "engine/write/patch.h"
 
 #include <string.h>
@@ -234,9 +236,8 @@ static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
 /* Small writes stay on the calling thread. */
 static int count_helpers(const write_task *task, int64_t n_jobs)
 {
-    enum { BYTES_PER_HELPER = 64 * 1024 };
     const cv_plan *plan = task->plan;
-    int64_t worth = plan->n_items * plan->grid->item_size / BYTES_PER_HELPER;
+    int64_t worth = plan->n_items * plan->grid->item_size / CV_ENCODE_PER_HELPER;
     int64_t most = cv_min_i64(task->pending->threads, n_jobs) - 1;
     return (int)(task->shares > 1 ? most : cv_min_i64(most, worth));
 }

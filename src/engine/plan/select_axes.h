@@ -1,0 +1,14 @@
+/* The kind of selection that takes of each axis a slice or a list. */
+#ifndef CV_ENGINE_SELECT_AXES_H
+#define CV_ENGINE_SELECT_AXES_H
+
+#include "engine/plan/select_kind.h"
+
+/* Plans plan->axes. */
+cv_status cv_select_axes_init(cv_select_plan *plan, cv_error *err);
+
+/* True when all steps are 1: [start, stop), `strides` and `buffer_pos` then say
+ * all, and nothing was allocated. */
+bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);
+
+#endif

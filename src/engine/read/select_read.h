@@ -1,0 +1,14 @@
+/* Reading what a selection's plan names. */
+#ifndef CV_ENGINE_SELECT_READ_H
+#define CV_ENGINE_SELECT_READ_H
+
+#include "engine/items/convert.h"
+#include "engine/plan/select_kind.h"
+#include "engine/read/read.h"
+
+/* Copies the selected items to the buffer whose first item is `dst`. With a conversion
+ * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */
+cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
+                         const cv_conversion *conversion, uint8_t *dst, cv_error *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* From how much work on a second thread is worth waking, and how fine work is cut. Waking
+ * one takes tens of microseconds (run/pool.c), in which a core decodes about 256 KiB,
+ * encodes about 64 KiB or copies about 1 MiB. All are bytes unless they say otherwise. */
+#ifndef CV_ENGINE_THRESHOLDS_H
+#define CV_ENGINE_THRESHOLDS_H
+
+enum {
+    /* For each helper at least so much decoded; a layer of a scan that takes less is not
+     * read ahead of; and what a prefetch decodes at once, for which a writer may wait. */
+    CV_DECODE_PER_HELPER = 256 * 1024,
+
+    /* The same of what is encoded, and of what a write copies, encodes or patches. */
+    CV_ENCODE_PER_HELPER = 64 * 1024,
+
+    /* The same of streams that are copied from one place of a file to another. */
+    CV_COPY_PER_HELPER = 1 << 20,
+
+    /* Parts that a request is cut into for each thread: who is done early takes another;
+     * but each costs a look for its chunk, so none is smaller than that. Nine chunks of a
+     * plane cut into 18 parts instead of 9, two threads: 306 -> 273 us in blocks of
+     * 16 KiB, 548 -> 483 us in blocks of 128 KiB, lines 57 -> 53 us. */
+    CV_PARTS_PER_THREAD = 8,
+    CV_BYTES_PER_PART = 128 * 1024,
+
+    /* A chunk of at most so much is not cut among threads when it is written alone, but
+     * waits until so much waits for each of them. 10,000 appends of a chunk of 1 KiB with
+     * two threads: 184,500 -> 97,200 instructions for each with zstd, 63,000 -> 36,500 with
+     * LZ4. Larger ones would not be in the processor's caches any more when their turn
+     * comes. */
+    CV_MOST_QUEUED_CHUNK = 1 << 20,
+    CV_QUEUED_PER_THREAD = 128 * 1024,
+
+    /* Jobs that statistics are cut into, the same number however many threads there are:
+     * enough of them for any machine, few enough that their tallies take no memory. */
+    CV_LEAST_TALLIES = 64,
+    CV_MOST_TALLIES = 4096,
+
+    /* Tiles that a reduction along axes is cut into for each thread, and the cells of one
+     * (24 bytes each) that still are in the second cache. */
+    CV_TILES_PER_THREAD = 4,
+    CV_CELLS_PER_TILE = 64 * 1024
+};
+
+#endif
