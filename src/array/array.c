@@ -7,7 +7,7 @@
 #include "codec/pipeline.h"
 #include "engine/write/flush.h"
 #include "format/own.h"
-#include "frame/tidy.h"
+#include "frame/attribute.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
 
 /* ---- The fill ------------------------------------------------------------ */
 
-cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
+static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
 {
     size_t size = (size_t)array->snapshot->grid.item_size;
     array->fill = malloc(size);
@@ -129,8 +129,8 @@ cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error 
     return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
 }
 
-/* Files of other writers have no such attribute: zeros. */
-cv_status cv_array_load_fill(caterva_array *array, cv_error *err)
+/* The fill is an attribute of our own. Files of other writers have none: zeros. */
+static cv_status load_fill(caterva_array *array, cv_error *err)
 {
     const cv_trailer *t = &array->snapshot->trailer;
     const cv_metalayer *own =
@@ -142,7 +142,7 @@ cv_status cv_array_load_fill(caterva_array *array, cv_error *err)
     if (status == CV_OK) status = cv_own_parse(value.data, value.size, &content, err);
     if (status == CV_OK && content.fill) {
         if (content.fill_size == (uint32_t)array->snapshot->grid.item_size)
-            status = cv_array_set_fill(array, content.fill, err);
+            status = set_fill(array, content.fill, err);
         else
             status = cv_fail(err, CATERVA_ECORRUPT, -1,
                              "the fill value has %u bytes, items have %d", content.fill_size,
@@ -179,7 +179,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
         status =
             cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
     array->is_guarded = array->pending != NULL;
-    if (status == CV_OK) status = cv_array_load_fill(array, err);
+    if (status == CV_OK) status = load_fill(array, err);
     if (status == CV_OK) status = cv_item_type_init(&array->type, array->snapshot, err);
     if (status != CV_OK) {
         cv_array_free(array);
@@ -213,53 +213,3 @@ void cv_array_free(caterva_array *array)
 void caterva_discard(caterva_array *array) { cv_array_free(array); }
 
 void caterva_free(void *memory) { free(memory); }
-
-/* ---- Commit and close --------------------------------------------------- */
-
-/* After a commit or rollback: reads stand on the frame's current state. */
-static void renew(caterva_array *array)
-{
-    cv_snapshot_release(array->snapshot);
-    array->snapshot = cv_frame_snapshot(array->frame);
-    cv_array_changed(array);
-}
-
-caterva_status caterva_commit(caterva_array *array, caterva_error *err)
-{
-    CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(cv_gate_close(&array->gate, err));
-    cv_array_lock_alone(array);
-    cv_status status = CV_OK;
-    if (cv_pending_any(array->pending)) {
-        status = cv_pending_commit(array->pending, err);
-        if (status == CV_OK) renew(array);
-    }
-    status = cv_array_finish(array, status);
-    cv_gate_open(&array->gate);
-    return status;
-}
-
-caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
-{
-    CV_TRY(cv_array_check_writable(array, err));
-    cv_array_lock_alone(array);
-    bool fresh = !array->frame->store->published;
-    cv_pending_rollback(array->pending);
-    if (fresh) cv_pending_fill(array->pending);
-    cv_array_changed(array);
-    cv_array_unlock(array);
-    return CV_OK;
-}
-
-caterva_status caterva_close(caterva_array *array, caterva_error *err)
-{
-    if (!array) return CV_OK;
-    cv_status status = CV_OK;
-    cv_prefetch_cancel(&array->prefetch);
-    if (array->pending) status = caterva_commit(array, err);
-    if (array->pending && status == CV_OK && !array->frame->store->in_memory)
-        cv_txn_tidy(array->pending->txn);
-    if (status == CV_OK) cv_array_compact_at_close(array);
-    cv_array_free(array);
-    return status;
-}

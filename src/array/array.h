@@ -3,20 +3,8 @@
 #define CV_ARRAY_ARRAY_H
 
 #include "array/description.h"
+#include "array/gate.h"
 #include "engine/read/read_ahead.h"
-
-/* Who verifies an array, which must not be committed meanwhile. */
-typedef struct cv_passing {
-    bool calls; /* a function of the caller's, on `thread` */
-    cv_thread thread;
-    struct cv_passing *next;
-} cv_passing;
-
-typedef struct cv_gate {
-    cv_mutex lock;
-    cv_cond changed;
-    cv_passing *passing;
-} cv_gate;
 
 struct caterva_array {
     cv_frame *frame;
@@ -45,46 +33,12 @@ struct caterva_array {
 cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
                        cv_error *err);
 
-/* caterva_create with complete options. `like`, where it is not NULL, gives what
- * they leave open of dtype, codec and metalayers, and all attributes but ours. */
-cv_status cv_array_create(const char *url, const caterva_create_options *options,
-                          const cv_snapshot *like, caterva_array **out, cv_error *err);
-
-/* Opens what is compacted or sealed. */
-cv_status cv_array_open_for_upkeep(const char *url, const caterva_upkeep_options *options,
-                                   caterva_array **out, cv_error *err);
-
-/* Which cache the handle uses: `cache_bytes` as in caterva_open_options. */
-cv_status cv_array_set_cache(caterva_array *array, int64_t cache_bytes, cv_error *err);
-cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err);
-
-cv_status cv_array_check_compact(int percent, cv_error *err);
-
-/* Compacts a file with nothing pending where so much of it is dead that its options ask
- * for it, before the handle is released. Best effort. */
-void cv_array_compact_at_close(caterva_array *array);
-
 /* Releases everything; what is pending is dropped. */
 void cv_array_free(caterva_array *array);
-
-/* The array as the handle sees it; release *out. Any thread; not with the lock. */
-cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err);
-
-/* The handle sees another state than it did: the next description is of that one.
- * Called with the lock alone, or by who has the handle alone. */
-void cv_array_changed(caterva_array *array);
-
-/* CATERVA_LAYOUT and so on of the committed state. */
-caterva_layout cv_array_layout(const caterva_array *array);
-caterva_metalayer_kind cv_array_metalayer(const caterva_array *array);
 
 /* The state as this handle sees it: the committed one, or with what is pending
  * of shape, attributes and metalayers. */
 const cv_snapshot *cv_array_state(const caterva_array *array);
-
-/* Takes the array's fill from its own attribute, or from `item`. */
-cv_status cv_array_load_fill(caterva_array *array, cv_error *err);
-cv_status cv_array_set_fill(caterva_array *array, const uint8_t *item, cv_error *err);
 
 /* Who hears of long calls through the handle; NULL: nobody. */
 cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *context,
@@ -98,14 +52,6 @@ void cv_array_unlock(caterva_array *array);
 
 /* Unlocks after a call that may have been long: a watch hears the end of a good one. */
 cv_status cv_array_finish(caterva_array *array, cv_status status);
-
-void cv_gate_init(cv_gate *gate);
-void cv_gate_destroy(cv_gate *gate);
-
-/* Waits until nobody verifies, and keeps all out who want to until the gate is open
- * again; before the array is locked. CATERVA_EINVAL in a function that verify calls. */
-cv_status cv_gate_close(cv_gate *gate, cv_error *err);
-void cv_gate_open(cv_gate *gate);
 
 /* What a read through this handle stands on. Called with the lock. */
 cv_source cv_array_source(caterva_array *array);

@@ -1,8 +1,10 @@
 /* Room: array. Attributes and fixed metalayers, by name. The attribute that this
  * library keeps for itself is not shown and cannot be set. */
 #include "array/array.h"
+#include "array/describe.h"
 #include "base/text.h"
 #include "format/own.h"
+#include "frame/attribute.h"
 
 #include <stdio.h>
 #include <stdlib.h>

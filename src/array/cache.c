@@ -1,5 +1,5 @@
 /* Room: array. The public side of the block cache. */
-#include "array/array.h"
+#include "array/cache.h"
 
 cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err)
 {

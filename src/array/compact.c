@@ -1,11 +1,12 @@
 /* Room: array. Giving dead space back: a compact copy takes the file's place. */
-#include "array/array.h"
+#include "array/compact.h"
+
 #include "engine/jobs/transfer.h"
 #include "frame/tidy.h"
 #include "store/open.h"
 
-/* The handle for writing keeps other writers out until the copy has the name. */
-static cv_status compact(caterva_array *array, cv_error *err)
+/* The handle keeps other writers out until the copy has the name. */
+cv_status cv_array_compact(caterva_array *array, cv_error *err)
 {
     cv_source source = cv_array_source(array);
     bool sparse = source.snapshot->header.sparse;
@@ -43,18 +44,5 @@ void cv_array_compact_at_close(caterva_array *array)
 {
     if (!is_worth_it(array)) return;
     cv_array_lock_alone(array);
-    (void)cv_array_finish(array, compact(array, NULL));
-}
-
-/* ---- When asked to -------------------------------------------------------- */
-
-caterva_status caterva_compact(const char *url, const caterva_upkeep_options *options,
-                               caterva_error *err)
-{
-    caterva_array *array;
-    CV_TRY(cv_array_open_for_upkeep(url, options, &array, err));
-    cv_array_lock_alone(array);
-    cv_status status = cv_array_finish(array, compact(array, err));
-    cv_array_free(array);
-    return status;
+    (void)cv_array_finish(array, cv_array_compact(array, NULL));
 }

@@ -1,48 +1,9 @@
 /* Room: array. Copying: a new array is drawn after the source where the options
  * leave something open, filled by the engine, and committed. */
-#include "array/copy.h"
-
+#include "array/copy_order.h"
+#include "array/create.h"
 #include "engine/items/convert_type.h"
 #include "engine/jobs/repack.h"
-
-#include <string.h>
-
-enum { DEFAULT_MEMORY = 256 << 20 };
-
-cv_status cv_copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
-                               cv_error *err)
-{
-    static const caterva_copy_options defaults = CATERVA_COPY_INIT;
-    static const caterva_create_options like_source = CATERVA_CREATE_INIT;
-    CV_TRY(cv_options_copy(&order->options, sizeof order->options,
-                           options ? options : &defaults, "copy options", err));
-    const caterva_create_options *create = order->options.create;
-    CV_TRY(cv_options_copy(&order->create, sizeof order->create,
-                           create ? create : &like_source, "create options", err));
-    if (order->options.memory < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a memory bound of %lld bytes",
-                       (long long)order->options.memory);
-    if (order->options.memory == 0) order->options.memory = DEFAULT_MEMORY;
-    if (order->options.convert_to && order->create.dtype)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "items are converted to %.60s: then create->dtype is NULL",
-                       order->options.convert_to);
-    order->conversion = (cv_conversion){.needed = false};
-    return CV_OK;
-}
-
-cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_order *order,
-                                 cv_error *err)
-{
-    const caterva_copy_options *o = &order->options;
-    if (!o->convert_to) return CV_OK;
-    CV_TRY(cv_conversion_init(&order->conversion, source->type.dtype, o->convert_to,
-                              o->casting, err));
-    if (!order->conversion.needed) return CV_OK;
-    order->create.dtype = o->convert_to;
-    order->create.item_size = order->conversion.to.size;
-    return CV_OK;
-}
 
 static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *err)
 {
@@ -75,24 +36,6 @@ static void set_partition(const cv_snapshot *source, cv_copy_order *order)
     }
     c->chunk_shape = order->chunk_shape;
     c->block_shape = order->block_shape;
-}
-
-void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
-{
-    caterva_create_options *c = &order->create;
-    if (!order->options.layout_set) {
-        c->layout = cv_array_layout(source);
-        if (cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
-            c->metalayer = cv_array_metalayer(source);
-        if (strcmp(url, "mem:") == 0) c->layout = CATERVA_CONTIGUOUS;
-    }
-    if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
-        c->fill = CATERVA_FILL_VALUE;
-        c->fill_value = source->fill;
-        if (!order->conversion.needed) return;
-        cv_convert(&order->conversion, source->fill, order->fill, 1);
-        c->fill_value = order->fill;
-    }
 }
 
 /* Nothing is at the URL before the commit. One watch hears of what is read and of what

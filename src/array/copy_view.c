@@ -5,8 +5,10 @@
  *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so what
  *     new array |  :  :  :  :  :  :  :  :  :  |   follows is encoded anew up to the
  *                                                 next part that begins at an edge  */
-#include "array/copy.h"
+#include "array/copy_order.h"
+#include "array/create.h"
 #include "array/view.h"
+#include "array/view_read.h"
 #include "base/arith.h"
 #include "engine/jobs/move.h"
 #include "engine/plan/slabs.h"

@@ -1,6 +1,9 @@
 /* Room: array. Making new arrays: from options, every one of them checked, to
  * the header of a frame. */
-#include "array/array.h"
+#include "array/create.h"
+
+#include "array/cache.h"
+#include "array/compact.h"
 #include "base/text.h"
 #include "codec/pipeline.h"
 #include "engine/items/copy.h"

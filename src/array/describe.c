@@ -1,7 +1,9 @@
 /* Room: array. What an array is, as callers ask for it: the whole, names and contents,
  * single chunks, the space it takes. */
+#include "array/describe.h"
 #include "array/array.h"
 #include "engine/jobs/measure.h"
+#include "engine/jobs/verify.h"
 
 #include <string.h>
 

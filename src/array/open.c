@@ -1,6 +1,9 @@
 /* Room: array. Opening what exists, and opening it again. */
 #include "store/open.h"
 #include "array/array.h"
+#include "array/cache.h"
+#include "array/compact.h"
+#include "base/os.h"
 #include "base/os_dir.h"
 #include "store/file.h"
 #include "store/memory.h"

@@ -1,6 +1,7 @@
 /* Room: array. Boxes in and out: arguments checked, locks taken, the engine
  * called. */
 #include "array/array.h"
+#include "array/describe.h"
 #include "engine/jobs/transfer.h"
 #include "engine/write/flush.h"
 #include "engine/write/write.h"

@@ -1,6 +1,8 @@
 /* Room: array. Repair: a state is found, checked chunk by chunk, and either its
  * header is put back or what can be read goes into a new array. */
 #include "array/array.h"
+#include "array/describe.h"
+#include "base/os.h"
 #include "base/os_dir.h"
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"

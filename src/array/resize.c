@@ -2,6 +2,7 @@
  * called. */
 #include "engine/write/resize.h"
 #include "array/array.h"
+#include "array/describe.h"
 #include "base/arith.h"
 
 #include <string.h>

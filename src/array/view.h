@@ -17,6 +17,9 @@ typedef struct cv_base {
     int axis;
     int64_t *starts;
     caterva_view **parts;
+    /* Reads a selection of it; no masks come here. */
+    cv_status (*read)(const struct cv_base *join, const cv_selection *selection,
+                      const cv_memory *dst, cv_error *err);
 } cv_base;
 
 struct caterva_view {
@@ -33,16 +36,5 @@ cv_status cv_view_count(cv_grid *grid, cv_error *err);
 /* A view of the whole base, which it takes over, also after a failure. */
 cv_status cv_view_of_base(cv_base *base, caterva_view **out, cv_error *err);
 void cv_base_release(cv_base *base);
-
-/* CATERVA_EINVAL when the array's grid is not the one that views were made of. */
-cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
-
-/* Reads a selection of the view, checked, into memory, checked. */
-cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
-                       const cv_memory *dst, cv_error *err);
-
-/* The same of a join: view_join.c. No masks come here. */
-cv_status cv_join_read(const cv_base *base, const cv_selection *selection,
-                       const cv_memory *dst, cv_error *err);
 
 #endif

@@ -1,96 +1,11 @@
 /* Room: array. Several views in a row as one: made here, and read by giving each
  * part its share of the selection. */
-#include "array/view.h"
+#include "array/view_read.h"
 #include "base/arith.h"
 #include "engine/items/copy.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Making ------------------------------------------------------------- */
-
-static cv_status check_parts(const caterva_view *const *views, int n, int axis, cv_error *err)
-{
-    if (n < 1 || !views)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to join%s", n,
-                       views ? "" : " at NULL");
-    for (int i = 0; i < n; i++)
-        if (!views[i]) return cv_fail(err, CATERVA_EINVAL, -1, "view %d is NULL", i);
-    const cv_grid *first = &views[0]->grid;
-    if (axis < 0 || axis >= first->ndim)
-        return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of views with %d dimensions", axis,
-                       first->ndim);
-    for (int i = 1; i < n; i++) {
-        const cv_grid *grid = &views[i]->grid;
-        if (grid->ndim != first->ndim)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "view %d has %d dimensions, view 0 has %d", i, grid->ndim,
-                           first->ndim);
-        for (int d = 0; d < grid->ndim; d++)
-            if (d != axis && grid->shape[d] != first->shape[d])
-                return cv_fail(err, CATERVA_EINVAL, -1,
-                               "axis %d of view %d has %lld items, of view 0 %lld", d, i,
-                               (long long)grid->shape[d], (long long)first->shape[d]);
-        if (strcmp(views[i]->base->dtype, views[0]->base->dtype) != 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "view %d is of %.80s, view 0 of %.80s", i,
-                           views[i]->base->dtype, views[0]->base->dtype);
-    }
-    return CV_OK;
-}
-
-/* The parts' places along the axis, and each part held by a view of our own. */
-static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
-                           cv_error *err)
-{
-    base->starts = calloc((size_t)n + 1, sizeof base->starts[0]);
-    base->parts = calloc((size_t)n, sizeof base->parts[0]);
-    base->dtype = strdup(views[0]->base->dtype);
-    if (!base->starts || !base->parts || !base->dtype)
-        return cv_fail_memory(err, (size_t)n * sizeof base->parts[0], "a view");
-    base->grid = views[0]->grid;
-    for (int i = 0; i < n; i++) {
-        if (!cv_add_i64(base->starts[i], views[i]->grid.shape[base->axis],
-                        &base->starts[i + 1]))
-            return cv_fail(err, CATERVA_EINVAL, -1, "the view's size does not fit 64 bits");
-        CV_TRY(caterva_view_select(views[i], NULL, 0, &base->parts[i], err));
-        base->n_parts++;
-    }
-    base->grid.shape[base->axis] = base->starts[n];
-    return cv_view_count(&base->grid, err);
-}
-
-caterva_status caterva_view_concat(const caterva_view *const *views, int n, int axis,
-                                   caterva_view **out, caterva_error *err)
-{
-    CV_TRY(check_parts(views, n, axis, err));
-    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
-    cv_base *base = calloc(1, sizeof *base);
-    if (!base) return cv_fail_memory(err, sizeof *base, "a view");
-    base->n_views = 1;
-    base->axis = axis;
-    cv_status status = fill_join(base, views, n, err);
-    if (status == CV_OK) return cv_view_of_base(base, out, err);
-    cv_base_release(base);
-    return status;
-}
-
-caterva_status caterva_view_stack(const caterva_view *const *views, int n, int axis,
-                                  caterva_view **out, caterva_error *err)
-{
-    if (n < 1 || !views)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to stack%s", n,
-                       views ? "" : " at NULL");
-    caterva_view **layers = calloc((size_t)n, sizeof layers[0]);
-    if (!layers) return cv_fail_memory(err, (size_t)n * sizeof layers[0], "views to stack");
-    cv_status status = CV_OK;
-    for (int i = 0; status == CV_OK && i < n; i++)
-        status = caterva_view_expand(views[i], axis, &layers[i], err);
-    if (status == CV_OK)
-        status = caterva_view_concat((const caterva_view *const *)layers, n, axis, out, err);
-    for (int i = 0; i < n; i++) caterva_view_free(layers[i]);
-    free(layers);
-    return status;
-}
 
 /* ---- Reading axis by axis ----------------------------------------------- */
 
@@ -254,10 +169,96 @@ static cv_status read_points(const cv_base *base, const cv_selection *s, const c
     return status;
 }
 
-cv_status cv_join_read(const cv_base *base, const cv_selection *selection,
-                       const cv_memory *dst, cv_error *err)
+static cv_status read_join(const cv_base *base, const cv_selection *selection,
+                           const cv_memory *dst, cv_error *err)
 {
     if (selection->kind == CATERVA_SELECT_POINTS)
         return read_points(base, selection, dst, err);
     return read_axes(base, selection, dst, err);
+}
+
+/* ---- Making ------------------------------------------------------------- */
+
+static cv_status check_parts(const caterva_view *const *views, int n, int axis, cv_error *err)
+{
+    if (n < 1 || !views)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to join%s", n,
+                       views ? "" : " at NULL");
+    for (int i = 0; i < n; i++)
+        if (!views[i]) return cv_fail(err, CATERVA_EINVAL, -1, "view %d is NULL", i);
+    const cv_grid *first = &views[0]->grid;
+    if (axis < 0 || axis >= first->ndim)
+        return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of views with %d dimensions", axis,
+                       first->ndim);
+    for (int i = 1; i < n; i++) {
+        const cv_grid *grid = &views[i]->grid;
+        if (grid->ndim != first->ndim)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "view %d has %d dimensions, view 0 has %d", i, grid->ndim,
+                           first->ndim);
+        for (int d = 0; d < grid->ndim; d++)
+            if (d != axis && grid->shape[d] != first->shape[d])
+                return cv_fail(err, CATERVA_EINVAL, -1,
+                               "axis %d of view %d has %lld items, of view 0 %lld", d, i,
+                               (long long)grid->shape[d], (long long)first->shape[d]);
+        if (strcmp(views[i]->base->dtype, views[0]->base->dtype) != 0)
+            return cv_fail(err, CATERVA_EINVAL, -1, "view %d is of %.80s, view 0 of %.80s", i,
+                           views[i]->base->dtype, views[0]->base->dtype);
+    }
+    return CV_OK;
+}
+
+/* The parts' places along the axis, and each part held by a view of our own. */
+static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
+                           cv_error *err)
+{
+    base->starts = calloc((size_t)n + 1, sizeof base->starts[0]);
+    base->parts = calloc((size_t)n, sizeof base->parts[0]);
+    base->dtype = strdup(views[0]->base->dtype);
+    if (!base->starts || !base->parts || !base->dtype)
+        return cv_fail_memory(err, (size_t)n * sizeof base->parts[0], "a view");
+    base->grid = views[0]->grid;
+    for (int i = 0; i < n; i++) {
+        if (!cv_add_i64(base->starts[i], views[i]->grid.shape[base->axis],
+                        &base->starts[i + 1]))
+            return cv_fail(err, CATERVA_EINVAL, -1, "the view's size does not fit 64 bits");
+        CV_TRY(caterva_view_select(views[i], NULL, 0, &base->parts[i], err));
+        base->n_parts++;
+    }
+    base->grid.shape[base->axis] = base->starts[n];
+    base->read = read_join;
+    return cv_view_count(&base->grid, err);
+}
+
+caterva_status caterva_view_concat(const caterva_view *const *views, int n, int axis,
+                                   caterva_view **out, caterva_error *err)
+{
+    CV_TRY(check_parts(views, n, axis, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    cv_base *base = calloc(1, sizeof *base);
+    if (!base) return cv_fail_memory(err, sizeof *base, "a view");
+    base->n_views = 1;
+    base->axis = axis;
+    cv_status status = fill_join(base, views, n, err);
+    if (status == CV_OK) return cv_view_of_base(base, out, err);
+    cv_base_release(base);
+    return status;
+}
+
+caterva_status caterva_view_stack(const caterva_view *const *views, int n, int axis,
+                                  caterva_view **out, caterva_error *err)
+{
+    if (n < 1 || !views)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to stack%s", n,
+                       views ? "" : " at NULL");
+    caterva_view **layers = calloc((size_t)n, sizeof layers[0]);
+    if (!layers) return cv_fail_memory(err, (size_t)n * sizeof layers[0], "views to stack");
+    cv_status status = CV_OK;
+    for (int i = 0; status == CV_OK && i < n; i++)
+        status = caterva_view_expand(views[i], axis, &layers[i], err);
+    if (status == CV_OK)
+        status = caterva_view_concat((const caterva_view *const *)layers, n, axis, out, err);
+    for (int i = 0; i < n; i++) caterva_view_free(layers[i]);
+    free(layers);
+    return status;
 }

@@ -1,6 +1,7 @@
 /* Room: array. Reads and writes through views: a selection of the view becomes one
  * of its base, with the buffer's strides in the base's order of axes. */
-#include "array/view.h"
+#include "array/view_read.h"
+
 #include "base/arith.h"
 #include "engine/items/copy.h"
 
@@ -228,8 +229,9 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
     mapped m;
     cv_status status = map(view, selection, dst, &m, err);
     if (status == CV_OK)
-        status = view->base->array ? read_array(view->base, &m, err)
-                                   : cv_join_read(view->base, &m.selection, &m.memory, err);
+        status = view->base->array
+                     ? read_array(view->base, &m, err)
+                     : view->base->read(view->base, &m.selection, &m.memory, err);
     free_mapped(&m);
     if (status == CV_OK && selection->kind == CATERVA_SELECT_AXES)
         repeat_new_axes(view, selection, dst);

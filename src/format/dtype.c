@@ -10,6 +10,7 @@
 
 #include "base/arith.h"
 #include "base/grid.h"
+#include "format/dtype_scalar.h"
 #include "format/literal.h"
 
 #include <stdlib.h>

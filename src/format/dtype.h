@@ -13,10 +13,4 @@ cv_status cv_dtype_parse(const char *text, size_t size, caterva_dtype **out, cv_
 /* The item size in bytes that the description asks for. */
 cv_status cv_dtype_item_size(const char *text, size_t size, int64_t *out, cv_error *err);
 
-/* Parses the description of a scalar ("<f4", "float32", "<M8[25s]"): fills
- * kind, byte_order, item_size and unit. `at`: its first character's place in
- * the whole description, for messages. */
-cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterva_dtype *out,
-                                cv_error *err);
-
 #endif

@@ -1,7 +1,7 @@
 /* Room: format. NumPy's scalar type descriptions: "<f4", "|S8", "<M8[25s]",
  * and the names that str(dtype) prints ("float32", "datetime64[ns]"). Knows no
  * fields and no sub-arrays: dtype.c does. */
-#include "format/dtype.h"
+#include "format/dtype_scalar.h"
 
 #include "base/arith.h"
 

@@ -1,10 +1,11 @@
 /* Room: frame. Values of attributes: each is a Blosc2 chunk of its own, whose header says
  * how long the value is. What it says is believed only as far as somebody asks for it:
  * values are read and checked in pieces. */
+#include "frame/attribute.h"
+
 #include "base/arith.h"
 #include "codec/decode.h"
 #include "format/chunk_header.h"
-#include "frame/frame.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -52,16 +52,4 @@ cv_snapshot *cv_frame_snapshot(cv_frame *frame);
 cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
                               cv_codec_spec *out, cv_error *err);
 
-/* The value of an attribute, decompressed into `out`. */
-cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err);
-
-/* How long it is, as its header says; part of it, which must lie inside; and whether all
- * of it decodes. They take the memory of a block, or refuse (CATERVA_EUNSUPPORTED) where
- * that is large. */
-cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size,
-                                  cv_error *err);
-cv_status cv_frame_attribute_read(const cv_metalayer *attribute, int64_t start, void *dst,
-                                  int64_t size, cv_error *err);
-cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err);
-
 #endif

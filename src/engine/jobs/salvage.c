@@ -7,6 +7,7 @@
 #include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
 #include "format/own.h"
+#include "frame/attribute.h"
 #include "frame/commit.h"
 #include "frame/index_read.h"
 #include "frame/put.h"

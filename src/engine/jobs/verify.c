@@ -7,6 +7,7 @@
 #include "base/arith.h"
 #include "engine/read/blocks.h"
 #include "engine/read/damage.h"
+#include "frame/attribute.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/sealed.h"

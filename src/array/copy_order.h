@@ -1,6 +1,6 @@
 /* What copies of arrays and of views share: the order for the new array. */
-#ifndef CV_ARRAY_COPY_H
-#define CV_ARRAY_COPY_H
+#ifndef CV_ARRAY_COPY_ORDER_H
+#define CV_ARRAY_COPY_ORDER_H
 
 #include "array/array.h"
 #include "engine/items/convert.h"

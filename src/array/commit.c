@@ -1,0 +1,54 @@
+/* Room: array. Commit, rollback and close: what a handle for writing does to the frame. */
+#include "array/array.h"
+#include "array/compact.h"
+#include "array/describe.h"
+#include "engine/write/flush.h"
+#include "frame/tidy.h"
+
+/* After a commit or rollback: reads stand on the frame's current state. */
+static void renew(caterva_array *array)
+{
+    cv_snapshot_release(array->snapshot);
+    array->snapshot = cv_frame_snapshot(array->frame);
+    cv_array_changed(array);
+}
+
+caterva_status caterva_commit(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_gate_close(&array->gate, err));
+    cv_array_lock_alone(array);
+    cv_status status = CV_OK;
+    if (cv_pending_any(array->pending)) {
+        status = cv_pending_commit(array->pending, err);
+        if (status == CV_OK) renew(array);
+    }
+    status = cv_array_finish(array, status);
+    cv_gate_open(&array->gate);
+    return status;
+}
+
+caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    cv_array_lock_alone(array);
+    bool fresh = !array->frame->store->published;
+    cv_pending_rollback(array->pending);
+    if (fresh) cv_pending_fill(array->pending);
+    cv_array_changed(array);
+    cv_array_unlock(array);
+    return CV_OK;
+}
+
+caterva_status caterva_close(caterva_array *array, caterva_error *err)
+{
+    if (!array) return CV_OK;
+    cv_status status = CV_OK;
+    cv_prefetch_cancel(&array->prefetch);
+    if (array->pending) status = caterva_commit(array, err);
+    if (array->pending && status == CV_OK && !array->frame->store->in_memory)
+        cv_txn_tidy(array->pending->txn);
+    if (status == CV_OK) cv_array_compact_at_close(array);
+    cv_array_free(array);
+    return status;
+}

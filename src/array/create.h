@@ -1,0 +1,12 @@
+/* Creating arrays, also for those who copy one. */
+#ifndef CV_ARRAY_CREATE_H
+#define CV_ARRAY_CREATE_H
+
+#include "array/array.h"
+
+/* caterva_create with complete options. `like`, where it is not NULL, gives what
+ * they leave open of dtype, codec and metalayers, and all attributes but ours. */
+cv_status cv_array_create(const char *url, const caterva_create_options *options,
+                          const cv_snapshot *like, caterva_array **out, cv_error *err);
+
+#endif
