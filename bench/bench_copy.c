@@ -39,7 +39,7 @@ static double copy(const bench_rivals *r, const copy_kind *kind)
     options.create = &create;
     options.memory = (int64_t)MEMORY_MIB * MIB;
     create.overwrite = 1;
-    create.durability = CATERVA_DURABLE_NONE;
+    create.durability = CATERVA_DURABILITY_NONE;
     open.threads = create.threads = kind->threads;
     if (kind->block > 0) {
         create.chunk_shape = r->spec.chunk;
@@ -147,7 +147,7 @@ static void run_file(bench_rivals *r, int64_t side, float *slab, int zstd, int n
                            .block = {BLOCK, BLOCK, BLOCK},
                            .zstd = zstd,
                            .threads = 2,
-                           .durability = CATERVA_DURABLE_NONE};
+                           .durability = CATERVA_DURABILITY_NONE};
     make_source(r, side, slab, noisy);
     if (noisy) {
         memory_row(r, &move);

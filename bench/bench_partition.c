@@ -93,8 +93,8 @@ static caterva_array *open_frame(caterva_array *made, void **frame)
     caterva_array *array = NULL;
     caterva_open_options options = bench_reading(1, BENCH_CACHE_OFF);
     size_t size;
-    bench_need_ok(caterva_to_frame(made, frame, &size, &err), &err, "to_frame");
-    bench_need_ok(caterva_open_frame(*frame, size, 0, &options, &array, &err), &err, "open");
+    bench_need_ok(caterva_frame_copy(made, frame, &size, &err), &err, "to_frame");
+    bench_need_ok(caterva_frame_open(*frame, size, 0, &options, &array, &err), &err, "open");
     return array;
 }
 
@@ -216,7 +216,7 @@ static void run_sample(const sample *s)
     size_t size = (size_t)(n_items * s->item_size);
     uint8_t *items = make_items(s, n_items);
     uint8_t *dst = bench_alloc(size);
-    bench_need_ok(caterva_choose_partition(s->ndim, s->shape, s->item_size, NULL, NULL, chunk,
+    bench_need_ok(caterva_partition_choose(s->ndim, s->shape, s->item_size, NULL, NULL, chunk,
                                            block, &err),
                   &err, "choose_partition");
     measure automatic = measure_partition(s, chunk, block, items, size, dst);
@@ -225,7 +225,7 @@ static void run_sample(const sample *s)
         char what[32];
         for (int d = 0; d < s->ndim; d++) block[d] = 1;
         grow(s, (int64_t)kib << 10, block);
-        bench_need_ok(caterva_choose_partition(s->ndim, s->shape, s->item_size, NULL, block,
+        bench_need_ok(caterva_partition_choose(s->ndim, s->shape, s->item_size, NULL, block,
                                                chunk, block, &err),
                       &err, "choose_partition");
         measure m = measure_partition(s, chunk, block, items, size, dst);

@@ -50,7 +50,7 @@ static inline bench_spec bench_cube(int64_t side, int32_t block)
                         .chunk = {128, 128, 128},
                         .block = {block, block, block},
                         .threads = 2,
-                        .durability = CATERVA_DURABLE_NONE};
+                        .durability = CATERVA_DURABILITY_NONE};
 }
 
 static inline void bench_scratch_path(char path[512], const char *what)
@@ -128,7 +128,7 @@ static inline void bench_open_readers(bench_readers *r, uint8_t *frame, size_t s
         return;
     }
     caterva_open_options options = bench_reading(threads, cache_bytes);
-    bench_need_ok(caterva_open_frame(frame, size, 0, &options, &r->ours, &err), &err,
+    bench_need_ok(caterva_frame_open(frame, size, 0, &options, &r->ours, &err), &err,
                   "open_frame");
     bench_need_b2nd(b2nd_from_cframe(frame, (int64_t)size, false, &r->theirs),
                     "b2nd_from_cframe");

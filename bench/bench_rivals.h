@@ -102,7 +102,7 @@ static inline caterva_array *bench_open_ours(const char *path, const bench_spec 
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
     caterva_array *array = NULL;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = spec->threads;
     options.durability = spec->durability;
     bench_need_ok(caterva_open(path, &options, &array, &err), &err, "open");

@@ -49,12 +49,12 @@ static void fill_cache(const bench_readers *r, uint8_t *scratch)
     int64_t shape[BENCH_NDIM], start[BENCH_NDIM] = {0};
     memcpy(shape, r->spec.shape, sizeof(shape));
     shape[0] = 1;
-    caterva_cache_counts counts = {.limit = 1};
+    caterva_cache_info counts = {.limit = 1};
     for (; start[0] < r->spec.shape[0] && counts.bytes < counts.limit / 100 * 99;
          start[0] += STEP) {
         bench_box box = bench_box_of(start, shape, r->spec.item_size == 8 ? 8 : 4);
         bench_read_ours(other, &box, scratch);
-        caterva_cache_statistics(NULL, &counts);
+        caterva_cache_describe(NULL, &counts);
     }
 }
 
@@ -196,8 +196,8 @@ static void matrix_rows(bench_readers *r, int64_t side)
                            .shape = {side, side, 1},
                            .item_size = 8,
                            .threads = 2,
-                           .durability = CATERVA_DURABLE_NONE};
-    bench_need_ok(caterva_choose_partition(2, r->spec.shape, 8, NULL, NULL, r->spec.chunk,
+                           .durability = CATERVA_DURABILITY_NONE};
+    bench_need_ok(caterva_partition_choose(2, r->spec.shape, 8, NULL, NULL, r->spec.chunk,
                                            r->spec.block, &err),
                   &err, "choose_partition");
     if (!bench_wanted(&table, "matrix, rows one by one") &&

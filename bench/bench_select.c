@@ -39,7 +39,7 @@ static void prepare_steps(select_duel *d)
     for (int i = 0; i < BENCH_NDIM; i++) {
         d->axes[i] = (caterva_axis){.kind = CATERVA_AXIS_SLICE,
                                     .start = bench_below(&d->random, d->step),
-                                    .stop = CATERVA_OMIT,
+                                    .stop = CATERVA_AXIS_OMIT,
                                     .step = d->step};
         d->n *= (d->side - d->axes[i].start + d->step - 1) / d->step;
     }
@@ -163,9 +163,9 @@ static void run_row(select_duel *d, work kind, const char *what)
     const bench_spec *spec = &d->rivals->spec;
     d->kind = kind;
     d->words = (caterva_selection)CATERVA_SELECTION_INIT;
-    d->words.kind = kind == POINTS ? CATERVA_SELECT_POINTS
-                    : kind == MASK ? CATERVA_SELECT_MASK
-                                   : CATERVA_SELECT_AXES;
+    d->words.kind = kind == POINTS ? CATERVA_SELECTION_POINTS
+                    : kind == MASK ? CATERVA_SELECTION_MASK
+                                   : CATERVA_SELECTION_AXES;
     d->words.axes = d->axes;
     d->words.n_axes = BENCH_NDIM;
     d->words.points = d->points;
@@ -212,7 +212,7 @@ static void run_file(select_duel *d, int32_t block, const float *data)
                            .chunk = {CHUNK, CHUNK, CHUNK},
                            .block = {block, block, block},
                            .threads = 1,
-                           .durability = CATERVA_DURABLE_NONE};
+                           .durability = CATERVA_DURABILITY_NONE};
     bench_create_both(r, data);
     bench_close_both(r);
     for (int threads = 1; threads <= 2; threads++) {

@@ -37,7 +37,7 @@ static bench_spec cube_spec(int64_t side, int32_t block, int zstd, int threads)
                         .block = {block, block, block},
                         .zstd = zstd,
                         .threads = threads,
-                        .durability = CATERVA_DURABLE_NONE};
+                        .durability = CATERVA_DURABILITY_NONE};
 }
 
 /* ---- Overwriting ----------------------------------------------------------------- */
@@ -133,7 +133,7 @@ enum { N_CHANGES = sizeof(changes) / sizeof(changes[0]) };
 static void overwrite_row(bench_rivals *r, const float *data, const change_kind *kind)
 {
     const bench_spec *spec = &r->spec;
-    int durable = spec->durability == CATERVA_DURABLE_FULL;
+    int durable = spec->durability == CATERVA_DURABILITY_FULL;
     int small = spec->block[0] < 32;
     char name[80];
     overwrite o = {.rivals = r, .step = 1, .n = kind->n};
@@ -164,7 +164,7 @@ static void overwrite_rows(bench_rivals *r, const settings *s, const float *data
     int first = block < 32 ? N_CHANGES - 1 : 0;
     for (int way = 0; way < 3; way++) {
         r->spec.threads = way == 0 ? 1 : 2;
-        r->spec.durability = way == 2 ? CATERVA_DURABLE_FULL : CATERVA_DURABLE_NONE;
+        r->spec.durability = way == 2 ? CATERVA_DURABILITY_FULL : CATERVA_DURABILITY_NONE;
         for (int i = first; i < N_CHANGES; i++) overwrite_row(r, data, &changes[i]);
         if (r->ours != NULL) bench_close_both(r);
     }
@@ -186,7 +186,7 @@ static void big_row(bench_rivals *r, int64_t size, int zstd)
                            .block = {16, 32, 32},
                            .zstd = zstd,
                            .threads = 2,
-                           .durability = CATERVA_DURABLE_FULL};
+                           .durability = CATERVA_DURABILITY_FULL};
     snprintf(name, sizeof(name), "%s, file of %d MiB, point, durable",
              bench_codec_name(&r->spec), (int)n_chunks);
     if (!bench_wanted(&table, name)) return;
@@ -320,7 +320,7 @@ static double append_theirs(void *context)
 static void append_row(bench_rivals *r, appending *a, const char *what, double bar)
 {
     static const char *const when[] = {"one commit", "committed each"};
-    int durable = r->spec.durability == CATERVA_DURABLE_FULL;
+    int durable = r->spec.durability == CATERVA_DURABILITY_FULL;
     char name[80];
     int length =
         snprintf(name, sizeof(name), "%s, %d appends of %s, %s%s", bench_codec_name(&r->spec),
@@ -356,7 +356,7 @@ static void append_rows(bench_rivals *r, const settings *s, int zstd)
     appending a = {.rivals = r};
     for (int way = 0; way < 3; way++) {
         a.commit_each = way > 0;
-        planes.durability = way == 2 ? CATERVA_DURABLE_FULL : CATERVA_DURABLE_NONE;
+        planes.durability = way == 2 ? CATERVA_DURABILITY_FULL : CATERVA_DURABILITY_NONE;
         tiny.durability = planes.durability;
         r->spec = planes;
         a.n = s->appends;

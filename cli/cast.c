@@ -18,11 +18,11 @@ typedef struct cast_source {
 cli_exit casting_find(const cli_args *args, caterva_casting *out)
 {
     static const char *const names[] = {
-        [CATERVA_CAST_SAME_KIND] = "same_kind",
-        [CATERVA_CAST_SAFE] = "safe",
-        [CATERVA_CAST_UNSAFE] = "unsafe",
+        [CATERVA_CASTING_SAME_KIND] = "same_kind",
+        [CATERVA_CASTING_SAFE] = "safe",
+        [CATERVA_CASTING_UNSAFE] = "unsafe",
     };
-    *out = CATERVA_CAST_SAME_KIND;
+    *out = CATERVA_CASTING_SAME_KIND;
     if (!args->casting) return CLI_OK;
     for (int i = 0; i < 3; i++) {
         if (strcmp(args->casting, names[i]) != 0) continue;
@@ -46,14 +46,14 @@ static caterva_buffer side(void *items, size_t size, const char *dtype)
 static cli_exit fail_cast(const caterva_buffer *to, const caterva_error *err)
 {
     cli_exit code = err->code == CATERVA_EUNSUPPORTED ? CLI_UNSUPPORTED : CLI_USAGE;
-    bool other = to->casting != CATERVA_CAST_UNSAFE && strstr(err->message, " cast");
+    bool other = to->casting != CATERVA_CASTING_UNSAFE && strstr(err->message, " cast");
     return cli_fail(code, "%s%s", err->message, other ? "; --casting unsafe makes it" : "");
 }
 
 static cli_exit cast_items(const caterva_buffer *from, int64_t n, const caterva_buffer *to)
 {
     caterva_error err;
-    if (caterva_convert(from, n, to, &err) == CATERVA_OK) return CLI_OK;
+    if (caterva_buffer_convert(from, n, to, &err) == CATERVA_OK) return CLI_OK;
     return fail_cast(to, &err);
 }
 

@@ -4,7 +4,7 @@
 
 #include "source.h"
 
-/* --casting; CATERVA_CAST_SAME_KIND when it was not given. */
+/* --casting; CATERVA_CASTING_SAME_KIND when it was not given. */
 cli_exit casting_find(const cli_args *args, caterva_casting *out);
 
 /* Puts a cast to `dtype` behind *from, which the new source owns from now on; nothing

@@ -241,7 +241,7 @@ static cli_exit run_append(const cli_args *args)
 {
     growth g = {.path = args->positional[0]};
     input in = {0};
-    CLI_TRY(cli_open_array(args, g.path, CATERVA_WRITE, &g.array));
+    CLI_TRY(cli_open_array(args, g.path, CATERVA_MODE_WRITE, &g.array));
     cli_exit code = describe_growth(args, &g);
     if (code == CLI_OK) code = append(args, &g, &in);
     input_close(&in);

@@ -107,7 +107,7 @@ static cli_exit get(const cli_args *args, caterva_array *array)
 static cli_exit run_list(const cli_args *args)
 {
     caterva_array *array;
-    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_READ, &array));
+    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_MODE_READ, &array));
     cli_exit code = list(args, array);
     caterva_discard(array);
     return code;
@@ -116,7 +116,7 @@ static cli_exit run_list(const cli_args *args)
 static cli_exit run_get(const cli_args *args)
 {
     caterva_array *array;
-    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_READ, &array));
+    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_MODE_READ, &array));
     cli_exit code = get(args, array);
     caterva_discard(array);
     return code;
@@ -159,7 +159,7 @@ static cli_exit run_set(const cli_args *args)
     caterva_array *array;
     CLI_TRY(strcmp(text, "-") == 0 ? pack_input(&value, &size)
                                    : pack_argument(text, &value, &size));
-    cli_exit code = cli_open_array(args, path, CATERVA_WRITE, &array);
+    cli_exit code = cli_open_array(args, path, CATERVA_MODE_WRITE, &array);
     if (code == CLI_OK) {
         caterva_error err;
         if (caterva_attr_set(array, args->positional[2], value, size, &err) != CATERVA_OK)
@@ -175,7 +175,7 @@ static cli_exit run_rm(const cli_args *args)
     const char *path = args->positional[1], *name = args->positional[2];
     caterva_array *array;
     caterva_error err;
-    CLI_TRY(cli_open_array(args, path, CATERVA_WRITE, &array));
+    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_WRITE, &array));
     cli_exit code = CLI_OK;
     caterva_status status = caterva_attr_remove(array, name, &err);
     if (status == CATERVA_ENOTFOUND)

@@ -102,7 +102,7 @@ static cli_exit get(const cli_args *args, caterva_array *array)
 static cli_exit run_get(const cli_args *args)
 {
     caterva_array *array;
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_READ, &array));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
     cli_exit code = get(args, array);
     caterva_discard(array);
     return code;

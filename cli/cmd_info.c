@@ -247,7 +247,7 @@ static void print_metalayers(const report *r)
     const char *name;
     if (r->info->n_metalayers < 2) return;
     printf("  %-8s", "metalayers");
-    for (int i = 0; (name = caterva_meta_name(r->array, i)); i++) {
+    for (int i = 0; (name = caterva_metalayer_name(r->array, i)); i++) {
         putchar(' ');
         json_quote(stdout, name, strlen(name));
     }
@@ -278,7 +278,7 @@ static cli_exit print_text(const report *r)
     char bytes[NUMBER_TEXT_SIZE];
     printf("%s   %s in a %s frame, %s, %s\n", cli_show(r->path).text,
            kind_names[info->metalayer].text,
-           info->layout == CATERVA_SPARSE ? "sparse" : "contiguous",
+           info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);
     CLI_TRY(print_codec(r));
@@ -383,7 +383,8 @@ static cli_exit put_attributes(json *j, const report *r)
         CLI_TRY(attribute_json(r, name, j));
     json_object_end(j);
     json_array_begin(j, "metalayers");
-    for (int i = 0; (name = caterva_meta_name(r->array, i)); i++) json_text(j, NULL, name);
+    for (int i = 0; (name = caterva_metalayer_name(r->array, i)); i++)
+        json_text(j, NULL, name);
     json_array_end(j);
     return CLI_OK;
 }
@@ -424,7 +425,7 @@ static cli_exit list_chunks(const report *r, json *j)
     if (j) json_array_begin(j, "chunks");
     for (int64_t i = 0; i < r->info->n_chunks; i++) {
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        if (caterva_describe_chunk(r->array, i, &chunk, &err) != CATERVA_OK)
+        if (caterva_chunk_describe(r->array, i, &chunk, &err) != CATERVA_OK)
             return cli_fail_array(r->path, &err);
         if (j)
             put_chunk(j, &chunk, r->info->ndim);
@@ -442,7 +443,8 @@ static cli_exit print_json(const report *r, bool chunks)
     json_int(&j, "schema", 1);
     json_text(&j, "file", r->path);
     json_text(&j, "format", kind_names[r->info->metalayer].json);
-    json_text(&j, "layout", r->info->layout == CATERVA_SPARSE ? "sparse" : "contiguous");
+    json_text(&j, "layout",
+              r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
     json_bool(&j, "sealed", r->info->sealed);
     put_partition(&j, r->info);
     put_codec(&j, r->info);
@@ -481,7 +483,7 @@ static cli_exit info(const cli_args *args, const char *path)
 {
     report r = {.path = path};
     bool text = !args->json && !args->short_lines;
-    cli_exit opened = cli_open_array(args, path, CATERVA_READ, &r.array);
+    cli_exit opened = cli_open_array(args, path, CATERVA_MODE_READ, &r.array);
     if (opened != CLI_OK && args->short_lines && !args->json)
         info_line_print(path, NULL, NULL);
     if (opened != CLI_OK) return opened;

@@ -74,7 +74,7 @@ static cli_exit run_put(const cli_args *args)
     input in = {0};
     sink *to;
     target place = {.sel = {.ndim = 0}};
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_WRITE, &array));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_WRITE, &array));
     cli_exit code = describe_target(args, array, &place);
     if (code == CLI_OK) code = open_source(args, &place, &in);
     if (code == CLI_OK) code = check_input(args, &place, &in);

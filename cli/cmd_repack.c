@@ -53,7 +53,7 @@ static cli_exit run_repack(const cli_args *args)
     if (args->casting && !args->astype)
         return cli_fail(CLI_USAGE, "--casting says how --astype may cast: give both");
     CLI_TRY(check_output(args));
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_READ, &from));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &from));
     cli_exit code = repack(args, from);
     caterva_discard(from);
     return code;

@@ -22,7 +22,7 @@ static cli_exit resize(const cli_args *args, caterva_array *array)
 static cli_exit run_resize(const cli_args *args)
 {
     caterva_array *array;
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_WRITE, &array));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_WRITE, &array));
     return cli_finish_array(array, args->positional[0], resize(args, array));
 }
 

@@ -37,7 +37,7 @@ static cli_exit run_seal(const cli_args *args)
     while (cli_try_again(args, status, &patience));
     progress_end(&bar);
     if (status != CATERVA_OK) return cli_fail_array(path, &err);
-    CLI_TRY(cli_open_array(args, path, CATERVA_READ, &array));
+    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_READ, &array));
     status = caterva_measure(array, &space, &err);
     caterva_discard(array);
     if (status != CATERVA_OK) return cli_fail_array(path, &err);

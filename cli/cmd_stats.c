@@ -354,7 +354,7 @@ static cli_exit stats(statistics *s)
 static cli_exit run_stats(const cli_args *args)
 {
     statistics s = {.args = args, .path = args->positional[0]};
-    CLI_TRY(cli_open_array(args, s.path, CATERVA_READ, &s.array));
+    CLI_TRY(cli_open_array(args, s.path, CATERVA_MODE_READ, &s.array));
     caterva_array *array = s.array;
     cli_exit code = stats(&s);
     caterva_discard(s.gathered);

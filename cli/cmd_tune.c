@@ -313,7 +313,7 @@ static cli_exit run_tune(const cli_args *args)
     tuning *t = cli_alloc(sizeof *t);
     if (!t) return CLI_IO;
     *t = (tuning){.task.path = args->positional[0]};
-    cli_exit code = cli_open_array(args, t->task.path, CATERVA_READ, &array);
+    cli_exit code = cli_open_array(args, t->task.path, CATERVA_MODE_READ, &array);
     if (code == CLI_OK) {
         code = tune(args, array, t);
         caterva_discard(array);

@@ -94,7 +94,7 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
 static int64_t bytes_behind(const verification *v)
 {
     struct stat st;
-    bool file = v->info->layout == CATERVA_CONTIGUOUS && stat(v->path, &st) == 0;
+    bool file = v->info->layout == CATERVA_LAYOUT_CONTIGUOUS && stat(v->path, &st) == 0;
     if (!file || !S_ISREG(st.st_mode) || st.st_size < v->info->frame_bytes) return 0;
     return st.st_size - v->info->frame_bytes;
 }
@@ -127,7 +127,7 @@ static cli_exit verify_file(const cli_args *args, const char *path)
 {
     caterva_array *array;
     verification v = {.path = path, .short_line = args->short_lines && !args->json};
-    cli_exit opened = cli_open_array(args, path, CATERVA_READ, &array);
+    cli_exit opened = cli_open_array(args, path, CATERVA_MODE_READ, &array);
     if (opened != CLI_OK && v.short_line) print_line("unread", "-", "-", path);
     if (opened != CLI_OK) return opened;
     v.info = caterva_describe(array);

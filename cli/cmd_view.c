@@ -178,7 +178,7 @@ static cli_exit run_view(const cli_args *args)
 {
     caterva_array *array;
     CLI_TRY(output_check_input(args->png, args->positional[0]));
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_READ, &array));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
     cli_exit code = view(args, array);
     caterva_discard(array);
     return code;

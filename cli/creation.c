@@ -190,12 +190,13 @@ static cli_exit copy_metalayers(creation *c, caterva_array *like)
 {
     int n = 0;
     const char *name;
-    for (int i = 0; n < CATERVA_MAX_DIMS - 1 && (name = caterva_meta_name(like, i)); i++) {
+    for (int i = 0; n < CATERVA_MAX_DIMS - 1 && (name = caterva_metalayer_name(like, i));
+         i++) {
         if (strcmp(name, "b2nd") == 0 || strcmp(name, "caterva") == 0) continue;
         caterva_metalayer *m = &c->metalayers[n++];
         caterva_error err;
         m->name = name;
-        if (caterva_meta_get(like, name, &m->content, &m->size, &err) != CATERVA_OK)
+        if (caterva_metalayer_get(like, name, &m->content, &m->size, &err) != CATERVA_OK)
             return cli_fail_array(name, &err);
     }
     c->options.metalayers = c->metalayers;
@@ -249,7 +250,7 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
     o->overwrite = args->force;
     o->on_progress = progress_tell;
     o->threads = (int)args->threads;
-    o->layout = args->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    o->layout = args->sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     CLI_TRY(check_ndim(args, shape->ndim));
     CLI_TRY(descr_parse(misfit, where, dtype, &c->dtype));
     CLI_TRY(descr_for_array(misfit, where, dtype, &c->dtype_text));
@@ -269,7 +270,7 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
 cli_exit creation_choose_partition(creation *c)
 {
     caterva_error err;
-    if (caterva_choose_partition(c->shape.ndim, c->shape.shape, c->shape.item_size, NULL,
+    if (caterva_partition_choose(c->shape.ndim, c->shape.shape, c->shape.item_size, NULL,
                                  NULL, c->chunk_shape, c->block_shape, &err) != CATERVA_OK)
         return cli_fail_array("the shape", &err);
     c->options.chunk_shape = c->chunk_shape;

@@ -35,7 +35,7 @@ static cli_exit take_kind(input *in)
     caterva_dtype_free(dtype);
     if (kind == 'b') return CLI_OK;
     if (kind == 'i' || kind == 'u')
-        return source_cast(&in->from, "int64", CATERVA_CAST_SAME_KIND);
+        return source_cast(&in->from, "int64", CATERVA_CASTING_SAME_KIND);
     return cli_fail(CLI_USAGE,
                     "%s holds %s; a mask holds booleans, a list of indices integers",
                     in->path, in->from->dtype);

@@ -81,7 +81,7 @@ cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dt
     if (in->format == FORMAT_NPY) return source_of_npy(in->path, &in->probe, &in->from);
     if (in->format == FORMAT_ARRAY) {
         probe_close(&in->probe);
-        CLI_TRY(cli_open_array(args, in->path, CATERVA_READ, &in->array));
+        CLI_TRY(cli_open_array(args, in->path, CATERVA_MODE_READ, &in->array));
         return source_of_array(in->array, in->path, &in->from);
     }
     raw_items items = {.ndim = raw->ndim, .dtype = dtype, .offset = args->offset};

@@ -90,7 +90,7 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     options.mode = mode;
     options.threads = (int)args->threads;
     options.on_progress = progress_tell;
-    options.compact_percent = mode == CATERVA_WRITE ? (int)args->compact_at : 0;
+    options.compact_percent = mode == CATERVA_MODE_WRITE ? (int)args->compact_at : 0;
     caterva_error err;
     cli_patience patience = {0};
     caterva_status status;

@@ -124,7 +124,7 @@ static caterva_axis words_of_axis(const selection_axis *a, int64_t first, int64_
     return (caterva_axis){
         .kind = CATERVA_AXIS_SLICE,
         .start = a->start + first * a->step,
-        .stop = end < 0 ? CATERVA_OMIT : end, /* backwards down to the first item */
+        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* backwards down to the first item */
         .step = a->step,
     };
 }
@@ -135,7 +135,7 @@ void selection_of_box(const selection *sel, const box *result,
     box ranges;
     *out = (caterva_selection)CATERVA_SELECTION_INIT;
     if (sel->points) {
-        out->kind = CATERVA_SELECT_POINTS;
+        out->kind = CATERVA_SELECTION_POINTS;
         out->points = sel->points + result->start[0] * sel->ndim;
         out->n_points = result->stop[0] - result->start[0];
         return;
@@ -143,7 +143,7 @@ void selection_of_box(const selection *sel, const box *result,
     ranges_of_box(sel, result, &ranges);
     for (int d = 0; d < sel->ndim; d++)
         axes[d] = words_of_axis(&sel->axis[d], ranges.start[d], ranges.stop[d]);
-    out->kind = CATERVA_SELECT_AXES;
+    out->kind = CATERVA_SELECTION_AXES;
     out->axes = axes;
     out->n_axes = sel->ndim;
 }

@@ -74,7 +74,7 @@ static cli_exit add_partition(tune_task *task, const int32_t *block, bool automa
     tune_partition *p = &task->partitions[task->n_partitions];
     caterva_error err;
     *p = (tune_partition){.automatic = automatic};
-    if (caterva_choose_partition(info->ndim, info->shape, info->item_size, NULL, block,
+    if (caterva_partition_choose(info->ndim, info->shape, info->item_size, NULL, block,
                                  p->chunk, p->block, &err) != CATERVA_OK)
         return cli_fail_array(task->path, &err);
     for (int i = 0; i < task->n_partitions; i++) {

@@ -200,7 +200,7 @@ static cli_exit sum_chunks(caterva_array *array, int64_t *bytes)
     caterva_chunk_info chunk;
     *bytes = 0;
     for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
-        if (caterva_describe_chunk(array, i, &chunk, &err) != CATERVA_OK)
+        if (caterva_chunk_describe(array, i, &chunk, &err) != CATERVA_OK)
             return cli_fail_array("the sample", &err);
         *bytes += chunk.stored_bytes;
     }

@@ -9,7 +9,7 @@ static void look_at_chunks(caterva_array *array, const caterva_info *info)
 {
     for (int64_t i = 0; i < info->n_chunks && i < MAX_CHUNKS; i++) {
         caterva_chunk_info chunk;
-        caterva_describe_chunk(array, i, &chunk, NULL);
+        caterva_chunk_describe(array, i, &chunk, NULL);
     }
 }
 
@@ -22,10 +22,10 @@ static void look_at_names(caterva_array *array)
         if (caterva_attr_get(array, name, &value, &size, NULL) == CATERVA_OK)
             caterva_free(value);
     }
-    for (int i = 0; (name = caterva_meta_name(array, i)); i++) {
+    for (int i = 0; (name = caterva_metalayer_name(array, i)); i++) {
         const void *content;
         size_t size;
-        FUZZ_NEED(caterva_meta_get(array, name, &content, &size, NULL) == CATERVA_OK,
+        FUZZ_NEED(caterva_metalayer_get(array, name, &content, &size, NULL) == CATERVA_OK,
                   "a metalayer that is named is not there");
     }
 }
@@ -61,11 +61,11 @@ static void read_selections(caterva_array *array, const caterva_info *info)
         points[d] = 0;
         points[info->ndim + d] = -1;
     }
-    selection.kind = CATERVA_SELECT_AXES;
+    selection.kind = CATERVA_SELECTION_AXES;
     selection.axes = axes;
     selection.n_axes = info->ndim;
     caterva_read_selection(array, &selection, &buffer, NULL);
-    selection.kind = CATERVA_SELECT_POINTS;
+    selection.kind = CATERVA_SELECTION_POINTS;
     selection.points = points;
     selection.n_points = 2;
     caterva_read_selection(array, &selection, &buffer, NULL);
@@ -79,7 +79,7 @@ static int look(const uint8_t *bytes, size_t size, int unchecked)
     options.threads = 1;
     options.cache_bytes = -1;
     options.unchecked = unchecked;
-    if (caterva_open_frame(bytes, size, 0, &options, &array, NULL) != CATERVA_OK) return 1;
+    if (caterva_frame_open(bytes, size, 0, &options, &array, NULL) != CATERVA_OK) return 1;
     const caterva_info *info = caterva_describe(array);
     int sealed = info->sealed;
     look_at_names(array);

@@ -371,12 +371,12 @@ static void reopen(subject *s)
     caterva_error error;
     void *frame;
     size_t size;
-    need_ok(caterva_to_frame(s->array, &frame, &size, &error), &error, "to_frame");
+    need_ok(caterva_frame_copy(s->array, &frame, &size, &error), &error, "to_frame");
     caterva_discard(s->array);
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = 1;
-    need_ok(caterva_open_frame(frame, size, 1, &options, &s->array, &error), &error, "open");
+    need_ok(caterva_frame_open(frame, size, 1, &options, &s->array, &error), &error, "open");
     caterva_free(frame);
     keep(s);
 }

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     options.guess = bytes[0] >> 1 & 1;
     options.overwrite = 1;
     options.threads = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.on_found = stop_at_large;
     caterva_status status = caterva_repair(damaged, &options, &result, NULL);
     if (status != CATERVA_OK || !result.in_place) need_same(damaged, bytes + 1, size - 1);

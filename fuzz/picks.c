@@ -15,13 +15,13 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 /* A bound of Python's: OMIT, from the end when negative, cut at [low, high]. */
 static int64_t bound(int64_t value, int64_t n, int64_t omitted, int64_t low, int64_t high)
 {
-    if (value == CATERVA_OMIT) return omitted;
+    if (value == CATERVA_AXIS_OMIT) return omitted;
     return clamp(value < 0 ? value + n : value, low, high);
 }
 
 static int64_t draw_bound(fuzz_input *in, int64_t n)
 {
-    return fuzz_byte(in) % 4 ? fuzz_between(in, -n - 2, n + 2) : CATERVA_OMIT;
+    return fuzz_byte(in) % 4 ? fuzz_between(in, -n - 2, n + 2) : CATERVA_AXIS_OMIT;
 }
 
 static void take_slice(fuzz_input *in, int64_t n, caterva_axis *axis, axis_items *out)
@@ -111,7 +111,7 @@ static void pick_axes(fuzz_input *in, int ndim, const int64_t *shape, int only_s
                       pick *out)
 {
     axis_items axes[PICK_MAX_DIMS] = {{0}};
-    out->selection.kind = CATERVA_SELECT_AXES;
+    out->selection.kind = CATERVA_SELECTION_AXES;
     out->selection.axes = out->axes;
     out->selection.n_axes = (int)fuzz_between(in, 0, ndim); /* those behind: whole */
     for (int d = 0; d < ndim; d++) {
@@ -130,7 +130,7 @@ static void pick_axes(fuzz_input *in, int ndim, const int64_t *shape, int only_s
 static void pick_box(fuzz_input *in, int ndim, const int64_t *shape, pick *out)
 {
     axis_items axes[PICK_MAX_DIMS] = {{0}};
-    out->selection.kind = CATERVA_SELECT_BOX;
+    out->selection.kind = CATERVA_SELECTION_BOX;
     out->selection.start = out->start;
     out->selection.stop = out->stop;
     out->ndim = ndim;
@@ -164,7 +164,7 @@ static void pick_points(fuzz_input *in, int ndim, const int64_t *shape, pick *ou
             out->points[i * ndim + d] = draw_index(in, shape[d], &at);
             out->items[i] = out->items[i] * shape[d] + at;
         }
-    out->selection.kind = CATERVA_SELECT_POINTS;
+    out->selection.kind = CATERVA_SELECTION_POINTS;
     out->selection.points = out->points;
     out->selection.n_points = out->n;
     out->ndim = 1;
@@ -178,7 +178,7 @@ static void pick_mask(fuzz_input *in, int ndim, const int64_t *shape, pick *out)
     out->mask = draw_mask(in, n);
     for (int64_t i = 0; i < n; i++)
         if (out->mask[i]) out->items[out->n++] = i;
-    out->selection.kind = CATERVA_SELECT_MASK;
+    out->selection.kind = CATERVA_SELECTION_MASK;
     out->selection.mask = out->mask;
     out->selection.mask_size = (size_t)n;
     out->ndim = 1;

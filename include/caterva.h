@@ -182,9 +182,9 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  * not know is zero; else CATERVA_EINVAL names the byte. */
 
 typedef enum caterva_durability {
-    CATERVA_DURABLE_FULL = 0, /* commit survives power loss (two syncs)                */
-    CATERVA_DURABLE_ORDERED,  /* one sync: power loss may take the last commit, no more */
-    CATERVA_DURABLE_NONE      /* no sync: survives a killed process, not power loss     */
+    CATERVA_DURABILITY_FULL = 0, /* commit survives power loss (two syncs)                */
+    CATERVA_DURABILITY_ORDERED,  /* one sync: power loss may take the last commit, no more */
+    CATERVA_DURABILITY_NONE      /* no sync: survives a killed process, not power loss     */
 } caterva_durability;
 
 typedef enum caterva_fill {
@@ -195,8 +195,8 @@ typedef enum caterva_fill {
 } caterva_fill;
 
 typedef enum caterva_layout {
-    CATERVA_CONTIGUOUS = 0, /* one file, or memory                 */
-    CATERVA_SPARSE          /* a directory, one file for each chunk */
+    CATERVA_LAYOUT_CONTIGUOUS = 0, /* one file, or memory                 */
+    CATERVA_LAYOUT_SPARSE          /* a directory, one file for each chunk */
 } caterva_layout;
 
 typedef enum caterva_metalayer_kind {
@@ -246,7 +246,7 @@ typedef struct caterva_create_options {
 } caterva_create_options;
 #define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
 
-typedef enum caterva_mode { CATERVA_READ = 0, CATERVA_WRITE } caterva_mode;
+typedef enum caterva_mode { CATERVA_MODE_READ = 0, CATERVA_MODE_WRITE } caterva_mode;
 
 typedef struct caterva_open_options {
     size_t struct_size;
@@ -311,10 +311,10 @@ CATERVA_API caterva_status caterva_create_from_buffer(const char *url,
 
 /* Opens the array at `url`: a file, or the directory of a sparse frame. A Blosc2 frame
  * of plain items, without the array's metalayer, is a 1-d array of them and can be read
- * only: with CATERVA_WRITE it is CATERVA_EUNSUPPORTED.
+ * only: with CATERVA_MODE_WRITE it is CATERVA_EUNSUPPORTED.
  * `options` NULL: reading. A relative path is taken from the working directory of
  * now, for good. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
- * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_WRITE also
+ * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_MODE_WRITE also
  * CATERVA_EBUSY while another handle or process writes there.
  * Release *out with caterva_close or caterva_discard. */
 CATERVA_API caterva_status caterva_open(const char *url, const caterva_open_options *options,
@@ -322,9 +322,9 @@ CATERVA_API caterva_status caterva_open(const char *url, const caterva_open_opti
 
 /* Opens `size` bytes in memory that are a whole contiguous frame. With `copy`
  * 0 they are borrowed: they must stay unchanged until the handle is closed,
- * and the mode must be CATERVA_READ. With `copy` 1 the array may be written;
- * caterva_to_frame gives the new bytes. */
-CATERVA_API caterva_status caterva_open_frame(const void *frame, size_t size, int copy,
+ * and the mode must be CATERVA_MODE_READ. With `copy` 1 the array may be written;
+ * caterva_frame_copy gives the new bytes. */
+CATERVA_API caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
                                               const caterva_open_options *options,
                                               caterva_array **out, caterva_error *err);
 
@@ -398,7 +398,7 @@ CATERVA_API caterva_status caterva_seal(const char *url,
 
 /* The array as one contiguous frame in memory, pending changes included:
  * compact, chunks copied compressed. Release *frame with caterva_free. */
-CATERVA_API caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
+CATERVA_API caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *size,
                                             caterva_error *err);
 
 /* The same at the end of the file at `path`, which is made when there is none and
@@ -406,7 +406,7 @@ CATERVA_API caterva_status caterva_to_frame(caterva_array *array, void **frame, 
  * caterva_open_options. Takes the memory of the frame. On failure the file has the
  * length it had. CATERVA_EBUSY while an array at its beginning is written. Do not write
  * to such an array afterwards: its commits take the space behind it for their own. */
-CATERVA_API caterva_status caterva_save_append(caterva_array *array, const char *path,
+CATERVA_API caterva_status caterva_frame_append(caterva_array *array, const char *path,
                                                caterva_durability durability,
                                                uint64_t *offset, caterva_error *err);
 
@@ -462,7 +462,7 @@ typedef struct caterva_info {
  * one. Any thread, also beside one that changes the array.
  *
  * The pointer stays valid until the handle is closed or refreshed, as do those that
- * caterva_attr_name, caterva_meta_name and caterva_meta_get return. Each state that one
+ * caterva_attr_name, caterva_metalayer_name and caterva_metalayer_get return. Each state that one
  * of these four was asked about takes about a kilobyte until then: where states come and
  * go without end, use caterva_info_get. NULL for NULL, and when memory is out. */
 CATERVA_API const caterva_info *caterva_describe(const caterva_array *array);
@@ -493,7 +493,7 @@ typedef struct caterva_chunk_info {
 
 /* Describes chunk `chunk` in [0, n_chunks) as of the last commit; reads its
  * header from the store. */
-CATERVA_API caterva_status caterva_describe_chunk(caterva_array *array, int64_t chunk,
+CATERVA_API caterva_status caterva_chunk_describe(caterva_array *array, int64_t chunk,
                                                   caterva_chunk_info *out, caterva_error *err);
 
 typedef struct caterva_space {
@@ -585,10 +585,10 @@ CATERVA_API caterva_status caterva_histogram(caterva_array *array,
                                              int64_t *counts, caterva_error *err);
 
 typedef enum caterva_reduction {
-    CATERVA_MIN = 0,
-    CATERVA_MAX,
-    CATERVA_SUM,
-    CATERVA_MEAN
+    CATERVA_REDUCTION_MIN = 0,
+    CATERVA_REDUCTION_MAX,
+    CATERVA_REDUCTION_SUM,
+    CATERVA_REDUCTION_MEAN
 } caterva_reduction;
 
 /* Reduces along the axes of the options into `dst`: C order over the other axes of the
@@ -607,7 +607,7 @@ CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reductio
 /* Goes over the chunks as of the last commit (commit first), in C order:
  *
  *     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
- *     while (caterva_next_chunk(array, &it, &err) == CATERVA_OK && !it.done)
+ *     while (caterva_chunk_next(array, &it, &err) == CATERVA_OK && !it.done)
  *         ... it.chunk.kind, it.start, it.stop ...
  *
  * An iterator holds nothing to release; set `next` to begin elsewhere. */
@@ -620,7 +620,7 @@ typedef struct caterva_chunk_iter {
 } caterva_chunk_iter;
 #define CATERVA_CHUNK_ITER_INIT { .next = 0 }
 
-CATERVA_API caterva_status caterva_next_chunk(caterva_array *array, caterva_chunk_iter *iter,
+CATERVA_API caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter,
                                               caterva_error *err);
 
 typedef struct caterva_block_info {
@@ -633,7 +633,7 @@ typedef struct caterva_block_info {
 
 /* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind
  * is its chunk's. */
-CATERVA_API caterva_status caterva_describe_block(caterva_array *array, int64_t chunk,
+CATERVA_API caterva_status caterva_block_describe(caterva_array *array, int64_t chunk,
                                                   int64_t block, caterva_block_info *out,
                                                   caterva_error *err);
 
@@ -645,7 +645,7 @@ typedef struct caterva_block_iter {
     caterva_block_info block;
 } caterva_block_iter;
 
-CATERVA_API caterva_status caterva_next_block(caterva_array *array, caterva_block_iter *iter,
+CATERVA_API caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
                                               caterva_error *err);
 
 /* Decodes chunk `chunk` into `dst`, chunk_bytes of the info at least: its blocks in C
@@ -677,9 +677,9 @@ CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int6
 
 /* Which casts are allowed where items are wanted in another dtype: NumPy's words. */
 typedef enum caterva_casting {
-    CATERVA_CAST_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32    */
-    CATERVA_CAST_SAFE,          /* that keep every value                               */
-    CATERVA_CAST_UNSAFE         /* all; of integers the low bits stay, of floats what
+    CATERVA_CASTING_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32    */
+    CATERVA_CASTING_SAFE,          /* that keep every value                               */
+    CATERVA_CASTING_UNSAFE         /* all; of integers the low bits stay, of floats what
                                    does not fit goes to the nearest integer, NaN to 0  */
 } caterva_casting;
 
@@ -736,9 +736,9 @@ typedef enum caterva_axis_kind {
     CATERVA_AXIS_MASK   /* the items i where mask[i] is not 0; n is the axis' length */
 } caterva_axis_kind;
 
-/* A bound of a slice that is left out: x[::-1] is start and stop CATERVA_OMIT,
+/* A bound of a slice that is left out: x[::-1] is start and stop CATERVA_AXIS_OMIT,
  * step -1. */
-#define CATERVA_OMIT INT64_MIN
+#define CATERVA_AXIS_OMIT INT64_MIN
 
 typedef struct caterva_axis {
     caterva_axis_kind kind;
@@ -749,10 +749,10 @@ typedef struct caterva_axis {
 } caterva_axis;
 
 typedef enum caterva_selection_kind {
-    CATERVA_SELECT_BOX = 0, /* [start, stop) on each axis, as caterva_read; strict */
-    CATERVA_SELECT_AXES,    /* each axis by itself                                 */
-    CATERVA_SELECT_POINTS,  /* single items                                        */
-    CATERVA_SELECT_MASK     /* the items where a mask of the array's shape says so */
+    CATERVA_SELECTION_BOX = 0, /* [start, stop) on each axis, as caterva_read; strict */
+    CATERVA_SELECTION_AXES,    /* each axis by itself                                 */
+    CATERVA_SELECTION_POINTS,  /* single items                                        */
+    CATERVA_SELECTION_MASK     /* the items where a mask of the array's shape says so */
 } caterva_selection_kind;
 
 /* Which items, in the words of NumPy for an array `a`:
@@ -842,7 +842,7 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
  * copied, whatever they are; others must be numbers.
  * CATERVA_EINVAL: a cast that is not allowed, a dtype that is none, too little memory.
  * CATERVA_EUNSUPPORTED: items that are no numbers. Any thread. */
-CATERVA_API caterva_status caterva_convert(const caterva_buffer *src, int64_t n,
+CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
                                            const caterva_buffer *dst, caterva_error *err);
 
 /* ---- The block cache ---------------------------------------------------- */
@@ -856,7 +856,7 @@ CATERVA_API caterva_status caterva_convert(const caterva_buffer *src, int64_t n,
  * or none (`cache_bytes`). It takes memory as blocks come, and gives it back as
  * handles are closed. */
 
-typedef struct caterva_cache_counts {
+typedef struct caterva_cache_info {
     int64_t limit;    /* bytes                                            */
     int64_t bytes;    /* in use, never more than the limit                */
     int64_t blocks;   /* in the cache                                     */
@@ -865,7 +865,7 @@ typedef struct caterva_cache_counts {
     int64_t inserted;
     int64_t evicted;  /* gone to make room                                */
     int64_t prefetched; /* of those inserted, before a read asked for them */
-} caterva_cache_counts;
+} caterva_cache_info;
 
 /* Sets the size of the shared cache; 0 empties it and keeps it empty. Below 0:
  * CATERVA_EINVAL. Any thread, any time. */
@@ -873,8 +873,8 @@ CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error 
 
 /* Fills *out for the cache that `array` uses (all zero without one), or, for
  * NULL, for the shared one. */
-CATERVA_API void caterva_cache_statistics(const caterva_array *array,
-                                          caterva_cache_counts *out);
+CATERVA_API void caterva_cache_describe(const caterva_array *array,
+                                          caterva_cache_info *out);
 
 /* Has the blocks of the box [start, stop) decoded into the cache, and returns at once.
  * Only a hint: blocks that are there already are left alone; boxes that wait get no
@@ -967,7 +967,7 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
  * axis), codec, level and filters, and, along the axis of the join, all before them
  * whole chunks. All else is decoded and encoded slab by slab within `memory`. Writing
  * to the arrays meanwhile makes it undefined which state is copied. */
-CATERVA_API caterva_status caterva_copy_view(const caterva_view *view, const char *url,
+CATERVA_API caterva_status caterva_view_copy(const caterva_view *view, const char *url,
                                              const caterva_copy_options *options,
                                              caterva_array **out, caterva_error *err);
 
@@ -1041,15 +1041,15 @@ CATERVA_API caterva_status caterva_attr_remove(caterva_array *array, const char 
 
 /* Fixed metalayers, in file order, the array's own among them. Name of
  * metalayer `i` in [0, n_metalayers), NULL outside; borrowed as above. */
-CATERVA_API const char *caterva_meta_name(const caterva_array *array, int i);
+CATERVA_API const char *caterva_metalayer_name(const caterva_array *array, int i);
 
 /* The content as stored; borrowed as above. CATERVA_ENOTFOUND without it. */
-CATERVA_API caterva_status caterva_meta_get(const caterva_array *array, const char *name,
+CATERVA_API caterva_status caterva_metalayer_get(const caterva_array *array, const char *name,
                                             const void **content, size_t *size,
                                             caterva_error *err);
 
 /* Replaces the content of one of the user's metalayers; its length stays. */
-CATERVA_API caterva_status caterva_meta_update(caterva_array *array, const char *name,
+CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
                                                const void *content, size_t size,
                                                caterva_error *err);
 
@@ -1184,7 +1184,7 @@ CATERVA_API caterva_status caterva_repair(const char *url,
 /* The chunk and block shape the library would choose for an array of this
  * shape and item size. Each given shape (not NULL) is kept and the other one
  * chosen to fit. ndim entries each. */
-CATERVA_API caterva_status caterva_choose_partition(int ndim, const int64_t *shape,
+CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *shape,
                                                     int64_t item_size,
                                                     const int32_t *given_chunk_shape,
                                                     const int32_t *given_block_shape,

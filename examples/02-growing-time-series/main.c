@@ -28,7 +28,7 @@ static caterva_status open_or_create(const char *path, caterva_array **out,
                                      caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     caterva_status status = caterva_open(path, &options, out, err);
     return status == CATERVA_ENOTFOUND ? create(path, out, err) : status;
 }

@@ -31,7 +31,7 @@ int main(void)
 
     int32_t row[4];
     const int64_t start[] = {123, 10}, stop[] = {124, 14};
-    caterva_status status = caterva_open_frame(frame, size, 0, NULL, &array, &err);
+    caterva_status status = caterva_frame_open(frame, size, 0, NULL, &array, &err);
     if (status == CATERVA_OK)
         status = caterva_read(array, start, stop, row, sizeof row, &err);
     if (status == CATERVA_OK)

@@ -89,7 +89,8 @@ static caterva_status look_up(const char *path, double longitude, double latitud
     size_t size;
     geo g;
     caterva_status status = caterva_open(path, NULL, &array, err);
-    if (status == CATERVA_OK) status = caterva_meta_get(array, "geo", &content, &size, err);
+    if (status == CATERVA_OK)
+        status = caterva_metalayer_get(array, "geo", &content, &size, err);
     if (status == CATERVA_OK && !decode(content, size, &g)) {
         status = CATERVA_ECORRUPT;
         snprintf(err->message, sizeof err->message, "metalayer geo is not of this program");

@@ -158,8 +158,8 @@ caterva_status caterva_attr_remove(caterva_array *array, const char *name, cater
 
 /* ---- Fixed metalayers --------------------------------------------------- */
 
-caterva_status caterva_meta_update(caterva_array *array, const char *name,
-                                   const void *content, size_t size, caterva_error *err)
+caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
+                                        const void *content, size_t size, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
     if (!name || (!content && size > 0))

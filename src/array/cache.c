@@ -27,10 +27,10 @@ caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err)
     return CV_OK;
 }
 
-void caterva_cache_statistics(const caterva_array *array, caterva_cache_counts *out)
+void caterva_cache_describe(const caterva_array *array, caterva_cache_info *out)
 {
     if (!out) return;
     cv_cache *cache = array ? array->workers.cache : cv_cache_shared();
-    *out = (caterva_cache_counts){0};
+    *out = (caterva_cache_info){0};
     if (cache) cv_cache_measure(cache, out);
 }

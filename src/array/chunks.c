@@ -18,7 +18,7 @@ static cv_status check_number(const char *what, int64_t number, int64_t n, cv_er
 
 /* ---- Describing ---------------------------------------------------------- */
 
-caterva_status caterva_describe_block(caterva_array *array, int64_t chunk, int64_t block,
+caterva_status caterva_block_describe(caterva_array *array, int64_t chunk, int64_t block,
                                       caterva_block_info *out, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
@@ -47,7 +47,7 @@ static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_e
     return CV_OK;
 }
 
-caterva_status caterva_next_chunk(caterva_array *array, caterva_chunk_iter *iter,
+caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter,
                                   caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
@@ -57,7 +57,7 @@ caterva_status caterva_next_chunk(caterva_array *array, caterva_chunk_iter *iter
     return cv_array_finish(array, status);
 }
 
-caterva_status caterva_next_block(caterva_array *array, caterva_block_iter *iter,
+caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
                                   caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
@@ -66,7 +66,7 @@ caterva_status caterva_next_block(caterva_array *array, caterva_block_iter *iter
     iter->done = iter->next >= array->snapshot->grid.n_blocks;
     cv_array_unlock(array);
     if (iter->done) return CV_OK;
-    CV_TRY(caterva_describe_block(array, iter->chunk, iter->next, &iter->block, err));
+    CV_TRY(caterva_block_describe(array, iter->chunk, iter->next, &iter->block, err));
     iter->next++;
     return CV_OK;
 }

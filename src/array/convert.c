@@ -32,8 +32,8 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-caterva_status caterva_convert(const caterva_buffer *src, int64_t n,
-                               const caterva_buffer *dst, caterva_error *err)
+caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
+                                      const caterva_buffer *dst, caterva_error *err)
 {
     caterva_buffer from, to;
     cv_conversion conversion;

@@ -102,7 +102,7 @@ static cv_status copy_converted(caterva_array *source, const char *url,
     options.start = options.stop = NULL;
     CV_TRY(caterva_view_of(source, &whole, err));
     cv_status status = caterva_view_select(whole, axes, grid.ndim, &part, err);
-    if (status == CV_OK) status = caterva_copy_view(part, url, &options, out, err);
+    if (status == CV_OK) status = caterva_view_copy(part, url, &options, out, err);
     caterva_view_free(part);
     caterva_view_free(whole);
     return status;

@@ -52,7 +52,7 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
         c->layout = cv_array_layout(source);
         if (cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
             c->metalayer = cv_array_metalayer(source);
-        if (strcmp(url, "mem:") == 0) c->layout = CATERVA_CONTIGUOUS;
+        if (strcmp(url, "mem:") == 0) c->layout = CATERVA_LAYOUT_CONTIGUOUS;
     }
     if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
         c->fill = CATERVA_FILL_VALUE;

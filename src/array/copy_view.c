@@ -68,7 +68,7 @@ static caterva_array *first_array(const caterva_view *view, const caterva_view *
 static cv_status copy_slab(view_copy *c, const int64_t *start, const int64_t *stop,
                            cv_error *err)
 {
-    cv_selection s = {.grid = &c->view->grid, .kind = CATERVA_SELECT_AXES, .n_items = 1};
+    cv_selection s = {.grid = &c->view->grid, .kind = CATERVA_SELECTION_AXES, .n_items = 1};
     cv_memory memory = {
         .data = c->slab, .item_size = c->grid->item_size, .conversion = c->order->conversion};
     int64_t stride = c->grid->item_size;
@@ -248,7 +248,7 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     return status;
 }
 
-caterva_status caterva_copy_view(const caterva_view *view, const char *url,
+caterva_status caterva_view_copy(const caterva_view *view, const char *url,
                                  const caterva_copy_options *options, caterva_array **out,
                                  caterva_error *err)
 {

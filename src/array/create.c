@@ -47,7 +47,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written",
                        o->ndim, CATERVA_MAX_WRITE_DIMS);
     if (o->ndim > 0 && !o->shape) return cv_fail(err, CATERVA_EINVAL, -1, "shape is NULL");
-    if (o->layout != CATERVA_CONTIGUOUS && o->layout != CATERVA_SPARSE)
+    if (o->layout != CATERVA_LAYOUT_CONTIGUOUS && o->layout != CATERVA_LAYOUT_SPARSE)
         return cv_fail(err, CATERVA_EINVAL, -1, "layout %d is not known", (int)o->layout);
     if (o->metalayer != CATERVA_METALAYER_B2ND && o->metalayer != CATERVA_METALAYER_CATERVA)
         return cv_fail(err, CATERVA_EINVAL, -1, "metalayer %d is not known",
@@ -57,7 +57,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     if (o->fill == CATERVA_FILL_VALUE && !o->fill_value)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "the fill is a value, but fill_value is NULL");
-    if (o->durability < CATERVA_DURABLE_FULL || o->durability > CATERVA_DURABLE_NONE)
+    if (o->durability < CATERVA_DURABILITY_FULL || o->durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);
     if (o->dirty_budget < 0)
@@ -347,7 +347,7 @@ static cv_status draw(blueprint *b, cv_error *err)
                         b->item_size, err));
     cv_frame_header *h = &b->seed.header;
     h->version = CV_FRAME_VERSION;
-    h->sparse = o->layout == CATERVA_SPARSE;
+    h->sparse = o->layout == CATERVA_LAYOUT_SPARSE;
     h->nbytes = b->grid.n_chunks * b->grid.chunk_bytes;
     h->type_size = b->grid.item_size;
     h->block_size = (int32_t)b->grid.block_bytes;
@@ -366,12 +366,12 @@ static cv_status create_store(const char *url, const caterva_create_options *o,
 {
     bool overwrite = o->overwrite != 0;
     if (strcmp(url, "mem:") == 0) {
-        if (o->layout == CATERVA_SPARSE)
+        if (o->layout == CATERVA_LAYOUT_SPARSE)
             return cv_fail(err, CATERVA_EINVAL, -1,
                            "an array in memory cannot be a directory");
         return cv_store_memory_create(out, err);
     }
-    if (o->layout == CATERVA_SPARSE)
+    if (o->layout == CATERVA_LAYOUT_SPARSE)
         return cv_store_directory_create(url, overwrite, out, err);
     return cv_store_file_create(url, overwrite, out, err);
 }
@@ -422,7 +422,7 @@ caterva_status caterva_create(const char *url, const caterva_create_options *opt
     return cv_array_create(url, &o, NULL, out, err);
 }
 
-caterva_status caterva_choose_partition(int ndim, const int64_t *shape, int64_t item_size,
+caterva_status caterva_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                                         const int32_t *given_chunk_shape,
                                         const int32_t *given_block_shape,
                                         int32_t *chunk_shape, int32_t *block_shape,

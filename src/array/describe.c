@@ -69,7 +69,7 @@ static cv_status borrow(const caterva_array *array, const caterva_info **out, cv
 
 caterva_layout cv_array_layout(const caterva_array *array)
 {
-    return array->snapshot->header.sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    return array->snapshot->header.sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
 }
 
 caterva_metalayer_kind cv_array_metalayer(const caterva_array *array)
@@ -105,14 +105,14 @@ const char *caterva_attr_name(const caterva_array *array, int i)
     return info && i >= 0 && i < info->n_attributes ? info->attribute_names[i] : NULL;
 }
 
-const char *caterva_meta_name(const caterva_array *array, int i)
+const char *caterva_metalayer_name(const caterva_array *array, int i)
 {
     const caterva_info *info = caterva_describe(array);
     return info && i >= 0 && i < info->n_metalayers ? info->metalayers[i].name : NULL;
 }
 
-caterva_status caterva_meta_get(const caterva_array *array, const char *name,
-                                const void **content, size_t *size, caterva_error *err)
+caterva_status caterva_metalayer_get(const caterva_array *array, const char *name,
+                                     const void **content, size_t *size, caterva_error *err)
 {
     const caterva_info *info;
     CV_TRY(cv_array_check(array, err));
@@ -130,7 +130,7 @@ caterva_status caterva_meta_get(const caterva_array *array, const char *name,
 
 /* ---- Chunks ------------------------------------------------------------- */
 
-caterva_status caterva_describe_chunk(caterva_array *array, int64_t chunk,
+caterva_status caterva_chunk_describe(caterva_array *array, int64_t chunk,
                                       caterva_chunk_info *out, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));

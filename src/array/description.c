@@ -73,7 +73,7 @@ caterva_metalayer_kind cv_metalayer_kind(const cv_array_meta *meta)
 static void describe_header(const cv_snapshot *s, caterva_info *info)
 {
     const cv_frame_header *h = &s->header;
-    info->layout = h->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    info->layout = h->sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     info->metalayer = cv_metalayer_kind(&s->meta);
     info->codec = h->codec;
     info->codec_meta = h->codec_meta;

@@ -17,11 +17,12 @@ static cv_status copy_open_options(const caterva_open_options *options,
     static const caterva_open_options defaults = CATERVA_OPEN_INIT;
     CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "open options",
                            err));
-    if (out->mode != CATERVA_READ && out->mode != CATERVA_WRITE)
+    if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1, "open mode %d is neither READ nor WRITE",
                        (int)out->mode);
     if (out->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", out->threads);
-    if (out->durability < CATERVA_DURABLE_FULL || out->durability > CATERVA_DURABLE_NONE)
+    if (out->durability < CATERVA_DURABILITY_FULL ||
+        out->durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)out->durability);
     if (out->dirty_budget < 0)
@@ -32,7 +33,7 @@ static cv_status copy_open_options(const caterva_open_options *options,
     if (out->keep_bytes < -1)
         return cv_fail(err, CATERVA_EINVAL, -1, "a file of %lld bytes to keep",
                        (long long)out->keep_bytes);
-    if (out->offset != 0 && out->mode == CATERVA_WRITE)
+    if (out->offset != 0 && out->mode == CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "a frame at an offset in its file can be read only");
     return CV_OK;
@@ -43,13 +44,13 @@ static cv_status open_array(cv_store *store, const caterva_open_options *o,
 {
     cv_frame *frame;
     CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
-    if (frame->current->meta.plain && o->mode == CATERVA_WRITE) {
+    if (frame->current->meta.plain && o->mode == CATERVA_MODE_WRITE) {
         cv_frame_close(frame);
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "a Blosc2 frame without the b2nd metalayer can be read only: "
                        "caterva_copy or `caterva convert` makes an n-d array of it");
     }
-    CV_TRY(cv_array_new(frame, o->mode == CATERVA_WRITE, o->threads, out, err));
+    CV_TRY(cv_array_new(frame, o->mode == CATERVA_MODE_WRITE, o->threads, out, err));
     (*out)->opened = *o;
     (*out)->compact_percent = o->compact_percent;
     (*out)->ahead.off = o->no_read_ahead != 0;
@@ -75,7 +76,7 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
                           cv_error *err)
 {
     cv_store *store;
-    CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_WRITE, &store, err));
+    CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
     cv_store_file_keep(store, bytes_to_keep(o));
     return open_array(store, o, out, err);
 }
@@ -89,7 +90,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     CV_TRY(copy_open_options(options, &o, err));
     if (strcmp(url, "mem:") == 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "\"mem:\" names nothing to open: use caterva_open_frame");
+                       "\"mem:\" names nothing to open: use caterva_frame_open");
     char *path = cv_os_absolute(url); /* the working directory may change */
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
     cv_status status = open_url(url, &o, out, err);
@@ -151,7 +152,7 @@ static cv_status copy_to_memory(const void *frame, size_t size, cv_store **out, 
     return CV_OK;
 }
 
-caterva_status caterva_open_frame(const void *frame, size_t size, int copy,
+caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
                                   const caterva_open_options *options, caterva_array **out,
                                   caterva_error *err)
 {
@@ -162,7 +163,7 @@ caterva_status caterva_open_frame(const void *frame, size_t size, int copy,
     if (o.offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "an offset is for files: pass the address where the frame begins");
-    if (o.mode == CATERVA_WRITE && !copy)
+    if (o.mode == CATERVA_MODE_WRITE && !copy)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "borrowed memory can be read only: pass copy 1");
     cv_store *store;

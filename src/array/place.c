@@ -9,7 +9,7 @@ void caterva_abandon(void) { cv_temporaries_abandon(); }
 caterva_status caterva_unlink(const char *url, caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE; /* keeps other writers out until the name is gone */
+    options.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is gone */
     options.cache_bytes = -1;
     caterva_array *array;
     CV_TRY(caterva_open(url, &options, &array, err));
@@ -18,19 +18,19 @@ caterva_status caterva_unlink(const char *url, caterva_error *err)
     return status;
 }
 
-caterva_status caterva_save_append(caterva_array *array, const char *path,
-                                   caterva_durability durability, uint64_t *offset,
-                                   caterva_error *err)
+caterva_status caterva_frame_append(caterva_array *array, const char *path,
+                                    caterva_durability durability, uint64_t *offset,
+                                    caterva_error *err)
 {
     void *frame;
     size_t size;
     uint64_t pos = 0;
     if (!path || !*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is NULL or empty");
-    if (durability < CATERVA_DURABLE_FULL || durability > CATERVA_DURABLE_NONE)
+    if (durability < CATERVA_DURABILITY_FULL || durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)durability);
-    CV_TRY(caterva_to_frame(array, &frame, &size, err));
-    bool durable = durability != CATERVA_DURABLE_NONE;
+    CV_TRY(caterva_frame_copy(array, &frame, &size, err));
+    bool durable = durability != CATERVA_DURABILITY_NONE;
     cv_status status = cv_store_file_append(path, frame, size, durable, &pos, err);
     caterva_free(frame);
     if (status == CV_OK && offset) *offset = pos;

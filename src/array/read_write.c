@@ -110,13 +110,13 @@ static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size
 {
     caterva_array *copy;
     CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
-    cv_status status = caterva_to_frame(copy, frame, size, err);
+    cv_status status = caterva_frame_copy(copy, frame, size, err);
     cv_array_free(copy);
     return status;
 }
 
-caterva_status caterva_to_frame(caterva_array *array, void **frame, size_t *size,
-                                caterva_error *err)
+caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *size,
+                                  caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
     if (!frame || !size) return cv_fail(err, CATERVA_EINVAL, -1, "frame or size is NULL");

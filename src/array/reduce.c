@@ -172,7 +172,7 @@ static cv_status mark_axes(const request *r, axes_call *call, cv_error *err)
 static cv_status check_result(const request *r, const axes_call *call, cv_error *err)
 {
     caterva_reduction what = call->request.what;
-    bool extreme = what == CATERVA_MIN || what == CATERVA_MAX;
+    bool extreme = what == CATERVA_REDUCTION_MIN || what == CATERVA_REDUCTION_MAX;
     uint64_t size = (uint64_t)cv_reduce_cell_size(&r->type, what);
     if (r->type.is_time && !extreme)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
@@ -185,7 +185,7 @@ static cv_status check_result(const request *r, const axes_call *call, cv_error 
         return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if (extreme && r->n_items == 0 && call->n_cells > 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "nothing has no %s",
-                       what == CATERVA_MIN ? "minimum" : "maximum");
+                       what == CATERVA_REDUCTION_MIN ? "minimum" : "maximum");
     return CV_OK;
 }
 
@@ -194,7 +194,7 @@ static void store_empty(const request *r, const axes_call *call)
 {
     caterva_reduction what = call->request.what;
     cv_wide value = {.u = 0};
-    if (what == CATERVA_MEAN) value.f = (double)NAN;
+    if (what == CATERVA_REDUCTION_MEAN) value.f = (double)NAN;
     for (int64_t i = 0; i < call->n_cells; i++)
         cv_reduce_store(&r->type, what, value, call->request.dst + i * (int64_t)sizeof value);
 }
@@ -203,12 +203,12 @@ static cv_wide result_of(const request *r, const axes_call *call, const cv_tally
 {
     caterva_reduction what = call->request.what;
     bool nan = tally->n_nan > 0 && !call->request.skip_nan;
-    if (nan || (tally->n == 0 && what != CATERVA_SUM))
+    if (nan || (tally->n == 0 && what != CATERVA_REDUCTION_SUM))
         return r->type.is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
     switch (what) {
-    case CATERVA_MIN: return tally->min;
-    case CATERVA_MAX: return tally->max;
-    case CATERVA_MEAN: return (cv_wide){.f = cv_tally_mean(tally, &r->type)};
+    case CATERVA_REDUCTION_MIN: return tally->min;
+    case CATERVA_REDUCTION_MAX: return tally->max;
+    case CATERVA_REDUCTION_MEAN: return (cv_wide){.f = cv_tally_mean(tally, &r->type)};
     default: break;
     }
     if (r->type.number_class != CV_REAL) return (cv_wide){.u = tally->exact.low};
@@ -238,7 +238,7 @@ caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
 {
     request r;
     CV_TRY(read_options(&r, array, options, err));
-    if (what < CATERVA_MIN || what > CATERVA_MEAN)
+    if (what < CATERVA_REDUCTION_MIN || what > CATERVA_REDUCTION_MEAN)
         return cv_fail(err, CATERVA_EINVAL, -1, "there is no reduction %d", (int)what);
     axes_call call = {.request = {.what = what, .skip_nan = r.options.skip_nan, .dst = dst},
                       .dst_size = dst_size};

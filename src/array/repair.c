@@ -30,7 +30,7 @@ static cv_status read_options(repair *r, const caterva_repair_options *options, 
     CV_TRY(
         cv_options_copy(o, sizeof *o, options ? options : &defaults, "repair options", err));
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
-    if (o->durability < CATERVA_DURABLE_FULL || o->durability > CATERVA_DURABLE_NONE)
+    if (o->durability < CATERVA_DURABILITY_FULL || o->durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);
     if (strcmp(r->url, "mem:") == 0 || (o->output && strcmp(o->output, "mem:") == 0))
@@ -123,7 +123,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
 
 static cv_status restore_header(repair *r, cv_error *err)
 {
-    bool durable = r->options.durability != CATERVA_DURABLE_NONE;
+    bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
     CV_TRY(cv_rescue_write_header(r->array->frame->store, r->array->snapshot, durable, err));
     r->result->in_place = 1;
     return CV_OK;

@@ -12,7 +12,7 @@ static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *
     CV_TRY(
         cv_options_copy(&o, sizeof o, options ? options : &defaults, "upkeep options", err));
     caterva_open_options open = CATERVA_OPEN_INIT;
-    open.mode = CATERVA_WRITE;
+    open.mode = CATERVA_MODE_WRITE;
     open.durability = o.durability;
     open.on_progress = o.on_progress;
     open.context = o.context;

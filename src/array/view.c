@@ -138,7 +138,7 @@ caterva_status caterva_view_select(const caterva_view *view, const caterva_axis 
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     caterva_selection words = CATERVA_SELECTION_INIT;
-    words.kind = CATERVA_SELECT_AXES;
+    words.kind = CATERVA_SELECTION_AXES;
     words.axes = axes;
     words.n_axes = n_axes;
     cv_selection s;

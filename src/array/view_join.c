@@ -135,7 +135,7 @@ static cv_status read_chosen(const cv_base *base, int part, int64_t n, const cho
                              const cv_memory *dst, cv_error *err)
 {
     int64_t item_size = dst->item_size, one = 1;
-    cv_selection s = {.kind = CATERVA_SELECT_POINTS, .ndim = 1, .points = c->points};
+    cv_selection s = {.kind = CATERVA_SELECTION_POINTS, .ndim = 1, .points = c->points};
     cv_memory memory = *dst;
     memory.data = c->items;
     memory.strides[0] = item_size;
@@ -172,7 +172,7 @@ static cv_status read_points(const cv_base *base, const cv_selection *s, const c
 static cv_status read_join(const cv_base *base, const cv_selection *selection,
                            const cv_memory *dst, cv_error *err)
 {
-    if (selection->kind == CATERVA_SELECT_POINTS)
+    if (selection->kind == CATERVA_SELECTION_POINTS)
         return read_points(base, selection, dst, err);
     return read_axes(base, selection, dst, err);
 }

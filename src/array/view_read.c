@@ -153,7 +153,7 @@ static cv_status map_points(const caterva_view *view, const cv_selection *s,
     int64_t n = s->shape[0];
     CV_TRY(new_list(m, 0, n, cv_max_i64(base_ndim, 1), err));
     int64_t *out = m->lists[0];
-    if (s->kind == CATERVA_SELECT_POINTS) {
+    if (s->kind == CATERVA_SELECTION_POINTS) {
         const int64_t none[1] = {0};
         for (int64_t i = 0; i < n; i++, out += base_ndim)
             map_point(view, ndim > 0 ? s->points + i * ndim : none, out);
@@ -165,7 +165,7 @@ static cv_status map_points(const caterva_view *view, const cv_selection *s,
             out += base_ndim;
         }
     }
-    m->selection.kind = CATERVA_SELECT_POINTS;
+    m->selection.kind = CATERVA_SELECTION_POINTS;
     m->selection.points = m->lists[0];
     m->selection.ndim = 1;
     m->selection.shape[0] = m->selection.n_items = n;
@@ -182,9 +182,9 @@ static cv_status map(const caterva_view *view, const cv_selection *s, const cv_m
     m->memory.data = memory->data;
     m->memory.item_size = memory->item_size;
     m->memory.conversion = memory->conversion;
-    m->selection.kind = CATERVA_SELECT_AXES;
+    m->selection.kind = CATERVA_SELECTION_AXES;
     m->selection.grid = &view->base->grid;
-    if (s->kind == CATERVA_SELECT_AXES) return map_axes(view, s, memory, m, err);
+    if (s->kind == CATERVA_SELECTION_AXES) return map_axes(view, s, memory, m, err);
     return map_points(view, s, memory, m, err);
 }
 
@@ -233,7 +233,7 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
                      ? read_array(view->base, &m, err)
                      : view->base->read(view->base, &m.selection, &m.memory, err);
     free_mapped(&m);
-    if (status == CV_OK && selection->kind == CATERVA_SELECT_AXES)
+    if (status == CV_OK && selection->kind == CATERVA_SELECTION_AXES)
         repeat_new_axes(view, selection, dst);
     return status;
 }

@@ -228,8 +228,8 @@ static cv_status write_contiguous(commit *c, cv_error *err)
     cv_frame *frame = c->txn->frame;
     const cv_buffer *header = &c->next->header_bytes;
     bool fresh = !frame->store->published;
-    bool first_sync = frame->durability != CATERVA_DURABLE_NONE;
-    bool second_sync = frame->durability == CATERVA_DURABLE_FULL;
+    bool first_sync = frame->durability != CATERVA_DURABILITY_NONE;
+    bool second_sync = frame->durability == CATERVA_DURABILITY_FULL;
 
     CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.bytes.data,
                           c->tail.bytes.size, err));
@@ -263,7 +263,7 @@ static cv_status write_directory(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
     cv_store *store = txn->frame->store;
-    bool durable = txn->frame->durability != CATERVA_DURABLE_NONE;
+    bool durable = txn->frame->durability != CATERVA_DURABILITY_NONE;
     for (size_t i = 0; i < txn->n_new_files && durable; i++)
         CV_TRY(sync_object(c, txn->new_files[i], err));
     if (durable && txn->n_new_files > 0) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
@@ -299,12 +299,12 @@ static void account(commit *c, bool fresh)
     cv_space_occupy(&txn->space, c->tail_pos, c->tail.bytes.size);
     if (!fresh)
         cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
-    cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABLE_ORDERED);
+    cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABILITY_ORDERED);
     cv_front_account(txn, c->next);
     txn->base_end = txn->end > tail_end ? txn->end : tail_end;
     txn->base_chunks_end = txn->chunks_end;
     txn->base_tail_pos = c->tail_pos;
-    if (txn->frame->durability != CATERVA_DURABLE_NONE) txn->unsettled = false;
+    if (txn->frame->durability != CATERVA_DURABILITY_NONE) txn->unsettled = false;
 }
 
 /* The next snapshot takes over the transaction's index, and readers see it. */

@@ -74,7 +74,7 @@ static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *e
 {
     cv_store *store = txn->frame->store;
     if (*n == 0 || cv_snapshot_has_older_readers(txn->base, store)) return CV_OK;
-    if (txn->frame->durability != CATERVA_DURABLE_NONE)
+    if (txn->frame->durability != CATERVA_DURABILITY_NONE)
         CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
     size_t stay = 0;
     for (size_t i = 0; i < *n; i++)

@@ -25,7 +25,7 @@ uint64_t cv_front_keep_off(const cv_txn *txn, uint64_t pos, uint64_t size)
 static cv_status settle_header(const cv_txn *txn)
 {
     cv_frame *frame = txn->frame;
-    if (!frame->store->published || frame->durability != CATERVA_DURABLE_ORDERED)
+    if (!frame->store->published || frame->durability != CATERVA_DURABILITY_ORDERED)
         return CV_OK;
     return cv_store_sync(frame->store, CV_FRAME_OBJECT, NULL);
 }
@@ -43,7 +43,7 @@ void cv_front_write(cv_txn *txn, const cv_snapshot *state)
         CV_OK)
         return;
     txn->owes_front = false;
-    if (store->published && txn->frame->durability == CATERVA_DURABLE_FULL)
+    if (store->published && txn->frame->durability == CATERVA_DURABILITY_FULL)
         (void)cv_store_sync(store, CV_FRAME_OBJECT, NULL);
 }
 

@@ -10,7 +10,7 @@ enum { WORTH_PART = 8, WORTH_TIMES = 16 };
 
 /* ---- Beginning ------------------------------------------------------------ */
 
-/* An array that was appended to this file (caterva_save_append) is no garbage. */
+/* An array that was appended to this file (caterva_frame_append) is no garbage. */
 static cv_status find_follower(cv_txn *txn, uint64_t pos, uint64_t size, cv_error *err)
 {
     const cv_buffer *header = &txn->frame->current->header_bytes;
@@ -24,7 +24,7 @@ static cv_status find_follower(cv_txn *txn, uint64_t pos, uint64_t size, cv_erro
 cv_status cv_holes_begin(cv_txn *txn, uint64_t stored, cv_error *err)
 {
     uint64_t end = txn->frame->current->header.frame_size;
-    txn->unsettled = txn->frame->durability != CATERVA_DURABLE_NONE;
+    txn->unsettled = txn->frame->durability != CATERVA_DURABILITY_NONE;
     txn->unsurveyed = true;
     txn->found_end = end;
     if (stored <= end) return CV_OK;

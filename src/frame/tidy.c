@@ -131,7 +131,7 @@ static cv_status move_tail(cv_txn *txn, cv_extent place, cv_error *err)
     txn->may_reuse = true;
     txn->changed = true;
     CV_TRY(cv_txn_commit(txn, err));
-    if (txn->frame->durability != CATERVA_DURABLE_ORDERED) return CV_OK;
+    if (txn->frame->durability != CATERVA_DURABILITY_ORDERED) return CV_OK;
     return cv_store_sync(txn->frame->store, CV_FRAME_OBJECT, err);
 }
 
@@ -158,7 +158,7 @@ static cv_status tidy_file(cv_txn *txn, cv_error *err)
     if (place.size == 0 && stored <= txn->base->header.frame_size) return CV_OK;
 
     /* After this the disk holds the committed header and no older one. */
-    if (txn->frame->durability != CATERVA_DURABLE_NONE)
+    if (txn->frame->durability != CATERVA_DURABILITY_NONE)
         CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
     cv_space_settled(&txn->space);
     if (place.size > 0) CV_TRY(move_tail(txn, place, err));

@@ -105,8 +105,8 @@ static void write_ours(trial *t)
     caterva_error err;
     caterva_array *array = NULL;
     caterva_create_options options = options_for(&t->geometry, &t->pipeline);
-    options.layout = t->sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.layout = t->sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    options.durability = CATERVA_DURABILITY_NONE;
     need_ok(t, caterva_create(t->ours, &options, &array, &err), &err, "create", NULL);
     box all = whole_box(&t->geometry);
     caterva_status status =
@@ -188,8 +188,8 @@ static void overwrite_by_us(trial *t, const char *path, const box *b, const uint
     caterva_error err;
     caterva_array *array = NULL;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     need_ok(t, caterva_open(path, &options, &array, &err), &err, path, b);
     caterva_status status = caterva_write(array, b->start, b->stop, bytes, size, &err);
     need_ok(t, status, &err, "our write", b);

@@ -92,7 +92,7 @@ static void check_beside_reader(const char *path)
     caterva_array *reader;
     const int64_t origin[2] = {0, 0};
     int32_t items[ROWS * COLUMNS];
-    caterva_array *a = create(path, CATERVA_DURABLE_NONE);
+    caterva_array *a = create(path, CATERVA_DURABILITY_NONE);
     write_rows(a);
     set_note(a, 1000);
     CHECK_OK(caterva_open(path, NULL, &reader, &err), err);
@@ -111,7 +111,7 @@ static void check_beside_follower(const char *path, bool closes)
 {
     caterva_error err;
     caterva_array *reader;
-    caterva_array *a = create(path, CATERVA_DURABLE_NONE);
+    caterva_array *a = create(path, CATERVA_DURABILITY_NONE);
     write_rows(a);
     CHECK_OK(caterva_commit(a, &err), err);
     CHECK_OK(caterva_open(path, NULL, &reader, &err), err);
@@ -129,7 +129,7 @@ static void check_beside_follower(const char *path, bool closes)
 static void check_their_emptied(const char *path)
 {
     caterva_error err;
-    caterva_array *a = create(path, CATERVA_DURABLE_NONE);
+    caterva_array *a = create(path, CATERVA_DURABILITY_NONE);
     write_rows(a);
     CHECK_OK(caterva_close(a, &err), err);
     b2nd_array_t *theirs;
@@ -138,7 +138,7 @@ static void check_their_emptied(const char *path)
     b2nd_free(theirs);
 
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(path, &options, &a, &err), err);
     set_note(a, 10);
     check_theirs(path, 0, 10);
@@ -156,7 +156,7 @@ int main(void)
     char path[SCRATCH_PATH];
     blosc2_init();
     scratch_path(path, "emptied.b2nd");
-    for (int d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++)
+    for (int d = CATERVA_DURABILITY_FULL; d <= CATERVA_DURABILITY_NONE; d++)
         check_life(path, (caterva_durability)d);
     check_beside_reader(path);
     check_beside_follower(path, true);

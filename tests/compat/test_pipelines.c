@@ -199,13 +199,13 @@ static void check_frame(const trial *t, caterva_array *a, const uint8_t *items)
     void *frame;
     size_t size;
     caterva_array *borrowed;
-    CHECK_OK(caterva_to_frame(a, &frame, &size, &err), err);
+    CHECK_OK(caterva_frame_copy(a, &frame, &size, &err), err);
     uint8_t *guarded =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(guarded != MAP_FAILED, "mmap");
     memcpy(guarded, frame, size);
     CHECK(mprotect(guarded, size, PROT_READ) == 0, "mprotect");
-    CHECK_OK(caterva_open_frame(guarded, size, 0, NULL, &borrowed, &err), err);
+    CHECK_OK(caterva_frame_open(guarded, size, 0, NULL, &borrowed, &err), err);
     check_items(t, borrowed, items, "borrowed");
     close_array(borrowed);
     munmap(guarded, size);
@@ -296,8 +296,8 @@ static void check_theirs(const trial *t, rng *r)
     caterva_open_options options = CATERVA_OPEN_INIT;
     caterva_array *a;
     caterva_error err;
-    options.mode = CATERVA_WRITE;
-    CHECK_OK(caterva_open_frame(frame, (size_t)size, 1, &options, &a, &err), err);
+    options.mode = CATERVA_MODE_WRITE;
+    CHECK_OK(caterva_frame_open(frame, (size_t)size, 1, &options, &a, &err), err);
     CHECK_OK(caterva_read(a, origin, shape, got, array_bytes(t), &err), err);
     CHECK(memcmp(got, before, array_bytes(t)) == 0, "%s: read otherwise than b2nd does",
           t->name);

@@ -81,9 +81,10 @@ static void arrays_are_appended(const char *path)
     size_t size;
     scratch_save(path, "header", 6);
     for (int i = 0; i < APPENDED; i++) { /* with what is pending */
-        caterva_array *array = make("mem:", CATERVA_CONTIGUOUS, 10 * i);
-        CHECK_OK(caterva_save_append(array, path, CATERVA_DURABLE_FULL, &offsets[i], &err),
-                 err);
+        caterva_array *array = make("mem:", CATERVA_LAYOUT_CONTIGUOUS, 10 * i);
+        CHECK_OK(
+            caterva_frame_append(array, path, CATERVA_DURABILITY_FULL, &offsets[i], &err),
+            err);
         caterva_discard(array);
     }
     CHECK(offsets[0] == 6, "the first begins at byte %llu", (unsigned long long)offsets[0]);
@@ -92,20 +93,21 @@ static void arrays_are_appended(const char *path)
     CHECK(memcmp(bytes, "header", 6) == 0, "what was there is gone");
     free(bytes);
     CHECK(unlink(path) == 0, "unlink");
-    caterva_array *array = make("mem:", CATERVA_CONTIGUOUS, 5); /* a new file is made */
-    CHECK_OK(caterva_save_append(array, path, CATERVA_DURABLE_NONE, NULL, &err), err);
+    caterva_array *array =
+        make("mem:", CATERVA_LAYOUT_CONTIGUOUS, 5); /* a new file is made */
+    CHECK_OK(caterva_frame_append(array, path, CATERVA_DURABILITY_NONE, NULL, &err), err);
     check_appended(path, 0, 5);
 
     caterva_array *writer = NULL;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(path, &options, &writer, &err), err);
-    check_status(caterva_save_append(array, path, CATERVA_DURABLE_FULL, NULL, &err),
+    check_status(caterva_frame_append(array, path, CATERVA_DURABILITY_FULL, NULL, &err),
                  CATERVA_EBUSY, &err);
     caterva_discard(writer);
-    check_status(caterva_save_append(array, "/", CATERVA_DURABLE_FULL, NULL, &err),
+    check_status(caterva_frame_append(array, "/", CATERVA_DURABILITY_FULL, NULL, &err),
                  CATERVA_EIO, &err);
-    check_status(caterva_save_append(array, "", CATERVA_DURABLE_FULL, NULL, &err),
+    check_status(caterva_frame_append(array, "", CATERVA_DURABILITY_FULL, NULL, &err),
                  CATERVA_EINVAL, &err);
     caterva_discard(array);
     CHECK_OK(caterva_unlink(path, &err), err);
@@ -121,14 +123,14 @@ static void arrays_are_deleted(const char *path, caterva_layout layout)
     int64_t start = 0, stop = N;
     int32_t items[N];
     save(path, layout);
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(path, &options, &reader, &err), err);
     check_status(caterva_unlink(path, &err), CATERVA_EBUSY, &err);
     caterva_discard(reader);
 
-    options.mode = CATERVA_READ;
+    options.mode = CATERVA_MODE_READ;
     CHECK_OK(caterva_open(path, &options, &reader, &err), err);
-    if (layout == CATERVA_SPARSE) {
+    if (layout == CATERVA_LAYOUT_SPARSE) {
         check_status(caterva_unlink(path, &err), CATERVA_EBUSY, &err);
         caterva_discard(reader);
         reader = NULL;
@@ -152,7 +154,7 @@ static void others_are_left(const char *path)
     check_status(caterva_unlink(path, &err), CATERVA_ENOTFOUND, &err);
     CHECK(exists(path) && rmdir(path) == 0, "an empty directory is gone");
 
-    save(path, CATERVA_SPARSE);
+    save(path, CATERVA_LAYOUT_SPARSE);
     scratch_save(inside, "notes", 5);
     check_status(caterva_unlink(path, &err), CATERVA_EEXIST, &err);
     caterva_array *array = NULL;
@@ -167,7 +169,7 @@ static void others_are_left(const char *path)
 static void a_link_stays(const char *path, const char *link)
 {
     caterva_error err;
-    save(path, CATERVA_CONTIGUOUS);
+    save(path, CATERVA_LAYOUT_CONTIGUOUS);
     CHECK(symlink(path, link) == 0, "symlink");
     CHECK_OK(caterva_unlink(link, &err), err);
     CHECK(!exists(path) && exists(link), "not the array was deleted");
@@ -181,8 +183,8 @@ int main(void)
     scratch_path(link, "link.b2nd");
     blosc2_init();
     arrays_are_appended(path);
-    arrays_are_deleted(path, CATERVA_CONTIGUOUS);
-    arrays_are_deleted(path, CATERVA_SPARSE);
+    arrays_are_deleted(path, CATERVA_LAYOUT_CONTIGUOUS);
+    arrays_are_deleted(path, CATERVA_LAYOUT_SPARSE);
     others_are_left(path);
     a_link_stays(path, link);
     blosc2_destroy();

@@ -179,8 +179,8 @@ static void step_reopen(run *t)
     oracle_copy(&t->committed, &t->now);
     note(t, "reopen", 0, 0, 0);
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_open(t->path, &options, &t->array, &err), err);
 }
 
@@ -213,7 +213,7 @@ static void check_theirs(const run *t)
     void *frame;
     size_t size;
     if (has_delta(&t->p)) return; /* b2nd reads those wrongly, see test_updates.c */
-    CHECK_OK(caterva_to_frame(t->array, &frame, &size, &err), err);
+    CHECK_OK(caterva_frame_copy(t->array, &frame, &size, &err), err);
     b2nd_array_t *theirs;
     CHECK(b2nd_from_cframe(frame, (int64_t)size, true, &theirs) >= 0, "b2nd opens:%s",
           t->text);
@@ -245,9 +245,9 @@ static void begin(run *t)
     caterva_create_options options = options_for(&t->g, &t->p);
     options.fill = CATERVA_FILL_VALUE;
     options.fill_value = t->fill;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     int place = rng_int(&t->r, 0, 2);
-    if (place == 2) options.layout = CATERVA_SPARSE;
+    if (place == 2) options.layout = CATERVA_LAYOUT_SPARSE;
     scratch_path(t->path, "shapes.b2nd");
     if (place == 0) snprintf(t->path, sizeof t->path, "mem:");
     CHECK_OK(caterva_create(t->path, &options, &t->array, &err), err);

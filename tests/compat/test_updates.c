@@ -66,7 +66,7 @@ static void check_theirs(const run *t, caterva_array *a)
     if (!theirs_can_read(t)) return;
     void *frame;
     size_t size;
-    CHECK_OK(caterva_to_frame(a, &frame, &size, &err), err);
+    CHECK_OK(caterva_frame_copy(a, &frame, &size, &err), err);
     b2nd_array_t *theirs;
     CHECK(b2nd_from_cframe(frame, (int64_t)size, true, &theirs) >= 0, "b2nd opens: %s",
           t->text);
@@ -128,8 +128,8 @@ static void large_case(run *t, int number)
     caterva_create_options options = options_for(&t->g, &t->p);
     options.threads = rng_int(&t->r, 2, 6);
     options.overwrite = 1;
-    options.layout = number % 2 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.layout = number % 2 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    options.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_create(scratch_path(path, names[number % 2]), &options, &a, &err), err);
     patch_and_compare(t, a);
 }

@@ -72,7 +72,7 @@ static caterva_status run_read(const job *j, FILE *to, caterva_error *err)
     if (frame > 0) {
         bytes = scratch_load(need_word(j, "url"), &size);
         CHECK(bytes != NULL, "no file %s", need_word(j, "url"));
-        status = caterva_open_frame(bytes, size, frame == 2, &options, &a, err);
+        status = caterva_frame_open(bytes, size, frame == 2, &options, &a, err);
     } else {
         status = caterva_open(need_word(j, "url"), &options, &a, err);
     }
@@ -110,7 +110,7 @@ static caterva_status save_frame(caterva_array *a, const char *path, caterva_err
 {
     void *frame = NULL;
     size_t size = 0;
-    caterva_status status = caterva_to_frame(a, &frame, &size, err);
+    caterva_status status = caterva_frame_copy(a, &frame, &size, err);
     if (status == CATERVA_OK) scratch_save(path, frame, size);
     caterva_free(frame);
     return status;
@@ -144,8 +144,8 @@ static caterva_status run_write(const job *j, caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
     caterva_array *a = NULL;
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     caterva_status status = caterva_open(need_word(j, "url"), &options, &a, err);
     return status == CATERVA_OK ? write_and_close(a, j, err) : status;
 }

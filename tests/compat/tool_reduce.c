@@ -138,7 +138,7 @@ static caterva_status run_on_array(const job *j, reply *r, caterva_error *err)
     caterva_open_options options = CATERVA_OPEN_INIT;
     caterva_array *a = NULL;
     options.threads = (int)find_number(j, "threads");
-    options.mode = find_word(j, "file") ? CATERVA_WRITE : CATERVA_READ;
+    options.mode = find_word(j, "file") ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
     caterva_status status = caterva_open(need_word(j, "url"), &options, &a, err);
     if (status == CATERVA_OK) status = write_file(a, j, err);
     if (status == CATERVA_OK) {

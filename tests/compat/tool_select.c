@@ -68,7 +68,7 @@ static const char *next_word(int first)
 static int64_t next_number(void)
 {
     const char *word = next_word(0);
-    return *word == 'o' ? CATERVA_OMIT : strtoll(word, NULL, 10);
+    return *word == 'o' ? CATERVA_AXIS_OMIT : strtoll(word, NULL, 10);
 }
 
 static void next_numbers(int64_t *out, int64_t n)
@@ -157,16 +157,16 @@ static void parse_selection(words *w)
         s->start = w->start;
         s->stop = w->stop;
     } else if (strcmp(kind, "axes") == 0) {
-        s->kind = CATERVA_SELECT_AXES;
+        s->kind = CATERVA_SELECTION_AXES;
         s->axes = w->axes;
         s->n_axes = (int)n;
         for (int64_t d = 0; d < n; d++) parse_axis(w, &w->axes[d]);
     } else if (strcmp(kind, "points") == 0) {
-        s->kind = CATERVA_SELECT_POINTS;
+        s->kind = CATERVA_SELECTION_POINTS;
         s->n_points = n;
         s->points = next_list(w, n * next_number());
     } else {
-        s->kind = CATERVA_SELECT_MASK;
+        s->kind = CATERVA_SELECTION_MASK;
         s->mask_size = (size_t)n;
         s->mask = next_bits(w, n);
     }
@@ -204,10 +204,10 @@ static caterva_array *reopen(caterva_array *array)
     caterva_open_options options = CATERVA_OPEN_INIT;
     void *frame;
     size_t size;
-    options.mode = CATERVA_WRITE;
-    CHECK_OK(caterva_to_frame(array, &frame, &size, &err), err);
+    options.mode = CATERVA_MODE_WRITE;
+    CHECK_OK(caterva_frame_copy(array, &frame, &size, &err), err);
     caterva_discard(array);
-    CHECK_OK(caterva_open_frame(frame, size, 1, &options, &array, &err), err);
+    CHECK_OK(caterva_frame_open(frame, size, 1, &options, &array, &err), err);
     caterva_free(frame);
     return array;
 }

@@ -54,7 +54,7 @@ static caterva_status run_open(const job *j, FILE *to, caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
     (void)to;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.durability = parse_durability(j);
     options.threads = (int)find_number(j, "threads");
     options.dirty_budget = find_number(j, "dirty_budget");
@@ -231,7 +231,7 @@ static caterva_status run_meta_update(const job *j, FILE *to, caterva_error *err
     static uint8_t value[MAX_HEX];
     (void)to;
     size_t size = parse_hex(need_word(j, "value"), value);
-    return caterva_meta_update(writer, need_word(j, "name"), value, size, err);
+    return caterva_metalayer_update(writer, need_word(j, "name"), value, size, err);
 }
 
 /* ---- Lines ---------------------------------------------------------------- */

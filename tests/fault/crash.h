@@ -110,7 +110,7 @@ static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const
 {
     caterva_error err;
     caterva_array *array;
-    caterva_status status = caterva_open_frame(bytes, size, 0, NULL, &array, &err);
+    caterva_status status = caterva_frame_open(bytes, size, 0, NULL, &array, &err);
     CHECK(status == CATERVA_OK, "%s: does not open: %s", what, err.message);
     caterva_verify_result result;
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);

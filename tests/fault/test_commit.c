@@ -95,8 +95,8 @@ static void check_life_goes_on(trial *t, const uint8_t *bytes, size_t size, int 
     caterva_error err;
     caterva_array *array;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    CHECK_OK(caterva_open_frame(bytes, size, 1, &options, &array, &err), err);
+    options.mode = CATERVA_MODE_WRITE;
+    CHECK_OK(caterva_frame_open(bytes, size, 1, &options, &array, &err), err);
     history h = history_new(&t->history.geometry);
     oracle_copy(&h.now, &t->history.states[state]);
     box b = random_box(&t->random, &h.geometry);
@@ -122,7 +122,8 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     cv_crash crash = {model, point, part, rng_next(&t->random)};
     if (point <= t->published) return; /* nothing to be seen yet */
     CHECK_OK(cv_store_fault_image(store, &crash, &bytes, &size, &mark, &err), err);
-    bool may_lose_one = model == CV_CRASH_POWER && t->durability == CATERVA_DURABLE_ORDERED;
+    bool may_lose_one =
+        model == CV_CRASH_POWER && t->durability == CATERVA_DURABILITY_ORDERED;
     char what[120];
     snprintf(what, sizeof what, "%s image at %lld, part %zu, flips %llu", names[model],
              (long long)point, part, (unsigned long long)crash.seed);
@@ -144,7 +145,7 @@ static void check_trial(trial *t)
             check_point(t, CV_CRASH_TORN, point,
                         (size_t)rng_between(&t->random, 1, size - 1));
         }
-        for (int i = 0; i < 3 && t->durability != CATERVA_DURABLE_NONE; i++)
+        for (int i = 0; i < 3 && t->durability != CATERVA_DURABILITY_NONE; i++)
             check_point(t, CV_CRASH_POWER, point, 0);
     }
 }
@@ -199,7 +200,7 @@ static caterva_array *new_array(const geometry *g, const pipeline *p,
     cv_store *memory, *store;
     cv_frame *frame;
     caterva_array *array;
-    caterva_array *model = made_array("mem:", g, p, CATERVA_CONTIGUOUS);
+    caterva_array *model = made_array("mem:", g, p, CATERVA_LAYOUT_CONTIGUOUS);
     cv_frame_seed first = {.header = model->snapshot->header,
                            .initial_offset = cv_offset_of_kind(CV_REF_ZEROS)};
     CHECK_OK(cv_store_memory_create(&memory, &err), err);
@@ -269,7 +270,7 @@ static trial start_existing(uint64_t own_seed, caterva_durability durability, bo
 static void run_everywhere(workload *work)
 {
     for (int i = 0; i < rounds; i++) {
-        for (int d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++) {
+        for (int d = CATERVA_DURABILITY_FULL; d <= CATERVA_DURABILITY_NONE; d++) {
             uint64_t own = seed + (uint64_t)i * 16 + (uint64_t)d;
             trial t = start_new(own, (caterva_durability)d);
             run_trial(&t, work);

@@ -35,7 +35,7 @@ static victim new_victim(const uint8_t *bytes, size_t size, const history *start
 {
     victim v = {.history = history_new(&start->geometry)};
     v.random = rng_from_seed(seed);
-    v.array = made_faulty(bytes, size, CATERVA_DURABLE_FULL);
+    v.array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
     oracle_copy(&v.history.now, &start->now);
     v.committed = history_add(&v.history);
     return v;
@@ -155,7 +155,7 @@ static void sweep(cv_fault_kind kind, const char *name)
 {
     geometry g = crash_geometry();
     pipeline p = made_lz4;
-    caterva_array *array = made_array("mem:", &g, &p, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &p, CATERVA_LAYOUT_CONTIGUOUS);
     history start = history_new(&g);
     rng r = rng_from_seed(seed ^ 1);
     caterva_error err;
@@ -215,12 +215,12 @@ static caterva_array *new_faulty_array(const geometry *g)
     cv_store *memory, *store;
     cv_frame *frame;
     caterva_array *array;
-    caterva_array *model = made_array("mem:", g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *model = made_array("mem:", g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     cv_frame_seed first = {.header = model->snapshot->header,
                            .initial_offset = cv_offset_of_kind(CV_REF_ZEROS)};
     CHECK_OK(cv_store_memory_create(&memory, &err), err);
     CHECK_OK(cv_store_fault_create(memory, &store, &err), err);
-    CHECK_OK(cv_frame_create(store, &first, CATERVA_DURABLE_FULL, &frame, &err), err);
+    CHECK_OK(cv_frame_create(store, &first, CATERVA_DURABILITY_FULL, &frame, &err), err);
     CHECK_OK(cv_array_new(frame, true, 1, &array, &err), err);
     caterva_discard(model);
     return array;
@@ -261,7 +261,7 @@ static void closing_says_what_failed(void **state)
     uint8_t *bytes = made_frame(1000, 200, 50, &made_lz4, &size);
     for (int64_t n = 0; n < 3; n++) {
         caterva_error err = {.code = CATERVA_OK};
-        caterva_array *array = made_faulty(bytes, size, CATERVA_DURABLE_FULL);
+        caterva_array *array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
         cv_store_fault_arm(array->frame->store, CV_FAULT_FOREVER, n, EDQUOT);
         assert_int_equal(made_write(array, 10, 20, 5, 1, NULL), CATERVA_OK);
         assert_int_equal(caterva_close(array, &err), CATERVA_EIO);

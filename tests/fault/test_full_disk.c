@@ -127,7 +127,7 @@ static void open_writer(trial *t)
 {
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.dirty_budget = 64 * 1024; /* chunks reach the disk before the commit */
     CHECK_OK(caterva_open(t->path, &options, &t->array, &err), err);
 }
@@ -362,8 +362,8 @@ int main(int argc, char **argv)
     blosc2_init();
     for (int how = 0; how < N_ENDINGS; how++)
         a_smaller_write_succeeds(disk, seed, (ending)how);
-    run_trial(disk, seed, CATERVA_CONTIGUOUS);
-    run_trial(disk, seed + 1, CATERVA_SPARSE);
+    run_trial(disk, seed, CATERVA_LAYOUT_CONTIGUOUS);
+    run_trial(disk, seed + 1, CATERVA_LAYOUT_SPARSE);
     umount(disk);
     printf("the disk was full %d times; %d handles had to be opened again\n", n_full,
            n_reopened);

@@ -38,10 +38,10 @@ typedef struct life {
 static caterva_status open_it(life *l, caterva_error *err)
 {
     caterva_open_options o = CATERVA_OPEN_INIT;
-    o.mode = CATERVA_WRITE;
+    o.mode = CATERVA_MODE_WRITE;
     o.threads = 1;
     if (l->place == IN_MEMORY)
-        return caterva_open_frame(l->frame, l->frame_size, 1, &o, &l->array, err);
+        return caterva_frame_open(l->frame, l->frame_size, 1, &o, &l->array, err);
     return caterva_open(l->path, &o, &l->array, err);
 }
 
@@ -71,9 +71,9 @@ static caterva_status read_selected(life *l, caterva_error *err)
     s.n_points = N;
     s.mask = mask;
     s.mask_size = N;
-    s.kind = CATERVA_SELECT_MASK;
+    s.kind = CATERVA_SELECTION_MASK;
     CV_TRY(caterva_read_selection(l->array, &s, &b, err));
-    s.kind = CATERVA_SELECT_POINTS;
+    s.kind = CATERVA_SELECTION_POINTS;
     CV_TRY(caterva_read_selection(l->array, &s, &b, err));
     caterva_status status = caterva_view_of(l->array, &view, err);
     const caterva_view *parts[2] = {view, view};
@@ -99,7 +99,7 @@ static caterva_status write_points(life *l, caterva_error *err)
         points[i] = FIRST + i * 5 % COUNT;
         values[i] = 1000 + (int32_t)points[i];
     }
-    s.kind = CATERVA_SELECT_POINTS;
+    s.kind = CATERVA_SELECTION_POINTS;
     s.points = points;
     s.n_points = COUNT;
     b.data = values;
@@ -154,7 +154,7 @@ static caterva_status pack_it(life *l, caterva_error *err)
 {
     void *frame;
     size_t size;
-    CV_TRY(caterva_to_frame(l->array, &frame, &size, err));
+    CV_TRY(caterva_frame_copy(l->array, &frame, &size, err));
     caterva_free(frame);
     return CATERVA_OK;
 }
@@ -229,7 +229,7 @@ static void make_it(life *l)
     geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
     caterva_create_options o = options_for(&g, &made_lz4);
     caterva_array *array;
-    o.layout = l->place == IN_DIRECTORY ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    o.layout = l->place == IN_DIRECTORY ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     o.overwrite = 1;
     o.threads = 1;
     CHECK_OK(caterva_create(l->path, &o, &array, &err), err);
@@ -295,7 +295,7 @@ static void creating(void **state)
     char path[SCRATCH_PATH];
     for (int kind = 0; kind < 3; kind++) {
         const char *url = kind == 0 ? "mem:" : scratch_path(path, kind == 1 ? "f" : "d");
-        caterva_layout layout = kind == 2 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+        caterva_layout layout = kind == 2 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
         bool failed = true;
         for (long n = 0; failed; n++) {
             caterva_error err = {.code = CATERVA_OK};
@@ -328,7 +328,7 @@ static void spoil(const char *path, bool chunk)
     caterva_array *array;
     caterva_chunk_info info;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
-    CHECK_OK(caterva_describe_chunk(array, 1, &info, &err), err);
+    CHECK_OK(caterva_chunk_describe(array, 1, &info, &err), err);
     caterva_discard(array);
     uint8_t *bytes = scratch_load(path, &size);
     memset(bytes, 0, 100);

@@ -143,7 +143,8 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     int64_t mark;
     cv_crash crash = {model, point, part, rng_next(&t->random)};
     CHECK_OK(cv_store_fault_image(store, &crash, &bytes, &size, &mark, &err), err);
-    bool may_lose_one = model == CV_CRASH_POWER && t->durability == CATERVA_DURABLE_ORDERED;
+    bool may_lose_one =
+        model == CV_CRASH_POWER && t->durability == CATERVA_DURABILITY_ORDERED;
     if (mark < 0) mark = 0; /* the state before the journal */
     char what[120];
     snprintf(what, sizeof what, "model %d at %lld, part %zu, flips %llu", (int)model,
@@ -162,7 +163,7 @@ static void check_trial(trial *t)
             check_point(t, CV_CRASH_TORN, point,
                         (size_t)rng_between(&t->random, 1, size - 1));
         }
-        for (int i = 0; i < 2 && t->durability != CATERVA_DURABLE_NONE; i++)
+        for (int i = 0; i < 2 && t->durability != CATERVA_DURABILITY_NONE; i++)
             check_point(t, CV_CRASH_POWER, point, 0);
     }
 }
@@ -175,7 +176,7 @@ static void run_trial(uint64_t own_seed, caterva_durability durability)
                                    .block_shape = {10, 9},
                                    .item_size = 4};
     trial t = {.random = rng_from_seed(own_seed), .durability = durability};
-    caterva_array *first = made_array("mem:", &start, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *first = made_array("mem:", &start, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     caterva_error err;
     CHECK_OK(caterva_commit(first, &err), err);
     size_t size;
@@ -199,7 +200,7 @@ static void changes_survive(void **state)
     (void)state;
     rng r = rng_from_seed(seed);
     for (int i = 0; i < rounds; i++)
-        for (int d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++)
+        for (int d = CATERVA_DURABILITY_FULL; d <= CATERVA_DURABILITY_NONE; d++)
             run_trial(rng_next(&r), (caterva_durability)d);
 }
 

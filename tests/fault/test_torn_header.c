@@ -77,14 +77,14 @@ static void a_torn_header_is_restored(void **state)
         rng r = rng_from_seed(seed + (uint64_t)round);
         geometry g = crash_geometry();
         pipeline p = random_pipeline(&r, g.item_size);
-        caterva_array *array = made_array("mem:", &g, &p, CATERVA_CONTIGUOUS);
+        caterva_array *array = made_array("mem:", &g, &p, CATERVA_LAYOUT_CONTIGUOUS);
         history h = history_new(&g);
         change(&r, array, &h, 0);
         size_t size;
         uint8_t *before = made_bytes(array, &size);
         if (round % 2) { /* opened again: commits are counted on from the clock */
             caterva_discard(array);
-            array = made_faulty(before, size, CATERVA_DURABLE_FULL);
+            array = made_faulty(before, size, CATERVA_DURABILITY_FULL);
         }
         for (int i = 1; i <= COMMITS; i++) {
             change(&r, array, &h, i);
@@ -106,7 +106,7 @@ static void a_copy_of_no_commit_is_outdone(void **state)
     (void)state;
     rng r = rng_from_seed(seed);
     geometry g = crash_geometry();
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     history h = history_new(&g);
     change(&r, array, &h, 0);
     size_t old_size, size;
@@ -118,7 +118,7 @@ static void a_copy_of_no_commit_is_outdone(void **state)
 
     history again = history_new(&g);
     oracle_copy(&again.now, &h.states[0]);
-    array = made_faulty(bytes, size, CATERVA_DURABLE_FULL);
+    array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
     change(&r, array, &again, 2); /* never an empty box, which would be no commit */
     free(bytes);
     bytes = made_bytes(array, &size);

@@ -74,7 +74,7 @@ class Library:
 
     def axis(self, word):
         """A slice, an index, a list of indices or a mask, as struct caterva_axis."""
-        api, omit = self.api, self.api.OMIT
+        api, omit = self.api, self.api.AXIS_OMIT
         if isinstance(word, slice):
             if word == slice(None):
                 return api.new("axis")
@@ -106,15 +106,15 @@ class Library:
             start, stop = int64s(what[0]), int64s(what[1])
             return api.new("selection", start=start, stop=stop)
         if kind == "axes":
-            made = api.new("selection", kind=api.SELECT_AXES, n_axes=len(what))
+            made = api.new("selection", kind=api.SELECTION_AXES, n_axes=len(what))
             made.kept = self.axes(what)
             made.axes = made.kept
             return made
         if kind == "points":
-            made = api.new("selection", kind=api.SELECT_POINTS, n_points=len(what))
+            made = api.new("selection", kind=api.SELECTION_POINTS, n_points=len(what))
             made.points = int64s(what.ravel())
             return made
-        made = api.new("selection", kind=api.SELECT_MASK, mask_size=what.size)
+        made = api.new("selection", kind=api.SELECTION_MASK, mask_size=what.size)
         made.kept = np.ascontiguousarray(what, np.uint8)
         made.mask = c.cast(made.kept.ctypes.data, c.POINTER(c.c_uint8))
         return made
@@ -134,9 +134,9 @@ class Library:
 
     def open_frame(self, frame, write):
         options = self.api.new("open_options",
-                               mode=self.api.WRITE if write else self.api.READ)
+                               mode=self.api.MODE_WRITE if write else self.api.MODE_READ)
         kept = c.create_string_buffer(frame, len(frame))
-        made = Array(self, self.out("open_frame", "array", kept, len(frame), int(write),
+        made = Array(self, self.out("frame_open", "array", kept, len(frame), int(write),
                                     c.byref(options)))
         made.kept = kept
         return made
@@ -232,7 +232,7 @@ class Array:
         """Each chunk's number, kind, first and last index."""
         it, ndim = self.api.new("chunk_iter"), self.info.ndim
         while True:
-            self.call("next_chunk", c.byref(it))
+            self.call("chunk_next", c.byref(it))
             if it.done:
                 return
             yield it.chunk.chunk, it.chunk.kind, it.start[:ndim], it.stop[:ndim]
@@ -276,11 +276,11 @@ class Array:
 
     def metalayer(self, name):
         content, size = c.c_void_p(), c.c_size_t()
-        self.call("meta_get", name.encode(), c.byref(content), c.byref(size))
+        self.call("metalayer_get", name.encode(), c.byref(content), c.byref(size))
         return c.string_at(content, size.value)
 
     def update_metalayer(self, name, content):
-        self.call("meta_update", name.encode(), content, len(content))
+        self.call("metalayer_update", name.encode(), content, len(content))
 
     # ---- the rest -------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Array:
 
     def to_frame(self):
         frame, size = c.c_void_p(), c.c_size_t()
-        self.call("to_frame", c.byref(frame), c.byref(size))
+        self.call("frame_copy", c.byref(frame), c.byref(size))
         content = c.string_at(frame, size.value)
         self.api.free(frame)
         return content
@@ -365,7 +365,7 @@ class View:
                           c.byref(self.library.buffer(items)))
 
     def copy(self, url, options):
-        return Array(self.library, self.library.out("copy_view", "array", self.pointer,
+        return Array(self.library, self.library.out("view_copy", "array", self.pointer,
                                                     str(url).encode(), c.byref(options)))
 
     def free(self):

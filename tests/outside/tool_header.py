@@ -128,7 +128,7 @@ class Api:
             setattr(self, name, int(value))
         for name, value in parsed.constants.items():
             setattr(self, name.removeprefix("CATERVA_"), value)
-        self.OMIT = -2**63
+        self.AXIS_OMIT = -2**63
         self.structs = parsed.structs
 
     def new(self, name, /, **values):

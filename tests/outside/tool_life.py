@@ -82,7 +82,7 @@ class Life:
         rng, api = self.rng, self.api
         made = api.new("create_options", ndim=len(lengths), shape=int64s(lengths),
                        dtype=dtype_text(self.dtype).encode(), threads=draw.pick(rng, [0, 1, 3]),
-                       durability=api.DURABLE_NONE)
+                       durability=api.DURABILITY_NONE)
         chunks, blocks = draw.partition(rng, lengths)
         made.chunk_shape = int32s(chunks) if chunks is not None else None
         made.block_shape = int32s(blocks) if blocks is not None else None
@@ -99,7 +99,8 @@ class Life:
             self.off = None
             options = self.options(lengths)
             fill = self.fill(options)
-            options.layout = api.SPARSE if self.place == "directory" else api.CONTIGUOUS
+            is_sparse = self.place == "directory"
+            options.layout = api.LAYOUT_SPARSE if is_sparse else api.LAYOUT_CONTIGUOUS
             options.dirty_budget = draw.pick(rng, [0, 1, 5000])
             options.cache_bytes = draw.pick(rng, [0, -1, 20000])
             layer = rng.bytes(draw.below(rng, 30) + 1)

@@ -59,13 +59,13 @@ class Steps(Life):
         if self.place == "memory" or self.kept is None:
             return
         api, where = self.api, self.path.encode()
-        for attempt in (lambda: self.library.open(self.path, mode=api.WRITE),
+        for attempt in (lambda: self.library.open(self.path, mode=api.MODE_WRITE),
                         lambda: self.library.call("unlink", where)):
             self.refused(attempt, api.EBUSY, "beside a writer")
 
     def reopen_writer(self):
         self.writer = self.library.open(
-            self.path, mode=self.api.WRITE, durability=self.api.DURABLE_NONE,
+            self.path, mode=self.api.MODE_WRITE, durability=self.api.DURABILITY_NONE,
             dirty_budget=draw.pick(self.rng, [0, 1, 5000]),
             threads=draw.pick(self.rng, [0, 1]))
 
@@ -146,9 +146,9 @@ class Steps(Life):
         """compact or seal: the URL, what it says of durability, the error."""
         kind = getattr(self.api, what).argtypes[1]
         if kind is c.c_int:
-            return self.library.call(what, self.path.encode(), self.api.DURABLE_NONE)
+            return self.library.call(what, self.path.encode(), self.api.DURABILITY_NONE)
         name = kind._type_.__name__.removeprefix("caterva_")
-        options = self.api.new(name, durability=self.api.DURABLE_NONE)
+        options = self.api.new(name, durability=self.api.DURABILITY_NONE)
         return self.library.call(what, self.path.encode(), c.byref(options))
 
     # ---- copies -----------------------------------------------------------------------
@@ -171,8 +171,8 @@ class Steps(Life):
             if not options.create:
                 options.kept_create = self.api.new("create_options")
                 options.create = c.pointer(options.kept_create)
-            options.kept_create.layout = draw.pick(self.rng, [self.api.CONTIGUOUS,
-                                                              self.api.SPARSE])
+            options.kept_create.layout = draw.pick(self.rng, [self.api.LAYOUT_CONTIGUOUS,
+                                                              self.api.LAYOUT_SPARSE])
             options.layout_set = 1
         return path
 

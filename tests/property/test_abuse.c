@@ -74,15 +74,15 @@ static void abuse_reports(caterva_array *array)
     caterva_verify_result result;
     caterva_verify_options verify = CATERVA_VERIFY_INIT;
     static const int64_t chunks[] = {-1, 6, 7, INT64_MAX, INT64_MIN};
-    REFUSE(EINVAL_BIT, caterva_to_frame(NULL, &frame, &size, err));
-    REFUSE(EINVAL_BIT, caterva_to_frame(array, NULL, &size, err));
-    REFUSE(EINVAL_BIT, caterva_to_frame(array, &frame, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_frame_copy(NULL, &frame, &size, err));
+    REFUSE(EINVAL_BIT, caterva_frame_copy(array, NULL, &size, err));
+    REFUSE(EINVAL_BIT, caterva_frame_copy(array, &frame, NULL, err));
     REFUSE(EINVAL_BIT, caterva_measure(NULL, &space, err));
     REFUSE(EINVAL_BIT, caterva_measure(array, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_describe_chunk(NULL, 0, &chunk, err));
-    REFUSE(EINVAL_BIT, caterva_describe_chunk(array, 0, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_describe(NULL, 0, &chunk, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_describe(array, 0, NULL, err));
     for (int i = 0; i < COUNT(chunks); i++)
-        REFUSE(EINVAL_BIT, caterva_describe_chunk(array, chunks[i], &chunk, err));
+        REFUSE(EINVAL_BIT, caterva_chunk_describe(array, chunks[i], &chunk, err));
     REFUSE(EINVAL_BIT, caterva_verify(NULL, &verify, &result, err));
     verify.struct_size = 0;
     REFUSE(EINVAL_BIT, caterva_verify(array, &verify, &result, err));
@@ -139,17 +139,18 @@ static void abuse_names(caterva_array *array)
     REFUSE(EINVAL_BIT, caterva_attr_get(NULL, "a", &value, &size, err));
     REFUSE(EINVAL_BIT, caterva_attr_get(array, NULL, &value, &size, err));
     REFUSE(EINVAL_BIT, caterva_attr_get(array, "a", NULL, &size, err));
-    REFUSE(ENOTFOUND_BIT, caterva_meta_get(array, "caterva", &content, &size, err));
-    REFUSE(ENOTFOUND_BIT, caterva_meta_get(array, "", &content, &size, err));
-    REFUSE(EINVAL_BIT, caterva_meta_get(NULL, "b2nd", &content, &size, err));
-    REFUSE(EINVAL_BIT, caterva_meta_get(array, NULL, &content, &size, err));
-    REFUSE(EINVAL_BIT, caterva_meta_get(array, "b2nd", NULL, &size, err));
+    REFUSE(ENOTFOUND_BIT, caterva_metalayer_get(array, "caterva", &content, &size, err));
+    REFUSE(ENOTFOUND_BIT, caterva_metalayer_get(array, "", &content, &size, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_get(NULL, "b2nd", &content, &size, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_get(array, NULL, &content, &size, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_get(array, "b2nd", NULL, &size, err));
     static const int numbers[] = {-1, 1, 2, 100, INT32_MAX, INT32_MIN};
     for (int i = 0; i < COUNT(numbers); i++) {
         CHECK(caterva_attr_name(array, numbers[i]) == NULL, "attribute %d", numbers[i]);
-        CHECK(caterva_meta_name(array, numbers[i]) == NULL, "metalayer %d", numbers[i]);
+        CHECK(caterva_metalayer_name(array, numbers[i]) == NULL, "metalayer %d", numbers[i]);
     }
-    CHECK(caterva_attr_name(NULL, 0) == NULL && caterva_meta_name(NULL, 0) == NULL, "names");
+    CHECK(caterva_attr_name(NULL, 0) == NULL && caterva_metalayer_name(NULL, 0) == NULL,
+          "names");
     CHECK(caterva_describe(NULL) == NULL, "a description of nothing");
 }
 
@@ -161,15 +162,15 @@ static void abuse_frames(void)
     caterva_open_options o = CATERVA_OPEN_INIT;
     caterva_array *array = make_small_array("mem:");
     caterva_array *second = NULL;
-    CHECK_OK(caterva_to_frame(array, &frame, &size, &detail), detail);
-    REFUSE(EINVAL_BIT | ECORRUPT_BIT, caterva_open_frame(NULL, size, 0, &o, &second, err));
-    REFUSE(EINVAL_BIT | ECORRUPT_BIT, caterva_open_frame(frame, 0, 0, &o, &second, err));
-    REFUSE(EINVAL_BIT, caterva_open_frame(frame, size, 0, &o, NULL, err));
+    CHECK_OK(caterva_frame_copy(array, &frame, &size, &detail), detail);
+    REFUSE(EINVAL_BIT | ECORRUPT_BIT, caterva_frame_open(NULL, size, 0, &o, &second, err));
+    REFUSE(EINVAL_BIT | ECORRUPT_BIT, caterva_frame_open(frame, 0, 0, &o, &second, err));
+    REFUSE(EINVAL_BIT, caterva_frame_open(frame, size, 0, &o, NULL, err));
     for (size_t n = 1; n < size; n += 7)
         REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT,
-               caterva_open_frame(frame, n, 1, &o, &second, err));
-    o.mode = CATERVA_WRITE;
-    REFUSE(EINVAL_BIT, caterva_open_frame(frame, size, 0, &o, &second, err));
+               caterva_frame_open(frame, n, 1, &o, &second, err));
+    o.mode = CATERVA_MODE_WRITE;
+    REFUSE(EINVAL_BIT, caterva_frame_open(frame, size, 0, &o, &second, err));
     caterva_free(frame);
     caterva_discard(array);
 }
@@ -244,20 +245,20 @@ static void abuse_partition(void)
     static const int64_t huge[2] = {INT64_MAX, INT64_MAX};
     static const int32_t zero[2] = {0, 3};
     const int64_t *s = small_shape;
-    REFUSE(EINVAL_BIT, caterva_choose_partition(-1, s, 4, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(99, s, 4, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, NULL, 4, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 0, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, -4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(-1, s, 4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(99, s, 4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, NULL, 4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, s, 0, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, s, -4, NULL, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT,
-           caterva_choose_partition(2, s, INT64_MAX, NULL, NULL, chunks, blocks, err));
+           caterva_partition_choose(2, s, INT64_MAX, NULL, NULL, chunks, blocks, err));
     REFUSE(EINVAL_BIT,
-           caterva_choose_partition(2, negative, 4, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, huge, 4, NULL, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 4, zero, NULL, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 4, NULL, zero, chunks, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 4, NULL, NULL, NULL, blocks, err));
-    REFUSE(EINVAL_BIT, caterva_choose_partition(2, s, 4, NULL, NULL, chunks, NULL, err));
+           caterva_partition_choose(2, negative, 4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, huge, 4, NULL, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, s, 4, zero, NULL, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, s, 4, NULL, zero, chunks, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, s, 4, NULL, NULL, NULL, blocks, err));
+    REFUSE(EINVAL_BIT, caterva_partition_choose(2, s, 4, NULL, NULL, chunks, NULL, err));
 }
 
 static void abuse_lookups(void)

@@ -70,11 +70,11 @@ static void abuse_names(caterva_array *a)
     REFUSE(EINVAL_BIT, caterva_attr_remove(a, NULL, err));
     REFUSE(ENOTFOUND_BIT, caterva_attr_remove(a, "nothing", err));
     REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_attr_remove(a, longest, err));
-    REFUSE(EINVAL_BIT, caterva_meta_update(NULL, "a", items, 4, err));
-    REFUSE(EINVAL_BIT, caterva_meta_update(a, NULL, items, 4, err));
-    REFUSE(EINVAL_BIT, caterva_meta_update(a, "b2nd", items, 4, err));
-    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_meta_update(a, "x", NULL, 4, err));
-    REFUSE(ENOTFOUND_BIT, caterva_meta_update(a, "nothing", items, 4, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_update(NULL, "a", items, 4, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_update(a, NULL, items, 4, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_update(a, "b2nd", items, 4, err));
+    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_metalayer_update(a, "x", NULL, 4, err));
+    REFUSE(ENOTFOUND_BIT, caterva_metalayer_update(a, "nothing", items, 4, err));
 
     caterva_error detail;
     char name[32];
@@ -141,24 +141,24 @@ static void abuse_iterators(caterva_array *a)
     caterva_chunk_iter chunk = CATERVA_CHUNK_ITER_INIT;
     caterva_block_iter block = {.chunk = 0};
     caterva_block_info info;
-    REFUSE(EINVAL_BIT, caterva_next_chunk(NULL, &chunk, err));
-    REFUSE(EINVAL_BIT, caterva_next_chunk(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_next_block(NULL, &block, err));
-    REFUSE(EINVAL_BIT, caterva_next_block(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_describe_block(NULL, 0, 0, &info, err));
-    REFUSE(EINVAL_BIT, caterva_describe_block(a, 0, 0, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_next(NULL, &chunk, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_next(a, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_block_next(NULL, &block, err));
+    REFUSE(EINVAL_BIT, caterva_block_next(a, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_block_describe(NULL, 0, 0, &info, err));
+    REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 0, NULL, err));
     for (int i = 0; i < COUNT(numbers); i++) {
-        REFUSE(EINVAL_BIT, caterva_describe_block(a, numbers[i], 0, &info, err));
-        REFUSE(EINVAL_BIT, caterva_describe_block(a, 0, numbers[i], &info, err));
+        REFUSE(EINVAL_BIT, caterva_block_describe(a, numbers[i], 0, &info, err));
+        REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, numbers[i], &info, err));
         block.chunk = numbers[i];
-        REFUSE(EINVAL_BIT, caterva_next_block(a, &block, err));
+        REFUSE(EINVAL_BIT, caterva_block_next(a, &block, err));
     }
-    REFUSE(EINVAL_BIT, caterva_describe_block(a, 0, 2, &info, err)); /* of 2 */
-    REFUSE(EINVAL_BIT, caterva_describe_block(a, 6, 0, &info, err));
+    REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 2, &info, err)); /* of 2 */
+    REFUSE(EINVAL_BIT, caterva_block_describe(a, 6, 0, &info, err));
     chunk.next = -1;
-    REFUSE(EINVAL_BIT, caterva_next_chunk(a, &chunk, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_next(a, &chunk, err));
     block = (caterva_block_iter){.next = -1};
-    REFUSE(EINVAL_BIT, caterva_next_block(a, &block, err));
+    REFUSE(EINVAL_BIT, caterva_block_next(a, &block, err));
 }
 
 static void abuse_reductions(caterva_array *a)
@@ -179,27 +179,30 @@ static void abuse_reductions(caterva_array *a)
         o.step = boxes[i] + 4;
         REFUSE(EINVAL_BIT, caterva_statistics(a, &o, &stats, err));
         REFUSE(EINVAL_BIT, caterva_histogram(a, &o, range, 8, counts, err));
-        REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, &o, out, sizeof out, err));
+        REFUSE(EINVAL_BIT,
+               caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     }
     o = (caterva_reduce_options)CATERVA_REDUCE_INIT;
     for (int i = 0; i < COUNT(axes); i++) {
         o.axes = axes[i];
         o.n_axes = 2;
-        REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, &o, out, sizeof out, err));
+        REFUSE(EINVAL_BIT,
+               caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     }
     o.n_axes = -1;
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, &o, out, sizeof out, err));
+    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     o.n_axes = 17;
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, &o, out, sizeof out, err));
+    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     o = (caterva_reduce_options){.struct_size = 1};
     REFUSE(EINVAL_BIT, caterva_statistics(a, &o, &stats, err));
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, &o, out, sizeof out, err));
+    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
 
     REFUSE(EINVAL_BIT, caterva_statistics(NULL, NULL, &stats, err));
     REFUSE(EINVAL_BIT, caterva_statistics(a, NULL, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_reduce(NULL, CATERVA_SUM, NULL, out, sizeof out, err));
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, NULL, NULL, sizeof out, err));
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_SUM, NULL, out, 7, err));
+    REFUSE(EINVAL_BIT,
+           caterva_reduce(NULL, CATERVA_REDUCTION_SUM, NULL, out, sizeof out, err));
+    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, NULL, NULL, sizeof out, err));
+    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, NULL, out, 7, err));
     REFUSE(EINVAL_BIT, caterva_reduce(a, (caterva_reduction)-1, NULL, out, sizeof out, err));
     REFUSE(EINVAL_BIT, caterva_reduce(a, (caterva_reduction)4, NULL, out, sizeof out, err));
 
@@ -274,7 +277,7 @@ static void abuse_reader(void)
     REFUSE(EINVAL_BIT, caterva_remove(a, 0, 0, 1, err));
     REFUSE(EINVAL_BIT, caterva_attr_set(a, "a", items, 4, err));
     REFUSE(EINVAL_BIT, caterva_attr_remove(a, "a", err));
-    REFUSE(EINVAL_BIT, caterva_meta_update(a, "a", items, 4, err));
+    REFUSE(EINVAL_BIT, caterva_metalayer_update(a, "a", items, 4, err));
     REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 0, chunk, size, err));
     check_small_array(a);
     caterva_discard(a);

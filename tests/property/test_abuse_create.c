@@ -39,7 +39,7 @@ static void abuse_create_arguments(void)
     o.struct_size = 0;
     refuse_create(&o, EINVAL_BIT, "struct size", 0);
     o = small_options();
-    o.layout = CATERVA_SPARSE;
+    o.layout = CATERVA_LAYOUT_SPARSE;
     REFUSE(EINVAL_BIT | EUNSUPPORTED_BIT, caterva_create("mem:", &o, &array, err));
     scratch_path(path, "no-such-folder/array.b2nd");
     o = small_options();
@@ -226,10 +226,10 @@ static void abuse_open(void)
     o.struct_size = sizeof(o);
     o.mode = (caterva_mode)9;
     REFUSE(EINVAL_BIT, caterva_open(path, &o, &array, err));
-    o.mode = CATERVA_WRITE;
+    o.mode = CATERVA_MODE_WRITE;
     o.offset = 1;
     REFUSE(EINVAL_BIT, caterva_open(path, &o, &array, err));
-    o.mode = CATERVA_READ;
+    o.mode = CATERVA_MODE_READ;
     static const uint64_t offsets[] = {1, 100, 1u << 30, INT64_MAX, UINT64_MAX};
     for (int i = 0; i < COUNT(offsets); i++) {
         o.offset = offsets[i];
@@ -249,7 +249,7 @@ static void abuse_modes(void)
     int64_t start[2] = {0, 0};
     scratch_path(path, "modes.b2nd");
     array = make_small_array(path);
-    o.mode = CATERVA_WRITE;
+    o.mode = CATERVA_MODE_WRITE;
     REFUSE(EBUSY_BIT, caterva_open(path, &o, &second, err));
     CHECK_OK(caterva_close(array, &detail), detail);
     REFUSE(EEXIST_BIT, caterva_create(path, &create, &second, err));
@@ -336,7 +336,7 @@ static void abuse_copy(void)
     create.threads = -1;
     refuse_copy(source, &options, EINVAL_BIT);
     create = (caterva_create_options)CATERVA_CREATE_INIT;
-    create.layout = CATERVA_SPARSE;
+    create.layout = CATERVA_LAYOUT_SPARSE;
     options.layout_set = 1;
     REFUSE(EINVAL_BIT, caterva_copy(source, "mem:", &options, &copy, err));
     check_small_array(source);

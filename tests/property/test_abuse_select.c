@@ -52,7 +52,7 @@ static void abuse_kinds(caterva_array *array)
     refuse_selection(array, &s);
     s.kind = (caterva_selection_kind)17;
     refuse_selection(array, &s);
-    s.kind = CATERVA_SELECT_BOX;
+    s.kind = CATERVA_SELECTION_BOX;
     s.struct_size = 0;
     refuse_selection(array, &s);
     s.struct_size = SIZE_MAX;
@@ -64,7 +64,7 @@ static void abuse_axis(caterva_array *array, int axis, caterva_axis bad, const c
     caterva_selection s = CATERVA_SELECTION_INIT;
     caterva_axis axes[2] = {{.kind = CATERVA_AXIS_ALL}, {.kind = CATERVA_AXIS_ALL}};
     axes[axis] = bad;
-    s.kind = CATERVA_SELECT_AXES;
+    s.kind = CATERVA_SELECTION_AXES;
     s.axes = axes;
     s.n_axes = 2;
     refuse_selection(array, &s);
@@ -98,7 +98,7 @@ static void abuse_axes(caterva_array *array)
 
     caterva_axis axes[3] = {{.kind = CATERVA_AXIS_ALL}};
     caterva_selection s = CATERVA_SELECTION_INIT;
-    s.kind = CATERVA_SELECT_AXES;
+    s.kind = CATERVA_SELECTION_AXES;
     s.n_axes = 3;
     s.axes = axes;
     refuse_selection(array, &s);
@@ -114,7 +114,7 @@ static void abuse_points_and_masks(caterva_array *array)
     static const int64_t points[] = {0, 0, 5, 6, 2, 7};
     static const uint8_t mask[43] = {1};
     caterva_selection s = CATERVA_SELECTION_INIT;
-    s.kind = CATERVA_SELECT_POINTS;
+    s.kind = CATERVA_SELECTION_POINTS;
     s.points = points;
     s.n_points = 3;
     refuse_selection(array, &s);
@@ -126,7 +126,7 @@ static void abuse_points_and_masks(caterva_array *array)
     refuse_selection(array, &s);
 
     s = (caterva_selection)CATERVA_SELECTION_INIT;
-    s.kind = CATERVA_SELECT_MASK;
+    s.kind = CATERVA_SELECTION_MASK;
     s.mask_size = 42;
     refuse_selection(array, &s);
     s.mask = mask;
@@ -146,7 +146,7 @@ static void abuse_sizes_of_results(caterva_array *array)
     caterva_axis axes[2] = {{.kind = CATERVA_AXIS_LIST, .indices = many, .n = LONG},
                             {.kind = CATERVA_AXIS_LIST, .indices = many, .n = LONG}};
     caterva_selection s = CATERVA_SELECTION_INIT;
-    s.kind = CATERVA_SELECT_AXES;
+    s.kind = CATERVA_SELECTION_AXES;
     s.axes = axes;
     s.n_axes = 2;
     expect_words(array, &s, "the items span 36000000 bytes, the buffer has 256");
@@ -216,8 +216,8 @@ static caterva_array *open_for_reading(caterva_array *array)
     caterva_array *reader;
     void *frame;
     size_t size;
-    CHECK_OK(caterva_to_frame(array, &frame, &size, &err), err);
-    CHECK_OK(caterva_open_frame(frame, size, 1, &options, &reader, &err), err);
+    CHECK_OK(caterva_frame_copy(array, &frame, &size, &err), err);
+    CHECK_OK(caterva_frame_open(frame, size, 1, &options, &reader, &err), err);
     caterva_free(frame);
     return reader;
 }
@@ -234,7 +234,7 @@ static void abuse_dtypes(caterva_array *array)
     b.dtype = "<i8"; /* twice the size */
     refuse_buffer(array, &b);
     b.dtype = "|i1";
-    b.casting = CATERVA_CAST_SAFE;
+    b.casting = CATERVA_CASTING_SAFE;
     REFUSE(EINVAL_BIT, caterva_read_selection(array, NULL, &b, err));
     b.casting = (caterva_casting)99;
     refuse_buffer(array, &b);

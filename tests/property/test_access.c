@@ -35,7 +35,7 @@ static caterva_create_options drawn(caterva_layout layout)
     options.dtype = "|u1";
     options.layout = layout;
     options.overwrite = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     return options;
 }
 
@@ -119,7 +119,7 @@ static void copy(caterva_layout layout)
     caterva_array *array = NULL;
     caterva_create_options options = drawn(layout);
     caterva_copy_options how = CATERVA_COPY_INIT;
-    options.layout = CATERVA_CONTIGUOUS;
+    options.layout = CATERVA_LAYOUT_CONTIGUOUS;
     fill(items, 0);
     CHECK_OK(caterva_create_from_buffer("mem:", &options, items, N, &array, &err), err);
     options = (caterva_create_options)CATERVA_CREATE_INIT;
@@ -145,8 +145,8 @@ static void write_some(int seed)
     caterva_error err;
     caterva_array *array = NULL;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     fill(items, seed);
     CHECK_OK(caterva_open(target, &options, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
@@ -162,10 +162,10 @@ static void of_files(mode_t mode)
     access_of a = {mode, OTHER_USER, OTHER_GROUP};
     for (int w = 0; w < N_WAYS; w++) {
         scratch_remove(target);
-        create(CATERVA_CONTIGUOUS);
+        create(CATERVA_LAYOUT_CONTIGUOUS);
         if (w == COMPACT && !is_root && !(mode & 0200)) continue;
         set_access(target, a);
-        replace((way)w, CATERVA_CONTIGUOUS);
+        replace((way)w, CATERVA_LAYOUT_CONTIGUOUS);
         expect_access(target, a, way_names[w]);
     }
 }
@@ -178,12 +178,12 @@ static void of_directories(mode_t mode)
     if (!is_root) outer.mode |= 0700, inner.mode |= 0600;
     for (int w = 0; w < N_WAYS; w++) {
         scratch_remove(target);
-        create(CATERVA_SPARSE);
+        create(CATERVA_LAYOUT_SPARSE);
         each_file(inner, "", set_one);
         set_access(target, outer);
         write_some(3); /* chunk files and a frame of a commit */
         each_file(inner, "a commit", expect_access);
-        replace((way)w, CATERVA_SPARSE);
+        replace((way)w, CATERVA_LAYOUT_SPARSE);
         expect_access(target, outer, way_names[w]);
         each_file(inner, way_names[w], expect_access);
     }
@@ -197,14 +197,14 @@ static void of_other_kinds(void)
     access_of open_inner = {0664, OTHER_USER, OTHER_GROUP};
     for (int w = CREATE; w <= COPY; w++) {
         scratch_remove(target);
-        create(CATERVA_CONTIGUOUS);
+        create(CATERVA_LAYOUT_CONTIGUOUS);
         set_access(target, file);
-        replace((way)w, CATERVA_SPARSE);
+        replace((way)w, CATERVA_LAYOUT_SPARSE);
         expect_access(target, outer, "a directory for a file");
         each_file(file, "a directory for a file", expect_access);
 
         each_file(open_inner, "", set_one);
-        replace((way)w, CATERVA_CONTIGUOUS);
+        replace((way)w, CATERVA_LAYOUT_CONTIGUOUS);
         file.mode = 0660; /* others may not search the directory, its group may write */
         expect_access(target, file, "a file for a directory");
         file.mode = 0640;
@@ -220,7 +220,7 @@ static void unpublished_is_closed(caterva_layout layout)
     char path[PATH_SIZE + 300];
     caterva_create_options options = drawn(layout);
     scratch_remove(target);
-    create(CATERVA_CONTIGUOUS);
+    create(CATERVA_LAYOUT_CONTIGUOUS);
     CHECK(chmod(target, 0600) == 0, "chmod");
     fill(items, 1);
     CHECK_OK(caterva_create(target, &options, &array, &err), err);
@@ -247,7 +247,7 @@ static void new_ones_follow_umask(caterva_layout layout)
     scratch_remove(target);
     umask(027);
     create(layout);
-    mode_t wanted = layout == CATERVA_SPARSE ? 0750 : 0640;
+    mode_t wanted = layout == CATERVA_LAYOUT_SPARSE ? 0750 : 0640;
     CHECK(access_at(target).mode == wanted, "mode %o", (unsigned)access_at(target).mode);
     umask(022);
 }
@@ -286,7 +286,7 @@ int main(void)
     }
     of_other_kinds();
     for (int i = 0; i < 2; i++) {
-        caterva_layout layout = i ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+        caterva_layout layout = i ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
         unpublished_is_closed(layout);
         new_ones_follow_umask(layout);
         of_attributes(layout);

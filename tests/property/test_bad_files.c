@@ -41,7 +41,7 @@ static void refuse_bytes(sample *s, const void *bytes, size_t size, unsigned all
     caterva_array *array = NULL;
     scratch_save(s->path, bytes, size);
     REFUSE(allowed, caterva_open(s->path, NULL, &array, err));
-    if (size > 0) REFUSE(allowed, caterva_open_frame(bytes, size, 0, NULL, &array, err));
+    if (size > 0) REFUSE(allowed, caterva_frame_open(bytes, size, 0, NULL, &array, err));
     CHECK(array == NULL, "a handle in spite of the refusal");
 }
 
@@ -62,7 +62,7 @@ static sample good_sample(void)
     void *frame = NULL;
     caterva_array *array = make_small_array("mem:");
     scratch_path(s.path, "bad.b2nd");
-    CHECK_OK(caterva_to_frame(array, &frame, &s.size, &err), err);
+    CHECK_OK(caterva_frame_copy(array, &frame, &s.size, &err), err);
     s.bytes = check_alloc(s.size);
     memcpy(s.bytes, frame, s.size);
     unseal(s.bytes, s.size); /* each field is refused for what it says */
@@ -174,7 +174,7 @@ static void check_plain_frame(const char *path, int64_t n)
     caterva_error opened;
     caterva_open_options options = CATERVA_OPEN_INIT;
     int64_t items[1000] = {0}, start = 0;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     REFUSE(EUNSUPPORTED_BIT, caterva_open(path, &options, &array, err));
     REFUSE(EUNSUPPORTED_BIT, caterva_compact(path, NULL, err));
     CHECK_OK(caterva_open(path, NULL, &array, &opened), opened);
@@ -260,7 +260,7 @@ static void damage_chunk_files(void)
     int64_t last[2] = {5, 6};
     int32_t got[42];
     scratch_path(path, "sparse");
-    o.layout = CATERVA_SPARSE;
+    o.layout = CATERVA_LAYOUT_SPARSE;
     CHECK_OK(caterva_create(path, &o, &array, &detail), detail);
     CHECK_OK(
         caterva_write(array, start, small_shape, small_values, sizeof(small_values), &detail),

@@ -71,7 +71,7 @@ static void choose_fill(subject *s, caterva_create_options *options, uint8_t *it
 
 static caterva_durability random_durability(rng *r)
 {
-    return rng_one_in(r, 16) ? CATERVA_DURABLE_FULL : CATERVA_DURABLE_NONE;
+    return rng_one_in(r, 16) ? CATERVA_DURABILITY_FULL : CATERVA_DURABILITY_NONE;
 }
 
 static void start_subject(subject *s, rng *r, int64_t number)
@@ -89,7 +89,8 @@ static void start_subject(subject *s, rng *r, int64_t number)
     if (s->place == IN_MEMORY) snprintf(s->path, sizeof(s->path), "mem:");
 
     caterva_create_options options = options_for(&s->geometry, &s->pipeline);
-    options.layout = s->place == IN_DIRECTORY ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    options.layout =
+        s->place == IN_DIRECTORY ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     options.threads = rng_int(r, 0, 3);
     options.durability = random_durability(r);
     uint8_t *item = check_alloc((size_t)s->geometry.item_size);
@@ -163,7 +164,7 @@ static void open_again(subject *s)
 {
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = rng_int(s->random, 0, 3);
     options.durability = random_durability(s->random);
     caterva_status status = caterva_open(s->path, &options, &s->array, &err);
@@ -178,10 +179,10 @@ static void reopen_from_frame(subject *s)
     caterva_array *next = NULL;
     void *frame = NULL;
     size_t size = 0;
-    options.mode = CATERVA_WRITE;
-    need_ok(s, caterva_to_frame(s->array, &frame, &size, &err), &err, "to_frame", NULL);
+    options.mode = CATERVA_MODE_WRITE;
+    need_ok(s, caterva_frame_copy(s->array, &frame, &size, &err), &err, "to_frame", NULL);
     caterva_discard(s->array);
-    caterva_status status = caterva_open_frame(frame, size, 1, &options, &next, &err);
+    caterva_status status = caterva_frame_open(frame, size, 1, &options, &next, &err);
     need_ok(s, status, &err, "open_frame", NULL);
     memset(frame, 0xDD, size); /* the handle has its own copy */
     caterva_free(frame);
@@ -228,8 +229,8 @@ static void read_frame(subject *s)
     caterva_array *other = NULL;
     void *frame = NULL;
     size_t size = 0;
-    need_ok(s, caterva_to_frame(s->array, &frame, &size, &err), &err, "to_frame", NULL);
-    caterva_status status = caterva_open_frame(frame, size, 0, NULL, &other, &err);
+    need_ok(s, caterva_frame_copy(s->array, &frame, &size, &err), &err, "to_frame", NULL);
+    caterva_status status = caterva_frame_open(frame, size, 0, NULL, &other, &err);
     need_ok(s, status, &err, "open_frame, borrowed", NULL);
     read_and_compare(s, other, &s->now, "read of the frame");
     caterva_discard(other);

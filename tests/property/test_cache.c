@@ -72,8 +72,8 @@ static void check_read(const subject *s, caterva_array *array, const oracle *exp
 /* Counts hits of handles that are about to go. */
 static void check_counts(const caterva_array *array, int64_t cache_bytes)
 {
-    caterva_cache_counts counts;
-    caterva_cache_statistics(array, &counts);
+    caterva_cache_info counts;
+    caterva_cache_describe(array, &counts);
     CHECK(counts.bytes <= counts.limit, "%lld of %lld bytes", (long long)counts.bytes,
           (long long)counts.limit);
     CHECK(cache_bytes >= 0 || counts.hits == 0, "%lld hits without a cache",
@@ -89,7 +89,7 @@ static caterva_array *open_as(const subject *s, caterva_mode mode)
     caterva_array *array = NULL;
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.mode = mode;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.cache_bytes = s->cache_bytes;
     options.threads = rng_int(s->random, 1, 3);
     CHECK_OK(caterva_open(s->path, &options, &array, &err), err);
@@ -120,7 +120,7 @@ static void change_reader(subject *s)
         close_reader(s);
         return;
     }
-    if (s->reader == NULL) s->reader = open_as(s, CATERVA_READ);
+    if (s->reader == NULL) s->reader = open_as(s, CATERVA_MODE_READ);
     refresh(s);
 }
 
@@ -179,7 +179,7 @@ static void write_by_b2nd(subject *s)
     oracle_copy(&s->committed, &s->now);
     free(bytes);
     refresh(s);
-    s->writer = open_as(s, CATERVA_WRITE);
+    s->writer = open_as(s, CATERVA_MODE_WRITE);
 }
 
 /* ---- One array -------------------------------------------------------------------- */
@@ -191,10 +191,11 @@ static void begin(subject *s)
     s->place = (place)rng_int(s->random, 0, 2);
     pipeline p = random_pipeline(s->random, s->geometry.item_size);
     caterva_create_options options = options_for(&s->geometry, &p);
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.cache_bytes = s->cache_bytes;
     options.threads = rng_int(s->random, 1, 3);
-    options.layout = s->place == IN_DIRECTORY ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    options.layout =
+        s->place == IN_DIRECTORY ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     scratch_path(s->path, "array");
     scratch_remove(s->path);
     CHECK_OK(
@@ -273,7 +274,7 @@ static void check_positions(rng *r)
     options.chunk_shape = &chunk;
     options.block_shape = &block;
     options.dtype = "<i4";
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_create(scratch_path(path, "row"), &options, &writer, &err), err);
     for (int k = 0; k < REWRITES; k++) {
         for (int i = 0; i < ROW; i++) items[i] = rng_int(r, 1, 1 << (24 - k));
@@ -292,7 +293,7 @@ int main(int argc, char **argv)
 {
     int64_t reads = (int64_t)number_argument(argc, argv, 1, DEFAULT_READS);
     rng random = rng_from_seed(seed_argument(argc, argv, 2));
-    caterva_cache_counts shared;
+    caterva_cache_info shared;
     blosc2_init();
     check_positions(&random);
     for (int i = 0; n_reads < reads; i++) {
@@ -301,7 +302,7 @@ int main(int argc, char **argv)
         for (; s.step < STEPS_PER_ARRAY; s.step++) step(&s);
         end(&s);
     }
-    caterva_cache_statistics(NULL, &shared);
+    caterva_cache_describe(NULL, &shared);
     CHECK(shared.hits > 0 && n_hits > 0, "%lld and %lld hits: nothing was put to the test",
           (long long)shared.hits, (long long)n_hits);
     CHECK(shared.bytes == 0, "%lld bytes left by handles that are closed",

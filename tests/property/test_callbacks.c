@@ -43,7 +43,7 @@ static void create(const char *path)
     caterva_chunk_info chunk;
     CHECK_OK(caterva_create_from_buffer(path, &options, items, N, &array, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);
-    CHECK_OK(caterva_describe_chunk(array, 5, &chunk, &err), err);
+    CHECK_OK(caterva_chunk_describe(array, 5, &chunk, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
     size_t size;
     uint8_t *bytes = scratch_load(path, &size);
@@ -123,7 +123,7 @@ int main(void)
     alarm(PATIENCE);
     create(scratch_path(path, "callbacks.b2nd"));
     caterva_open_options writing = CATERVA_OPEN_INIT;
-    writing.mode = CATERVA_WRITE;
+    writing.mode = CATERVA_MODE_WRITE;
     caller c = {.path = path};
     CHECK_OK(caterva_open(path, &writing, &c.array, &err), err);
     caterva_verify_options options = CATERVA_VERIFY_INIT;

@@ -108,7 +108,7 @@ static int64_t check_blocks(const trial *t, const caterva_chunk_iter *chunk)
              err);
     caterva_block_iter it = {.chunk = chunk->chunk.chunk};
     for (;;) {
-        CHECK_OK(caterva_next_block(t->array, &it, &err), err);
+        CHECK_OK(caterva_block_next(t->array, &it, &err), err);
         if (it.done) break;
         check_block(t, &it.block, decoded, (size_t)info->block_bytes);
         box b;
@@ -135,7 +135,7 @@ static void check_chunks(const trial *t)
     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
     int64_t items = 0, n = 0;
     for (;;) {
-        CHECK_OK(caterva_next_chunk(t->array, &it, &err), err);
+        CHECK_OK(caterva_chunk_next(t->array, &it, &err), err);
         if (it.done) break;
         CHECK(it.chunk.chunk == n++, "chunk %lld", (long long)it.chunk.chunk);
         box b;
@@ -282,13 +282,13 @@ static void refuse_misuse(void)
     caterva_chunk_iter it = {.next = -1};
     caterva_block_iter blocks = {.chunk = 99};
     caterva_block_info block;
-    REFUSE(EINVAL_BIT, caterva_next_chunk(NULL, &it, err));
-    REFUSE(EINVAL_BIT, caterva_next_chunk(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_next_chunk(a, &it, err));
-    REFUSE(EINVAL_BIT, caterva_next_block(a, &blocks, err));
-    REFUSE(EINVAL_BIT, caterva_next_block(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_describe_block(a, 0, 99, &block, err));
-    REFUSE(EINVAL_BIT, caterva_describe_block(a, -1, 0, &block, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_next(NULL, &it, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_next(a, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_chunk_next(a, &it, err));
+    REFUSE(EINVAL_BIT, caterva_block_next(a, &blocks, err));
+    REFUSE(EINVAL_BIT, caterva_block_next(a, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 99, &block, err));
+    REFUSE(EINVAL_BIT, caterva_block_describe(a, -1, 0, &block, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, bytes, 3, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, NULL, 300, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read(a, 99, bytes, sizeof bytes, err));

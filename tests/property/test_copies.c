@@ -134,10 +134,10 @@ static void make_source(trial *t)
     caterva_error err;
     caterva_create_options options = options_for(&t->from, &t->from_pipeline);
     int kind = rng_int(t->random, 0, 3); /* sparse, contiguous, memory */
-    options.layout = kind == 0 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    options.layout = kind == 0 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     options.metalayer =
         rng_one_in(t->random, 5) ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.overwrite = 1;
     options.metalayers = &layer;
     options.n_metalayers = rng_int(t->random, 0, 1);
@@ -202,13 +202,14 @@ static caterva_array *make_copy(trial *t)
     if (!create.codec_set) t->to_pipeline = t->from_pipeline;
     create.ndim = 99; /* not looked at */
     create.shape = NULL;
-    create.layout = rng_one_in(t->random, 4) ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    create.layout =
+        rng_one_in(t->random, 4) ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     t->has_new_item = rng_one_in(t->random, 5);
     rng_fill(t->random, t->new_item, (size_t)t->from.item_size);
     if (t->has_new_item) create.fill = CATERVA_FILL_VALUE;
     create.fill_value = t->new_item;
     create.threads = rng_int(t->random, 1, 3);
-    create.durability = CATERVA_DURABLE_NONE;
+    create.durability = CATERVA_DURABILITY_NONE;
     create.overwrite = 1;
     options.create = &create;
     options.start = t->box.start;
@@ -280,7 +281,7 @@ static void check_moved(const trial *t, caterva_array *copy)
     int64_t n = caterva_describe(copy)->n_chunks;
     for (int64_t i = 0; i < n; i++) {
         caterva_chunk_info to, from;
-        NEED_OK(t, caterva_describe_chunk(copy, i, &to, &err), err);
+        NEED_OK(t, caterva_chunk_describe(copy, i, &to, &err), err);
         int64_t chunk = 0;
         const caterva_info *info = caterva_describe(t->source);
         int cut = 0;
@@ -291,7 +292,7 @@ static void check_moved(const trial *t, caterva_array *copy)
             chunk = chunk * info->chunk_counts[d] + index;
         }
         if (cut) continue;
-        NEED_OK(t, caterva_describe_chunk(t->source, chunk, &from, &err), err);
+        NEED_OK(t, caterva_chunk_describe(t->source, chunk, &from, &err), err);
         int reads_as_zeros = t->has_new_item && from.kind == CATERVA_CHUNK_UNINIT;
         NEED(t,
              to.kind == (reads_as_zeros ? CATERVA_CHUNK_ZEROS : from.kind) &&

@@ -50,7 +50,7 @@ static uint8_t *read_as(const caterva_view *view, const char *dtype, size_t item
     buffer.data = check_alloc(*size + 1);
     buffer.size = *size;
     buffer.dtype = dtype;
-    buffer.casting = CATERVA_CAST_UNSAFE;
+    buffer.casting = CATERVA_CASTING_UNSAFE;
     CHECK_OK(caterva_view_read(view, NULL, &buffer, &err), err);
     return buffer.data;
 }
@@ -87,13 +87,13 @@ static void check_fill(caterva_array *copy, int target)
         last[d] = shape[d] - 1;
     }
     CHECK_OK(caterva_resize(copy, shape, &err), err);
-    one.kind = CATERVA_SELECT_POINTS;
+    one.kind = CATERVA_SELECTION_POINTS;
     one.points = last;
     one.n_points = 1;
     buffer.data = &value;
     buffer.size = sizeof value;
     buffer.dtype = "float64";
-    buffer.casting = CATERVA_CAST_UNSAFE;
+    buffer.casting = CATERVA_CASTING_UNSAFE;
     CHECK_OK(caterva_read_selection(copy, &one, &buffer, &err), err);
     double expected = strcmp(targets[target], "|b1") == 0 ? 1 : FILL;
     CHECK(value == expected, "the fill is %g, not %g", value, expected);
@@ -106,7 +106,7 @@ static void check_refusals(caterva_array *array)
     caterva_copy_options options = CATERVA_COPY_INIT;
     caterva_create_options create = CATERVA_CREATE_INIT;
     options.convert_to = "<i2";
-    options.casting = CATERVA_CAST_SAFE;
+    options.casting = CATERVA_CASTING_SAFE;
     CHECK(caterva_copy(array, "mem:", &options, &copy, &err) == CATERVA_EINVAL && !copy,
           "<i4 to <i2 was a safe cast");
     options.convert_to = "|S4";
@@ -135,7 +135,7 @@ static void copy_box(rng *r, const geometry *g, caterva_array *array)
     options.start = b.start;
     options.stop = b.stop;
     options.convert_to = targets[target];
-    options.casting = CATERVA_CAST_UNSAFE;
+    options.casting = CATERVA_CASTING_UNSAFE;
     CHECK_OK(caterva_copy(array, "mem:", &options, &copy, &err), err);
     check_copy(part, copy, target);
     check_fill(copy, target);
@@ -156,8 +156,8 @@ static void copy_join(rng *r, const geometry *g, caterva_array *array)
     const caterva_view *twice[] = {whole, whole};
     CHECK_OK(caterva_view_concat(twice, 2, rng_int(r, 0, g->ndim - 1), &joined, &err), err);
     options.convert_to = targets[target];
-    options.casting = CATERVA_CAST_UNSAFE;
-    CHECK_OK(caterva_copy_view(joined, "mem:", &options, &copy, &err), err);
+    options.casting = CATERVA_CASTING_UNSAFE;
+    CHECK_OK(caterva_view_copy(joined, "mem:", &options, &copy, &err), err);
     check_copy(joined, copy, target);
     caterva_discard(copy);
     caterva_view_free(joined);

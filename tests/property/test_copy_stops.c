@@ -75,7 +75,7 @@ static void stop_copies(caterva_array *source)
         char path[SCRATCH_PATH];
         scratch_path(path, "folder/copy");
         caterva_create_options create = CATERVA_CREATE_INIT;
-        create.layout = kind % 2 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+        create.layout = kind % 2 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
         create.threads = 1 + kind % 2;
         if (kind >= 2) {
             create.chunk_shape = other_chunks;

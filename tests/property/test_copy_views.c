@@ -1,4 +1,4 @@
-/* caterva_copy_view: random arrays concatenated, stacked, sliced, transposed, copied
+/* caterva_view_copy: random arrays concatenated, stacked, sliced, transposed, copied
  * into new arrays of random partitions within little memory. The copy must hold what
  * the view reads, also for C-Blosc2's own b2nd; where every part falls on chunks, the
  * chunks must be the sources' own bytes.
@@ -101,7 +101,7 @@ static void change_view(trial *t)
 {
     caterva_error err;
     caterva_view *changed = NULL;
-    caterva_axis axis = {.kind = CATERVA_AXIS_SLICE, .stop = CATERVA_OMIT, .step = 1};
+    caterva_axis axis = {.kind = CATERVA_AXIS_SLICE, .stop = CATERVA_AXIS_OMIT, .step = 1};
     if (rng_one_in(t->random, 2)) {
         CHECK_OK(caterva_view_transpose(t->joined, NULL, &changed, &err), err);
     } else {
@@ -138,7 +138,7 @@ static void check_b2nd(caterva_array *copy, const int32_t *items, size_t size)
     size_t frame_size;
     if (size == 0) return;
     int32_t *read = check_alloc(size);
-    CHECK_OK(caterva_to_frame(copy, &frame, &frame_size, &err), err);
+    CHECK_OK(caterva_frame_copy(copy, &frame, &frame_size, &err), err);
     CHECK(b2nd_from_cframe(frame, (int64_t)frame_size, true, &theirs) >= 0, "b2nd");
     CHECK(b2nd_to_cbuffer(theirs, read, (int64_t)size) >= 0, "b2nd_to_cbuffer");
     CHECK(memcmp(read, items, size) == 0, "b2nd reads something else");
@@ -188,7 +188,7 @@ static void copy_and_check(trial *t, const char *path)
     options.create = &create;
     options.memory = rng_int(t->random, 1, 4096);
     create.overwrite = 1;
-    create.durability = CATERVA_DURABLE_NONE;
+    create.durability = CATERVA_DURABILITY_NONE;
     create.threads = rng_int(t->random, 1, 3);
     if (rng_one_in(t->random, 4)) {
         for (int d = 0; d < MAX_NDIM + 1; d++) chunk[d] = rng_int(t->random, 1, 9);
@@ -200,7 +200,7 @@ static void copy_and_check(trial *t, const char *path)
     size_t size;
     int32_t *items = read_view(t->joined, &size), *read = check_alloc(size);
     const char *url = rng_one_in(t->random, 2) ? "mem:" : path;
-    caterva_status status = caterva_copy_view(t->joined, url, &options, &copy, &err);
+    caterva_status status = caterva_view_copy(t->joined, url, &options, &copy, &err);
     if (options.on_progress && status == CATERVA_ESTOPPED) {
         CHECK(strcmp(err.message, "stopped") == 0 && !copy, "%s", err.message);
     } else {

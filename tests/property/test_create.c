@@ -104,7 +104,7 @@ static void check_selected_fill(void)
     caterva_array *array;
     caterva_create_options options = options_with(CATERVA_FILL_VALUE, &value);
     caterva_selection selection = CATERVA_SELECTION_INIT;
-    selection.kind = CATERVA_SELECT_POINTS;
+    selection.kind = CATERVA_SELECTION_POINTS;
     selection.points = points;
     selection.n_points = 2;
     caterva_buffer buffer = CATERVA_BUFFER_INIT;

@@ -100,7 +100,7 @@ static void make_array(rng *r, void **frame, size_t *size)
     CHECK_OK(caterva_create_from_buffer("mem:", &options, items, N_ITEMS * sizeof items[0],
                                         &array, &err),
              err);
-    CHECK_OK(caterva_to_frame(array, frame, size, &err), err);
+    CHECK_OK(caterva_frame_copy(array, frame, size, &err), err);
     caterva_discard(array);
 }
 
@@ -154,7 +154,7 @@ static void read_points(caterva_array *array, rng *r, int64_t n, answer *a)
     a->n = n;
     for (int64_t i = 0; i < n; i++)
         a->items[i] = (points[3 * i] * SIDE + points[3 * i + 1]) * SIDE + points[3 * i + 2];
-    words.kind = CATERVA_SELECT_POINTS;
+    words.kind = CATERVA_SELECTION_POINTS;
     words.points = points;
     words.n_points = n;
     read_and_count(array, &words, a, "points");
@@ -170,7 +170,7 @@ static void read_mask(caterva_array *array, rng *r, int one_in, answer *a)
         mask[i] = rng_one_in(r, one_in) ? (uint8_t)rng_int(r, 1, 255) : 0;
         if (mask[i]) a->items[a->n++] = i;
     }
-    words.kind = CATERVA_SELECT_MASK;
+    words.kind = CATERVA_SELECTION_MASK;
     words.mask = mask;
     words.mask_size = N_ITEMS;
     read_and_count(array, &words, a, "mask");
@@ -192,7 +192,7 @@ static void read_axes(caterva_array *array, rng *r, int n, int64_t step, answer 
                                  .indices = lists[d],
                                  .n = counts[d],
                                  .start = start,
-                                 .stop = CATERVA_OMIT,
+                                 .stop = CATERVA_AXIS_OMIT,
                                  .step = step};
     }
     a->n = 0;
@@ -200,7 +200,7 @@ static void read_axes(caterva_array *array, rng *r, int n, int64_t step, answer 
         for (int64_t j = 0; j < counts[1]; j++)
             for (int64_t k = 0; k < counts[2]; k++)
                 a->items[a->n++] = (lists[0][i] * SIDE + lists[1][j]) * SIDE + lists[2][k];
-    words.kind = CATERVA_SELECT_AXES;
+    words.kind = CATERVA_SELECTION_AXES;
     words.axes = axes;
     words.n_axes = 3;
     read_and_count(array, &words, a, n > 0 ? "lists" : "steps");
@@ -239,7 +239,7 @@ static void scan_again(const void *frame, size_t size, int axis, double n_layers
     options.threads = 1;
     options.no_read_ahead = 1;
     options.cache_bytes = (int64_t)(n_layers * LAYER * (BLOCK_BYTES + ENTRY_BYTES));
-    CHECK_OK(caterva_open_frame(frame, size, 0, &options, &array, &err), err);
+    CHECK_OK(caterva_frame_open(frame, size, 0, &options, &array, &err), err);
     for (int scan = 0; scan < N_SCANS; scan++) {
         if (n_layers >= 2) read_slice(array, (axis + 1) % 3, 5, out); /* of use to others */
         atomic_store(&n_decoded, 0);
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
         caterva_array *array = NULL;
         options.threads = threads;
         options.cache_bytes = -1; /* nothing is remembered from row to row */
-        CHECK_OK(caterva_open_frame(frame, size, 0, &options, &array, &err), err);
+        CHECK_OK(caterva_frame_open(frame, size, 0, &options, &array, &err), err);
         /* The index is a chunk that is decoded at first need. */
         CHECK_OK(caterva_read(array, (int64_t[3]){0}, (int64_t[]){1, 1, 1}, a.items,
                               sizeof items[0], &err),

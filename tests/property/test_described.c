@@ -79,8 +79,8 @@ static void ask_names(caterva_array *array)
     size_t size;
     int n = 0;
     while (n < N_NAMES && (names[n] = caterva_attr_name(array, n))) n++;
-    CHECK_OK(caterva_meta_get(array, "mine", &content, &size, &err), err);
-    const char *layer = caterva_meta_name(array, 1);
+    CHECK_OK(caterva_metalayer_get(array, "mine", &content, &size, &err), err);
+    const char *layer = caterva_metalayer_name(array, 1);
     for (int i = 0; i < n; i++) {
         void *value = NULL;
         CHECK(strncmp(names[i], "name", 4) == 0, "attribute %s", names[i]);
@@ -116,15 +116,15 @@ static void ask_chunks(caterva_array *array)
     caterva_chunk_iter chunks = CATERVA_CHUNK_ITER_INIT;
     caterva_chunk_info chunk;
     caterva_status status;
-    while ((status = caterva_next_chunk(array, &chunks, &err)) == CATERVA_OK &&
+    while ((status = caterva_chunk_next(array, &chunks, &err)) == CATERVA_OK &&
            !chunks.done) {
         caterva_block_iter blocks = {.chunk = chunks.chunk.chunk};
-        while ((status = caterva_next_block(array, &blocks, &err)) == CATERVA_OK &&
+        while ((status = caterva_block_next(array, &blocks, &err)) == CATERVA_OK &&
                !blocks.done) {}
         check_status(status, &err, "next_block");
     }
     check_status(status, &err, "next_chunk");
-    check_status(caterva_describe_chunk(array, 0, &chunk, &err), &err, "describe_chunk");
+    check_status(caterva_chunk_describe(array, 0, &chunk, &err), &err, "describe_chunk");
 }
 
 static void ask_numbers(caterva_array *array)
@@ -194,7 +194,7 @@ static void change(shared *s, rng *random)
     memset(content, rng_int(random, 'a', 'z'), sizeof content);
     name[4] = (char)('0' + rng_int(random, 0, N_NAMES - 1));
     CHECK_OK(caterva_resize(s->array, shape, &err), err);
-    CHECK_OK(caterva_meta_update(s->array, "mine", content, sizeof content, &err), err);
+    CHECK_OK(caterva_metalayer_update(s->array, "mine", content, sizeof content, &err), err);
     if (rng_one_in(random, 2))
         CHECK_OK(caterva_attr_set(s->array, name, content, sizeof content, &err), err);
     else
@@ -224,7 +224,7 @@ static void create(shared *s)
     options.dtype = "<i4";
     options.metalayers = &layer;
     options.n_metalayers = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_create(s->path, &options, &s->array, &err), err);
     CHECK_OK(caterva_commit(s->array, &err), err);
 }

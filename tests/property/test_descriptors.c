@@ -55,7 +55,7 @@ static void create(const char *path, caterva_layout layout, int array)
     options.dtype = "<i4";
     options.layout = layout;
     options.overwrite = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.threads = 1;
     for (int64_t i = 0; i < N; i++) items[i] = item_of(array, i);
     CHECK_OK(caterva_create_from_buffer(path, &options, items, sizeof items, &made, &err),
@@ -107,11 +107,11 @@ static void open_all(void)
     caterva_error err;
     for (int i = 0; i < ARRAYS; i++) {
         caterva_open_options options = CATERVA_OPEN_INIT;
-        options.mode = i < ARRAYS - WRITERS ? CATERVA_READ : CATERVA_WRITE;
+        options.mode = i < ARRAYS - WRITERS ? CATERVA_MODE_READ : CATERVA_MODE_WRITE;
         options.cache_bytes = -1;
         options.no_read_ahead = 1;
         options.threads = 1;
-        options.durability = CATERVA_DURABLE_NONE;
+        options.durability = CATERVA_DURABILITY_NONE;
         array_path(path, i);
         CHECK_OK(caterva_open(path, &options, &arrays[i], &err), err);
         for (int64_t at = 0; at < N; at += CHUNK) { /* descriptors of all its chunks */
@@ -142,10 +142,10 @@ static void make_more(void)
     char path[SCRATCH_PATH];
     caterva_error err;
     scratch_path(path, "more");
-    create(path, CATERVA_CONTIGUOUS, 1);
-    create(path, CATERVA_SPARSE, 2);
+    create(path, CATERVA_LAYOUT_CONTIGUOUS, 1);
+    create(path, CATERVA_LAYOUT_SPARSE, 2);
     CHECK_OK(caterva_compact(path, NULL, &err), err);
-    create(path, CATERVA_CONTIGUOUS, 3);
+    create(path, CATERVA_LAYOUT_CONTIGUOUS, 3);
     caterva_array *array = NULL;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
     caterva_discard(array);
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     rng r = rng_from_seed(seed);
     for (int i = 0; i < ARRAYS; i++) {
         array_path(path, i);
-        create(path, CATERVA_SPARSE, i);
+        create(path, CATERVA_LAYOUT_SPARSE, i);
     }
     for (int fd = 3; fd < 256; fd++) close(fd); /* of whoever started this */
     CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){LIMIT, LIMIT}) == 0, "setrlimit");

@@ -50,7 +50,7 @@ static void check_array(caterva_array *array, int ndim, const int64_t *shape)
         check_buffer(array, view, &buffer, kind);
         buffer.data = &nothing;
         buffer.dtype = "<f4";
-        buffer.casting = CATERVA_CAST_UNSAFE;
+        buffer.casting = CATERVA_CASTING_UNSAFE;
         check_buffer(array, view, &buffer, kind);
         buffer.shape = NULL;
         check_buffer(array, view, &buffer, kind);

@@ -29,7 +29,7 @@ static caterva_array *create(void)
     caterva_array *array;
     caterva_error err;
     o.ndim = 1, o.shape = shape, o.chunk_shape = chunks, o.dtype = "<i4";
-    o.layout = layout, o.overwrite = 1, o.durability = CATERVA_DURABLE_NONE;
+    o.layout = layout, o.overwrite = 1, o.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_create(path, &o, &array, &err), err);
     return array;
 }
@@ -56,7 +56,7 @@ static caterva_array *open_array(caterva_mode mode)
     caterva_open_options o = CATERVA_OPEN_INIT;
     caterva_array *array;
     caterva_error err;
-    o.mode = mode, o.durability = CATERVA_DURABLE_NONE;
+    o.mode = mode, o.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     return array;
 }
@@ -101,7 +101,7 @@ static void a_child_abandons_only_its_own(void)
     }
     CHECK(wait_for(child) == 0, "the child");
     CHECK_OK(caterva_close(array, &err), err);
-    array = open_array(CATERVA_READ);
+    array = open_array(CATERVA_MODE_READ);
     expect_all(array);
     CHECK_OK(caterva_close(array, &err), err);
 }
@@ -109,11 +109,12 @@ static void a_child_abandons_only_its_own(void)
 static void closing_ends_locks(void)
 {
     caterva_error err;
-    caterva_array *writer = open_array(CATERVA_WRITE), *reader = open_array(CATERVA_READ);
+    caterva_array *writer = open_array(CATERVA_MODE_WRITE),
+                  *reader = open_array(CATERVA_MODE_READ);
     pid_t child = bystander();
     CHECK_OK(caterva_close(writer, &err), err);
     CHECK_OK(caterva_close(reader, &err), err);
-    writer = open_array(CATERVA_WRITE);
+    writer = open_array(CATERVA_MODE_WRITE);
     write_all(writer, 2);
     CHECK_OK(caterva_close(writer, &err), err);
     CHECK_OK(caterva_compact(path, NULL, &err), err);
@@ -124,9 +125,9 @@ static void closing_ends_locks(void)
 static void a_child_that_closes_takes_no_lock(void)
 {
     caterva_error err;
-    caterva_array *writer = open_array(CATERVA_WRITE), *other;
+    caterva_array *writer = open_array(CATERVA_MODE_WRITE), *other;
     caterva_open_options o = CATERVA_OPEN_INIT;
-    o.mode = CATERVA_WRITE;
+    o.mode = CATERVA_MODE_WRITE;
     fflush(NULL);
     pid_t child = fork();
     CHECK(child >= 0, "fork");
@@ -151,7 +152,8 @@ static long long stored_bytes(void)
 static void files_do_not_grow(void)
 {
     caterva_error err;
-    caterva_array *writer = open_array(CATERVA_WRITE), *reader = open_array(CATERVA_READ);
+    caterva_array *writer = open_array(CATERVA_MODE_WRITE),
+                  *reader = open_array(CATERVA_MODE_READ);
     pid_t child = bystander();
     long long early = 0;
     for (int i = 0; i < COMMITS; i++) {
@@ -178,7 +180,7 @@ static void streams_are_not_files(void)
         for (int fd = 0; fd < 3; fd++) close(fd);
         caterva_open_options o = CATERVA_OPEN_INIT;
         caterva_array *array;
-        o.mode = CATERVA_WRITE;
+        o.mode = CATERVA_MODE_WRITE;
         if (caterva_open(path, &o, &array, NULL) != CATERVA_OK) _exit(1);
         for (int fd = 0; fd < 3; fd++)
             if (write(fd, "lost", 4) != -1) _exit(2);
@@ -187,21 +189,22 @@ static void streams_are_not_files(void)
     }
     CHECK(wait_for(child) == 0, "a stream was a file of the array's");
     caterva_error err;
-    caterva_array *array = open_array(CATERVA_READ);
+    caterva_array *array = open_array(CATERVA_MODE_READ);
     expect_all(array);
     CHECK_OK(caterva_close(array, &err), err);
 }
 
 int main(void)
 {
-    static const caterva_layout layouts[] = {CATERVA_CONTIGUOUS, CATERVA_SPARSE};
+    static const caterva_layout layouts[] = {CATERVA_LAYOUT_CONTIGUOUS,
+                                             CATERVA_LAYOUT_SPARSE};
     for (int i = 0; i < 2; i++) {
         layout = layouts[i];
         scratch_path(path, i ? "forks-directory" : "forks-file");
         a_child_abandons_only_its_own();
         closing_ends_locks();
         a_child_that_closes_takes_no_lock();
-        if (layout == CATERVA_CONTIGUOUS) files_do_not_grow();
+        if (layout == CATERVA_LAYOUT_CONTIGUOUS) files_do_not_grow();
         streams_are_not_files();
         scratch_remove(path);
     }

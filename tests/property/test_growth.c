@@ -163,7 +163,7 @@ static caterva_array *open_writer(const scene *s)
 {
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = 1;
     options.durability = s->durability;
     options.cache_bytes = -1;
@@ -303,7 +303,7 @@ static void compacts_by_itself(scene *s, int percent)
     for (int round = 0; round < 3; round++) {
         caterva_open_options options = CATERVA_OPEN_INIT;
         caterva_array *array;
-        options.mode = CATERVA_WRITE;
+        options.mode = CATERVA_MODE_WRITE;
         options.durability = s->durability;
         options.compact_percent = percent;
         CHECK_OK(caterva_open(s->path, &options, &array, &err), err);
@@ -344,7 +344,7 @@ static void window(scene *s)
 int main(int argc, char **argv)
 {
     scene s = {.random = rng_from_seed(seed_argument(argc, argv, 1))};
-    s.durability = CATERVA_DURABLE_NONE;
+    s.durability = CATERVA_DURABILITY_NONE;
     for (size_t i = 0; i < sizeof audiences / sizeof audiences[0]; i++) {
         const audience *a = &audiences[i];
         appends(&s, 1 << 20, a);
@@ -359,10 +359,10 @@ int main(int argc, char **argv)
     compacts_by_itself(&s, 0);
     compacts_by_itself(&s, 40);
     compacts_by_itself(&s, 60);
-    s.durability = CATERVA_DURABLE_FULL; /* what is found is used after a sync only */
+    s.durability = CATERVA_DURABILITY_FULL; /* what is found is used after a sync only */
     sessions(&s, 10, 2000, 1, 300, &audiences[0]);
     sessions(&s, 10, 2000, 1, 100, &audiences[2]);
-    s.durability = CATERVA_DURABLE_ORDERED;
+    s.durability = CATERVA_DURABILITY_ORDERED;
     sessions(&s, 10, 2000, 1, 100, &audiences[1]);
     return 0;
 }

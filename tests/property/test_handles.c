@@ -47,7 +47,7 @@ static void damage(const char *path)
     caterva_array *array;
     caterva_chunk_info chunk;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
-    CHECK_OK(caterva_describe_chunk(array, N / CHUNK - 1, &chunk, &err), err);
+    CHECK_OK(caterva_chunk_describe(array, N / CHUNK - 1, &chunk, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
     size_t size;
     uint8_t *bytes = scratch_load(path, &size);
@@ -63,7 +63,7 @@ static void unchecked_stays_unchecked(void)
     char path[SCRATCH_PATH];
     caterva_array *array;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    create(scratch_path(path, "unchecked.b2nd"), N, 1, CATERVA_CONTIGUOUS);
+    create(scratch_path(path, "unchecked.b2nd"), N, 1, CATERVA_LAYOUT_CONTIGUOUS);
     damage(path);
     for (int unchecked = 0; unchecked < 2; unchecked++) {
         caterva_status wanted = unchecked ? CATERVA_OK : CATERVA_ECORRUPT;
@@ -101,7 +101,7 @@ static void the_place_stays(caterva_layout layout)
     caterva_array *array, *fresh;
     char root[SCRATCH_PATH], back[SCRATCH_PATH];
     CHECK(getcwd(back, sizeof back), "no working directory");
-    scratch_path(root, layout == CATERVA_SPARSE ? "directories" : "files");
+    scratch_path(root, layout == CATERVA_LAYOUT_SPARSE ? "directories" : "files");
     make_directory(root);
     go(root);
     make_directory("one");
@@ -149,8 +149,8 @@ static void the_place_stays(caterva_layout layout)
 int main(void)
 {
     unchecked_stays_unchecked();
-    the_place_stays(CATERVA_CONTIGUOUS);
-    the_place_stays(CATERVA_SPARSE);
+    the_place_stays(CATERVA_LAYOUT_CONTIGUOUS);
+    the_place_stays(CATERVA_LAYOUT_SPARSE);
     puts("handles keep their options and their place");
     return 0;
 }

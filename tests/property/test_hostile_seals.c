@@ -212,7 +212,7 @@ static void make_array(const char *path, caterva_layout layout)
     o.ndim = 1, o.shape = shape, o.chunk_shape = chunk_shape, o.block_shape = block_shape;
     o.dtype = "|u1";
     o.layout = layout;
-    o.durability = CATERVA_DURABLE_NONE;
+    o.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_create(path, &o, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, sizeof items, &err), err);
     CHECK_OK(caterva_attr_set(array, "note", items, sizeof items, &err), err);
@@ -278,8 +278,8 @@ static int try_kind(const kind *k, const char *only)
     int n = 0;
     snprintf(name, sizeof name, "hostile-%s", k->name);
     make_array(scratch_path(path, name), k->layout);
-    snprintf(file, sizeof file, k->layout == CATERVA_SPARSE ? "%s/chunks.b2frame" : "%s",
-             path);
+    snprintf(file, sizeof file,
+             k->layout == CATERVA_LAYOUT_SPARSE ? "%s/chunks.b2frame" : "%s", path);
     uint8_t *loaded = scratch_load(file, &f.size);
     CHECK(loaded && f.size <= sizeof f.bytes, "%s has %zu bytes", file, f.size);
     memcpy(f.bytes, loaded, f.size);
@@ -307,9 +307,9 @@ static int try_kind(const kind *k, const char *only)
 
 int main(int argc, char **argv)
 {
-    static const kind kinds[] = {{"file", CATERVA_CONTIGUOUS, false},
-                                 {"directory", CATERVA_SPARSE, false},
-                                 {"plain", CATERVA_CONTIGUOUS, true}};
+    static const kind kinds[] = {{"file", CATERVA_LAYOUT_CONTIGUOUS, false},
+                                 {"directory", CATERVA_LAYOUT_SPARSE, false},
+                                 {"plain", CATERVA_LAYOUT_CONTIGUOUS, true}};
     int n = 0;
     if (SANITIZED) {
         puts("a sanitizer needs more memory than this test allows");

@@ -92,7 +92,7 @@ static void damage_is_seen_by_verify(const char *path, int64_t keep_bytes, int64
     caterva_array *array = open_with(path, keep_bytes);
     bool kept = keep_bytes >= 0;
     read_often(array);
-    CHECK_OK(caterva_describe_chunk(array, 0, &chunk, &err), err);
+    CHECK_OK(caterva_chunk_describe(array, 0, &chunk, &err), err);
     flip(path, chunk.position + at);
     /* Of the head, a handle remembers what it has checked. */
     bool is_head = at < 32;
@@ -123,7 +123,7 @@ static void refresh_sees_the_new_state(const char *path)
     caterva_array *writer, *reader = open_with(path, 0);
     read_often(reader);
     caterva_open_options o = CATERVA_OPEN_INIT;
-    o.mode = CATERVA_WRITE;
+    o.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(path, &o, &writer, &err), err);
     for (int i = 0; i < N_ITEMS; i++) items[i]++;
     int64_t origin[2] = {0, 0};

@@ -25,9 +25,9 @@ static void make(void)
     options.chunk_shape = (int32_t[]){CHUNK};
     options.block_shape = (int32_t[]){10};
     options.dtype = "<i4";
-    options.layout = CATERVA_SPARSE;
+    options.layout = CATERVA_LAYOUT_SPARSE;
     options.overwrite = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     for (int i = 0; i < 2 * N; i++) items[i] = i * i % 977;
     CHECK_OK(
         caterva_create_from_buffer(path, &options, items, N * sizeof *items, &array, &err),
@@ -42,7 +42,7 @@ static caterva_array *open_it(caterva_mode mode)
     caterva_array *array = NULL;
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.mode = mode;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_open(path, &options, &array, &err), err);
     return array;
 }
@@ -74,7 +74,7 @@ static void expect_damages(int n)
     caterva_error err;
     caterva_verify_options options = CATERVA_VERIFY_INIT;
     caterva_verify_result result;
-    caterva_array *array = open_it(CATERVA_READ);
+    caterva_array *array = open_it(CATERVA_MODE_READ);
     options.on_damage = on_damage;
     found = 0;
     CHECK_OK(caterva_verify(array, &options, &result, &err), err);
@@ -86,7 +86,7 @@ static void expect_items(int64_t start, int64_t stop)
 {
     static int32_t got[2 * N];
     caterva_error err;
-    caterva_array *array = open_it(CATERVA_READ);
+    caterva_array *array = open_it(CATERVA_MODE_READ);
     CHECK_OK(caterva_read(array, &start, &stop, got, sizeof got, &err), err);
     CHECK(memcmp(got, items + start, (size_t)(stop - start) * sizeof *got) == 0,
           "other items");
@@ -98,7 +98,7 @@ static void all_of_it_is_written(void)
     caterva_error err;
     make();
     expect_damages(1);
-    caterva_array *array = open_it(CATERVA_WRITE);
+    caterva_array *array = open_it(CATERVA_MODE_WRITE);
     CHECK_OK(put(array, 500, 620, &err), err); /* others */
     CHECK_OK(put(array, LOST * CHUNK, (LOST + 1) * CHUNK, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
@@ -112,7 +112,7 @@ static void a_part_is_written(void)
     int64_t start = 0, stop = N;
     static int32_t got[N];
     make();
-    caterva_array *array = open_it(CATERVA_WRITE);
+    caterva_array *array = open_it(CATERVA_MODE_WRITE);
     expect_named(caterva_read(array, &start, &stop, got, sizeof got, &err), &err);
     caterva_status status = put(array, 310, 320, &err);
     expect_named(status, &err);
@@ -129,7 +129,7 @@ static void the_shape_changes(void)
     caterva_error err;
     int64_t larger = 2 * N, cut = LOST * CHUNK + 50, smaller = 200;
     make();
-    caterva_array *array = open_it(CATERVA_WRITE);
+    caterva_array *array = open_it(CATERVA_MODE_WRITE);
     CHECK_OK(caterva_resize(array, &larger, &err), err);
     CHECK_OK(put(array, N, 2 * N, &err), err);
     expect_damages(1);
@@ -150,7 +150,7 @@ static void it_is_copied(void)
     char copy[PATH_SIZE];
     snprintf(copy, sizeof copy, "%s.copy", path);
     make();
-    caterva_array *array = open_it(CATERVA_READ);
+    caterva_array *array = open_it(CATERVA_MODE_READ);
     expect_named(caterva_copy(array, copy, NULL, NULL, &err), &err);
     caterva_discard(array);
     CHECK(access(copy, F_OK) != 0, "half a copy is there");

@@ -55,7 +55,7 @@ static frame frame_by_us(rng *r)
     random_data(r, data, size, g.item_size);
     CHECK_OK(caterva_create("mem:", &options, &array, &err), err);
     CHECK_OK(caterva_write(array, all.start, all.stop, data, size, &err), err);
-    CHECK_OK(caterva_to_frame(array, &bytes, &f.size, &err), err);
+    CHECK_OK(caterva_frame_copy(array, &bytes, &f.size, &err), err);
     f.bytes = check_alloc(f.size);
     memcpy(f.bytes, bytes, f.size);
     caterva_free(bytes);
@@ -206,8 +206,8 @@ static void use_array(rng *r, caterva_array *array)
         free(bytes);
     }
     use_attributes(array);
-    caterva_describe_chunk(array, 0, &chunk, NULL);
-    caterva_describe_chunk(array, info->n_chunks - 1, &chunk, NULL);
+    caterva_chunk_describe(array, 0, &chunk, NULL);
+    caterva_chunk_describe(array, info->n_chunks - 1, &chunk, NULL);
     if (info->n_chunks < 100000) caterva_measure(array, &space, NULL);
     verify.on_progress = stop_long_verify;
     caterva_verify(array, &verify, &result, NULL);
@@ -217,7 +217,7 @@ static caterva_status open_damaged(rng *r, const frame *f, const char *path,
                                    caterva_array **array)
 {
     if (!rng_one_in(r, 30))
-        return caterva_open_frame(f->bytes, f->size, rng_one_in(r, 4), NULL, array, NULL);
+        return caterva_frame_open(f->bytes, f->size, rng_one_in(r, 4), NULL, array, NULL);
     scratch_save(path, f->bytes, f->size);
     return caterva_open(path, NULL, array, NULL);
 }

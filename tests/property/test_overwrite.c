@@ -33,7 +33,7 @@ static caterva_create_options drawn(caterva_layout layout)
     options.layout = layout;
     options.overwrite = 1;
     options.threads = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     return options;
 }
 
@@ -77,7 +77,7 @@ static caterva_status open_held(const char *path, caterva_mode mode)
     options.mode = mode;
     options.threads = 1;
     options.cache_bytes = -1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     return caterva_open(path, &options, &held, NULL);
 }
 
@@ -86,8 +86,8 @@ static caterva_status obey(const order *o)
     uint8_t items[N];
     caterva_status status;
     switch (o->what) {
-    case OPEN_READ: return open_held(o->path, CATERVA_READ);
-    case OPEN_WRITE: return open_held(o->path, CATERVA_WRITE);
+    case OPEN_READ: return open_held(o->path, CATERVA_MODE_READ);
+    case OPEN_WRITE: return open_held(o->path, CATERVA_MODE_WRITE);
     case COMMIT:
         memset(items, o->value, N);
         status = caterva_write(held, origin, shape, items, N, NULL);
@@ -212,17 +212,17 @@ static caterva_status copy(verb v, caterva_layout layout, caterva_error *err)
     caterva_create_options create = CATERVA_CREATE_INIT;
     create.overwrite = 1;
     create.layout = layout;
-    create.durability = CATERVA_DURABLE_NONE;
+    create.durability = CATERVA_DURABILITY_NONE;
     options.create = &create;
     options.layout_set = 1;
     if (v == COPY_CONVERTED) {
         options.convert_to = "|i1";
-        options.casting = CATERVA_CAST_UNSAFE;
+        options.casting = CATERVA_CASTING_UNSAFE;
     }
     CHECK_OK(caterva_open(other, NULL, &source, err), *err);
     CHECK_OK(caterva_view_of(source, &view, err), *err);
     caterva_status status = v == COPY_VIEW
-                                ? caterva_copy_view(view, target, &options, NULL, err)
+                                ? caterva_view_copy(view, target, &options, NULL, err)
                                 : caterva_copy(source, target, &options, NULL, err);
     caterva_view_free(view);
     caterva_discard(source);
@@ -238,11 +238,11 @@ static caterva_status repair(caterva_layout layout, caterva_error *err)
     caterva_repair_options options = CATERVA_REPAIR_INIT;
     caterva_repair_result result;
     options.output = target;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.overwrite = 1;
     char frame[PATH_SIZE + 20];
-    snprintf(frame, sizeof frame, layout == CATERVA_SPARSE ? "%s/chunks.b2frame" : "%s",
-             damaged);
+    snprintf(frame, sizeof frame,
+             layout == CATERVA_LAYOUT_SPARSE ? "%s/chunks.b2frame" : "%s", damaged);
     FILE *f = fopen(frame, "r+b");
     CHECK(f && fseek(f, 24, SEEK_SET) == 0 && fputc(0xee, f) == 0xee && fclose(f) == 0,
           "cannot damage %s", frame);
@@ -276,8 +276,9 @@ static void fail_cell(const cell *c, const char *what, caterva_status status,
                       const char *message)
 {
     CHECK(false, "%s: %s over %s beside a %s in %s process: %s (%s)", what, verb_names[c->v],
-          c->old == CATERVA_SPARSE ? "directory" : "file", c->writes ? "writer" : "reader",
-          c->remote ? "another" : "this", caterva_status_name(status), message);
+          c->old == CATERVA_LAYOUT_SPARSE ? "directory" : "file",
+          c->writes ? "writer" : "reader", c->remote ? "another" : "this",
+          caterva_status_name(status), message);
 }
 
 static void expect(const cell *c, const char *what, caterva_status got, caterva_status wanted,
@@ -296,7 +297,8 @@ static void expect_after(const cell *c, int before, const holder *h)
         return;
     }
     bool is_directory = stat(target, &st) == 0 && S_ISDIR(st.st_mode);
-    if (is_directory != (c->fresh == CATERVA_SPARSE)) fail_cell(c, "kind", CATERVA_OK, "");
+    if (is_directory != (c->fresh == CATERVA_LAYOUT_SPARSE))
+        fail_cell(c, "kind", CATERVA_OK, "");
     expect(c, "opening the new one", tell(h, OPEN_READ, target, 0), CATERVA_OK, NULL);
     expect(c, "reading the new one", tell(h, READ, "", wanted), CATERVA_OK, NULL);
     expect(c, "closing the new one", tell(h, CLOSE, "", 0), CATERVA_OK, NULL);
@@ -310,7 +312,7 @@ static void run_cell(const cell *c, const holder *h)
     save(target, c->old, 1);
     expect(c, "opening", tell(h, c->writes ? OPEN_WRITE : OPEN_READ, target, 0), CATERVA_OK,
            NULL);
-    bool refused = c->writes || c->old == CATERVA_SPARSE;
+    bool refused = c->writes || c->old == CATERVA_LAYOUT_SPARSE;
     expect(c, "first", run(c->v, c->fresh, &err), refused ? CATERVA_EBUSY : CATERVA_OK, &err);
     if (c->writes) expect(c, "the commit", tell(h, COMMIT, "", 3), CATERVA_OK, NULL);
     int now = c->writes ? 3 : 1;
@@ -329,7 +331,8 @@ static void run_cell(const cell *c, const holder *h)
 
 static void run_matrix(const holder *remote)
 {
-    static const caterva_layout layouts[] = {CATERVA_CONTIGUOUS, CATERVA_SPARSE};
+    static const caterva_layout layouts[] = {CATERVA_LAYOUT_CONTIGUOUS,
+                                             CATERVA_LAYOUT_SPARSE};
     const holder here = {-1, -1, 0};
     for (int i = 0; i < N_VERBS * 16; i++) {
         cell c = {.v = (verb)(i / 16),
@@ -358,7 +361,7 @@ static void who_comes_late(const holder *h, caterva_layout old, caterva_layout f
     CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
     caterva_status status = tell(h, writes ? OPEN_WRITE : OPEN_READ, target, 0);
     CHECK(status == CATERVA_OK, "the old one opens with %s", caterva_status_name(status));
-    bool refused = writes || old == CATERVA_SPARSE;
+    bool refused = writes || old == CATERVA_LAYOUT_SPARSE;
     status = caterva_commit(array, &err);
     CHECK(status == (refused ? CATERVA_EBUSY : CATERVA_OK), "the first commit says %s",
           caterva_status_name(status));
@@ -384,7 +387,7 @@ static void steal(theft how, caterva_layout layout, const char *away)
     if (how == REPLACED) {
         snprintf(beside, sizeof beside, "%s/beside", folder);
         save(beside, layout, 4);
-        if (layout == CATERVA_SPARSE) CHECK(rename(target, away) == 0, "rename");
+        if (layout == CATERVA_LAYOUT_SPARSE) CHECK(rename(target, away) == 0, "rename");
         CHECK(rename(beside, target) == 0, "rename");
     } else if (how == DELETED) {
         scratch_remove(target);
@@ -409,7 +412,7 @@ static void a_lost_name_is_told(theft how, caterva_layout layout)
     snprintf(away, sizeof away, "%s/%s", how == MOVED_ELSEWHERE ? elsewhere : folder,
              how == MOVED_ELSEWHERE ? "target" : "away");
     CHECK(mkdir(elsewhere, 0777) == 0, "mkdir");
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(target, &options, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
     steal(how, layout, away);
@@ -443,7 +446,7 @@ static caterva_array *open_to_write(const char *path)
     caterva_open_options options = CATERVA_OPEN_INIT;
     uint8_t items[N];
     memset(items, 3, N);
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(path, &options, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
     return array;
@@ -492,7 +495,7 @@ static void names_behind_links(void)
     char link_name[PATH_SIZE], real[PATH_SIZE];
     snprintf(link_name, sizeof link_name, "%s/link", folder);
     snprintf(real, sizeof real, "%s/real", folder);
-    save(real, CATERVA_CONTIGUOUS, 1);
+    save(real, CATERVA_LAYOUT_CONTIGUOUS, 1);
     CHECK(symlink("real", link_name) == 0, "symlink");
     caterva_array *array = open_to_write(link_name);
     CHECK(unlink(link_name) == 0, "unlink");
@@ -517,8 +520,8 @@ static void a_foreign_frame_is_kept(void)
     snprintf(beside, sizeof beside, "%s/beside", folder);
     snprintf(from, sizeof from, "%s/chunks.b2frame", beside);
     snprintf(to, sizeof to, "%s/chunks.b2frame", target);
-    save(target, CATERVA_SPARSE, 1);
-    save(beside, CATERVA_SPARSE, 4);
+    save(target, CATERVA_LAYOUT_SPARSE, 1);
+    save(beside, CATERVA_LAYOUT_SPARSE, 4);
     caterva_array *array = open_to_write(target);
     CHECK(rename(from, to) == 0, "rename");
     CHECK(caterva_commit(array, &err) == CATERVA_EIO, "a foreign commit is undone");
@@ -534,16 +537,18 @@ int main(void)
     CHECK(mkdir(folder, 0777) == 0, "mkdir");
     snprintf(target, sizeof target, "%s/target", folder);
     snprintf(other, sizeof other, "%s/other", folder);
-    save(other, CATERVA_CONTIGUOUS, 2);
+    save(other, CATERVA_LAYOUT_CONTIGUOUS, 2);
     run_matrix(&remote);
     const holder here = {-1, -1, 0};
     for (int i = 0; i < 16; i++)
-        who_comes_late(i & 8 ? &remote : &here, i & 1 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS,
-                       i & 2 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS, i & 4);
+        who_comes_late(i & 8 ? &remote : &here,
+                       i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
+                       i & 2 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS, i & 4);
     for (int i = 0; i < N_THEFTS * 2; i++)
-        a_lost_name_is_told((theft)(i / 2), i & 1 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS);
-    names_hold_in_moving_directories(CATERVA_CONTIGUOUS);
-    names_hold_in_moving_directories(CATERVA_SPARSE);
+        a_lost_name_is_told((theft)(i / 2),
+                            i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS);
+    names_hold_in_moving_directories(CATERVA_LAYOUT_CONTIGUOUS);
+    names_hold_in_moving_directories(CATERVA_LAYOUT_SPARSE);
     names_behind_links();
     a_foreign_frame_is_kept();
     end_holder(&remote);

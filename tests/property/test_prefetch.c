@@ -16,10 +16,10 @@
 
 enum { PATIENCE_MS = 60000, LAYERS = CUBE_SIDE / 16, LAYER_BLOCKS = LAYERS * LAYERS };
 
-static caterva_cache_counts counts_of(const caterva_array *array)
+static caterva_cache_info counts_of(const caterva_array *array)
 {
-    caterva_cache_counts counts;
-    caterva_cache_statistics(array, &counts);
+    caterva_cache_info counts;
+    caterva_cache_describe(array, &counts);
     return counts;
 }
 
@@ -113,7 +113,7 @@ static void a_scan_finds_all(const char *path, int32_t *model, bool backwards, b
         CHECK(wait_for(array, layers * LAYER_BLOCKS), "plane %lld: %lld blocks", (long long)k,
               (long long)counts_of(array).prefetched);
     }
-    caterva_cache_counts counts = counts_of(array);
+    caterva_cache_info counts = counts_of(array);
     if (expected)
         CHECK(counts.misses == misses_at_first, "%lld blocks were decoded by the scan",
               (long long)(counts.misses - misses_at_first));

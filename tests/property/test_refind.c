@@ -38,8 +38,8 @@ static void write_ours(const char *path, const oracle *state, bool sparse)
     caterva_create_options options = options_for(&state->geometry, &p);
     caterva_error err;
     caterva_array *array;
-    options.durability = CATERVA_DURABLE_NONE;
-    options.layout = sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    options.durability = CATERVA_DURABILITY_NONE;
+    options.layout = sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     CHECK_OK(
         caterva_create_from_buffer(path, &options, state->bytes, state->size, &array, &err),
         err);
@@ -97,7 +97,7 @@ static void check_repair(const char *path, const oracle *state, int64_t lost)
     box all = whole_box(&state->geometry);
     snprintf(repaired, sizeof repaired, "%.480s.repaired", path);
     scratch_remove(repaired);
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.on_damage = count;
     options.context = &n_told;
     CHECK_OK(caterva_repair(path, &options, &result, &err), err);
@@ -124,8 +124,8 @@ static int64_t write_zeros(const char *path, oracle *state)
     size_t size = box_size(&chunk, g);
     uint8_t *zeros = check_alloc(size);
     memset(zeros, 0, size);
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     CHECK_OK(caterva_open(path, &options, &array, &err), err);
     CHECK_OK(caterva_write(array, chunk.start, chunk.stop, zeros, size, &err), err);
     CHECK_OK(caterva_close(array, &err), err);

@@ -53,7 +53,7 @@ static caterva_array *create(const char *path)
     options.block_shape = blocks;
     options.dtype = "<i4";
     options.overwrite = 1;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     caterva_array *array;
     CHECK_OK(caterva_create(path, &options, &array, &err), err);
     return array;

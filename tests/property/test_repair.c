@@ -61,8 +61,8 @@ static void torn_headers_come_back(rng *r, sample *s)
     char what[96];
     uint8_t *before = s->bytes;
     size_t n = header_size(s);
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     scratch_save(s->path, s->bytes, s->size);
     CHECK_OK(caterva_open(s->path, &options, &array, &err), err);
     sample_change(r, s, array);
@@ -191,7 +191,7 @@ static void anything_happens(rng *r, const sample *s, int rounds)
         }
         caterva_repair_options options = CATERVA_REPAIR_INIT;
         caterva_repair_result result;
-        options.durability = CATERVA_DURABLE_NONE;
+        options.durability = CATERVA_DURABILITY_NONE;
         options.guess = 1;
         scratch_save(sample_frame_path(s, path), bytes, size);
         (void)caterva_repair(s->path, &options, &result, NULL);

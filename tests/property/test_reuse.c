@@ -169,7 +169,7 @@ static void open_writer(game *g)
 {
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = rng_int(&g->random, 1, 2);
     options.durability =
         (caterva_durability)(rng_one_in(&g->random, 4) ? rng_int(&g->random, 0, 1) : 2);

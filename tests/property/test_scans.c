@@ -98,7 +98,7 @@ static void read_points(subject *s)
     caterva_buffer buffer = CATERVA_BUFFER_INIT;
     for (int i = 0; i < N_POINTS * NDIM; i++)
         points[i] = rng_between(&s->random, 0, shape[i % NDIM] - 1);
-    selection.kind = CATERVA_SELECT_POINTS;
+    selection.kind = CATERVA_SELECTION_POINTS;
     selection.points = points;
     selection.n_points = N_POINTS;
     buffer.data = s->got;
@@ -171,7 +171,7 @@ static void fill_model(subject *s)
 static void run(const char *dtype, int64_t item_size, int steps, uint64_t seed)
 {
     caterva_error err;
-    caterva_cache_counts counts;
+    caterva_cache_info counts;
     subject s = {.dtype = dtype, .item_size = item_size, .random = rng_from_seed(seed)};
     caterva_create_options options = CATERVA_CREATE_INIT;
     s.model = check_alloc(N_ITEMS * MOST_ITEM);
@@ -189,7 +189,7 @@ static void run(const char *dtype, int64_t item_size, int steps, uint64_t seed)
              err);
     CHECK_OK(caterva_commit(s.array, &err), err);
     for (int i = 0; i < steps; i++) step(&s);
-    caterva_cache_statistics(s.array, &counts);
+    caterva_cache_describe(s.array, &counts);
     CHECK(counts.hits > 0 && counts.evicted > 0,
           "%lld hits, %lld evicted: nothing was put to the test", (long long)counts.hits,
           (long long)counts.evicted);

@@ -87,7 +87,7 @@ static void load_file(sample *s, const char *path)
 static void load_files(sample *s, caterva_layout layout)
 {
     char path[SCRATCH_PATH + 32];
-    if (layout == CATERVA_CONTIGUOUS) {
+    if (layout == CATERVA_LAYOUT_CONTIGUOUS) {
         load_file(s, s->path);
         return;
     }
@@ -255,15 +255,15 @@ int main(int argc, char **argv)
     for (int c = 0; c < 3; c++) {
         pipeline p = {.codec = codecs[c], .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}};
         for (int ndim = 1; ndim <= 4; ndim++) {
-            samples[n++] = make_sample(&r, &p, geometry_of(ndim), CATERVA_CONTIGUOUS);
-            samples[n++] = make_sample(&r, &p, geometry_of(ndim), CATERVA_SPARSE);
+            samples[n++] = make_sample(&r, &p, geometry_of(ndim), CATERVA_LAYOUT_CONTIGUOUS);
+            samples[n++] = make_sample(&r, &p, geometry_of(ndim), CATERVA_LAYOUT_SPARSE);
         }
     }
     for (int i = 0; i < ODD; i++) {
         geometry g = odd_geometry(&r);
         pipeline p = random_pipeline(&r, g.item_size);
-        samples[n++] =
-            make_sample(&r, &p, g, rng_one_in(&r, 3) ? CATERVA_SPARSE : CATERVA_CONTIGUOUS);
+        samples[n++] = make_sample(
+            &r, &p, g, rng_one_in(&r, 3) ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS);
     }
     for (int i = 0; i < n; i++) CHECK(look(samples[i]) == SAME, "%s", samples[i]->path);
     for (int t = 0; t < trials; t++) {

@@ -65,7 +65,7 @@ static caterva_status write_all(int level, watching *w, void **frame, size_t *si
         caterva_create_from_buffer("mem:", &o, items, sizeof items, &array, err);
     if (status != CATERVA_OK) return status;
     if (w) w->done = 0;
-    status = caterva_to_frame(array, frame, size, err);
+    status = caterva_frame_copy(array, frame, size, err);
     caterva_discard(array);
     return status;
 }

@@ -59,7 +59,7 @@ static caterva_create_options creation(patience *p, caterva_layout layout, int t
     o.overwrite = 1;
     o.layout = layout;
     o.threads = threads;
-    o.durability = CATERVA_DURABLE_NONE;
+    o.durability = CATERVA_DURABILITY_NONE;
     o.on_progress = p ? on_progress : NULL;
     o.context = p;
     return o;
@@ -116,7 +116,7 @@ static caterva_status read_steps(caterva_array *a, caterva_error *err)
     caterva_selection s = CATERVA_SELECTION_INIT;
     caterva_buffer b = CATERVA_BUFFER_INIT;
     int32_t read[N];
-    s.kind = CATERVA_SELECT_AXES;
+    s.kind = CATERVA_SELECTION_AXES;
     s.axes = axes;
     s.n_axes = 2;
     b.data = read;
@@ -146,7 +146,7 @@ static caterva_status to_frame(caterva_array *a, caterva_error *err)
 {
     void *frame = NULL;
     size_t size;
-    caterva_status status = caterva_to_frame(a, &frame, &size, err);
+    caterva_status status = caterva_frame_copy(a, &frame, &size, err);
     if (status == CATERVA_OK) caterva_free(frame);
     return status;
 }
@@ -224,9 +224,9 @@ static caterva_array *open_watched(const named_action *act, patience *p, int thr
     caterva_error err;
     caterva_array *array;
     caterva_open_options o = CATERVA_OPEN_INIT;
-    o.mode = act->writes ? CATERVA_WRITE : CATERVA_READ;
+    o.mode = act->writes ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
     o.threads = threads;
-    o.durability = CATERVA_DURABLE_NONE;
+    o.durability = CATERVA_DURABILITY_NONE;
     o.dirty_budget = 1; /* flushes come inside of writes, too */
     o.cache_bytes = -1;
     o.on_progress = on_progress;
@@ -262,7 +262,7 @@ static bool stop_once(const named_action *act, int chance, int threads)
     CHECK(act->commits || (p.done == p.total && p.total > 0), "%s ended at %lld of %lld",
           act->name, (long long)p.done, (long long)p.total);
     caterva_discard(array);
-    if (act->commits) make(CATERVA_CONTIGUOUS);
+    if (act->commits) make(CATERVA_LAYOUT_CONTIGUOUS);
     return stopped;
 }
 
@@ -272,7 +272,7 @@ static void stop_actions(int threads)
         int chance = 0;
         while (stop_once(&actions[i], chance, threads)) chance++;
         CHECK(chance >= 3, "%s has only %d chances to stop", actions[i].name, chance);
-        make(CATERVA_CONTIGUOUS);
+        make(CATERVA_LAYOUT_CONTIGUOUS);
     }
 }
 
@@ -286,7 +286,7 @@ static void commit_again(void)
     caterva_array *array;
     patience p = {.left = -1};
     caterva_open_options o = CATERVA_OPEN_INIT;
-    o.mode = CATERVA_WRITE;
+    o.mode = CATERVA_MODE_WRITE;
     o.threads = 1;
     o.on_progress = on_progress;
     o.context = &p;
@@ -313,7 +313,7 @@ static void commit_again(void)
     CHECK_OK(caterva_read(array, zeros, shape, after, sizeof after, &err), err);
     CHECK(memcmp(before, after, sizeof after) == 0, "not what was committed");
     caterva_discard(array);
-    make(CATERVA_CONTIGUOUS);
+    make(CATERVA_LAYOUT_CONTIGUOUS);
 }
 
 /* ---- New arrays, and closing --------------------------------------------------------- */
@@ -341,7 +341,7 @@ static void stop_creations(caterva_layout layout, int threads)
         CHECK(status == CATERVA_ESTOPPED, "%s", err.message);
         check_committed();
     }
-    make(CATERVA_CONTIGUOUS);
+    make(CATERVA_LAYOUT_CONTIGUOUS);
 }
 
 /* ---- By path --------------------------------------------------------------------------- */
@@ -356,7 +356,7 @@ static void stop_upkeep(caterva_layout layout)
             caterva_error err;
             patience p = {.left = chance};
             caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
-            o.durability = CATERVA_DURABLE_NONE;
+            o.durability = CATERVA_DURABILITY_NONE;
             o.on_progress = on_progress;
             o.context = &p;
             caterva_status status = calls[i](path, &o, &err);
@@ -379,10 +379,10 @@ static void abandon_all(void)
     char other[SCRATCH_PATH];
     caterva_error err;
     caterva_array *file, *directory;
-    caterva_create_options o = creation(NULL, CATERVA_CONTIGUOUS, 1);
-    make(CATERVA_CONTIGUOUS);
+    caterva_create_options o = creation(NULL, CATERVA_LAYOUT_CONTIGUOUS, 1);
+    make(CATERVA_LAYOUT_CONTIGUOUS);
     CHECK_OK(caterva_create_from_buffer(path, &o, others, sizeof others, &file, &err), err);
-    o.layout = CATERVA_SPARSE;
+    o.layout = CATERVA_LAYOUT_SPARSE;
     o.dirty_budget = 1;
     scratch_path(other, "folder/other");
     CHECK_OK(caterva_create_from_buffer(other, &o, others, sizeof others, &directory, &err),
@@ -406,15 +406,15 @@ int main(void)
     scratch_path(folder, "folder");
     scratch_path(path, "folder/array");
     CHECK(mkdir(folder, 0777) == 0, "cannot make %s", folder);
-    make(CATERVA_CONTIGUOUS);
+    make(CATERVA_LAYOUT_CONTIGUOUS);
     for (int threads = 1; threads <= 3; threads += 2) stop_actions(threads);
     commit_again();
     for (int threads = 1; threads <= 3; threads += 2) {
-        stop_creations(CATERVA_CONTIGUOUS, threads);
-        stop_creations(CATERVA_SPARSE, threads);
+        stop_creations(CATERVA_LAYOUT_CONTIGUOUS, threads);
+        stop_creations(CATERVA_LAYOUT_SPARSE, threads);
     }
-    stop_upkeep(CATERVA_CONTIGUOUS);
-    stop_upkeep(CATERVA_SPARSE);
+    stop_upkeep(CATERVA_LAYOUT_CONTIGUOUS);
+    stop_upkeep(CATERVA_LAYOUT_SPARSE);
     abandon_all();
     puts("stopped everywhere, and nothing lost");
     return 0;

@@ -205,7 +205,7 @@ static void create_array(shared *s)
     options.chunk_shape = chunks;
     options.block_shape = blocks;
     options.dtype = "<u4";
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.threads = 2;
     scratch_path(s->path, "threads.b2nd");
     CHECK_OK(caterva_create(s->path, &options, &s->array, &err), err);

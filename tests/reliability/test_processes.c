@@ -44,7 +44,7 @@ static caterva_array *open_writer(const char *path, caterva_durability durabilit
 {
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = 1;
     options.durability = durability;
     for (;;) { /* a reader's try for a second writer may be in the way */
@@ -62,7 +62,7 @@ static void write_states(const char *path, uint64_t seed)
     caterva_error err;
     rng r = rng_from_seed(seed);
     model m = model_begin(kind);
-    caterva_array *array = open_writer(path, CATERVA_DURABLE_FULL);
+    caterva_array *array = open_writer(path, CATERVA_DURABILITY_FULL);
     atomic_store(&shared->holding, 1);
     for (int i = 0; i < n_commits; i++) {
         int32_t state = i + 1;
@@ -75,7 +75,7 @@ static void write_states(const char *path, uint64_t seed)
         atomic_fetch_add(&shared->closings, 1);
         CHECK_OK(caterva_close(array, &err), err);
         caterva_durability durability =
-            rng_one_in(&r, 2) ? CATERVA_DURABLE_FULL : CATERVA_DURABLE_NONE;
+            rng_one_in(&r, 2) ? CATERVA_DURABILITY_FULL : CATERVA_DURABILITY_NONE;
         array = open_writer(path, durability);
         atomic_store(&shared->holding, 1);
     }
@@ -147,7 +147,7 @@ static void try_to_write(reader *r)
 {
     caterva_error err;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     caterva_array *array;
     int closings = atomic_load(&shared->closings);
     if (!atomic_load(&shared->holding)) return;
@@ -248,7 +248,7 @@ static void write_until_killed(const char *path, uint64_t seed)
     caterva_error err;
     rng r = rng_from_seed(seed);
     caterva_durability durability =
-        rng_one_in(&r, 4) ? CATERVA_DURABLE_ORDERED : CATERVA_DURABLE_NONE;
+        rng_one_in(&r, 4) ? CATERVA_DURABILITY_ORDERED : CATERVA_DURABILITY_NONE;
     caterva_array *array = open_writer(path, durability);
     for (int i = killed_state;; i++) {
         int32_t state = i + 1;
@@ -307,7 +307,7 @@ static void run_kills(const char *name, caterva_layout layout, uint64_t seed)
     pid_t readers[READERS];
     for (int i = 0; i < READERS; i++)
         readers[i] = start(read_states, path, seed + (uint64_t)i + 1);
-    kill_writers(path, layout == CATERVA_SPARSE ? 100000 : 25000, seed);
+    kill_writers(path, layout == CATERVA_LAYOUT_SPARSE ? 100000 : 25000, seed);
     atomic_store(&shared->last, killed_state);
     atomic_store(&shared->done, 1);
     bool good = true;
@@ -329,9 +329,9 @@ int main(int argc, char **argv)
     shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED, "no shared memory");
-    run_processes("file", CATERVA_CONTIGUOUS, seed);
-    run_processes("directory", CATERVA_SPARSE, seed + 10);
-    run_kills("killed", CATERVA_CONTIGUOUS, seed + 20);
-    run_kills("killed-directory", CATERVA_SPARSE, seed + 30);
+    run_processes("file", CATERVA_LAYOUT_CONTIGUOUS, seed);
+    run_processes("directory", CATERVA_LAYOUT_SPARSE, seed + 10);
+    run_kills("killed", CATERVA_LAYOUT_CONTIGUOUS, seed + 20);
+    run_kills("killed-directory", CATERVA_LAYOUT_SPARSE, seed + 30);
     return 0;
 }

@@ -25,7 +25,7 @@ enum { GOOD, NO_OPEN, LOST, WRONG, NO_READ, HALF, FAILED = 9, USAGE = 64 };
 static caterva_array *open_for_work(const char *path, caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
+    options.mode = CATERVA_MODE_WRITE;
     options.threads = 1;
     caterva_array *array = NULL;
     (void)caterva_open(path, &options, &array, err);
@@ -131,8 +131,8 @@ static int init(const char *layout, const char *kind, const char *path)
     caterva_error err;
     model m = model_begin(kind);
     bool sparse = strcmp(layout, "directory") == 0;
-    caterva_status status =
-        model_create(&m, path, sparse ? CATERVA_SPARSE : CATERVA_CONTIGUOUS, &err);
+    caterva_status status = model_create(
+        &m, path, sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS, &err);
     model_free(&m);
     if (status != CATERVA_OK) fprintf(stderr, "%s\n", err.message);
     return status == CATERVA_OK ? 0 : FAILED;

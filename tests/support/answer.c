@@ -61,7 +61,8 @@ void put_info(FILE *to, const caterva_info *info)
     fprintf(to, ",\"level\":%d,\"use_dict\":%d,\"n_chunks\":%lld", info->level,
             info->use_dict, (long long)info->n_chunks);
     put_key_text(to, "kind", info->metalayer == CATERVA_METALAYER_B2ND ? "b2nd" : "caterva");
-    put_key_text(to, "layout", info->layout == CATERVA_SPARSE ? "sparse" : "contiguous");
+    put_key_text(to, "layout",
+                 info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
 }
 
 caterva_status put_attributes(FILE *to, caterva_array *a, caterva_error *err)
@@ -84,11 +85,11 @@ caterva_status put_metalayers(FILE *to, caterva_array *a, caterva_error *err)
 {
     caterva_status status = CATERVA_OK;
     fputs(",\"metalayers\":{", to);
-    for (int i = 0; caterva_meta_name(a, i) != NULL && status == CATERVA_OK; i++) {
-        const char *name = caterva_meta_name(a, i);
+    for (int i = 0; caterva_metalayer_name(a, i) != NULL && status == CATERVA_OK; i++) {
+        const char *name = caterva_metalayer_name(a, i);
         const void *content = NULL;
         size_t size = 0;
-        status = caterva_meta_get(a, name, &content, &size, err);
+        status = caterva_metalayer_get(a, name, &content, &size, err);
         if (status == CATERVA_OK) put_named_hex(to, i, name, content, size);
     }
     fputc('}', to);

@@ -132,10 +132,10 @@ void cube_create(const char *url, int32_t *model, int64_t cache_bytes, bool even
     o.dtype = "<i4";
     o.threads = 3;
     o.overwrite = 1;
-    o.durability = CATERVA_DURABLE_NONE;
+    o.durability = CATERVA_DURABILITY_NONE;
     o.cache_bytes = cache_bytes;
-    o.layout =
-        strcmp(url, "mem:") != 0 && rng_one_in(&r, 3) ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    o.layout = strcmp(url, "mem:") != 0 && rng_one_in(&r, 3) ? CATERVA_LAYOUT_SPARSE
+                                                             : CATERVA_LAYOUT_CONTIGUOUS;
     o.codec_set = 1;
     o.codec = CATERVA_CODEC_ZSTD;
     o.level = rng_one_in(&r, 4) ? 0 : 1;

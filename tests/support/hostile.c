@@ -75,13 +75,13 @@ static void ask_chunks(caterva_array *array)
     caterva_chunk_iter chunks = CATERVA_CHUNK_ITER_INIT;
     caterva_block_iter blocks = {.chunk = 0};
     if (info->n_chunks == 0) return;
-    step("describe_chunk", caterva_describe_chunk(array, info->n_chunks - 1, &chunk, &err),
+    step("describe_chunk", caterva_chunk_describe(array, info->n_chunks - 1, &chunk, &err),
          &err);
     step("describe_block",
-         caterva_describe_block(array, info->n_chunks - 1, info->n_blocks - 1, &block, &err),
+         caterva_block_describe(array, info->n_chunks - 1, info->n_blocks - 1, &block, &err),
          &err);
-    step("next_chunk", caterva_next_chunk(array, &chunks, &err), &err);
-    step("next_block", caterva_next_block(array, &blocks, &err), &err);
+    step("next_chunk", caterva_chunk_next(array, &chunks, &err), &err);
+    step("next_block", caterva_block_next(array, &blocks, &err), &err);
 }
 
 /* One item, and what the array is as a whole. */
@@ -121,7 +121,7 @@ static void ask_copies(caterva_array *array)
     caterva_status status = caterva_copy(array, "mem:", &options, &copy, &err);
     step("copy", status, &err);
     if (status == CATERVA_OK) caterva_discard(copy);
-    status = caterva_to_frame(array, &frame, &size, &err);
+    status = caterva_frame_copy(array, &frame, &size, &err);
     step("to_frame", status, &err);
     if (status == CATERVA_OK) caterva_free(frame);
 }
@@ -154,8 +154,8 @@ static void ask_writer(const hostile *h)
     caterva_error err;
     caterva_array *array;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_WRITE;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = CATERVA_DURABILITY_NONE;
     caterva_status status = caterva_open(h->path, &options, &array, &err);
     step("open to write", status, &err);
     if (status != CATERVA_OK) return;

@@ -136,7 +136,7 @@ static void parse_metalayer(const job *j, spec *s, caterva_create_options *o)
 caterva_durability parse_durability(const job *j)
 {
     return find_word(j, "durability") == NULL
-               ? CATERVA_DURABLE_NONE
+               ? CATERVA_DURABILITY_NONE
                : (caterva_durability)find_number(j, "durability");
 }
 
@@ -146,8 +146,8 @@ static void parse_storage(const job *j, caterva_create_options *o)
     const char *layout = find_word(j, "layout");
     o->metalayer = kind != NULL && strcmp(kind, "caterva") == 0 ? CATERVA_METALAYER_CATERVA
                                                                 : CATERVA_METALAYER_B2ND;
-    o->layout =
-        layout != NULL && strcmp(layout, "sparse") == 0 ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
+    o->layout = layout != NULL && strcmp(layout, "sparse") == 0 ? CATERVA_LAYOUT_SPARSE
+                                                                : CATERVA_LAYOUT_CONTIGUOUS;
     o->threads = (int)find_number(j, "threads");
     o->durability = parse_durability(j);
     o->dirty_budget = find_number(j, "dirty_budget");

@@ -64,9 +64,9 @@ static void write_ours(rng *r, sample *s)
     caterva_open_options again = CATERVA_OPEN_INIT;
     caterva_error err;
     caterva_array *array;
-    options.durability = again.durability = CATERVA_DURABLE_NONE;
-    options.layout = s->writer == SPARSE ? CATERVA_SPARSE : CATERVA_CONTIGUOUS;
-    again.mode = CATERVA_WRITE;
+    options.durability = again.durability = CATERVA_DURABILITY_NONE;
+    options.layout = s->writer == SPARSE ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    again.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_create(s->path, &options, &array, &err), err);
     for (int i = 0; i < REPAIRED_COMMITS; i++) {
         sample_change(r, s, array);
@@ -124,7 +124,7 @@ sample sample_make(rng *r, writer w)
     CHECK(s.n_chunks <= REPAIRED_CHUNKS, "%lld chunks", (long long)s.n_chunks);
     for (int64_t i = 0; i < s.n_chunks; i++) {
         caterva_chunk_info info;
-        CHECK_OK(caterva_describe_chunk(array, i, &info, &err), err);
+        CHECK_OK(caterva_chunk_describe(array, i, &info, &err), err);
         s.chunks[i] = (extent){info.position, info.stored_bytes};
     }
     caterva_discard(array);
@@ -206,7 +206,7 @@ static bool holds_anything(const char *path)
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
     for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
         caterva_chunk_info info;
-        CHECK_OK(caterva_describe_chunk(array, i, &info, &err), err);
+        CHECK_OK(caterva_chunk_describe(array, i, &info, &err), err);
         found = found || info.kind == CATERVA_CHUNK_UNINIT;
     }
     caterva_discard(array);
@@ -303,7 +303,7 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
     report told = {.found = 0};
     verdict v;
     caterva_repair_options options = CATERVA_REPAIR_INIT;
-    options.durability = CATERVA_DURABLE_NONE;
+    options.durability = CATERVA_DURABILITY_NONE;
     options.guess = guess;
     options.threads = 2;
     options.on_damage = on_damage;

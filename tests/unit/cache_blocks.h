@@ -61,9 +61,9 @@ static inline int look(cv_cache *cache, const cv_cache_key *key)
     return right ? 1 : -1;
 }
 
-static inline caterva_cache_counts counts_of(cv_cache *cache)
+static inline caterva_cache_info counts_of(cv_cache *cache)
 {
-    caterva_cache_counts counts;
+    caterva_cache_info counts;
     cv_cache_measure(cache, &counts);
     return counts;
 }

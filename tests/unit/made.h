@@ -117,7 +117,7 @@ static inline uint8_t *made_frame(int64_t n, int32_t chunk, int32_t block, const
 {
     caterva_error err;
     geometry g = made_line(n, chunk, block, sizeof(int32_t));
-    caterva_array *array = made_array("mem:", &g, p, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, p, CATERVA_LAYOUT_CONTIGUOUS);
     CHECK_OK(made_write(array, 0, n, 0, 1, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);
     uint8_t *bytes = made_bytes(array, size);

@@ -29,7 +29,7 @@ static void keys_are_told_apart(void **state)
     for (int i = 0; i < 5; i++) assert_int_equal(look(cache, &other[i]), 1);
 
     put(cache, &key); /* again: the first one stays */
-    caterva_cache_counts counts = counts_of(cache);
+    caterva_cache_info counts = counts_of(cache);
     assert_int_equal(counts.blocks, 6);
     assert_int_equal(counts.inserted, 6);
     assert_int_equal(counts.hits, 6);
@@ -51,7 +51,7 @@ static void bytes_are_bounded(void **state)
             put(cache, &key);
         assert_true(counts_of(cache).bytes <= LIMIT);
     }
-    caterva_cache_counts counts = counts_of(cache);
+    caterva_cache_info counts = counts_of(cache);
     assert_true(counts.bytes > LIMIT / 4);
     assert_true(counts.evicted > 900);
     assert_int_equal(counts.inserted, counts.evicted + counts.blocks);
@@ -142,7 +142,7 @@ static void threads_share_it(void **state)
     for (int i = 0; i < N_THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, jostle, &c), 0);
     for (int i = 0; i < N_THREADS; i++) pthread_join(threads[i], NULL);
-    caterva_cache_counts counts = counts_of(c.cache);
+    caterva_cache_info counts = counts_of(c.cache);
     assert_int_equal(atomic_load(&c.wrong), 0);
     assert_int_equal(atomic_load(&c.over), 0);
     assert_int_equal(counts.hits + counts.misses, N_THREADS * ROUNDS);

@@ -31,7 +31,7 @@ static caterva_array *make(char path[SCRATCH_PATH], const char *name)
     caterva_error err;
     geometry g = made_line(N, CHUNK, 50, 4);
     scratch_remove(scratch_path(path, name));
-    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_SPARSE);
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_LAYOUT_SPARSE);
     CHECK_OK(made_write(array, 0, N, 0, 7, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);
     return array;
@@ -70,9 +70,9 @@ static void readers_keep_their_state(void **state)
     caterva_error err;
     char path[SCRATCH_PATH];
     caterva_array *writer = make(path, "readers");
-    caterva_array *first = open_for(path, CATERVA_READ);
+    caterva_array *first = open_for(path, CATERVA_MODE_READ);
     rewrite(writer, 1);
-    caterva_array *second = open_for(path, CATERVA_READ);
+    caterva_array *second = open_for(path, CATERVA_MODE_READ);
     rewrite(writer, 2);
     assert_int_equal(count_files(path), 30);
     check_all(first, 0);
@@ -94,7 +94,7 @@ static void a_reader_that_refreshes_lets_files_go(void **state)
     caterva_error err;
     char path[SCRATCH_PATH];
     caterva_array *writer = make(path, "refreshes");
-    caterva_array *reader = open_for(path, CATERVA_READ);
+    caterva_array *reader = open_for(path, CATERVA_MODE_READ);
     for (int i = 1; i < 20; i++) {
         rewrite(writer, i);
         assert_true(count_files(path) <= 20);
@@ -115,11 +115,11 @@ static void what_a_close_leaves_is_swept(void **state)
     caterva_error err;
     char path[SCRATCH_PATH];
     caterva_array *writer = make(path, "close");
-    caterva_array *reader = open_for(path, CATERVA_READ);
+    caterva_array *reader = open_for(path, CATERVA_MODE_READ);
     rewrite(writer, 1);
     CHECK_OK(caterva_close(writer, &err), err);
     assert_int_equal(count_files(path), 20);
-    writer = open_for(path, CATERVA_WRITE); /* still beside the reader */
+    writer = open_for(path, CATERVA_MODE_WRITE); /* still beside the reader */
     assert_int_equal(count_files(path), 20);
     rewrite(writer, 2);
     check_all(reader, 0);
@@ -127,7 +127,7 @@ static void what_a_close_leaves_is_swept(void **state)
     CHECK_OK(caterva_close(reader, &err), err);
     CHECK_OK(caterva_close(writer, &err), err); /* its own go with it */
     assert_int_equal(count_files(path), 20);
-    writer = open_for(path, CATERVA_WRITE);
+    writer = open_for(path, CATERVA_MODE_WRITE);
     assert_int_equal(count_files(path), 10);
     check_all(writer, 2);
     CHECK_OK(caterva_close(writer, &err), err);
@@ -142,10 +142,10 @@ static void numbers_are_not_given_twice(void **state)
     char path[SCRATCH_PATH];
     int64_t less = CHUNK, all = N;
     caterva_array *writer = make(path, "numbers");
-    caterva_array *reader = open_for(path, CATERVA_READ);
+    caterva_array *reader = open_for(path, CATERVA_MODE_READ);
     CHECK_OK(caterva_resize(writer, &less, &err), err);
     CHECK_OK(caterva_close(writer, &err), err);
-    writer = open_for(path, CATERVA_WRITE);
+    writer = open_for(path, CATERVA_MODE_WRITE);
     CHECK_OK(caterva_resize(writer, &all, &err), err);
     rewrite(writer, 5);
     check_all(reader, 0);
@@ -170,9 +170,9 @@ static void leftovers_of_a_crash_go(void **state)
     put_file(path, "0000001F.chunk");
     put_file(path, "FFFFFFFF.chunk");
     put_file(path, "notes.txt");
-    CHECK_OK(caterva_close(open_for(path, CATERVA_READ), &err), err);
+    CHECK_OK(caterva_close(open_for(path, CATERVA_MODE_READ), &err), err);
     assert_int_equal(count_files(path), 12);
-    caterva_array *writer = open_for(path, CATERVA_WRITE);
+    caterva_array *writer = open_for(path, CATERVA_MODE_WRITE);
     assert_int_equal(count_files(path), 10);
     rewrite(writer, 9); /* also the largest number is no one's any more */
     CHECK_OK(caterva_close(writer, &err), err);
@@ -190,12 +190,12 @@ static void numbers_may_end(void **state)
     char path[SCRATCH_PATH];
     CHECK_OK(caterva_close(make(path, "end"), &err), err);
     put_file(path, "FFFFFFFF.chunk");
-    caterva_array *reader = open_for(path, CATERVA_READ);
-    caterva_array *writer = open_for(path, CATERVA_WRITE);
+    caterva_array *reader = open_for(path, CATERVA_MODE_READ);
+    caterva_array *writer = open_for(path, CATERVA_MODE_WRITE);
     rewrite(writer, 9);
     CHECK_OK(caterva_close(writer, &err), err);
     put_file(path, "FFFFFFFF.chunk");
-    writer = open_for(path, CATERVA_WRITE);
+    writer = open_for(path, CATERVA_MODE_WRITE);
     caterva_status status = made_write(writer, 0, N, 4, 7, &err);
     if (status == CATERVA_OK) status = caterva_commit(writer, &err);
     assert_int_equal(status, CATERVA_EUNSUPPORTED);
@@ -211,12 +211,12 @@ static void a_reader_keeps_its_directory(void **state)
     caterva_error err;
     char path[SCRATCH_PATH];
     CHECK_OK(caterva_close(make(path, "compact"), &err), err);
-    caterva_array *reader = open_for(path, CATERVA_READ);
+    caterva_array *reader = open_for(path, CATERVA_MODE_READ);
     assert_int_equal(caterva_compact(path, NULL, &err), CATERVA_EBUSY);
     check_all(reader, 0);
     CHECK_OK(caterva_close(reader, &err), err);
     CHECK_OK(caterva_compact(path, NULL, &err), err);
-    reader = open_for(path, CATERVA_READ);
+    reader = open_for(path, CATERVA_MODE_READ);
     check_all(reader, 0);
     CHECK_OK(caterva_close(reader, &err), err);
 }

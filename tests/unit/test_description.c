@@ -87,13 +87,14 @@ static void what_is_lent_stays_until_the_handle_ends(void **state)
     const void *content;
     size_t size;
     const char *name = caterva_attr_name(array, 0);
-    assert_int_equal(caterva_meta_get(array, "mine", &content, &size, NULL), CV_OK);
+    assert_int_equal(caterva_metalayer_get(array, "mine", &content, &size, NULL), CV_OK);
     for (int i = 0; i < 20; i++) {
         int64_t longer[] = {10 + i};
         assert_int_equal(caterva_resize(array, longer, NULL), CV_OK);
         infos[i] = caterva_describe(array);
         assert_ptr_equal(caterva_describe(array), infos[i]);
-        assert_int_equal(caterva_meta_update(array, "mine", "some bytes", 10, NULL), CV_OK);
+        assert_int_equal(caterva_metalayer_update(array, "mine", "some bytes", 10, NULL),
+                         CV_OK);
         if (i % 3 == 0) assert_int_equal(caterva_commit(array, NULL), CV_OK);
         if (i % 7 == 0) assert_int_equal(caterva_rollback(array, NULL), CV_OK);
     }

@@ -22,7 +22,7 @@ static void use(const uint8_t *bytes, size_t size)
 {
     caterva_array *array;
     caterva_error err = {0};
-    if (caterva_open_frame(bytes, size, 0, NULL, &array, &err) != CATERVA_OK) {
+    if (caterva_frame_open(bytes, size, 0, NULL, &array, &err) != CATERVA_OK) {
         assert_true(err.message[0] != 0);
         return;
     }
@@ -31,7 +31,7 @@ static void use(const uint8_t *bytes, size_t size)
     caterva_chunk_info chunk;
     caterva_verify_result result;
     for (int64_t i = 0; i < info->n_chunks && i < 8; i++)
-        caterva_describe_chunk(array, i, &chunk, NULL);
+        caterva_chunk_describe(array, i, &chunk, NULL);
     if (info->ndim == 1 && info->item_size <= 16)
         for (int64_t i = 0; i < info->shape[0] && i < N; i += 9) {
             uint8_t item[16];
@@ -98,7 +98,7 @@ static void products_that_wrap(void **state)
         cv_buffer frame = assemble(&p);
         caterva_error err = {0};
         caterva_array *array;
-        assert_int_equal(caterva_open_frame(frame.data, frame.size, 0, NULL, &array, &err),
+        assert_int_equal(caterva_frame_open(frame.data, frame.size, 0, NULL, &array, &err),
                          CATERVA_ECORRUPT);
         assert_true(err.message[0] != 0);
         cv_buffer_free(&frame);

@@ -40,7 +40,7 @@ static bool has_front(caterva_array *array)
 static void it_is_there_at_every_durability(void **state)
 {
     (void)state;
-    for (caterva_durability d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++) {
+    for (caterva_durability d = CATERVA_DURABILITY_FULL; d <= CATERVA_DURABILITY_NONE; d++) {
         caterva_array *array = new_faulty(d);
         assert_int_equal(caterva_resize(array, &NONE, NULL), CATERVA_OK);
         assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
@@ -59,7 +59,7 @@ static void a_failure_is_made_good_later(void **state)
     (void)state;
     int owed = 0;
     for (int64_t n = 0;; n++) {
-        caterva_array *array = new_faulty(CATERVA_DURABLE_ORDERED);
+        caterva_array *array = new_faulty(CATERVA_DURABILITY_ORDERED);
         cv_store *store = array->frame->store;
         assert_int_equal(caterva_resize(array, &NONE, NULL), CATERVA_OK);
         cv_store_fault_arm(store, CV_FAULT_ONCE, n, EIO);

@@ -42,15 +42,15 @@ static void check_lookups(caterva_array *array, rng *r)
 {
     void *frame;
     size_t size;
-    assert_int_equal(caterva_to_frame(array, &frame, &size, NULL), CATERVA_OK);
+    assert_int_equal(caterva_frame_copy(array, &frame, &size, NULL), CATERVA_OK);
     caterva_array *whole;
-    assert_int_equal(caterva_open_frame(frame, size, 0, NULL, &whole, NULL), CATERVA_OK);
+    assert_int_equal(caterva_frame_open(frame, size, 0, NULL, &whole, NULL), CATERVA_OK);
     const cv_index *index;
     assert_int_equal(cv_snapshot_index(whole->snapshot, whole->frame->store, &index, NULL),
                      CV_OK);
     for (int round = 0; round < 12; round++) {
         caterva_array *fresh;
-        assert_int_equal(caterva_open_frame(frame, size, 0, NULL, &fresh, NULL), CATERVA_OK);
+        assert_int_equal(caterva_frame_open(frame, size, 0, NULL, &fresh, NULL), CATERVA_OK);
         for (int i = 0; i < 10; i++) { /* the last ones decode it whole */
             int64_t chunk = i == 0 ? CHUNKS - 1 : rng_between(r, 0, CHUNKS - 1);
             cv_chunk_ref ref, expected;

@@ -267,7 +267,7 @@ static void c_blosc2_finds_the_same_offsets(void **state)
     char path[SCRATCH_PATH];
     scratch_path(path, "pages.b2nd");
     geometry g = made_line((int64_t)FIRST * ITEMS, ITEMS, ITEMS, sizeof(int32_t));
-    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     for (int i = 0; i < ROUNDS; i++) {
         int32_t items[200 * ITEMS];
         int64_t n = rng_between(&r, 1, 200) * ITEMS;

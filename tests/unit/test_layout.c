@@ -21,7 +21,7 @@ static caterva_array *open_array(const uint8_t *bytes, size_t size)
 {
     caterva_error err;
     caterva_array *array;
-    CHECK_OK(caterva_open_frame(bytes, size, 0, NULL, &array, &err), err);
+    CHECK_OK(caterva_frame_open(bytes, size, 0, NULL, &array, &err), err);
     return array;
 }
 
@@ -142,7 +142,7 @@ static void reorder_blocks(uint8_t *chunk, const int *order)
 static uint8_t *one_chunk(size_t *size, uint64_t *pos)
 {
     geometry g = made_line(CHUNK, CHUNK, BLOCK, sizeof(int32_t));
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     for (int b = 0; b < N_BLOCKS; b++)
         assert_int_equal(made_write(array, b * BLOCK, (b + 1) * BLOCK, b + 1, b == 1, NULL),
                          CATERVA_OK);

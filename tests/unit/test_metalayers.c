@@ -28,7 +28,7 @@ static void check_content(caterva_array *array, const char *name, const char *ex
     caterva_error err;
     const void *content;
     size_t size;
-    CHECK_OK(caterva_meta_get(array, name, &content, &size, &err), err);
+    CHECK_OK(caterva_metalayer_get(array, name, &content, &size, &err), err);
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(content, expected, size);
 }
@@ -38,11 +38,11 @@ static void they_stand_behind_the_array_s_own(void **state)
     (void)state;
     caterva_array *array = create("mem:");
     assert_int_equal(caterva_describe(array)->n_metalayers, 3);
-    assert_string_equal(caterva_meta_name(array, 0), "b2nd");
-    assert_string_equal(caterva_meta_name(array, 1), "first");
-    assert_string_equal(caterva_meta_name(array, 2), "none");
-    assert_null(caterva_meta_name(array, 3));
-    assert_null(caterva_meta_name(array, -1));
+    assert_string_equal(caterva_metalayer_name(array, 0), "b2nd");
+    assert_string_equal(caterva_metalayer_name(array, 1), "first");
+    assert_string_equal(caterva_metalayer_name(array, 2), "none");
+    assert_null(caterva_metalayer_name(array, 3));
+    assert_null(caterva_metalayer_name(array, -1));
     check_content(array, "first", "0123456789");
     check_content(array, "none", "");
     caterva_discard(array);
@@ -55,12 +55,12 @@ static void a_change_waits_for_the_commit(void **state)
     char path[SCRATCH_PATH];
     caterva_array *array = create(scratch_path(path, "metalayers")), *other;
     CHECK_OK(caterva_commit(array, &err), err);
-    CHECK_OK(caterva_meta_update(array, "first", "ABCDEFGHIJ", 10, &err), err);
+    CHECK_OK(caterva_metalayer_update(array, "first", "ABCDEFGHIJ", 10, &err), err);
     check_content(array, "first", "ABCDEFGHIJ");
     CHECK_OK(caterva_rollback(array, &err), err);
     check_content(array, "first", "0123456789");
 
-    CHECK_OK(caterva_meta_update(array, "first", "abcdefghij", 10, &err), err);
+    CHECK_OK(caterva_metalayer_update(array, "first", "abcdefghij", 10, &err), err);
     CHECK_OK(made_write(array, 0, 100, 7, 1, &err), err);
     CHECK_OK(caterva_open(path, NULL, &other, &err), err);
     check_content(other, "first", "0123456789");
@@ -78,12 +78,14 @@ static void what_does_not_fit_is_refused(void **state)
     (void)state;
     caterva_error err;
     caterva_array *array = create("mem:");
-    assert_int_equal(caterva_meta_update(array, "first", "short", 5, &err), CATERVA_EINVAL);
+    assert_int_equal(caterva_metalayer_update(array, "first", "short", 5, &err),
+                     CATERVA_EINVAL);
     assert_non_null(strstr(err.message, "\"first\" has 10 bytes and keeps its length: 5"));
-    assert_int_equal(caterva_meta_update(array, "nothing", "", 0, &err), CATERVA_ENOTFOUND);
-    assert_int_equal(caterva_meta_update(array, "b2nd", "", 0, &err), CATERVA_EINVAL);
+    assert_int_equal(caterva_metalayer_update(array, "nothing", "", 0, &err),
+                     CATERVA_ENOTFOUND);
+    assert_int_equal(caterva_metalayer_update(array, "b2nd", "", 0, &err), CATERVA_EINVAL);
     check_content(array, "first", "0123456789");
-    CHECK_OK(caterva_meta_update(array, "none", "", 0, &err), err);
+    CHECK_OK(caterva_metalayer_update(array, "none", "", 0, &err), err);
     caterva_discard(array);
 }
 

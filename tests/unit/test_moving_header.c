@@ -51,7 +51,7 @@ static void a_mixture_is_not_believed(void **state)
     caterva_error err;
     size_t old_size, size;
     geometry g = made_line(1000, 200, 50, 4);
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     assert_int_equal(made_write(array, 0, 1000, 5, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     uint8_t *before = made_bytes(array, &old_size);
@@ -71,7 +71,7 @@ static void a_mixture_is_not_believed(void **state)
                             .first_size = old_size,
                             .mixed = mixed};
         cv_frame *frame;
-        CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABLE_FULL, false, &frame, &err), err);
+        CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABILITY_FULL, false, &frame, &err), err);
         assert_memory_equal(frame->current->header_bytes.data, after,
                             frame->current->header_bytes.size);
         assert_int_equal(frame->current->grid.shape[0], 3000);

@@ -96,11 +96,11 @@ static void names_and_types(void **state)
     QUIET(caterva_dtype_free(NULL));
     int32_t block[1];
     int32_t chunk[1];
-    REFUSED(caterva_choose_partition(1, NULL, 4, NULL, NULL, chunk, block, &err));
-    REFUSED(caterva_choose_partition(1, shape, 4, NULL, NULL, NULL, block, &err));
-    REFUSED(caterva_choose_partition(1, shape, 4, NULL, NULL, chunk, NULL, &err));
-    TAKEN(caterva_choose_partition(1, shape, 4, NULL, NULL, chunk, block, &err));
-    TAKEN(caterva_choose_partition(0, NULL, 4, NULL, NULL, NULL, NULL, &err));
+    REFUSED(caterva_partition_choose(1, NULL, 4, NULL, NULL, chunk, block, &err));
+    REFUSED(caterva_partition_choose(1, shape, 4, NULL, NULL, NULL, block, &err));
+    REFUSED(caterva_partition_choose(1, shape, 4, NULL, NULL, chunk, NULL, &err));
+    TAKEN(caterva_partition_choose(1, shape, 4, NULL, NULL, chunk, block, &err));
+    TAKEN(caterva_partition_choose(0, NULL, 4, NULL, NULL, NULL, NULL, &err));
 }
 
 static void opening(void **state)
@@ -121,8 +121,8 @@ static void opening(void **state)
     REFUSED(caterva_create_from_buffer("mem:", &create_options, items, 40, NULL, &err));
     REFUSED(caterva_open(NULL, NULL, &out, &err));
     REFUSED(caterva_open("x", NULL, NULL, &err));
-    REFUSED(caterva_open_frame(NULL, 10, 1, NULL, &out, &err));
-    REFUSED(caterva_open_frame("x", 1, 1, NULL, NULL, &err));
+    REFUSED(caterva_frame_open(NULL, 10, 1, NULL, &out, &err));
+    REFUSED(caterva_frame_open("x", 1, 1, NULL, NULL, &err));
     REFUSED(caterva_commit(NULL, &err));
     REFUSED(caterva_rollback(NULL, &err));
     TAKEN(caterva_close(NULL, &err));
@@ -130,11 +130,11 @@ static void opening(void **state)
     REFUSED(caterva_refresh(NULL, &err));
     REFUSED(caterva_compact(NULL, NULL, &err));
     REFUSED(caterva_seal(NULL, NULL, &err));
-    REFUSED(caterva_to_frame(NULL, &frame, &size, &err));
-    REFUSED(caterva_to_frame(array, NULL, &size, &err));
-    REFUSED(caterva_to_frame(array, &frame, NULL, &err));
-    REFUSED(caterva_save_append(NULL, "x", CATERVA_DURABLE_NONE, NULL, &err));
-    REFUSED(caterva_save_append(array, NULL, CATERVA_DURABLE_NONE, NULL, &err));
+    REFUSED(caterva_frame_copy(NULL, &frame, &size, &err));
+    REFUSED(caterva_frame_copy(array, NULL, &size, &err));
+    REFUSED(caterva_frame_copy(array, &frame, NULL, &err));
+    REFUSED(caterva_frame_append(NULL, "x", CATERVA_DURABILITY_NONE, NULL, &err));
+    REFUSED(caterva_frame_append(array, NULL, CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_unlink(NULL, &err));
     QUIET(caterva_free(NULL));
 }
@@ -147,26 +147,26 @@ static void describing(void **state)
     caterva_chunk_iter chunk_iter = CATERVA_CHUNK_ITER_INIT;
     caterva_block_iter block_iter = {.chunk = 0};
     caterva_space space;
-    caterva_cache_counts counts;
+    caterva_cache_info counts;
     const caterva_info *info;
     SAYS(caterva_describe(NULL), NULL);
     REFUSED(caterva_info_get(NULL, &info, &err));
     REFUSED(caterva_info_get(array, NULL, &err));
     QUIET(caterva_info_release(NULL));
-    REFUSED(caterva_describe_chunk(NULL, 0, &chunk, &err));
-    REFUSED(caterva_describe_chunk(array, 0, NULL, &err));
-    REFUSED(caterva_describe_block(NULL, 0, 0, &block, &err));
-    REFUSED(caterva_describe_block(array, 0, 0, NULL, &err));
-    REFUSED(caterva_next_chunk(NULL, &chunk_iter, &err));
-    REFUSED(caterva_next_chunk(array, NULL, &err));
-    REFUSED(caterva_next_block(NULL, &block_iter, &err));
-    REFUSED(caterva_next_block(array, NULL, &err));
+    REFUSED(caterva_chunk_describe(NULL, 0, &chunk, &err));
+    REFUSED(caterva_chunk_describe(array, 0, NULL, &err));
+    REFUSED(caterva_block_describe(NULL, 0, 0, &block, &err));
+    REFUSED(caterva_block_describe(array, 0, 0, NULL, &err));
+    REFUSED(caterva_chunk_next(NULL, &chunk_iter, &err));
+    REFUSED(caterva_chunk_next(array, NULL, &err));
+    REFUSED(caterva_block_next(NULL, &block_iter, &err));
+    REFUSED(caterva_block_next(array, NULL, &err));
     REFUSED(caterva_measure(NULL, &space, &err));
     REFUSED(caterva_measure(array, NULL, &err));
     TAKEN(caterva_cache_set_limit(64 << 20, NULL));
-    QUIET(caterva_cache_statistics(NULL, &counts));
-    QUIET(caterva_cache_statistics(array, NULL));
-    QUIET(caterva_cache_statistics(NULL, NULL));
+    QUIET(caterva_cache_describe(NULL, &counts));
+    QUIET(caterva_cache_describe(array, NULL));
+    QUIET(caterva_cache_describe(NULL, NULL));
 }
 
 static void boxes(void **state)
@@ -216,11 +216,11 @@ static void selections(void **state)
     const caterva_axis no_list = {.kind = CATERVA_AXIS_LIST, .n = 1};
     const caterva_axis no_mask = {.kind = CATERVA_AXIS_MASK, .n = N};
     caterva_buffer nowhere = buffer;
-    axes.kind = CATERVA_SELECT_AXES;
+    axes.kind = CATERVA_SELECTION_AXES;
     axes.n_axes = 1;
-    points.kind = CATERVA_SELECT_POINTS;
+    points.kind = CATERVA_SELECTION_POINTS;
     points.n_points = 1;
-    mask.kind = CATERVA_SELECT_MASK;
+    mask.kind = CATERVA_SELECTION_MASK;
     mask.mask_size = N;
     list = axes;
     list.axes = &no_list;
@@ -278,9 +278,9 @@ static void views(void **state)
     REFUSED(caterva_view_write(NULL, NULL, &buffer, &err));
     REFUSED(caterva_view_write(view, NULL, NULL, &err));
     TAKEN(caterva_view_write(view, NULL, &buffer, &err));
-    REFUSED(caterva_copy_view(NULL, "mem:", NULL, NULL, &err));
-    REFUSED(caterva_copy_view(view, NULL, NULL, NULL, &err));
-    TAKEN(caterva_copy_view(view, "mem:", NULL, NULL, &err));
+    REFUSED(caterva_view_copy(NULL, "mem:", NULL, NULL, &err));
+    REFUSED(caterva_view_copy(view, NULL, NULL, NULL, &err));
+    TAKEN(caterva_view_copy(view, "mem:", NULL, NULL, &err));
 }
 
 static void numbers_and_copies(void **state)
@@ -296,8 +296,8 @@ static void numbers_and_copies(void **state)
     REFUSED(caterva_histogram(NULL, NULL, range, 2, counts, &err));
     REFUSED(caterva_histogram(array, NULL, NULL, 2, counts, &err));
     REFUSED(caterva_histogram(array, NULL, range, 2, NULL, &err));
-    REFUSED(caterva_reduce(NULL, CATERVA_SUM, NULL, counts, 8, &err));
-    REFUSED(caterva_reduce(array, CATERVA_SUM, NULL, NULL, 8, &err));
+    REFUSED(caterva_reduce(NULL, CATERVA_REDUCTION_SUM, NULL, counts, 8, &err));
+    REFUSED(caterva_reduce(array, CATERVA_REDUCTION_SUM, NULL, NULL, 8, &err));
     REFUSED(caterva_copy(NULL, "mem:", NULL, NULL, &err));
     REFUSED(caterva_copy(array, NULL, NULL, NULL, &err));
     TAKEN(caterva_copy(array, "mem:", NULL, NULL, &err));
@@ -305,10 +305,10 @@ static void numbers_and_copies(void **state)
     REFUSED(caterva_verify(array, NULL, NULL, &err));
     caterva_buffer numbers = CATERVA_BUFFER_INIT;
     numbers.data = counts, numbers.size = sizeof counts, numbers.dtype = "<i8";
-    REFUSED(caterva_convert(NULL, 2, &numbers, &err));
-    REFUSED(caterva_convert(&numbers, 2, NULL, &err));
+    REFUSED(caterva_buffer_convert(NULL, 2, &numbers, &err));
+    REFUSED(caterva_buffer_convert(&numbers, 2, NULL, &err));
     numbers.dtype = NULL;
-    REFUSED(caterva_convert(&numbers, 2, &numbers, &err));
+    REFUSED(caterva_buffer_convert(&numbers, 2, &numbers, &err));
     REFUSED(caterva_repair(NULL, NULL, &repaired, &err));
     REFUSED(caterva_repair("x", NULL, NULL, &err));
 }
@@ -334,14 +334,14 @@ static void attributes(void **state)
     REFUSED(caterva_attr_set(array, "name", NULL, 1, &err));
     REFUSED(caterva_attr_remove(NULL, "name", &err));
     REFUSED(caterva_attr_remove(array, NULL, &err));
-    SAYS(caterva_meta_name(NULL, 0), NULL);
-    REFUSED(caterva_meta_get(NULL, "b2nd", &content, &size, &err));
-    REFUSED(caterva_meta_get(array, NULL, &content, &size, &err));
-    REFUSED(caterva_meta_get(array, "b2nd", NULL, &size, &err));
-    REFUSED(caterva_meta_get(array, "b2nd", &content, NULL, &err));
-    REFUSED(caterva_meta_update(NULL, "x", "y", 1, &err));
-    REFUSED(caterva_meta_update(array, NULL, "y", 1, &err));
-    REFUSED(caterva_meta_update(array, "x", NULL, 1, &err));
+    SAYS(caterva_metalayer_name(NULL, 0), NULL);
+    REFUSED(caterva_metalayer_get(NULL, "b2nd", &content, &size, &err));
+    REFUSED(caterva_metalayer_get(array, NULL, &content, &size, &err));
+    REFUSED(caterva_metalayer_get(array, "b2nd", NULL, &size, &err));
+    REFUSED(caterva_metalayer_get(array, "b2nd", &content, NULL, &err));
+    REFUSED(caterva_metalayer_update(NULL, "x", "y", 1, &err));
+    REFUSED(caterva_metalayer_update(array, NULL, "y", 1, &err));
+    REFUSED(caterva_metalayer_update(array, "x", NULL, 1, &err));
 }
 
 /* ---- Is that all? ------------------------------------------------------- */

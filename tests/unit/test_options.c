@@ -38,17 +38,17 @@ static void copies_are_padded_with_zeros(void **state)
 {
     (void)state;
     caterva_open_options given = CATERVA_OPEN_INIT, out;
-    given.mode = CATERVA_WRITE;
+    given.mode = CATERVA_MODE_WRITE;
     given.offset = 77;
     given.threads = 5;
     size_t size = offsetof(caterva_open_options, threads);
     void *old = exact_copy(&given, size);
     memset(&out, 0xff, sizeof out);
     assert_int_equal(cv_options_copy(&out, sizeof out, old, "open options", NULL), CV_OK);
-    assert_int_equal(out.mode, CATERVA_WRITE);
+    assert_int_equal(out.mode, CATERVA_MODE_WRITE);
     assert_int_equal(out.offset, 77);
     assert_int_equal(out.threads, 0);
-    assert_int_equal(out.durability, CATERVA_DURABLE_FULL);
+    assert_int_equal(out.durability, CATERVA_DURABILITY_FULL);
     free(old);
 }
 
@@ -95,8 +95,8 @@ static caterva_status pass_open(caterva_array *array, const void *o, cv_error *e
     void *frame;
     size_t size;
     caterva_array *opened = NULL;
-    assert_int_equal(caterva_to_frame(array, &frame, &size, NULL), CV_OK);
-    caterva_status status = caterva_open_frame(frame, size, 1, o, &opened, err);
+    assert_int_equal(caterva_frame_copy(array, &frame, &size, NULL), CV_OK);
+    caterva_status status = caterva_frame_open(frame, size, 1, o, &opened, err);
     caterva_discard(opened);
     caterva_free(frame);
     return status;
@@ -118,7 +118,7 @@ static caterva_status pass_copy_view(caterva_array *array, const void *o, cv_err
 {
     caterva_view *view;
     assert_int_equal(caterva_view_of(array, &view, NULL), CV_OK);
-    caterva_status status = caterva_copy_view(view, "mem:", o, NULL, err);
+    caterva_status status = caterva_view_copy(view, "mem:", o, NULL, err);
     caterva_view_free(view);
     return status;
 }
@@ -145,7 +145,7 @@ static caterva_status pass_histogram(caterva_array *array, const void *o, cv_err
 static caterva_status pass_reduce(caterva_array *array, const void *o, cv_error *err)
 {
     int64_t sum;
-    return caterva_reduce(array, CATERVA_SUM, o, &sum, sizeof sum, err);
+    return caterva_reduce(array, CATERVA_REDUCTION_SUM, o, &sum, sizeof sum, err);
 }
 
 static void ignore_damage(void *context, const caterva_damage *damage)
@@ -278,7 +278,7 @@ static void garbage_sizes_are_refused(void **state)
         assert_int_equal(caterva_create("mem:", &create, &array, &err), CATERVA_EINVAL);
         assert_non_null(strstr(err.message, "struct_size"));
         assert_null(array);
-        assert_int_equal(caterva_open_frame("x", 1, 0, &open, &array, &err), CATERVA_EINVAL);
+        assert_int_equal(caterva_frame_open("x", 1, 0, &open, &array, &err), CATERVA_EINVAL);
         assert_non_null(strstr(err.message, "struct_size"));
         assert_null(array);
     }

@@ -20,7 +20,7 @@ static uint64_t seed;
 static caterva_array *new_array(int64_t n, const pipeline *p)
 {
     geometry g = made_line(n, CHUNK, BLOCK, sizeof(int32_t));
-    caterva_array *array = made_array("mem:", &g, p, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, p, CATERVA_LAYOUT_CONTIGUOUS);
     assert_int_equal(made_write(array, 0, n, 0, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     return array;
@@ -211,7 +211,7 @@ static void zeros_and_repeats_take_no_space(void **state)
         assert_int_equal(made_write(array, at, at + 20, 0, 0, NULL), CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     assert_int_equal(ref_of(array, 2).kind, CV_REF_ZEROS);
-    assert_int_equal(caterva_describe_chunk(array, 1, &info, NULL), CATERVA_OK);
+    assert_int_equal(caterva_chunk_describe(array, 1, &info, NULL), CATERVA_OK);
     assert_int_equal(info.kind, CATERVA_CHUNK_VALUE);
     assert_int_equal(info.stored_bytes, 36);
     assert_int_equal(made_item(array, 150), 77);
@@ -280,11 +280,11 @@ static void a_damaged_block_does_not_stay_dirty(void **state)
     size_t size;
     const pipeline zlib = {.codec = CATERVA_CODEC_ZLIB, .level = 5};
     uint8_t *bytes = made_frame(300, CHUNK, BLOCK, &zlib, &size);
-    caterva_array *array = made_faulty(bytes, size, CATERVA_DURABLE_NONE);
+    caterva_array *array = made_faulty(bytes, size, CATERVA_DURABILITY_NONE);
     cv_chunk_ref ref = ref_of(array, 1);
     memset(bytes + ref.pos + 32, 0xff, 40); /* its block starts */
     caterva_discard(array);
-    array = made_faulty(bytes, size, CATERVA_DURABLE_NONE);
+    array = made_faulty(bytes, size, CATERVA_DURABILITY_NONE);
     assert_int_equal(made_write(array, 105, 107, 1, 1, NULL), CATERVA_ECORRUPT);
     const cv_dirty_chunk *dirty = cv_pending_find(array->pending, 1);
     for (int b = 0; dirty && b < CHUNK / BLOCK; b++) assert_null(dirty->blocks[b]);

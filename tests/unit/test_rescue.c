@@ -41,7 +41,7 @@ static void files_are_numbered_by_their_names(void **state)
     scratch_remove(scratch_path(path, "directory"));
     snprintf(frame, sizeof frame, "%s/chunks.b2frame", path);
     snprintf(repaired, sizeof repaired, "%s.repaired", path);
-    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_SPARSE);
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_LAYOUT_SPARSE);
     CHECK_OK(made_write(array, 0, N, 0, 1, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 

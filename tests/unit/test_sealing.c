@@ -47,7 +47,7 @@ static void foreign(const char *path, bool contiguous)
 }
 
 static const caterva_upkeep_options undurable = {.struct_size = sizeof undurable,
-                                                 .durability = CATERVA_DURABLE_NONE};
+                                                 .durability = CATERVA_DURABILITY_NONE};
 
 static caterva_array *open_array(const char *path, caterva_mode mode)
 {
@@ -63,7 +63,7 @@ static void check_sealed(const char *path, int sealed, int64_t unverified, int64
 {
     caterva_error err;
     caterva_verify_result result;
-    caterva_array *array = open_array(path, CATERVA_READ);
+    caterva_array *array = open_array(path, CATERVA_MODE_READ);
     assert_int_equal(caterva_describe(array)->sealed, sealed);
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     assert_int_equal(result.unverified_chunks, unverified);
@@ -77,8 +77,8 @@ static int64_t chunk_position(const char *path, int64_t chunk)
 {
     caterva_error err;
     caterva_chunk_info info;
-    caterva_array *array = open_array(path, CATERVA_READ);
-    CHECK_OK(caterva_describe_chunk(array, chunk, &info, &err), err);
+    caterva_array *array = open_array(path, CATERVA_MODE_READ);
+    CHECK_OK(caterva_chunk_describe(array, chunk, &info, &err), err);
     caterva_discard(array);
     return info.position;
 }
@@ -113,7 +113,7 @@ static void a_foreign_directory_is_sealed_at_once_or_not(void **state)
     (void)state;
     char path[SCRATCH_PATH];
     foreign(scratch_path(path, "foreign-dir"), false);
-    caterva_array *array = open_array(path, CATERVA_WRITE);
+    caterva_array *array = open_array(path, CATERVA_MODE_WRITE);
     assert_int_equal(made_write(array, 0, CHUNK, 0, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
     check_sealed(path, 1, N_CHUNKS - 1, 0); /* a commit leaves their files alone */
@@ -154,10 +154,10 @@ static void tables_of_chunks_that_went_are_forgotten(void **state)
     int64_t shorter = CHUNK;
     foreign(scratch_path(path, "shrunk"), true);
     assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
-    caterva_array *array = open_array(path, CATERVA_WRITE);
+    caterva_array *array = open_array(path, CATERVA_MODE_WRITE);
     assert_int_equal(caterva_resize(array, &shorter, NULL), CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
-    array = open_array(path, CATERVA_READ);
+    array = open_array(path, CATERVA_MODE_READ);
     const cv_index *index;
     assert_int_equal(cv_snapshot_index(array->snapshot, array->frame->store, &index, NULL),
                      CV_OK);
@@ -180,7 +180,7 @@ typedef struct sealed_file {
 static sealed_file load_sealed(const char *path)
 {
     sealed_file f = {.size = 0};
-    caterva_array *array = open_array(path, CATERVA_READ);
+    caterva_array *array = open_array(path, CATERVA_MODE_READ);
     const cv_snapshot *s = array->snapshot;
     uint64_t footer = s->header.frame_size - s->trailer.size - CV_SEAL_FOOTER;
     uint64_t index = s->index_pos;
@@ -211,7 +211,7 @@ static void check_unreadable(const char *path, const char *words)
     caterva_error err = {0};
     int32_t value;
     int64_t start = 5, stop = 6;
-    caterva_array *array = open_array(path, CATERVA_READ);
+    caterva_array *array = open_array(path, CATERVA_MODE_READ);
     assert_int_equal(caterva_read(array, &start, &stop, &value, sizeof value, &err),
                      CATERVA_ECORRUPT);
     if (!strstr(err.message, words)) fail_msg("\"%s\", not \"%s\"", err.message, words);
@@ -265,7 +265,7 @@ static void an_index_of_another_size_is_damage(void **state)
     cv_store_le32(f.index + 12, cv_load_le32(f.index + 12) - 1);
     scratch_save(path, f.bytes, f.size);
     free(f.bytes);
-    caterva_array *array = open_array(path, CATERVA_READ);
+    caterva_array *array = open_array(path, CATERVA_MODE_READ);
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     assert_true(result.damages > 0);
     caterva_discard(array);
@@ -296,7 +296,7 @@ static void one_chunk_may_stand_for_all(void **state)
     for (int round = 0; round < 2; round++) {
         caterva_error err;
         caterva_verify_result result;
-        caterva_array *array = open_array(path, CATERVA_READ);
+        caterva_array *array = open_array(path, CATERVA_MODE_READ);
         for (int i = 0; i < MANY; i += 3)
             assert_int_equal(made_item(array, i * CHUNK + 7), 7);
         CHECK_OK(caterva_verify(array, NULL, &result, &err), err);

@@ -47,7 +47,7 @@ static void random_axis(rng *r, subject *s, int d)
     *axis = (caterva_axis){.kind = (caterva_axis_kind)rng_int(r, 0, 4)};
     axis->start = rng_between(r, -length, length - 1);
     if (axis->kind == CATERVA_AXIS_SLICE) {
-        axis->stop = rng_one_in(r, 2) ? CATERVA_OMIT : rng_between(r, -length, length);
+        axis->stop = rng_one_in(r, 2) ? CATERVA_AXIS_OMIT : rng_between(r, -length, length);
         axis->step = rng_one_in(r, 2) ? -rng_int(r, 1, 6) : rng_int(r, 1, 6);
     } else if (axis->kind == CATERVA_AXIS_LIST) {
         axis->n = rng_int(r, 0, MAX_LIST);
@@ -66,7 +66,7 @@ static void random_subject(rng *r, subject *s)
     random_grid(r, &s->grid);
     int ndim = s->grid.ndim;
     s->words = (caterva_selection)CATERVA_SELECTION_INIT;
-    s->words.kind = (caterva_selection_kind)rng_int(r, CATERVA_SELECT_AXES, 3);
+    s->words.kind = (caterva_selection_kind)rng_int(r, CATERVA_SELECTION_AXES, 3);
     s->words.axes = s->axes;
     s->words.n_axes = ndim;
     s->words.points = s->points;
@@ -98,13 +98,13 @@ static int64_t naive_item(const cv_selection *s, int64_t i)
 {
     const cv_grid *grid = s->grid;
     int64_t item = 0, stride = 1;
-    if (s->kind == CATERVA_SELECT_MASK) {
+    if (s->kind == CATERVA_SELECTION_MASK) {
         for (i++; i > 0; item++) i -= s->mask[item] != 0;
         return item - 1;
     }
     for (int d = grid->ndim - 1; d >= 0; d--) {
         int64_t at;
-        if (s->kind == CATERVA_SELECT_POINTS) {
+        if (s->kind == CATERVA_SELECTION_POINTS) {
             at = s->points[i * grid->ndim + d];
             at += at < 0 ? grid->shape[d] : 0;
         } else {

@@ -11,7 +11,7 @@ static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_
     caterva_array *array;
     uint8_t value[sizeof(int32_t)];
     int64_t stop = i + 1;
-    *status = caterva_open_frame(frame->data, frame->size, 0, NULL, &array, err);
+    *status = caterva_frame_open(frame->data, frame->size, 0, NULL, &array, err);
     if (*status != CV_OK) return -1;
     *status = caterva_read(array, &i, &stop, value, sizeof value, err);
     caterva_discard(array);
@@ -123,7 +123,7 @@ static void special_chunks_of_the_index(void **state)
     recipe p = new_recipe();
     cv_buffer frame = assemble(&p);
     caterva_array *array;
-    assert_int_equal(caterva_open_frame(frame.data, frame.size, 0, NULL, &array, NULL),
+    assert_int_equal(caterva_frame_open(frame.data, frame.size, 0, NULL, &array, NULL),
                      CV_OK);
     cv_chunk_ref ref;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -163,9 +163,9 @@ static void a_header_of_any_length(void **state)
         const void *got;
         size_t got_size;
         check_items(&frame);
-        assert_int_equal(caterva_open_frame(frame.data, frame.size, 0, NULL, &array, NULL),
+        assert_int_equal(caterva_frame_open(frame.data, frame.size, 0, NULL, &array, NULL),
                          CV_OK);
-        assert_int_equal(caterva_meta_get(array, "large", &got, &got_size, NULL), CV_OK);
+        assert_int_equal(caterva_metalayer_get(array, "large", &got, &got_size, NULL), CV_OK);
         assert_int_equal(got_size, size);
         assert_memory_equal(got, content, size);
         caterva_discard(array);
@@ -371,7 +371,7 @@ static void only_floats_are_nan(void **state)
 {
     (void)state;
     geometry g = made_line(N, CHUNK, BLOCK, 2);
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     cv_chunk_ref ref;
     cv_error err = {0};
     assert_int_equal(

@@ -217,10 +217,10 @@ static void many_commits_grow_a_file_little(void **state)
     char path[SCRATCH_PATH];
     scratch_path(path, "grows.b2nd");
     const int64_t data = N * 4, chunk = CHUNK * 4;
-    assert_in_range(grown(path, CATERVA_DURABLE_NONE, false), data, data + 30 * chunk);
-    assert_in_range(grown(path, CATERVA_DURABLE_ORDERED, false), data, data + 30 * chunk);
+    assert_in_range(grown(path, CATERVA_DURABILITY_NONE, false), data, data + 30 * chunk);
+    assert_in_range(grown(path, CATERVA_DURABILITY_ORDERED, false), data, data + 30 * chunk);
     /* a reader of the first state: nothing may be used again */
-    assert_in_range(grown(path, CATERVA_DURABLE_NONE, true), data + COMMITS * chunk,
+    assert_in_range(grown(path, CATERVA_DURABILITY_NONE, true), data + COMMITS * chunk,
                     data + (COMMITS + 30) * chunk);
 }
 

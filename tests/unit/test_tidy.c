@@ -53,7 +53,7 @@ static void make_file(rng *r, const char *path)
 {
     caterva_error err;
     geometry g = made_line(N, CHUNK, 500, 4);
-    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array(path, &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     fill_with_noise(r, array);
     CHECK_OK(caterva_close(array, &err), err);
 }
@@ -76,7 +76,7 @@ static void check_exact(const char *path)
     b2nd_free(array);
     caterva_array *ours;
     caterva_verify_result result;
-    assert_int_equal(caterva_open_frame(bytes, size, 0, NULL, &ours, NULL), CATERVA_OK);
+    assert_int_equal(caterva_frame_open(bytes, size, 0, NULL, &ours, NULL), CATERVA_OK);
     assert_int_equal(caterva_verify(ours, NULL, &result, NULL), CATERVA_OK);
     assert_int_equal(result.damages, 0);
     caterva_discard(ours);
@@ -93,12 +93,12 @@ static void a_closed_file_ends_with_its_frame(void **state)
     rng r = rng_from_seed(seed);
     char path[SCRATCH_PATH];
     scratch_path(path, "exact.b2nd");
-    for (int d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++) {
+    for (int d = CATERVA_DURABILITY_FULL; d <= CATERVA_DURABILITY_NONE; d++) {
         scratch_remove(path);
         make_file(&r, path);
         check_exact(path);
         for (int session = 0; session < 15; session++) {
-            caterva_array *array = open_for(path, CATERVA_WRITE, (caterva_durability)d);
+            caterva_array *array = open_for(path, CATERVA_MODE_WRITE, (caterva_durability)d);
             for (int i = rng_int(&r, 0, 4); i > 0; i--) {
                 int64_t n = caterva_describe(array)->shape[0];
                 int64_t start = rng_between(&r, 0, n);
@@ -124,9 +124,11 @@ static void bytes_behind_the_frame_go(void **state)
     make_file(&r, path);
     size_t size = stored_size(path);
     assert_int_equal(truncate(path, (off_t)size + 12345), 0);
-    CHECK_OK(caterva_close(open_for(path, CATERVA_READ, CATERVA_DURABLE_FULL), &err), err);
+    CHECK_OK(caterva_close(open_for(path, CATERVA_MODE_READ, CATERVA_DURABILITY_FULL), &err),
+             err);
     assert_int_equal(stored_size(path), size + 12345);
-    CHECK_OK(caterva_close(open_for(path, CATERVA_WRITE, CATERVA_DURABLE_FULL), &err), err);
+    CHECK_OK(caterva_close(open_for(path, CATERVA_MODE_WRITE, CATERVA_DURABILITY_FULL), &err),
+             err);
     assert_int_equal(stored_size(path), size);
     check_exact(path);
 }
@@ -140,20 +142,21 @@ static void bytes_behind_the_frame_are_used(void **state)
     rng r = rng_from_seed(seed);
     char path[SCRATCH_PATH];
     scratch_path(path, "left.b2nd");
-    for (int d = CATERVA_DURABLE_FULL; d <= CATERVA_DURABLE_NONE; d++) {
+    for (int d = CATERVA_DURABILITY_FULL; d <= CATERVA_DURABILITY_NONE; d++) {
         scratch_remove(path);
         make_file(&r, path);
         size_t size = stored_size(path);
         assert_int_equal(truncate(path, (off_t)size + 1234567), 0);
-        caterva_array *reader = open_for(path, CATERVA_READ, CATERVA_DURABLE_FULL);
-        caterva_array *writer = open_for(path, CATERVA_WRITE, (caterva_durability)d);
+        caterva_array *reader = open_for(path, CATERVA_MODE_READ, CATERVA_DURABILITY_FULL);
+        caterva_array *writer = open_for(path, CATERVA_MODE_WRITE, (caterva_durability)d);
         write_noise(&r, writer, 0, CHUNK);
         CHECK_OK(caterva_commit(writer, &err), err);
         assert_true(stored_size(path) < size + 2 * CHUNK * 4);
         caterva_discard(writer);
         caterva_discard(reader);
-        CHECK_OK(caterva_close(open_for(path, CATERVA_WRITE, CATERVA_DURABLE_FULL), &err),
-                 err);
+        CHECK_OK(
+            caterva_close(open_for(path, CATERVA_MODE_WRITE, CATERVA_DURABILITY_FULL), &err),
+            err);
         check_exact(path);
     }
 }
@@ -173,12 +176,12 @@ static void an_array_behind_the_frame_stays(void **state)
     scratch_path(other, "second.b2nd");
     make_file(&r, path);
     make_file(&r, other);
-    caterva_array *second = open_for(other, CATERVA_READ, CATERVA_DURABLE_FULL);
+    caterva_array *second = open_for(other, CATERVA_MODE_READ, CATERVA_DURABILITY_FULL);
     CHECK_OK(caterva_read(second, &start, &stop, before, sizeof before, &err), err);
-    CHECK_OK(caterva_save_append(second, path, CATERVA_DURABLE_NONE, &offset, &err), err);
+    CHECK_OK(caterva_frame_append(second, path, CATERVA_DURABILITY_NONE, &offset, &err), err);
     caterva_discard(second);
     for (int round = 0; round < 2; round++) {
-        caterva_array *writer = open_for(path, CATERVA_WRITE, CATERVA_DURABLE_FULL);
+        caterva_array *writer = open_for(path, CATERVA_MODE_WRITE, CATERVA_DURABILITY_FULL);
         if (round == 1) { /* not to be done, see the header; but not at once to its harm */
             write_noise(&r, writer, 0, CHUNK);
             CHECK_OK(caterva_commit(writer, &err), err);
@@ -208,9 +211,9 @@ static void a_reader_keeps_what_it_reads(void **state)
     int32_t before[N], after[N];
     int64_t start = 0, stop = N;
 
-    caterva_array *reader = open_for(path, CATERVA_READ, CATERVA_DURABLE_FULL);
+    caterva_array *reader = open_for(path, CATERVA_MODE_READ, CATERVA_DURABILITY_FULL);
     CHECK_OK(caterva_read(reader, &start, &stop, before, sizeof before, &err), err);
-    caterva_array *writer = open_for(path, CATERVA_WRITE, CATERVA_DURABLE_FULL);
+    caterva_array *writer = open_for(path, CATERVA_MODE_WRITE, CATERVA_DURABILITY_FULL);
     CHECK_OK(caterva_resize(writer, &half, &err), err);
     CHECK_OK(caterva_close(writer, &err), err);
     assert_true(stored_size(path) >= size);
@@ -218,7 +221,7 @@ static void a_reader_keeps_what_it_reads(void **state)
     assert_memory_equal(before, after, sizeof before);
     CHECK_OK(caterva_close(reader, &err), err);
 
-    writer = open_for(path, CATERVA_WRITE, CATERVA_DURABLE_FULL);
+    writer = open_for(path, CATERVA_MODE_WRITE, CATERVA_DURABILITY_FULL);
     CHECK_OK(caterva_read(writer, &start, &half, after, sizeof after, &err), err);
     assert_memory_equal(before, after, (size_t)half * 4);
     CHECK_OK(caterva_close(writer, &err), err);
@@ -233,7 +236,7 @@ static caterva_array *half_array(rng *r, history *h, caterva_durability durabili
     caterva_error err;
     geometry g = made_line(N, CHUNK, 500, 4);
     int64_t half = N / 2;
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     size_t size;
     fill_with_noise(r, array);
     CHECK_OK(caterva_commit(array, &err), err);
@@ -262,7 +265,7 @@ static void what_is_tidy_is_left_alone(void **state)
     (void)state;
     rng r = rng_from_seed(seed);
     history h;
-    caterva_array *array = half_array(&r, &h, CATERVA_DURABLE_FULL);
+    caterva_array *array = half_array(&r, &h, CATERVA_DURABILITY_FULL);
     size_t before = size_now(array);
     cv_txn_tidy(array->pending->txn);
     assert_true(size_now(array) < before * 6 / 10);

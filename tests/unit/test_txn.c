@@ -34,7 +34,7 @@ static caterva_array *new_faulty(void)
 {
     size_t size;
     uint8_t *bytes = made_frame(N, CHUNK, BLOCK, &made_lz4, &size);
-    caterva_array *array = made_faulty(bytes, size, CATERVA_DURABLE_FULL);
+    caterva_array *array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
     free(bytes);
     return array;
 }
@@ -232,7 +232,7 @@ static void chunk_files_are_numbered_on(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH];
-    caterva_array *array = new_array(scratch_path(path, "numbered"), CATERVA_SPARSE);
+    caterva_array *array = new_array(scratch_path(path, "numbered"), CATERVA_LAYOUT_SPARSE);
     assert_int_equal(made_write(array, 0, N, 0, 1, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
     for (int64_t i = 0; i < N / CHUNK; i++) assert_true(file_exists(path, i));
@@ -254,7 +254,7 @@ static void dropped_chunk_files_disappear(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH];
-    caterva_array *array = new_array(scratch_path(path, "dropped"), CATERVA_SPARSE);
+    caterva_array *array = new_array(scratch_path(path, "dropped"), CATERVA_LAYOUT_SPARSE);
     assert_int_equal(made_write(array, 0, N, 0, 1, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
 
@@ -275,7 +275,7 @@ static void superseded_chunk_files_disappear(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH];
-    caterva_array *array = new_array(scratch_path(path, "twice"), CATERVA_SPARSE);
+    caterva_array *array = new_array(scratch_path(path, "twice"), CATERVA_LAYOUT_SPARSE);
     assert_int_equal(made_write(array, 0, CHUNK, 0, 1, NULL), CV_OK);
     assert_int_equal(made_write(array, 0, CHUNK, 9, 1, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
@@ -292,7 +292,7 @@ static void a_number_is_never_given_twice(void **state)
     char path[SCRATCH_PATH];
     int32_t zeros[CHUNK] = {0};
     int64_t start = 0, stop = CHUNK;
-    caterva_array *array = new_array(scratch_path(path, "reused"), CATERVA_SPARSE);
+    caterva_array *array = new_array(scratch_path(path, "reused"), CATERVA_LAYOUT_SPARSE);
     assert_int_equal(made_write(array, 0, CHUNK, 1, 1, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
     assert_int_equal(made_item(array, 99), 100); /* layout remembered */

@@ -71,7 +71,7 @@ static findings verify_bytes(const uint8_t *bytes, size_t size, int quick)
     findings f = {.n = 0};
     caterva_error err;
     caterva_array *array;
-    CHECK_OK(caterva_open_frame(bytes, size, 0, NULL, &array, &err), err);
+    CHECK_OK(caterva_frame_open(bytes, size, 0, NULL, &array, &err), err);
     CHECK_OK(verify(array, quick, &f, &err), err);
     caterva_discard(array);
     assert_int_equal(f.result.damages, f.n);
@@ -86,10 +86,10 @@ static uint8_t *good_frame(size_t *size, uint64_t positions[N_CHUNKS],
         .codec = CATERVA_CODEC_ZLIB, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}};
     caterva_array *array;
     uint8_t *bytes = made_frame(N, CHUNK, BLOCK, &zlib, size);
-    assert_int_equal(caterva_open_frame(bytes, *size, 0, NULL, &array, NULL), CATERVA_OK);
+    assert_int_equal(caterva_frame_open(bytes, *size, 0, NULL, &array, NULL), CATERVA_OK);
     for (int64_t i = 0; i < N_CHUNKS; i++) {
         caterva_chunk_info info;
-        assert_int_equal(caterva_describe_chunk(array, i, &info, NULL), CATERVA_OK);
+        assert_int_equal(caterva_chunk_describe(array, i, &info, NULL), CATERVA_OK);
         assert_int_equal(info.kind, CATERVA_CHUNK_STORED);
         assert_false(info.memcpyed);
         positions[i] = (uint64_t)info.position;
@@ -185,7 +185,7 @@ static uint8_t *with_offsets(const uint8_t *bytes, size_t size, const int64_t *o
 {
     caterva_array *array;
     cv_buffer index = {0}, frame = {0};
-    assert_int_equal(caterva_open_frame(bytes, size, 0, NULL, &array, NULL), CATERVA_OK);
+    assert_int_equal(caterva_frame_open(bytes, size, 0, NULL, &array, NULL), CATERVA_OK);
     const cv_snapshot *s = array->snapshot;
     assert_int_equal(made_index(offsets, N_CHUNKS, &index), CV_OK);
     assert_int_equal(cv_buffer_append(&frame, bytes, (size_t)s->index_pos, NULL), CV_OK);
@@ -230,7 +230,7 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     enum { WIDE = 1000 };
     rng r = rng_from_seed(seed);
     geometry g = made_line(3 * WIDE, WIDE, WIDE, sizeof(int32_t));
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     int32_t noise[WIDE];
     int64_t zero = 0, wide = WIDE;
     rng_fill(&r, noise, sizeof noise);
@@ -273,7 +273,7 @@ static void a_damaged_index_is_reported(void **state)
     int32_t sizes[N_CHUNKS];
     uint8_t *bytes = good_frame(&size, positions, sizes);
     caterva_array *array;
-    assert_int_equal(caterva_open_frame(bytes, size, 0, NULL, &array, NULL), CATERVA_OK);
+    assert_int_equal(caterva_frame_open(bytes, size, 0, NULL, &array, NULL), CATERVA_OK);
     uint64_t index_pos = array->snapshot->index_pos;
     caterva_discard(array);
     bytes[index_pos + 4] ^= 1; /* nbytes */
@@ -290,7 +290,8 @@ static void a_damaged_index_is_reported(void **state)
 static caterva_array *array_with_attributes(cv_buffer *good, cv_buffer *bad)
 {
     geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
-    caterva_array *model = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS), *array;
+    caterva_array *model = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS),
+                  *array;
     cv_metalayer attributes[2] = {{"good", NULL, 0}, {"bad", NULL, 0}};
     cv_store *store;
     cv_frame *frame;
@@ -303,7 +304,7 @@ static caterva_array *array_with_attributes(cv_buffer *good, cv_buffer *bad)
                            .n_attributes = 2,
                            .initial_offset = cv_offset_of_kind(CV_REF_ZEROS)};
     assert_int_equal(cv_store_memory_create(&store, NULL), CV_OK);
-    assert_int_equal(cv_frame_create(store, &first, CATERVA_DURABLE_NONE, &frame, NULL),
+    assert_int_equal(cv_frame_create(store, &first, CATERVA_DURABILITY_NONE, &frame, NULL),
                      CV_OK);
     assert_int_equal(cv_array_new(frame, true, 1, &array, NULL), CV_OK);
     caterva_discard(model);
@@ -347,7 +348,7 @@ static void missing_chunk_files_are_damage(void **state)
     char path[SCRATCH_PATH], file[SCRATCH_PATH + 32];
     geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
     caterva_array *array =
-        made_array(scratch_path(path, "missing"), &g, &made_lz4, CATERVA_SPARSE);
+        made_array(scratch_path(path, "missing"), &g, &made_lz4, CATERVA_LAYOUT_SPARSE);
     assert_int_equal(made_write(array, 0, N, 0, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
     snprintf(file, sizeof file, "%s/00000003.chunk", path);
@@ -375,7 +376,7 @@ static void progress_may_stop_it(void **state)
         caterva_array *array;
         cv_error err;
         o.threads = stop_after % 3 + 1;
-        assert_int_equal(caterva_open_frame(bytes, size, 0, &o, &array, NULL), CATERVA_OK);
+        assert_int_equal(caterva_frame_open(bytes, size, 0, &o, &array, NULL), CATERVA_OK);
         assert_int_equal(verify(array, 0, &f, &err), CATERVA_ESTOPPED);
         assert_non_null(strstr(err.message, "stopped"));
         assert_true(f.result.checked_chunks >= stop_after);
@@ -389,7 +390,7 @@ static void arrays_without_chunks_are_fine(void **state)
 {
     (void)state;
     geometry g = made_line(0, 10, 5, sizeof(int32_t));
-    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_CONTIGUOUS);
+    caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     caterva_verify_result result;
     assert_int_equal(caterva_verify(array, NULL, &result, NULL), CATERVA_OK);
     assert_int_equal(result.checked_chunks, 0);

@@ -471,10 +471,10 @@ bool cv_cache_is_empty(const cv_cache *cache)
     return atomic_load_explicit(&cache->bytes, memory_order_relaxed) == 0;
 }
 
-void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out)
+void cv_cache_measure(cv_cache *cache, caterva_cache_info *out)
 {
-    *out = (caterva_cache_counts){.limit = atomic_load(&cache->limit),
-                                  .bytes = atomic_load(&cache->bytes)};
+    *out = (caterva_cache_info){.limit = atomic_load(&cache->limit),
+                                .bytes = atomic_load(&cache->bytes)};
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         cv_mutex_lock(&s->lock);

@@ -98,6 +98,6 @@ void cv_cache_forget(cv_cache *cache, uint64_t frame);
 
 bool cv_cache_is_empty(const cv_cache *cache);
 
-void cv_cache_measure(cv_cache *cache, caterva_cache_counts *out);
+void cv_cache_measure(cv_cache *cache, caterva_cache_info *out);
 
 #endif

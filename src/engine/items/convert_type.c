@@ -60,8 +60,8 @@ static bool is_safe(cv_number from, cv_number to)
 bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting)
 {
     static const char order[] = "buifc"; /* a kind is cast to itself and those behind it */
-    if (casting == CATERVA_CAST_UNSAFE || is_safe(from, to)) return true;
-    return casting == CATERVA_CAST_SAME_KIND &&
+    if (casting == CATERVA_CASTING_UNSAFE || is_safe(from, to)) return true;
+    return casting == CATERVA_CASTING_SAME_KIND &&
            strchr(order, kinds[from].kind) <= strchr(order, kinds[to].kind);
 }
 
@@ -111,11 +111,11 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
     if (!to || strcmp(from, to) == 0) return CV_OK;
     CV_TRY(parse_number(from, &conversion->from, err));
     CV_TRY(parse_number(to, &conversion->to, err));
-    if (casting < CATERVA_CAST_SAME_KIND || casting > CATERVA_CAST_UNSAFE)
+    if (casting < CATERVA_CASTING_SAME_KIND || casting > CATERVA_CASTING_UNSAFE)
         return cv_fail(err, CATERVA_EINVAL, -1, "a casting of unknown kind %d", (int)casting);
     if (!cv_can_cast(conversion->from.number, conversion->to.number, casting))
         return cv_fail(err, CATERVA_EINVAL, -1, "%.60s to %.60s is no %s cast", from, to,
-                       casting == CATERVA_CAST_SAFE ? "safe" : "same-kind");
+                       casting == CATERVA_CASTING_SAFE ? "safe" : "same-kind");
     conversion->needed = conversion->from.number != conversion->to.number ||
                          conversion->from.swapped != conversion->to.swapped;
     return CV_OK;

@@ -52,7 +52,7 @@ typedef struct tile {
 
 static bool is_extreme(caterva_reduction what)
 {
-    return what == CATERVA_MIN || what == CATERVA_MAX;
+    return what == CATERVA_REDUCTION_MIN || what == CATERVA_REDUCTION_MAX;
 }
 
 static void add_real(cell *c, double value)
@@ -78,13 +78,13 @@ static void fold(const tile *t, cell *c, cv_wide value, int64_t n)
     const cv_number_type *type = t->task->reduction->type;
     bool real = type->number_class == CV_REAL;
     switch (t->task->request->what) {
-    case CATERVA_MIN:
+    case CATERVA_REDUCTION_MIN:
         if (c->n == 0 || goes_before(type->number_class, value, c->value)) c->value = value;
         break;
-    case CATERVA_MAX:
+    case CATERVA_REDUCTION_MAX:
         if (c->n == 0 || goes_before(type->number_class, c->value, value)) c->value = value;
         break;
-    case CATERVA_SUM:
+    case CATERVA_REDUCTION_SUM:
         if (real)
             add_real(c, value.f * (double)n);
         else
@@ -104,8 +104,8 @@ static void fold_run(const tile *t, cell *c, cv_wide *values, int64_t n)
     const cv_number_type *type = t->task->reduction->type;
     caterva_reduction what = t->task->request->what;
     n = cv_numbers_drop_nan(type, values, n);
-    bool sums_real =
-        what == CATERVA_MEAN || (what == CATERVA_SUM && type->number_class == CV_REAL);
+    bool sums_real = what == CATERVA_REDUCTION_MEAN ||
+                     (what == CATERVA_REDUCTION_SUM && type->number_class == CV_REAL);
     if (sums_real) {
         cv_numbers_to_real(type->number_class, values, n);
         if (n > 0) add_real(c, cv_numbers_sum(values, n));
@@ -207,13 +207,13 @@ static cv_wide result_of(const tile *t, const cell *c)
     const cv_number_type *type = t->task->reduction->type;
     caterva_reduction what = t->task->request->what;
     bool saw_nan = c->n < t->task->per_cell;
-    bool nothing = c->n == 0 && what != CATERVA_SUM;
+    bool nothing = c->n == 0 && what != CATERVA_REDUCTION_SUM;
     if (nothing || (saw_nan && !t->task->request->skip_nan)) return not_a_number(type);
     if (is_extreme(what)) return c->value;
-    if (what == CATERVA_SUM && type->number_class != CV_REAL) return c->value;
+    if (what == CATERVA_REDUCTION_SUM && type->number_class != CV_REAL) return c->value;
     cv_real_sum sum = {c->value.f, c->rest};
     double value = cv_real_sum_value(&sum);
-    return (cv_wide){.f = what == CATERVA_MEAN ? value / (double)c->n : value};
+    return (cv_wide){.f = what == CATERVA_REDUCTION_MEAN ? value / (double)c->n : value};
 }
 
 static void store_tile(const tile *t)

@@ -169,7 +169,7 @@ cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *s
     cv_store *store;
     cv_frame *frame;
     CV_TRY(cv_store_memory_create(&store, err));
-    CV_TRY(cv_transfer(source, store, false, CATERVA_DURABLE_NONE, &frame, err));
+    CV_TRY(cv_transfer(source, store, false, CATERVA_DURABILITY_NONE, &frame, err));
     cv_status status = read_frame(frame, bytes, size, err);
     cv_frame_close(frame);
     return status;

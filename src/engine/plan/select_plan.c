@@ -34,12 +34,12 @@ cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selectio
                               const int64_t *strides, cv_error *err)
 {
     *plan = (cv_select_plan){.grid = selection->grid, .n_items = selection->n_items};
-    if (selection->kind == CATERVA_SELECT_AXES) {
+    if (selection->kind == CATERVA_SELECTION_AXES) {
         take_axes(plan, selection, strides);
         return cv_select_axes_init(plan, err);
     }
     plan->strides[0] = strides[0];
-    if (selection->kind == CATERVA_SELECT_POINTS)
+    if (selection->kind == CATERVA_SELECTION_POINTS)
         return cv_select_points_init(plan, selection->points, selection->shape[0], err);
     plan->mask = selection->mask;
     return cv_select_mask_init(plan, err);

@@ -19,7 +19,7 @@ static cv_status check_index(int64_t index, int axis, int64_t length, cv_error *
 static int64_t clamp_bound(int64_t bound, int64_t missing, int64_t length, int64_t lowest,
                            int64_t highest)
 {
-    if (bound == CATERVA_OMIT) return missing;
+    if (bound == CATERVA_AXIS_OMIT) return missing;
     return cv_max_i64(lowest, cv_min_i64(cv_index_from_start(bound, length), highest));
 }
 
@@ -113,7 +113,7 @@ static cv_status init_box(cv_selection *s, const caterva_selection *words, cv_er
     if (!whole && ndim > 0 && (!words->start || !words->stop))
         return cv_fail(err, CATERVA_EINVAL, -1, "the %s of the box is NULL",
                        words->start ? "stop" : "start");
-    s->kind = CATERVA_SELECT_AXES;
+    s->kind = CATERVA_SELECTION_AXES;
     for (int d = 0; d < ndim; d++) {
         int64_t length = s->grid->shape[d];
         int64_t start = whole ? 0 : words->start[d], stop = whole ? length : words->stop[d];
@@ -192,10 +192,10 @@ static cv_status init_array_mask(cv_selection *s, const caterva_selection *words
 static cv_status init_kind(cv_selection *s, const caterva_selection *words, cv_error *err)
 {
     switch (words->kind) {
-    case CATERVA_SELECT_BOX: return init_box(s, words, err);
-    case CATERVA_SELECT_AXES: return init_axes(s, words, err);
-    case CATERVA_SELECT_POINTS: return init_points(s, words, err);
-    case CATERVA_SELECT_MASK: return init_array_mask(s, words, err);
+    case CATERVA_SELECTION_BOX: return init_box(s, words, err);
+    case CATERVA_SELECTION_AXES: return init_axes(s, words, err);
+    case CATERVA_SELECTION_POINTS: return init_points(s, words, err);
+    case CATERVA_SELECTION_MASK: return init_array_mask(s, words, err);
     }
     return cv_fail(err, CATERVA_EINVAL, -1, "a selection of unknown kind %d",
                    (int)words->kind);
@@ -226,7 +226,7 @@ cv_status cv_selection_init(cv_selection *selection, const cv_grid *grid,
     if (!words) words = &everything;
     *selection = (cv_selection){.grid = grid, .kind = words->kind};
     CV_TRY(init_kind(selection, words, err));
-    if (selection->kind == CATERVA_SELECT_AXES)
+    if (selection->kind == CATERVA_SELECTION_AXES)
         for (int d = 0; d < grid->ndim; d++)
             if (!selection->axes[d].dropped)
                 selection->shape[selection->ndim++] = selection->axes[d].n;
