@@ -311,7 +311,7 @@ class Steps(Life):
         if items.size == 0 and what == "MEAN":
             return
         got = np.empty(lengths, kind)
-        handle.reduce(getattr(self.api, what), options, got)
+        handle.reduce(getattr(self.api, "REDUCTION_" + what), options, got)
         native = items.astype(self.dtype.newbyteorder("="))
         with np.errstate(all="ignore"):
             if what in ("MIN", "MAX"):
