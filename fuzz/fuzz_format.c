@@ -130,7 +130,7 @@ static void try_header_copy(const uint8_t *bytes, size_t size)
 {
     cv_header_copy copy;
     cv_header_copy_parse(bytes, size, 0, &copy, NULL);
-    if (cv_header_copy_find(bytes, size, 0, &copy))
+    for (size_t at = size; cv_header_copy_before(bytes, size, 0, &at, &copy);)
         FUZZ_NEED(copy.header >= bytes && copy.pos + copy.size <= size,
                   "a copy of the header lies outside");
 }

@@ -53,6 +53,7 @@ class File:
                          for m in INCLUDE.finditer(self.text)]
         self.code = STRING.sub('""', INCLUDE.sub("", self.text))
         self.words = set(WORD.findall(self.code))
+        self.pasted = tuple(re.findall(r"(\w+)##", self.code))  # words begun by macros
         self.static_macros = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t][^\n]*\bstatic\b",
                                             self.code, re.M))
         self.functions, self.declared, self.types = [], [], []

@@ -5,7 +5,6 @@
 #include "base/os.h"
 #include "base/thread.h"
 #include "codec/pipeline.h"
-#include "engine/write/flush.h"
 #include "format/own.h"
 #include "frame/attribute.h"
 

@@ -13,7 +13,9 @@ static size_t length_by_first(unsigned char first)
     return first < 0xf5 ? 4 : 0;
 }
 
-size_t cv_utf8_length(const char *text, size_t size)
+/* Bytes of the character at `text`, of which `size` >= 1 are there; 0 when it is no
+ * well-formed UTF-8 (Unicode, table 3-7). */
+static size_t utf8_length(const char *text, size_t size)
 {
     unsigned char c[4] = {0};
     memcpy(c, text, size < sizeof c ? size : sizeof c);
@@ -32,7 +34,7 @@ bool cv_is_utf8(const char *text)
 {
     size_t left = strlen(text);
     while (left > 0) {
-        size_t length = cv_utf8_length(text, left);
+        size_t length = utf8_length(text, left);
         if (length == 0) return false;
         text += length;
         left -= length;
@@ -52,7 +54,7 @@ void cv_show_text(char *dst, size_t size, const char *text)
 {
     size_t left = strlen(text), used = 0;
     while (left > 0) {
-        size_t length = cv_utf8_length(text, left);
+        size_t length = utf8_length(text, left);
         bool plain = length > 0 && !is_control(text, length);
         if (length == 0) length = 1;
         size_t shown = plain ? length : 4 * length;

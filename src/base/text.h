@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character at `text`, of which `size` >= 1 are there; 0 when it is no
- * well-formed UTF-8 (Unicode, table 3-7). */
-size_t cv_utf8_length(const char *text, size_t size);
-
 bool cv_is_utf8(const char *text);
 
 /* Copies `text` to `dst` of `size` >= 1 bytes, NUL included: control characters, also

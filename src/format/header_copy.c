@@ -84,14 +84,3 @@ bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size
     }
     return false;
 }
-
-bool cv_header_copy_find(const uint8_t *bytes, size_t size, uint64_t pos, cv_header_copy *out)
-{
-    bool found = false;
-    cv_header_copy copy;
-    for (size_t at = size; cv_header_copy_before(bytes, size, pos, &at, &copy);) {
-        if (!found || copy.commit > out->commit) *out = copy;
-        found = true;
-    }
-    return found;
-}

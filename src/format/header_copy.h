@@ -52,9 +52,4 @@ cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
 bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size_t *at,
                            cv_header_copy *out);
 
-/* The newest of all copies in `bytes`; false when there is none. A file too large
- * for one look is searched in windows that overlap by the size of a copy. */
-bool cv_header_copy_find(const uint8_t *bytes, size_t size, uint64_t pos,
-                         cv_header_copy *out);
-
 #endif

@@ -61,7 +61,8 @@ void cv_extents_add(cv_extents *e, cv_extent extent, bool merge)
     e->n++;
 }
 
-bool cv_extents_remove(cv_extents *e, uint64_t pos, cv_extent *out)
+/* Takes out the extent that begins at `pos`; false when there is none. */
+static bool remove_extent(cv_extents *e, uint64_t pos, cv_extent *out)
 {
     size_t i = find(e, pos);
     if (i == e->n || e->items[i].pos != pos) return false;
@@ -130,13 +131,13 @@ void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size)
     if (before < pos) cv_extents_add(holes, (cv_extent){before, pos - before}, false);
 }
 
-void cv_extents_clear(cv_extents *e) { e->n = 0; }
+static void clear(cv_extents *e) { e->n = 0; }
 
 void cv_extents_move(cv_extents *to, cv_extents *from)
 {
     for (size_t i = 0; i < from->n; i++) cv_extents_add(to, from->items[i], true);
     to->forgot = to->forgot || from->forgot;
-    cv_extents_clear(from);
+    clear(from);
 }
 
 void cv_extents_destroy(cv_extents *e)
@@ -164,7 +165,7 @@ void cv_space_died(cv_space *space, cv_extent chunk)
 bool cv_space_replaced(cv_space *space, uint64_t pos)
 {
     cv_extent extent;
-    if (!cv_extents_remove(&space->ours, pos, &extent)) return false;
+    if (!remove_extent(&space->ours, pos, &extent)) return false;
     cv_space_died(space, extent);
     return true;
 }
@@ -207,8 +208,8 @@ void cv_space_committed(cv_space *space, bool header_is_durable)
 {
     cv_space_settled(space);
     cv_extents_move(header_is_durable ? &space->free : &space->aging, &space->dead);
-    cv_extents_clear(&space->taken);
-    cv_extents_clear(&space->replaced);
+    clear(&space->taken);
+    clear(&space->replaced);
 }
 
 /* What was put and taken since the commit is free again; what was replaced
@@ -218,7 +219,7 @@ void cv_space_rolled_back(cv_space *space, uint64_t end)
     size_t kept = 0;
     for (size_t i = 0; i < space->replaced.n; i++)
         cv_space_put(space, space->replaced.items[i].pos, space->replaced.items[i].size);
-    cv_extents_clear(&space->replaced);
+    clear(&space->replaced);
     for (size_t i = 0; i < space->ours.n; i++) {
         cv_extent extent = space->ours.items[i];
         size_t t = find(&space->taken, extent.pos + 1);
@@ -227,7 +228,7 @@ void cv_space_rolled_back(cv_space *space, uint64_t end)
     }
     space->ours.n = kept;
     cv_extents_move(&space->free, &space->taken);
-    cv_extents_clear(&space->dead);
+    clear(&space->dead);
 }
 
 void cv_space_destroy(cv_space *space)

@@ -27,9 +27,6 @@ typedef struct cv_extents {
  * it is forgotten, and `forgot` says so for good. */
 void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 
-/* Takes out the extent that begins at `pos`; false when there is none. */
-bool cv_extents_remove(cv_extents *extents, uint64_t pos, cv_extent *out);
-
 /* Takes out whatever lies in [pos, pos + size). */
 void cv_extents_cut(cv_extents *extents, uint64_t pos, uint64_t size);
 
@@ -51,7 +48,6 @@ uint64_t cv_extents_total(const cv_extents *extents);
 uint64_t cv_extents_below(const cv_extents *extents, uint64_t end);
 
 void cv_extents_move(cv_extents *to, cv_extents *from); /* merging; empties `from` */
-void cv_extents_clear(cv_extents *extents);
 void cv_extents_destroy(cv_extents *extents);
 
 typedef struct cv_space {

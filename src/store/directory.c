@@ -92,7 +92,8 @@ static int read_held(const held_object *held, void *dst, size_t size, uint64_t p
     return 0;
 }
 
-void cv_directory_use_frame(directory_store *d, cv_file frame)
+/* The open frame; takes it over. */
+static void use_frame(directory_store *d, cv_file frame)
 {
     cv_rwlock_write(&d->frame_lock);
     cv_file old = d->frame;
@@ -153,7 +154,7 @@ void cv_directory_follow(directory_store *d)
     cv_rwlock_unlock(&d->frame_lock);
     if (current) return;
     if (cv_open_file(d->dir, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &frame) == 0)
-        cv_directory_use_frame(d, frame);
+        use_frame(d, frame);
 }
 
 static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size,
@@ -283,7 +284,7 @@ static cv_status directory_replace(cv_store *store, const void *bytes, size_t si
     int error = write_new_frame(d, bytes, size, durable, &frame);
     if (error)
         return cv_fail_sys(err, error, "cannot replace the frame of %s", d->shown.text);
-    cv_directory_use_frame(d, frame);
+    use_frame(d, frame);
     return CV_OK;
 }
 

@@ -36,9 +36,6 @@ cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
 /* Complete: from now on its descriptors are at others' disposal. */
 void cv_directory_share_descriptors(directory_store *d);
 
-/* The open frame; takes it over. */
-void cv_directory_use_frame(directory_store *d, cv_file frame);
-
 /* Turns to the frame that is in place now. */
 void cv_directory_follow(directory_store *d);
 

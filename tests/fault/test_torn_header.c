@@ -7,6 +7,7 @@
 #include "crash.h"
 
 #include "format/header_copy.h"
+#include "newest_copy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,9 +31,9 @@ static void check_restored(const history *h, uint8_t *bytes, size_t size, int st
                            const uint8_t *committed, uint32_t header_size, size_t cut)
 {
     char what[64];
-    cv_header_copy copy;
+    cv_header_copy copy = {.commit = 0};
     snprintf(what, sizeof what, "commit %d torn at %zu", state, cut);
-    CHECK(cv_header_copy_find(bytes, size, 0, &copy), "%s: no copy", what);
+    CHECK(newest_copy(bytes, size, 0, &copy), "%s: no copy", what);
     CHECK(copy.header_size == header_size, "%s: %u bytes", what, copy.header_size);
     CHECK(memcmp(copy.header, committed, header_size) == 0, "%s: another header", what);
     memcpy(bytes, copy.header, header_size);

@@ -179,6 +179,13 @@ class House(unittest.TestCase):
             self.assertEqual(check(used)[0],
                              [where + "cv_list_kind is said to be for tests, and is not"])
 
+    def test_a_macro_may_put_a_name_together(self):
+        files = {**TIDY, "src/store/list.h": TIDY["src/store/list.h"] + "int cv_list_u8(void);\n",
+                 "src/store/list.c": TIDY["src/store/list.c"] + "int cv_list_u8(void) { return 0; }\n",
+                 "src/store/kinds.c": '#include "store/list.h"\n#define GET(kind) cv_list_##kind()\n'
+                                      "int caterva_kind(void) { return GET(u8); }\n"}
+        self.assertEqual(check(files)[0], [])
+
     def test_known_breaches_are_breaches(self):
         breach = {"src/store/x.c": '#include "format/header.h"\n'}
         name = "src/store/x.c: includes format/header.h: store may not know format"

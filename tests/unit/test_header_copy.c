@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "format/frame_header.h"
+#include "newest_copy.h"
 #include "real_frames.h"
 #include "support/check.h"
 #include "support/random.h"
@@ -125,7 +126,7 @@ static void every_flipped_bit_is_noticed(void **state)
     for (uint64_t bit = 0; bit < n_bits; bit++) {
         frame[500 + bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_int_equal(parse(frame, 500, &copy), CATERVA_ECORRUPT);
-        assert_false(cv_header_copy_find(frame, ROOM, 0, &copy));
+        assert_false(newest_copy(frame, ROOM, 0, &copy));
         frame[500 + bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     assert_int_equal(parse(frame, 500, &copy), CV_OK);
@@ -172,7 +173,7 @@ static void the_newest_is_found(void **state)
         }
         cv_header_copy copy;
         size_t from = (size_t)rng_between(&r, 0, 200);
-        bool found = cv_header_copy_find(frame + from, ROOM - from, from, &copy);
+        bool found = newest_copy(frame + from, ROOM - from, from, &copy);
         assert_int_equal(found, newest > 0);
         if (!found) continue;
         assert_int_equal(copy.commit, newest);

@@ -1,0 +1,20 @@
+/* The newest of all header copies in some bytes, as repair would find it. */
+#ifndef TEST_NEWEST_COPY_H
+#define TEST_NEWEST_COPY_H
+
+#include "format/header_copy.h"
+
+/* False when there is none in `bytes`, which begin at frame position `pos`. */
+static inline bool newest_copy(const uint8_t *bytes, size_t size, uint64_t pos,
+                               cv_header_copy *out)
+{
+    bool found = false;
+    cv_header_copy copy;
+    for (size_t at = size; cv_header_copy_before(bytes, size, pos, &at, &copy);) {
+        if (!found || copy.commit > out->commit) *out = copy;
+        found = true;
+    }
+    return found;
+}
+
+#endif
