@@ -2,7 +2,7 @@
  * takes, where its value goes and how help explains it. Parser and help both
  * read the table; a command only names the options that it accepts. */
 #include "cli.h"
-#include "numbers.h"
+#include "formats/numbers.h"
 #include "words.h"
 
 #include <ctype.h>

@@ -2,8 +2,8 @@
  * have meant. */
 #include "words.h"
 
-#include "colormap.h"
-#include "tune.h"
+#include "commands/tune.h"
+#include "pictures/colormap.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * what is accepted lies inside the array. */
 #include "fuzz.h"
 
-#include "index_file.h"
-#include "selection.h"
+#include "sources/index_file.h"
+#include "sources/selection.h"
 
 #include <stdarg.h>
 

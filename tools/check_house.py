@@ -37,6 +37,8 @@ LIBRARY = ["base", ("format", "store", "codec"), "frame", "frame/repair",
            "engine/items", "engine/plan", "engine/cache", "engine/run", "engine/pending",
            "engine/read", "engine/write", "engine/jobs", "array"]  # from the ground up
 
+CLI = ["formats", "terminal", "sources", "pictures", "commands"]
+
 # Headers that stand before several files: the kinds of one thing, chosen by a table.
 KINDS = {}
 
@@ -74,6 +76,7 @@ def rooms_below():
 
 
 BELOW = rooms_below()
+ROOMS = {*BELOW, "cli", *("cli/" + room for room in CLI), "examples"}
 CODEC_LIBRARY = re.compile(r"^(blosc2|b2nd)\.h$|^blosc2/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPEAKS = re.compile(r"\b(stderr|stdout|(?:v?printf|puts|putchar|perror|getenv|secure_getenv)(?=\())")
@@ -116,15 +119,27 @@ def code_lines(path):
     return [re.sub(r"//.*", "", line) for line in text.split("\n")]
 
 
+def breach_of_cli(room, name, root):
+    """The same for a quoted include in the command line."""
+    if ".." in name or not (root / "cli" / name).is_file():
+        return 'cli may include <caterva.h> and its own headers, as "room/..." only'
+    mine, other = room.rpartition("cli/")[2], name.rpartition("/")[0]
+    if mine in CLI and other in CLI and CLI.index(other) > CLI.index(mine):
+        return "%s may not know cli/%s" % (room, other)
+    return None
+
+
 def breach_of_include(room, quoted, name, path, root):
     """What is wrong with one include in a file of `room`, or None."""
     if CODEC_LIBRARY.search(name):
         return None if room == "codec" else "only src/codec may include C-Blosc2"
-    if room in ("cli", "examples"):
+    if room == "examples":
         own = (path.parent / name).resolve()
         if not quoted or (own.is_file() and (root / room).resolve() in own.parents):
             return None
-        return "%s may include <caterva.h> and its own headers only" % room
+        return "examples may include <caterva.h> and its own headers only"
+    if room.split("/")[0] == "cli":
+        return breach_of_cli(room, name, root) if quoted else None
     if not quoted:
         foreign = room != "base" and name not in LANGUAGE and not CODEC_LIBRARY.search(name)
         return "only src/base knows the system" if foreign else None
@@ -168,9 +183,10 @@ def files_by_room(root):
     for path in sorted(root.glob("src/**/*.[ch]")):
         parts = path.relative_to(root / "src").parts
         yield path, "/".join(parts[:-1]) or None
-    for room in ("cli", "examples"):
-        for path in sorted(root.glob(room + "/**/*.[ch]")):
-            yield path, room
+    for path in sorted(root.glob("cli/**/*.[ch]")):
+        yield path, path.parent.relative_to(root).as_posix()
+    for path in sorted(root.glob("examples/**/*.[ch]")):
+        yield path, "examples"
 
 
 # ---- Files ---------------------------------------------------------------------
@@ -307,7 +323,7 @@ def check(root, known=()):
     for path, room in files_by_room(root):
         seen += 1
         where = path.relative_to(root).as_posix()
-        if room is not None and (room in BELOW or room in ("cli", "examples")):
+        if room in ROOMS:
             breaches += [(where, *breach) for breach in breaches_of_file(path, room, root)]
         else:
             breaches.append((where, 1, "stands in no room of the house"))

@@ -28,6 +28,8 @@ CLEAN = {
     "src/array/array.c": '#include "base/status.h"\n',
     "cli/cli.h": "#include <caterva.h>\n",
     "cli/main.c": '#include "cli.h"\n#include <png.h>\nprintf("data");\n',
+    "cli/formats/npy.h": '#include "cli.h"\n',
+    "cli/sources/source.h": '#include "formats/npy.h"\n',
     "examples/01/main.c": "#include <caterva.h>\n",
 }
 
@@ -59,6 +61,11 @@ BREACHES = [
     ("src/x.c", "\n", 1),
     ("cli/x.c", '#include "base/status.h"\n', 1),
     ("cli/x.c", "#include <blosc2.h>\n", 1),
+    ("cli/x.c", '#include "npy.h"\n', 1),
+    ("cli/formats/x.c", '#include "npy.h"\n', 1),
+    ("cli/formats/x.c", '\n#include "sources/source.h"\n', 2),
+    ("cli/sources/x.c", '#include "../cli.h"\n', 1),
+    ("cli/odd/x.c", "\n", 1),
     ("examples/01/x.c", '#include "../../src/base/status.h"\n', 1),
 ]
 

@@ -2,10 +2,7 @@
  * pair of file and directory, beside a writer and beside a reader, in this process and in
  * another one. A writer's acknowledged commit is never lost, a reader never loses a byte,
  * and nothing is left behind. Then, names that others take away from a writer. */
-#include "caterva.h"
-
-#include "support/check.h"
-#include "support/scratch.h"
+#include "small_array.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -16,37 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N = 1000, PATH_SIZE = SCRATCH_PATH + 64 };
-
-static const int64_t origin[] = {0}, shape[] = {N};
 static char folder[SCRATCH_PATH], target[PATH_SIZE], other[PATH_SIZE];
-
-static caterva_create_options drawn(caterva_layout layout)
-{
-    static const int32_t chunks[] = {100}, blocks[] = {10};
-    caterva_create_options options = CATERVA_CREATE_INIT;
-    options.ndim = 1;
-    options.shape = shape;
-    options.chunk_shape = chunks;
-    options.block_shape = blocks;
-    options.dtype = "|u1";
-    options.layout = layout;
-    options.overwrite = 1;
-    options.threads = 1;
-    options.durability = CATERVA_DURABILITY_NONE;
-    return options;
-}
-
-static void save(const char *path, caterva_layout layout, int value)
-{
-    uint8_t items[N];
-    caterva_error err;
-    caterva_array *array = NULL;
-    caterva_create_options options = drawn(layout);
-    memset(items, value, N);
-    CHECK_OK(caterva_create_from_buffer(path, &options, items, N, &array, &err), err);
-    CHECK_OK(caterva_close(array, &err), err);
-}
 
 static int count_entries(const char *path)
 {
@@ -437,99 +404,6 @@ static void a_lost_name_is_told(theft how, caterva_layout layout)
     CHECK(count_entries(folder) == 1, "%d entries", count_entries(folder));
 }
 
-/* ---- Names that hold ------------------------------------------------------- */
-
-static caterva_array *open_to_write(const char *path)
-{
-    caterva_error err;
-    caterva_array *array = NULL;
-    caterva_open_options options = CATERVA_OPEN_INIT;
-    uint8_t items[N];
-    memset(items, 3, N);
-    options.mode = CATERVA_MODE_WRITE;
-    CHECK_OK(caterva_open(path, &options, &array, &err), err);
-    CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
-    return array;
-}
-
-static void expect_threes(const char *path)
-{
-    const holder here = {-1, -1, 0};
-    CHECK(tell(&here, OPEN_READ, path, 0) == CATERVA_OK, "%s does not open", path);
-    CHECK(tell(&here, READ, "", 3) == CATERVA_OK, "%s has other items", path);
-    tell(&here, CLOSE, "", 0);
-}
-
-/* By a relative path, with chdir and a renamed directory above; created there, too. */
-static void names_hold_in_moving_directories(caterva_layout layout)
-{
-    caterva_error err;
-    char a[PATH_SIZE], b[PATH_SIZE], path[PATH_SIZE + 16];
-    snprintf(a, sizeof a, "%s/a", folder);
-    snprintf(b, sizeof b, "%s/b", folder);
-    for (int created = 0; created < 2; created++) {
-        CHECK(mkdir(a, 0777) == 0 && chdir(a) == 0, "mkdir");
-        save("x", layout, 1);
-        caterva_array *array = NULL;
-        uint8_t items[N];
-        memset(items, 3, N);
-        caterva_create_options options = drawn(layout);
-        if (created)
-            CHECK_OK(caterva_create_from_buffer("x", &options, items, N, &array, &err), err);
-        else
-            array = open_to_write("x");
-        CHECK(chdir("/") == 0 && rename(a, b) == 0, "rename");
-        CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
-        CHECK_OK(caterva_commit(array, &err), err);
-        CHECK_OK(caterva_close(array, &err), err);
-        snprintf(path, sizeof path, "%s/x", b);
-        expect_threes(path);
-        scratch_remove(b);
-    }
-}
-
-/* The name is the one that the link led to; of two hard links, the one that was opened. */
-static void names_behind_links(void)
-{
-    caterva_error err;
-    char link_name[PATH_SIZE], real[PATH_SIZE];
-    snprintf(link_name, sizeof link_name, "%s/link", folder);
-    snprintf(real, sizeof real, "%s/real", folder);
-    save(real, CATERVA_LAYOUT_CONTIGUOUS, 1);
-    CHECK(symlink("real", link_name) == 0, "symlink");
-    caterva_array *array = open_to_write(link_name);
-    CHECK(unlink(link_name) == 0, "unlink");
-    CHECK_OK(caterva_commit(array, &err), err);
-    CHECK_OK(caterva_close(array, &err), err);
-    expect_threes(real);
-
-    CHECK(link(real, link_name) == 0, "link");
-    array = open_to_write(link_name);
-    CHECK(unlink(link_name) == 0, "unlink");
-    CHECK(caterva_commit(array, &err) == CATERVA_EIO, "a name that is gone");
-    caterva_discard(array);
-    expect_threes(real);
-    scratch_remove(real);
-}
-
-/* What others put in the place of a directory's frame is not undone. */
-static void a_foreign_frame_is_kept(void)
-{
-    caterva_error err;
-    char beside[PATH_SIZE], from[PATH_SIZE + 20], to[PATH_SIZE + 20];
-    snprintf(beside, sizeof beside, "%s/beside", folder);
-    snprintf(from, sizeof from, "%s/chunks.b2frame", beside);
-    snprintf(to, sizeof to, "%s/chunks.b2frame", target);
-    save(target, CATERVA_LAYOUT_SPARSE, 1);
-    save(beside, CATERVA_LAYOUT_SPARSE, 4);
-    caterva_array *array = open_to_write(target);
-    CHECK(rename(from, to) == 0, "rename");
-    CHECK(caterva_commit(array, &err) == CATERVA_EIO, "a foreign commit is undone");
-    caterva_discard(array);
-    scratch_remove(beside);
-    scratch_remove(target);
-}
-
 int main(void)
 {
     holder remote = begin_holder();
@@ -547,10 +421,6 @@ int main(void)
     for (int i = 0; i < N_THEFTS * 2; i++)
         a_lost_name_is_told((theft)(i / 2),
                             i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS);
-    names_hold_in_moving_directories(CATERVA_LAYOUT_CONTIGUOUS);
-    names_hold_in_moving_directories(CATERVA_LAYOUT_SPARSE);
-    names_behind_links();
-    a_foreign_frame_is_kept();
     end_holder(&remote);
     return 0;
 }

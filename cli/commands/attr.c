@@ -1,0 +1,235 @@
+/* Room: cli/commands. `caterva attr`: user metadata as JSON. In the file it is MessagePack,
+ * as python-blosc2 stores it; bytes that are none are shown as base64. The array's
+ * items are not touched. */
+#include "formats/json.h"
+#include "terminal/stream.h"
+#include "words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_VALUE ((size_t)1 << 28) /* bytes of JSON */
+
+typedef struct attribute {
+    void *value;
+    size_t size;
+} attribute;
+
+static cli_exit no_such(const char *path, const char *name)
+{
+    return cli_fail(CLI_NO, "%s has no attribute '%s'", path, name);
+}
+
+static cli_exit fetch(caterva_array *array, const char *path, const char *name,
+                      attribute *out)
+{
+    caterva_error err;
+    caterva_status status = caterva_attr_get(array, name, &out->value, &out->size, &err);
+    if (status == CATERVA_ENOTFOUND) return no_such(path, name);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
+}
+
+/* ---- Reports ------------------------------------------------------------ */
+
+/* In a list, a value that is long is but its size: 'caterva attr get' has all of it. */
+static cli_exit show_long(caterva_array *array, const char *path, const char *name, json *j,
+                          bool *is_long)
+{
+    enum { LONGEST_VALUE = 1 << 20 };
+    int64_t size;
+    caterva_error err;
+    if (caterva_attr_read(array, name, 0, NULL, 0, &size, &err) != CATERVA_OK)
+        return cli_fail_array(path, &err);
+    *is_long = size > LONGEST_VALUE;
+    if (!*is_long) return CLI_OK;
+    json_object_begin(j, name);
+    json_int(j, "$bytes", size);
+    json_object_end(j);
+    return CLI_OK;
+}
+
+/* A line "name: value" each, or with `j` the members of an object. */
+static cli_exit list_values(caterva_array *array, const char *path, json *j)
+{
+    const char *name;
+    for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
+        attribute a;
+        json line = {.stream = stdout};
+        bool is_long = false;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        CLI_TRY(show_long(array, path, name, j ? j : &line, &is_long));
+        if (is_long && !j) putchar('\n');
+        if (is_long) continue;
+        CLI_TRY(fetch(array, path, name, &a));
+        json_msgpack(j ? j : &line, name, a.value, a.size);
+        caterva_free(a.value);
+        if (!j) putchar('\n');
+    }
+    return CLI_OK;
+}
+
+static cli_exit list(const cli_args *args, caterva_array *array)
+{
+    const char *path = args->positional[1];
+    if (!args->json) return list_values(array, path, NULL);
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", path);
+    json_object_begin(&j, "attributes");
+    CLI_TRY(list_values(array, path, &j));
+    json_object_end(&j);
+    json_object_end(&j);
+    putchar('\n');
+    return CLI_OK;
+}
+
+static cli_exit get(const cli_args *args, caterva_array *array)
+{
+    const char *path = args->positional[1], *name = args->positional[2];
+    json j = {.stream = stdout};
+    attribute a;
+    CLI_TRY(fetch(array, path, name, &a));
+    if (args->json) {
+        json_object_begin(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_text(&j, "file", path);
+        json_text(&j, "name", name);
+    }
+    json_msgpack(&j, args->json ? "value" : NULL, a.value, a.size);
+    if (args->json) json_object_end(&j);
+    putchar('\n');
+    caterva_free(a.value);
+    return CLI_OK;
+}
+
+static cli_exit run_list(const cli_args *args)
+{
+    caterva_array *array;
+    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_MODE_READ, &array));
+    cli_exit code = list(args, array);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit run_get(const cli_args *args)
+{
+    caterva_array *array;
+    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_MODE_READ, &array));
+    cli_exit code = get(args, array);
+    caterva_discard(array);
+    return code;
+}
+
+/* ---- Changes ------------------------------------------------------------ */
+
+/* A word that only lacks quotes is shown with them, else an example. */
+static cli_exit pack_argument(const char *text, uint8_t **value, size_t *size)
+{
+    char what[64], hint[160];
+    size_t length = strlen(text);
+    bool is_word = length > 0 && length < 40 && !strpbrk(text, "\"'\\[{\t\n");
+    snprintf(what, sizeof what, "VALUE '%.40s%s'", text, length > 40 ? "..." : "");
+    snprintf(hint, sizeof hint,
+             "; text needs double quotes, inside single ones for a shell: "
+             "'%s%s%s'",
+             is_word ? "\"" : "", is_word ? text : "[\"text\", 1, {\"key\": null}]",
+             is_word ? "\"" : "");
+    return json_to_msgpack(text, length, what, hint, value, size);
+}
+
+static cli_exit pack_input(uint8_t **value, size_t *size)
+{
+    char *text;
+    size_t length;
+    CLI_TRY(stream_read_input(MAX_VALUE, &text, &length));
+    cli_exit code = json_to_msgpack(text, length, "standard input",
+                                    "; text needs double quotes", value, size);
+    free(text);
+    return code;
+}
+
+/* The value is read before the file is opened, and so locked. */
+static cli_exit run_set(const cli_args *args)
+{
+    const char *path = args->positional[1], *text = args->positional[3];
+    uint8_t *value = NULL;
+    size_t size;
+    caterva_array *array;
+    CLI_TRY(strcmp(text, "-") == 0 ? pack_input(&value, &size)
+                                   : pack_argument(text, &value, &size));
+    cli_exit code = cli_open_array(args, path, CATERVA_MODE_WRITE, &array);
+    if (code == CLI_OK) {
+        caterva_error err;
+        if (caterva_attr_set(array, args->positional[2], value, size, &err) != CATERVA_OK)
+            code = cli_fail_array(path, &err);
+        code = cli_finish_array(array, path, code);
+    }
+    free(value);
+    return code;
+}
+
+static cli_exit run_rm(const cli_args *args)
+{
+    const char *path = args->positional[1], *name = args->positional[2];
+    caterva_array *array;
+    caterva_error err;
+    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_WRITE, &array));
+    cli_exit code = CLI_OK;
+    caterva_status status = caterva_attr_remove(array, name, &err);
+    if (status == CATERVA_ENOTFOUND)
+        code = no_such(path, name);
+    else if (status != CATERVA_OK)
+        code = cli_fail_array(path, &err);
+    return cli_finish_array(array, path, code);
+}
+
+/* ---- The verbs ---------------------------------------------------------- */
+
+typedef struct attr_verb {
+    const char *name, *arguments;
+    int n_args; /* the verb included */
+    cli_exit (*run)(const cli_args *args);
+} attr_verb;
+
+static const attr_verb verbs[] = {
+    {"list", "FILE", 2, run_list},
+    {"get", "FILE KEY", 3, run_get},
+    {"set", "FILE KEY VALUE", 4, run_set},
+    {"rm", "FILE KEY", 3, run_rm},
+};
+
+static cli_exit run_attr(const cli_args *args)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        const attr_verb *v = &verbs[i];
+        if (strcmp(v->name, args->positional[0]) != 0) continue;
+        if (args->n_positional == v->n_args) return v->run(args);
+        return cli_fail(CLI_USAGE, "usage: caterva attr %s %s", v->name, v->arguments);
+    }
+    return cli_fail(CLI_USAGE, "attr knows list, get, set and rm, not '%s'%s",
+                    args->positional[0],
+                    words_suggest(args->positional[0], words_of_command("attr")).text);
+}
+
+const cli_command cli_command_attr = {
+    .name = "attr",
+    .synopsis = "VERB FILE [KEY] [VALUE]",
+    .summary = "user metadata, as JSON",
+    .details =
+        "attr list FILE            prints every attribute\n"
+        "attr get FILE KEY         prints the value of one\n"
+        "attr set FILE KEY VALUE   sets it to VALUE, or with '-' to standard input\n"
+        "attr rm FILE KEY          removes it\n\n"
+        "Values are JSON: text stands in double quotes, inside single ones for a shell\n"
+        "('\"kelvin\"'). In the file they are MessagePack, as python-blosc2 stores them; "
+        "what\n"
+        "JSON lacks is printed as {\"$binary\": base64} (bytes) and {\"$ext\": number, "
+        "\"data\":\n"
+        "base64} (extension types). Exit status 1 when there is no such KEY.",
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
+    .min_args = 2,
+    .max_args = 4,
+    .run = run_attr,
+};

@@ -1,0 +1,96 @@
+/* Room: cli/commands. `caterva compact`: dead space goes back to the file system. The library
+ * makes the compact copy and renames it; here only bytes are counted. */
+#include "formats/json.h"
+#include "terminal/progress.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+/* Bytes of a directory's files. */
+static cli_exit count_directory(const char *path, int64_t *bytes)
+{
+    DIR *folder = opendir(path);
+    if (!folder) return cli_fail_sys("cannot read %s", path);
+    struct dirent *entry;
+    cli_exit code = CLI_OK;
+    while (code == CLI_OK && (entry = readdir(folder))) {
+        char name[PATH_MAX];
+        struct stat st;
+        if (snprintf(name, sizeof name, "%s/%s", path, entry->d_name) >= (int)sizeof name)
+            errno = ENAMETOOLONG;
+        else if (stat(name, &st) == 0) {
+            *bytes += S_ISREG(st.st_mode) ? st.st_size : 0;
+            continue;
+        }
+        code = cli_fail_sys("cannot look at %s/%s", path, entry->d_name);
+    }
+    closedir(folder);
+    return code;
+}
+
+static cli_exit count_bytes(const char *path, int64_t *bytes)
+{
+    struct stat st;
+    *bytes = 0;
+    if (stat(path, &st) != 0) return cli_fail_sys("cannot look at %s", path);
+    if (S_ISDIR(st.st_mode)) return count_directory(path, bytes);
+    *bytes = st.st_size;
+    return CLI_OK;
+}
+
+static void report(const cli_args *args, int64_t before, int64_t after)
+{
+    const char *path = args->positional[0];
+    if (!args->json) {
+        printf("%s: %lld -> %lld bytes\n", cli_show(path).text, (long long)before,
+               (long long)after);
+        return;
+    }
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", path);
+    json_int(&j, "before_bytes", before);
+    json_int(&j, "after_bytes", after);
+    json_object_end(&j);
+    putchar('\n');
+}
+
+static cli_exit run_compact(const cli_args *args)
+{
+    const char *path = args->positional[0];
+    int64_t before, after;
+    caterva_error err;
+    CLI_TRY(count_bytes(path, &before));
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.on_progress = progress_tell;
+    progress bar;
+    cli_mind_temporaries();
+    progress_start(&bar, args, before, before);
+    progress_phase(&bar, 0, before);
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_compact(path, &options, &err);
+    while (cli_try_again(args, status, &patience));
+    progress_end(&bar);
+    if (status != CATERVA_OK) return cli_fail_array(path, &err);
+    CLI_TRY(count_bytes(path, &after));
+    report(args, before, after);
+    return CLI_OK;
+}
+
+const cli_command cli_command_compact = {
+    .name = "compact",
+    .synopsis = "FILE",
+    .summary = "give dead space back",
+    .details =
+        "Rewrites FILE without the space of replaced chunks, chunks moved compressed, and\n"
+        "prints its bytes before and after. The compact file takes the name at once, when\n"
+        "it is complete; a reader that has FILE open goes on seeing the old one.",
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_compact,
+};

@@ -1,0 +1,281 @@
+/* Room: cli/commands. `caterva diff`: do two files hold the same array. Reads both box by box
+ * in bounded memory; what one item is compared by stands in compare.c. */
+#include "commands/compare.h"
+#include "formats/descr.h"
+#include "formats/item.h"
+#include "formats/json.h"
+#include "formats/numbers.h"
+#include "sources/input.h"
+#include "terminal/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Both sides, and what was found so far. */
+typedef struct difference {
+    const cli_args *args;
+    input side[2];
+    caterva_dtype *dtype;
+    tolerance close;
+    json *j; /* NULL: text */
+    int64_t n_items, n_different;
+    double largest; /* of numbers */
+} difference;
+
+/* True for numbers whose distance says something. */
+static bool has_distance(const caterva_dtype *dtype)
+{
+    return item_is_number(dtype) && strchr("iufc", dtype->kind);
+}
+
+/* ---- Reporting -------------------------------------------------------------- */
+
+static void put_value(const difference *d, const char *key, const uint8_t *item)
+{
+    static const item_style style = {.precision = -1, .csv = true};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return;
+    item_print(stream, d->dtype, item, &style);
+    fclose(stream);
+    if (text) json_text_n(d->j, key, text, size);
+    free(text);
+}
+
+static void report_item(const difference *d, const int64_t *index, const uint8_t *a,
+                        const uint8_t *b)
+{
+    static const item_style style = {.precision = -1};
+    int ndim = d->side[0].from->shape.ndim;
+    if (d->j) {
+        json_object_begin(d->j, NULL);
+        json_ints(d->j, "index", index, ndim);
+        put_value(d, "a", a);
+        put_value(d, "b", b);
+        json_object_end(d->j);
+        return;
+    }
+    putchar('[');
+    for (int i = 0; i < ndim; i++) printf("%s%lld", i ? "," : "", (long long)index[i]);
+    fputs("]  ", stdout);
+    item_print(stdout, d->dtype, a, &style);
+    fputs("  ", stdout);
+    item_print(stdout, d->dtype, b, &style);
+    putchar('\n');
+}
+
+static void begin_report(difference *d)
+{
+    if (!d->j) return;
+    json_object_begin(d->j, NULL);
+    json_int(d->j, "schema", 1);
+    json_text(d->j, "a", d->side[0].path);
+    json_text(d->j, "b", d->side[1].path);
+}
+
+static void end_report(const difference *d, bool compared)
+{
+    bool number = has_distance(d->dtype);
+    if (d->j && compared) {
+        json_array_end(d->j);
+        json_int(d->j, "items", d->n_items);
+        json_int(d->j, "different", d->n_different);
+        if (number) json_real(d->j, "largest", d->largest);
+    }
+    if (d->j) {
+        json_bool(d->j, "equal", compared && d->n_different == 0);
+        json_object_end(d->j);
+        putchar('\n');
+    } else if (compared && d->n_different > 0 && !d->args->quiet) {
+        char text[JSON_REAL_SIZE];
+        printf("%s and %s: %lld of %lld items differ", cli_show(d->side[0].path).text,
+               cli_show(d->side[1].path).text, (long long)d->n_different,
+               (long long)d->n_items);
+        if (number && isfinite(d->largest))
+            printf(", by %s at most", json_shortest(d->largest, text));
+        putchar('\n');
+    }
+}
+
+/* Shapes or dtypes that are not the same. */
+static void report_kind(const difference *d, const char *what, const char *a, const char *b)
+{
+    if (d->j) {
+        json_text(d->j, "reason", what);
+    } else if (!d->args->quiet) {
+        printf("%s and %s: the %s differs, %s and %s\n", cli_show(d->side[0].path).text,
+               cli_show(d->side[1].path).text, what, cli_show(a).text, cli_show(b).text);
+    }
+}
+
+/* ---- Comparing --------------------------------------------------------------- */
+
+/* Stops at the first difference when no more than the answer is asked for. */
+static bool enough(const difference *d) { return d->args->quiet && d->n_different > 0; }
+
+static void compare_box(difference *d, const box *b, const uint8_t *a_items,
+                        const uint8_t *b_items)
+{
+    const array_shape *shape = &d->side[0].from->shape;
+    int64_t index[CATERVA_MAX_DIMS], n = box_items(b, shape->ndim);
+    if (memcmp(a_items, b_items, (size_t)(n * shape->item_size)) == 0) return;
+    bool number = has_distance(d->dtype);
+    memcpy(index, b->start, sizeof index);
+    for (int64_t i = 0; i < n && !enough(d); i++) {
+        const uint8_t *x = a_items + i * shape->item_size;
+        const uint8_t *y = b_items + i * shape->item_size;
+        if (!compare_items(d->dtype, x, y, &d->close)) {
+            if (d->n_different++ < d->args->max && !d->args->quiet)
+                report_item(d, index, x, y);
+            double apart =
+                number ? fabs(item_number(d->dtype, x) - item_number(d->dtype, y)) : 0;
+            if (apart > d->largest) d->largest = apart;
+        }
+        for (int k = shape->ndim - 1; k >= 0 && ++index[k] == b->stop[k]; k--)
+            index[k] = b->start[k];
+    }
+}
+
+static void plan_walk(const difference *d, walk *w)
+{
+    const source *a = d->side[0].from, *b = d->side[1].from;
+    int64_t align[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS] = {0};
+    transfer_neutral(align, stretch);
+    for (int i = 0; i < a->shape.ndim; i++)
+        align[i] = a->align[i] > b->align[i] ? a->align[i] : b->align[i];
+    walk_plan plan = {.align = align,
+                      .phase = phase,
+                      .stretch = stretch,
+                      .in_order = a->in_order || b->in_order,
+                      .first_axis_fastest = a->first_axis_fastest || b->first_axis_fastest,
+                      .memory = d->args->memory / 4};
+    walk_begin(w, &a->shape, &plan);
+}
+
+static cli_exit walk_items(difference *d, walk *w, uint8_t *items, size_t size)
+{
+    source *a = d->side[0].from, *b = d->side[1].from;
+    int64_t done = 0;
+    box at;
+    progress bar;
+    cli_exit code = CLI_OK;
+    int64_t bytes = d->n_items * (a->shape.item_size + b->shape.item_size);
+    progress_start(&bar, d->args, d->n_items, bytes);
+    while (code == CLI_OK && !enough(d) && walk_next(w, &at)) {
+        int64_t half = box_items(&at, a->shape.ndim) / 2;
+        progress_phase(&bar, done, half);
+        code = cli_interrupted() ? CLI_INTERRUPTED : a->read(a, &at, items);
+        progress_phase(&bar, done + half, half);
+        if (code == CLI_OK) code = b->read(b, &at, items + size);
+        if (code == CLI_OK) compare_box(d, &at, items, items + size);
+        done += box_items(&at, a->shape.ndim);
+    }
+    progress_end(&bar);
+    return code;
+}
+
+static cli_exit compare_values(difference *d)
+{
+    const array_shape *shape = &d->side[0].from->shape;
+    box all = {.start = {0}};
+    memcpy(all.stop, shape->shape, sizeof all.stop);
+    d->n_items = box_items(&all, shape->ndim);
+    if (d->j) json_array_begin(d->j, "differences");
+    walk w;
+    plan_walk(d, &w);
+    if (w.done) return CLI_OK;
+    size_t size = walk_box_size(&w, shape->item_size);
+    uint8_t *items = cli_alloc(2 * size);
+    if (!items) return CLI_IO;
+    cli_exit code = walk_items(d, &w, items, size);
+    free(items);
+    return code;
+}
+
+static bool same_shape(const difference *d)
+{
+    char text[2][SHAPE_TEXT_SIZE];
+    const array_shape *a = &d->side[0].from->shape, *b = &d->side[1].from->shape;
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; i < a->ndim && same; i++) same = a->shape[i] == b->shape[i];
+    if (!same)
+        report_kind(d, "shape", shape_text(a->ndim, a->shape, text[0]),
+                    shape_text(b->ndim, b->shape, text[1]));
+    return same;
+}
+
+static cli_exit same_dtype(const difference *d, bool *same)
+{
+    caterva_dtype *other;
+    const char *a = d->side[0].from->dtype, *b = d->side[1].from->dtype;
+    CLI_TRY(descr_parse(CLI_CORRUPT, d->side[1].path, b, &other));
+    *same = compare_dtypes(d->dtype, other);
+    caterva_dtype_free(other);
+    if (!*same) report_kind(d, "dtype", a, b);
+    return CLI_OK;
+}
+
+static cli_exit compare(difference *d)
+{
+    bool same = false;
+    CLI_TRY(descr_parse(CLI_CORRUPT, d->side[0].path, d->side[0].from->dtype, &d->dtype));
+    begin_report(d);
+    cli_exit code = CLI_OK;
+    if (same_shape(d)) code = same_dtype(d, &same);
+    if (code == CLI_OK && same) code = compare_values(d);
+    if (code == CLI_OK) end_report(d, same);
+    caterva_dtype_free(d->dtype);
+    if (code != CLI_OK) return code;
+    return same && d->n_different == 0 ? CLI_OK : CLI_NO;
+}
+
+/* ---- The command -------------------------------------------------------------- */
+
+static cli_exit open_side(const cli_args *args, const char *path, input *in)
+{
+    CLI_TRY(input_find(args, path, in));
+    if (in->format == FORMAT_RAW)
+        return cli_fail(CLI_USAGE, "%s: raw bytes have no shape; diff takes b2nd and npy",
+                        path);
+    return input_open(args, NULL, NULL, in);
+}
+
+static cli_exit parse_tolerance(const char *text, const char *option, double *out)
+{
+    *out = 0;
+    if (!text || (number_real(text, out) && *out >= 0 && isfinite(*out))) return CLI_OK;
+    return cli_fail(CLI_USAGE, "%s takes a number from 0 on, not '%s'", option, text);
+}
+
+static cli_exit run_diff(const cli_args *args)
+{
+    json j = {.stream = stdout};
+    difference d = {.args = args, .j = args->json && !args->quiet ? &j : NULL};
+    CLI_TRY(parse_tolerance(args->atol, "--atol", &d.close.absolute));
+    CLI_TRY(parse_tolerance(args->rtol, "--rtol", &d.close.relative));
+    cli_exit code = open_side(args, args->positional[0], &d.side[0]);
+    if (code == CLI_OK) code = open_side(args, args->positional[1], &d.side[1]);
+    if (code == CLI_OK) code = compare(&d);
+    input_close(&d.side[0]);
+    input_close(&d.side[1]);
+    return code;
+}
+
+const cli_command cli_command_diff = {
+    .name = "diff",
+    .synopsis = "A B",
+    .summary = "same shape, dtype, values?",
+    .details =
+        "Compares two arrays, each b2nd or npy: shape, dtype, then every item; a NaN equals\n"
+        "a NaN. Prints the first items that differ, with their indices, and how many there\n"
+        "are. Numbers a and b are equal where |a - b| <= ATOL + RTOL * |b|. Exit status 0\n"
+        "when the arrays are the same, 1 when they differ.",
+    .options =
+        CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .min_args = 2,
+    .max_args = 2,
+    .run = run_diff,
+};

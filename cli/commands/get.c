@@ -1,0 +1,127 @@
+/* Room: cli/commands. `caterva get`: a slice out of an array, as text or into a file of any
+ * format. Only joins a source, a selection and a sink; the items pass by in boxes,
+ * so that an array larger than memory can be printed. */
+#include "formats/descr.h"
+#include "formats/item.h"
+#include "sources/cast.h"
+#include "sources/sink.h"
+#include "terminal/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Text, unless --to, --csv or the name of the output says otherwise. */
+static cli_exit output_format(const cli_args *args, data_format *format)
+{
+    bool standard = !args->output || strcmp(args->output, "-") == 0;
+    *format = args->csv ? FORMAT_CSV : FORMAT_TEXT;
+    if (args->csv && args->to && strcmp(args->to, "csv") != 0)
+        return cli_fail(CLI_USAGE, "--csv and --to %s contradict each other", args->to);
+    if (args->csv || (standard && !args->to)) return CLI_OK;
+    CLI_TRY(format_find(args->output ? args->output : "-", args->to, "--to", format));
+    if (*format == FORMAT_NONE)
+        return cli_fail(CLI_USAGE, "the name %s does not tell a format; use --to",
+                        args->output);
+    if (standard && *format == FORMAT_ARRAY)
+        return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output; use -o");
+    return CLI_OK;
+}
+
+static cli_exit open_damaged(const cli_args *args, caterva_array *array, source **from)
+{
+    const char *path = args->positional[0];
+    const caterva_info *info = caterva_describe(array);
+    if (!args->fill) return source_of_damaged(array, path, NULL, from);
+    caterva_dtype *dtype;
+    CLI_TRY(descr_parse(CLI_CORRUPT, path, info->dtype, &dtype));
+    uint8_t *item = cli_alloc((size_t)info->item_size);
+    cli_exit code = item ? item_parse(dtype, args->fill, item) : CLI_IO;
+    if (code == CLI_OK) code = source_of_damaged(array, path, item, from);
+    free(item);
+    caterva_dtype_free(dtype);
+    return code;
+}
+
+/* *all is the array's own source, which the selection owns. */
+static cli_exit open_selection(const cli_args *args, caterva_array *array, source **all,
+                               source **from)
+{
+    const char *path = args->positional[0];
+    const caterva_info *info = caterva_describe(array);
+    selection sel;
+    if (args->fill && !args->skip_damaged)
+        return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
+    CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
+                            info->shape, &sel));
+    cli_exit code = args->skip_damaged ? open_damaged(args, array, all)
+                                       : source_of_array(array, path, all);
+    if (code == CLI_OK) return source_select(*all, &sel, from);
+    selection_free(&sel);
+    return code;
+}
+
+/* Says which attributes a copy will lack. */
+static bool report_lost_attributes(const cli_args *args, caterva_array *array)
+{
+    bool lost = false;
+    const char *name;
+    for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
+        void *value = NULL;
+        size_t size;
+        caterva_error err;
+        if (caterva_attr_get(array, name, &value, &size, &err) != CATERVA_OK) {
+            fprintf(stderr, "caterva: skipped: %s: %s\n", cli_show(args->positional[0]).text,
+                    err.message);
+            lost = true;
+        }
+        caterva_free(value);
+    }
+    return lost;
+}
+
+static cli_exit get(const cli_args *args, caterva_array *array)
+{
+    data_format format;
+    source *all, *from;
+    sink *to;
+    CLI_TRY(output_format(args, &format));
+    CLI_TRY(output_check_input(args->output, args->positional[0]));
+    CLI_TRY(open_selection(args, array, &all, &from));
+    cli_exit code = source_apply_dtypes(args, &from);
+    if (code == CLI_OK) code = sink_open(args, args->output, format, from, array, &to);
+    if (code == CLI_OK) code = transfer(args, from, to);
+    bool lost = args->skip_damaged && source_skipped(all) > 0;
+    if (args->skip_damaged && format == FORMAT_ARRAY)
+        lost = report_lost_attributes(args, array) || lost;
+    if (code == CLI_OK && lost) code = CLI_NO;
+    source_close(from);
+    return code;
+}
+
+static cli_exit run_get(const cli_args *args)
+{
+    caterva_array *array;
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
+    cli_exit code = get(args, array);
+    caterva_discard(array);
+    return code;
+}
+
+const cli_command cli_command_get = {
+    .name = "get",
+    .synopsis = "FILE [SEL]",
+    .summary = "a slice to text, npy or raw",
+    .details =
+        "Prints the selected items, or all. A row of the result is a line; above two\n"
+        "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
+        "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd; an array keeps\n"
+        "the attributes, metalayers and codec of FILE. --astype converts the items.\n"
+        "With --skip-damaged the exit status is 1 when a chunk was skipped.",
+    .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
+               CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
+               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run_get,
+};

@@ -1,0 +1,435 @@
+/* Room: cli/commands. `caterva info`: what is it. Reads the header, and for the counts one
+ * chunk header each; decodes no item. What is damaged behind the header is said at
+ * the end, after all that could be told. */
+#include "commands/info_line.h"
+#include "commands/info_report.h"
+#include "formats/item.h"
+#include "formats/json.h"
+#include "formats/numbers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const chunk_kinds[] = {"stored", "zeros", "nan", "value", "uninit"};
+
+/* ---- Values in one short piece of text ----------------------------------- */
+
+#define SHORT_VALUE 60
+
+static void print_short(const char *text, size_t size)
+{
+    bool cut = size > SHORT_VALUE;
+    if (cut) size = SHORT_VALUE - 4; /* for " ..." */
+    while (cut && size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80)
+        size--; /* not inside a character */
+    printf("%.*s%s", (int)size, text, cut ? " ..." : "");
+}
+
+static cli_exit print_attribute(const report *r, const char *name)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return cli_fail_sys("no memory for an attribute");
+    json j = {.stream = stream};
+    cli_exit code = report_attribute_json(r, name, &j);
+    fclose(stream);
+    if (code == CLI_OK) {
+        printf("    ");
+        print_short(text, size);
+        putchar('\n');
+    }
+    free(text);
+    return code;
+}
+
+/* ---- Text ---------------------------------------------------------------- */
+
+static int digits_of(int64_t value) { return snprintf(NULL, 0, "%lld", (long long)value); }
+
+/* "181 x 217 x 181", each number as wide as the widest of its column. */
+static void print_extents(const char *label, const int64_t *extents, const int *widths,
+                          int ndim)
+{
+    printf("  %-8s ", label);
+    for (int d = 0; d < ndim; d++)
+        printf("%s%*lld", d ? " x " : "", widths[d], (long long)extents[d]);
+    printf("%s", ndim ? "" : "()");
+}
+
+/* "2 x 2 x 1 = 4 chunks"; one axis needs no product. */
+static void print_product(const int64_t *counts, int ndim, int64_t product, const char *noun)
+{
+    for (int d = 0; d < ndim && ndim > 1; d++)
+        printf("%lld%s", (long long)counts[d], d + 1 < ndim ? " x " : " = ");
+    printf("%lld %s", (long long)product, noun);
+}
+
+static void print_partition(const report *r)
+{
+    const caterva_info *info = r->info;
+    int64_t chunk[CATERVA_MAX_DIMS], block[CATERVA_MAX_DIMS];
+    int widths[CATERVA_MAX_DIMS];
+    char bytes[NUMBER_TEXT_SIZE], type[ITEM_NAME_SIZE];
+    for (int d = 0; d < info->ndim; d++) {
+        chunk[d] = info->chunk_shape[d];
+        block[d] = info->block_shape[d];
+        int shape_width = digits_of(info->shape[d]), chunk_width = digits_of(chunk[d]);
+        widths[d] = shape_width > chunk_width ? shape_width : chunk_width;
+    }
+    item_type_name(r->dtype, info->dtype, type);
+
+    print_extents("shape", info->shape, widths, info->ndim);
+    printf("     %s     %s     ratio %.2f\n", cli_show(type).text,
+           number_bytes(info->data_bytes, bytes),
+           report_ratio(info->data_bytes, info->frame_bytes));
+    print_extents("chunks", chunk, widths, info->ndim);
+    printf("     ");
+    print_product(info->chunk_counts, info->ndim, info->n_chunks,
+                  info->n_chunks == 1 ? "chunk" : "chunks");
+    if (r->measured)
+        printf("  (%lld stored, %lld special)", (long long)r->space.stored_chunks,
+               (long long)r->space.special_chunks);
+    putchar('\n');
+    print_extents("blocks", block, widths, info->ndim);
+    printf("     ");
+    print_product(info->block_counts, info->ndim, info->n_blocks, "per chunk");
+    printf(", %s each\n", number_bytes(info->block_bytes, bytes));
+}
+
+/* A power of ten may be negative; the file has its low byte. */
+static int codec_meta_as_given(const caterva_info *info)
+{
+    bool power = info->codec == CATERVA_CODEC_ZFP_ACCURACY;
+    return power && info->codec_meta > 127 ? info->codec_meta - 256 : info->codec_meta;
+}
+
+static cli_exit print_fill(const report *r)
+{
+    char *text;
+    size_t size;
+    if (!r->dtype) return CLI_OK;
+    CLI_TRY(report_fill_text(r, &text, &size));
+    printf("     fill ");
+    print_short(text, size);
+    free(text);
+    return CLI_OK;
+}
+
+static cli_exit print_codec(const report *r)
+{
+    const caterva_info *info = r->info;
+    char number[16], bytes[NUMBER_TEXT_SIZE];
+    printf("  %-8s %s %d", "codec",
+           report_name(caterva_codec_name(info->codec), info->codec, number), info->level);
+    if (info->codec_meta) printf(":%d", codec_meta_as_given(info));
+    if (info->use_dict) printf(" with dictionary");
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
+        int filter = info->filters[i];
+        if (filter == CATERVA_FILTER_NONE) continue;
+        printf(", %s", report_name(caterva_filter_name(filter), filter, number));
+        if (info->filters_meta[i]) printf(":%d", info->filters_meta[i]);
+    }
+    CLI_TRY(print_fill(r));
+    if (r->measured) printf("     dead %s", number_bytes(r->space.dead_bytes, bytes));
+    putchar('\n');
+    return CLI_OK;
+}
+
+static bool has_filter(const caterva_info *info, int filter)
+{
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
+        if (info->filters[i] == filter) return true;
+    return false;
+}
+
+static void print_remarks(const report *r)
+{
+    const caterva_info *info = r->info;
+    if (info->dtype_disagrees)
+        printf("  remark   the stored dtype %s does not fit items of %d bytes: items are "
+               "opaque\n",
+               cli_show(info->dtype_stored).text, info->item_size);
+    if (has_filter(info, CATERVA_FILTER_DELTA))
+        printf("  remark   filter delta: C-Blosc2 reads whole chunks right, and parts of "
+               "them wrong\n");
+    if (info->header_bytes > 512)
+        printf("  remark   the header has %lld bytes, more than a sector of 512: a power cut "
+               "may tear it\n",
+               (long long)info->header_bytes);
+    if (r->measured && r->space.dead_bytes > info->frame_bytes / 2)
+        printf("  remark   more than half of the file is dead space\n");
+    if (r->measured && info->sealed && r->space.unverified_chunks > 0)
+        printf("  remark   %lld chunks have no checksums yet\n",
+               (long long)r->space.unverified_chunks);
+}
+
+/* The array's own metalayer is no news; those that users added are. */
+static void print_metalayers(const report *r)
+{
+    const char *name;
+    if (r->info->n_metalayers < 2) return;
+    printf("  %-8s", "metalayers");
+    for (int i = 0; (name = caterva_metalayer_name(r->array, i)); i++) {
+        putchar(' ');
+        json_quote(stdout, name, strlen(name));
+    }
+    putchar('\n');
+}
+
+static cli_exit print_metadata(const report *r)
+{
+    const char *name;
+    print_metalayers(r);
+    if (r->info->n_attributes > 0) printf("  attributes\n");
+    for (int i = 0; (name = caterva_attr_name(r->array, i)); i++)
+        CLI_TRY(print_attribute(r, name));
+    return CLI_OK;
+}
+
+static const struct {
+    const char *text, *json;
+} kind_names[] = {
+    [CATERVA_METALAYER_B2ND] = {"B2ND", "b2nd"},
+    [CATERVA_METALAYER_CATERVA] = {"Caterva", "caterva"},
+    [CATERVA_METALAYER_NONE] = {"plain items", "b2frame"},
+};
+
+static cli_exit print_text(const report *r)
+{
+    const caterva_info *info = r->info;
+    char bytes[NUMBER_TEXT_SIZE];
+    printf("%s   %s in a %s frame, %s, %s\n", cli_show(r->path).text,
+           kind_names[info->metalayer].text,
+           info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous",
+           number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
+    print_partition(r);
+    CLI_TRY(print_codec(r));
+    print_remarks(r);
+    return print_metadata(r);
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void json_int32s(json *j, const char *key, const int32_t *values, int n)
+{
+    json_array_begin(j, key);
+    for (int i = 0; i < n; i++) json_int(j, NULL, values[i]);
+    json_array_end(j);
+}
+
+static void put_partition(json *j, const caterva_info *info)
+{
+    json_ints(j, "shape", info->shape, info->ndim);
+    json_int32s(j, "chunk_shape", info->chunk_shape, info->ndim);
+    json_int32s(j, "block_shape", info->block_shape, info->ndim);
+    json_ints(j, "chunk_counts", info->chunk_counts, info->ndim);
+    json_ints(j, "block_counts", info->block_counts, info->ndim);
+    json_text(j, "dtype", info->dtype);
+    json_text(j, "dtype_stored", info->dtype_stored);
+    json_bool(j, "dtype_disagrees", info->dtype_disagrees);
+    json_int(j, "item_size", info->item_size);
+}
+
+static void put_codec(json *j, const caterva_info *info)
+{
+    char number[16];
+    json_object_begin(j, "codec");
+    json_text(j, "name", report_name(caterva_codec_name(info->codec), info->codec, number));
+    json_int(j, "level", info->level);
+    json_int(j, "meta", codec_meta_as_given(info));
+    json_bool(j, "dictionary", info->use_dict);
+    json_object_end(j);
+    json_array_begin(j, "filters");
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
+        int filter = info->filters[i];
+        if (filter == CATERVA_FILTER_NONE) continue;
+        json_object_begin(j, NULL);
+        json_text(j, "name", report_name(caterva_filter_name(filter), filter, number));
+        json_int(j, "meta", info->filters_meta[i]);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+/* A number or a boolean where JSON has it; NaN and all else as get prints it. */
+static cli_exit put_fill(json *j, const report *r)
+{
+    const caterva_dtype *dtype = r->dtype;
+    char *text;
+    size_t size;
+    if (!dtype) return CLI_OK;
+    char kind = dtype->ndim > 0 || dtype->item_size > 8 ? 'V' : dtype->kind;
+    double real = kind == 'f' ? item_load_real(dtype, r->fill, dtype->item_size) : NAN;
+    if (kind == 'b') {
+        json_bool(j, "fill", r->fill[0] != 0);
+    } else if (kind == 'i') {
+        json_int(j, "fill", item_load_int(dtype, r->fill, dtype->item_size));
+    } else if (kind == 'u') {
+        json_uint(j, "fill", item_load_uint(dtype, r->fill, dtype->item_size));
+    } else if (isfinite(real)) {
+        json_real(j, "fill", real);
+    } else {
+        CLI_TRY(report_fill_text(r, &text, &size));
+        json_text_n(j, "fill", text, size);
+        free(text);
+    }
+    return CLI_OK;
+}
+
+static void put_counts(json *j, const report *r)
+{
+    const caterva_info *info = r->info;
+    json_int(j, "n_items", info->n_items);
+    json_int(j, "n_chunks", info->n_chunks);
+    json_int(j, "n_blocks", info->n_blocks);
+    json_int(j, "chunk_bytes", info->chunk_bytes);
+    json_int(j, "block_bytes", info->block_bytes);
+    json_int(j, "data_bytes", info->data_bytes);
+    json_int(j, "frame_bytes", info->frame_bytes);
+    json_int(j, "header_bytes", info->header_bytes);
+    json_real(j, "ratio", report_ratio(info->data_bytes, info->frame_bytes));
+    if (!r->measured) return;
+    json_int(j, "stored_chunks", r->space.stored_chunks);
+    json_int(j, "special_chunks", r->space.special_chunks);
+    json_int(j, "live_bytes", r->space.live_bytes);
+    json_int(j, "dead_bytes", r->space.dead_bytes);
+    json_int(j, "unverified_chunks", r->space.unverified_chunks);
+}
+
+static cli_exit put_attributes(json *j, const report *r)
+{
+    const char *name;
+    json_object_begin(j, "attributes");
+    for (int i = 0; (name = caterva_attr_name(r->array, i)); i++)
+        CLI_TRY(report_attribute_json(r, name, j));
+    json_object_end(j);
+    json_array_begin(j, "metalayers");
+    for (int i = 0; (name = caterva_metalayer_name(r->array, i)); i++)
+        json_text(j, NULL, name);
+    json_array_end(j);
+    return CLI_OK;
+}
+
+/* ---- Chunks -------------------------------------------------------------- */
+
+static void put_chunk(json *j, const caterva_chunk_info *chunk, int ndim)
+{
+    json_object_begin(j, NULL);
+    json_int(j, "chunk", chunk->chunk);
+    json_ints(j, "index", chunk->index, ndim);
+    json_text(j, "kind", chunk_kinds[chunk->kind]);
+    json_int(j, "position", chunk->position);
+    json_int(j, "stored_bytes", chunk->stored_bytes);
+    json_bool(j, "memcpyed", chunk->memcpyed);
+    json_object_end(j);
+}
+
+static void print_chunk(const caterva_chunk_info *chunk, const caterva_info *info)
+{
+    printf("  chunk %lld (", (long long)chunk->chunk);
+    for (int d = 0; d < info->ndim; d++)
+        printf("%s%lld", d ? "," : "", (long long)chunk->index[d]);
+    printf(")  %s", chunk_kinds[chunk->kind]);
+    if (chunk->stored_bytes > 0)
+        printf("  at %lld, %lld bytes, ratio %.2f%s", (long long)chunk->position,
+               (long long)chunk->stored_bytes,
+               report_ratio(info->chunk_bytes, chunk->stored_bytes),
+               chunk->memcpyed ? ", not compressed" : "");
+    putchar('\n');
+}
+
+/* `j` NULL: as text. */
+static cli_exit list_chunks(const report *r, json *j)
+{
+    caterva_error err;
+    caterva_chunk_info chunk;
+    if (j) json_array_begin(j, "chunks");
+    for (int64_t i = 0; i < r->info->n_chunks; i++) {
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        if (caterva_chunk_describe(r->array, i, &chunk, &err) != CATERVA_OK)
+            return cli_fail_array(r->path, &err);
+        if (j)
+            put_chunk(j, &chunk, r->info->ndim);
+        else
+            print_chunk(&chunk, r->info);
+    }
+    if (j) json_array_end(j);
+    return CLI_OK;
+}
+
+static cli_exit print_json(const report *r, bool chunks)
+{
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", r->path);
+    json_text(&j, "format", kind_names[r->info->metalayer].json);
+    json_text(&j, "layout",
+              r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
+    json_bool(&j, "sealed", r->info->sealed);
+    put_partition(&j, r->info);
+    put_codec(&j, r->info);
+    CLI_TRY(put_fill(&j, r));
+    put_counts(&j, r);
+    CLI_TRY(put_attributes(&j, r));
+    if (chunks) CLI_TRY(list_chunks(r, &j));
+    json_object_end(&j);
+    putchar('\n');
+    return CLI_OK;
+}
+
+static cli_exit print_report(const report *r, const cli_args *args)
+{
+    if (args->short_lines && !args->json) {
+        info_line_print(r->path, r->info, r->dtype);
+        return CLI_OK;
+    }
+    if (args->json) return print_json(r, args->list_chunks);
+    CLI_TRY(print_text(r));
+    return args->list_chunks ? list_chunks(r, NULL) : CLI_OK;
+}
+
+static cli_exit info(const cli_args *args, const char *path)
+{
+    report r = {.path = path};
+    bool text = !args->json && !args->short_lines;
+    cli_exit opened = cli_open_array(args, path, CATERVA_MODE_READ, &r.array);
+    if (opened != CLI_OK && args->short_lines && !args->json)
+        info_line_print(path, NULL, NULL);
+    if (opened != CLI_OK) return opened;
+    if (text && path != args->files[0]) putchar('\n');
+    caterva_error err;
+    r.info = caterva_describe(r.array);
+    cli_exit code = report_gather(&r);
+    r.measured = caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
+    if (code == CLI_OK) code = print_report(&r, args);
+    if (code == CLI_OK && !r.measured) code = cli_fail_array(r.path, &err);
+    caterva_dtype_free(r.dtype);
+    free(r.fill);
+    caterva_discard(r.array);
+    return code;
+}
+
+static cli_exit run_info(const cli_args *args)
+{
+    if (args->short_lines && args->list_chunks)
+        return cli_fail(CLI_USAGE, "--short and --chunks exclude each other");
+    return cli_each_file(args, info);
+}
+
+const cli_command cli_command_info = {
+    .name = "info",
+    .synopsis = "FILE...",
+    .summary = "what is it: shape, dtype, partition, codec, ratio, attributes",
+    .details =
+        "Tells what each FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
+        "ratio, stored and special chunks, dead bytes, metalayers and attributes. A FILE\n"
+        "that cannot be read does not stop the others; the exit status is the worst.",
+    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS,
+    .min_args = 1,
+    .max_args = CLI_ANY_NUMBER,
+    .run = run_info,
+};

@@ -1,0 +1,78 @@
+/* Room: cli/commands. `caterva repack`: an array anew, with other chunks, another codec or
+ * layout, and without dead space. What is not asked for stays as it is. */
+#include "sources/array_copy.h"
+#include "terminal/output.h"
+
+static cli_exit parse_box(const cli_args *args, const caterva_info *info, selection *sel)
+{
+    CLI_TRY(selection_parse(args->select, info->ndim, info->shape, sel));
+    if (array_copy_fits(sel)) return CLI_OK;
+    selection_free(sel);
+    return cli_fail(CLI_USAGE,
+                    "repack takes slices with step 1 such as 0:10, not '%s'; "
+                    "'caterva convert' takes any selection",
+                    args->select);
+}
+
+/* In place an array may be put into another form, and loses nothing by it; a part of it
+ * or other items would take its place for good. */
+static cli_exit check_output(const cli_args *args)
+{
+    if (!args->select && !args->astype) return CLI_OK;
+    return output_check_input(args->positional[1], args->positional[0]);
+}
+
+/* Layout and metalayer stay, too, which creation_init cannot know. */
+static void keep_kind(const cli_args *args, const caterva_info *info,
+                      caterva_create_options *options)
+{
+    if (!args->sparse && !args->contiguous) options->layout = info->layout;
+    if (!args->metalayer) options->metalayer = info->metalayer;
+}
+
+static cli_exit repack(const cli_args *args, caterva_array *from)
+{
+    const caterva_info *info = caterva_describe(from);
+    selection sel;
+    creation c = {0};
+    CLI_TRY(parse_box(args, info, &sel));
+    cli_exit code = array_copy_init(&c, args, from, &sel);
+    if (code == CLI_OK) {
+        keep_kind(args, info, &c.options);
+        code = array_copy_run(args, from, &sel, &c);
+    }
+    creation_free(&c);
+    return code;
+}
+
+static cli_exit run_repack(const cli_args *args)
+{
+    caterva_array *from;
+    if (args->sparse && args->contiguous)
+        return cli_fail(CLI_USAGE, "--sparse and --contiguous exclude each other");
+    if (args->casting && !args->astype)
+        return cli_fail(CLI_USAGE, "--casting says how --astype may cast: give both");
+    CLI_TRY(check_output(args));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &from));
+    cli_exit code = repack(args, from);
+    caterva_discard(from);
+    return code;
+}
+
+const cli_command cli_command_repack = {
+    .name = "repack",
+    .synopsis = "IN OUT",
+    .summary = "new partition, codec or layout, holes gone",
+    .details =
+        "Makes OUT from the array IN with other chunks, blocks, codec, filters or layout;\n"
+        "what no option names stays as it is: fill, metalayers and attributes always do.\n"
+        "--astype converts the items. OUT may be IN, with -f, where nothing is left out.\n"
+        "Where only dead space goes, or the layout changes, chunks are moved compressed,\n"
+        "without decoding; also those of a --select that begins where chunks do.",
+    .options = CLI_OPT_WAIT | CLI_OPT_PARTITION | CLI_OPT_ASTYPE | CLI_OPT_CONTIGUOUS |
+               CLI_OPT_SELECT | CLI_OPT_MEMORY | CLI_OPT_FORCE | CLI_OPT_THREADS |
+               CLI_OPT_NO_PROGRESS,
+    .min_args = 2,
+    .max_args = 2,
+    .run = run_repack,
+};

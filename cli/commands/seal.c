@@ -1,0 +1,61 @@
+/* Room: cli/commands. `caterva seal`: checksums for what other writers made. */
+#include "formats/json.h"
+#include "terminal/progress.h"
+
+static void report(const cli_args *args, const caterva_space *space)
+{
+    const char *path = args->positional[0];
+    if (args->json) {
+        json j = {.stream = stdout};
+        json_object_begin(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_text(&j, "file", path);
+        json_int(&j, "stored_chunks", space->stored_chunks);
+        json_object_end(&j);
+        putchar('\n');
+    } else {
+        printf("%s: sealed, %lld stored\n", cli_show(path).text,
+               (long long)space->stored_chunks);
+    }
+}
+
+static cli_exit run_seal(const cli_args *args)
+{
+    const char *path = args->positional[0];
+    caterva_array *array;
+    caterva_space space;
+    caterva_error err;
+    enum { STEPS = 10000 };
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.on_progress = progress_tell;
+    progress bar;
+    progress_start(&bar, args, STEPS, 0);
+    progress_phase(&bar, 0, STEPS);
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_seal(path, &options, &err);
+    while (cli_try_again(args, status, &patience));
+    progress_end(&bar);
+    if (status != CATERVA_OK) return cli_fail_array(path, &err);
+    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_READ, &array));
+    status = caterva_measure(array, &space, &err);
+    caterva_discard(array);
+    if (status != CATERVA_OK) return cli_fail_array(path, &err);
+    report(args, &space);
+    return CLI_OK;
+}
+
+const cli_command cli_command_seal = {
+    .name = "seal",
+    .synopsis = "FILE",
+    .summary = "checksums for what other writers made",
+    .details =
+        "Gives each chunk of FILE that has none checksums, as it is, and seals FILE: from\n"
+        "then on any accidental change of its bytes is noticed when it is read. Exit status "
+        "4\n"
+        "when a chunk's header is damaged; the other chunks are sealed all the same.",
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_seal,
+};

@@ -1,0 +1,377 @@
+/* Room: cli/commands. `caterva stats`: what the numbers are like. The library counts, block
+ * by block; here are selections, words and bars. */
+#include "formats/descr.h"
+#include "formats/item.h"
+#include "formats/json.h"
+#include "sources/selection.h"
+#include "sources/source.h"
+#include "terminal/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BAR_WIDTH 40
+#define LABEL_SIZE 64
+
+/* The library's call on its way, and what came of it. */
+typedef struct statistics {
+    const cli_args *args;
+    const char *path;
+    caterva_array *array;
+    caterva_array *gathered; /* what lists select, or NULL */
+    caterva_dtype *dtype;
+    int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS], step[CATERVA_MAX_DIMS];
+    int ndim; /* of the selection's result */
+    int64_t shape[CATERVA_MAX_DIMS];
+    caterva_stats found;
+    int64_t n_bins; /* 0: no histogram */
+    double range[2];
+    int64_t *counts;
+    progress bar;
+    bool started;
+} statistics;
+
+/* ---- Counting ------------------------------------------------------------- */
+
+static int64_t bytes_of(const statistics *s)
+{
+    int64_t bytes = caterva_describe(s->array)->item_size;
+    for (int d = 0; d < s->ndim; d++) bytes *= s->shape[d];
+    return bytes;
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    statistics *s = context;
+    if (!s->started) progress_start(&s->bar, s->args, total, bytes_of(s));
+    s->started = true;
+    progress_step(&s->bar, done);
+    return cli_interrupted();
+}
+
+/* The selected items, forwards: their order does not count. */
+static void take_selection(statistics *s, const selection *sel)
+{
+    s->ndim = selection_shape(sel, s->shape);
+    for (int d = 0; d < sel->ndim; d++) {
+        const selection_axis *a = &sel->axis[d];
+        int64_t last = a->count > 0 ? a->start + (a->count - 1) * a->step : a->start;
+        s->start[d] = a->step > 0 ? a->start : last;
+        s->stop[d] = a->count > 0 ? (a->step > 0 ? last : a->start) + 1 : a->start;
+        s->step[d] = a->step > 0 ? a->step : -a->step;
+    }
+}
+
+/* What lists select, compressed in memory: the library counts boxes and steps. */
+typedef struct gather_sink {
+    sink base;
+    statistics *statistics;
+} gather_sink;
+
+static cli_exit write_gathered(sink *self, const box *b, const void *src)
+{
+    const statistics *s = ((gather_sink *)self)->statistics;
+    const caterva_info *info = caterva_describe(s->gathered);
+    size_t size = (size_t)(box_items(b, info->ndim) * info->item_size);
+    caterva_error err;
+    if (caterva_write(s->gathered, b->start, b->stop, src, size, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+static cli_exit create_gathered(statistics *s, const array_shape *shape)
+{
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    caterva_error err;
+    options.ndim = shape->ndim;
+    options.shape = shape->shape;
+    options.dtype = caterva_describe(s->array)->dtype;
+    options.threads = (int)s->args->threads;
+    options.on_progress = progress_tell;
+    options.codec_set = 1;
+    options.codec = CATERVA_CODEC_LZ4;
+    options.level = 5;
+    options.filters[0] = CATERVA_FILTER_SHUFFLE;
+    if (caterva_create("mem:", &options, &s->gathered, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+/* Takes over the lists of `sel`; the array is then the gathered one. */
+static cli_exit gather(statistics *s, selection *sel)
+{
+    source *all, *from;
+    gather_sink to = {.base = {.write = write_gathered}, .statistics = s};
+    cli_exit code = source_of_array(s->array, s->path, &all);
+    if (code != CLI_OK) {
+        selection_free(sel);
+        return code;
+    }
+    CLI_TRY(source_select(all, sel, &from));
+    transfer_neutral(to.base.align, to.base.stretch);
+    code = create_gathered(s, &from->shape);
+    if (code == CLI_OK) code = transfer_items(s->args, from, &to.base);
+    source_close(from);
+    if (code == CLI_OK) s->array = s->gathered;
+    return code;
+}
+
+static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
+{
+    const caterva_number *min = &s->found.min, *max = &s->found.max;
+    if (!min->kind) return CLI_OK; /* nothing to count */
+    if (!isfinite(min->f) || !isfinite(max->f))
+        return cli_fail(CLI_UNSUPPORTED,
+                        "%s: there is no histogram from %g to %g; select what is finite",
+                        s->path, min->f, max->f);
+    s->n_bins = s->args->bins;
+    s->range[0] = min->f;
+    s->range[1] = max->f;
+    s->counts = cli_alloc((size_t)s->n_bins * sizeof s->counts[0]);
+    if (!s->counts) return CLI_IO;
+    caterva_error err;
+    s->started = false;
+    caterva_status status =
+        caterva_histogram(s->array, options, s->range, s->n_bins, s->counts, &err);
+    progress_end(&s->bar);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(s->path, &err);
+}
+
+static cli_exit count(statistics *s)
+{
+    caterva_reduce_options options = CATERVA_REDUCE_INIT;
+    options.start = s->start;
+    options.stop = s->stop;
+    options.step = s->step;
+    options.on_progress = on_progress;
+    options.context = s;
+    caterva_error err;
+    caterva_status status = caterva_statistics(s->array, &options, &s->found, &err);
+    progress_end(&s->bar);
+    if (status != CATERVA_OK) return cli_fail_array(s->path, &err);
+    return s->args->bins > 0 ? count_bins(s, &options) : CLI_OK;
+}
+
+/* ---- Text ----------------------------------------------------------------- */
+
+/* The edge below bin `i`, as numpy.histogram gives it. */
+static double edge(const statistics *s, int64_t i)
+{
+    double lo = s->range[0], hi = s->range[1];
+    if (lo == hi) {
+        lo -= 0.5;
+        hi += 0.5;
+    }
+    return i == s->n_bins ? hi : (double)i * ((hi - lo) / (double)s->n_bins) + lo;
+}
+
+static void item_of(const statistics *s, const caterva_number *n, uint8_t item[8])
+{
+    if (n->kind == 'f')
+        item_store_real(s->dtype, n->f, item, s->dtype->item_size);
+    else
+        item_store_uint(s->dtype, n->kind == 'i' ? (uint64_t)n->i : n->u, item,
+                        s->dtype->item_size);
+}
+
+static void print_item(const statistics *s, const char *label, const caterva_number *n)
+{
+    static const item_style style = {.precision = -1};
+    uint8_t item[8];
+    if (!n->kind) return;
+    item_of(s, n, item);
+    printf("  %-8s ", label);
+    item_print(stdout, s->dtype, item, &style);
+    putchar('\n');
+}
+
+static void print_real(const char *label, double value)
+{
+    char text[JSON_REAL_SIZE];
+    if (isfinite(value))
+        printf("  %-8s %s\n", label, json_shortest(value, text));
+    else
+        printf("  %-8s %s\n", label, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+static void print_sum(const caterva_number *sum)
+{
+    switch (sum->kind) {
+    case 'i': printf("  %-8s %lld\n", "sum", (long long)sum->i); break;
+    case 'u': printf("  %-8s %llu\n", "sum", (unsigned long long)sum->u); break;
+    case 'f': print_real("sum", sum->f); break;
+    default: break;
+    }
+}
+
+static void print_bins(const statistics *s)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < s->n_bins; i++) most = s->counts[i] > most ? s->counts[i] : most;
+    for (int64_t i = 0; i < s->n_bins; i++) {
+        char label[LABEL_SIZE], bar[BAR_WIDTH + 1];
+        snprintf(label, sizeof label, "[%.6g, %.6g%c", edge(s, i), edge(s, i + 1),
+                 i + 1 == s->n_bins ? ']' : ')');
+        int length = (int)((double)s->counts[i] / (double)most * BAR_WIDTH + 0.5);
+        memset(bar, '#', (size_t)length);
+        bar[length] = '\0';
+        printf("  %-26s %12lld%s%s\n", label, (long long)s->counts[i], length ? "  " : "",
+               bar);
+    }
+}
+
+static void print_text(const statistics *s)
+{
+    char shape[SHAPE_TEXT_SIZE], type[ITEM_NAME_SIZE];
+    const caterva_stats *f = &s->found;
+    item_type_name(s->dtype, caterva_describe(s->array)->dtype, type);
+    printf("%s   %s   %s   %lld items\n", cli_show(s->path).text,
+           shape_text(s->ndim, s->shape, shape), cli_show(type).text, (long long)f->n_items);
+    print_item(s, "min", &f->min);
+    print_item(s, "max", &f->max);
+    print_sum(&f->sum);
+    if (f->min.kind && f->sum.kind) {
+        print_real("mean", f->mean);
+        print_real("std", f->std);
+    }
+    printf("  %-8s %lld\n", strchr("mM", s->dtype->kind) ? "nat" : "nan",
+           (long long)f->n_nan);
+    print_bins(s);
+}
+
+/* ---- JSON ----------------------------------------------------------------- */
+
+static void put_number(json *j, const char *key, const caterva_number *n)
+{
+    switch (n->kind) {
+    case 'i': json_int(j, key, n->i); break;
+    case 'u': json_uint(j, key, n->u); break;
+    case 'f': json_real(j, key, n->f); break;
+    default: json_null(j, key); break;
+    }
+}
+
+/* Booleans and numbers as such, times as get prints them. */
+static cli_exit put_item(const statistics *s, json *j, const char *key,
+                         const caterva_number *n)
+{
+    static const item_style style = {.precision = -1, .csv = true};
+    if (n->kind && s->dtype->kind == 'b') json_bool(j, key, n->u != 0);
+    if (!n->kind || strchr("iuf", s->dtype->kind)) put_number(j, key, n);
+    if (!n->kind || !strchr("mM", s->dtype->kind)) return CLI_OK;
+    uint8_t item[8];
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return cli_fail_sys("no memory for a value");
+    item_of(s, n, item);
+    item_print(stream, s->dtype, item, &style);
+    bool good = fclose(stream) == 0;
+    if (good) json_text_n(j, key, text, size);
+    free(text);
+    return good ? CLI_OK : cli_fail_sys("no memory for a value");
+}
+
+static void put_bins(const statistics *s, json *j)
+{
+    if (s->n_bins == 0) {
+        json_null(j, "histogram");
+        return;
+    }
+    json_object_begin(j, "histogram");
+    json_array_begin(j, "edges");
+    for (int64_t i = 0; i <= s->n_bins; i++) json_real(j, NULL, edge(s, i));
+    json_array_end(j);
+    json_array_begin(j, "counts");
+    for (int64_t i = 0; i < s->n_bins; i++) json_int(j, NULL, s->counts[i]);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+/* Nothing and times have none. */
+static void put_moment(json *j, const char *key, const caterva_stats *f, double value)
+{
+    if (f->min.kind && f->sum.kind)
+        json_real(j, key, value);
+    else
+        json_null(j, key);
+}
+
+static cli_exit print_json(const statistics *s)
+{
+    const caterva_stats *f = &s->found;
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", s->path);
+    json_ints(&j, "shape", s->shape, s->ndim);
+    json_text(&j, "dtype", caterva_describe(s->array)->dtype);
+    json_int(&j, "items", f->n_items);
+    json_int(&j, "nan", f->n_nan);
+    CLI_TRY(put_item(s, &j, "min", &f->min));
+    CLI_TRY(put_item(s, &j, "max", &f->max));
+    put_number(&j, "sum", &f->sum);
+    put_moment(&j, "mean", f, f->mean);
+    put_moment(&j, "std", f, f->std);
+    put_bins(s, &j);
+    json_object_end(&j);
+    putchar('\n');
+    return CLI_OK;
+}
+
+/* ---- The command ----------------------------------------------------------- */
+
+static cli_exit report(statistics *s)
+{
+    CLI_TRY(count(s));
+    if (s->args->json) return print_json(s);
+    print_text(s);
+    return CLI_OK;
+}
+
+static cli_exit stats(statistics *s)
+{
+    const caterva_info *info = caterva_describe(s->array);
+    selection sel;
+    CLI_TRY(selection_parse(s->args->n_positional > 1 ? s->args->positional[1] : NULL,
+                            info->ndim, info->shape, &sel));
+    if (selection_has_list(&sel)) {
+        CLI_TRY(gather(s, &sel));
+        info = caterva_describe(s->array);
+        selection_whole(info->ndim, info->shape, &sel);
+    }
+    take_selection(s, &sel);
+    selection_free(&sel);
+    CLI_TRY(descr_parse(CLI_CORRUPT, "the array", info->dtype, &s->dtype));
+    cli_exit code = report(s);
+    caterva_dtype_free(s->dtype);
+    free(s->counts);
+    return code;
+}
+
+static cli_exit run_stats(const cli_args *args)
+{
+    statistics s = {.args = args, .path = args->positional[0]};
+    CLI_TRY(cli_open_array(args, s.path, CATERVA_MODE_READ, &s.array));
+    caterva_array *array = s.array;
+    cli_exit code = stats(&s);
+    caterva_discard(s.gathered);
+    caterva_discard(array);
+    return code;
+}
+
+const cli_command cli_command_stats = {
+    .name = "stats",
+    .synopsis = "FILE [SEL]",
+    .summary = "min, max, sum, mean, std, NaN count, histogram",
+    .details =
+        "Prints what the selected numbers, or all, are like. NaN are counted and left out\n"
+        "of the rest; of times there are only the first and the last. --bins adds a\n"
+        "histogram of equal bins between the smallest and the largest number.",
+    .options = CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run_stats,
+};

@@ -1,0 +1,257 @@
+/* Room: cli/commands. How large the whole file would be in a candidate's partition and codec.
+ * Blocks are encoded one by one, so blocks from all over the array tell: chunks are
+ * picked at random, one from each of equal stretches of the array, and blocks from
+ * each of those in the same way. They are packed into an array in memory, where their
+ * size is read off.
+ *
+ *     the candidate's chunks      | . . a . | . . . b | . c . . | . d . . | ...
+ *     blocks of the picked ones   a: 3 of 128, b: 3 of 128, ...
+ *     the array in memory         chunk 0: a a a   chunk 1: b b b   ...
+ *
+ * What a chunk has for itself (header, a start and a checksum for each block) is
+ * counted; a chunk without content is stored as such and takes nothing. */
+#include "commands/tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIN_CHUNKS = 8, MAX_CHUNKS = 64, CHUNK_HEADER = 32 };
+#define BLOCKS_BYTES ((int64_t)24 << 20) /* of a partition's blocks in all */
+#define FEW_BYTES ((int64_t)64 << 20)    /* of MIN_CHUNKS large ones */
+#define WHOLE_CHUNK ((int64_t)16 << 20)  /* such a chunk is looked at as a whole */
+
+/* A partition of the array, counted in chunks and blocks along each axis. */
+typedef struct cut {
+    int ndim;
+    int64_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS]; /* of a chunk */
+    int64_t n_chunks, n_blocks;
+    int64_t block_bytes, chunk_bytes; /* padding included */
+} cut;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+static cut cut_array(const caterva_info *info, const tune_partition *p)
+{
+    cut c = {
+        .ndim = info->ndim, .n_chunks = 1, .n_blocks = 1, .block_bytes = info->item_size};
+    for (int d = 0; d < info->ndim; d++) {
+        c.chunks[d] = ceil_div(info->shape[d], p->chunk[d]);
+        c.blocks[d] = ceil_div(p->chunk[d], p->block[d]);
+        c.n_chunks *= c.chunks[d];
+        c.n_blocks *= c.blocks[d];
+        c.block_bytes *= p->block[d];
+    }
+    c.chunk_bytes = c.n_blocks * c.block_bytes;
+    return c;
+}
+
+/* SplitMix64, as in timing.c: the same places in every run. One of the i-th of `n`
+ * equal stretches of `total`, whose ends need not be whole: all are as likely. */
+static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
+{
+    if (n == total) return i;
+    *state += UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t z = *state;
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    double part = (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    int64_t place = (int64_t)(((double)i + part) * (double)total / (double)n);
+    return place < total ? place : total - 1;
+}
+
+/* ---- Reading blocks ------------------------------------------------------ */
+
+/* The place of chunk or block `number` in a grid of `counts`. */
+static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *place)
+{
+    for (int d = ndim - 1; d >= 0; d--) {
+        place[d] = number % counts[d];
+        number /= counts[d];
+    }
+}
+
+/* Rows of a box that is cut off at the array's end, moved apart to where they stand in
+ * a whole block; from the last on, since source and destination are one. */
+static void spread(const tune_task *task, const int32_t *block, const int64_t *lengths,
+                   uint8_t *items)
+{
+    int ndim = task->info->ndim;
+    int64_t size = task->info->item_size, rows = 1;
+    for (int d = 0; d + 1 < ndim; d++) rows *= lengths[d];
+    size_t row = (size_t)(lengths[ndim - 1] * size);
+    size_t whole = (size_t)size;
+    for (int d = 0; d < ndim; d++) whole *= (size_t)block[d];
+    size_t end = whole;
+    for (int64_t i = rows - 1; i >= 0; i--) {
+        int64_t place[CATERVA_MAX_DIMS], at = 0;
+        place_of(i, ndim - 1, lengths, place);
+        for (int d = 0; d + 1 < ndim; d++)
+            at = (at + place[d]) * (d + 2 < ndim ? block[d + 1] : 1);
+        uint8_t *to = items + (size_t)at * (size_t)block[ndim - 1] * (size_t)size;
+        memmove(to, items + (size_t)i * row, row);
+        size_t behind = (size_t)(to - items) + row;
+        memset(items + behind, 0, end - behind);
+        end = (size_t)(to - items);
+    }
+}
+
+/* A block as a chunk holds it: zeros where it sticks out of the array. */
+static cli_exit read_block(const tune_task *task, caterva_array *array,
+                           const tune_partition *p, const cut *c, int64_t chunk,
+                           int64_t block, uint8_t *items)
+{
+    int64_t at_chunk[CATERVA_MAX_DIMS], at_block[CATERVA_MAX_DIMS];
+    int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS], lengths[CATERVA_MAX_DIMS];
+    bool inside = true;
+    size_t size = (size_t)task->info->item_size;
+    place_of(chunk, c->ndim, c->chunks, at_chunk);
+    place_of(block, c->ndim, c->blocks, at_block);
+    for (int d = 0; d < c->ndim; d++) {
+        int64_t in_chunk = at_block[d] * p->block[d];
+        start[d] = at_chunk[d] * p->chunk[d] + in_chunk;
+        lengths[d] = p->chunk[d] - in_chunk;
+        if (lengths[d] > p->block[d]) lengths[d] = p->block[d];
+        if (lengths[d] > task->info->shape[d] - start[d])
+            lengths[d] = task->info->shape[d] - start[d];
+        inside = inside && lengths[d] > 0;
+        stop[d] = start[d] + lengths[d];
+        size *= inside ? (size_t)lengths[d] : 0;
+    }
+    caterva_error err;
+    if (!inside) {
+        memset(items, 0, (size_t)c->block_bytes);
+        return CLI_OK;
+    }
+    if (caterva_read(array, start, stop, items, size, &err) != CATERVA_OK)
+        return cli_fail_array(task->path, &err);
+    if (size < (size_t)c->block_bytes) spread(task, p->block, lengths, items);
+    return CLI_OK;
+}
+
+static bool is_zeros(const uint8_t *bytes, size_t size)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* True for a chunk of zeros, whose blocks that were picked are zeros. One too large
+ * to be looked at is taken for what they are. */
+static cli_exit chunk_is_empty(const tune_task *task, caterva_array *array,
+                               const tune_partition *p, const cut *c, int64_t chunk,
+                               bool *empty)
+{
+    uint8_t *items = NULL;
+    cli_exit code = CLI_OK;
+    *empty = true;
+    if (c->chunk_bytes > WHOLE_CHUNK) return CLI_OK;
+    items = cli_alloc((size_t)c->block_bytes);
+    if (!items) return CLI_IO;
+    for (int64_t i = 0; i < c->n_blocks && *empty && code == CLI_OK; i++) {
+        code = read_block(task, array, p, c, chunk, i, items);
+        if (code == CLI_OK) *empty = is_zeros(items, (size_t)c->block_bytes);
+    }
+    free(items);
+    return code;
+}
+
+/* ---- The blocks of a partition --------------------------------------------- */
+
+static int64_t at_most(int64_t value, int64_t most) { return value < most ? value : most; }
+static int64_t at_least(int64_t value, int64_t least)
+{
+    return value > least ? value : least;
+}
+
+cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_partition *p)
+{
+    cut c = cut_array(task->info, p);
+    tune_blocks *b = &p->blocks;
+    uint64_t random = 1;
+    int64_t wanted = at_least(BLOCKS_BYTES / c.block_bytes, 1);
+    int64_t few = at_most(FEW_BYTES / c.block_bytes, MIN_CHUNKS);
+    int64_t n_chunks = at_most(c.n_chunks, at_most(at_least(wanted, few), MAX_CHUNKS));
+    b->per_chunk = at_most(c.n_blocks, ceil_div(wanted, n_chunks));
+    if (2 * b->per_chunk > c.n_blocks) b->per_chunk = c.n_blocks; /* then surely */
+    size_t chunk_size = (size_t)(b->per_chunk * c.block_bytes);
+    b->items = cli_alloc((size_t)n_chunks * chunk_size);
+    if (!b->items) return CLI_IO;
+    for (int64_t i = 0; i < n_chunks; i++) {
+        int64_t chunk = pick(&random, i, n_chunks, c.n_chunks);
+        uint8_t *to = b->items + (size_t)b->n_chunks * chunk_size;
+        bool empty = false;
+        for (int64_t k = 0; k < b->per_chunk; k++)
+            CLI_TRY(read_block(task, array, p, &c, chunk,
+                               pick(&random, k, b->per_chunk, c.n_blocks),
+                               to + (size_t)k * (size_t)c.block_bytes));
+        if (is_zeros(to, chunk_size))
+            CLI_TRY(chunk_is_empty(task, array, p, &c, chunk, &empty));
+        b->n_chunks += !empty;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+    }
+    b->stored_chunks = (double)b->n_chunks / (double)n_chunks * (double)c.n_chunks;
+    b->blocks_of_chunk = c.n_blocks;
+    return CLI_OK;
+}
+
+/* ---- The size ---------------------------------------------------------------- */
+
+static cli_exit sum_chunks(caterva_array *array, int64_t *bytes)
+{
+    caterva_error err;
+    caterva_chunk_info chunk;
+    *bytes = 0;
+    for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
+        if (caterva_chunk_describe(array, i, &chunk, &err) != CATERVA_OK)
+            return cli_fail_array("the sample", &err);
+        *bytes += chunk.stored_bytes;
+    }
+    return CLI_OK;
+}
+
+/* Streams and checksums grow with the blocks; a chunk's header and the file's stay. */
+static cli_exit scale(const tune_blocks *b, caterva_array *array, double *bytes)
+{
+    const caterva_info *info = caterva_describe(array);
+    int64_t chunks;
+    CLI_TRY(sum_chunks(array, &chunks));
+    double n_blocks = (double)(b->n_chunks * b->per_chunk);
+    double head = CHUNK_HEADER * (double)b->n_chunks;
+    double fixed = 3 * (double)info->header_bytes; /* with its copy and the trailer */
+    double rest = (double)(info->frame_bytes - chunks);
+    double of_blocks = rest > fixed ? rest - fixed : 0;
+    double each = ((double)chunks - head + of_blocks) / n_blocks;
+    *bytes = (rest < fixed ? rest : fixed) +
+             b->stored_chunks * (CHUNK_HEADER + each * (double)b->blocks_of_chunk);
+    return CLI_OK;
+}
+
+cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried)
+{
+    const tune_partition *p = trial->partition;
+    const tune_blocks *b = &p->blocks;
+    caterva_create_options options = tune_options(task, trial);
+    int64_t shape[CATERVA_MAX_DIMS];
+    int32_t chunk[CATERVA_MAX_DIMS];
+    size_t size = (size_t)task->info->item_size;
+    for (int d = 0; d < task->info->ndim; d++) {
+        shape[d] = p->block[d];
+        chunk[d] = p->block[d];
+    }
+    chunk[0] *= (int32_t)b->per_chunk;
+    shape[0] = chunk[0] * b->n_chunks;
+    for (int d = 0; d < task->info->ndim; d++) size *= (size_t)shape[d];
+    options.shape = shape;
+    options.chunk_shape = chunk;
+    caterva_array *array = NULL;
+    caterva_error err;
+    caterva_status status =
+        caterva_create_from_buffer("mem:", &options, b->items, size, &array, &err);
+    *tried = status != CATERVA_EINVAL && status != CATERVA_EUNSUPPORTED;
+    if (!*tried) return CLI_OK;
+    if (status == CATERVA_OK) status = caterva_commit(array, &err);
+    cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);
+    if (code == CLI_OK && b->n_chunks > 0) code = scale(b, array, &trial->bytes);
+    if (code == CLI_OK && b->n_chunks == 0)
+        trial->bytes = (double)caterva_describe(array)->frame_bytes;
+    caterva_discard(array);
+    return code;
+}

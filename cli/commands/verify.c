@@ -1,0 +1,165 @@
+/* Room: cli/commands. `caterva verify`: is every byte of it good. The library finds the
+ * damage; here each place becomes a line or a JSON object. The library may call from
+ * any of its threads, but never twice at once. */
+#include "sources/damage.h"
+#include "terminal/progress.h"
+
+#include <sys/stat.h>
+
+typedef struct verification {
+    const char *path;
+    const caterva_info *info;
+    json *j;        /* NULL: text */
+    int64_t behind; /* bytes of the file behind the frame */
+    bool short_line;
+    progress bar;
+} verification;
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    const verification *v = context;
+    if (v->short_line) return;
+    if (v->j)
+        damage_put(v->j, v->info->ndim, damage);
+    else
+        damage_print(stdout, v->path, v->info->ndim, damage);
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    verification *v = context;
+    (void)total;
+    progress_step(&v->bar, done);
+    return cli_interrupted();
+}
+
+/* What the checksums say, and of how many chunks they say nothing. */
+static void print_seal(const verification *v, const caterva_verify_result *result)
+{
+    printf(", %s", v->info->sealed ? "sealed" : "unsealed");
+    if (v->info->sealed && result->unverified_chunks > 0)
+        printf(" but for %lld %s", (long long)result->unverified_chunks,
+               result->unverified_chunks == 1 ? "chunk" : "chunks");
+    putchar('\n');
+}
+
+static void print_line(const char *word, const char *chunks, const char *seal,
+                       const char *path)
+{
+    printf("%-9s %-24s %-9s %s\n", word, chunks, seal, cli_show(path).text);
+}
+
+static void print_short(const verification *v, const caterva_verify_result *result)
+{
+    char chunks[64];
+    if (result->damages > 0)
+        snprintf(chunks, sizeof chunks, "%lld of %lld chunks",
+                 (long long)result->damaged_chunks, (long long)result->checked_chunks);
+    else
+        snprintf(chunks, sizeof chunks, "%lld %s", (long long)result->checked_chunks,
+                 result->checked_chunks == 1 ? "chunk" : "chunks");
+    print_line(result->damages > 0 ? "damaged" : "ok", chunks,
+               v->info->sealed ? "sealed" : "unsealed", v->path);
+}
+
+static void print_verdict(const verification *v, const caterva_verify_result *result,
+                          const caterva_space *space, bool quick)
+{
+    if (v->short_line) {
+        print_short(v, result);
+    } else if (v->j) {
+        json_array_end(v->j);
+        json_bool(v->j, "ok", result->damages == 0);
+        json_int(v->j, "checked_chunks", result->checked_chunks);
+        json_int(v->j, "damaged_chunks", result->damaged_chunks);
+        json_bool(v->j, "sealed", v->info->sealed);
+        json_int(v->j, "unverified_chunks", result->unverified_chunks);
+        json_int(v->j, "bytes_behind", v->behind);
+        json_object_end(v->j);
+        putchar('\n');
+    } else if (result->damages == 0) {
+        printf("%s: ok, %lld %s, %lld stored, %s", cli_show(v->path).text,
+               (long long)result->checked_chunks,
+               result->checked_chunks == 1 ? "chunk" : "chunks",
+               (long long)space->stored_chunks,
+               quick ? "structure only" : "every block decodes");
+        print_seal(v, result);
+    } else {
+        printf("%s: damaged, %lld of %lld chunks\n", cli_show(v->path).text,
+               (long long)result->damaged_chunks, (long long)result->checked_chunks);
+    }
+}
+
+/* Bytes of the file behind the frame, which belong to nobody or to other frames. */
+static int64_t bytes_behind(const verification *v)
+{
+    struct stat st;
+    bool file = v->info->layout == CATERVA_LAYOUT_CONTIGUOUS && stat(v->path, &st) == 0;
+    if (!file || !S_ISREG(st.st_mode) || st.st_size < v->info->frame_bytes) return 0;
+    return st.st_size - v->info->frame_bytes;
+}
+
+static cli_exit verify(const cli_args *args, caterva_array *array, verification *v)
+{
+    caterva_verify_options options = CATERVA_VERIFY_INIT;
+    options.quick = args->quick;
+    options.on_damage = on_damage;
+    options.on_progress = on_progress;
+    options.context = v;
+    caterva_verify_result result = {0};
+    caterva_space space = {0};
+    caterva_error err;
+    progress_start(&v->bar, args, v->info->n_chunks, v->info->data_bytes);
+    caterva_status status = caterva_verify(array, &options, &result, &err);
+    progress_end(&v->bar);
+    if (status != CATERVA_OK) return cli_fail_array(v->path, &err);
+    if (result.damages == 0 && caterva_measure(array, &space, &err) != CATERVA_OK)
+        return cli_fail_array(v->path, &err);
+    v->behind = bytes_behind(v);
+    print_verdict(v, &result, &space, args->quick);
+    if (!v->j && v->behind > 0)
+        printf("%s: %lld bytes behind the frame, which are not part of the array\n",
+               cli_show(v->path).text, (long long)v->behind);
+    return result.damages ? CLI_NO : CLI_OK;
+}
+
+static cli_exit verify_file(const cli_args *args, const char *path)
+{
+    caterva_array *array;
+    verification v = {.path = path, .short_line = args->short_lines && !args->json};
+    cli_exit opened = cli_open_array(args, path, CATERVA_MODE_READ, &array);
+    if (opened != CLI_OK && v.short_line) print_line("unread", "-", "-", path);
+    if (opened != CLI_OK) return opened;
+    v.info = caterva_describe(array);
+    json j = {.stream = stdout};
+    if (args->json) {
+        v.j = &j;
+        json_object_begin(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_text(&j, "file", v.path);
+        json_array_begin(&j, "damages");
+    }
+    cli_exit code = verify(args, array, &v);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, verify_file); }
+
+const cli_command cli_command_verify = {
+    .name = "verify",
+    .synopsis = "FILE...",
+    .summary = "structure, seal, then every block decodes; names each damaged chunk",
+    .details =
+        "Checks the structure of each FILE, its checksums, and that every block decodes, "
+        "and\n"
+        "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
+        "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
+        "1 when there is damage, 4 when FILE cannot be opened at all; of several files the\n"
+        "worst, and none stops the others.",
+    .options =
+        CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .min_args = 1,
+    .max_args = CLI_ANY_NUMBER,
+    .run = run_verify,
+};

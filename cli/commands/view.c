@@ -1,0 +1,203 @@
+/* Room: cli/commands. `caterva view`: a 2-d slice as a picture. Checks that the selection can
+ * be one and fixes the colours; picture_png.c and picture_terminal.c draw. Reads the
+ * items twice when the range of values is not given; of a selection that is large beyond
+ * all pixels of a terminal only a sample. */
+#include "formats/descr.h"
+#include "formats/item.h"
+#include "formats/numbers.h"
+#include "pictures/picture.h"
+#include "sources/source.h"
+#include "terminal/output.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXACT_ITEMS (INT64_C(1) << 24) /* up to so many all are looked at */
+
+/* "LO,HI"; --range=-5,5 when LO is negative reads well too. */
+static cli_exit parse_range(const char *text, colormap *map)
+{
+    char low[64];
+    const char *comma = strchr(text, ',');
+    size_t size = comma ? (size_t)(comma - text) : 0;
+    bool good = comma && size < sizeof low;
+    if (good) {
+        memcpy(low, text, size);
+        low[size] = '\0';
+        good = number_real(low, &map->lo) && number_real(comma + 1, &map->hi);
+    }
+    if (good && isfinite(map->lo) && isfinite(map->hi) && map->lo < map->hi) return CLI_OK;
+    return cli_fail(CLI_USAGE, "--range takes LO,HI with LO < HI, not '%s'", text);
+}
+
+/* Of bytes that are colours every one means what it says; other numbers are spread over
+ * the colours. */
+static cli_exit choose_range(const cli_args *args, const picture *p, colormap *map)
+{
+    if (args->range) return parse_range(args->range, map);
+    bool bytes = p->channels > 1 && p->dtype->kind == 'u' && p->dtype->item_size == 1;
+    if (!bytes) return picture_range(p, &map->lo, &map->hi);
+    map->lo = 0;
+    map->hi = 255;
+    return CLI_OK;
+}
+
+static cli_exit show(const cli_args *args, const picture *p)
+{
+    colormap map;
+    CLI_TRY(colormap_init(&map, args->cmap));
+    CLI_TRY(choose_range(args, p, &map));
+    if (args->png) return picture_to_png(p, &map, args->png, args->force);
+    return picture_to_terminal(p, &map);
+}
+
+/* ---- What is seen -------------------------------------------------------- */
+
+typedef struct viewing {
+    const cli_args *args;
+    caterva_dtype *dtype;
+    selection sel;
+    array_shape shape; /* of the selection */
+    int channels;
+    int64_t step[2]; /* along rows and columns: every so many items are read */
+} viewing;
+
+/* Three or four numbers at the end of three axes: are they one colour? */
+static cli_exit find_channels(viewing *v)
+{
+    const char *when = v->args->rgb ? v->args->rgb : "auto";
+    int64_t last = v->shape.ndim == 3 ? v->shape.shape[2] : 0;
+    bool may = last == 3 || last == 4, yes = strcmp(when, "yes") == 0;
+    bool bytes = v->dtype->kind == 'u' && v->dtype->item_size == 1 && v->dtype->ndim == 0;
+    char shape[SHAPE_TEXT_SIZE];
+    if (!yes && strcmp(when, "auto") != 0 && strcmp(when, "no") != 0)
+        return cli_fail(CLI_USAGE, "--rgb is auto, yes or no, not '%s'", when);
+    if (yes && !may)
+        return cli_fail(
+            CLI_USAGE,
+            "--rgb yes needs the shape (rows, columns, 3 or 4), the selection has "
+            "%s",
+            shape_text(v->shape.ndim, v->shape.shape, shape));
+    bool colors = may && (yes || (bytes && strcmp(when, "auto") == 0));
+    v->channels = colors ? (int)last : 1;
+    return CLI_OK;
+}
+
+static cli_exit check_viewing(viewing *v, const char *dtype)
+{
+    char shape[SHAPE_TEXT_SIZE];
+    const array_shape *s = &v->shape;
+    CLI_TRY(find_channels(v));
+    shape_text(s->ndim, s->shape, shape);
+    if (s->ndim != (v->channels > 1 ? 3 : 2))
+        return cli_fail(CLI_USAGE,
+                        "a picture needs two axes, the selection has the shape %s%s", shape,
+                        s->ndim > 2 ? "; choose a slice such as 0,:,:" : "");
+    if (s->shape[0] == 0 || s->shape[1] == 0)
+        return cli_fail(CLI_USAGE, "the selection %s is empty", shape);
+    if (item_is_number(v->dtype)) return CLI_OK;
+    return cli_fail(CLI_UNSUPPORTED, "a picture needs numbers, the items are %s", dtype);
+}
+
+/* Two items along each side of a pixel show as much as thousands do. */
+static void thin(viewing *v)
+{
+    int64_t pixels[2];
+    v->step[0] = v->step[1] = 1;
+    const int64_t *shape = v->shape.shape;
+    if (v->args->png || shape[0] <= EXACT_ITEMS / shape[1]) return;
+    picture_terminal_size(shape[0], shape[1], &pixels[0], &pixels[1]);
+    for (int d = 0; d < 2; d++) {
+        v->step[d] = shape[d] / (2 * pixels[d]);
+        if (v->step[d] <= 1 || v->sel.result[d] < 0)
+            v->step[d] = 1;
+        else
+            selection_thin(&v->sel, d, v->step[d]);
+    }
+}
+
+static void say_thinned(const viewing *v)
+{
+    if (v->step[0] == 1 && v->step[1] == 1) return;
+    fprintf(stderr,
+            "caterva: sampled: one of %lld rows and one of %lld columns of %lld x %lld\n",
+            (long long)v->step[0], (long long)v->step[1], (long long)v->shape.shape[0],
+            (long long)v->shape.shape[1]);
+}
+
+static cli_exit view_source(viewing *v, source *from)
+{
+    picture p = {.args = v->args,
+                 .from = from,
+                 .dtype = v->dtype,
+                 .height = from->shape.shape[0],
+                 .width = from->shape.shape[1],
+                 .channels = v->channels,
+                 .full_height = v->shape.shape[0],
+                 .full_width = v->shape.shape[1]};
+    CLI_TRY(show(v->args, &p));
+    say_thinned(v);
+    return CLI_OK;
+}
+
+/* A single axis is one row. */
+static cli_exit parse_viewing(viewing *v, const caterva_info *info)
+{
+    const char *text = v->args->n_positional > 1 ? v->args->positional[1] : NULL;
+    CLI_TRY(selection_parse(text, info->ndim, info->shape, &v->sel));
+    if (v->sel.n_result == 1 && !v->sel.points) selection_add_axis(&v->sel);
+    v->shape.ndim = selection_shape(&v->sel, v->shape.shape);
+    CLI_TRY(descr_parse(CLI_CORRUPT, v->args->positional[0], info->dtype, &v->dtype));
+    return check_viewing(v, info->dtype);
+}
+
+static cli_exit view(const cli_args *args, caterva_array *array)
+{
+    viewing v = {.args = args};
+    source *from = NULL;
+    cli_exit code = parse_viewing(&v, caterva_describe(array));
+    if (code == CLI_OK) {
+        thin(&v);
+        code = source_of_array(array, args->positional[0], &from);
+    }
+    if (code == CLI_OK) {
+        code = source_select(from, &v.sel, &from);
+        v.sel = (selection){.ndim = 0}; /* the source's from here on */
+    }
+    if (code == CLI_OK) {
+        code = view_source(&v, from);
+        source_close(from);
+    }
+    selection_free(&v.sel);
+    caterva_dtype_free(v.dtype);
+    return code;
+}
+
+static cli_exit run_view(const cli_args *args)
+{
+    caterva_array *array;
+    CLI_TRY(output_check_input(args->png, args->positional[0]));
+    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
+    cli_exit code = view(args, array);
+    caterva_discard(array);
+    return code;
+}
+
+const cli_command cli_command_view = {
+    .name = "view",
+    .synopsis = "FILE [SEL]",
+    .summary = "a 2-d slice as a picture: in the terminal, or PNG",
+    .details =
+        "Shows a selection with two axes, or one, or (rows, columns, 3 or 4) of uint8 in\n"
+        "its own colours: in a terminal with half-block characters in 24-bit or 256\n"
+        "colours, elsewhere or with NO_COLOR with plain characters; with --png as a file\n"
+        "that has a pixel for each item. Of more than 16 million items a terminal shows a\n"
+        "sample. Complex numbers show their absolute value; what is not finite stays\n"
+        "black, or empty.",
+    .options =
+        CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_MEMORY,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run_view,
+};

@@ -1,0 +1,195 @@
+/* Room: cli/formats. The JSON writer. Separators are those of Python's json.dumps, so
+ * that small objects stay readable on one line. Whatever text comes in, what goes
+ * out is valid JSON in valid UTF-8. */
+#include "formats/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void begin_value(json *j, const char *key)
+{
+    if (j->needs_comma) fputs(", ", j->stream);
+    j->needs_comma = true;
+    if (!key) return;
+    json_quote(j->stream, key, strlen(key));
+    fputs(": ", j->stream);
+}
+
+void json_key_n(json *j, const char *key, size_t size)
+{
+    begin_value(j, NULL);
+    json_quote(j->stream, key, size);
+    fputs(": ", j->stream);
+    j->needs_comma = false;
+}
+
+void json_object_begin(json *j, const char *key)
+{
+    begin_value(j, key);
+    fputc('{', j->stream);
+    j->needs_comma = false;
+}
+
+void json_object_end(json *j)
+{
+    fputc('}', j->stream);
+    j->needs_comma = true;
+}
+
+void json_array_begin(json *j, const char *key)
+{
+    begin_value(j, key);
+    fputc('[', j->stream);
+    j->needs_comma = false;
+}
+
+void json_array_end(json *j)
+{
+    fputc(']', j->stream);
+    j->needs_comma = true;
+}
+
+void json_int(json *j, const char *key, int64_t value)
+{
+    begin_value(j, key);
+    fprintf(j->stream, "%" PRId64, value);
+}
+
+void json_uint(json *j, const char *key, uint64_t value)
+{
+    begin_value(j, key);
+    fprintf(j->stream, "%" PRIu64, value);
+}
+
+const char *json_shortest(double value, char text[JSON_REAL_SIZE])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, JSON_REAL_SIZE, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return text;
+}
+
+void json_real(json *j, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        json_text(j, key, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+        return;
+    }
+    char text[JSON_REAL_SIZE];
+    begin_value(j, key);
+    fputs(json_shortest(value, text), j->stream);
+    if (!strpbrk(text, ".e")) fputs(".0", j->stream); /* a real stays a real */
+}
+
+void json_bool(json *j, const char *key, bool value)
+{
+    begin_value(j, key);
+    fputs(value ? "true" : "false", j->stream);
+}
+
+void json_null(json *j, const char *key)
+{
+    begin_value(j, key);
+    fputs("null", j->stream);
+}
+
+size_t json_utf8_length(const char *bytes, size_t size)
+{
+    const unsigned char *text = (const unsigned char *)bytes;
+    unsigned char c = text[0];
+    size_t length = c < 0x80   ? 1
+                    : c < 0xC2 ? 0
+                    : c < 0xE0 ? 2
+                    : c < 0xF0 ? 3
+                    : c < 0xF5 ? 4
+                               : 0;
+    if (length > size) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xC0) != 0x80) return 0;
+    if (c == 0xE0 && text[1] < 0xA0) return 0; /* overlong */
+    if (c == 0xED && text[1] > 0x9F) return 0; /* surrogates */
+    if (c == 0xF0 && text[1] < 0x90) return 0; /* overlong */
+    if (c == 0xF4 && text[1] > 0x8F) return 0; /* above U+10FFFF */
+    return length;
+}
+
+static void quote_ascii(FILE *stream, unsigned char c)
+{
+    static const char escaped[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    const char *found = c ? strchr(escaped, c) : NULL;
+    if (found) {
+        fprintf(stream, "\\%c", letters[found - escaped]);
+    } else if (c < 0x20 || c == 0x7F) {
+        fprintf(stream, "\\u%04x", c);
+    } else {
+        fputc(c, stream);
+    }
+}
+
+void json_quote(FILE *stream, const char *text, size_t size)
+{
+    const char *at = text;
+    fputc('"', stream);
+    while (size > 0) {
+        size_t length = json_utf8_length(at, size);
+        if (length == 0) {
+            fputs("\\ufffd", stream);
+            length = 1;
+        } else if (length == 1) {
+            quote_ascii(stream, (unsigned char)*at);
+        } else if (length == 2 && (unsigned char)at[0] == 0xC2 &&
+                   (unsigned char)at[1] < 0xA0) {
+            fprintf(stream, "\\u%04x", (unsigned char)at[1]); /* terminals obey C1, too */
+        } else {
+            fwrite(at, 1, length, stream);
+        }
+        at += length;
+        size -= length;
+    }
+    fputc('"', stream);
+}
+
+void json_text_n(json *j, const char *key, const char *text, size_t size)
+{
+    begin_value(j, key);
+    json_quote(j->stream, text, size);
+}
+
+void json_text(json *j, const char *key, const char *text)
+{
+    if (text) {
+        json_text_n(j, key, text, strlen(text));
+    } else {
+        json_null(j, key);
+    }
+}
+
+void json_ints(json *j, const char *key, const int64_t *values, int n)
+{
+    json_array_begin(j, key);
+    for (int i = 0; i < n; i++) json_int(j, NULL, values[i]);
+    json_array_end(j);
+}
+
+void json_base64(json *j, const char *key, const void *bytes, size_t size)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *at = bytes;
+    begin_value(j, key);
+    fputc('"', j->stream);
+    for (size_t i = 0; i < size; i += 3) {
+        size_t left = size - i;
+        uint32_t group = (uint32_t)at[i] << 16;
+        if (left > 1) group |= (uint32_t)at[i + 1] << 8;
+        if (left > 2) group |= at[i + 2];
+        fputc(digits[group >> 18], j->stream);
+        fputc(digits[group >> 12 & 63], j->stream);
+        fputc(left > 1 ? digits[group >> 6 & 63] : '=', j->stream);
+        fputc(left > 2 ? digits[group & 63] : '=', j->stream);
+    }
+    fputc('"', j->stream);
+}

@@ -1,0 +1,170 @@
+/* Room: cli/pictures. Pictures in the terminal: each character shows two pixels, one above
+ * the other, as a half block in two colours; without colours a character's density
+ * stands for the value. A pixel is the mean of the items that fall on it. */
+#include "pictures/picture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define DEFAULT_COLUMNS 80
+
+typedef enum color_depth { DEPTH_NONE, DEPTH_256, DEPTH_TRUE } color_depth;
+
+typedef struct canvas {
+    const colormap *map;
+    color_depth depth;
+    int64_t items_high, items_wide; /* of the picture */
+    int channels;
+    int64_t height, width; /* in pixels */
+    double *sums;          /* of the finite items that fell on a pixel, for each channel */
+    int64_t *counts;
+} canvas;
+
+static color_depth find_depth(void)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM"),
+               *deep = getenv("COLORTERM");
+    if (!isatty(STDOUT_FILENO) || (none && *none)) return DEPTH_NONE;
+    if (!term || !*term || strcmp(term, "dumb") == 0) return DEPTH_NONE;
+    bool true_color = deep && (strstr(deep, "truecolor") || strstr(deep, "24bit"));
+    return true_color ? DEPTH_TRUE : DEPTH_256;
+}
+
+/* Shrinks, never enlarges, so that the picture fits the window and keeps its
+ * proportions; a character is twice as high as wide. */
+void picture_terminal_size(int64_t height, int64_t width, int64_t *rows, int64_t *columns)
+{
+    struct winsize window;
+    double across = DEFAULT_COLUMNS, down = (double)INFINITY;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 &&
+        window.ws_col > 0 && window.ws_row > 1) {
+        across = window.ws_col;
+        down = 2.0 * (window.ws_row - 1); /* the prompt needs a line */
+    }
+    double shrink = fmax((double)width / across, (double)height / down);
+    if (shrink < 1) shrink = 1;
+    double high = find_depth() == DEPTH_NONE ? 2 * shrink : shrink;
+    *columns = (int64_t)fmax(1, floor((double)width / shrink + 1e-9));
+    *rows = (int64_t)fmax(1, ceil((double)height / high - 1e-9));
+}
+
+/* An item counts when all of its channels are finite. */
+static cli_exit add_row(void *context, int64_t row, const double *values)
+{
+    canvas *c = context;
+    int64_t first = row * c->height / c->items_high * c->width;
+    for (int64_t i = 0; i < c->items_wide; i++, values += c->channels) {
+        bool finite = true;
+        for (int k = 0; k < c->channels; k++) finite = finite && isfinite(values[k]);
+        if (!finite) continue;
+        int64_t pixel = first + i * c->width / c->items_wide;
+        for (int k = 0; k < c->channels; k++) c->sums[pixel * c->channels + k] += values[k];
+        c->counts[pixel]++;
+    }
+    return CLI_OK;
+}
+
+/* Red, green and blue, on black where the pixel is not opaque. */
+static color mix_channels(const canvas *c, const double *sums, int64_t count)
+{
+    int level[4] = {0, 0, 0, 255};
+    for (int k = 0; k < c->channels; k++)
+        level[k] = colormap_index(c->map, sums[k] / (double)count);
+    for (int k = 0; k < 3; k++) level[k] = (level[k] * level[3] + 127) / 255;
+    return (color){(uint8_t)level[0], (uint8_t)level[1], (uint8_t)level[2]};
+}
+
+/* False where nothing finite fell, or below the edge. */
+static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
+{
+    int64_t pixel = y * c->width + x;
+    if (y >= c->height || c->counts[pixel] == 0) return false;
+    const double *sums = c->sums + pixel * c->channels;
+    if (c->channels > 1)
+        *out = mix_channels(c, sums, c->counts[pixel]);
+    else
+        *out = c->map->colors[colormap_index(c->map, sums[0] / (double)c->counts[pixel])];
+    return true;
+}
+
+static void print_color(const canvas *c, int ground, color k)
+{
+    if (c->depth == DEPTH_TRUE) {
+        printf("\033[%d;2;%d;%d;%dm", ground, k.r, k.g, k.b);
+    } else { /* the 6 x 6 x 6 cube of the 256 colours */
+        int cube = 36 * ((k.r * 5 + 127) / 255) + 6 * ((k.g * 5 + 127) / 255) +
+                   (k.b * 5 + 127) / 255;
+        printf("\033[%d;5;%dm", ground, 16 + cube);
+    }
+}
+
+static void print_half_blocks(const canvas *c, int64_t y, int64_t x)
+{
+    color upper, lower;
+    bool above = pixel_color(c, y, x, &upper), below = pixel_color(c, y + 1, x, &lower);
+    fputs("\033[0m", stdout);
+    if (!above && !below) {
+        putchar(' ');
+    } else if (!above) {
+        print_color(c, 38, lower);
+        fputs("\u2584", stdout);
+    } else {
+        print_color(c, 38, upper);
+        if (below) print_color(c, 48, lower);
+        fputs("\u2580", stdout);
+    }
+}
+
+/* How bright a colour is (ITU-R BT.601), and of a number its place in the map. */
+static void print_density(const canvas *c, int64_t y, int64_t x)
+{
+    static const char ramp[] = " .:-=+*#%@";
+    color k;
+    if (!pixel_color(c, y, x, &k)) {
+        putchar('?');
+        return;
+    }
+    int64_t pixel = y * c->width + x;
+    int level = c->channels > 1
+                    ? (299 * k.r + 587 * k.g + 114 * k.b + 500) / 1000
+                    : colormap_index(c->map, c->sums[pixel] / (double)c->counts[pixel]);
+    putchar(ramp[level * 10 / 256]);
+}
+
+static cli_exit print_canvas(const canvas *c)
+{
+    bool colors = c->depth != DEPTH_NONE;
+    for (int64_t y = 0; y < c->height; y += colors ? 2 : 1) {
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        for (int64_t x = 0; x < c->width; x++) {
+            if (colors)
+                print_half_blocks(c, y, x);
+            else
+                print_density(c, y, x);
+        }
+        puts(colors ? "\033[0m" : "");
+    }
+    return CLI_OK;
+}
+
+cli_exit picture_to_terminal(const picture *p, const colormap *map)
+{
+    canvas c = {.map = map, .items_high = p->height, .items_wide = p->width};
+    c.depth = find_depth();
+    c.channels = p->channels;
+    picture_terminal_size(p->full_height, p->full_width, &c.height, &c.width);
+    size_t pixels = (size_t)(c.height * c.width);
+    c.sums = calloc(pixels * (size_t)c.channels, sizeof *c.sums);
+    c.counts = calloc(pixels, sizeof *c.counts);
+    cli_exit code = CLI_OK;
+    if (!c.sums || !c.counts) code = cli_fail(CLI_IO, "no memory for a picture");
+    if (code == CLI_OK) code = picture_rows(p, add_row, &c);
+    if (code == CLI_OK) code = print_canvas(&c);
+    free(c.sums);
+    free(c.counts);
+    return code;
+}

@@ -1,0 +1,90 @@
+/* Room: cli/sources. Array to array, through caterva_copy. What a new array takes from the
+ * old one where no option says otherwise is the library's business. */
+#include "sources/array_copy.h"
+
+#include "sources/cast.h"
+#include "terminal/progress.h"
+
+#include <string.h>
+
+bool array_copy_fits(const selection *sel)
+{
+    for (int d = 0; d < sel->ndim; d++)
+        if (sel->axis[d].dropped) return false;
+    return sel->n_result == sel->ndim && selection_is_box(sel);
+}
+
+cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
+                         const selection *sel)
+{
+    const caterva_info *info = caterva_describe(from);
+    const char *dtype = args->astype       ? args->astype
+                        : args->view_dtype ? args->view_dtype
+                                           : info->dtype;
+    array_shape shape = {.item_size = info->item_size};
+    shape.ndim = selection_shape(sel, shape.shape);
+    CLI_TRY(creation_init(c, args, &shape, dtype, from));
+    CLI_TRY(casting_find(args, &c->casting));
+    c->convert_to = args->astype ? c->dtype_text : NULL;
+    if (args->astype || !args->view_dtype) c->options.dtype = NULL;
+    if (!args->codec && !args->filters && args->level < 0) c->options.codec_set = 0;
+    return CLI_OK;
+}
+
+/* Damage is the input's, and its own sentences name it; all else is about the new
+ * array. */
+static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
+{
+    const char *from = args->positional[0], *to = args->positional[1];
+    bool names_from = strstr(err->message, cli_show(from).text);
+    bool names_to = strstr(err->message, cli_show(to).text);
+    bool is_input = err->code == CATERVA_ECORRUPT || names_from;
+    return cli_fail_array(is_input && !names_to ? from : to, err);
+}
+
+typedef struct copy_progress {
+    const cli_args *args;
+    progress bar;
+    bool started;
+    int64_t bytes; /* of the new array */
+} copy_progress;
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    copy_progress *p = context;
+    if (!p->started) progress_start(&p->bar, p->args, total, p->bytes);
+    p->started = true;
+    progress_step(&p->bar, done);
+    return cli_interrupted();
+}
+
+cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
+                        creation *c)
+{
+    const char *path = args->positional[1];
+    CLI_TRY(creation_check(c, path));
+    box result = {0}, bounds;
+    for (int d = 0; d < c->shape.ndim; d++) result.stop[d] = c->shape.shape[d];
+    selection_bounds(sel, &result, &bounds);
+
+    copy_progress p = {.args = args};
+    p.bytes = box_items(&result, c->shape.ndim) * c->shape.item_size;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    options.start = bounds.start;
+    options.stop = bounds.stop;
+    options.create = &c->options;
+    options.layout_set = 1;
+    options.convert_to = c->convert_to;
+    options.casting = c->casting;
+    options.memory = args->memory;
+    options.on_progress = on_progress;
+    options.context = &p;
+    caterva_error err;
+    cli_mind_temporaries();
+    cli_patience patience = {0};
+    caterva_status status;
+    do status = caterva_copy(from, path, &options, NULL, &err);
+    while (cli_try_again(args, status, &patience));
+    progress_end(&p.bar);
+    return status == CATERVA_OK ? CLI_OK : fail_copy(args, &err);
+}

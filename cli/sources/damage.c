@@ -1,0 +1,32 @@
+/* Room: cli/sources. Damage as verify, repair and get report it. Finds nothing. */
+#include "sources/damage.h"
+
+#include <string.h>
+
+void damage_print(FILE *stream, const char *path, int ndim, const caterva_damage *damage)
+{
+    const char *rest = damage->message;
+    fprintf(stream, "%s: ", cli_show(path).text);
+    if (damage->chunk >= 0) {
+        char name[32];
+        int size = snprintf(name, sizeof name, "chunk %lld", (long long)damage->chunk);
+        bool named = strncmp(rest, name, (size_t)size) == 0;
+        fprintf(stream, "%s (", name);
+        for (int d = 0; d < ndim; d++)
+            fprintf(stream, "%s%lld", d ? "," : "", (long long)damage->index[d]);
+        fputs(named ? ")" : "): ", stream);
+        rest += named ? size : 0;
+    }
+    fprintf(stream, "%s\n", rest);
+}
+
+void damage_put(json *j, int ndim, const caterva_damage *damage)
+{
+    json_object_begin(j, NULL);
+    json_int(j, "chunk", damage->chunk);
+    json_ints(j, "index", damage->index, damage->chunk >= 0 ? ndim : 0);
+    json_int(j, "position", damage->position);
+    json_text(j, "status", caterva_status_name(damage->code));
+    json_text(j, "message", damage->message);
+    json_object_end(j);
+}

@@ -1,0 +1,144 @@
+/* Room: cli/sources. Formats by their marks. Only a few bytes are read, and of a pipe they
+ * are kept for the reader that comes. What is recognised and cannot be read is named. */
+#include "sources/probe.h"
+
+#include "terminal/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEAD_SIZE 352 /* the mark of NIfTI is the last */
+
+typedef struct mark {
+    size_t position, size;
+    const char *bytes;
+    data_format format;
+    const char *other;
+} mark;
+
+static const mark marks[] = {
+    {2, 8, "b2frame\0", FORMAT_ARRAY, NULL},
+    {0, 6, "\x93NUMPY", FORMAT_NPY, NULL},
+    {0, 4, "PK\3\4", FORMAT_NONE, "a zip archive, as .npz files are"},
+    {0, 4, "PK\5\6", FORMAT_NONE, "an empty zip archive"},
+    {0, 8, "\x89HDF\r\n\x1a\n", FORMAT_NONE, "an HDF5 file"},
+    {0, 4, "CDF\1", FORMAT_NONE, "a NetCDF file"},
+    {0, 4, "CDF\2", FORMAT_NONE, "a NetCDF file"},
+    {0, 4, "CDF\5", FORMAT_NONE, "a NetCDF file"},
+    {0, 9, "SIMPLE  =", FORMAT_NONE, "a FITS file"},
+    {344, 4, "n+1\0", FORMAT_NONE, "a NIfTI image"},
+    {4, 4, "n+2\0", FORMAT_NONE, "a NIfTI image"},
+    {0, 10, "MATLAB 5.0", FORMAT_NONE, "a MATLAB file"},
+    {0, 4, "PAR1", FORMAT_NONE, "a Parquet file"},
+    {0, 6, "ARROW1", FORMAT_NONE, "an Arrow file"},
+    {0, 8, "\x89PNG\r\n\x1a\n", FORMAT_NONE, "a PNG picture"},
+    {0, 3, "\xff\xd8\xff", FORMAT_NONE, "a JPEG picture"},
+    {0, 4, "GIF8", FORMAT_NONE, "a GIF picture"},
+    {0, 4, "II*\0", FORMAT_NONE, "a TIFF picture"},
+    {0, 4, "MM\0*", FORMAT_NONE, "a TIFF picture"},
+    {0, 4, "II+\0", FORMAT_NONE, "a TIFF picture"},
+    {0, 4, "MM\0+", FORMAT_NONE, "a TIFF picture"},
+    {0, 3, "\x1f\x8b\x08", FORMAT_NONE, "a gzip file"},
+    {0, 3, "BZh", FORMAT_NONE, "a bzip2 file"},
+    {0, 6,
+     "\xfd"
+     "7zXZ\0",
+     FORMAT_NONE, "an xz file"},
+    {0, 4, "\x28\xb5\x2f\xfd", FORMAT_NONE, "a zstd file"},
+    {0, 4, "\x04\x22\x4d\x18", FORMAT_NONE, "an lz4 file"},
+};
+
+static void look(const uint8_t *head, size_t size, probe *out)
+{
+    out->empty = size == 0;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        const mark *m = &marks[i];
+        if (m->position + m->size > size ||
+            memcmp(head + m->position, m->bytes, m->size) != 0)
+            continue;
+        out->format = m->format;
+        out->other = m->other;
+        return;
+    }
+}
+
+static bool holds(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    int size = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return size > 0 && size < (int)sizeof path && access(path, F_OK) == 0;
+}
+
+static void look_at_directory(const char *path, probe *out)
+{
+    if (holds(path, "chunks.b2frame"))
+        out->format = FORMAT_ARRAY;
+    else if (holds(path, ".zarray") || holds(path, "zarr.json") || holds(path, ".zgroup"))
+        out->other = "a Zarr store";
+}
+
+/* Of a file the position stays where it is. */
+static cli_exit look_at_file(const char *name, const struct stat *st, probe *out)
+{
+    uint8_t head[HEAD_SIZE];
+    if (!S_ISREG(st->st_mode)) {
+        CLI_TRY(stream_read(out->fd, name, out->head, sizeof out->head, &out->head_size));
+        look(out->head, out->head_size, out);
+        return CLI_OK;
+    }
+    ssize_t n = pread(out->fd, head, sizeof head, 0);
+    if (n < 0) return cli_fail_sys("cannot read %s", name);
+    look(head, (size_t)n, out);
+    return CLI_OK;
+}
+
+cli_exit probe_open(const char *path, probe *out)
+{
+    struct stat st;
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    *out = (probe)PROBE_INIT;
+    if (!standard && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        look_at_directory(path, out);
+        return CLI_OK;
+    }
+    out->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (out->fd < 0 || fstat(out->fd, &st) != 0) return cli_fail_sys("cannot open %s", path);
+    cli_exit code = look_at_file(name, &st, out);
+    if (code != CLI_OK) probe_close(out);
+    return code;
+}
+
+void probe_close(probe *p)
+{
+    if (p->fd > STDIN_FILENO) close(p->fd);
+    p->fd = -1;
+}
+
+cli_exit probe_refuse(const char *path, const char *other)
+{
+    bool zip = strncmp(other, "a zip", 5) == 0;
+    return cli_fail(CLI_UNSUPPORTED, "%s is %s, which caterva does not read%s", path, other,
+                    zip ? ": unpack it, and take the .npy files in it" : "");
+}
+
+cli_exit probe_explain(const char *path)
+{
+    probe p;
+    struct stat st;
+    bool plain = stat(path, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+    if (!plain || access(path, R_OK) != 0) return CLI_OK;
+    CLI_TRY(probe_open(path, &p));
+    probe_close(&p);
+    if (p.format == FORMAT_NPY)
+        return cli_fail(CLI_UNSUPPORTED,
+                        "%s is a NumPy file and no b2nd array; 'caterva convert' makes one "
+                        "of it",
+                        path);
+    return p.other ? probe_refuse(path, p.other) : CLI_OK;
+}

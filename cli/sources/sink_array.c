@@ -1,0 +1,115 @@
+/* Room: cli/sources. Arrays as sinks: a new one, or the selected items of one that exists.
+ * Nothing is seen by others before finish commits; abandon drops the handle, which
+ * leaves no new file and an old one as it was. */
+#include "sources/sink.h"
+
+#include <stdlib.h>
+
+typedef struct array_sink {
+    sink base;
+    caterva_array *array;
+    const char *path;
+    selection sel;
+    int64_t item_size;
+} array_sink;
+
+static cli_exit write_selection(sink *self, const box *b, const void *src)
+{
+    array_sink *s = (array_sink *)self;
+    caterva_axis axes[CATERVA_MAX_DIMS];
+    caterva_selection words;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    caterva_error err;
+    selection_of_box(&s->sel, b, axes, &words);
+    buffer.data = (void *)src;
+    buffer.size = (size_t)(box_items(b, s->sel.n_result) * s->item_size);
+    if (caterva_write_selection(s->array, &words, &buffer, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+static void release(array_sink *s)
+{
+    selection_free(&s->sel);
+    free(s);
+}
+
+static cli_exit finish_array(sink *self)
+{
+    array_sink *s = (array_sink *)self;
+    caterva_error err;
+    cli_exit code = CLI_OK;
+    if (caterva_close(s->array, &err) != CATERVA_OK) code = cli_fail_array(s->path, &err);
+    release(s);
+    return code;
+}
+
+static void abandon_array(sink *self)
+{
+    array_sink *s = (array_sink *)self;
+    caterva_discard(s->array);
+    release(s);
+}
+
+cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, sink **out)
+{
+    const caterva_info *info = caterva_describe(array);
+    array_sink *s = cli_alloc(sizeof *s);
+    if (!s) {
+        selection_free(sel);
+        caterva_discard(array);
+        return CLI_IO;
+    }
+    *s = (array_sink){.array = array, .path = path, .sel = *sel};
+    s->item_size = info->item_size;
+    s->base.write = write_selection;
+    s->base.encodes = true;
+    s->base.finish = finish_array;
+    s->base.abandon = abandon_array;
+    transfer_neutral(s->base.align, s->base.stretch);
+    for (int r = 0; r < sel->n_result; r++) {
+        int d = sel->result[r];
+        if (d < 0 || sel->axis[d].list || sel->axis[d].step != 1) continue;
+        s->base.align[r] = info->chunk_shape[d] > 0 ? info->chunk_shape[d] : 1;
+        s->base.phase[r] = sel->axis[d].start % s->base.align[r];
+    }
+    *out = &s->base;
+    return CLI_OK;
+}
+
+/* `damaged`: what cannot be read was said, and stays behind. */
+static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const char *path,
+                                bool damaged)
+{
+    const char *name;
+    caterva_error err;
+    for (int i = 0; (name = caterva_attr_name(from, i)); i++) {
+        void *value;
+        size_t size;
+        if (caterva_attr_get(from, name, &value, &size, &err) != CATERVA_OK) {
+            if (damaged) continue;
+            return cli_fail_array(name, &err);
+        }
+        caterva_status status = caterva_attr_set(to, name, value, size, &err);
+        caterva_free(value);
+        if (status != CATERVA_OK) return cli_fail_array(path, &err);
+    }
+    return CLI_OK;
+}
+
+cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
+                           caterva_array *like, sink **out)
+{
+    creation c;
+    caterva_array *array = NULL;
+    cli_exit code = creation_init(&c, args, &from->shape, from->dtype, like);
+    if (code == CLI_OK) code = creation_make(&c, path, &array);
+    creation_free(&c);
+    if (code != CLI_OK) return code;
+    selection whole;
+    selection_whole(from->shape.ndim, from->shape.shape, &whole);
+    if (like) code = copy_attributes(like, array, path, args->skip_damaged);
+    if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
+    caterva_discard(array);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* Strided copies between boxes of items. Strides are in bytes and may be
+ * negative; `counts` and strides have `ndim` entries. */
+#ifndef CLI_STRIDED_H
+#define CLI_STRIDED_H
+
+#include "sources/selection.h"
+
+/* Strides of a box in C order, last axis fastest. */
+void strides_of_box(const box *b, int ndim, int64_t item_size, int64_t *strides);
+
+typedef struct strided_copy {
+    int ndim;
+    int64_t item_size;
+    int64_t counts[CATERVA_MAX_DIMS];
+    int64_t src_strides[CATERVA_MAX_DIMS];
+    int64_t dst_strides[CATERVA_MAX_DIMS];
+} strided_copy;
+
+void strided_copy_run(const strided_copy *copy, const uint8_t *src, uint8_t *dst);
+
+/* Where the items of a box of the result lie among those of its bounds in the
+ * array: byte strides of the result's axes, and the first item's place. No lists. */
+int64_t strides_of_selection(const selection *sel, const box *result, const box *bounds,
+                             int64_t item_size, int64_t *strides);
+
+#endif

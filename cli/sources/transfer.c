@@ -1,0 +1,196 @@
+/* Room: cli/sources. Moves items from any source to any sink. Chooses the boxes: as long
+ * as the memory allows, cut where chunks are cut, so that no chunk is decoded or
+ * encoded twice. Knows no format. */
+#include "sources/transfer.h"
+
+#include "terminal/progress.h"
+
+#include <stdlib.h>
+
+void transfer_neutral(int64_t *align, int64_t *stretch)
+{
+    for (int d = 0; d < CATERVA_MAX_DIMS; d++) align[d] = stretch[d] = 1;
+}
+
+void source_close(source *s)
+{
+    if (!s) return;
+    if (s->close) s->close(s);
+    free(s->dtype);
+    free(s);
+}
+
+/* ---- Boxes in turn ------------------------------------------------------ */
+
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* How far axis `d` of the tile may reach while the whole tile, stretched, stays
+ * within `items`. At least 1. */
+static int64_t longest_reach(const walk *w, const int64_t *stretch, int d, int64_t items)
+{
+    for (int e = 0; e < w->ndim; e++)
+        if (e != d) items /= (w->tile[e] - 1) * stretch[e] + 1;
+    return items < 1 ? 1 : (items - 1) / stretch[d] + 1;
+}
+
+static bool fits(const walk *w, const int64_t *stretch, int64_t items)
+{
+    for (int d = 0; d < w->ndim; d++) items /= (w->tile[d] - 1) * stretch[d] + 1;
+    return items >= 1;
+}
+
+static void start_tile(walk *w, const walk_plan *plan, int64_t items)
+{
+    for (int d = 0; d < w->ndim; d++) w->tile[d] = min_i64(plan->align[d], w->shape[d]);
+    if (!plan->in_order && fits(w, plan->stretch, items)) return;
+    for (int d = 0; d < w->ndim; d++) w->tile[d] = 1;
+}
+
+/* Lengthens the tile axis by axis, the fastest first, until one does not fit
+ * whole; that one ends at a multiple of the alignment when it can. */
+static void grow_tile(walk *w, const walk_plan *plan, int64_t items)
+{
+    for (int i = 0; i < w->ndim; i++) {
+        int d = plan->first_axis_fastest && !plan->in_order ? i : w->ndim - 1 - i;
+        int64_t reach = longest_reach(w, plan->stretch, d, items);
+        if (reach < w->shape[d]) {
+            if (reach >= plan->align[d]) reach -= reach % plan->align[d];
+            w->tile[d] = reach;
+            break;
+        }
+        w->tile[d] = w->shape[d];
+    }
+}
+
+/* Tiles end where chunks do, also when the first chunk was begun before. */
+static void shift_tiles(walk *w, const walk_plan *plan)
+{
+    for (int d = 0; d < w->ndim; d++)
+        if (w->tile[d] < w->shape[d] && w->tile[d] % plan->align[d] == 0)
+            w->phase[d] = plan->phase[d];
+}
+
+static int64_t first_stop(const walk *w, int d)
+{
+    return min_i64(w->tile[d] - w->phase[d], w->shape[d]);
+}
+
+void walk_begin(walk *w, const array_shape *shape, const walk_plan *plan)
+{
+    *w = (walk){.ndim = shape->ndim};
+    for (int d = 0; d < shape->ndim; d++) {
+        w->shape[d] = shape->shape[d];
+        w->done = w->done || shape->shape[d] == 0;
+    }
+    if (w->done) return;
+    int64_t items = plan->memory / shape->item_size;
+    start_tile(w, plan, items);
+    grow_tile(w, plan, items);
+    shift_tiles(w, plan);
+    for (int d = 0; d < w->ndim; d++) w->next.stop[d] = first_stop(w, d);
+}
+
+bool walk_next(walk *w, box *out)
+{
+    if (w->done) return false;
+    *out = w->next;
+    w->done = true;
+    for (int d = w->ndim - 1; d >= 0 && w->done; d--) {
+        int64_t start = w->next.stop[d] < w->shape[d] ? w->next.stop[d] : 0;
+        w->next.start[d] = start;
+        w->next.stop[d] = start ? min_i64(start + w->tile[d], w->shape[d]) : first_stop(w, d);
+        w->done = start == 0; /* wrapped around: the next axis moves on */
+    }
+    return true;
+}
+
+size_t walk_box_size(const walk *w, int64_t item_size)
+{
+    int64_t size = item_size;
+    for (int d = 0; d < w->ndim; d++) size *= w->tile[d];
+    return (size_t)size;
+}
+
+/* ---- The move ----------------------------------------------------------- */
+
+/* Half of the memory for the box, the other half for what source, sink and
+ * library hold beside it: the block cache takes a half of that. */
+static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
+{
+    int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
+    for (int d = 0; d < from->shape.ndim; d++) {
+        align[d] = to->align[d] > 1 ? to->align[d] : from->align[d];
+        phase[d] = to->phase[d];
+        stretch[d] = from->stretch[d] > to->stretch[d] ? from->stretch[d] : to->stretch[d];
+    }
+    walk_plan plan = {
+        .align = align,
+        .phase = phase,
+        .stretch = stretch,
+        .in_order = from->in_order || to->in_order,
+        .first_axis_fastest = from->first_axis_fastest,
+        .memory = args->memory / 2,
+    };
+    walk_begin(w, &from->shape, &plan);
+    caterva_cache_set_limit(args->memory / 4, NULL);
+}
+
+/* Of a box's time, the share that reading it takes: decoding is quicker than encoding,
+ * and both are slower than files. */
+static double share_of_reading(const source *from, const sink *to)
+{
+    if (from->decodes) return to->encodes ? 0.25 : 0.9;
+    return to->encodes ? 0.02 : 0.5;
+}
+
+static cli_exit move_box(progress *bar, source *from, sink *to, const box *b, void *items)
+{
+    int64_t size = box_items(b, from->shape.ndim) * from->shape.item_size;
+    int64_t reading = (int64_t)(share_of_reading(from, to) * (double)size);
+    int64_t done = bar->done;
+    if (cli_interrupted()) return CLI_INTERRUPTED;
+    progress_phase(bar, done, reading);
+    CLI_TRY(from->read(from, b, items));
+    progress_phase(bar, done + reading, size - reading);
+    CLI_TRY(to->write(to, b, items));
+    progress_phase(bar, done + size, 0);
+    return CLI_OK;
+}
+
+static cli_exit move_items(const cli_args *args, source *from, sink *to, progress *bar)
+{
+    walk w;
+    plan_walk(args, from, to, &w);
+    box everything = {0}, b;
+    for (int d = 0; d < w.ndim; d++) everything.stop[d] = w.shape[d];
+    int64_t size = box_items(&everything, w.ndim) * from->shape.item_size;
+    progress_start(bar, args, size, size);
+    if (w.done) return CLI_OK;
+    void *items = cli_alloc(walk_box_size(&w, from->shape.item_size));
+    if (!items) return CLI_IO;
+    cli_exit code = CLI_OK;
+    while (code == CLI_OK && walk_next(&w, &b)) code = move_box(bar, from, to, &b, items);
+    free(items);
+    return code;
+}
+
+cli_exit transfer_items(const cli_args *args, source *from, sink *to)
+{
+    progress bar;
+    cli_exit code = move_items(args, from, to, &bar);
+    progress_end(&bar);
+    return code;
+}
+
+cli_exit transfer(const cli_args *args, source *from, sink *to)
+{
+    progress bar; /* stays while what is left is encoded and committed */
+    cli_exit code = move_items(args, from, to, &bar);
+    if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
+    if (code == CLI_OK)
+        code = to->finish(to);
+    else
+        to->abandon(to);
+    progress_end(&bar);
+    return code;
+}

@@ -1,0 +1,259 @@
+/* Room: cli/terminal. Result files: written under a temporary name, synced and renamed, so
+ * that an interrupted run leaves nothing half made. Devices and pipes are written as
+ * they are, never replaced. Knows nothing of formats. */
+#include "terminal/output.h"
+
+#include "terminal/progress.h"
+#include "terminal/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE ((size_t)1 << 16)
+
+static cli_exit exists(const char *path)
+{
+    return cli_fail(CLI_IO, "%s exists already; -f replaces it", path);
+}
+
+static void release(output *out)
+{
+    if (out->temporary) cli_forget_file(out->temporary);
+    free(out->path);
+    free(out->target);
+    free(out->temporary);
+    free(out->buffer);
+    *out = (output){.fd = -1};
+}
+
+static cli_exit open_directly(output *out, const char *path)
+{
+    out->fd = path ? open(path, O_WRONLY | O_CLOEXEC) : dup(STDOUT_FILENO);
+    if (out->fd < 0) return cli_fail_sys("cannot write to %s", out->path);
+    return CLI_OK;
+}
+
+/* ".name.pid.tmp" beside the target: same file system, so rename is atomic. */
+static char *temporary_name(const char *target)
+{
+    const char *slash = strrchr(target, '/');
+    const char *name = slash ? slash + 1 : target;
+    size_t size = strlen(target) + 32;
+    char *text = cli_alloc(size);
+    if (text)
+        snprintf(text, size, "%.*s.%.200s.%ld.tmp", (int)(name - target), target, name,
+                 (long)getpid());
+    return text;
+}
+
+/* A replaced file keeps owner, group and permissions; of a group that this process may not
+ * name its bits are not given to another one. */
+static void keep_access(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+    bool kept =
+        fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
+    mode_t all = mode & mode >> 3 & 07;
+    if (!kept) mode = (mode & 0700) | all << 3 | all;
+    fchmod(fd, mode);
+}
+
+/* `old`: what is replaced, or NULL. Nobody looks into the new one before it is like it. */
+static cli_exit open_temporary(output *out, const struct stat *old)
+{
+    out->temporary = temporary_name(out->target);
+    if (!out->temporary) return CLI_IO;
+    out->fd =
+        open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old ? 0600 : 0666);
+    if (out->fd < 0) {
+        free(out->temporary);
+        out->temporary = NULL;
+        return cli_fail_sys("cannot write %s", out->path);
+    }
+    cli_mind_file(out->temporary);
+    if (old) keep_access(out->fd, old);
+    out->seekable = true;
+    return CLI_OK;
+}
+
+/* An array that somebody writes is not replaced: its writer's lock is taken, for as long
+ * as *fd is open. What is not there, or cannot be opened, nobody can be asked about. */
+static cli_exit lock_target(const output *out, int *fd)
+{
+    *fd = open(out->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return CLI_OK;
+    close(*fd);
+    return cli_fail(CLI_IO, "%s is open for writing elsewhere", out->path);
+}
+
+static void unlock_target(int fd)
+{
+    if (fd >= 0) close(fd);
+}
+
+static cli_exit open_path(output *out, const char *path, bool force)
+{
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) return cli_fail(CLI_IO, "%s is a directory", path);
+    if (there && !S_ISREG(st.st_mode)) return open_directly(out, path);
+    if (there && !force) return exists(path);
+    /* Through a symbolic link the file behind it is replaced, not the link. */
+    out->target = there ? realpath(path, NULL) : cli_copy_text(path);
+    out->force = force;
+    if (!out->target) return cli_fail_sys("cannot write %s", path);
+    if (there) {
+        int lock;
+        CLI_TRY(lock_target(out, &lock)); /* early, and at the end once more */
+        unlock_target(lock);
+    }
+    return open_temporary(out, there ? &st : NULL);
+}
+
+cli_exit output_open(output *out, const char *path, bool force)
+{
+    bool standard = !path || strcmp(path, "-") == 0;
+    *out = (output){.fd = -1};
+    out->path = cli_copy_text(standard ? "standard output" : path);
+    out->buffer = cli_alloc(BUFFER_SIZE);
+    cli_exit code = CLI_IO;
+    if (out->path && out->buffer)
+        code = standard ? open_directly(out, NULL) : open_path(out, path, force);
+    if (code != CLI_OK) release(out);
+    return code;
+}
+
+static cli_exit write_all(output *out, const uint8_t *bytes, size_t size)
+{
+    while (size > 0) {
+        CLI_TRY(cli_wait(out->fd, true));
+        ssize_t n = write(out->fd, bytes, stream_piece(size));
+        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
+        if (n < 0) return cli_fail_sys("cannot write to %s", out->path);
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return CLI_OK;
+}
+
+static cli_exit flush(output *out)
+{
+    size_t used = out->used;
+    out->used = 0;
+    return write_all(out, out->buffer, used);
+}
+
+cli_exit output_write(output *out, const void *bytes, size_t size)
+{
+    if (size > BUFFER_SIZE - out->used) CLI_TRY(flush(out));
+    if (size >= BUFFER_SIZE) return write_all(out, bytes, size);
+    memcpy(out->buffer + out->used, bytes, size);
+    out->used += size;
+    return CLI_OK;
+}
+
+cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position)
+{
+    const uint8_t *at = bytes;
+    while (size > 0) {
+        if (progress_tell(NULL, at - (const uint8_t *)bytes,
+                          (at - (const uint8_t *)bytes) + (int64_t)size))
+            return CLI_INTERRUPTED;
+        ssize_t n = pwrite(out->fd, at, stream_piece(size), position);
+        if (n < 0 && errno == EINTR && !cli_interrupted()) continue;
+        if (n < 0) return cli_fail_sys("cannot write to %s", out->path);
+        at += n;
+        position += n;
+        size -= (size_t)n;
+    }
+    return CLI_OK;
+}
+
+/* Gives the temporary file its name. Without -f by link, which refuses a file
+ * that appeared meanwhile; file systems without links get the rename. */
+static cli_exit publish(output *out)
+{
+    if (fsync(out->fd) != 0) return cli_fail_sys("cannot write to %s", out->path);
+    if (cli_interrupted()) return CLI_INTERRUPTED;
+    if (!out->force) {
+        if (link(out->temporary, out->target) == 0) {
+            unlink(out->temporary);
+            return CLI_OK;
+        }
+        if (errno == EEXIST) return exists(out->path);
+    }
+    int lock;
+    CLI_TRY(lock_target(out, &lock));
+    cli_exit code = CLI_OK;
+    if (rename(out->temporary, out->target) != 0)
+        code = cli_fail_sys("cannot write %s", out->path);
+    unlock_target(lock);
+    return code;
+}
+
+cli_exit output_finish(output *out)
+{
+    cli_exit code = flush(out);
+    if (code == CLI_OK && out->temporary) code = publish(out);
+    if (code != CLI_OK) {
+        output_abandon(out);
+        return code;
+    }
+    if (close(out->fd) != 0) code = cli_fail_sys("cannot write to %s", out->path);
+    release(out);
+    return code;
+}
+
+void output_abandon(output *out)
+{
+    if (out->fd < 0) return;
+    close(out->fd);
+    if (out->temporary) unlink(out->temporary);
+    release(out);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* The folder that `path` lies in. */
+static bool stat_folder(const char *path, struct stat *st)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= sizeof folder) return false;
+    memcpy(folder, path, size);
+    folder[size] = '\0';
+    return stat(size ? folder : ".", st) == 0;
+}
+
+cli_exit output_check_input(const char *out, const char *in)
+{
+    struct stat from, to;
+    bool standard = strcmp(in, "-") == 0;
+    if (!out || strcmp(out, "-") == 0) return CLI_OK;
+    if ((standard ? fstat(STDIN_FILENO, &from) : stat(in, &from)) != 0) return CLI_OK;
+    bool file = S_ISREG(from.st_mode), folder = S_ISDIR(from.st_mode);
+    bool same = (file || folder) && stat(out, &to) == 0 && same_file(&from, &to);
+    if (!same && folder) same = stat_folder(out, &to) && same_file(&from, &to);
+    if (!same) return CLI_OK;
+    return cli_fail(CLI_USAGE, "%s is the input itself, which the output would replace", out);
+}
+
+cli_exit output_check_array(const char *path, bool force)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0) return CLI_OK;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+        return cli_fail(CLI_IO, "%s is neither a file nor a directory", path);
+    return force ? CLI_OK : exists(path);
+}

@@ -1,0 +1,153 @@
+/* Room: cli/terminal. Being told to stop. The first SIGINT, SIGTERM or SIGHUP sets a flag
+ * that every loop and every call of the library looks at; the program then cleans up and
+ * ends by that signal. A second one does not wait for that: temporary files go and the
+ * process ends at once. What the caller has set to be ignored (nohup) stays ignored.
+ *
+ * A handler may neither lock nor look into a directory: the second signal wakes a
+ * thread that does. The flag, its pipes and the temporary names are state of the
+ * process. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_STOPPING = sizeof stopping / sizeof stopping[0] };
+
+static atomic_int first;          /* the signal; 0: none came */
+static int woken[2] = {-1, -1};   /* readable after the first */
+static int hurried[2] = {-1, -1}; /* after the second */
+static atomic_bool minded;        /* a thread reads `hurried` */
+
+static void end_by(int signal_number)
+{
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void on_signal(int signal_number)
+{
+    int none = 0, saved = errno;
+    ssize_t n = 0;
+    if (atomic_compare_exchange_strong(&first, &none, signal_number))
+        n = write(woken[1], "", 1);
+    else if (atomic_load(&minded))
+        n = write(hurried[1], "", 1);
+    else
+        end_by(signal_number); /* when the handler returns */
+    (void)n;
+    errno = saved;
+}
+
+/* For the life of the process; never blocks. */
+static bool open_pipe(int pipe_ends[2])
+{
+    if (pipe(pipe_ends) != 0) return false;
+    for (int i = 0; i < 2; i++) {
+        fcntl(pipe_ends[i], F_SETFD, FD_CLOEXEC);
+        fcntl(pipe_ends[i], F_SETFL, O_NONBLOCK);
+    }
+    return true;
+}
+
+static bool is_ignored(int signal_number)
+{
+    struct sigaction now;
+    return sigaction(signal_number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void cli_catch_signals(void)
+{
+    /* No SA_RESTART: a write to a full pipe must return. */
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    signal(SIGXFSZ, SIG_IGN);      /* a file that grows too large is an error: EFBIG */
+    if (!open_pipe(woken)) return; /* then they end the program, as everywhere */
+    for (int i = 0; i < N_STOPPING; i++)
+        if (!is_ignored(stopping[i])) sigaction(stopping[i], &action, NULL);
+}
+
+bool cli_interrupted(void) { return atomic_load_explicit(&first, memory_order_relaxed) != 0; }
+
+int cli_end_interrupted(void)
+{
+    int signal_number = atomic_load(&first);
+    if (signal_number) end_by(signal_number);
+    return 128 + signal_number;
+}
+
+/* ---- Waiting --------------------------------------------------------------- */
+
+cli_exit cli_wait(int fd, bool to_write)
+{
+    struct pollfd fds[2] = {{.fd = fd, .events = to_write ? POLLOUT : POLLIN},
+                            {.fd = woken[0], .events = POLLIN}};
+    while (!cli_interrupted())
+        if (poll(fds, 2, -1) >= 0 || errno != EINTR) break; /* what is wrong, read says */
+    return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
+}
+
+/* ---- The second signal ------------------------------------------------------ */
+
+/* Under a lock that whoever makes or renames such a file holds only for that. */
+enum { MAX_FILES = 4 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *files[MAX_FILES];
+
+static void *wait_for_second(void *unused)
+{
+    struct pollfd wait = {.fd = hurried[0], .events = POLLIN};
+    (void)unused;
+    while (poll(&wait, 1, -1) < 0) continue;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_FILES; i++)
+        if (files[i]) unlink(files[i]);
+    caterva_abandon();
+    signal(atomic_load(&first), SIG_DFL);
+    kill(getpid(), atomic_load(&first));
+    poll(NULL, 0, 1000); /* the signal is for another thread: this one blocks it */
+    _exit(128 + atomic_load(&first));
+}
+
+void cli_mind_temporaries(void)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    if (atomic_load(&minded) || woken[0] < 0 || !open_pipe(hurried)) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &before); /* the thread's mask: handlers run elsewhere */
+    if (pthread_create(&thread, NULL, wait_for_second, NULL) == 0) {
+        pthread_detach(thread);
+        atomic_store(&minded, true);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void cli_mind_file(const char *path)
+{
+    cli_mind_temporaries();
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_FILES; i++) {
+        if (files[i]) continue;
+        files[i] = path;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void cli_forget_file(const char *path)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_FILES; i++)
+        if (files[i] == path) files[i] = NULL;
+    pthread_mutex_unlock(&lock);
+}
