@@ -8,7 +8,7 @@
 #include "format/chunk_header.h"
 #include "format/frame_header.h"
 #include "format/header_copy.h"
-#include "format/own.h"
+#include "format/own_attribute.h"
 #include "format/seal.h"
 #include "format/trailer.h"
 

@@ -5,7 +5,7 @@
 #include "base/os.h"
 #include "base/thread.h"
 #include "codec/pipeline.h"
-#include "format/own.h"
+#include "format/own_attribute.h"
 #include "frame/attribute.h"
 
 #include <stdlib.h>

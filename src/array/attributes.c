@@ -3,7 +3,7 @@
 #include "array/array.h"
 #include "array/describe.h"
 #include "base/text.h"
-#include "format/own.h"
+#include "format/own_attribute.h"
 #include "frame/attribute.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "engine/items/copy.h"
 #include "engine/plan/partition.h"
 #include "format/dtype.h"
-#include "format/own.h"
+#include "format/own_attribute.h"
 #include "store/directory_open.h"
 #include "store/file.h"
 #include "store/memory.h"

@@ -3,7 +3,7 @@
 #include "array/description.h"
 
 #include "format/dtype.h"
-#include "format/own.h"
+#include "format/own_attribute.h"
 
 #include <stdio.h>
 #include <stdlib.h>

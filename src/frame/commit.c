@@ -21,9 +21,9 @@
 #include "format/chunk_header.h"
 #include "frame/adopt.h"
 #include "frame/files.h"
-#include "frame/front.h"
 #include "frame/holes.h"
 #include "frame/index_read.h"
+#include "frame/second_trailer.h"
 #include "frame/tail.h"
 #include "frame/txn_state.h"
 
@@ -118,10 +118,10 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
 static uint64_t place_tail(cv_txn *txn, uint64_t size)
 {
     const cv_snapshot *base = txn->base;
-    uint64_t end = cv_front_keep_off(txn, txn->end, size);
+    uint64_t end = cv_second_trailer_keep_off(txn, txn->end, size);
     if (!txn->frame->store->published || !cv_txn_may_reuse(txn)) return end;
     uint64_t old_end = base->header.frame_size;
-    uint64_t low = cv_front_keep_off(txn, txn->chunks_end, size);
+    uint64_t low = cv_second_trailer_keep_off(txn, txn->chunks_end, size);
     uint64_t high = low > old_end ? low : old_end;
     if ((low + size <= txn->base_tail_pos || low >= old_end) &&
         cv_space_is_clear(&txn->space, low, size))
@@ -236,14 +236,14 @@ static cv_status write_contiguous(commit *c, cv_error *err)
     if (fresh) { /* nobody can see it yet: the header may go with the rest */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
-        cv_front_write(c->txn, c->next);
+        cv_second_trailer_write(c->txn, c->next);
     }
     if (first_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
     if (fresh) return publish_store(c, second_sync, err);
 
     CV_TRY(write_header(c, err));
     if (second_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
-    cv_front_write(c->txn, c->next);
+    cv_second_trailer_write(c->txn, c->next);
     return CV_OK;
 }
 
@@ -300,7 +300,7 @@ static void account(commit *c, bool fresh)
     if (!fresh)
         cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
     cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABILITY_ORDERED);
-    cv_front_account(txn, c->next);
+    cv_second_trailer_account(txn, c->next);
     txn->base_end = txn->end > tail_end ? txn->end : tail_end;
     txn->base_chunks_end = txn->chunks_end;
     txn->base_tail_pos = c->tail_pos;

@@ -1,7 +1,7 @@
 /* Room: frame. Decides which dead bytes may be used again now. */
 #include "frame/holes.h"
 
-#include "frame/front.h"
+#include "frame/second_trailer.h"
 
 #include <string.h>
 
@@ -88,7 +88,7 @@ static cv_status look_around(cv_txn *txn, cv_error *err)
     txn->unsurveyed = false; /* once: what is put from now on is no finding */
     CV_TRY(cv_survey_make(&txn->survey, frame, txn->base, txn->base_tail_pos, found_in(txn),
                           err));
-    if (cv_front_is_needed(txn->base)) {
+    if (cv_second_trailer_is_needed(txn->base)) {
         uint64_t front = txn->base->header.header_size, size = txn->base->trailer_bytes.size;
         cv_space_occupy(&txn->space, front, size);
         cv_extents_cut(&txn->space.aging, front, size);

@@ -331,12 +331,12 @@ static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
     return checked && wanted < CHECKED_READ ? CHECKED_READ : wanted;
 }
 
-void cv_layout_ask(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     if (ref->kind != CV_REF_STORED || !cv_layout_is_small(&snapshot->grid)) return;
     uint64_t wanted = first_read(snapshot, ref);
     if (ref->limit == 0 || wanted <= ref->limit)
-        cv_store_ask(store, ref->object, ref->pos, (size_t)wanted);
+        cv_store_warm(store, ref->object, ref->pos, (size_t)wanted);
 }
 
 /* Of a chunk in a file of its own: the file may be gone, and its user knows chunks. */

@@ -53,7 +53,7 @@ cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
                          cv_error *err);
 
 /* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
-void cv_layout_ask(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
+void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 
 /* Bytes of memory; and the name that the layout of this chunk has. */
 size_t cv_layout_bytes(const cv_layout *layout);

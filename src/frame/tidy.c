@@ -13,10 +13,10 @@
 #include "format/block_table.h"
 #include "frame/commit.h"
 #include "frame/files.h"
-#include "frame/front.h"
 #include "frame/holes.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
+#include "frame/second_trailer.h"
 #include "frame/tail.h"
 #include "frame/txn_state.h"
 
@@ -119,7 +119,7 @@ static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_e
     uint64_t gain = txn->base_tail_pos - end + stored - txn->base->header.frame_size;
     if (gain < MIN_GAIN && gain < stored / MIN_PART) return CV_OK;
     CV_TRY(measure_tail(txn, &size, err));
-    end = cv_front_keep_off(txn, end, size);
+    end = cv_second_trailer_keep_off(txn, end, size);
     if (end + size <= txn->base_tail_pos) *place = (cv_extent){end, size};
     return CV_OK;
 }

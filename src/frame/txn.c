@@ -3,9 +3,9 @@
 #include "frame/txn.h"
 
 #include "frame/files.h"
-#include "frame/front.h"
 #include "frame/holes.h"
 #include "frame/layout_cache.h"
+#include "frame/second_trailer.h"
 #include "frame/tail.h"
 #include "frame/txn_state.h"
 
@@ -53,7 +53,7 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     cv_mutex_init(&txn->lock);
     cv_status status = find_ends(txn, err);
     cv_txn_reset(txn);
-    txn->owes_front = cv_front_is_apart(txn->base);
+    txn->owes_second = cv_second_trailer_is_apart(txn->base);
     txn->adopted = !frame->store->published;
     if (!frame->store->published) txn->survey.whole = true; /* there is nothing to find */
     if (txn->n_commits < txn->base->footer.commit) txn->n_commits = txn->base->footer.commit;
@@ -82,7 +82,7 @@ void cv_txn_free(cv_txn *txn)
     if (txn->frame->store->published && txn->base) {
         remove_new_files(txn);
         cv_holes_cut_back(txn);
-        if (txn->owes_front) cv_front_write(txn, txn->base);
+        if (txn->owes_second) cv_second_trailer_write(txn, txn->base);
     }
     cv_space_destroy(&txn->space);
     cv_survey_free(&txn->survey);

@@ -1,5 +1,5 @@
 /* What a transaction knows: shared by the files that change it. txn.c begins and ends it,
- * put.c puts chunks, commit.c makes it the committed state; holes.h, front.h, files.h and
+ * put.c puts chunks, commit.c makes it the committed state; holes.h, second_trailer.h, files.h and
  * tail.h each see to a part of the store. */
 #ifndef CV_FRAME_TXN_STATE_H
 #define CV_FRAME_TXN_STATE_H
@@ -34,9 +34,9 @@ typedef struct cv_txn {
     int64_t adopt_next;     /* adopt.h: chunks before it are seen to */
     bool adopted;           /* and so are all */
     bool may_reuse;         /* cv_txn_may_reuse: no reader holds a state older than base */
-    bool owes_front;        /* contiguous: the committed state lacks its copy, front.h */
-    int64_t next_file;      /* directory: first number nobody uses */
-    cv_object *new_files;   /* directory: chunk files put since the commit */
+    bool owes_second;  /* contiguous: the committed state lacks its copy, second_trailer.h */
+    int64_t next_file; /* directory: first number nobody uses */
+    cv_object *new_files; /* directory: chunk files put since the commit */
     size_t n_new_files, max_new_files;
     cv_object *old_files; /* directory: what no state names since some commit */
     size_t n_old_files;

@@ -3,7 +3,7 @@
 
 #include "base/os_lock.h"
 #include "store/descriptors.h"
-#include "store/internal.h"
+#include "store/refusals.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "store/fault.h"
 
 #include "base/thread.h"
-#include "store/internal.h"
+#include "store/refusals.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,11 +6,11 @@
 #include "store/file.h"
 
 #include "base/arith.h"
-#include "base/ask.h"
 #include "base/os_lock.h"
+#include "base/warm.h"
 #include "store/descriptors.h"
+#include "store/file_copy.h"
 #include "store/home.h"
-#include "store/kept.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ typedef struct file_store {
     cv_place place;  /* of a created one; closed: without a directory */
     cv_home home;    /* of one that is written and has its name */
     cv_shown_path shown;
-    cv_kept kept;
+    cv_file_copy copy;
 } file_store;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
         return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of %s", size,
                            (unsigned long long)pos, f->shown.text);
     if (done == size) {
-        cv_kept_count(&f->kept, size);
+        cv_file_copy_count(&f->copy, size);
         return CV_OK;
     }
     CV_TRY(file_size(store, object, &end, err));
@@ -62,16 +62,20 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
 static const uint8_t *file_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
     file_store *f = (file_store *)store;
-    return object == CV_FRAME_OBJECT ? cv_kept_view(&f->kept, pos, size) : NULL;
+    return object == CV_FRAME_OBJECT ? cv_file_copy_view(&f->copy, pos, size) : NULL;
 }
 
-static void file_ask(cv_store *store, cv_object object, uint64_t pos, size_t size)
+static void file_warm(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
     file_store *f = (file_store *)store;
-    if (object == CV_FRAME_OBJECT) cv_ask_for_bytes(cv_kept_view(&f->kept, pos, size), size);
+    if (object == CV_FRAME_OBJECT)
+        cv_warm_bytes(cv_file_copy_view(&f->copy, pos, size), size);
 }
 
-static void file_read_anew(cv_store *store) { cv_kept_stop(&((file_store *)store)->kept); }
+static void file_read_anew(cv_store *store)
+{
+    cv_file_copy_stop(&((file_store *)store)->copy);
+}
 
 static cv_status file_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
                             size_t size, cv_error *err)
@@ -187,7 +191,7 @@ static void file_close(cv_store *store)
     if (!store->published) cv_place_remove_temp(&f->place);
     cv_place_close(&f->place);
     cv_home_close(&f->home);
-    cv_kept_free(&f->kept);
+    cv_file_copy_free(&f->copy);
     if (cv_os_has_forked(store->opened)) cv_file_unlock(f->file);
     cv_file_close(&f->file);
     free(f);
@@ -198,7 +202,7 @@ static const cv_store_ops file_ops = {
     .size = file_size,
     .read = file_read,
     .view = file_view,
-    .ask = file_ask,
+    .warm = file_warm,
     .read_anew = file_read_anew,
     .write = file_write,
     .copy = file_copy,
@@ -268,7 +272,7 @@ static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_er
     f->base.opened = cv_os_now();
     f->file = file;
     f->shown = cv_show_path(path);
-    cv_kept_init(&f->kept, file, 0, 0, 0);
+    cv_file_copy_init(&f->copy, file, 0, 0, 0);
     *out = &f->base;
     return CV_OK;
 }
@@ -307,7 +311,7 @@ void cv_store_file_keep(cv_store *store, uint64_t most)
     uint64_t size = 0;
     if (store->ops != &file_ops || store->writable) return;
     if (file_size(store, CV_FRAME_OBJECT, &size, NULL) != CV_OK) return;
-    cv_kept_init(&f->kept, f->file, f->offset, size, most);
+    cv_file_copy_init(&f->copy, f->file, f->offset, size, most);
 }
 
 static cv_status create_temp(cv_place *place, cv_file *file, cv_error *err)

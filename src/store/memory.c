@@ -10,8 +10,8 @@
 #include "store/memory.h"
 
 #include "base/arith.h"
-#include "base/ask.h"
-#include "store/internal.h"
+#include "base/warm.h"
+#include "store/refusals.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -140,9 +140,9 @@ static const uint8_t *memory_view(cv_store *store, cv_object object, uint64_t po
     return s.size == size ? segment_bytes(m, s.segment) + s.start : NULL;
 }
 
-static void memory_ask(cv_store *store, cv_object object, uint64_t pos, size_t size)
+static void memory_warm(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
-    cv_ask_for_bytes(cv_store_view(store, object, pos, size), size);
+    cv_warm_bytes(cv_store_view(store, object, pos, size), size);
 }
 
 static cv_status memory_write(cv_store *store, cv_object object, uint64_t pos,
@@ -212,7 +212,7 @@ static const cv_store_ops memory_ops = {
     .size = memory_size,
     .read = memory_read,
     .view = memory_view,
-    .ask = memory_ask,
+    .warm = memory_warm,
     .write = memory_write,
     .truncate = memory_truncate,
     .sync = memory_sync,
@@ -284,7 +284,7 @@ static const cv_store_ops borrowed_ops = {
     .size = borrowed_size,
     .read = borrowed_read,
     .view = borrowed_view,
-    .ask = memory_ask,
+    .warm = memory_warm,
     .write = borrowed_write,
     .truncate = borrowed_truncate,
     .sync = memory_sync,

@@ -14,7 +14,7 @@
  * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
  * writing, or is a directory that is open for reading.
  *
- * Threads: read, view, ask, read_anew and size may run at once with each other and with one
+ * Threads: read, view, warm, read_anew and size may run at once with each other and with one
  * writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others:
  * one thread at a time, but `write` of disjoint ranges may run in parallel. */
@@ -40,8 +40,8 @@ typedef struct cv_store_ops {
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Asks memory for bytes that `view` would lend now. Op may be NULL. */
-    void (*ask)(cv_store *store, cv_object object, uint64_t pos, size_t size);
+    /* Warms bytes that `view` would lend now (base/warm.h). Op may be NULL. */
+    void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* What was kept in memory of a file is not lent any more: it is read anew. Op may
      * be NULL: nothing is kept. */
     void (*read_anew)(cv_store *store);
@@ -113,9 +113,9 @@ static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t po
 {
     return s->ops->view ? s->ops->view(s, o, pos, size) : NULL;
 }
-static inline void cv_store_ask(cv_store *s, cv_object o, uint64_t pos, size_t size)
+static inline void cv_store_warm(cv_store *s, cv_object o, uint64_t pos, size_t size)
 {
-    if (s->ops->ask) s->ops->ask(s, o, pos, size);
+    if (s->ops->warm) s->ops->warm(s, o, pos, size);
 }
 static inline void cv_store_read_anew(cv_store *s)
 {

@@ -8,7 +8,7 @@
 
 #include "base/os_access.h"
 #include "base/os_dir.h"
-#include "store/internal.h"
+#include "store/refusals.h"
 
 typedef struct cv_target {
     cv_file self;  /* the file or directory; none: nothing stands there */

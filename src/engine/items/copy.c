@@ -5,7 +5,7 @@
 #include "engine/items/copy.h"
 
 #include "base/arith.h"
-#include "base/ask.h"
+#include "base/warm.h"
 #include "engine/items/unshuffle.h"
 
 #include <string.h>
@@ -77,7 +77,7 @@ typedef struct runs {
     cv_unshuffle_function *unshuffle;
     const uint8_t *dst;    /* where the first one goes */
     const uint8_t *behind; /* where the first one behind them goes, or NULL */
-    bool asks;
+    bool warms;
 } runs;
 
 typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
@@ -87,20 +87,20 @@ typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
  * large array. Runs that fill pages need no help. */
 enum { RUNS_AHEAD = 4, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
 
-CV_ASKING void ask_for(const uint8_t *dst, size_t size)
+CV_WARMING void warm_to_write(const uint8_t *dst, size_t size)
 {
     for (size_t at = 0; at < size; at += CV_LINE_BYTES) __builtin_prefetch(dst + at, 1);
     __builtin_prefetch(dst + size - 1, 1);
 }
 
-CV_ASKING void ask_ahead(const runs *r, int64_t i)
+CV_WARMING void warm_ahead(const runs *r, int64_t i)
 {
     int64_t ahead = i + RUNS_AHEAD;
-    if (!r->asks) return;
+    if (!r->warms) return;
     if (ahead < r->n)
-        ask_for(r->dst + ahead * r->dst_step, r->size);
+        warm_to_write(r->dst + ahead * r->dst_step, r->size);
     else if (r->behind)
-        ask_for(r->behind + (ahead - r->n) * r->dst_step, r->size);
+        warm_to_write(r->behind + (ahead - r->n) * r->dst_step, r->size);
 }
 
 /* Runs of `half` to twice as many bytes: the first and the last `half`, which may
@@ -110,7 +110,7 @@ CV_ASKING void ask_ahead(const runs *r, int64_t i)
     {                                                                                        \
         size_t last = r->size - (half);                                                      \
         for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
-            ask_ahead(r, i);                                                                 \
+            warm_ahead(r, i);                                                                \
             memcpy(dst, src, half);                                                          \
             memcpy(dst + last, src + last, half);                                            \
         }                                                                                    \
@@ -125,7 +125,7 @@ DEFINE_SHORT_RUNS(runs_to_128, 64)
 static void runs_of_any(const runs *r, const uint8_t *src, uint8_t *dst)
 {
     for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
-        ask_ahead(r, i);
+        warm_ahead(r, i);
         memcpy(dst, src, r->size);
     }
 }
@@ -178,7 +178,7 @@ static void strided_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int6
 static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
 {
     for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
-        ask_ahead(r, i);
+        warm_ahead(r, i);
         strided_run(dst, r->dst_item_step, src, r->src_item_step, r->n_items, r->item_size);
     }
 }
@@ -231,7 +231,7 @@ static runs runs_of(const merged_box *box, int64_t src_item_size, int64_t item_s
         r.dst_step = box->dst_strides[1];
     }
     r.size = (size_t)(r.n_items * item_size);
-    r.asks = r.dst_item_step == item_size && r.size >= LEAST_AHEAD && r.size <= MOST_AHEAD;
+    r.warms = r.dst_item_step == item_size && r.size >= LEAST_AHEAD && r.size <= MOST_AHEAD;
     return r;
 }
 
@@ -280,7 +280,7 @@ enum { SHORT_RUN = 32 };
     static void name(const runs *r, const uint8_t *src, uint8_t *dst)                        \
     {                                                                                        \
         for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
-            ask_ahead(r, i);                                                                 \
+            warm_ahead(r, i);                                                                \
             name##_run(src, r->plane, r->n_items, dst);                                      \
         }                                                                                    \
     }
@@ -302,7 +302,7 @@ static copy_function *choose_short(int64_t item_size)
 static void unshuffle_typed(const runs *r, const uint8_t *src, uint8_t *dst)
 {
     for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {
-        ask_ahead(r, i);
+        warm_ahead(r, i);
         r->unshuffle(src, r->plane, r->n_items, dst);
     }
 }
@@ -347,7 +347,7 @@ void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuf
     copy_merged(&box, &r, choose_unshuffle(&r), src.block + src.pos / item_size, dst.data);
 }
 
-void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
+void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
 {
     enum { MOST_LINES = 64 };
     merged_box box;
@@ -365,10 +365,10 @@ void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_stride
     } while (left > 0 && next_run(&box, 1, index, &from, &unused));
 }
 
-void cv_ask_to_write(uint8_t *dst, size_t size)
+void cv_warm_to_write(uint8_t *dst, size_t size)
 {
     enum { MOST = 256 * 1024 }; /* more would push itself out */
-    if (size <= MOST) ask_for(dst, size);
+    if (size <= MOST) warm_to_write(dst, size);
 }
 
 /* Fills `size` contiguous bytes with one item, doubling what is filled. */

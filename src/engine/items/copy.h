@@ -31,10 +31,10 @@ bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size
 
 /* Asks memory for the items of a box, some KiB of them at most, that is copied from
  * soon; strides above 0. */
-void cv_ask_for_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
+void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
 /* Asks for memory that is written soon. */
-void cv_ask_to_write(uint8_t *dst, size_t size);
+void cv_warm_to_write(uint8_t *dst, size_t size);
 
 /* Fills the box with one item; NULL: zero bytes. */
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,

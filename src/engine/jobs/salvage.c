@@ -6,7 +6,7 @@
 #include "engine/items/copy.h"
 #include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
-#include "format/own.h"
+#include "format/own_attribute.h"
 #include "frame/attribute.h"
 #include "frame/commit.h"
 #include "frame/index_read.h"

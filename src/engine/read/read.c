@@ -71,7 +71,7 @@ static cv_status begin_chunk(delivery *d, const read_task *task, int64_t k, cv_e
     d->dirty = source->pending ? cv_pending_find(source->pending, d->chunk.chunk) : NULL;
     CV_TRY(cv_source_find(source, d->chunk.chunk, &d->ref, err));
     if (task->cache) d->key = cv_block_key(source->frame, &d->ref);
-    cv_layout_ask(source->frame->store, source->snapshot, &d->ref);
+    cv_layout_warm(source->frame->store, source->snapshot, &d->ref);
     return CV_OK;
 }
 
@@ -134,7 +134,7 @@ static uint8_t *find_room(void *context, int64_t tag)
     d->room = reserve_room(d, block);
     if (!d->room) return NULL;
     uint8_t *room = cv_cached_room(d->room);
-    cv_ask_to_write(room, (size_t)d->task->plan->grid->block_bytes);
+    cv_warm_to_write(room, (size_t)d->task->plan->grid->block_bytes);
     return room;
 }
 
@@ -215,7 +215,7 @@ static void look_for(delivery *d, int64_t tag, found *out)
         pos = cv_rotated_pos(grid, pos);
     }
     out->items.data = (uint8_t *)cv_cached_bytes(out->cached) + pos;
-    cv_ask_for_box(grid->ndim, out->block.shape, grid->item_size, out->items);
+    cv_warm_box(grid->ndim, out->block.shape, grid->item_size, out->items);
 }
 
 static void copy_found(const delivery *d, const found *f)

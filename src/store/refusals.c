@@ -1,6 +1,6 @@
 /* Room: store. What several stores say in the same words. Knows neither
  * descriptors nor memory. */
-#include "store/internal.h"
+#include "store/refusals.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The copy of a small file: made by the read that makes it worth its cost, right in
  * every byte, and none where it must not be. */
 #include "store/file.h"
-#include "store/kept.h"
+#include "store/file_copy.h"
 
 #include "support/check.h"
 #include "support/random.h"
@@ -25,7 +25,7 @@ typedef struct file {
     char path[SCRATCH_PATH];
     int fd;
     uint8_t bytes[BEFORE + SIZE];
-    cv_kept kept;
+    cv_file_copy kept;
 } file;
 
 static file *new_file(uint64_t most)
@@ -37,21 +37,21 @@ static file *new_file(uint64_t most)
     scratch_save(f.path, f.bytes, sizeof f.bytes);
     f.fd = open(f.path, O_RDONLY);
     assert_true(f.fd >= 0);
-    cv_kept_init(&f.kept, (cv_file){f.fd + 1}, BEFORE, SIZE, most);
+    cv_file_copy_init(&f.kept, (cv_file){f.fd + 1}, BEFORE, SIZE, most);
     return &f;
 }
 
 static void close_file(file *f)
 {
-    cv_kept_free(&f->kept);
+    cv_file_copy_free(&f->kept);
     close(f->fd);
 }
 
 static void read_often(file *f)
 {
     for (int i = 0; i < READS; i++) {
-        assert_null(cv_kept_view(&f->kept, 0, 1));
-        cv_kept_count(&f->kept, 1);
+        assert_null(cv_file_copy_view(&f->kept, 0, 1));
+        cv_file_copy_count(&f->kept, 1);
     }
 }
 
@@ -61,10 +61,10 @@ static void large_reads_count_for_more(void **state)
     enum { LARGE = SIZE / 4 };
     file *f = new_file(SIZE);
     for (int cost = 0; cost <= ENOUGH; cost += LARGE + EACH) {
-        assert_null(cv_kept_view(&f->kept, 0, 1));
-        cv_kept_count(&f->kept, LARGE);
+        assert_null(cv_file_copy_view(&f->kept, 0, 1));
+        cv_file_copy_count(&f->kept, LARGE);
     }
-    assert_non_null(cv_kept_view(&f->kept, 0, 1));
+    assert_non_null(cv_file_copy_view(&f->kept, 0, 1));
     close_file(f);
 }
 
@@ -75,13 +75,13 @@ static void it_is_lent_once_it_is_worth_it(void **state)
     read_often(f);
     for (int pos = 0; pos <= SIZE; pos += 997) {
         size_t size = (size_t)(SIZE - pos);
-        const uint8_t *lent = cv_kept_view(&f->kept, (uint64_t)pos, size);
+        const uint8_t *lent = cv_file_copy_view(&f->kept, (uint64_t)pos, size);
         assert_non_null(lent);
         assert_memory_equal(lent, f->bytes + BEFORE + pos, size);
-        assert_null(cv_kept_view(&f->kept, (uint64_t)pos, size + 1));
+        assert_null(cv_file_copy_view(&f->kept, (uint64_t)pos, size + 1));
     }
-    assert_null(cv_kept_view(&f->kept, SIZE + 1, 0));
-    assert_null(cv_kept_view(&f->kept, UINT64_MAX, 1));
+    assert_null(cv_file_copy_view(&f->kept, SIZE + 1, 0));
+    assert_null(cv_file_copy_view(&f->kept, UINT64_MAX, 1));
     close_file(f);
 }
 
@@ -90,11 +90,11 @@ static void what_was_lent_stays(void **state)
     (void)state;
     file *f = new_file(SIZE);
     read_often(f);
-    const uint8_t *lent = cv_kept_view(&f->kept, 0, SIZE);
+    const uint8_t *lent = cv_file_copy_view(&f->kept, 0, SIZE);
     assert_int_equal(truncate(f->path, 0), 0);
-    assert_ptr_equal(cv_kept_view(&f->kept, 0, SIZE), lent);
-    cv_kept_stop(&f->kept);
-    assert_null(cv_kept_view(&f->kept, 0, SIZE));
+    assert_ptr_equal(cv_file_copy_view(&f->kept, 0, SIZE), lent);
+    cv_file_copy_stop(&f->kept);
+    assert_null(cv_file_copy_view(&f->kept, 0, SIZE));
     assert_memory_equal(lent, f->bytes + BEFORE, SIZE);
     close_file(f);
 }
@@ -117,9 +117,9 @@ static void *read_and_compare(void *context)
 {
     file *f = context;
     for (int i = 0; i < 2 * READS; i++) {
-        const uint8_t *lent = cv_kept_view(&f->kept, 0, SIZE);
+        const uint8_t *lent = cv_file_copy_view(&f->kept, 0, SIZE);
         if (lent && memcmp(lent, f->bytes + BEFORE, SIZE) != 0) return f;
-        if (!lent) cv_kept_count(&f->kept, 1);
+        if (!lent) cv_file_copy_count(&f->kept, 1);
     }
     return NULL;
 }
@@ -137,7 +137,7 @@ static void several_threads_get_one_copy(void **state)
         pthread_join(threads[i], &wrong);
         assert_null(wrong);
     }
-    assert_non_null(cv_kept_view(&f->kept, 0, SIZE));
+    assert_non_null(cv_file_copy_view(&f->kept, 0, SIZE));
     close_file(f);
 }
 
@@ -153,11 +153,11 @@ static void only_stores_that_read_keep(void **state)
         assert_int_equal(cv_store_file_open(f->path, 0, how == 0, &store, &err), CV_OK);
         if (how != 1) cv_store_file_keep(store, 1 << 20);
         for (int i = 0; i < READS; i++) {
-            cv_store_ask(store, CV_FRAME_OBJECT, 5, 1);
+            cv_store_warm(store, CV_FRAME_OBJECT, 5, 1);
             assert_null(cv_store_view(store, CV_FRAME_OBJECT, 5, 1));
             assert_int_equal(cv_store_read(store, CV_FRAME_OBJECT, 5, &byte, 1, &err), CV_OK);
         }
-        cv_store_ask(store, CV_FRAME_OBJECT, 5, 1);
+        cv_store_warm(store, CV_FRAME_OBJECT, 5, 1);
         const uint8_t *lent = cv_store_view(store, CV_FRAME_OBJECT, 5, 1);
         assert_int_equal(lent != NULL, how == 2);
         assert_null(cv_store_view(store, 0, 5, 1));

@@ -5,8 +5,8 @@
  *   fill     one item (bin): what cells hold that nobody has written
  *
  * Keys that this version does not know are passed over. */
-#ifndef CV_FORMAT_OWN_H
-#define CV_FORMAT_OWN_H
+#ifndef CV_FORMAT_OWN_ATTRIBUTE_H
+#define CV_FORMAT_OWN_ATTRIBUTE_H
 
 #include "base/buffer.h"
 

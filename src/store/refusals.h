@@ -1,6 +1,6 @@
 /* What the stores share: how paths are shown, and refusals in one wording. */
-#ifndef CV_STORE_INTERNAL_H
-#define CV_STORE_INTERNAL_H
+#ifndef CV_STORE_REFUSALS_H
+#define CV_STORE_REFUSALS_H
 
 #include "store/store.h"
 

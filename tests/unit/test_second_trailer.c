@@ -1,7 +1,7 @@
 /* The second trailer of a frame without chunks, which only C-Blosc2 reads: it is there
  * after each commit, whatever the durability; a failure to write it is made good by
  * the next commit. */
-#include "frame/front.h"
+#include "frame/second_trailer.h"
 
 #include "made.h"
 
@@ -29,7 +29,7 @@ static bool has_front(caterva_array *array)
     size_t size;
     const cv_snapshot *s = cv_frame_snapshot(array->frame);
     uint8_t *bytes = made_bytes(array, &size);
-    assert_true(cv_front_is_apart(s)); /* else this tests nothing */
+    assert_true(cv_second_trailer_is_apart(s)); /* else this tests nothing */
     bool same = memcmp(bytes + s->header.header_size, s->trailer_bytes.data,
                        s->trailer_bytes.size) == 0;
     cv_snapshot_release((cv_snapshot *)s);

@@ -1,6 +1,6 @@
 /* Room: format. The `_caterva` attribute, bytes <-> struct. Widths are exact,
  * as everywhere in a frame; who else would write it? */
-#include "format/own.h"
+#include "format/own_attribute.h"
 
 #include "format/msgpack.h"
 
@@ -15,7 +15,8 @@ static bool is_key(const uint8_t *key, uint8_t size, const char *name)
 
 /* One value of a kind that this attribute may hold now or later: a small
  * number, a uint64, or bytes. */
-static void read_value(cv_reader *reader, const uint8_t **bytes, uint32_t *size, uint64_t *number)
+static void read_value(cv_reader *reader, const uint8_t **bytes, uint32_t *size,
+                       uint64_t *number)
 {
     *bytes = NULL;
     *size = 0;
