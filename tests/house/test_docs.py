@@ -66,6 +66,55 @@ class Docs(unittest.TestCase):
             self.assertIn("(%s)" % page.relative_to(ROOT).as_posix(), text)
 
 
+class Contributing(unittest.TestCase):
+    """The page that is read first names files and functions: they are there."""
+
+    PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    SPANS = re.findall(r"`([^`\n]+)`", CODE.sub("", PAGE))
+
+    def find(self, name):
+        """The file or folder of that name, of the root, the library or the command line."""
+        for folder in (ROOT, ROOT / "src", ROOT / "cli"):
+            if (folder / name).exists():
+                return folder / name
+        return None
+
+    def test_every_file_is_there(self):
+        paths = [s.strip('"<>') for s in self.SPANS if re.fullmatch(r'["<]?[\w.-]+/[\w./-]*[">]?', s)
+                 or re.fullmatch(r"\w+\.(?:md|py)", s)]
+        self.assertGreater(len(paths), 60)
+        for path in paths:
+            if "<" not in path and "*" not in path:
+                self.assertIsNotNone(self.find(path), path)
+
+    def test_every_name_is_there(self):
+        files = [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("cli/**/*.[ch]"), ROOT / "include/caterva.h",
+                 ROOT / "tools/check_house.py"]
+        words = {word for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
+        drawn = re.findall(r"\b(?:cv|caterva)_\w+", "".join(CODE.findall(self.PAGE)))
+        names = [s for s in self.SPANS if re.fullmatch(r"[a-z]+_\w+|fold|[A-Z_]{4,}", s)] + drawn
+        self.assertGreater(len(names), 60)
+        for name in names:
+            self.assertTrue(name in words, "there is no %s" % name)
+
+    def test_the_functions_of_a_walk_stand_in_their_files(self):
+        rows = re.findall(r"^\| `([\w/]+\.[ch])` \| `(\w+)` \|", self.PAGE, re.M)
+        self.assertGreater(len(rows), 35)
+        for path, name in rows:
+            text = (ROOT / "src" / path).read_text(encoding="utf-8")
+            self.assertRegex(text, r"(?m)^[a-z][^;=\n]*\b%s\([^;]*?\)\s*\{" % name, path)
+
+    def test_the_rooms_are_drawn(self):
+        drawing = CODE.findall(self.PAGE[self.PAGE.index("## The house"):])[0]
+        drawn, above = set(), ""
+        for indent, name in re.findall(r"^( *)([\w/]+/) ", drawing, re.M):
+            above = above if indent else name
+            drawn.add(above + name if indent else name)
+        rooms = {p.parent.relative_to(ROOT).as_posix() + "/" for folder in ("src", "cli")
+                 for p in ROOT.glob(folder + "/**/*.c")} | {"src/engine/"}
+        self.assertEqual(drawn, rooms)
+
+
 class Migrating(unittest.TestCase):
     def check_names(self, table):
         ours = set(functions(HEADER))
