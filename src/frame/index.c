@@ -346,8 +346,6 @@ cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *e
 
 /* ---- Looking through it --------------------------------------------------- */
 
-bool cv_offset_is_special(int64_t offset) { return offset < 0; }
-
 int64_t cv_index_count_stored(const cv_index *index)
 {
     int64_t n = 0;

@@ -56,7 +56,7 @@ typedef struct cv_index {
 
 /* Entries are offsets from the header's end, numbers of chunk files, or one of the special
  * values, which are no place. */
-bool cv_offset_is_special(int64_t offset);
+static inline bool cv_offset_is_special(int64_t offset) { return offset < 0; }
 
 static inline int64_t cv_index_get(const cv_index *index, int64_t chunk)
 {
