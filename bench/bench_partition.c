@@ -80,7 +80,7 @@ static caterva_array *make_array(const sample *s, const int32_t *chunk, const in
     options.chunk_shape = chunk;
     options.block_shape = block;
     options.dtype = s->dtype;
-    bench_need_ok(caterva_create_from_buffer("mem:", &options, items, size, &array, &err),
+    bench_need_ok(caterva_create_from_memory("mem:", &options, items, size, &array, &err),
                   &err, "create");
     bench_commit_ours(array);
     return array;

@@ -49,12 +49,13 @@ static void fill_cache(const bench_readers *r, uint8_t *scratch)
     int64_t shape[BENCH_NDIM], start[BENCH_NDIM] = {0};
     memcpy(shape, r->spec.shape, sizeof(shape));
     shape[0] = 1;
-    caterva_cache_info counts = {.limit = 1};
+    caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
+    counts.limit = 1;
     for (; start[0] < r->spec.shape[0] && counts.bytes < counts.limit / 100 * 99;
          start[0] += STEP) {
         bench_box box = bench_box_of(start, shape, r->spec.item_size == 8 ? 8 : 4);
         bench_read_ours(other, &box, scratch);
-        caterva_cache_describe(NULL, &counts);
+        caterva_cache_describe(NULL, &counts, NULL);
     }
 }
 

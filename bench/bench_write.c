@@ -276,7 +276,7 @@ typedef struct appending {
     double first, last; /* seconds of our first and last tenth */
 } appending;
 
-static const float *append_src(const appending *a, int i) { return a->src + i % a->items; }
+static float *append_src(const appending *a, int i) { return a->src + i % a->items; }
 
 static double append_ours(void *context)
 {
@@ -290,8 +290,10 @@ static double append_ours(void *context)
     for (int i = 0; i < a->n; i++) {
         if (i == a->n / 10) first = bench_now() - started;
         if (i == a->n - a->n / 10) before_last = bench_now();
-        bench_need_ok(caterva_append(array, 0, a->rows, append_src(a, i), size, &err), &err,
-                      "append");
+        caterva_buffer src = CATERVA_BUFFER_INIT;
+        src.data = append_src(a, i);
+        src.size = size;
+        bench_need_ok(caterva_append(array, 0, a->rows, &src, &err), &err, "append");
         if (a->commit_each) bench_commit_ours(array);
     }
     bench_commit_ours(array);

@@ -8,7 +8,7 @@ enum { MAX_READ = 1 << 16, MAX_CHUNKS = 64 };
 static void look_at_chunks(caterva_array *array, const caterva_info *info)
 {
     for (int64_t i = 0; i < info->n_chunks && i < MAX_CHUNKS; i++) {
-        caterva_chunk_info chunk;
+        caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
         caterva_chunk_describe(array, i, &chunk, NULL);
     }
 }
@@ -89,8 +89,8 @@ static int look(const uint8_t *bytes, size_t size, int unchecked)
     read_selections(array, info);
     if (info->chunk_bytes <= 1 << 20 && info->n_chunks <= 256) {
         caterva_verify_options verify = CATERVA_VERIFY_INIT;
-        caterva_verify_result result;
-        caterva_space space;
+        caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+        caterva_space space = CATERVA_SPACE_INIT;
         caterva_verify(array, &verify, &result, NULL);
         caterva_measure(array, &space, NULL);
     }

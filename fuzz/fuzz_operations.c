@@ -319,7 +319,11 @@ static void insert(subject *s)
     start[axis] = at;
     size_t size = (size_t)(count(s->ndim, extent) * s->item_size);
     uint8_t *items = fuzz_byte(s->in) % 3 ? new_items(s, size) : NULL;
-    need_ok(caterva_insert(s->array, axis, at, n, items, size, &error), &error, "insert");
+    caterva_buffer src = CATERVA_BUFFER_INIT;
+    src.data = items;
+    src.size = size;
+    need_ok(caterva_insert(s->array, axis, at, n, items ? &src : NULL, &error), &error,
+            "insert");
     reshape(s, shape, axis, at, at + n);
     if (items) visit_box(s, start, extent, items, 1);
     free(items);

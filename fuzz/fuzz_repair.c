@@ -48,7 +48,7 @@ static void need_sound(const char *path)
     caterva_array *array;
     caterva_error error;
     caterva_verify_options options = CATERVA_VERIFY_INIT;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     FUZZ_NEED(caterva_open(path, NULL, &array, &error) == CATERVA_OK,
               "what was repaired does not open: %s", error.message);
     options.quick = caterva_describe(array)->n_chunks > 4096;
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     prepare();
     save(damaged, bytes + 1, size - 1);
     caterva_repair_options options = CATERVA_REPAIR_INIT;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     options.output = bytes[0] & 1 ? repaired : NULL;
     options.guess = bytes[0] >> 1 & 1;
     options.overwrite = 1;

@@ -25,9 +25,23 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
+#include <string.h>
+#endif
+
+/* What the _INIT macros are made of: struct_size set, all else zero. */
+#ifdef __cplusplus
+template <typename T> inline T caterva_init_()
+{
+    T made;
+    memset(&made, 0, sizeof(T)); /* padding, too */
+    made.struct_size = sizeof(T);
+    return made;
+}
+#define CATERVA_INIT_(type) caterva_init_<type>()
 extern "C" {
+#else
+#define CATERVA_INIT_(type) { .struct_size = sizeof(type) }
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -48,18 +62,28 @@ extern "C" {
 
 /* ---- Statuses and errors ------------------------------------------------ */
 
-/* Every fallible function returns one of these. Values never change meaning. */
+/* What every function that can fail returns. Each value says one thing, and never
+ * changes its meaning. */
 typedef enum caterva_status {
     CATERVA_OK = 0,
-    CATERVA_EINVAL = -1,       /* the caller broke a documented rule             */
-    CATERVA_ENOMEM = -2,       /* allocation failed; nothing was changed         */
-    CATERVA_EIO = -3,          /* the store failed; err->sys_errno says how      */
-    CATERVA_ECORRUPT = -4,     /* the bytes are not a valid array                */
-    CATERVA_EUNSUPPORTED = -5, /* valid, but needs a newer build or a plugin     */
-    CATERVA_EBUSY = -6,        /* somebody else has it open                      */
-    CATERVA_EEXIST = -7,       /* the target exists and overwriting was not asked */
-    CATERVA_ENOTFOUND = -8,    /* no such file, attribute or metalayer           */
-    CATERVA_ESTOPPED = -9      /* an on_progress function said stop              */
+    CATERVA_EINVAL = -1,       /* an argument breaks a documented rule                */
+    CATERVA_ENOMEM = -2,       /* an allocation failed; nothing was changed           */
+    CATERVA_EIO = -3,          /* the store failed; err->sys_errno says how           */
+    CATERVA_ECORRUPT = -4,     /* the bytes are not a valid array                     */
+    CATERVA_EUNSUPPORTED = -5, /* valid, but this library cannot read or do it        */
+    CATERVA_EBUSY = -6,        /* in use by another handle, process or call           */
+    CATERVA_EEXIST = -7,       /* something is there already, and is not to go        */
+    CATERVA_ENOTFOUND = -8,    /* no such file, attribute or metalayer                */
+    CATERVA_ESTOPPED = -9,     /* you said stop: on_progress, or a request cancelled  */
+    CATERVA_ESHORT = -10,      /* a buffer has fewer bytes than the call needs        */
+    CATERVA_EREADONLY = -11,   /* the handle or view is for reading only              */
+    CATERVA_ERANGE = -12,      /* an index, box, axis or chunk number lies outside    */
+    CATERVA_EDTYPE = -13,      /* the items' dtype is none that this call takes       */
+    CATERVA_ECAST = -14,       /* `casting` does not allow this conversion            */
+    CATERVA_ESHAPE = -15,      /* shapes do not fit each other                        */
+    CATERVA_EROLLBACK = -16,   /* a change failed half-way: roll back first           */
+    CATERVA_ESTALE = -17,      /* the array's shape changed since the view was made   */
+    CATERVA_EPIPELINE = -18    /* codec and filters cannot encode these items         */
 } caterva_status;
 
 /* Filled on failure, left alone on success. */
@@ -85,7 +109,7 @@ CATERVA_API const char *caterva_status_name(caterva_status status);
 /* Numbers as in Blosc2 frames. Codecs from 32 on are n-d plugins of libblosc2;
  * `level` 0..9 and, for plugins, `codec_meta` as libblosc2 documents them.
  * What would not give back the items that went in, or what its filters say they make
- * of them, is CATERVA_EINVAL, by name, at creation, copying and writing: delta with two
+ * of them, is CATERVA_EPIPELINE, by name, at creation, copying and writing: delta with two
  * other filters, trunc-prec behind shuffle, zfp on integers, and the like. */
 typedef enum caterva_codec {
     CATERVA_CODEC_BLOSCLZ = 0,
@@ -244,7 +268,7 @@ typedef struct caterva_create_options {
     void *context;
     int compact_percent;        /* as in caterva_open_options                         */
 } caterva_create_options;
-#define CATERVA_CREATE_INIT { .struct_size = sizeof(caterva_create_options) }
+#define CATERVA_CREATE_INIT CATERVA_INIT_(caterva_create_options)
 
 typedef enum caterva_mode { CATERVA_MODE_READ = 0, CATERVA_MODE_WRITE } caterva_mode;
 
@@ -279,7 +303,7 @@ typedef struct caterva_open_options {
                              succeeds. on_progress hears of it as of a call of its own,
                              and may stop it. 0: never. A directory has no dead space */
 } caterva_open_options;
-#define CATERVA_OPEN_INIT { .struct_size = sizeof(caterva_open_options) }
+#define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)
 
 /* ---- Create, open, close ------------------------------------------------ */
 
@@ -303,7 +327,7 @@ CATERVA_API caterva_status caterva_create(const char *url,
 
 /* The same, and writes the whole array from `src`: C order, `src_size` bytes at
  * least the array's. Not yet committed. On failure nothing is left behind. */
-CATERVA_API caterva_status caterva_create_from_buffer(const char *url,
+CATERVA_API caterva_status caterva_create_from_memory(const char *url,
                                                       const caterva_create_options *options,
                                                       const void *src, size_t src_size,
                                                       caterva_array **out,
@@ -376,7 +400,7 @@ typedef struct caterva_upkeep_options {
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_upkeep_options;
-#define CATERVA_UPKEEP_INIT { .struct_size = sizeof(caterva_upkeep_options) }
+#define CATERVA_UPKEEP_INIT CATERVA_INIT_(caterva_upkeep_options)
 
 /* Rewrites the array at `url` without its dead space, chunks copied compressed,
  * beside it, and renames: all or nothing. CATERVA_EBUSY while it is written and,
@@ -423,6 +447,7 @@ CATERVA_API void caterva_free(void *memory);
 /* ---- What is it --------------------------------------------------------- */
 
 typedef struct caterva_info {
+    size_t struct_size;
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
     int32_t chunk_shape[CATERVA_MAX_DIMS];
@@ -482,14 +507,18 @@ typedef enum caterva_chunk_kind {
 } caterva_chunk_kind;
 
 typedef struct caterva_chunk_info {
+    size_t struct_size;
     int64_t chunk;                   /* number, C order                          */
     int64_t index[CATERVA_MAX_DIMS]; /* along each axis                          */
+    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop),   */
+    int64_t stop[CATERVA_MAX_DIMS];  /* cut at the shape                         */
     caterva_chunk_kind kind;
     int64_t position;                /* byte in the frame; -1: takes no space,
                                         sparse: number of the chunk file         */
     int64_t stored_bytes;            /* 0 when it takes no space                 */
     int memcpyed;                    /* stored without compression               */
 } caterva_chunk_info;
+#define CATERVA_CHUNK_INFO_INIT CATERVA_INIT_(caterva_chunk_info)
 
 /* Describes chunk `chunk` in [0, n_chunks) as of the last commit; reads its
  * header from the store. */
@@ -497,6 +526,7 @@ CATERVA_API caterva_status caterva_chunk_describe(caterva_array *array, int64_t 
                                                   caterva_chunk_info *out, caterva_error *err);
 
 typedef struct caterva_space {
+    size_t struct_size;
     int64_t stored_chunks;  /* chunks that take space                       */
     int64_t special_chunks; /* zeros, NaN, uninit, repeated value           */
     int64_t live_bytes;     /* header and its copy, chunks with their
@@ -504,174 +534,12 @@ typedef struct caterva_space {
     int64_t dead_bytes;     /* the rest of the frame                        */
     int64_t unverified_chunks; /* take space, and have no checksums         */
 } caterva_space;
+#define CATERVA_SPACE_INIT CATERVA_INIT_(caterva_space)
 
 /* Counts chunks and live bytes as of the last commit; reads every chunk
  * header, so it costs one small read for each stored chunk. */
 CATERVA_API caterva_status caterva_measure(caterva_array *array, caterva_space *out,
                                            caterva_error *err);
-
-/* ---- Read and write ----------------------------------------------------- */
-
-/* Copies the box [start, stop) into `dst` in C order; `dst_size` bytes at
- * least the box's. 0 <= start <= stop <= shape on each axis; ndim entries each
- * (NULL for ndim 0). On failure `dst` is undefined inside the box. */
-CATERVA_API caterva_status caterva_read(caterva_array *array, const int64_t *start,
-                                        const int64_t *stop, void *dst, size_t dst_size,
-                                        caterva_error *err);
-
-/* Writes the box [start, stop) from `src`, C order, `src_size` bytes at least
- * the box's. Seen at once through this handle, by others after the commit. On
- * failure what the box holds is undefined until it is written again or rolled
- * back; the committed state is untouched. The handle must be open for
- * writing. */
-CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *start,
-                                         const int64_t *stop, const void *src, size_t src_size,
-                                         caterva_error *err);
-
-/* ---- Statistics and reductions ------------------------------------------ */
-
-/* Computed block by block, in parallel: the array never stands in memory, special
- * chunks are counted without decoding, pending changes are seen. Items are bool,
- * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes or times, in either byte order;
- * CATERVA_EUNSUPPORTED for others. Results do not depend on the number of threads. */
-
-typedef struct caterva_reduce_options {
-    size_t struct_size;
-    const int64_t *start; /* the box, ndim entries; NULL: from the first item */
-    const int64_t *stop;  /* NULL: to the last one                            */
-    const int64_t *step;  /* every so many items, each >= 1; NULL: all        */
-    const int *axes;      /* caterva_reduce: those that go; NULL: all         */
-    int n_axes;
-    int skip_nan;         /* caterva_reduce: 1: NaN are passed over; 0: one makes its
-                             result NaN, as in NumPy                          */
-    /* Called now and then; calls never overlap, any thread. Non-zero stops:
-     * CATERVA_ESTOPPED. Must not use the array.                                        */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
-} caterva_reduce_options;
-#define CATERVA_REDUCE_INIT { .struct_size = sizeof(caterva_reduce_options) }
-
-typedef struct caterva_number {
-    char kind;  /* which member holds it exactly: 'i', 'u' or 'f'; 0: there is none */
-    int64_t i;
-    uint64_t u; /* bool: 0 or 1                                                     */
-    double f;   /* always the nearest double                                        */
-} caterva_number;
-
-typedef struct caterva_stats {
-    int64_t n_items;         /* looked at                                          */
-    int64_t n_nan;           /* of these NaN or NaT; all below is of the others    */
-    caterva_number min, max; /* none of nothing. Times: their int64                */
-    caterva_number sum;      /* exact for integers that fit 64 bits, else 'f'; none
-                                for times. Floats: of doubles, error-compensated   */
-    double mean, std;        /* std with n in the denominator; NaN of nothing and
-                                for times                                          */
-} caterva_stats;
-
-/* Statistics of all items of the box. `options` NULL: of the whole array. */
-CATERVA_API caterva_status caterva_statistics(caterva_array *array,
-                                              const caterva_reduce_options *options,
-                                              caterva_stats *out, caterva_error *err);
-
-#define CATERVA_MAX_BINS 1000000
-
-/* Counts the numbers in [range[0], range[1]], both finite, in `n_bins` bins of equal
- * width, as numpy.histogram does: a bin holds its lower edge, the last one also its
- * upper. What lies outside, and NaN, is not counted. counts: n_bins entries. A range
- * that doubles cannot cut into so many is CATERVA_EINVAL. */
-CATERVA_API caterva_status caterva_histogram(caterva_array *array,
-                                             const caterva_reduce_options *options,
-                                             const double range[2], int64_t n_bins,
-                                             int64_t *counts, caterva_error *err);
-
-typedef enum caterva_reduction {
-    CATERVA_REDUCTION_MIN = 0,
-    CATERVA_REDUCTION_MAX,
-    CATERVA_REDUCTION_SUM,
-    CATERVA_REDUCTION_MEAN
-} caterva_reduction;
-
-/* Reduces along the axes of the options into `dst`: C order over the other axes of the
- * box. Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
- * Sum, in this machine's byte order: int64 of signed integers, uint64 of unsigned ones
- * and bool, modulo 2^64 as in NumPy; double of floats (also of those that NumPy sums in
- * their own precision). Mean: double. Times have minimum and maximum only. On failure
- * `dst` is undefined. Threads work on different parts of the result: a small one is
- * computed on few, unless it is a single item. */
-CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
-                                          const caterva_reduce_options *options, void *dst,
-                                          size_t dst_size, caterva_error *err);
-
-/* ---- Chunk by chunk ----------------------------------------------------- */
-
-/* Goes over the chunks as of the last commit (commit first), in C order:
- *
- *     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
- *     while (caterva_chunk_next(array, &it, &err) == CATERVA_OK && !it.done)
- *         ... it.chunk.kind, it.start, it.stop ...
- *
- * An iterator holds nothing to release; set `next` to begin elsewhere. */
-typedef struct caterva_chunk_iter {
-    int64_t next;                    /* number of the chunk that comes next      */
-    int done;                        /* 1: there was none left                   */
-    caterva_chunk_info chunk;
-    int64_t start[CATERVA_MAX_DIMS]; /* the chunk's items in the array: [start,  */
-    int64_t stop[CATERVA_MAX_DIMS];  /* stop), cut at the shape                  */
-} caterva_chunk_iter;
-#define CATERVA_CHUNK_ITER_INIT { .next = 0 }
-
-CATERVA_API caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter,
-                                              caterva_error *err);
-
-typedef struct caterva_block_info {
-    int64_t block;                   /* number in its chunk, C order             */
-    int64_t index[CATERVA_MAX_DIMS]; /* in its chunk, along each axis            */
-    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop),   */
-    int64_t stop[CATERVA_MAX_DIMS];  /* empty on an axis where all is padding    */
-    int64_t stored_bytes;            /* 0 in a special chunk                     */
-} caterva_block_info;
-
-/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind
- * is its chunk's. */
-CATERVA_API caterva_status caterva_block_describe(caterva_array *array, int64_t chunk,
-                                                  int64_t block, caterva_block_info *out,
-                                                  caterva_error *err);
-
-/* Goes over the blocks of one chunk: begin with { .chunk = k }. */
-typedef struct caterva_block_iter {
-    int64_t chunk;
-    int64_t next; /* number of the block that comes next */
-    int done;     /* 1: there was none left              */
-    caterva_block_info block;
-} caterva_block_iter;
-
-CATERVA_API caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
-                                              caterva_error *err);
-
-/* Decodes chunk `chunk` into `dst`, chunk_bytes of the info at least: its blocks in C
- * order, items in C order inside each, padding (undefined) included. Pending changes
- * are seen. For other orders, and for items alone, caterva_read. */
-CATERVA_API caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
-                                              size_t dst_size, caterva_error *err);
-
-/* Copies a chunk as it is stored, a Blosc2 chunk of *size bytes, at most chunk_bytes +
- * 32: for another array of the same item size and partition. A chunk that takes no
- * space comes as a header of 32 bytes. `dst` NULL gives the size only; it is also given
- * when `dst_size` is too small (CATERVA_EINVAL). Pending changes are seen; on a handle
- * for writing this needs what a write needs. */
-CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk,
-                                                     void *dst, size_t dst_size,
-                                                     size_t *size, caterva_error *err);
-
-/* Makes a Blosc2 chunk of `src_size` bytes chunk `chunk` of the array; any codec and
- * filters that an array may have (those that look at the geometry: only where the
- * array's own do). It may come from anywhere: its header and block starts are checked
- * against the grid, and it is decoded once, all of it, before it is taken;
- * CATERVA_ECORRUPT or CATERVA_EUNSUPPORTED say why not, and nothing is changed then.
- * Seen at once through this handle, by others after the commit. */
-CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
-                                                      const void *src, size_t src_size,
-                                                      caterva_error *err);
 
 /* ---- Casts --------------------------------------------------------------- */
 
@@ -683,48 +551,7 @@ typedef enum caterva_casting {
                                    does not fit goes to the nearest integer, NaN to 0  */
 } caterva_casting;
 
-/* ---- Copy --------------------------------------------------------------- */
-
-typedef struct caterva_copy_options {
-    size_t struct_size;
-    const int64_t *start; /* the box to copy, ndim entries; NULL: from the first item */
-    const int64_t *stop;  /* NULL: to the last one                                    */
-    /* What the new array is made of; NULL: as the source. In it, too, what is zero or
-     * NULL is as the source: chunk_shape, block_shape, dtype (of the same item size),
-     * codec (codec_set 0), fill, metalayers. ndim, shape and item_size are not looked
-     * at; overwrite, threads, durability and dirty_budget mean what they always mean. */
-    const caterva_create_options *create;
-    int layout_set; /* 1: layout and metalayer as `create` says; 0: as the source     */
-    int64_t memory; /* bytes that the copy may hold, at most; 0: 256 MiB              */
-    /* Numbers are converted to this dtype, the fill with them, where `casting` allows
-     * it; create->dtype must then be NULL.                                           */
-    const char *convert_to;
-    caterva_casting casting;
-    /* Called now and then with chunks done; calls never overlap, any thread. Non-zero
-     * stops: CATERVA_ESTOPPED. Must not use the source. The one in `create` hears of
-     * later calls through *out.                                                      */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
-} caterva_copy_options;
-#define CATERVA_COPY_INIT { .struct_size = sizeof(caterva_copy_options) }
-
-/* Makes a new array at `url` (as caterva_create) from a box of `source`, pending
- * changes included, and commits it: with another partition, codec or layout, and
- * without dead space. Attributes, metalayers and the fill travel along. `options`
- * NULL: all as the source.
- *
- * Where partition, codec, level and filters stay and the box begins where chunks
- * do, chunks are moved as they are stored, without decoding; otherwise items are
- * decoded and encoded slab by slab, most source blocks once, within `memory` (the
- * least it takes: three chunks of the new array, decoded). Writers of the source
- * wait meanwhile. "mem:" is always contiguous.
- *
- * On failure nothing is left behind. On success *out is the new array, open for
- * writing; release it with caterva_close or caterva_discard. NULL: it is closed. */
-CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
-                                        const caterva_copy_options *options,
-                                        caterva_array **out, caterva_error *err);
-/* ---- Selections --------------------------------------------------------- */
+/* ---- Selections and buffers --------------------------------------------------------- */
 
 /* What to take along one axis. A zero-filled one takes the whole axis. Indices
  * may be negative, as in Python: -1 is the last. */
@@ -779,7 +606,7 @@ typedef struct caterva_selection {
     const uint8_t *mask;         /* MASK: n_items bytes, C order      */
     size_t mask_size;            /* must be n_items                   */
 } caterva_selection;
-#define CATERVA_SELECTION_INIT { .struct_size = sizeof(caterva_selection) }
+#define CATERVA_SELECTION_INIT CATERVA_INIT_(caterva_selection)
 
 /* The caller's memory. Item (i, j, ...) lies at data + i * strides[0] + ...;
  * `data` is the item (0, 0, ...), which with negative strides is not the lowest.
@@ -805,10 +632,221 @@ typedef struct caterva_buffer {
                                field of each, "a", or "a.b" of a nested one; dtype is
                                then that of the field. NULL: whole items             */
 } caterva_buffer;
-#define CATERVA_BUFFER_INIT { .struct_size = sizeof(caterva_buffer) }
+#define CATERVA_BUFFER_INIT CATERVA_INIT_(caterva_buffer)
+
+/* ---- Read and write ----------------------------------------------------- */
+
+/* Copies the box [start, stop) into `dst` in C order; `dst_size` bytes at
+ * least the box's. 0 <= start <= stop <= shape on each axis; ndim entries each
+ * (NULL for ndim 0). On failure `dst` is undefined inside the box. */
+CATERVA_API caterva_status caterva_read(caterva_array *array, const int64_t *start,
+                                        const int64_t *stop, void *dst, size_t dst_size,
+                                        caterva_error *err);
+
+/* Writes the box [start, stop) from `src`, C order, `src_size` bytes at least
+ * the box's. Seen at once through this handle, by others after the commit. On
+ * failure what the box holds is undefined until it is written again or rolled
+ * back; the committed state is untouched. The handle must be open for
+ * writing. */
+CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *start,
+                                         const int64_t *stop, const void *src, size_t src_size,
+                                         caterva_error *err);
+
+/* ---- Statistics and reductions ------------------------------------------ */
+
+/* Computed block by block, in parallel: the array never stands in memory, special
+ * chunks are counted without decoding, pending changes are seen. Items are bool,
+ * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes or times, in either byte order;
+ * CATERVA_EDTYPE for others. Results do not depend on the number of threads. */
+
+typedef struct caterva_reduce_options {
+    size_t struct_size;
+    const caterva_selection *selection; /* NULL: everything                   */
+    const int *axes;      /* caterva_reduce: those of the selection's result that
+                             go; NULL: all                                    */
+    int n_axes;
+    int skip_nan;         /* caterva_reduce: 1: NaN are passed over; 0: one makes its
+                             result NaN, as in NumPy                          */
+    /* Called now and then; calls never overlap, any thread. Non-zero stops:
+     * CATERVA_ESTOPPED. Must not use the array.                                        */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_reduce_options;
+#define CATERVA_REDUCE_INIT CATERVA_INIT_(caterva_reduce_options)
+
+typedef struct caterva_number {
+    char kind;  /* which member holds it exactly: 'i', 'u' or 'f'; 0: there is none */
+    int64_t i;
+    uint64_t u; /* bool: 0 or 1                                                     */
+    double f;   /* always the nearest double                                        */
+} caterva_number;
+
+typedef struct caterva_stats {
+    size_t struct_size;
+    int64_t n_items;         /* looked at                                          */
+    int64_t n_nan;           /* of these NaN or NaT; all below is of the others    */
+    caterva_number min, max; /* none of nothing. Times: their int64                */
+    caterva_number sum;      /* exact for integers that fit 64 bits, else 'f'; none
+                                for times. Floats: of doubles, error-compensated   */
+    double mean, std;        /* std with n in the denominator; NaN of nothing and
+                                for times                                          */
+} caterva_stats;
+#define CATERVA_STATS_INIT CATERVA_INIT_(caterva_stats)
+
+/* Statistics of all items of the box. `options` NULL: of the whole array. */
+CATERVA_API caterva_status caterva_statistics(caterva_array *array,
+                                              const caterva_reduce_options *options,
+                                              caterva_stats *out, caterva_error *err);
+
+#define CATERVA_MAX_BINS 1000000
+
+/* Counts the numbers in [range[0], range[1]], both finite, in `n_bins` bins of equal
+ * width, as numpy.histogram does: a bin holds its lower edge, the last one also its
+ * upper. What lies outside, and NaN, is not counted. counts: n_bins entries. A range
+ * that doubles cannot cut into so many is CATERVA_EINVAL. */
+CATERVA_API caterva_status caterva_histogram(caterva_array *array,
+                                             const caterva_reduce_options *options,
+                                             const double range[2], int64_t n_bins,
+                                             int64_t *counts, caterva_error *err);
+
+typedef enum caterva_reduction {
+    CATERVA_REDUCTION_MIN = 0,
+    CATERVA_REDUCTION_MAX,
+    CATERVA_REDUCTION_SUM,
+    CATERVA_REDUCTION_MEAN
+} caterva_reduction;
+
+/* Reduces along the axes of the options into `dst`: C order over the other axes of the
+ * box. Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
+ * Sum, in this machine's byte order: int64 of signed integers, uint64 of unsigned ones
+ * and bool, modulo 2^64 as in NumPy; double of floats (also of those that NumPy sums in
+ * their own precision). Mean: double. Times have minimum and maximum only. On failure
+ * `dst` is undefined. Threads work on different parts of the result: a small one is
+ * computed on few, unless it is a single item. */
+CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
+                                          const caterva_reduce_options *options, void *dst,
+                                          size_t dst_size, caterva_error *err);
+
+/* ---- Chunk by chunk ----------------------------------------------------- */
+
+/* Goes over the chunks as of the last commit (commit first), in C order:
+ *
+ *     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
+ *     while (caterva_chunk_next(array, &it, &err) == CATERVA_OK && !it.done)
+ *         ... it.chunk.kind, it.chunk.start, it.chunk.stop ...
+ *
+ * An iterator holds nothing to release; set `next` to begin elsewhere. */
+typedef struct caterva_chunk_iter {
+    size_t struct_size;
+    int64_t next;             /* number of the chunk that comes next */
+    int done;                 /* 1: there was none left              */
+    caterva_chunk_info chunk;
+} caterva_chunk_iter;
+#define CATERVA_CHUNK_ITER_INIT CATERVA_INIT_(caterva_chunk_iter)
+
+CATERVA_API caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter,
+                                              caterva_error *err);
+
+typedef struct caterva_block_info {
+    size_t struct_size;
+    int64_t block;                   /* number in its chunk, C order             */
+    int64_t index[CATERVA_MAX_DIMS]; /* in its chunk, along each axis            */
+    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop),   */
+    int64_t stop[CATERVA_MAX_DIMS];  /* empty on an axis where all is padding    */
+    int64_t stored_bytes;            /* 0 in a special chunk                     */
+} caterva_block_info;
+#define CATERVA_BLOCK_INFO_INIT CATERVA_INIT_(caterva_block_info)
+
+/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind
+ * is its chunk's. */
+CATERVA_API caterva_status caterva_block_describe(caterva_array *array, int64_t chunk,
+                                                  int64_t block, caterva_block_info *out,
+                                                  caterva_error *err);
+
+/* Goes over the blocks of one chunk: set `chunk` to its number. */
+typedef struct caterva_block_iter {
+    size_t struct_size;
+    int64_t chunk;
+    int64_t next; /* number of the block that comes next */
+    int done;     /* 1: there was none left              */
+    caterva_block_info block;
+} caterva_block_iter;
+#define CATERVA_BLOCK_ITER_INIT CATERVA_INIT_(caterva_block_iter)
+
+CATERVA_API caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
+                                              caterva_error *err);
+
+/* Decodes chunk `chunk` into `dst`, chunk_bytes of the info at least: its blocks in C
+ * order, items in C order inside each, padding (undefined) included. Pending changes
+ * are seen. For other orders, and for items alone, caterva_read. */
+CATERVA_API caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
+                                              size_t dst_size, caterva_error *err);
+
+/* Copies a chunk as it is stored, a Blosc2 chunk of *size bytes, at most chunk_bytes +
+ * 32: for another array of the same item size and partition. A chunk that takes no
+ * space comes as a header of 32 bytes. `dst` NULL gives the size only; it is also given
+ * when `dst_size` is too small (CATERVA_ESHORT). Pending changes are seen; on a handle
+ * for writing this needs what a write needs. */
+CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk,
+                                                     void *dst, size_t dst_size,
+                                                     size_t *size, caterva_error *err);
+
+/* Makes a Blosc2 chunk of `src_size` bytes chunk `chunk` of the array; any codec and
+ * filters that an array may have (those that look at the geometry: only where the
+ * array's own do). It may come from anywhere: its header and block starts are checked
+ * against the grid, and it is decoded once, all of it, before it is taken;
+ * CATERVA_ECORRUPT or CATERVA_EUNSUPPORTED say why not, and nothing is changed then.
+ * Seen at once through this handle, by others after the commit. */
+CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
+                                                      const void *src, size_t src_size,
+                                                      caterva_error *err);
+
+/* ---- Copy --------------------------------------------------------------- */
+
+typedef struct caterva_copy_options {
+    size_t struct_size;
+    const int64_t *start; /* the box to copy, ndim entries; NULL: from the first item */
+    const int64_t *stop;  /* NULL: to the last one                                    */
+    /* What the new array is made of; NULL: as the source. In it, too, what is zero or
+     * NULL is as the source: chunk_shape, block_shape, dtype (of the same item size),
+     * codec (codec_set 0), fill, metalayers. ndim, shape and item_size are not looked
+     * at; overwrite, threads, durability and dirty_budget mean what they always mean. */
+    const caterva_create_options *create;
+    int layout_set; /* 1: layout and metalayer as `create` says; 0: as the source     */
+    int64_t memory; /* bytes that the copy may hold, at most; 0: 256 MiB              */
+    /* Numbers are converted to this dtype, the fill with them, where `casting` allows
+     * it; create->dtype must then be NULL.                                           */
+    const char *convert_to;
+    caterva_casting casting;
+    /* Called now and then with chunks done; calls never overlap, any thread. Non-zero
+     * stops: CATERVA_ESTOPPED. Must not use the source. The one in `create` hears of
+     * later calls through *out.                                                      */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_copy_options;
+#define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)
+
+/* Makes a new array at `url` (as caterva_create) from a box of `source`, pending
+ * changes included, and commits it: with another partition, codec or layout, and
+ * without dead space. Attributes, metalayers and the fill travel along. `options`
+ * NULL: all as the source.
+ *
+ * Where partition, codec, level and filters stay and the box begins where chunks
+ * do, chunks are moved as they are stored, without decoding; otherwise items are
+ * decoded and encoded slab by slab, most source blocks once, within `memory` (the
+ * least it takes: three chunks of the new array, decoded). Writers of the source
+ * wait meanwhile. "mem:" is always contiguous.
+ *
+ * On failure nothing is left behind. On success *out is the new array, open for
+ * writing; release it with caterva_close or caterva_discard. NULL: it is closed. */
+CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
+                                        const caterva_copy_options *options,
+                                        caterva_array **out, caterva_error *err);
+
+/* ---- Selections in and out ---------------------------------------------- */
 
 /* The shape of the result; `shape` has room for CATERVA_MAX_DIMS entries, the
- * first *ndim are set. CATERVA_EINVAL names the axis and the number that does not
+ * first *ndim are set. CATERVA_ERANGE names the axis and the number that does not
  * fit the array. */
 CATERVA_API caterva_status caterva_selection_shape(caterva_array *array,
                                                    const caterva_selection *selection,
@@ -840,8 +878,8 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
  * array: from src->dtype to dst->dtype as dst->casting allows it. The sizes must hold n
  * items; shape, strides and field are NULL; the memory must not overlap. Equal dtypes are
  * copied, whatever they are; others must be numbers.
- * CATERVA_EINVAL: a cast that is not allowed, a dtype that is none, too little memory.
- * CATERVA_EUNSUPPORTED: items that are no numbers. Any thread. */
+ * CATERVA_ECAST: a cast that is not allowed. CATERVA_EDTYPE: items that are no numbers.
+ * CATERVA_ESHORT: too little memory. CATERVA_EINVAL: a dtype that is none. Any thread. */
 CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
                                            const caterva_buffer *dst, caterva_error *err);
 
@@ -857,6 +895,7 @@ CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int
  * handles are closed. */
 
 typedef struct caterva_cache_info {
+    size_t struct_size;
     int64_t limit;    /* bytes                                            */
     int64_t bytes;    /* in use, never more than the limit                */
     int64_t blocks;   /* in the cache                                     */
@@ -866,6 +905,7 @@ typedef struct caterva_cache_info {
     int64_t evicted;  /* gone to make room                                */
     int64_t prefetched; /* of those inserted, before a read asked for them */
 } caterva_cache_info;
+#define CATERVA_CACHE_INFO_INIT CATERVA_INIT_(caterva_cache_info)
 
 /* Sets the size of the shared cache; 0 empties it and keeps it empty. Below 0:
  * CATERVA_EINVAL. Any thread, any time. */
@@ -873,8 +913,9 @@ CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error 
 
 /* Fills *out for the cache that `array` uses (all zero without one), or, for
  * NULL, for the shared one. */
-CATERVA_API void caterva_cache_describe(const caterva_array *array,
-                                          caterva_cache_info *out);
+CATERVA_API caterva_status caterva_cache_describe(const caterva_array *array,
+                                                  caterva_cache_info *out,
+                                                  caterva_error *err);
 
 /* Has the blocks of the box [start, stop) decoded into the cache, and returns at once.
  * Only a hint: blocks that are there already are left alone; boxes that wait get no
@@ -886,7 +927,7 @@ CATERVA_API void caterva_cache_describe(const caterva_array *array,
  * Any thread, any time, also beside writes, which it waits for; what is written is
  * seen. Closing the handle, and fork, wait for the few blocks that are being decoded;
  * what is left of the boxes is dropped, as it is by caterva_refresh and in a child.
- * CATERVA_EINVAL for a box that is none, as in caterva_read.
+ * CATERVA_ERANGE for a box that is none, as in caterva_read.
  *
  * A scan needs no such call: when a thread reads three boxes, each the one before moved
  * by the same step along one axis, the next layer of blocks along the axis is prefetched
@@ -905,7 +946,7 @@ CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t 
  * through it is a selection of the array below, which must stay open. A view sees
  * what the array's handle sees. Once made a view never changes; any number of threads
  * may read through it. Views made of it stay valid when it is freed. When the array's
- * shape changes, reads through older views give CATERVA_EINVAL. */
+ * shape changes, reads through older views give CATERVA_ESTALE. */
 typedef struct caterva_view caterva_view;
 
 /* The whole array. Release *out, as all below, with caterva_view_free. */
@@ -984,18 +1025,16 @@ CATERVA_API caterva_status caterva_view_copy(const caterva_view *view, const cha
 CATERVA_API caterva_status caterva_resize(caterva_array *array, const int64_t *shape,
                                           caterva_error *err);
 
-/* `n` items more at the end of `axis`, from `src`: C order, shaped as the array
- * but for `n` on that axis. */
+/* `n` items more at the end of `axis`, from `src`, whose shape is the array's but for `n`
+ * on that axis, or one that is broadcast to it. */
 CATERVA_API caterva_status caterva_append(caterva_array *array, int axis, int64_t n,
-                                          const void *src, size_t src_size,
-                                          caterva_error *err);
+                                          const caterva_buffer *src, caterva_error *err);
 
 /* The same in front of position `at` in [0, shape[axis]]; src NULL: the fill.
  * Costs an edit of the index where `at` and `n` are multiples of the chunk
  * shape, else a move of all behind. */
 CATERVA_API caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_t n,
-                                          const void *src, size_t src_size,
-                                          caterva_error *err);
+                                          const caterva_buffer *src, caterva_error *err);
 
 /* Takes items [start, stop) of `axis` out; what is behind moves up. */
 CATERVA_API caterva_status caterva_remove(caterva_array *array, int axis, int64_t start,
@@ -1021,7 +1060,7 @@ CATERVA_API caterva_status caterva_attr_get(caterva_array *array, const char *na
  * room for, and says in *size how many the whole value has. `dst` NULL gives the size
  * only, which costs nothing: a few bytes of a file can stand for gigabytes. Otherwise it
  * takes the memory of a block of the value, and CATERVA_EUNSUPPORTED says that this would
- * be more than 32 MiB. CATERVA_ENOTFOUND when there is no such name, CATERVA_EINVAL when
+ * be more than 32 MiB. CATERVA_ENOTFOUND when there is no such name, CATERVA_ERANGE when
  * `start` is behind the end. */
 CATERVA_API caterva_status caterva_attr_read(caterva_array *array, const char *name,
                                              int64_t start, void *dst, size_t dst_size,
@@ -1076,15 +1115,17 @@ typedef struct caterva_verify_options {
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_verify_options;
-#define CATERVA_VERIFY_INIT { .struct_size = sizeof(caterva_verify_options) }
+#define CATERVA_VERIFY_INIT CATERVA_INIT_(caterva_verify_options)
 
 typedef struct caterva_verify_result {
+    size_t struct_size;
     int64_t checked_chunks;
     int64_t damaged_chunks;
     int64_t damages;        /* places reported, also outside chunks */
     int64_t unverified_chunks; /* take space, and have no checksums: only what does
                                   not decode was noticed                      */
 } caterva_verify_result;
+#define CATERVA_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_verify_result)
 
 /* Checks the structure, the checksums of index and chunk headers, every block
  * start, that no two chunks overlap, every attribute, and (unless quick) that every
@@ -1111,15 +1152,15 @@ typedef struct caterva_skip_options {
     void (*on_damage)(void *context, const caterva_damage *damage);
     void *context;
 } caterva_skip_options;
-#define CATERVA_SKIP_INIT { .struct_size = sizeof(caterva_skip_options) }
+#define CATERVA_SKIP_INIT CATERVA_INIT_(caterva_skip_options)
 
-/* caterva_read that goes on after damage: of a chunk that cannot be read, all
- * that the box wants of it becomes the fill, and on_damage is called. CATERVA_OK
- * also then. An array whose index is damaged has no readable chunk:
- * CATERVA_ECORRUPT. */
-CATERVA_API caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
-                                                 const int64_t *stop, void *dst,
-                                                 size_t dst_size,
+/* caterva_read_selection that goes on after damage: of a chunk that cannot be read, all
+ * that is wanted of it becomes the fill, and on_damage is called. CATERVA_OK also then.
+ * An array whose index is damaged has no readable chunk: CATERVA_ECORRUPT. The selection
+ * must be a box: CATERVA_EUNSUPPORTED for steps, lists, points and masks. */
+CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
+                                                 const caterva_selection *selection,
+                                                 const caterva_buffer *dst,
                                                  const caterva_skip_options *options,
                                                  caterva_error *err);
 
@@ -1153,9 +1194,10 @@ typedef struct caterva_repair_options {
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_repair_options;
-#define CATERVA_REPAIR_INIT { .struct_size = sizeof(caterva_repair_options) }
+#define CATERVA_REPAIR_INIT CATERVA_INIT_(caterva_repair_options)
 
 typedef struct caterva_repair_result {
+    size_t struct_size;
     caterva_found found;
     int complete;         /* 1: all that the last commit held is there                 */
     int64_t n_chunks;
@@ -1164,6 +1206,7 @@ typedef struct caterva_repair_result {
     int in_place;         /* 1: the header was restored, all else is as it was         */
     int written;          /* 1: the output is there. Neither: the array is sound       */
 } caterva_repair_result;
+#define CATERVA_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_repair_result)
 
 /* Repairs the array at `url`, a file or directory, that is damaged or cannot be
  * opened. A torn or damaged header is restored from its copy, in place: a single write

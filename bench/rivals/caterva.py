@@ -66,7 +66,7 @@ class Library:
         self.lib = ctypes.CDLL(path)
         self.lib.caterva_version.restype = c_char_p
         self.version = self.lib.caterva_version().decode()
-        self.has_cache = hasattr(self.lib, "caterva_cache_describe")
+        self.has_cache = hasattr(self.lib, "caterva_cache_set_limit")
         shape, buffer, handle = POINTER(c_int64), c_void_p, c_void_p
         for name, arguments in (
                 ("create", [c_char_p, POINTER(CreateOptions), POINTER(handle)]),

@@ -143,7 +143,10 @@ cli_exit append_slab(growth *g, const char *name, const void *items, size_t size
                         "%s ends inside an item of axis %d, which has %lld bytes", name,
                         g->axis, (long long)g->stride);
     caterva_error err;
-    if (caterva_append(g->array, g->axis, n, items, size, &err) != CATERVA_OK)
+    caterva_buffer src = CATERVA_BUFFER_INIT;
+    src.data = (void *)(uintptr_t)items; /* only read */
+    src.size = size;
+    if (caterva_append(g->array, g->axis, n, &src, &err) != CATERVA_OK)
         return cli_fail_array(g->path, &err);
     g->shape.shape[g->axis] += n;
     return CLI_OK;

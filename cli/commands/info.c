@@ -345,7 +345,7 @@ static void print_chunk(const caterva_chunk_info *chunk, const caterva_info *inf
 static cli_exit list_chunks(const report *r, json *j)
 {
     caterva_error err;
-    caterva_chunk_info chunk;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     if (j) json_array_begin(j, "chunks");
     for (int64_t i = 0; i < r->info->n_chunks; i++) {
         if (cli_interrupted()) return CLI_INTERRUPTED;
@@ -394,7 +394,7 @@ static cli_exit print_report(const report *r, const cli_args *args)
 
 static cli_exit info(const cli_args *args, const char *path)
 {
-    report r = {.path = path};
+    report r = {.path = path, .space = CATERVA_SPACE_INIT};
     bool text = !args->json && !args->short_lines;
     cli_exit opened = cli_open_array(args, path, CATERVA_MODE_READ, &r.array);
     if (opened != CLI_OK && args->short_lines && !args->json)

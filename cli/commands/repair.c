@@ -145,7 +145,7 @@ static cli_exit repair(repairing *r)
     options.on_damage = on_damage;
     options.on_progress = on_progress;
     options.context = r;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     caterva_error err;
     cli_mind_temporaries();
     cli_patience patience = {0};

@@ -23,7 +23,7 @@ static cli_exit run_seal(const cli_args *args)
 {
     const char *path = args->positional[0];
     caterva_array *array;
-    caterva_space space;
+    caterva_space space = CATERVA_SPACE_INIT;
     caterva_error err;
     enum { STEPS = 10000 };
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;

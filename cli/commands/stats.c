@@ -141,10 +141,18 @@ static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
 
 static cli_exit count(statistics *s)
 {
+    caterva_axis axes[CATERVA_MAX_DIMS];
+    caterva_selection wanted = CATERVA_SELECTION_INIT;
+    wanted.kind = CATERVA_SELECTION_AXES;
+    wanted.axes = axes;
+    wanted.n_axes = caterva_describe(s->array)->ndim;
+    for (int d = 0; d < wanted.n_axes; d++)
+        axes[d] = (caterva_axis){.kind = CATERVA_AXIS_SLICE,
+                                 .start = s->start[d],
+                                 .stop = s->stop[d],
+                                 .step = s->step[d]};
     caterva_reduce_options options = CATERVA_REDUCE_INIT;
-    options.start = s->start;
-    options.stop = s->stop;
-    options.step = s->step;
+    options.selection = &wanted;
     options.on_progress = on_progress;
     options.context = s;
     caterva_error err;
@@ -353,7 +361,7 @@ static cli_exit stats(statistics *s)
 
 static cli_exit run_stats(const cli_args *args)
 {
-    statistics s = {.args = args, .path = args->positional[0]};
+    statistics s = {.args = args, .path = args->positional[0], .found = CATERVA_STATS_INIT};
     CLI_TRY(cli_open_array(args, s.path, CATERVA_MODE_READ, &s.array));
     caterva_array *array = s.array;
     cli_exit code = stats(&s);

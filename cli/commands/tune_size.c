@@ -197,7 +197,7 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
 static cli_exit sum_chunks(caterva_array *array, int64_t *bytes)
 {
     caterva_error err;
-    caterva_chunk_info chunk;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     *bytes = 0;
     for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
         if (caterva_chunk_describe(array, i, &chunk, &err) != CATERVA_OK)
@@ -244,8 +244,9 @@ cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried)
     caterva_array *array = NULL;
     caterva_error err;
     caterva_status status =
-        caterva_create_from_buffer("mem:", &options, b->items, size, &array, &err);
-    *tried = status != CATERVA_EINVAL && status != CATERVA_EUNSUPPORTED;
+        caterva_create_from_memory("mem:", &options, b->items, size, &array, &err);
+    *tried = status != CATERVA_EINVAL && status != CATERVA_EUNSUPPORTED &&
+             status != CATERVA_EPIPELINE;
     if (!*tried) return CLI_OK;
     if (status == CATERVA_OK) status = caterva_commit(array, &err);
     cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);

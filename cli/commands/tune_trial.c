@@ -133,9 +133,11 @@ cli_exit tune_try(const tune_task *task, double budget, tune_trial *trial, bool 
     caterva_error err;
     double started = timing_now();
     *tried = false;
-    caterva_status status = caterva_create_from_buffer("mem:", &options, task->sample.items,
+    caterva_status status = caterva_create_from_memory("mem:", &options, task->sample.items,
                                                        task->sample.size, &array, &err);
-    if (status == CATERVA_EINVAL || status == CATERVA_EUNSUPPORTED) return CLI_OK;
+    if (status == CATERVA_EINVAL || status == CATERVA_EUNSUPPORTED ||
+        status == CATERVA_EPIPELINE)
+        return CLI_OK;
     if (status == CATERVA_OK) status = caterva_commit(array, &err);
     cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);
     trial->write_seconds = timing_now() - started;

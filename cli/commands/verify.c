@@ -106,8 +106,8 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     options.on_damage = on_damage;
     options.on_progress = on_progress;
     options.context = v;
-    caterva_verify_result result = {0};
-    caterva_space space = {0};
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    caterva_space space = CATERVA_SPACE_INIT;
     caterva_error err;
     progress_start(&v->bar, args, v->info->n_chunks, v->info->data_bytes);
     caterva_status status = caterva_verify(array, &options, &result, &err);

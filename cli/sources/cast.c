@@ -45,7 +45,7 @@ static caterva_buffer side(void *items, size_t size, const char *dtype)
 /* A cast that is not allowed is the wish's fault, whatever it fails on. */
 static cli_exit fail_cast(const caterva_buffer *to, const caterva_error *err)
 {
-    cli_exit code = err->code == CATERVA_EUNSUPPORTED ? CLI_UNSUPPORTED : CLI_USAGE;
+    cli_exit code = err->code == CATERVA_EDTYPE ? CLI_UNSUPPORTED : CLI_USAGE;
     bool other = to->casting != CATERVA_CASTING_UNSAFE && strstr(err->message, " cast");
     return cli_fail(code, "%s%s", err->message, other ? "; --casting unsafe makes it" : "");
 }

@@ -34,10 +34,14 @@ static cli_exit read_damaged(source *self, const box *b, void *dst)
     options.fill = s->fill;
     options.on_damage = on_damage;
     options.context = s;
-    size_t size = (size_t)(box_items(b, self->shape.ndim) * self->shape.item_size);
+    caterva_selection wanted = CATERVA_SELECTION_INIT;
+    wanted.start = b->start;
+    wanted.stop = b->stop;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    buffer.data = dst;
+    buffer.size = (size_t)(box_items(b, self->shape.ndim) * self->shape.item_size);
     caterva_error err;
-    if (caterva_read_skipping(s->array, b->start, b->stop, dst, size, &options, &err) !=
-        CATERVA_OK)
+    if (caterva_read_skipping(s->array, &wanted, &buffer, &options, &err) != CATERVA_OK)
         return cli_fail_array(s->path, &err);
     return CLI_OK;
 }

@@ -46,8 +46,17 @@ static cli_exit exit_of_status(caterva_status status)
 {
     switch (status) {
     case CATERVA_OK: return CLI_OK;
-    case CATERVA_EINVAL: return CLI_USAGE;
+    case CATERVA_EINVAL:
+    case CATERVA_ESHORT:
+    case CATERVA_EREADONLY:
+    case CATERVA_ERANGE:
+    case CATERVA_ECAST:
+    case CATERVA_ESHAPE:
+    case CATERVA_EROLLBACK:
+    case CATERVA_ESTALE:
+    case CATERVA_EPIPELINE: return CLI_USAGE;
     case CATERVA_ECORRUPT: return CLI_CORRUPT;
+    case CATERVA_EDTYPE:
     case CATERVA_EUNSUPPORTED: return CLI_UNSUPPORTED;
     default: return CLI_IO;
     }

@@ -45,7 +45,10 @@ static caterva_status append_day(caterva_array *array, caterva_error *err)
     int64_t first = caterva_describe(array)->shape[0];
     for (int h = 0; h < HOURS; h++)
         for (int s = 0; s < STATIONS; s++) day[h][s] = measure(first + h, s);
-    caterva_status status = caterva_append(array, 0, HOURS, day, sizeof day, err);
+    caterva_buffer src = CATERVA_BUFFER_INIT;
+    src.data = day;
+    src.size = sizeof day;
+    caterva_status status = caterva_append(array, 0, HOURS, &src, err);
     return status == CATERVA_OK ? caterva_commit(array, err) : status;
 }
 

@@ -59,8 +59,14 @@ static caterva_status pack(const char *path, int n, char **images, caterva_error
         uint8_t *pixels;
         if (!read_pgm(images[i], &rows, &columns, &pixels)) exit(1);
         if (!array) status = create(path, rows, columns, &array, err);
-        if (status == CATERVA_OK) /* another size is CATERVA_EINVAL */
-            status = caterva_append(array, 0, 1, pixels, (size_t)rows * (size_t)columns, err);
+        const int64_t shape[] = {1, rows, columns};
+        caterva_buffer src = CATERVA_BUFFER_INIT;
+        src.data = pixels;
+        src.size = (size_t)rows * (size_t)columns;
+        src.ndim = 3;
+        src.shape = shape;
+        if (status == CATERVA_OK) /* an image of another size is CATERVA_ESHAPE */
+            status = caterva_append(array, 0, 1, &src, err);
         free(pixels);
     }
     if (status == CATERVA_OK) return caterva_close(array, err);

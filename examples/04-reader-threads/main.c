@@ -61,7 +61,7 @@ static caterva_status create(caterva_array **out, caterva_error *err)
     options.dtype = "<i4";
     options.overwrite = 1;
     options.threads = 1; /* for each request: the program has threads of its own */
-    return caterva_create_from_buffer("volume.b2nd", &options, volume, sizeof volume, out,
+    return caterva_create_from_memory("volume.b2nd", &options, volume, sizeof volume, out,
                                       err);
 }
 

@@ -20,7 +20,7 @@ int main(void)
     options.shape = shape;
     options.dtype = "<i4";
     caterva_status status =
-        caterva_create_from_buffer("mem:", &options, table, sizeof table, &array, &err);
+        caterva_create_from_memory("mem:", &options, table, sizeof table, &array, &err);
     if (status == CATERVA_OK) status = caterva_frame_copy(array, &frame, &size, &err);
     if (status != CATERVA_OK) fprintf(stderr, "produce: %s\n", err.message);
     int good = status == CATERVA_OK && fwrite(frame, 1, size, stdout) == size;

@@ -76,7 +76,7 @@ static caterva_status create(const char *path, caterva_error *err)
     options.n_metalayers = 1;
     options.overwrite = 1;
     caterva_status status =
-        caterva_create_from_buffer(path, &options, map, sizeof map, &array, err);
+        caterva_create_from_memory(path, &options, map, sizeof map, &array, err);
     return status == CATERVA_OK ? caterva_close(array, err) : status;
 }
 

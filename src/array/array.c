@@ -21,32 +21,13 @@ cv_status cv_array_check_writable(const caterva_array *array, cv_error *err)
 {
     CV_TRY(cv_array_check(array, err));
     if (array->pending) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "the array is open for reading only");
+    return cv_fail(err, CATERVA_EREADONLY, -1, "the array is open for reading only");
 }
 
 cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
     return cv_codec_check_encoding(&array->workers.spec, err);
-}
-
-cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
-                          cv_error *err)
-{
-    size_t given;
-    memcpy(&given, options, sizeof given);
-    if (given < sizeof given || given > 64 * 1024)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "%s.struct_size is %zu: begin with its _INIT macro", what, given);
-    for (size_t i = size; i < given; i++)
-        if (((const uint8_t *)options)[i] != 0)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "byte %zu of the %s is set, which this library does not know: it "
-                           "knows %zu bytes",
-                           i, what, size);
-    memset(out, 0, size);
-    memcpy(out, options, given < size ? given : size);
-    return CV_OK;
 }
 
 /* ---- Locking ------------------------------------------------------------ */

@@ -4,6 +4,8 @@
 
 #include "array/description.h"
 #include "array/gate.h"
+#include "array/sized.h"
+#include "engine/plan/selection.h"
 #include "engine/read/read_ahead.h"
 
 struct caterva_array {
@@ -56,7 +58,7 @@ cv_status cv_array_finish(caterva_array *array, cv_status status);
 /* What a read through this handle stands on. Called with the lock. */
 cv_source cv_array_source(caterva_array *array);
 
-/* CATERVA_EINVAL unless the handle is there and open for writing. */
+/* CATERVA_EREADONLY unless the handle is open for writing. */
 cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
 
 /* The same for changes of items: nor where codec and filters, which others chose, give
@@ -65,11 +67,5 @@ cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err);
 
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_array_check(const caterva_array *array, cv_error *err);
-
-/* Copies options of any known size over zeros: a program built with an older
- * header passes a shorter struct, one built with a newer header a longer one, whose
- * tail must be zero. CATERVA_EINVAL for sizes that cannot be. */
-cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
-                          cv_error *err);
 
 #endif

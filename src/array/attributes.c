@@ -51,7 +51,7 @@ static cv_status read_part(const cv_snapshot *snapshot, const char *name, int64_
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
     CV_TRY(cv_frame_attribute_size(attribute, size, err));
     if (start < 0 || start > *size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "byte %lld is not in [0, %lld]",
+        return cv_fail(err, CATERVA_ERANGE, -1, "byte %lld is not in [0, %lld]",
                        (long long)start, (long long)*size);
     int64_t left = *size - start;
     int64_t wanted = dst_size < (size_t)left ? (int64_t)dst_size : left;

@@ -27,10 +27,13 @@ caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err)
     return CV_OK;
 }
 
-void caterva_cache_describe(const caterva_array *array, caterva_cache_info *out)
+caterva_status caterva_cache_describe(const caterva_array *array, caterva_cache_info *out,
+                                      caterva_error *err)
 {
-    if (!out) return;
+    CV_TRY(cv_output_check(out, sizeof *out, "cache info", err));
     cv_cache *cache = array ? array->workers.cache : cv_cache_shared();
-    *out = (caterva_cache_info){0};
-    if (cache) cv_cache_measure(cache, out);
+    caterva_cache_info full = {.limit = 0};
+    if (cache) cv_cache_measure(cache, &full);
+    cv_output_fill(out, &full, sizeof full);
+    return CV_OK;
 }

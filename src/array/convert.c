@@ -25,7 +25,7 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
 {
     int64_t size;
     if (!cv_mul_i64(n, item_size, &size) || (uint64_t)size > b->size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ESHORT, -1,
                        "%lld items of %lld bytes do not fit the %zu bytes of the %s",
                        (long long)n, (long long)item_size, b->size, side);
     if (size > 0 && !b->data) return cv_fail(err, CATERVA_EINVAL, -1, "the %s is NULL", side);

@@ -11,7 +11,7 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
     for (int d = 0; d < grid->ndim; d++) {
         int64_t first = start ? start[d] : 0, end = stop ? stop[d] : grid->shape[d];
         if (first < 0 || end > grid->shape[d] || first > end)
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ERANGE, -1,
                            "box [%lld, %lld) on axis %d does not lie in [0, %lld)",
                            (long long)first, (long long)end, d, (long long)grid->shape[d]);
         order->start[d] = first;

@@ -104,12 +104,12 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes",
                        o->dtype);
     if (o->item_size != 0 && o->item_size != b->item_size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EDTYPE, -1,
                        "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
                        (long long)b->item_size);
     bool converts = o->item_size != 0; /* a copy's word for it */
     if (b->like && !converts && b->item_size != b->like->grid.item_size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EDTYPE, -1,
                        "dtype %.100s has %lld bytes, the items have %d", o->dtype,
                        (long long)b->item_size, b->like->grid.item_size);
     return CV_OK;
@@ -118,7 +118,7 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
 static cv_status check_fill(const blueprint *b, cv_error *err)
 {
     if (b->options.fill == CATERVA_FILL_NAN && b->item_size != 4 && b->item_size != 8)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EDTYPE, -1,
                        "NaN fills items of 4 or 8 bytes, these have %lld",
                        (long long)b->item_size);
     return CV_OK;

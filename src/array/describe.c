@@ -1,5 +1,5 @@
 /* Room: array. What an array is, as callers ask for it: the whole, names and contents,
- * single chunks, the space it takes. */
+ * the space it takes. */
 #include "array/describe.h"
 #include "array/array.h"
 #include "engine/jobs/measure.h"
@@ -128,30 +128,15 @@ caterva_status caterva_metalayer_get(const caterva_array *array, const char *nam
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
 }
 
-/* ---- Chunks ------------------------------------------------------------- */
-
-caterva_status caterva_chunk_describe(caterva_array *array, int64_t chunk,
-                                      caterva_chunk_info *out, caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
-    cv_array_lock_shared(array);
-    cv_status status;
-    int64_t n = array->snapshot->grid.n_chunks;
-    if (chunk < 0 || chunk >= n)
-        status = cv_fail(err, CATERVA_EINVAL, -1, "chunk %lld is not in [0, %lld)",
-                         (long long)chunk, (long long)n);
-    else
-        status = cv_describe_chunk(array->frame, array->snapshot, chunk, out, err);
-    cv_array_unlock(array);
-    return status;
-}
+/* ---- Space --------------------------------------------------------------- */
 
 caterva_status caterva_measure(caterva_array *array, caterva_space *out, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
-    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    CV_TRY(cv_output_check(out, sizeof *out, "space", err));
+    caterva_space full;
     cv_array_lock_shared(array);
-    return cv_array_finish(array,
-                           cv_measure(array->frame, array->snapshot, array->watch, out, err));
+    cv_status status = cv_measure(array->frame, array->snapshot, array->watch, &full, err);
+    if (status == CV_OK) cv_output_fill(out, &full, sizeof full);
+    return cv_array_finish(array, status);
 }

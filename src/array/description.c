@@ -179,6 +179,7 @@ cv_status cv_description_create(const cv_described *from, cv_description **out, 
     describe_grid(&from->state->grid, &d->info);
     describe_header(from->committed, &d->info);
     keep_all(&all, from, &d->info);
+    d->info.struct_size = sizeof d->info;
     d->info.dtype_disagrees = from->type->disagrees;
     d->info.in_memory = from->in_memory;
     *out = d;

@@ -44,7 +44,7 @@ cv_status cv_gate_close(cv_gate *gate, cv_error *err)
     }
     if (!own) return CV_OK;
     cv_mutex_unlock(&gate->lock);
-    return cv_fail(err, CATERVA_EINVAL, -1,
+    return cv_fail(err, CATERVA_EBUSY, -1,
                    "the array is being verified: what it calls cannot commit");
 }
 

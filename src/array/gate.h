@@ -23,7 +23,7 @@ void cv_gate_init(cv_gate *gate);
 void cv_gate_destroy(cv_gate *gate);
 
 /* Waits until nobody verifies, and keeps all out who want to until the gate is open
- * again; before the array is locked. CATERVA_EINVAL in a function that verify calls. */
+ * again; before the array is locked. CATERVA_EBUSY in a function that verify calls. */
 cv_status cv_gate_close(cv_gate *gate, cv_error *err);
 void cv_gate_open(cv_gate *gate);
 

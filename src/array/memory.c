@@ -23,7 +23,7 @@ static cv_status read_shape(const caterva_buffer *b, const cv_result *result, ax
     if (out->ndim < 0 || out->ndim > CV_MAX_DIMS)
         return cv_fail(err, CATERVA_EINVAL, -1, "a buffer of %d dimensions", out->ndim);
     if (!b->shape && out->ndim != result->ndim)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ESHAPE, -1,
                        "the buffer has %d strides, the selection %d dimensions", out->ndim,
                        result->ndim);
     for (int d = 0; d < out->ndim; d++) {
@@ -64,7 +64,7 @@ static cv_status check_size(const caterva_buffer *b, int64_t item_size, const ax
     }
     if (!b->data) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if ((uint64_t)span > b->size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ESHORT, -1,
                        "the items span %lld bytes, the buffer has %zu", (long long)span,
                        b->size);
     return CV_OK;
@@ -120,13 +120,13 @@ cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result
     out->item_size = out->conversion.needed ? out->conversion.to.size : result->item_size;
     CV_TRY(read_axes(&b, result, out->item_size, &a, err));
     if (a.ndim != result->ndim)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ESHAPE, -1,
                        "the buffer has %d dimensions, the selection %d", a.ndim,
                        result->ndim);
     out->data = b.data;
     for (int d = 0; d < a.ndim; d++) {
         if (a.shape[d] != result->shape[d])
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ESHAPE, -1,
                            "axis %d of the buffer has %lld items, of the selection %lld", d,
                            (long long)a.shape[d], (long long)result->shape[d]);
         if (a.strides[d] == 0 && a.shape[d] > 1)
@@ -143,14 +143,14 @@ static cv_status broadcast(const axes *a, const cv_result *result, int64_t *stri
                            cv_error *err)
 {
     if (a->ndim > result->ndim)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ESHAPE, -1,
                        "the buffer has %d dimensions, the selection %d", a->ndim,
                        result->ndim);
     int missing = result->ndim - a->ndim; /* axes that the buffer does not have */
     for (int d = 0; d < result->ndim; d++) {
         int64_t length = d < missing ? 1 : a->shape[d - missing];
         if (length != 1 && length != result->shape[d])
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ESHAPE, -1,
                            "axis %d of the buffer has %lld items, axis %d of the selection "
                            "%lld",
                            d - missing, (long long)length, d, (long long)result->shape[d]);

@@ -22,6 +22,15 @@ const char *caterva_status_name(caterva_status status)
     case CATERVA_EEXIST: return "CATERVA_EEXIST";
     case CATERVA_ENOTFOUND: return "CATERVA_ENOTFOUND";
     case CATERVA_ESTOPPED: return "CATERVA_ESTOPPED";
+    case CATERVA_ESHORT: return "CATERVA_ESHORT";
+    case CATERVA_EREADONLY: return "CATERVA_EREADONLY";
+    case CATERVA_ERANGE: return "CATERVA_ERANGE";
+    case CATERVA_EDTYPE: return "CATERVA_EDTYPE";
+    case CATERVA_ECAST: return "CATERVA_ECAST";
+    case CATERVA_ESHAPE: return "CATERVA_ESHAPE";
+    case CATERVA_EROLLBACK: return "CATERVA_EROLLBACK";
+    case CATERVA_ESTALE: return "CATERVA_ESTALE";
+    case CATERVA_EPIPELINE: return "CATERVA_EPIPELINE";
     }
     return "unknown status";
 }

@@ -22,7 +22,7 @@ static cv_status plan_transfer(const cv_grid *grid, const int64_t *start, const 
     uint64_t needed = (uint64_t)(plan->n_items * grid->item_size);
     if (needed > 0 && !buffer) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if (needed > buffer_size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the box has %llu bytes, the buffer %zu",
+        return cv_fail(err, CATERVA_ESHORT, -1, "the box has %llu bytes, the buffer %zu",
                        (unsigned long long)needed, buffer_size);
     return CV_OK;
 }
@@ -53,27 +53,6 @@ caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
     return cv_array_finish(array, status);
 }
 
-caterva_status caterva_read_skipping(caterva_array *array, const int64_t *start,
-                                     const int64_t *stop, void *dst, size_t dst_size,
-                                     const caterva_skip_options *options, caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    caterva_skip_options o;
-    if (!options) return cv_fail(err, CATERVA_EINVAL, -1, "options is NULL");
-    CV_TRY(cv_options_copy(&o, sizeof o, options, "skip options", err));
-    if (!o.on_damage)
-        return cv_fail(err, CATERVA_EINVAL, -1, "on_damage is NULL: who would notice?");
-    cv_array_lock_shared(array);
-    cv_source source = cv_array_source(array);
-    cv_skip skip = {o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
-    cv_plan plan;
-    cv_status status =
-        plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
-    if (status == CV_OK) status = cv_read_box_skipping(&source, &plan, dst, &skip, err);
-    if (status == CV_OK) cv_read_ahead_note(&array->ahead, &array->prefetch, &source, &plan);
-    return cv_array_finish(array, status);
-}
-
 caterva_status caterva_write(caterva_array *array, const int64_t *start, const int64_t *stop,
                              const void *src, size_t src_size, caterva_error *err)
 {
@@ -88,7 +67,7 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     return cv_array_finish(array, status);
 }
 
-caterva_status caterva_create_from_buffer(const char *url,
+caterva_status caterva_create_from_memory(const char *url,
                                           const caterva_create_options *options,
                                           const void *src, size_t src_size,
                                           caterva_array **out, caterva_error *err)

@@ -4,17 +4,20 @@
 #include "engine/jobs/statistics.h"
 
 #include "array/array.h"
-#include "base/arith.h"
+#include "array/selection.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What one call works on; all that the engine borrows. */
+/* What one call works on; all that the engine borrows. Axes are those of the array:
+ * axis d of the selection's result is axis kept[d] of it. */
 typedef struct request {
     caterva_reduce_options options;
     cv_source source;
     cv_number_type type;
     cv_stepped box;
+    int ndim; /* of the selection's result */
+    int kept[CV_MAX_DIMS];
     cv_watch watch; /* the options', and the handle's behind it */
     cv_reduction reduction;
     int64_t counts[CV_MAX_DIMS]; /* selected items along each axis */
@@ -23,35 +26,38 @@ typedef struct request {
 
 /* ---- Before and after -------------------------------------------------------- */
 
-static cv_status count_items(request *r, const cv_grid *grid, cv_error *err)
+/* A slice of the selection, its items in rising order. */
+static cv_status take_axis(request *r, const cv_axis *axis, int d, cv_error *err)
 {
-    r->n_items = 1;
-    for (int d = 0; d < grid->ndim; d++) {
-        int64_t first;
-        if (r->box.step[d] < 1)
-            return cv_fail(err, CATERVA_EINVAL, -1, "step %lld on axis %d is not positive",
-                           (long long)r->box.step[d], d);
-        r->counts[d] = cv_stepped_count(&r->box, d, 0, grid->shape[d], &first);
-        r->n_items *= r->counts[d];
-    }
+    if (axis->list || axis->mask)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "axis %d: reductions take boxes and slices, not lists or masks", d);
+    int64_t step = axis->n > 1 ? axis->step : 1, last = axis->start + (axis->n - 1) * step;
+    r->box.start[d] = axis->n > 0 ? (step > 0 ? axis->start : last) : 0;
+    r->box.step[d] = step > 0 ? step : -step;
+    r->box.stop[d] = axis->n > 0 ? (step > 0 ? last : axis->start) + 1 : 0;
+    r->counts[d] = axis->n;
+    r->n_items *= axis->n;
+    if (!axis->dropped) r->kept[r->ndim++] = d;
     return CV_OK;
 }
 
 static cv_status fill_box(request *r, const cv_grid *grid, cv_error *err)
 {
-    const caterva_reduce_options *o = &r->options;
-    for (int d = 0; d < grid->ndim; d++) {
-        r->box.start[d] = o->start ? o->start[d] : 0;
-        r->box.stop[d] = o->stop ? o->stop[d] : grid->shape[d];
-        r->box.step[d] = o->step ? o->step[d] : 1;
-    }
-    cv_plan plan; /* only to check the bounds before anything is counted */
-    CV_TRY(cv_plan_box(grid, r->box.start, r->box.stop, &plan, err));
+    cv_selection selection;
+    CV_TRY(cv_array_selection(grid, r->options.selection, &selection, err));
+    if (selection.kind != CATERVA_SELECTION_AXES)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "reductions take boxes and slices, not points or masks");
+    r->n_items = 1;
+    for (int d = 0; d < grid->ndim; d++) CV_TRY(take_axis(r, &selection.axes[d], d, err));
+    cv_plan plan;
     int64_t n_whole;
+    CV_TRY(cv_plan_box(grid, r->box.start, r->box.stop, &plan, err));
     if (plan.n_items > 0)
         cv_watch_expect(r->source.watch,
                         cv_plan_count_blocks(&plan, &n_whole) * grid->block_bytes);
-    return count_items(r, grid, err);
+    return CV_OK;
 }
 
 static cv_status prepare(request *r, caterva_array *array, cv_error *err)
@@ -93,7 +99,9 @@ static cv_status compute_statistics(request *r, void *out, cv_error *err)
 {
     cv_tally tally;
     CV_TRY(cv_statistics(&r->reduction, &tally, err));
-    cv_tally_public(&tally, &r->type, out);
+    caterva_stats full = {.n_items = 0};
+    cv_tally_public(&tally, &r->type, &full);
+    cv_output_fill(out, &full, sizeof full);
     return CV_OK;
 }
 
@@ -102,14 +110,14 @@ caterva_status caterva_statistics(caterva_array *array, const caterva_reduce_opt
 {
     request r;
     CV_TRY(read_options(&r, array, options, err));
-    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    CV_TRY(cv_output_check(out, sizeof *out, "statistics", err));
     return run(&r, array, compute_statistics, out, err);
 }
 
 static cv_status compute_histogram(request *r, void *bins, cv_error *err)
 {
     if (r->type.is_time)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "there is no histogram of times");
+        return cv_fail(err, CATERVA_EDTYPE, -1, "there is no histogram of times");
     return cv_histogram(&r->reduction, bins, err);
 }
 
@@ -147,24 +155,24 @@ typedef struct axes_call {
 static cv_status mark_axes(const request *r, axes_call *call, cv_error *err)
 {
     const caterva_reduce_options *o = &r->options;
-    int ndim = r->source.snapshot->grid.ndim;
     if (o->axes && o->n_axes < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d axes", o->n_axes);
-    for (int d = 0; d < ndim; d++) call->request.reduced[d] = !o->axes;
+    for (int d = 0; d < r->ndim; d++) call->request.reduced[r->kept[d]] = !o->axes;
     for (int i = 0; o->axes && i < o->n_axes; i++) {
         int axis = o->axes[i];
-        if (axis < 0 || axis >= ndim)
-            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is not in [0, %d)", axis, ndim);
-        if (call->request.reduced[axis])
-            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is named twice", axis);
-        call->request.reduced[axis] = true;
+        if (axis < 0 || axis >= r->ndim)
+            return cv_fail(err, CATERVA_ERANGE, -1, "axis %d is not in [0, %d)", axis,
+                           r->ndim);
+        bool *reduced = &call->request.reduced[r->kept[axis]];
+        if (*reduced) return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is named twice", axis);
+        *reduced = true;
     }
     call->everything = true;
     call->n_cells = 1;
-    for (int d = 0; d < ndim; d++) {
-        if (call->request.reduced[d]) continue;
+    for (int d = 0; d < r->ndim; d++) {
+        if (call->request.reduced[r->kept[d]]) continue;
         call->everything = false;
-        call->n_cells *= r->counts[d];
+        call->n_cells *= r->counts[r->kept[d]];
     }
     return CV_OK;
 }
@@ -175,10 +183,10 @@ static cv_status check_result(const request *r, const axes_call *call, cv_error 
     bool extreme = what == CATERVA_REDUCTION_MIN || what == CATERVA_REDUCTION_MAX;
     uint64_t size = (uint64_t)cv_reduce_cell_size(&r->type, what);
     if (r->type.is_time && !extreme)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+        return cv_fail(err, CATERVA_EDTYPE, -1,
                        "of times there are only minimum and maximum");
     if ((uint64_t)call->n_cells > call->dst_size / size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ESHORT, -1,
                        "the result has %lld items of %llu bytes, the buffer %zu bytes",
                        (long long)call->n_cells, (unsigned long long)size, call->dst_size);
     if (call->n_cells > 0 && !call->request.dst)

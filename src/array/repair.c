@@ -182,9 +182,10 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
 caterva_status caterva_repair(const char *url, const caterva_repair_options *options,
                               caterva_repair_result *result, caterva_error *err)
 {
-    if (!url || !result) return cv_fail(err, CATERVA_EINVAL, -1, "url or result is NULL");
-    *result = (caterva_repair_result){0};
-    repair r = {.url = url, .result = result};
+    if (!url) return cv_fail(err, CATERVA_EINVAL, -1, "url is NULL");
+    CV_TRY(cv_output_check(result, sizeof *result, "repair result", err));
+    caterva_repair_result full = {.found = CATERVA_FOUND_STANDING};
+    repair r = {.url = url, .result = &full};
     cv_salvage salvage = {0};
     CV_TRY(read_options(&r, options, err));
     cv_status status = run(&r, &salvage, err);
@@ -193,5 +194,6 @@ caterva_status caterva_repair(const char *url, const caterva_repair_options *opt
     cv_snapshot_release(r.rescue.state);
     cv_store_close(r.store);
     free(r.fill);
+    cv_output_fill(result, &full, sizeof full);
     return status;
 }

@@ -3,14 +3,15 @@
 #include "engine/write/resize.h"
 #include "array/array.h"
 #include "array/describe.h"
+#include "array/memory.h"
 #include "base/arith.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static cv_status check_axis(const cv_grid *grid, int axis, cv_error *err)
 {
     if (axis >= 0 && axis < grid->ndim) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is not in [0, %d)", axis, grid->ndim);
+    return cv_fail(err, CATERVA_ERANGE, -1, "axis %d is not in [0, %d)", axis, grid->ndim);
 }
 
 static cv_status check_shape(const cv_grid *grid, const int64_t *shape, cv_error *err)
@@ -23,21 +24,23 @@ static cv_status check_shape(const cv_grid *grid, const int64_t *shape, cv_error
     return CV_OK;
 }
 
-/* The new data of an insert: `n` items along `axis`, all of the others. */
-static cv_status check_slab(const cv_grid *grid, int axis, int64_t n, const void *src,
-                            size_t src_size, cv_error *err)
+/* What an insert takes: `n` items along `axis`, all of the others. */
+typedef struct slab {
+    cv_grid grid; /* ndim, shape and item_size count */
+    int axis;
+    int64_t at;
+    int64_t n;
+} slab;
+
+static cv_status check_slab(slab *s, cv_error *err)
 {
-    if (n < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%lld items", (long long)n);
-    int64_t needed = grid->item_size;
+    if (s->n < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%lld items", (long long)s->n);
+    s->grid.shape[s->axis] = s->n;
+    int64_t needed = s->grid.item_size;
     bool fits = true;
-    for (int d = 0; d < grid->ndim; d++)
-        fits = cv_mul_i64(needed, d == axis ? n : grid->shape[d], &needed) && fits;
-    if (!fits) return cv_fail(err, CATERVA_EINVAL, -1, "the size does not fit 64 bits");
-    if (src && (uint64_t)needed > src_size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "%lld items of axis %d have %lld bytes, src %zu", (long long)n, axis,
-                       (long long)needed, src_size);
-    return CV_OK;
+    for (int d = 0; d < s->grid.ndim; d++)
+        fits = cv_mul_i64(needed, s->grid.shape[d], &needed) && fits;
+    return fits ? CV_OK : cv_fail(err, CATERVA_EINVAL, -1, "the size does not fit 64 bits");
 }
 
 /* A change that failed after its first step leaves something that nobody asked
@@ -68,39 +71,59 @@ caterva_status caterva_resize(caterva_array *array, const int64_t *shape, caterv
     return cv_array_finish(array, status);
 }
 
-static cv_status insert(caterva_array *array, int axis, int64_t at, int64_t n,
-                        const void *src, size_t src_size, cv_error *err)
+static cv_status insert_from(caterva_array *array, const slab *s, const caterva_buffer *src,
+                             cv_error *err)
 {
-    const cv_grid *grid = &cv_array_state(array)->grid;
+    cv_result result = {s->grid.ndim, s->grid.shape, s->grid.item_size, array->type.dtype};
+    cv_memory memory;
+    void *converted;
+    cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
+    const cv_strided from = {memory.data, memory.strides};
+    if (status == CV_OK)
+        status = finish(array, cv_insert(array->pending, s->axis, s->at, s->n, &from, err));
+    free(converted);
+    return status;
+}
+
+static cv_status insert(caterva_array *array, slab *s, const caterva_buffer *src,
+                        cv_error *err)
+{
+    s->grid = cv_array_state(array)->grid;
     CV_TRY(cv_pending_check(array->pending, err));
-    CV_TRY(check_axis(grid, axis, err));
-    if (at < 0 || at > grid->shape[axis])
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "position %lld on axis %d is not in [0, %lld]", (long long)at, axis,
-                       (long long)grid->shape[axis]);
-    CV_TRY(check_slab(grid, axis, n, src, src_size, err));
-    return finish(array, cv_insert(array->pending, axis, at, n, src, err));
+    CV_TRY(check_axis(&s->grid, s->axis, err));
+    int64_t length = s->grid.shape[s->axis];
+    if (s->at < 0 || s->at > length)
+        return cv_fail(err, CATERVA_ERANGE, -1,
+                       "position %lld on axis %d is not in [0, %lld]", (long long)s->at,
+                       s->axis, (long long)length);
+    CV_TRY(check_slab(s, err));
+    if (src) return insert_from(array, s, src, err);
+    return finish(array, cv_insert(array->pending, s->axis, s->at, s->n, NULL, err));
 }
 
 caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_t n,
-                              const void *src, size_t src_size, caterva_error *err)
+                              const caterva_buffer *src, caterva_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
+    slab s = {.axis = axis, .at = at, .n = n};
     cv_array_lock_alone(array);
-    cv_status status = insert(array, axis, at, n, src, src_size, err);
+    cv_status status = insert(array, &s, src, err);
     return cv_array_finish(array, status);
 }
 
-caterva_status caterva_append(caterva_array *array, int axis, int64_t n, const void *src,
-                              size_t src_size, caterva_error *err)
+caterva_status caterva_append(caterva_array *array, int axis, int64_t n,
+                              const caterva_buffer *src, caterva_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
-    if (!src && n != 0) return cv_fail(err, CATERVA_EINVAL, -1, "src is NULL");
+    if (!src) return cv_fail(err, CATERVA_EINVAL, -1, "src is NULL");
+    slab s = {.axis = axis, .n = n};
     cv_array_lock_alone(array);
     const cv_grid *grid = &cv_array_state(array)->grid;
     cv_status status = check_axis(grid, axis, err);
-    if (status == CV_OK)
-        status = insert(array, axis, grid->shape[axis], n, src, src_size, err);
+    if (status == CV_OK) {
+        s.at = grid->shape[axis];
+        status = insert(array, &s, src, err);
+    }
     return cv_array_finish(array, status);
 }
 
@@ -111,7 +134,7 @@ static cv_status remove_items(caterva_array *array, int axis, int64_t start, int
     CV_TRY(cv_pending_check(array->pending, err));
     CV_TRY(check_axis(grid, axis, err));
     if (start < 0 || stop > grid->shape[axis] || start > stop)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ERANGE, -1,
                        "items [%lld, %lld) of axis %d do not lie in [0, %lld)",
                        (long long)start, (long long)stop, axis, (long long)grid->shape[axis]);
     return finish(array, cv_remove(array->pending, axis, start, stop, err));

@@ -5,12 +5,6 @@
 
 #include "array/array.h"
 #include "array/memory.h"
-#include "engine/plan/selection.h"
-
-/* The selection as the grid sees it; of the grid only ndim, shape, n_items and
- * item_size count. NULL is everything. */
-cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
-                             cv_selection *out, cv_error *err);
 
 /* What a buffer must hold; `dtype` is borrowed. */
 cv_result cv_result_of(const cv_selection *selection, const char *dtype);
@@ -22,5 +16,10 @@ cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
                                  cv_error *err);
 cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
                                   const cv_memory *src, cv_error *err);
+
+/* The caller's selection as the grid sees it; of the grid only ndim, shape, n_items and
+ * item_size count. NULL is everything. */
+cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
+                             cv_selection *out, cv_error *err);
 
 #endif

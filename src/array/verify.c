@@ -50,7 +50,8 @@ caterva_status caterva_verify(caterva_array *array, const caterva_verify_options
 {
     static const caterva_verify_options defaults = CATERVA_VERIFY_INIT;
     CV_TRY(cv_array_check(array, err));
-    if (!result) return cv_fail(err, CATERVA_EINVAL, -1, "result is NULL");
+    caterva_verify_result full = {.checked_chunks = 0};
+    CV_TRY(cv_output_check(result, sizeof *result, "verify result", err));
     verification v = {.gate = &array->gate};
     CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
                            "verify options", err));
@@ -59,7 +60,8 @@ caterva_status caterva_verify(caterva_array *array, const caterva_verify_options
     if (v.options.on_progress) calling.on_progress = on_progress;
     calling.context = &v;
     cv_gate_enter(v.gate, &v.self);
-    cv_status status = verify(array, &calling, result, err);
+    cv_status status = verify(array, &calling, &full, err);
     cv_gate_leave(v.gate, &v.self);
+    cv_output_fill(result, &full, sizeof full);
     return status;
 }

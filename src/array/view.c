@@ -111,7 +111,7 @@ static cv_status check_axis(const caterva_view *view, int axis, int most, cv_err
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     if (axis >= 0 && axis <= most) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of a view with %d dimensions", axis,
+    return cv_fail(err, CATERVA_ERANGE, -1, "axis %d of a view with %d dimensions", axis,
                    view->grid.ndim);
 }
 

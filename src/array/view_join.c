@@ -188,21 +188,21 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
         if (!views[i]) return cv_fail(err, CATERVA_EINVAL, -1, "view %d is NULL", i);
     const cv_grid *first = &views[0]->grid;
     if (axis < 0 || axis >= first->ndim)
-        return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of views with %d dimensions", axis,
+        return cv_fail(err, CATERVA_ERANGE, -1, "axis %d of views with %d dimensions", axis,
                        first->ndim);
     for (int i = 1; i < n; i++) {
         const cv_grid *grid = &views[i]->grid;
         if (grid->ndim != first->ndim)
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ESHAPE, -1,
                            "view %d has %d dimensions, view 0 has %d", i, grid->ndim,
                            first->ndim);
         for (int d = 0; d < grid->ndim; d++)
             if (d != axis && grid->shape[d] != first->shape[d])
-                return cv_fail(err, CATERVA_EINVAL, -1,
+                return cv_fail(err, CATERVA_ESHAPE, -1,
                                "axis %d of view %d has %lld items, of view 0 %lld", d, i,
                                (long long)grid->shape[d], (long long)first->shape[d]);
         if (strcmp(views[i]->base->dtype, views[0]->base->dtype) != 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "view %d is of %.80s, view 0 of %.80s", i,
+            return cv_fail(err, CATERVA_EDTYPE, -1, "view %d is of %.80s, view 0 of %.80s", i,
                            views[i]->base->dtype, views[0]->base->dtype);
     }
     return CV_OK;

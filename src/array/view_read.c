@@ -1,6 +1,7 @@
 /* Room: array. Reads and writes through views: a selection of the view becomes one
  * of its base, with the buffer's strides in the base's order of axes. */
 #include "array/view_read.h"
+#include "array/selection.h"
 
 #include "base/arith.h"
 #include "engine/items/copy.h"
@@ -192,7 +193,7 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 {
     for (int d = 0; d < grid->ndim; d++)
         if (grid->shape[d] != base->grid.shape[d])
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ESTALE, -1,
                            "axis %d of the array has %lld items now, %lld when the view was "
                            "made",
                            d, (long long)grid->shape[d], (long long)base->grid.shape[d]);
@@ -256,7 +257,8 @@ caterva_status caterva_view_write(const caterva_view *view,
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     if (!view->base->array)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a view of several arrays cannot be written");
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "a view of several arrays cannot be written");
     CV_TRY(cv_array_check_encodes(view->base->array, err));
     cv_selection s;
     cv_memory memory;

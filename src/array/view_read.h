@@ -4,7 +4,7 @@
 
 #include "array/view.h"
 
-/* CATERVA_EINVAL when the array's grid is not the one that views were made of. */
+/* CATERVA_ESTALE when the array's grid is not the one that views were made of. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
 
 /* Reads a selection of the view, checked, into memory, checked. */

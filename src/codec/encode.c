@@ -61,7 +61,7 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
         encoder->params.schunk = encoder->schunk;
         encoder->context = blosc2_create_cctx(encoder->params);
         if (!encoder->context)
-            status = cv_fail(err, CATERVA_EINVAL, -1,
+            status = cv_fail(err, CATERVA_EPIPELINE, -1,
                              "libblosc2 takes no %s with these filters and sizes",
                              cv_codec_name(spec->codec));
     }
@@ -95,7 +95,7 @@ static cv_status compress(blosc2_context *context, const void *src, int32_t size
     CV_TRY(cv_buffer_resize(out, (size_t)most, err));
     int result = blosc2_compress_ctx(context, src, size, out->data, (int32_t)most);
     if (result <= 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode a chunk: %s",
+        return cv_fail(err, CATERVA_EPIPELINE, -1, "libblosc2 cannot encode a chunk: %s",
                        blosc2_error_string(result));
     out->size = (size_t)result;
     return CV_OK;
@@ -139,7 +139,7 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
         out->data[BLOSC2_CHUNK_BLOSC2_FLAGS] &= (uint8_t)~BLOSC2_USEDICT;
     bool has_blocks = !memcpyed && out->size > BLOSC_EXTENDED_HEADER_LENGTH;
     if (has_blocks && block_bytes != encoder->block_bytes)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "libblosc2 cuts the chunk into blocks of %d bytes, not %d: it needs "
                        "another block shape",
                        block_bytes, encoder->block_bytes);
@@ -328,7 +328,7 @@ cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buf
     int result = blosc2_chunk_repeatval(cv_codec_cparams(spec), spec->chunk_bytes, out->data,
                                         room, item);
     if (result != room)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "libblosc2 cannot encode a repeated value: %s",
                        blosc2_error_string(result));
     mend_sizes(out->data, spec->chunk_bytes);
@@ -356,7 +356,7 @@ cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buf
         mend_sizes(out->data, spec->chunk_bytes);
         return CV_OK;
     }
-    return cv_fail(err, CATERVA_EINVAL, -1, "libblosc2 cannot encode an empty chunk: %s",
+    return cv_fail(err, CATERVA_EPIPELINE, -1, "libblosc2 cannot encode an empty chunk: %s",
                    blosc2_error_string(result));
 }
 

@@ -56,7 +56,7 @@ static cv_status check_items(const cv_codec_spec *spec, const char *who, const c
 {
     if (spec->item_kind == 0 || (!spec->items_swapped && is_in(kinds, spec->item_kind)))
         return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
                    "%s takes %s in this machine's byte order, the items are %s", who, takes,
                    type_name(spec));
 }
@@ -64,7 +64,7 @@ static cv_status check_items(const cv_codec_spec *spec, const char *who, const c
 static cv_status check_floats(const cv_codec_spec *spec, const char *who, cv_error *err)
 {
     if (spec->item_size != 4 && spec->item_size != 8)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s takes floats of 4 or 8 bytes, the items have %d", who,
                        spec->item_size);
     return check_items(spec, who, "floats of 4 or 8 bytes", "f", err);
@@ -76,7 +76,7 @@ static cv_status check_floats(const cv_codec_spec *spec, const char *who, cv_err
 static cv_status check_bits(int8_t bits, int most, const char *who, cv_error *err)
 {
     if (bits >= 1 ? bits <= most : bits < 0 && -bits < most) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
                    "%s needs a number, 1 to %d bits to keep or -1 to -%d to clear, not %d",
                    who, most, most - 1, bits);
 }
@@ -95,7 +95,7 @@ static cv_status check_int_trunc(const cv_codec_spec *spec, int i, cv_error *err
     static const char who[] = "filter int-trunc";
     int32_t size = spec->item_size;
     if (size != 1 && size != 2 && size != 4 && size != 8)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s takes integers of 1, 2, 4 or 8 bytes, the items have %d", who,
                        size);
     CV_TRY(check_items(spec, who, "integers", "iubmM", err));
@@ -107,10 +107,11 @@ static cv_status check_cells(const cv_codec_spec *spec, const char *who, int edg
 {
     enum { MOST_DIMS = 8 };
     if (spec->ndim < 1 || spec->ndim > MOST_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%s takes 1 to %d dimensions, these are %d",
-                       who, MOST_DIMS, spec->ndim);
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes 1 to %d dimensions, these are %d", who, MOST_DIMS,
+                       spec->ndim);
     if (edge < 1 || edge > most)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s needs a number, the edge of its cells from 1 to %d, not %d", who,
                        most, edge);
     return CV_OK;
@@ -123,12 +124,12 @@ static cv_status check_ndcell(const cv_codec_spec *spec, int i, cv_error *err)
     int64_t cell = 1, block = spec->block_bytes / spec->item_size;
     CV_TRY(check_cells(spec, who, edge, 255, err));
     if (spec->item_size > 255)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s takes items of at most 255 bytes, these have %d", who,
                        spec->item_size);
     for (int d = 0; d < spec->ndim && cell <= block; d++) cell *= edge;
     if (cell <= block) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
                    "%s of edge %d needs blocks of at least %d items to the power of %d, "
                    "these have %lld",
                    who, edge, edge, spec->ndim, (long long)block);
@@ -149,7 +150,7 @@ static cv_status check_needs(const cv_codec_spec *spec, int i, cv_error *err)
     case BLOSC_FILTER_NDCELL: return check_ndcell(spec, i, err);
     case BLOSC_FILTER_NDMEAN: return check_ndmean(spec, i, err);
     case BLOSC_FILTER_BYTEDELTA_BUGGY: /* bytes behind the last whole step of 16 */
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "filter bytedelta-old is for reading: what it writes depends on the "
                        "processor; bytedelta does not");
     default: return CV_OK;
@@ -174,7 +175,7 @@ static cv_status refuse_order(const cv_codec_spec *spec, int i, const char *othe
 {
     int place = 1;
     for (int k = 0; k < i; k++) place += spec->filters[k] != BLOSC_NOFILTER;
-    return cv_fail(err, CATERVA_EINVAL, -1,
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
                    "filter %s, number %d, cannot stand behind %s: %s",
                    cv_filter_name(spec->filters[i]), place, other, why);
 }
@@ -186,7 +187,7 @@ static cv_status check_delta(const cv_codec_spec *spec, int i, cv_error *err)
 {
     int n = cv_codec_n_filters(spec);
     if (n > 2)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "filter delta works alone or with one other: libblosc2 overwrites "
                        "what it compares with when there are %d",
                        n);
@@ -222,7 +223,7 @@ static cv_status check_zfp_filters(const cv_codec_spec *spec, const char *who, c
     for (int i = 0; i < CV_CODEC_FILTERS; i++) {
         uint8_t filter = spec->filters[i];
         if (filter != BLOSC_NOFILTER && (effect(filter) & MIXES || filter == BLOSC_DELTA))
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_EPIPELINE, -1,
                            "%s compresses floats, and filter %s leaves none", who,
                            cv_filter_name(filter));
     }
@@ -235,17 +236,18 @@ static cv_status check_zfp(const cv_codec_spec *spec, cv_error *err)
     const char *who = cv_codec_name(spec->codec);
     CV_TRY(check_floats(spec, who, err));
     if (spec->ndim < 1 || spec->ndim > MOST_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%s takes 1 to %d dimensions, these are %d",
-                       who, MOST_DIMS, spec->ndim);
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes 1 to %d dimensions, these are %d", who, MOST_DIMS,
+                       spec->ndim);
     for (int d = 0; d < spec->ndim; d++)
         if (spec->block_shape[d] < EDGE)
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_EPIPELINE, -1,
                            "%s needs blocks of at least %d items along each axis, "
                            "block shape[%d] is %lld",
                            who, EDGE, d, (long long)spec->block_shape[d]);
     if (spec->codec == BLOSC_CODEC_ZFP_FIXED_RATE &&
         (spec->codec_meta < 1 || spec->codec_meta > WHOLE))
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s needs a number, 1 to %d percent of the size, not %d", who, WHOLE,
                        spec->codec_meta);
     return check_zfp_filters(spec, who, err);
@@ -255,17 +257,17 @@ static cv_status check_ndlz(const cv_codec_spec *spec, cv_error *err)
 {
     enum { FEWEST = 16 };
     if (spec->codec_meta != 4 && spec->codec_meta != 8)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "ndlz needs a number, the edge of its cells: 4 or 8, not %d",
                        spec->codec_meta);
     if (spec->item_size != 1)
-        return cv_fail(err, CATERVA_EINVAL, -1, "ndlz takes items of 1 byte, these have %d",
-                       spec->item_size);
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "ndlz takes items of 1 byte, these have %d", spec->item_size);
     if (spec->ndim != 2)
-        return cv_fail(err, CATERVA_EINVAL, -1, "ndlz takes 2 dimensions, these are %d",
+        return cv_fail(err, CATERVA_EPIPELINE, -1, "ndlz takes 2 dimensions, these are %d",
                        spec->ndim);
     if (spec->block_bytes < FEWEST)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "ndlz needs blocks of at least %d items, these have %d", FEWEST,
                        spec->block_bytes);
     return CV_OK;
@@ -274,11 +276,11 @@ static cv_status check_ndlz(const cv_codec_spec *spec, cv_error *err)
 static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
 {
     if (spec->codec != BLOSC_ZSTD && spec->codec != BLOSC_LZ4 && spec->codec != BLOSC_LZ4HC)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%s takes no dictionary; zstd and lz4 do",
+        return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd and lz4 do",
                        cv_codec_name(spec->codec));
     int n = cv_codec_n_filters(spec); /* they run twice, the second time over their scratch */
     if (n > 2)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "a dictionary goes with at most 2 filters, there are %d", n);
     return CV_OK;
 }
@@ -293,7 +295,7 @@ static cv_status check_codec(const cv_codec_spec *spec, cv_error *err)
     if (is_zfp(spec->codec)) return check_zfp(spec, err);
     if (spec->codec == BLOSC_CODEC_NDLZ) return check_ndlz(spec, err);
     if (spec->codec == BLOSC_BLOSCLZ && spec->block_bytes > MAX_BLOSCLZ_BLOCK)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "blosclz takes blocks of at most %d bytes, these have %d",
                        MAX_BLOSCLZ_BLOCK, spec->block_bytes);
     return CV_OK;

@@ -57,7 +57,7 @@ cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t
 cv_status cv_store_check_writable(const cv_store *store, cv_error *err)
 {
     if (store->writable) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "this %s was opened for reading only",
+    return cv_fail(err, CATERVA_EREADONLY, -1, "this %s was opened for reading only",
                    store->ops->name);
 }
 

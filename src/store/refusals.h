@@ -26,7 +26,7 @@ cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path);
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
                            uint64_t end);
 
-/* CATERVA_EINVAL unless the store may be written. */
+/* CATERVA_EREADONLY unless the store may be written. */
 cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
 
 /* CATERVA_ENOTFOUND unless `object` is the frame: for stores without others. */

@@ -37,7 +37,7 @@ def check_table(rng, tool):
                     assert (got == 1).all(), (a, b, got)
                 except Refused as refused:
                     assert not np.can_cast(a, b, casting), f"{a} to {b}, {casting}: {refused}"
-                    assert "EINVAL" in str(refused), refused
+                    assert "ECAST" in str(refused), refused
 
 
 def check_unsupported(tool):
@@ -49,7 +49,7 @@ def check_unsupported(tool):
                 tool.ask(word, "none", 64, 0, "c", data=data)
                 raise AssertionError(f"{name} was converted")
             except Refused as refused:
-                assert "EUNSUPPORTED" in str(refused), refused
+                assert "EDTYPE" in str(refused), refused
     tool.ask("dtypes", "<i4", "<q9", 2)
     try:
         tool.ask("read", "none", 64, 0, "c")
@@ -181,7 +181,7 @@ def check_bfloat16(rng, tool):
                          data=b"" if a == other else bytes(6))
                 assert good, f"{a} to {b} was done as a safe cast"
             except Refused as refused:
-                assert not good and "EINVAL" in str(refused), (a, b, refused)
+                assert not good and "ECAST" in str(refused), (a, b, refused)
 
 
 def cast(values, dtype):
@@ -304,7 +304,7 @@ def check_fields(rng, tool, cases):
     refused(tool, "EINVAL", "write", "none", 1 << 16, 0, "c", data=bytes(1 << 16))
     tool.ask("field", "n.text")
     tool.ask("dtypes", text, "<f4", 0)
-    refused(tool, "EUNSUPPORTED", "read", "none", 1 << 16, 0, "c")
+    refused(tool, "EDTYPE", "read", "none", 1 << 16, 0, "c")
     tool.ask("field", "-")
 
 

@@ -28,7 +28,7 @@ static caterva_array *make(const char *url, caterva_layout layout, int32_t first
     options.chunk_shape = (int32_t[]){100};
     options.dtype = "<i4";
     options.layout = layout;
-    CHECK_OK(caterva_create_from_buffer(url, &options, items, sizeof items, &array, &err),
+    CHECK_OK(caterva_create_from_memory(url, &options, items, sizeof items, &array, &err),
              err);
     return array;
 }

@@ -244,7 +244,7 @@ class Test:
                                        bytes=cells * size, **words)
         is_time = part.dtype.kind in "Mm"
         if (what < 2 and part.size == 0 and cells) or (is_time and what >= 2):
-            self.refused(call, "CATERVA_EUNSUPPORTED" if is_time and what >= 2
+            self.refused(call, "CATERVA_EDTYPE" if is_time and what >= 2
                          else "CATERVA_EINVAL")
             return
         got = call()["data"]
@@ -343,17 +343,20 @@ class Test:
         blosc2.remove_urlpath(url)
         blosc2.asarray(values, urlpath=url, mode="w")
         run = self.helper.run
-        for words in ({"axes": "2"}, {"axes": "-1"}, {"axes": "0,0"}, {"start": "0,5"},
-                      {"step": "0,1"}, {"what": 4}, {"what": -1}, {"axes": "0", "bytes": 15}):
+        for words, status in (({"axes": "2"}, "ERANGE"), ({"axes": "-1"}, "ERANGE"),
+                              ({"axes": "0,0"}, "EINVAL"), ({"start": "0,5"}, "ERANGE"),
+                              ({"step": "0,1"}, "EINVAL"), ({"what": 4}, "EINVAL"),
+                              ({"what": -1}, "EINVAL"),
+                              ({"axes": "0", "bytes": 15}, "ESHORT")):
             self.refused(lambda: run("reduce", url=url, **{"bytes": 96, **words}),
-                         "CATERVA_EINVAL")
+                         "CATERVA_" + status)
         for lo, hi, bins in ((1, 0, 4), ("nan", 1, 4), (0, "inf", 4), (0, 1, 0),
                              (-1.7e308, 1.7e308, 4), (0, 1, 1000001)):
             self.refused(lambda: run("histogram", url=url, lo=lo, hi=hi, bins=bins),
                          "CATERVA_EINVAL")
         for dtype in ("S3", "U2", "c8", [("a", "<i4"), ("b", "<f4")]):
             blosc2.asarray(np.zeros(3, dtype), urlpath=url, mode="w")
-            self.refused(lambda: run("stats", url=url), "CATERVA_EUNSUPPORTED")
+            self.refused(lambda: run("stats", url=url), "CATERVA_EDTYPE")
 
 
 def main():

@@ -2,6 +2,7 @@
  * files and in directories; at the end of each, C-Blosc2 reads the result too.
  *
  * usage: test_shapes [sequences [seed]] */
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
@@ -129,10 +130,11 @@ static void step_insert(run *t)
     random_data(&t->r, data, size, t->g.item_size);
     if (with_data) oracle_write(&t->now, &b, data);
     if (with_data && at == old && rng_one_in(&t->r, 2))
-        CHECK_OK(caterva_append(t->array, axis, n, data, size, &err), err);
+        CHECK_OK(caterva_append(t->array, axis, n, PLAIN(data, size), &err), err);
     else
-        CHECK_OK(caterva_insert(t->array, axis, at, n, with_data ? data : NULL, size, &err),
-                 err);
+        CHECK_OK(
+            caterva_insert(t->array, axis, at, n, with_data ? PLAIN(data, size) : NULL, &err),
+            err);
     free(data);
 }
 

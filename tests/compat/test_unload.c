@@ -34,7 +34,7 @@ static void one_round(const int32_t *items, int32_t *got)
     close_fn *close_array;
     void *library = dlopen(CATERVA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     CHECK(library, "%s", dlerror());
-    find(library, "caterva_create_from_buffer", &create, sizeof create);
+    find(library, "caterva_create_from_memory", &create, sizeof create);
     find(library, "caterva_read", &read_items, sizeof read_items);
     find(library, "caterva_close", &close_array, sizeof close_array);
 

@@ -28,7 +28,8 @@ typedef struct reply {
 typedef struct lists {
     int64_t start[CATERVA_MAX_DIMS];
     int64_t stop[CATERVA_MAX_DIMS];
-    int64_t step[CATERVA_MAX_DIMS];
+    caterva_axis slices[CATERVA_MAX_DIMS];
+    caterva_selection selection;
     int axes[CATERVA_MAX_DIMS];
 } lists;
 
@@ -59,22 +60,38 @@ static caterva_status run_create(const job *j, caterva_error *err)
     return status;
 }
 
-static const int64_t *list_of(const job *j, const char *key, int64_t *out)
+/* A box or, with steps, a slice for each axis. */
+static void select_part(const job *j, const caterva_info *info, lists *l)
 {
-    const char *text = find_word(j, key);
-    if (!text) return NULL;
-    parse_list(text, out);
-    return out;
+    const char *start = find_word(j, "start"), *stop = find_word(j, "stop");
+    const char *step = find_word(j, "step");
+    int64_t steps[CATERVA_MAX_DIMS];
+    memset(l->start, 0, sizeof l->start);
+    memcpy(l->stop, info->shape, sizeof l->stop);
+    if (start) parse_list(start, l->start);
+    if (stop) parse_list(stop, l->stop);
+    l->selection = (caterva_selection)CATERVA_SELECTION_INIT;
+    l->selection.start = l->start;
+    l->selection.stop = l->stop;
+    if (!step) return;
+    parse_list(step, steps);
+    for (int d = 0; d < info->ndim; d++)
+        l->slices[d] = (caterva_axis){.kind = CATERVA_AXIS_SLICE,
+                                      .start = l->start[d],
+                                      .stop = l->stop[d],
+                                      .step = steps[d]};
+    l->selection.kind = CATERVA_SELECTION_AXES;
+    l->selection.axes = l->slices;
+    l->selection.n_axes = info->ndim;
 }
 
-static caterva_reduce_options options_of(const job *j, lists *l)
+static caterva_reduce_options options_of(const job *j, caterva_array *a, lists *l)
 {
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
     int64_t axes[CATERVA_MAX_DIMS];
     const char *named = find_word(j, "axes");
-    o.start = list_of(j, "start", l->start);
-    o.stop = list_of(j, "stop", l->stop);
-    o.step = list_of(j, "step", l->step);
+    select_part(j, caterva_describe(a), l);
+    o.selection = &l->selection;
     o.skip_nan = (int)find_number(j, "skip_nan");
     if (!named) return o;
     o.axes = l->axes;
@@ -97,8 +114,8 @@ static void put_number(FILE *to, const char *key, const caterva_number *n)
 static caterva_status run_stats(const job *j, caterva_array *a, reply *r, caterva_error *err)
 {
     lists l;
-    caterva_reduce_options o = options_of(j, &l);
-    caterva_stats s;
+    caterva_reduce_options o = options_of(j, a, &l);
+    caterva_stats s = CATERVA_STATS_INIT;
     caterva_status status = caterva_statistics(a, &o, &s, err);
     if (status != CATERVA_OK) return status;
     fprintf(r->json, ",\"n_items\":%lld,\"n_nan\":%lld,\"mean\":\"%a\",\"std\":\"%a\"",
@@ -113,7 +130,7 @@ static caterva_status run_histogram(const job *j, caterva_array *a, reply *r,
                                     caterva_error *err)
 {
     lists l;
-    caterva_reduce_options o = options_of(j, &l);
+    caterva_reduce_options o = options_of(j, a, &l);
     double range[2] = {strtod(need_word(j, "lo"), NULL), strtod(need_word(j, "hi"), NULL)};
     int64_t n = find_number(j, "bins");
     r->size = (size_t)n * sizeof(int64_t);
@@ -124,7 +141,7 @@ static caterva_status run_histogram(const job *j, caterva_array *a, reply *r,
 static caterva_status run_reduce(const job *j, caterva_array *a, reply *r, caterva_error *err)
 {
     lists l;
-    caterva_reduce_options o = options_of(j, &l);
+    caterva_reduce_options o = options_of(j, a, &l);
     r->size = (size_t)find_number(j, "bytes");
     r->bytes = check_alloc(r->size);
     memset(r->bytes, 0xEE, r->size);

@@ -236,7 +236,7 @@ static caterva_array *make_array(void)
     options.block_shape = blocks;
     uint8_t *bytes = check_alloc(size);
     read_bytes(bytes, size);
-    CHECK_OK(caterva_create_from_buffer("mem:", &options, bytes, size, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory("mem:", &options, bytes, size, &array, &err), err);
     free(bytes);
     if (place == 1) CHECK_OK(caterva_commit(array, &err), err);
     if (place == 2) array = reopen(array);

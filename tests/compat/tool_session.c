@@ -24,6 +24,7 @@
 #include "caterva.h"
 
 #include "support/answer.h"
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/job.h"
 
@@ -186,15 +187,16 @@ static caterva_status run_write(const job *j, FILE *to, caterva_error *err)
 static caterva_status run_append(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    return caterva_append(writer, (int)find_number(j, "axis"), find_number(j, "n"), data,
-                          data_size, err);
+    return caterva_append(writer, (int)find_number(j, "axis"), find_number(j, "n"),
+                          PLAIN(data, data_size), err);
 }
 
 static caterva_status run_insert(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
     return caterva_insert(writer, (int)find_number(j, "axis"), find_number(j, "at"),
-                          find_number(j, "n"), data, data_size, err);
+                          find_number(j, "n"),
+                          data ? data ? PLAIN(data, data_size) : NULL : NULL, err);
 }
 
 static caterva_status run_remove(const job *j, FILE *to, caterva_error *err)

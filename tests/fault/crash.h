@@ -112,7 +112,7 @@ static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const
     caterva_array *array;
     caterva_status status = caterva_frame_open(bytes, size, 0, NULL, &array, &err);
     CHECK(status == CATERVA_OK, "%s: does not open: %s", what, err.message);
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     CHECK(result.damages == 0, "%s: %lld damages", what, (long long)result.damages);
     return array;

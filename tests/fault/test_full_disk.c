@@ -4,6 +4,7 @@
  * space is freed the work goes on. Skipped where no tmpfs can be mounted.
  *
  * usage: test_full_disk [SEED] */
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -147,7 +148,7 @@ static caterva_status work(trial *t, bool appends, caterva_error *err)
 
     size_t size = (size_t)n * sizeof *t->next;
     caterva_status status =
-        appends ? caterva_append(t->array, 0, n, t->next + start, size, err)
+        appends ? caterva_append(t->array, 0, n, PLAIN(t->next + start, size), err)
                 : caterva_write(t->array, &start, &stop, t->next + start, size, err);
     if (status == CATERVA_OK) status = caterva_commit(t->array, err);
     if (status != CATERVA_OK) return status;
@@ -253,8 +254,8 @@ static caterva_status append_noise(trial *t, int64_t n, caterva_error *err)
     memcpy(t->next, t->items, (size_t)t->n * sizeof *t->items);
     rng_fill(&t->random, t->next + t->n, (size_t)n * sizeof *t->next);
     t->n_next = t->n + n;
-    caterva_status status =
-        caterva_append(t->array, 0, n, t->next + t->n, (size_t)n * sizeof *t->next, err);
+    caterva_status status = caterva_append(
+        t->array, 0, n, PLAIN(t->next + t->n, (size_t)n * sizeof *t->next), err);
     return status == CATERVA_OK ? caterva_commit(t->array, err) : status;
 }
 

@@ -132,7 +132,7 @@ static caterva_status commit_it(life *l, caterva_error *err)
 
 static caterva_status verify_it(life *l, caterva_error *err)
 {
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     return caterva_verify(l->array, NULL, &result, err);
 }
 
@@ -326,7 +326,7 @@ static void spoil(const char *path, bool chunk)
     size_t size;
     caterva_error err;
     caterva_array *array;
-    caterva_chunk_info info;
+    caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
     CHECK_OK(caterva_chunk_describe(array, 1, &info, &err), err);
     caterva_discard(array);
@@ -368,7 +368,7 @@ static void repairing(void **state)
         bool chunk = kind == 1;
         memcpy(l.path, path, sizeof path);
         caterva_repair_options o = CATERVA_REPAIR_INIT;
-        caterva_repair_result result;
+        caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
         o.threads = 1;
         bool failed = true;
         for (long n = 0; failed; n++) {

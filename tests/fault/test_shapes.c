@@ -6,6 +6,7 @@
  * usage: test_shapes [SEED | --long [SEED]] */
 #include "crash.h"
 #include "frame/tidy.h"
+#include "support/buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,9 +80,12 @@ static void change_something(trial *t)
         shape[axis] = at;
         CHECK_OK(caterva_resize(t->array, shape, &err), err);
     } else if (what == 1) {
-        CHECK_OK(caterva_append(t->array, axis, n, data, slab * sizeof *data, &err), err);
+        CHECK_OK(caterva_append(t->array, axis, n, PLAIN(data, slab * sizeof *data), &err),
+                 err);
     } else if (what == 2) {
-        CHECK_OK(caterva_insert(t->array, axis, at, n, data, slab * sizeof *data, &err), err);
+        CHECK_OK(
+            caterva_insert(t->array, axis, at, n, PLAIN(data, slab * sizeof *data), &err),
+            err);
     } else if (what == 3) {
         CHECK_OK(caterva_remove(t->array, axis, at / 2, at, &err), err);
     } else if (what == 4) {

@@ -30,6 +30,18 @@ def exported():
     return {line.split()[2] for line in out.splitlines()}
 
 
+def imported(library):
+    out = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True,
+                         text=True, check=True).stdout
+    return {line.split()[-1] for line in out.splitlines()}
+
+
+def initialisers():
+    """Each _INIT macro of the header with the struct it is for."""
+    text = HEADER.read_text()
+    return re.findall(r"^#define (CATERVA_\w+_INIT) CATERVA_INIT_\((\w+)\)$", text, re.M)
+
+
 class Symbols(unittest.TestCase):
     def test_header_and_library_agree(self):
         names = declared()
@@ -71,15 +83,87 @@ class Header(unittest.TestCase):
             self.compiles("c++", dialect, text)
 
     def test_initialisers(self):
-        inits = re.findall(r"#define (CATERVA_(\w+)_INIT)\b", HEADER.read_text())
-        self.assertGreater(len(inits), 3)
-        types = set(re.findall(r"^} (caterva_\w+);", HEADER.read_text(), re.M))
-        kinds = [next(t for t in (f"caterva_{name.lower()}", f"caterva_{name.lower()}_options")
-                      if t in types) for _, name in inits]
         body = "".join(f"extern {kind} made_{n};\n{kind} made_{n} = {macro};\n"
-                       for n, ((macro, _), kind) in enumerate(zip(inits, kinds)))
+                       for n, (macro, kind) in enumerate(initialisers()))
+        text = f"#include <caterva.h>\n{body}"
         for dialect in ("c99", "c11", "c17"):
-            self.compiles("cc", dialect, f"#include <caterva.h>\n{body}")
+            self.compiles("cc", dialect, text)
+            self.compiles("clang", dialect, text)
+        for dialect in ("c++11", "c++17", "c++20"):
+            self.compiles("g++", dialect, text)
+            self.compiles("clang++", dialect, text)
+
+    def test_each_struct_says_its_size(self):
+        """What callers allocate can grow: it begins with its size, and a macro named
+        after it sets that. Those that cannot grow are these."""
+        fixed = {"caterva_error", "caterva_axis", "caterva_metalayer", "caterva_number"}
+        lent = {"caterva_dtype", "caterva_field", "caterva_damage", "caterva_info"}
+        first = dict(re.findall(r"struct (caterva_\w+) \{\s*(?:/\*.*?\*/\s*)?([^;]*);",
+                                HEADER.read_text(), re.S))
+        sized = {name for name, member in first.items() if member == "size_t struct_size"}
+        self.assertEqual(set(first) - sized, (fixed | lent) - {"caterva_info"})
+        self.assertEqual({kind for _, kind in initialisers()}, sized - lent)
+
+
+CPLUSPLUS = """
+#include <caterva.h>
+#include <cstdio>
+#include <cstring>
+
+template <typename T> static bool is_fresh(const T &made)
+{
+    T zeros;
+    std::memset(&zeros, 0, sizeof zeros);
+    zeros.struct_size = sizeof(T);
+    return std::memcmp(&made, &zeros, sizeof zeros) == 0;
+}
+
+int main()
+{
+%s
+    static const int64_t shape[] = {4, 5};
+    caterva_create_options options = CATERVA_CREATE_INIT;
+    options.ndim = 2;
+    options.shape = shape;
+    options.dtype = "<i4";
+    caterva_error err;
+    caterva_array *array = nullptr;
+    if (caterva_create("mem:", &options, &array, &err) != CATERVA_OK) {
+        std::puts(err.message);
+        return 2;
+    }
+    caterva_stats stats = CATERVA_STATS_INIT;
+    caterva_status status = caterva_statistics(array, nullptr, &stats, &err);
+    caterva_discard(array);
+    return status == CATERVA_OK && stats.n_items == 20 ? 0 : 3;
+}
+"""
+
+
+class CPlusPlus(unittest.TestCase):
+    """A C++ program that uses every initialiser, built without a warning, and run."""
+
+    def test_program(self):
+        lines = "\n".join(f"    const {kind} made_{n} = {macro};\n"
+                          f"    if (!is_fresh(made_{n})) return 1;"
+                          for n, (macro, kind) in enumerate(initialisers()))
+        library = BUILD / "lib"
+        sanitized = (library / "libcaterva.so").exists() and any(
+            "san" in name for name in imported(library / "libcaterva.so"))
+        if sanitized:
+            self.skipTest("a sanitizer must come first in a program")
+        for compiler in ("g++", "clang++"):
+            if not shutil.which(compiler):
+                continue
+            with self.subTest(compiler), tempfile.TemporaryDirectory() as folder:
+                source, program = Path(folder, "use.cpp"), Path(folder, "use")
+                source.write_text(CPLUSPLUS % lines)
+                done = subprocess.run(
+                    [compiler, "-std=c++11", "-pedantic", "-Wall", "-Wextra", "-Werror",
+                     f"-I{HEADER.parent}", source, "-o", program, f"-L{library}", "-lcaterva",
+                     f"-Wl,-rpath,{library}"], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(subprocess.run([program]).returncode, 0)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ class Library:
         where = str(url).encode()
         if items is None:
             return Array(self, self.out("create", "array", where, c.byref(options)))
-        return Array(self, self.out("create_from_buffer", "array", where, c.byref(options),
+        return Array(self, self.out("create_from_memory", "array", where, c.byref(options),
                                     address(items), items.nbytes))
 
     def open(self, url, **words):
@@ -217,11 +217,11 @@ class Array:
         self.call("resize", int64s(shape))
 
     def append(self, axis, items):
-        self.call("append", axis, items.shape[axis], address(items), items.nbytes)
+        self.call("append", axis, items.shape[axis], c.byref(self.library.buffer(items)))
 
     def insert(self, axis, at, n, items):
-        where, size = (None, 0) if items is None else (address(items), items.nbytes)
-        self.call("insert", axis, at, n, where, size)
+        src = None if items is None else c.byref(self.library.buffer(items))
+        self.call("insert", axis, at, n, src)
 
     def remove(self, axis, start, stop):
         self.call("remove", axis, start, stop)
@@ -235,7 +235,7 @@ class Array:
             self.call("chunk_next", c.byref(it))
             if it.done:
                 return
-            yield it.chunk.chunk, it.chunk.kind, it.start[:ndim], it.stop[:ndim]
+            yield it.chunk.chunk, it.chunk.kind, it.chunk.start[:ndim], it.chunk.stop[:ndim]
 
     def chunk_read(self, chunk):
         got = np.empty(self.info.chunk_bytes, np.uint8)

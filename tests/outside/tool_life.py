@@ -113,7 +113,7 @@ class Life:
                 self.writer = self.library.create(self.path, options, first)
                 break
             except Failure as failure:
-                need(failure.code in (api.EINVAL, api.EUNSUPPORTED) and any(
+                need(failure.code in (api.EINVAL, api.EPIPELINE) and any(
                     w in failure.message for w in ("filter", "delta", "codec", "block",
                                                    "dict")),
                      f"create was refused: {failure}")

@@ -266,9 +266,11 @@ class Steps(Life):
             return
         start, stop = draw.box(self.rng, state.items.shape)
         step = [draw.pick(self.rng, [1, 1, 2, 3]) for _ in start]
-        options = self.api.new("reduce_options", start=int64s(start), stop=int64s(stop),
-                               step=int64s(step))
-        items = state.items[tuple(map(slice, start, stop, step))]
+        slices = list(map(slice, start, stop, step))
+        options = self.api.new("reduce_options")
+        options.kept = self.library.selection("axes", slices)
+        options.selection = c.pointer(options.kept)
+        items = state.items[tuple(slices)]
         self.statistics(handle.statistics(options), items)
         if items.ndim > 0:
             self.reduction(handle, options, items)
@@ -377,25 +379,28 @@ class Steps(Life):
         return need(False, f"{when}: was not refused")
 
     def wrong(self):
-        """What breaks a rule is CATERVA_EINVAL, and nothing is changed."""
+        """What breaks a rule is refused by its status, and nothing is changed."""
         api, shape, w = self.api, self.now.items.shape, self.writer
         ndim = len(shape)
         zero, beyond = [0] * ndim, [n + 1 for n in shape]
         one = np.zeros((), self.dtype)
-        tries = [lambda: w.insert(ndim, 0, 1, None), lambda: w.remove(-1, 0, 0),
-                 lambda: w.set_attribute("", b"x"), lambda: w.set_attribute("x" * 32, b"x"),
-                 lambda: w.update_metalayer("user", self.now.metalayer + b"x")]
+        tries = [(api.ERANGE, lambda: w.insert(ndim, 0, 1, None)),
+                 (api.ERANGE, lambda: w.remove(-1, 0, 0)),
+                 (api.EINVAL, lambda: w.set_attribute("", b"x")),
+                 (api.EINVAL, lambda: w.set_attribute("x" * 32, b"x")),
+                 (api.EINVAL, lambda: w.update_metalayer("user", self.now.metalayer + b"x"))]
         if ndim:
             into = np.empty(beyond, self.dtype)
-            tries += [lambda: w.call("read", int64s(zero), int64s(beyond),
-                                     c.cast(into.ctypes.data, c.c_void_p), into.nbytes),
-                      lambda: w.call("write", int64s(beyond), int64s(zero),
-                                     c.cast(into.ctypes.data, c.c_void_p), into.nbytes),
-                      lambda: w.write_selection("axes", [int(shape[0])], one),
-                      lambda: w.read_selection("points", np.array([[n for n in shape]]),
-                                               np.empty(1, self.dtype)),
-                      lambda: w.resize([-1] * ndim)]
-        self.refused(draw.pick(self.rng, tries), api.EINVAL, "a broken rule")
+            memory = c.cast(into.ctypes.data, c.c_void_p), into.nbytes
+            outside = np.array([[n for n in shape]])
+            tries += [(api.ERANGE, lambda: w.call("read", int64s(zero), int64s(beyond), *memory)),
+                      (api.ERANGE, lambda: w.call("write", int64s(beyond), int64s(zero), *memory)),
+                      (api.ERANGE, lambda: w.write_selection("axes", [int(shape[0])], one)),
+                      (api.ERANGE, lambda: w.read_selection("points", outside,
+                                                            np.empty(1, self.dtype))),
+                      (api.EINVAL, lambda: w.resize([-1] * ndim))]
+        code, attempt = draw.pick(self.rng, tries)
+        self.refused(attempt, code, "a broken rule")
         self.compare(w, self.now, "after what was refused")
 
 

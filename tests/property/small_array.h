@@ -37,7 +37,7 @@ static inline void save(const char *path, caterva_layout layout, int value)
     caterva_array *array = NULL;
     caterva_create_options options = drawn(layout);
     memset(items, value, N);
-    CHECK_OK(caterva_create_from_buffer(path, &options, items, N, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory(path, &options, items, N, &array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 }
 

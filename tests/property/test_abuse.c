@@ -3,6 +3,7 @@
  * an error struct, and leave the handle as good as before. */
 #include "caterva.h"
 
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/refuse.h"
 
@@ -26,9 +27,9 @@ static void abuse_boxes(caterva_array *array)
     };
     int32_t bytes[64] = {0};
     for (int i = 0; i < COUNT(boxes); i++) {
-        REFUSE(EINVAL_BIT,
+        REFUSE(ERANGE_BIT,
                caterva_read(array, boxes[i], boxes[i] + 2, bytes, sizeof(bytes), err));
-        REFUSE(EINVAL_BIT,
+        REFUSE(ERANGE_BIT,
                caterva_write(array, boxes[i], boxes[i] + 2, bytes, sizeof(bytes), err));
     }
     check_small_array(array);
@@ -41,8 +42,8 @@ static void abuse_sizes(caterva_array *array)
     int64_t start[2] = {0, 0};
     int32_t bytes[42] = {0};
     for (int i = 0; i < COUNT(sizes); i++) {
-        REFUSE(EINVAL_BIT, caterva_read(array, start, small_shape, bytes, sizes[i], err));
-        REFUSE(EINVAL_BIT, caterva_write(array, start, small_shape, bytes, sizes[i], err));
+        REFUSE(ESHORT_BIT, caterva_read(array, start, small_shape, bytes, sizes[i], err));
+        REFUSE(ESHORT_BIT, caterva_write(array, start, small_shape, bytes, sizes[i], err));
     }
     check_small_array(array);
 }
@@ -69,9 +70,9 @@ static void abuse_reports(caterva_array *array)
 {
     void *frame = NULL;
     size_t size = 0;
-    caterva_space space;
-    caterva_chunk_info chunk;
-    caterva_verify_result result;
+    caterva_space space = CATERVA_SPACE_INIT;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_verify_options verify = CATERVA_VERIFY_INIT;
     static const int64_t chunks[] = {-1, 6, 7, INT64_MAX, INT64_MIN};
     REFUSE(EINVAL_BIT, caterva_frame_copy(NULL, &frame, &size, err));
@@ -82,7 +83,7 @@ static void abuse_reports(caterva_array *array)
     REFUSE(EINVAL_BIT, caterva_chunk_describe(NULL, 0, &chunk, err));
     REFUSE(EINVAL_BIT, caterva_chunk_describe(array, 0, NULL, err));
     for (int i = 0; i < COUNT(chunks); i++)
-        REFUSE(EINVAL_BIT, caterva_chunk_describe(array, chunks[i], &chunk, err));
+        REFUSE(ERANGE_BIT, caterva_chunk_describe(array, chunks[i], &chunk, err));
     REFUSE(EINVAL_BIT, caterva_verify(NULL, &verify, &result, err));
     verify.struct_size = 0;
     REFUSE(EINVAL_BIT, caterva_verify(array, &verify, &result, err));
@@ -97,7 +98,7 @@ static void ignore_damage(void *context, const caterva_damage *damage)
 static void abuse_repairs(caterva_array *array)
 {
     caterva_repair_options repair = CATERVA_REPAIR_INIT;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     REFUSE(EINVAL_BIT, caterva_repair(NULL, &repair, &result, err));
     REFUSE(EINVAL_BIT, caterva_repair("none", &repair, NULL, err));
     REFUSE(EINVAL_BIT, caterva_repair("mem:", &repair, &result, err));
@@ -116,16 +117,22 @@ static void abuse_repairs(caterva_array *array)
     caterva_skip_options skip = CATERVA_SKIP_INIT;
     int64_t from[2] = {0, 0}, to[2] = {1, 1}, beyond[2] = {1, 8};
     int32_t item[8];
-    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, sizeof item, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, sizeof item, &skip, err));
-    skip.on_damage = ignore_damage;
-    REFUSE(EINVAL_BIT, caterva_read_skipping(NULL, from, to, item, sizeof item, &skip, err));
-    REFUSE(EINVAL_BIT, caterva_read_skipping(array, NULL, to, item, sizeof item, &skip, err));
-    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, 3, &skip, err));
     REFUSE(EINVAL_BIT,
-           caterva_read_skipping(array, from, beyond, item, sizeof item, &skip, err));
+           caterva_read_skipping(array, BOX(from, to), PLAIN(item, sizeof item), NULL, err));
+    REFUSE(EINVAL_BIT,
+           caterva_read_skipping(array, BOX(from, to), PLAIN(item, sizeof item), &skip, err));
+    skip.on_damage = ignore_damage;
+    REFUSE(EINVAL_BIT,
+           caterva_read_skipping(NULL, BOX(from, to), PLAIN(item, sizeof item), &skip, err));
+    REFUSE(EINVAL_BIT,
+           caterva_read_skipping(array, BOX(NULL, to), PLAIN(item, sizeof item), &skip, err));
+    REFUSE(ESHORT_BIT,
+           caterva_read_skipping(array, BOX(from, to), PLAIN(item, 3), &skip, err));
+    REFUSE(ERANGE_BIT, caterva_read_skipping(array, BOX(from, beyond),
+                                             PLAIN(item, sizeof item), &skip, err));
     skip.struct_size = 1;
-    REFUSE(EINVAL_BIT, caterva_read_skipping(array, from, to, item, sizeof item, &skip, err));
+    REFUSE(EINVAL_BIT,
+           caterva_read_skipping(array, BOX(from, to), PLAIN(item, sizeof item), &skip, err));
     check_small_array(array);
 }
 

@@ -3,6 +3,7 @@
  * documented rule is refused with a sentence, and the array is as good as before. */
 #include "caterva.h"
 
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/refuse.h"
 #include "support/scratch.h"
@@ -20,38 +21,38 @@ static void abuse_shapes(caterva_array *a)
                                         {INT64_MIN, 7}, {INT64_MAX, 7},
                                         {6, INT64_MAX}, {INT64_MAX, INT64_MAX}};
     for (int i = 0; i < COUNT(axes); i++) {
-        REFUSE(EINVAL_BIT, caterva_append(a, axes[i], 1, items, sizeof items, err));
-        REFUSE(EINVAL_BIT, caterva_insert(a, axes[i], 0, 1, items, sizeof items, err));
-        REFUSE(EINVAL_BIT, caterva_insert(a, axes[i], 0, 1, NULL, 0, err));
-        REFUSE(EINVAL_BIT, caterva_remove(a, axes[i], 0, 1, err));
+        REFUSE(ERANGE_BIT, caterva_append(a, axes[i], 1, PLAIN(items, sizeof items), err));
+        REFUSE(ERANGE_BIT, caterva_insert(a, axes[i], 0, 1, PLAIN(items, sizeof items), err));
+        REFUSE(ERANGE_BIT, caterva_insert(a, axes[i], 0, 1, NULL, err));
+        REFUSE(ERANGE_BIT, caterva_remove(a, axes[i], 0, 1, err));
     }
     for (int i = 0; i < COUNT(shapes); i++)
         REFUSE(EINVAL_BIT, caterva_resize(a, shapes[i], err));
     REFUSE(EINVAL_BIT, caterva_resize(a, NULL, err));
     REFUSE(EINVAL_BIT, caterva_resize(NULL, small_shape, err));
 
-    REFUSE(EINVAL_BIT, caterva_append(NULL, 0, 1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 0, 1, NULL, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 0, -1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 0, 1, items, 7 * 4 - 1, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 1, 2, items, 12 * 4 - 1, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 0, INT64_MAX, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 0, INT64_MIN, items, sizeof items, err));
+    REFUSE(EINVAL_BIT, caterva_append(NULL, 0, 1, PLAIN(items, sizeof items), err));
+    REFUSE(EINVAL_BIT, caterva_append(a, 0, 1, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_append(a, 0, -1, PLAIN(items, sizeof items), err));
+    REFUSE(ESHORT_BIT, caterva_append(a, 0, 1, PLAIN(items, 7 * 4 - 1), err));
+    REFUSE(ESHORT_BIT, caterva_append(a, 1, 2, PLAIN(items, 12 * 4 - 1), err));
+    REFUSE(EINVAL_BIT, caterva_append(a, 0, INT64_MAX, PLAIN(items, sizeof items), err));
+    REFUSE(EINVAL_BIT, caterva_append(a, 0, INT64_MIN, PLAIN(items, sizeof items), err));
 
-    REFUSE(EINVAL_BIT, caterva_insert(NULL, 0, 0, 1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, -1, 1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 7, 1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, INT64_MIN, 1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, -1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, INT64_MAX, NULL, 0, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, INT64_MAX - 6, NULL, 0, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 1, 3, 1, items, 6 * 4 - 1, err));
+    REFUSE(EINVAL_BIT, caterva_insert(NULL, 0, 0, 1, PLAIN(items, sizeof items), err));
+    REFUSE(ERANGE_BIT, caterva_insert(a, 0, -1, 1, PLAIN(items, sizeof items), err));
+    REFUSE(ERANGE_BIT, caterva_insert(a, 0, 7, 1, PLAIN(items, sizeof items), err));
+    REFUSE(ERANGE_BIT, caterva_insert(a, 0, INT64_MIN, 1, PLAIN(items, sizeof items), err));
+    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, -1, PLAIN(items, sizeof items), err));
+    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, INT64_MAX, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, INT64_MAX - 6, NULL, err));
+    REFUSE(ESHORT_BIT, caterva_insert(a, 1, 3, 1, PLAIN(items, 6 * 4 - 1), err));
 
     static const int64_t ranges[][2] = {{-1, 2},        {2, 1},         {0, 7},        {7, 7},
                                         {INT64_MIN, 6}, {0, INT64_MAX}, {INT64_MAX, 0}};
     REFUSE(EINVAL_BIT, caterva_remove(NULL, 0, 0, 1, err));
     for (int i = 0; i < COUNT(ranges); i++)
-        REFUSE(EINVAL_BIT, caterva_remove(a, 0, ranges[i][0], ranges[i][1], err));
+        REFUSE(ERANGE_BIT, caterva_remove(a, 0, ranges[i][0], ranges[i][1], err));
     check_small_array(a);
 }
 
@@ -105,17 +106,17 @@ static void abuse_chunks(caterva_array *a)
     size_t size;
     caterva_error detail;
     for (int i = 0; i < COUNT(chunks); i++) {
-        REFUSE(EINVAL_BIT, caterva_chunk_read(a, chunks[i], bytes, sizeof bytes, err));
-        REFUSE(EINVAL_BIT,
+        REFUSE(ERANGE_BIT, caterva_chunk_read(a, chunks[i], bytes, sizeof bytes, err));
+        REFUSE(ERANGE_BIT,
                caterva_chunk_read_stored(a, chunks[i], bytes, sizeof bytes, &size, err));
-        REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, chunks[i], bytes, 100, err));
+        REFUSE(ERANGE_BIT, caterva_chunk_write_stored(a, chunks[i], bytes, 100, err));
     }
     REFUSE(EINVAL_BIT, caterva_chunk_read(NULL, 0, bytes, sizeof bytes, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, NULL, sizeof bytes, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, bytes, 47, err));
+    REFUSE(ESHORT_BIT, caterva_chunk_read(a, 0, bytes, 47, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read_stored(NULL, 0, bytes, 100, &size, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 0, bytes, 100, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 0, bytes, 31, &size, err));
+    REFUSE(ESHORT_BIT, caterva_chunk_read_stored(a, 0, bytes, 31, &size, err));
     CHECK_OK(caterva_chunk_read_stored(a, 0, bytes, sizeof bytes, &size, &detail), detail);
 
     REFUSE(EINVAL_BIT, caterva_chunk_write_stored(NULL, 0, bytes, size, err));
@@ -139,8 +140,8 @@ static void abuse_iterators(caterva_array *a)
 {
     static const int64_t numbers[] = {-1, INT64_MIN, INT64_MAX};
     caterva_chunk_iter chunk = CATERVA_CHUNK_ITER_INIT;
-    caterva_block_iter block = {.chunk = 0};
-    caterva_block_info info;
+    caterva_block_iter block = CATERVA_BLOCK_ITER_INIT;
+    caterva_block_info info = CATERVA_BLOCK_INFO_INIT;
     REFUSE(EINVAL_BIT, caterva_chunk_next(NULL, &chunk, err));
     REFUSE(EINVAL_BIT, caterva_chunk_next(a, NULL, err));
     REFUSE(EINVAL_BIT, caterva_block_next(NULL, &block, err));
@@ -148,35 +149,48 @@ static void abuse_iterators(caterva_array *a)
     REFUSE(EINVAL_BIT, caterva_block_describe(NULL, 0, 0, &info, err));
     REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 0, NULL, err));
     for (int i = 0; i < COUNT(numbers); i++) {
-        REFUSE(EINVAL_BIT, caterva_block_describe(a, numbers[i], 0, &info, err));
-        REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, numbers[i], &info, err));
+        REFUSE(ERANGE_BIT, caterva_block_describe(a, numbers[i], 0, &info, err));
+        REFUSE(ERANGE_BIT, caterva_block_describe(a, 0, numbers[i], &info, err));
         block.chunk = numbers[i];
-        REFUSE(EINVAL_BIT, caterva_block_next(a, &block, err));
+        REFUSE(ERANGE_BIT, caterva_block_next(a, &block, err));
     }
-    REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 2, &info, err)); /* of 2 */
-    REFUSE(EINVAL_BIT, caterva_block_describe(a, 6, 0, &info, err));
+    REFUSE(ERANGE_BIT, caterva_block_describe(a, 0, 2, &info, err)); /* of 2 */
+    REFUSE(ERANGE_BIT, caterva_block_describe(a, 6, 0, &info, err));
     chunk.next = -1;
-    REFUSE(EINVAL_BIT, caterva_chunk_next(a, &chunk, err));
+    REFUSE(ERANGE_BIT, caterva_chunk_next(a, &chunk, err));
     block = (caterva_block_iter){.next = -1};
     REFUSE(EINVAL_BIT, caterva_block_next(a, &block, err));
 }
 
 static void abuse_reductions(caterva_array *a)
 {
-    static const int64_t boxes[][6] = {/* start, stop, step */
-                                       {-1, 0, 6, 7, 1, 1},       {0, 0, 7, 7, 1, 1},
-                                       {3, 0, 2, 7, 1, 1},        {0, 0, 6, 7, 0, 1},
-                                       {0, 0, 6, 7, 1, -1},       {0, 0, 6, 7, 1, INT64_MIN},
-                                       {0, 0, INT64_MAX, 7, 1, 1}};
-    static const int axes[][2] = {{-1, 0}, {2, 0}, {0, 0}, {1, INT32_MAX}};
+    static const int64_t boxes[][4] = {/* start, stop */
+                                       {-1, 0, 6, 7},
+                                       {0, 0, 7, 7},
+                                       {3, 0, 2, 7},
+                                       {0, 0, 6, -1},
+                                       {0, 0, INT64_MAX, 7}};
+    static const caterva_axis broken[][2] = {
+        {{.kind = CATERVA_AXIS_SLICE, .stop = 6}}, /* of step 0 */
+        {{.kind = (caterva_axis_kind)7}}};
+    static const int axes[][2] = {{0, 0}, {-1, 0}, {2, 0}, {1, INT32_MAX}};
     double range[2] = {0, 100}, out[64];
     int64_t counts[8];
-    caterva_stats stats;
+    caterva_stats stats = CATERVA_STATS_INIT;
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
     for (int i = 0; i < COUNT(boxes); i++) {
-        o.start = boxes[i];
-        o.stop = boxes[i] + 2;
-        o.step = boxes[i] + 4;
+        o.selection = BOX(boxes[i], boxes[i] + 2);
+        REFUSE(ERANGE_BIT, caterva_statistics(a, &o, &stats, err));
+        REFUSE(ERANGE_BIT, caterva_histogram(a, &o, range, 8, counts, err));
+        REFUSE(ERANGE_BIT,
+               caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
+    }
+    caterva_selection selection = CATERVA_SELECTION_INIT;
+    selection.kind = CATERVA_SELECTION_AXES;
+    selection.n_axes = 1;
+    o.selection = &selection;
+    for (int i = 0; i < COUNT(broken); i++) {
+        selection.axes = broken[i];
         REFUSE(EINVAL_BIT, caterva_statistics(a, &o, &stats, err));
         REFUSE(EINVAL_BIT, caterva_histogram(a, &o, range, 8, counts, err));
         REFUSE(EINVAL_BIT,
@@ -186,13 +200,13 @@ static void abuse_reductions(caterva_array *a)
     for (int i = 0; i < COUNT(axes); i++) {
         o.axes = axes[i];
         o.n_axes = 2;
-        REFUSE(EINVAL_BIT,
+        REFUSE(i == 0 ? EINVAL_BIT : ERANGE_BIT,
                caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     }
     o.n_axes = -1;
     REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     o.n_axes = 17;
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
+    REFUSE(ERANGE_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     o = (caterva_reduce_options){.struct_size = 1};
     REFUSE(EINVAL_BIT, caterva_statistics(a, &o, &stats, err));
     REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
@@ -202,7 +216,7 @@ static void abuse_reductions(caterva_array *a)
     REFUSE(EINVAL_BIT,
            caterva_reduce(NULL, CATERVA_REDUCTION_SUM, NULL, out, sizeof out, err));
     REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, NULL, NULL, sizeof out, err));
-    REFUSE(EINVAL_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, NULL, out, 7, err));
+    REFUSE(ESHORT_BIT, caterva_reduce(a, CATERVA_REDUCTION_SUM, NULL, out, 7, err));
     REFUSE(EINVAL_BIT, caterva_reduce(a, (caterva_reduction)-1, NULL, out, sizeof out, err));
     REFUSE(EINVAL_BIT, caterva_reduce(a, (caterva_reduction)4, NULL, out, sizeof out, err));
 
@@ -248,11 +262,11 @@ static void abuse_paths(void)
     REFUSE(EINVAL_BIT, caterva_compact(path, &upkeep, err));
     upkeep.struct_size = 0;
     REFUSE(EINVAL_BIT, caterva_compact(path, &upkeep, err));
-    REFUSE(EINVAL_BIT, caterva_create_from_buffer("mem:", &o, NULL, 168, &array, err));
-    REFUSE(EINVAL_BIT, caterva_create_from_buffer("mem:", &o, items, 167, &array, err));
-    REFUSE(EINVAL_BIT, caterva_create_from_buffer(NULL, &o, items, 168, &array, err));
-    REFUSE(EINVAL_BIT, caterva_create_from_buffer("mem:", NULL, items, 168, &array, err));
-    REFUSE(EINVAL_BIT, caterva_create_from_buffer("mem:", &o, items, 168, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_create_from_memory("mem:", &o, NULL, 168, &array, err));
+    REFUSE(ESHORT_BIT, caterva_create_from_memory("mem:", &o, items, 167, &array, err));
+    REFUSE(EINVAL_BIT, caterva_create_from_memory(NULL, &o, items, 168, &array, err));
+    REFUSE(EINVAL_BIT, caterva_create_from_memory("mem:", NULL, items, 168, &array, err));
+    REFUSE(EINVAL_BIT, caterva_create_from_memory("mem:", &o, items, 168, NULL, err));
     REFUSE(EINVAL_BIT, caterva_refresh(NULL, err));
     REFUSE(EINVAL_BIT, caterva_cache_set_limit(-1, err));
     REFUSE(EINVAL_BIT, caterva_cache_set_limit(INT64_MIN, err));
@@ -270,15 +284,15 @@ static void abuse_reader(void)
     caterva_discard(make_small_array(scratch_path(path, "reader")));
     CHECK_OK(caterva_open(path, NULL, &a, &detail), detail);
     CHECK_OK(caterva_chunk_read_stored(a, 0, chunk, sizeof chunk, &size, &detail), detail);
-    REFUSE(EINVAL_BIT, caterva_write(a, start, stop, items, 4, err));
-    REFUSE(EINVAL_BIT, caterva_resize(a, stop, err));
-    REFUSE(EINVAL_BIT, caterva_append(a, 0, 1, items, sizeof items, err));
-    REFUSE(EINVAL_BIT, caterva_insert(a, 0, 0, 1, NULL, 0, err));
-    REFUSE(EINVAL_BIT, caterva_remove(a, 0, 0, 1, err));
-    REFUSE(EINVAL_BIT, caterva_attr_set(a, "a", items, 4, err));
-    REFUSE(EINVAL_BIT, caterva_attr_remove(a, "a", err));
-    REFUSE(EINVAL_BIT, caterva_metalayer_update(a, "a", items, 4, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 0, chunk, size, err));
+    REFUSE(EREADONLY_BIT, caterva_write(a, start, stop, items, 4, err));
+    REFUSE(EREADONLY_BIT, caterva_resize(a, stop, err));
+    REFUSE(EREADONLY_BIT, caterva_append(a, 0, 1, PLAIN(items, sizeof items), err));
+    REFUSE(EREADONLY_BIT, caterva_insert(a, 0, 0, 1, NULL, err));
+    REFUSE(EREADONLY_BIT, caterva_remove(a, 0, 0, 1, err));
+    REFUSE(EREADONLY_BIT, caterva_attr_set(a, "a", items, 4, err));
+    REFUSE(EREADONLY_BIT, caterva_attr_remove(a, "a", err));
+    REFUSE(EREADONLY_BIT, caterva_metalayer_update(a, "a", items, 4, err));
+    REFUSE(EREADONLY_BIT, caterva_chunk_write_stored(a, 0, chunk, size, err));
     check_small_array(a);
     caterva_discard(a);
 }

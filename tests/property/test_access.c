@@ -108,7 +108,7 @@ static void create(caterva_layout layout)
     caterva_array *array = NULL;
     caterva_create_options options = drawn(layout);
     fill(items, 0);
-    CHECK_OK(caterva_create_from_buffer(target, &options, items, N, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory(target, &options, items, N, &array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 }
 
@@ -121,7 +121,7 @@ static void copy(caterva_layout layout)
     caterva_copy_options how = CATERVA_COPY_INIT;
     options.layout = CATERVA_LAYOUT_CONTIGUOUS;
     fill(items, 0);
-    CHECK_OK(caterva_create_from_buffer("mem:", &options, items, N, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory("mem:", &options, items, N, &array, &err), err);
     options = (caterva_create_options)CATERVA_CREATE_INIT;
     options.overwrite = 1;
     options.layout = layout;

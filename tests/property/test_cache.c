@@ -72,8 +72,8 @@ static void check_read(const subject *s, caterva_array *array, const oracle *exp
 /* Counts hits of handles that are about to go. */
 static void check_counts(const caterva_array *array, int64_t cache_bytes)
 {
-    caterva_cache_info counts;
-    caterva_cache_describe(array, &counts);
+    caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
+    caterva_cache_describe(array, &counts, NULL);
     CHECK(counts.bytes <= counts.limit, "%lld of %lld bytes", (long long)counts.bytes,
           (long long)counts.limit);
     CHECK(cache_bytes >= 0 || counts.hits == 0, "%lld hits without a cache",
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
 {
     int64_t reads = (int64_t)number_argument(argc, argv, 1, DEFAULT_READS);
     rng random = rng_from_seed(seed_argument(argc, argv, 2));
-    caterva_cache_info shared;
+    caterva_cache_info shared = CATERVA_CACHE_INFO_INIT;
     blosc2_init();
     check_positions(&random);
     for (int i = 0; n_reads < reads; i++) {
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
         for (; s.step < STEPS_PER_ARRAY; s.step++) step(&s);
         end(&s);
     }
-    caterva_cache_describe(NULL, &shared);
+    caterva_cache_describe(NULL, &shared, NULL);
     CHECK(shared.hits > 0 && n_hits > 0, "%lld and %lld hits: nothing was put to the test",
           (long long)shared.hits, (long long)n_hits);
     CHECK(shared.bytes == 0, "%lld bytes left by handles that are closed",

@@ -106,7 +106,8 @@ static int64_t check_blocks(const trial *t, const caterva_chunk_iter *chunk)
     CHECK_OK(caterva_chunk_read(t->array, chunk->chunk.chunk, decoded,
                                 (size_t)info->chunk_bytes, &err),
              err);
-    caterva_block_iter it = {.chunk = chunk->chunk.chunk};
+    caterva_block_iter it = CATERVA_BLOCK_ITER_INIT;
+    it.chunk = chunk->chunk.chunk;
     for (;;) {
         CHECK_OK(caterva_block_next(t->array, &it, &err), err);
         if (it.done) break;
@@ -139,8 +140,8 @@ static void check_chunks(const trial *t)
         if (it.done) break;
         CHECK(it.chunk.chunk == n++, "chunk %lld", (long long)it.chunk.chunk);
         box b;
-        memcpy(b.start, it.start, sizeof b.start);
-        memcpy(b.stop, it.stop, sizeof b.stop);
+        memcpy(b.start, it.chunk.start, sizeof b.start);
+        memcpy(b.stop, it.chunk.stop, sizeof b.stop);
         int64_t in_blocks = check_blocks(t, &it);
         CHECK(in_blocks == box_items(&b, info->ndim), "%lld items", (long long)in_blocks);
         items += in_blocks;
@@ -161,7 +162,7 @@ static uint8_t *stored_chunk(caterva_array *array, int64_t chunk, size_t *size)
     uint8_t *bytes = check_alloc(*size);
     size_t again;
     CHECK(caterva_chunk_read_stored(array, chunk, bytes, *size - 1, &again, &err) ==
-              CATERVA_EINVAL,
+              CATERVA_ESHORT,
           "too small a buffer");
     CHECK_OK(caterva_chunk_read_stored(array, chunk, bytes, *size, &again, &err), err);
     CHECK(again == *size, "%zu and %zu bytes", again, *size);
@@ -246,7 +247,7 @@ static void put_damaged(const uint8_t *bytes, size_t size, void *context)
 static void put_damaged_chunks(trial *t)
 {
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     if (caterva_describe(t->array)->n_chunks == 0) return;
     size_t size;
     uint8_t *bytes = stored_chunk(t->array, 0, &size);
@@ -279,23 +280,25 @@ static void refuse_misuse(void)
     caterva_array *a = make_small_array("mem:");
     uint8_t bytes[200];
     size_t size;
-    caterva_chunk_iter it = {.next = -1};
-    caterva_block_iter blocks = {.chunk = 99};
-    caterva_block_info block;
+    caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
+    caterva_block_iter blocks = CATERVA_BLOCK_ITER_INIT;
+    caterva_block_info block = CATERVA_BLOCK_INFO_INIT;
+    it.next = -1;
+    blocks.chunk = 99;
     REFUSE(EINVAL_BIT, caterva_chunk_next(NULL, &it, err));
     REFUSE(EINVAL_BIT, caterva_chunk_next(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_next(a, &it, err));
-    REFUSE(EINVAL_BIT, caterva_block_next(a, &blocks, err));
+    REFUSE(ERANGE_BIT, caterva_chunk_next(a, &it, err));
+    REFUSE(ERANGE_BIT, caterva_block_next(a, &blocks, err));
     REFUSE(EINVAL_BIT, caterva_block_next(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 99, &block, err));
-    REFUSE(EINVAL_BIT, caterva_block_describe(a, -1, 0, &block, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, bytes, 3, err));
+    REFUSE(ERANGE_BIT, caterva_block_describe(a, 0, 99, &block, err));
+    REFUSE(ERANGE_BIT, caterva_block_describe(a, -1, 0, &block, err));
+    REFUSE(ESHORT_BIT, caterva_chunk_read(a, 0, bytes, 3, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, NULL, 300, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 99, bytes, sizeof bytes, err));
+    REFUSE(ERANGE_BIT, caterva_chunk_read(a, 99, bytes, sizeof bytes, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 0, bytes, sizeof bytes, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 99, bytes, sizeof bytes, &size, err));
+    REFUSE(ERANGE_BIT, caterva_chunk_read_stored(a, 99, bytes, sizeof bytes, &size, err));
     REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 0, NULL, 32, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 99, bytes, 32, err));
+    REFUSE(ERANGE_BIT, caterva_chunk_write_stored(a, 99, bytes, 32, err));
     REFUSE(ECORRUPT_BIT, caterva_chunk_write_stored(a, 0, bytes, 31, err));
     check_small_array(a);
     caterva_discard(a);

@@ -266,8 +266,8 @@ static void check_info(const trial *t, caterva_array *copy)
 static void check_verify(const trial *t, caterva_array *copy)
 {
     caterva_error err;
-    caterva_verify_result result;
-    caterva_space space;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    caterva_space space = CATERVA_SPACE_INIT;
     NEED_OK(t, caterva_verify(copy, NULL, &result, &err), err);
     NEED(t, result.damages == 0, "%lld damages", (long long)result.damages);
     NEED_OK(t, caterva_measure(copy, &space, &err), err);
@@ -280,7 +280,7 @@ static void check_moved(const trial *t, caterva_array *copy)
     caterva_error err;
     int64_t n = caterva_describe(copy)->n_chunks;
     for (int64_t i = 0; i < n; i++) {
-        caterva_chunk_info to, from;
+        caterva_chunk_info to = CATERVA_CHUNK_INFO_INIT, from = CATERVA_CHUNK_INFO_INIT;
         NEED_OK(t, caterva_chunk_describe(copy, i, &to, &err), err);
         int64_t chunk = 0;
         const caterva_info *info = caterva_describe(t->source);

@@ -107,10 +107,10 @@ static void check_refusals(caterva_array *array)
     caterva_create_options create = CATERVA_CREATE_INIT;
     options.convert_to = "<i2";
     options.casting = CATERVA_CASTING_SAFE;
-    CHECK(caterva_copy(array, "mem:", &options, &copy, &err) == CATERVA_EINVAL && !copy,
+    CHECK(caterva_copy(array, "mem:", &options, &copy, &err) == CATERVA_ECAST && !copy,
           "<i4 to <i2 was a safe cast");
     options.convert_to = "|S4";
-    CHECK(caterva_copy(array, "mem:", &options, &copy, &err) == CATERVA_EUNSUPPORTED && !copy,
+    CHECK(caterva_copy(array, "mem:", &options, &copy, &err) == CATERVA_EDTYPE && !copy,
           "numbers became text");
     options.convert_to = "<f8";
     options.create = &create;

@@ -71,7 +71,7 @@ static void check_lazy_fill(const char *path)
     static float items[20][COLUMNS];
     caterva_error err;
     caterva_array *array;
-    caterva_space space;
+    caterva_space space = CATERVA_SPACE_INIT;
     caterva_create_options options = options_with(CATERVA_FILL_VALUE, &value);
     for (int i = 0; i < 20 * COLUMNS; i++) items[i / COLUMNS][i % COLUMNS] = (float)i;
     CHECK_OK(caterva_create(path, &options, &array, &err), err);
@@ -133,7 +133,7 @@ static void check_buffer(const char *path)
     float items[ROWS][COLUMNS];
     caterva_create_options options = options_with(CATERVA_FILL_ZEROS, NULL);
     for (int i = 0; i < ROWS * COLUMNS; i++) items[i / COLUMNS][i % COLUMNS] = (float)i;
-    CHECK_OK(caterva_create_from_buffer(path, &options, items, sizeof items, &array, &err),
+    CHECK_OK(caterva_create_from_memory(path, &options, items, sizeof items, &array, &err),
              err);
     CHECK(!exists(path), "there before the commit");
     CHECK_OK(caterva_close(array, &err), err);
@@ -141,11 +141,11 @@ static void check_buffer(const char *path)
     CHECK(memcmp(got, items, sizeof got) == 0, "not what the buffer held");
     scratch_remove(path);
 
-    CHECK(caterva_create_from_buffer(path, &options, items, sizeof items - 1, &array, &err) ==
-              CATERVA_EINVAL,
+    CHECK(caterva_create_from_memory(path, &options, items, sizeof items - 1, &array, &err) ==
+              CATERVA_ESHORT,
           "a buffer too small was taken");
     CHECK(!array && !exists(path), "something was left behind");
-    CHECK(caterva_create_from_buffer(path, &options, NULL, sizeof items, &array, &err) ==
+    CHECK(caterva_create_from_memory(path, &options, NULL, sizeof items, &array, &err) ==
               CATERVA_EINVAL,
           "no buffer was taken");
 }

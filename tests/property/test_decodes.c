@@ -97,7 +97,7 @@ static void make_array(rng *r, void **frame, size_t *size)
     options.dtype = "<i4";
     items = check_alloc(N_ITEMS * sizeof items[0]);
     for (int i = 0; i < N_ITEMS; i++) items[i] = rng_int(r, 0, 1 << 20);
-    CHECK_OK(caterva_create_from_buffer("mem:", &options, items, N_ITEMS * sizeof items[0],
+    CHECK_OK(caterva_create_from_memory("mem:", &options, items, N_ITEMS * sizeof items[0],
                                         &array, &err),
              err);
     CHECK_OK(caterva_frame_copy(array, frame, size, &err), err);

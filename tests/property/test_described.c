@@ -35,7 +35,8 @@ typedef struct reader {
 /* What a thread that changes the array may cause. */
 static void check_status(caterva_status status, const caterva_error *err, const char *what)
 {
-    CHECK(status == CATERVA_OK || status == CATERVA_EINVAL || status == CATERVA_ENOTFOUND,
+    CHECK(status == CATERVA_OK || status == CATERVA_ERANGE || status == CATERVA_ESTALE ||
+              status == CATERVA_ENOTFOUND,
           "%s: %s: %s", what, caterva_status_name(status), err->message);
 }
 
@@ -114,11 +115,12 @@ static void ask_chunks(caterva_array *array)
 {
     caterva_error err;
     caterva_chunk_iter chunks = CATERVA_CHUNK_ITER_INIT;
-    caterva_chunk_info chunk;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     caterva_status status;
     while ((status = caterva_chunk_next(array, &chunks, &err)) == CATERVA_OK &&
            !chunks.done) {
-        caterva_block_iter blocks = {.chunk = chunks.chunk.chunk};
+        caterva_block_iter blocks = CATERVA_BLOCK_ITER_INIT;
+        blocks.chunk = chunks.chunk.chunk;
         while ((status = caterva_block_next(array, &blocks, &err)) == CATERVA_OK &&
                !blocks.done) {}
         check_status(status, &err, "next_block");
@@ -130,9 +132,9 @@ static void ask_chunks(caterva_array *array)
 static void ask_numbers(caterva_array *array)
 {
     caterva_error err;
-    caterva_space space;
-    caterva_stats stats;
-    caterva_verify_result result;
+    caterva_space space = CATERVA_SPACE_INIT;
+    caterva_stats stats = CATERVA_STATS_INIT;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     CHECK_OK(caterva_measure(array, &space, &err), err);
     CHECK_OK(caterva_statistics(array, NULL, &stats, &err), err);
     CHECK(stats.n_items % COLUMNS == 0, "%lld items", (long long)stats.n_items);

@@ -58,7 +58,7 @@ static void create(const char *path, caterva_layout layout, int array)
     options.durability = CATERVA_DURABILITY_NONE;
     options.threads = 1;
     for (int64_t i = 0; i < N; i++) items[i] = item_of(array, i);
-    CHECK_OK(caterva_create_from_buffer(path, &options, items, sizeof items, &made, &err),
+    CHECK_OK(caterva_create_from_memory(path, &options, items, sizeof items, &made, &err),
              err);
     CHECK_OK(caterva_close(made, &err), err);
 }

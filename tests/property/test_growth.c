@@ -3,6 +3,7 @@
  * and in another; what every reader sees is right all the while.
  *
  * usage: test_growth [SEED] */
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -186,7 +187,7 @@ static void append_bytes(scene *s, caterva_array *array, int64_t n)
     s->items = realloc(s->items, (size_t)(s->n + n));
     CHECK(s->items, "no memory");
     rng_fill(&s->random, s->items + s->n, (size_t)n);
-    CHECK_OK(caterva_append(array, 0, n, s->items + s->n, (size_t)n, &err), err);
+    CHECK_OK(caterva_append(array, 0, n, PLAIN(s->items + s->n, (size_t)n), &err), err);
     s->n += n;
 }
 
@@ -194,7 +195,7 @@ static void append_bytes(scene *s, caterva_array *array, int64_t n)
 static void check_file(scene *s)
 {
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_array *array = open_reader(s);
     CHECK(sum_read(array) == sum_of(s->items, s->n), "the file holds something else");
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);

@@ -30,7 +30,7 @@ static void create(const char *path, int64_t n, int value, caterva_layout layout
     options.codec = CATERVA_CODEC_LZ4;
     options.layout = layout;
     caterva_array *array;
-    CHECK_OK(caterva_create_from_buffer(path, &options, bytes, (size_t)n, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory(path, &options, bytes, (size_t)n, &array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 }
 
@@ -45,7 +45,7 @@ static void damage(const char *path)
 {
     caterva_error err;
     caterva_array *array;
-    caterva_chunk_info chunk;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
     CHECK_OK(caterva_chunk_describe(array, N / CHUNK - 1, &chunk, &err), err);
     CHECK_OK(caterva_close(array, &err), err);

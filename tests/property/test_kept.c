@@ -29,7 +29,7 @@ static void create(const char *path)
     o.overwrite = 1;
     for (int i = 0; i < N_ITEMS; i++) items[i] = (int32_t)(rng_next(&r) & 0xffff);
     caterva_array *array;
-    CHECK_OK(caterva_create_from_buffer(path, &o, items, sizeof items, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory(path, &o, items, sizeof items, &array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 }
 
@@ -78,7 +78,7 @@ static void flip(const char *path, int64_t pos)
 static int64_t damaged_chunks(caterva_array *array)
 {
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     return result.damaged_chunks;
 }
@@ -87,7 +87,7 @@ static int64_t damaged_chunks(caterva_array *array)
 static void damage_is_seen_by_verify(const char *path, int64_t keep_bytes, int64_t at)
 {
     caterva_error err;
-    caterva_chunk_info chunk;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     create(path);
     caterva_array *array = open_with(path, keep_bytes);
     bool kept = keep_bytes >= 0;

@@ -30,7 +30,7 @@ static void make(void)
     options.durability = CATERVA_DURABILITY_NONE;
     for (int i = 0; i < 2 * N; i++) items[i] = i * i % 977;
     CHECK_OK(
-        caterva_create_from_buffer(path, &options, items, N * sizeof *items, &array, &err),
+        caterva_create_from_memory(path, &options, items, N * sizeof *items, &array, &err),
         err);
     CHECK_OK(caterva_close(array, &err), err);
     CHECK(unlink(file) == 0, "%s is not there", file);
@@ -73,7 +73,7 @@ static void expect_damages(int n)
 {
     caterva_error err;
     caterva_verify_options options = CATERVA_VERIFY_INIT;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_array *array = open_it(CATERVA_MODE_READ);
     options.on_damage = on_damage;
     found = 0;
@@ -156,7 +156,7 @@ static void it_is_copied(void)
     CHECK(access(copy, F_OK) != 0, "half a copy is there");
     expect_named(caterva_compact(path, NULL, &err), &err);
     caterva_repair_options options = CATERVA_REPAIR_INIT;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     options.output = copy;
     CHECK_OK(caterva_repair(path, &options, &result, &err), err);
     CHECK(result.lost_chunks == 1, "%lld chunks lost", (long long)result.lost_chunks);

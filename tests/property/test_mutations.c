@@ -194,9 +194,9 @@ static void use_array(rng *r, caterva_array *array)
 {
     const caterva_info *info = caterva_describe(array);
     caterva_verify_options verify = CATERVA_VERIFY_INIT;
-    caterva_verify_result result;
-    caterva_chunk_info chunk;
-    caterva_space space;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
+    caterva_space space = CATERVA_SPACE_INIT;
     box b = bounded_box(r, info);
     geometry g = {.ndim = info->ndim, .item_size = info->item_size};
     size_t size = box_size(&b, &g);

@@ -48,7 +48,7 @@ static void names_hold_in_moving_directories(caterva_layout layout)
         memset(items, 3, N);
         caterva_create_options options = drawn(layout);
         if (created)
-            CHECK_OK(caterva_create_from_buffer("x", &options, items, N, &array, &err), err);
+            CHECK_OK(caterva_create_from_memory("x", &options, items, N, &array, &err), err);
         else
             array = open_to_write("x");
         CHECK(chdir("/") == 0 && rename(a, b) == 0, "rename");

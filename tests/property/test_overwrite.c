@@ -167,7 +167,7 @@ static caterva_status create_filled(caterva_layout layout, caterva_error *err)
     caterva_create_options options = drawn(layout);
     memset(items, 2, N);
     caterva_status status =
-        caterva_create_from_buffer(target, &options, items, N, &array, err);
+        caterva_create_from_memory(target, &options, items, N, &array, err);
     return status == CATERVA_OK ? caterva_close(array, err) : status;
 }
 
@@ -203,7 +203,7 @@ static caterva_status repair(caterva_layout layout, caterva_error *err)
     snprintf(damaged, sizeof damaged, "%s/damaged", folder);
     save(damaged, layout, 2);
     caterva_repair_options options = CATERVA_REPAIR_INIT;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     options.output = target;
     options.durability = CATERVA_DURABILITY_NONE;
     options.overwrite = 1;

@@ -18,8 +18,8 @@ enum { PATIENCE_MS = 60000, LAYERS = CUBE_SIDE / 16, LAYER_BLOCKS = LAYERS * LAY
 
 static caterva_cache_info counts_of(const caterva_array *array)
 {
-    caterva_cache_info counts;
-    caterva_cache_describe(array, &counts);
+    caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
+    caterva_cache_describe(array, &counts, NULL);
     return counts;
 }
 
@@ -86,7 +86,7 @@ static void it_may_do_nothing(const char *path, int32_t *model)
         }
         CHECK(counts_of(array).prefetched == 0, "case %d", i);
         int64_t beyond[3] = {CUBE_SIDE, CUBE_SIDE, CUBE_SIDE + 1};
-        CHECK(caterva_prefetch(array, cube_origin, beyond, &err) == CATERVA_EINVAL,
+        CHECK(caterva_prefetch(array, cube_origin, beyond, &err) == CATERVA_ERANGE,
               "accepted");
         CHECK(caterva_prefetch(array, NULL, cube_shape, &err) == CATERVA_EINVAL, "accepted");
         CHECK(caterva_prefetch(NULL, cube_origin, cube_shape, &err) == CATERVA_EINVAL,

@@ -41,7 +41,7 @@ static void write_ours(const char *path, const oracle *state, bool sparse)
     options.durability = CATERVA_DURABILITY_NONE;
     options.layout = sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     CHECK_OK(
-        caterva_create_from_buffer(path, &options, state->bytes, state->size, &array, &err),
+        caterva_create_from_memory(path, &options, state->bytes, state->size, &array, &err),
         err);
     CHECK_OK(caterva_close(array, &err), err);
 }
@@ -90,7 +90,7 @@ static void check_repair(const char *path, const oracle *state, int64_t lost)
     char repaired[SCRATCH_PATH];
     caterva_error err;
     caterva_repair_options options = CATERVA_REPAIR_INIT;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     caterva_array *array;
     int64_t n_told = 0;
     uint8_t *got = check_alloc(state->size);

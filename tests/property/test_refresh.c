@@ -148,7 +148,7 @@ int main(void)
     check_all(reader, 1000 * ROUNDS, n); /* still the old file */
     CHECK_OK(caterva_refresh(reader, &err), err);
     check_all(reader, 1000 * ROUNDS, n);
-    caterva_space space;
+    caterva_space space = CATERVA_SPACE_INIT;
     CHECK_OK(caterva_measure(reader, &space, &err), err);
     CHECK(space.dead_bytes == 0, "%lld dead bytes", (long long)space.dead_bytes);
     CHECK_OK(caterva_close(reader, &err), err);

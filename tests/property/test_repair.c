@@ -190,7 +190,7 @@ static void anything_happens(rng *r, const sample *s, int rounds)
             bytes[at] = (uint8_t)rng_next(r);
         }
         caterva_repair_options options = CATERVA_REPAIR_INIT;
-        caterva_repair_result result;
+        caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
         options.durability = CATERVA_DURABILITY_NONE;
         options.guess = 1;
         scratch_save(sample_frame_path(s, path), bytes, size);

@@ -4,6 +4,7 @@
  * file's; verify finds nothing; at the end C-Blosc2 reads the same.
  *
  * usage: test_reuse [SEED [ROUNDS]] */
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -53,7 +54,7 @@ static void check_content(caterva_array *array, const state *wanted, const char 
 static void verify(caterva_array *array, const char *who)
 {
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     CHECK(result.damages == 0, "%s: %lld damages", who, (long long)result.damages);
 }
@@ -115,8 +116,9 @@ static void move_append(game *g)
     int64_t n = rng_between(&g->random, 1, 3 * CHUNK);
     if (g->now.n + n > MOST) return;
     fill(g, g->now.items + g->now.n, n);
-    CHECK_OK(caterva_append(g->writer, 0, n, g->now.items + g->now.n, (size_t)n * 2, &err),
-             err);
+    CHECK_OK(
+        caterva_append(g->writer, 0, n, PLAIN(g->now.items + g->now.n, (size_t)n * 2), &err),
+        err);
     g->now.n += n;
 }
 

@@ -171,7 +171,7 @@ static void fill_model(subject *s)
 static void run(const char *dtype, int64_t item_size, int steps, uint64_t seed)
 {
     caterva_error err;
-    caterva_cache_info counts;
+    caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
     subject s = {.dtype = dtype, .item_size = item_size, .random = rng_from_seed(seed)};
     caterva_create_options options = CATERVA_CREATE_INIT;
     s.model = check_alloc(N_ITEMS * MOST_ITEM);
@@ -184,12 +184,12 @@ static void run(const char *dtype, int64_t item_size, int steps, uint64_t seed)
     options.dtype = dtype;
     options.threads = 1 + (int)(seed % 2);
     options.cache_bytes = 60000 * item_size; /* less than half of all */
-    CHECK_OK(caterva_create_from_buffer("mem:", &options, s.model,
+    CHECK_OK(caterva_create_from_memory("mem:", &options, s.model,
                                         (size_t)(N_ITEMS * item_size), &s.array, &err),
              err);
     CHECK_OK(caterva_commit(s.array, &err), err);
     for (int i = 0; i < steps; i++) step(&s);
-    caterva_cache_describe(s.array, &counts);
+    caterva_cache_describe(s.array, &counts, NULL);
     CHECK(counts.hits > 0 && counts.evicted > 0,
           "%lld hits, %lld evicted: nothing was put to the test", (long long)counts.hits,
           (long long)counts.evicted);

@@ -62,7 +62,7 @@ static caterva_status write_all(int level, watching *w, void **frame, size_t *si
     o.on_progress = w ? on_progress : NULL;
     o.context = w;
     caterva_status status =
-        caterva_create_from_buffer("mem:", &o, items, sizeof items, &array, err);
+        caterva_create_from_memory("mem:", &o, items, sizeof items, &array, err);
     if (status != CATERVA_OK) return status;
     if (w) w->done = 0;
     status = caterva_frame_copy(array, frame, size, err);

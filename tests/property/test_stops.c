@@ -3,6 +3,7 @@
  * on the way never goes back, never passes the total, and ends there. */
 #include "caterva.h"
 
+#include "support/buffer.h"
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -71,7 +72,7 @@ static void make(caterva_layout layout)
     caterva_array *array;
     caterva_create_options o = creation(NULL, layout, 1);
     scratch_remove(path);
-    CHECK_OK(caterva_create_from_buffer(path, &o, items, sizeof items, &array, &err), err);
+    CHECK_OK(caterva_create_from_memory(path, &o, items, sizeof items, &array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 }
 
@@ -126,19 +127,19 @@ static caterva_status read_steps(caterva_array *a, caterva_error *err)
 
 static caterva_status count_statistics(caterva_array *a, caterva_error *err)
 {
-    caterva_stats stats;
+    caterva_stats stats = CATERVA_STATS_INIT;
     return caterva_statistics(a, NULL, &stats, err);
 }
 
 static caterva_status verify_all(caterva_array *a, caterva_error *err)
 {
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     return caterva_verify(a, NULL, &result, err);
 }
 
 static caterva_status measure(caterva_array *a, caterva_error *err)
 {
-    caterva_space space;
+    caterva_space space = CATERVA_SPACE_INIT;
     return caterva_measure(a, &space, err);
 }
 
@@ -182,12 +183,12 @@ static caterva_status shrink(caterva_array *a, caterva_error *err)
 
 static caterva_status insert(caterva_array *a, caterva_error *err)
 {
-    return caterva_insert(a, 0, 3, MORE, others, sizeof others, err);
+    return caterva_insert(a, 0, 3, MORE, PLAIN(others, sizeof others), err);
 }
 
 static caterva_status append(caterva_array *a, caterva_error *err)
 {
-    return caterva_append(a, 1, MORE, others, sizeof others, err);
+    return caterva_append(a, 1, MORE, PLAIN(others, sizeof others), err);
 }
 
 static caterva_status take_out(caterva_array *a, caterva_error *err)
@@ -328,7 +329,7 @@ static void stop_creations(caterva_layout layout, int threads)
         patience p = {.left = chance};
         caterva_create_options o = creation(&p, layout, threads);
         caterva_status status =
-            caterva_create_from_buffer(path, &o, others, sizeof others, &array, &err);
+            caterva_create_from_memory(path, &o, others, sizeof others, &array, &err);
         p.done = p.total = 0;
         if (status == CATERVA_OK)
             status = caterva_close(array, &err);
@@ -381,11 +382,11 @@ static void abandon_all(void)
     caterva_array *file, *directory;
     caterva_create_options o = creation(NULL, CATERVA_LAYOUT_CONTIGUOUS, 1);
     make(CATERVA_LAYOUT_CONTIGUOUS);
-    CHECK_OK(caterva_create_from_buffer(path, &o, others, sizeof others, &file, &err), err);
+    CHECK_OK(caterva_create_from_memory(path, &o, others, sizeof others, &file, &err), err);
     o.layout = CATERVA_LAYOUT_SPARSE;
     o.dirty_budget = 1;
     scratch_path(other, "folder/other");
-    CHECK_OK(caterva_create_from_buffer(other, &o, others, sizeof others, &directory, &err),
+    CHECK_OK(caterva_create_from_memory(other, &o, others, sizeof others, &directory, &err),
              err);
     CHECK(count_entries() == 3, "%d entries before", count_entries());
     caterva_abandon();

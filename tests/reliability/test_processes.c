@@ -266,7 +266,7 @@ static void write_until_killed(const char *path, uint64_t seed)
 static void check_left(const char *path, rng *r)
 {
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     reader left = {.random = *r, .path = path, .m = killed, .state = killed_state};
     int committed = atomic_load(&shared->committed);
     CHECK_OK(caterva_open(path, NULL, &left.array, &err), err);

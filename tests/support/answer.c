@@ -99,7 +99,7 @@ caterva_status put_metalayers(FILE *to, caterva_array *a, caterva_error *err)
 caterva_status put_damage(FILE *to, caterva_array *a, caterva_error *err)
 {
     caterva_verify_options options = CATERVA_VERIFY_INIT;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_status status = caterva_verify(a, &options, &result, err);
     if (status == CATERVA_OK) fprintf(to, ",\"damages\":%lld", (long long)result.damages);
     return status;

@@ -1,6 +1,7 @@
 /* Everything through the public API; boxes are copied line by line. */
 #include "cube.h"
 
+#include "buffer.h"
 #include "check.h"
 
 #include <stdlib.h>
@@ -95,7 +96,8 @@ static void read_by(cube_way how, caterva_array *array, const cube_box *b, int32
     case CUBE_AS_SELECTION:
     case CUBE_THROUGH_VIEW: read_selected(array, how == CUBE_THROUGH_VIEW, b, got); return;
     case CUBE_AROUND_DAMAGE:
-        CHECK_OK(caterva_read_skipping(array, b->start, b->stop, got, b->size, &skip, &err),
+        CHECK_OK(caterva_read_skipping(array, BOX(b->start, b->stop), PLAIN(got, b->size),
+                                       &skip, &err),
                  err);
         return;
     default: CHECK_OK(caterva_read(array, b->start, b->stop, got, b->size, &err), err);
@@ -142,7 +144,7 @@ void cube_create(const char *url, int32_t *model, int64_t cache_bytes, bool even
     o.use_dict = o.level > 0 && rng_one_in(&r, 3); /* blocks that need their chunk */
     o.filters[0] = CATERVA_FILTER_SHUFFLE;
     CHECK_OK(
-        caterva_create_from_buffer(url, &o, model, CUBE_ITEMS * sizeof *model, out, &err),
+        caterva_create_from_memory(url, &o, model, CUBE_ITEMS * sizeof *model, out, &err),
         err);
     CHECK_OK(caterva_commit(*out, &err), err);
 }

@@ -70,10 +70,10 @@ static void ask_chunks(caterva_array *array)
 {
     const caterva_info *info = caterva_describe(array);
     caterva_error err;
-    caterva_chunk_info chunk;
-    caterva_block_info block;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
+    caterva_block_info block = CATERVA_BLOCK_INFO_INIT;
     caterva_chunk_iter chunks = CATERVA_CHUNK_ITER_INIT;
-    caterva_block_iter blocks = {.chunk = 0};
+    caterva_block_iter blocks = CATERVA_BLOCK_ITER_INIT;
     if (info->n_chunks == 0) return;
     step("describe_chunk", caterva_chunk_describe(array, info->n_chunks - 1, &chunk, &err),
          &err);
@@ -89,7 +89,7 @@ static void ask_items(caterva_array *array)
 {
     const caterva_info *info = caterva_describe(array);
     caterva_error err;
-    caterva_stats stats;
+    caterva_stats stats = CATERVA_STATS_INIT;
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
     int calls = 0;
     caterva_reduce_options options = CATERVA_REDUCE_INIT;
@@ -132,8 +132,8 @@ static void ask_reader(const hostile *h)
 {
     caterva_error err;
     caterva_array *array;
-    caterva_space space;
-    caterva_verify_result verified;
+    caterva_space space = CATERVA_SPACE_INIT;
+    caterva_verify_result verified = CATERVA_VERIFY_RESULT_INIT;
     caterva_status status = caterva_open(h->path, NULL, &array, &err);
     step("open", status, &err);
     if (status != CATERVA_OK) return;
@@ -178,7 +178,7 @@ static void ask_writer(const hostile *h)
 static void ask_repair(const hostile *h, int guess)
 {
     caterva_error err;
-    caterva_repair_result repaired;
+    caterva_repair_result repaired = CATERVA_REPAIR_RESULT_INIT;
     char output[SCRATCH_PATH + 16];
     caterva_repair_options repair = CATERVA_REPAIR_INIT;
     snprintf(output, sizeof output, "%s.out", h->path);

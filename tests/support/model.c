@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include "buffer.h"
 #include "random.h"
 
 /* cmocka has a print_error of its own. */
@@ -162,9 +163,9 @@ static caterva_status insert_rows(step *s, int64_t at, int64_t n)
     caterva_status status = CATERVA_OK;
     size_t size = (size_t)(n * s->m->shape[1]) * 4;
     if (s->array && at + n == s->m->shape[0])
-        status = caterva_append(s->array, 0, n, items, size, s->err);
+        status = caterva_append(s->array, 0, n, PLAIN(items, size), s->err);
     else if (s->array)
-        status = caterva_insert(s->array, 0, at, n, items, size, s->err);
+        status = caterva_insert(s->array, 0, at, n, PLAIN(items, size), s->err);
     free(items);
     return status;
 }

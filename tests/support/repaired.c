@@ -123,7 +123,7 @@ sample sample_make(rng *r, writer w)
     s.n_chunks = caterva_describe(array)->n_chunks;
     CHECK(s.n_chunks <= REPAIRED_CHUNKS, "%lld chunks", (long long)s.n_chunks);
     for (int64_t i = 0; i < s.n_chunks; i++) {
-        caterva_chunk_info info;
+        caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
         CHECK_OK(caterva_chunk_describe(array, i, &info, &err), err);
         s.chunks[i] = (extent){info.position, info.stored_bytes};
     }
@@ -205,7 +205,7 @@ static bool holds_anything(const char *path)
     bool found = false;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
     for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
-        caterva_chunk_info info;
+        caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
         CHECK_OK(caterva_chunk_describe(array, i, &info, &err), err);
         found = found || info.kind == CATERVA_CHUNK_UNINIT;
     }
@@ -217,7 +217,7 @@ static oracle read_repaired(const sample *s, const char *path, const char *what)
 {
     caterva_array *array;
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     oracle got = oracle_new(&s->geometry);
     box all = whole_box(&s->geometry);
     caterva_status status = caterva_open(path, NULL, &array, &err);
@@ -286,7 +286,7 @@ static void check_in_place(const sample *s, const uint8_t *before, size_t size,
     char path[SCRATCH_PATH];
     uint8_t *now = scratch_load(sample_frame_path(s, path), &now_size);
     caterva_error err;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     header = (size_t)now[14] | (size_t)now[13] << 8;
     CHECK(now_size == size && memcmp(now + header, before + header, size - header) == 0,
           "%s: more than the header changed", what);
@@ -301,7 +301,7 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
     char path[SCRATCH_PATH], repaired[SCRATCH_PATH];
     caterva_error err;
     report told = {.found = 0};
-    verdict v;
+    verdict v = {.result = CATERVA_REPAIR_RESULT_INIT};
     caterva_repair_options options = CATERVA_REPAIR_INIT;
     options.durability = CATERVA_DURABILITY_NONE;
     options.guess = guess;

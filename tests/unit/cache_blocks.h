@@ -63,7 +63,7 @@ static inline int look(cv_cache *cache, const cv_cache_key *key)
 
 static inline caterva_cache_info counts_of(cv_cache *cache)
 {
-    caterva_cache_info counts;
+    caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
     cv_cache_measure(cache, &counts);
     return counts;
 }

@@ -28,8 +28,8 @@ static void use(const uint8_t *bytes, size_t size)
     }
     n_opened++;
     const caterva_info *info = caterva_describe(array);
-    caterva_chunk_info chunk;
-    caterva_verify_result result;
+    caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     for (int64_t i = 0; i < info->n_chunks && i < 8; i++)
         caterva_chunk_describe(array, i, &chunk, NULL);
     if (info->ndim == 1 && info->item_size <= 16)

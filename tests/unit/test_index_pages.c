@@ -8,6 +8,7 @@
 #include "frame/index_read.h"
 #include "made.h"
 #include "scratch.h"
+#include "support/buffer.h"
 
 #define print_error blosc2_print_error /* cmocka has one of this name too */
 #include <blosc2.h>
@@ -276,7 +277,7 @@ static void c_blosc2_finds_the_same_offsets(void **state)
             int64_t shape = caterva_describe(array)->shape[0] - n;
             assert_int_equal(caterva_resize(array, &shape, NULL), CATERVA_OK);
         } else {
-            assert_int_equal(caterva_append(array, 0, n, items, sizeof items, NULL),
+            assert_int_equal(caterva_append(array, 0, n, PLAIN(items, sizeof items), NULL),
                              CATERVA_OK);
         }
         int64_t chunks = caterva_describe(array)->n_chunks;

@@ -2,6 +2,7 @@
  * the rest were zero, a longer one from a newer program as long as what is not known
  * is zero, garbage is refused. */
 #include "array/array.h"
+#include "support/buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,13 +126,13 @@ static caterva_status pass_copy_view(caterva_array *array, const void *o, cv_err
 
 static caterva_status pass_verify(caterva_array *array, const void *o, cv_error *err)
 {
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     return caterva_verify(array, o, &result, err);
 }
 
 static caterva_status pass_statistics(caterva_array *array, const void *o, cv_error *err)
 {
-    caterva_stats stats;
+    caterva_stats stats = CATERVA_STATS_INIT;
     return caterva_statistics(array, o, &stats, err);
 }
 
@@ -157,12 +158,13 @@ static caterva_status pass_skip(caterva_array *array, const void *o, cv_error *e
 {
     int32_t items[10];
     const int64_t origin[1] = {0};
-    return caterva_read_skipping(array, origin, shape, items, sizeof items, o, err);
+    return caterva_read_skipping(array, BOX(origin, shape), PLAIN(items, sizeof items), o,
+                                 err);
 }
 
 static caterva_status pass_repair(caterva_array *array, const void *o, cv_error *err)
 {
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     (void)array;
     caterva_status status = caterva_repair("there is no such file", o, &result, err);
     return status == CATERVA_ENOTFOUND ? CATERVA_OK : status;
@@ -330,7 +332,7 @@ static void older_verify_options_have_no_context(void **state)
     (void)state;
     caterva_create_options o = good_options();
     caterva_array *array = NULL;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     int calls = 0;
     assert_int_equal(caterva_create("mem:", &o, &array, NULL), CV_OK);
     caterva_verify_options v = CATERVA_VERIFY_INIT;

@@ -202,7 +202,7 @@ static void zeros_and_repeats_take_no_space(void **state)
 {
     (void)state;
     caterva_array *array = new_array(N, &made_lz4);
-    caterva_chunk_info info;
+    caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
     assert_int_equal(made_write(array, 0, 100, 0, 0, NULL), CATERVA_OK);
     assert_int_equal(cv_pending_flush(array->pending, NULL), CV_OK);
     assert_int_equal(ref_of(array, 0).kind, CV_REF_ZEROS);

@@ -218,7 +218,7 @@ static bool check_trial(const trial *t, int n_contents, rng *r)
     cv_error err;
     cv_status status = cv_codec_check_encoding(&t->spec, &err);
     if (status != CV_OK) {
-        CHECK(status == CATERVA_EINVAL, "%s: %d", t->name, status);
+        CHECK(status == CATERVA_EPIPELINE, "%s: %d", t->name, status);
         CHECK(strstr(err.message, "filter"), "%s: names no filter: %s", t->name, err.message);
         return false;
     }

@@ -36,7 +36,7 @@ static void files_are_numbered_by_their_names(void **state)
     (void)state;
     char path[SCRATCH_PATH], frame[SCRATCH_PATH + 32], repaired[SCRATCH_PATH + 32];
     caterva_error err;
-    caterva_repair_result result;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
     scratch_remove(scratch_path(path, "directory"));
     snprintf(frame, sizeof frame, "%s/chunks.b2frame", path);

@@ -62,7 +62,7 @@ static caterva_array *open_array(const char *path, caterva_mode mode)
 static void check_sealed(const char *path, int sealed, int64_t unverified, int64_t damaged)
 {
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_array *array = open_array(path, CATERVA_MODE_READ);
     assert_int_equal(caterva_describe(array)->sealed, sealed);
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
@@ -76,7 +76,7 @@ static void check_sealed(const char *path, int sealed, int64_t unverified, int64
 static int64_t chunk_position(const char *path, int64_t chunk)
 {
     caterva_error err;
-    caterva_chunk_info info;
+    caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
     caterva_array *array = open_array(path, CATERVA_MODE_READ);
     CHECK_OK(caterva_chunk_describe(array, chunk, &info, &err), err);
     caterva_discard(array);
@@ -257,7 +257,7 @@ static void an_index_of_another_size_is_damage(void **state)
     char path[SCRATCH_PATH];
     size_t size;
     caterva_error err;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     uint8_t *bytes = made_frame(4000, 10, 5, &made_lz4, &size); /* enough to compress */
     scratch_save(scratch_path(path, "index"), bytes, size);
     free(bytes);
@@ -295,7 +295,7 @@ static void one_chunk_may_stand_for_all(void **state)
 
     for (int round = 0; round < 2; round++) {
         caterva_error err;
-        caterva_verify_result result;
+        caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
         caterva_array *array = open_array(path, CATERVA_MODE_READ);
         for (int i = 0; i < MANY; i += 3)
             assert_int_equal(made_item(array, i * CHUNK + 7), 7);

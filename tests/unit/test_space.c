@@ -203,7 +203,7 @@ static int64_t grown(const char *path, caterva_durability durability, bool with_
     assert_int_equal(caterva_open(path, NULL, &reader, NULL), CATERVA_OK);
     read_all(reader, got);
     assert_memory_equal(got, model, sizeof got);
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     assert_int_equal(caterva_verify(reader, NULL, &result, NULL), CATERVA_OK);
     assert_int_equal(result.damages, 0);
     caterva_discard(reader);

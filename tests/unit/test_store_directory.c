@@ -140,10 +140,10 @@ static void test_refusals(void **state)
     cv_store_close(store);
 
     store = open_reader(r.path);
-    assert_int_equal(put(store, 1, "x"), CATERVA_EINVAL);
-    assert_int_equal(replace(store, "x"), CATERVA_EINVAL);
-    assert_int_equal(cv_store_remove(store, 0, &error), CATERVA_EINVAL);
-    assert_int_equal(cv_store_truncate(store, 0, 0, &error), CATERVA_EINVAL);
+    assert_int_equal(put(store, 1, "x"), CATERVA_EREADONLY);
+    assert_int_equal(replace(store, "x"), CATERVA_EREADONLY);
+    assert_int_equal(cv_store_remove(store, 0, &error), CATERVA_EREADONLY);
+    assert_int_equal(cv_store_truncate(store, 0, 0, &error), CATERVA_EREADONLY);
     cv_store_close(store);
     expect_text(inside(&r, "00000000.chunk"), "zero");
 }

@@ -202,8 +202,9 @@ static void test_borrowed(void **state)
     assert_int_equal(cv_store_read(store, CV_FRAME_OBJECT, 199991, back, 10, &err),
                      CATERVA_ECORRUPT);
     assert_int_equal(err.position, 200000);
-    assert_int_equal(cv_store_write(store, CV_FRAME_OBJECT, 0, "x", 1, NULL), CATERVA_EINVAL);
-    assert_int_equal(cv_store_truncate(store, CV_FRAME_OBJECT, 0, NULL), CATERVA_EINVAL);
+    assert_int_equal(cv_store_write(store, CV_FRAME_OBJECT, 0, "x", 1, NULL),
+                     CATERVA_EREADONLY);
+    assert_int_equal(cv_store_truncate(store, CV_FRAME_OBJECT, 0, NULL), CATERVA_EREADONLY);
     cv_store_close(store);
     free(bytes);
 

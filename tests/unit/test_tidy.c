@@ -75,7 +75,7 @@ static void check_exact(const char *path)
     assert_int_equal(b2nd_from_cframe(bytes, (int64_t)size, true, &array), 0);
     b2nd_free(array);
     caterva_array *ours;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     assert_int_equal(caterva_frame_open(bytes, size, 0, NULL, &ours, NULL), CATERVA_OK);
     assert_int_equal(caterva_verify(ours, NULL, &result, NULL), CATERVA_OK);
     assert_int_equal(result.damages, 0);

@@ -63,6 +63,7 @@ static cv_status verify(caterva_array *array, int quick, findings *f, cv_error *
     o.on_damage = note;
     o.on_progress = count_progress;
     o.context = f;
+    f->result = (caterva_verify_result)CATERVA_VERIFY_RESULT_INIT;
     return caterva_verify(array, &o, &f->result, err);
 }
 
@@ -88,7 +89,7 @@ static uint8_t *good_frame(size_t *size, uint64_t positions[N_CHUNKS],
     uint8_t *bytes = made_frame(N, CHUNK, BLOCK, &zlib, size);
     assert_int_equal(caterva_frame_open(bytes, *size, 0, NULL, &array, NULL), CATERVA_OK);
     for (int64_t i = 0; i < N_CHUNKS; i++) {
-        caterva_chunk_info info;
+        caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
         assert_int_equal(caterva_chunk_describe(array, i, &info, NULL), CATERVA_OK);
         assert_int_equal(info.kind, CATERVA_CHUNK_STORED);
         assert_false(info.memcpyed);
@@ -391,7 +392,7 @@ static void arrays_without_chunks_are_fine(void **state)
     (void)state;
     geometry g = made_line(0, 10, 5, sizeof(int32_t));
     caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     assert_int_equal(caterva_verify(array, NULL, &result, NULL), CATERVA_OK);
     assert_int_equal(result.checked_chunks, 0);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);

@@ -98,7 +98,7 @@ static cv_status parse_number(const char *text, cv_stored_number *out, cv_error 
     bool is_number = find_number(dtype, out);
     caterva_dtype_free(dtype);
     if (is_number) return CV_OK;
-    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+    return cv_fail(err, CATERVA_EDTYPE, -1,
                    "items of %.100s cannot be converted: only bool, integers, floats of 2, 4 "
                    "and 8 bytes, and complex can",
                    text);
@@ -114,7 +114,7 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
     if (casting < CATERVA_CASTING_SAME_KIND || casting > CATERVA_CASTING_UNSAFE)
         return cv_fail(err, CATERVA_EINVAL, -1, "a casting of unknown kind %d", (int)casting);
     if (!cv_can_cast(conversion->from.number, conversion->to.number, casting))
-        return cv_fail(err, CATERVA_EINVAL, -1, "%.60s to %.60s is no %s cast", from, to,
+        return cv_fail(err, CATERVA_ECAST, -1, "%.60s to %.60s is no %s cast", from, to,
                        casting == CATERVA_CASTING_SAFE ? "safe" : "same-kind");
     conversion->needed = conversion->from.number != conversion->to.number ||
                          conversion->from.swapped != conversion->to.swapped;
@@ -162,7 +162,7 @@ static cv_status init_field(cv_conversion *c, const caterva_dtype *field, const 
     cv_conversion cast;
     cv_stored_number number;
     if (field->ndim > 0 || !find_number(field, &number))
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+        return cv_fail(err, CATERVA_EDTYPE, -1,
                        "the field is no number, and cannot be converted");
     snprintf(text, sizeof text, "%c%c%d", field->byte_order, field->kind, number.size);
     CV_TRY(cv_conversion_init(&cast, text, to, casting, err));

@@ -5,8 +5,8 @@
 #include "engine/items/convert.h"
 
 /* From one NumPy description to another. Equal types need no conversion, whatever
- * they are. CATERVA_EINVAL when the casting does not allow it or a description is
- * none; CATERVA_EUNSUPPORTED for types that are no numbers. */
+ * they are. CATERVA_ECAST when the casting does not allow it, CATERVA_EINVAL when a
+ * description is none; CATERVA_EDTYPE for types that are no numbers. */
 cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
                              caterva_casting casting, cv_error *err);
 

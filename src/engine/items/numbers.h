@@ -23,7 +23,7 @@ typedef struct cv_number_type {
     void (*load)(const uint8_t *src, int64_t step, int64_t n, cv_wide *out);
 } cv_number_type;
 
-/* bool, integers of 1 to 8 bytes, floats of 2 to 8, times. CATERVA_EUNSUPPORTED names
+/* bool, integers of 1 to 8 bytes, floats of 2 to 8, times. CATERVA_EDTYPE names
  * the description of all else. */
 cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_error *err);
 

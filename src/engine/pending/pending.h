@@ -99,7 +99,7 @@ cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out
  * forgotten. After cv_txn_reshape; `from` is the grid before it. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
-/* CATERVA_EINVAL when what is pending must be rolled back. */
+/* CATERVA_EROLLBACK when what is pending must be rolled back. */
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
 
 void cv_pending_rollback(cv_pending *pending);

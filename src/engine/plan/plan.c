@@ -10,7 +10,7 @@ static cv_status check_box(const cv_grid *grid, const int64_t *start, const int6
 {
     for (int d = 0; d < grid->ndim; d++) {
         if (start[d] < 0 || stop[d] > grid->shape[d] || start[d] > stop[d])
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ERANGE, -1,
                            "box [%lld, %lld) on axis %d does not lie in [0, %lld)",
                            (long long)start[d], (long long)stop[d], d,
                            (long long)grid->shape[d]);

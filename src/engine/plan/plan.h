@@ -50,7 +50,7 @@ typedef struct cv_block_job {
     bool ends;                  /* the last one of those is */
 } cv_block_job;
 
-/* Checks 0 <= start <= stop <= shape (CATERVA_EINVAL names axis and numbers)
+/* Checks 0 <= start <= stop <= shape (CATERVA_ERANGE names axis and numbers)
  * and makes the plan; the buffer is in C order. */
 cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
                       cv_plan *out, cv_error *err);

@@ -10,7 +10,7 @@
 static cv_status check_index(int64_t index, int axis, int64_t length, cv_error *err)
 {
     if (index >= -length && index < length) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
+    return cv_fail(err, CATERVA_ERANGE, -1,
                    "index %lld is out of range for axis %d with %lld items", (long long)index,
                    axis, (long long)length);
 }
@@ -69,7 +69,7 @@ static cv_status init_mask(const caterva_axis *words, int axis, int64_t length, 
                            cv_error *err)
 {
     if (words->n != length || (length > 0 && !words->mask))
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, words->mask ? CATERVA_ESHAPE : CATERVA_EINVAL, -1,
                        "axis %d has %lld items, its mask %lld bytes%s", axis,
                        (long long)length, (long long)words->n, words->mask ? "" : " at NULL");
     int64_t last = 0;
@@ -118,7 +118,7 @@ static cv_status init_box(cv_selection *s, const caterva_selection *words, cv_er
         int64_t length = s->grid->shape[d];
         int64_t start = whole ? 0 : words->start[d], stop = whole ? length : words->stop[d];
         if (start < 0 || stop > length || start > stop)
-            return cv_fail(err, CATERVA_EINVAL, -1,
+            return cv_fail(err, CATERVA_ERANGE, -1,
                            "box [%lld, %lld) on axis %d does not lie in [0, %lld)",
                            (long long)start, (long long)stop, d, (long long)length);
         s->axes[d] = (cv_axis){.n = stop - start, .start = start, .step = 1};
@@ -130,7 +130,7 @@ static cv_status init_axes(cv_selection *s, const caterva_selection *words, cv_e
 {
     static const caterva_axis all = {.kind = CATERVA_AXIS_ALL};
     if (words->n_axes < 0 || words->n_axes > s->grid->ndim)
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, CATERVA_ERANGE, -1,
                        "a selection of %d axes, the array has %d dimensions", words->n_axes,
                        s->grid->ndim);
     if (words->n_axes > 0 && !words->axes)
@@ -155,7 +155,7 @@ static cv_status init_points(cv_selection *s, const caterva_selection *words, cv
     for (int64_t i = 0; i < words->n_points; i++)
         for (int d = 0; d < grid->ndim; d++, point++)
             if (*point < -grid->shape[d] || *point >= grid->shape[d])
-                return cv_fail(err, CATERVA_EINVAL, -1,
+                return cv_fail(err, CATERVA_ERANGE, -1,
                                "point %lld: index %lld is out of range for axis %d with "
                                "%lld items",
                                (long long)i, (long long)*point, d, (long long)grid->shape[d]);
@@ -180,7 +180,7 @@ static cv_status init_array_mask(cv_selection *s, const caterva_selection *words
 {
     int64_t n = s->grid->n_items;
     if (words->mask_size != (uint64_t)n || (n > 0 && !words->mask))
-        return cv_fail(err, CATERVA_EINVAL, -1,
+        return cv_fail(err, words->mask ? CATERVA_ESHAPE : CATERVA_EINVAL, -1,
                        "the array has %lld items, the mask %zu bytes%s", (long long)n,
                        words->mask_size, words->mask ? "" : " at NULL");
     s->mask = words->mask;

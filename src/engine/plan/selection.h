@@ -26,7 +26,7 @@ typedef struct cv_selection {
     const uint8_t *mask;       /* MASK: shape[0] of its bytes are not 0 */
 } cv_selection;
 
-/* Checks and normalises; NULL selects everything. CATERVA_EINVAL names the axis
+/* Checks and normalises; NULL selects everything. CATERVA_ERANGE and others name the axis
  * and the numbers. Reads lists, points and masks once; allocates nothing. */
 cv_status cv_selection_init(cv_selection *selection, const cv_grid *grid,
                             const caterva_selection *words, cv_error *err);

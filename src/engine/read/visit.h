@@ -36,7 +36,7 @@ typedef struct cv_visit {
     void (*visit)(void *context, const cv_visited *part);
 } cv_visit;
 
-/* Checks the box (CATERVA_EINVAL) and plans it. */
+/* Checks the box (CATERVA_ERANGE) and plans it. */
 cv_status cv_visit_init(cv_visit *visit, const cv_source *source, const cv_stepped *box,
                         void (*fn)(void *context, const cv_visited *part), cv_error *err);
 

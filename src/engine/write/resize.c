@@ -213,7 +213,7 @@ static cv_status move_items(move *m, cv_error *err)
 /* ---- Insert and remove -------------------------------------------------- */
 
 static cv_status write_slab(cv_pending *pending, int axis, int64_t at, int64_t n,
-                            const void *src, cv_error *err)
+                            const cv_strided *src, cv_error *err)
 {
     const cv_grid *grid = grid_of(pending);
     box b = whole(grid);
@@ -222,7 +222,8 @@ static cv_status write_slab(cv_pending *pending, int axis, int64_t at, int64_t n
     if (!src) return fill_box(pending, grid, &b, err);
     cv_plan plan;
     CV_TRY(cv_plan_box(grid, b.start, b.stop, &plan, err));
-    return cv_write_box(pending, &plan, src, err);
+    for (int d = 0; d < grid->ndim; d++) plan.buffer_strides[d] = src->strides[d];
+    return cv_write_box(pending, &plan, src->data, err);
 }
 
 static bool is_aligned(const cv_grid *grid, int axis, int64_t a, int64_t b)
@@ -230,8 +231,8 @@ static bool is_aligned(const cv_grid *grid, int axis, int64_t a, int64_t b)
     return a % grid->chunk_shape[axis] == 0 && b % grid->chunk_shape[axis] == 0;
 }
 
-cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n, const void *src,
-                    cv_error *err)
+cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n,
+                    const cv_strided *src, cv_error *err)
 {
     const cv_grid *grid = grid_of(pending);
     int64_t old = grid->shape[axis], length;

@@ -10,15 +10,16 @@
 #ifndef CV_ENGINE_RESIZE_H
 #define CV_ENGINE_RESIZE_H
 
+#include "engine/items/copy.h"
 #include "engine/pending/pending.h"
 
 /* To a new shape, each axis grown or shrunk at its end. */
 cv_status cv_resize(cv_pending *pending, const int64_t *shape, cv_error *err);
 
 /* `n` items more along `axis` at position `at`; the box there is taken from
- * `src` (C order), or holds the fill where src is NULL. */
-cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n, const void *src,
-                    cv_error *err);
+ * `src`, or holds the fill where src is NULL. */
+cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n,
+                    const cv_strided *src, cv_error *err);
 
 /* Without items [start, stop) of `axis`. */
 cv_status cv_remove(cv_pending *pending, int axis, int64_t start, int64_t stop,
