@@ -1234,6 +1234,42 @@ CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *sha
                                                     int32_t *chunk_shape, int32_t *block_shape,
                                                     caterva_error *err);
 
+/* ---- Memory of the program's own ------------------------------------------ */
+
+/* Where the library gets its memory, instead of malloc. Begin with
+ * CATERVA_ALLOCATOR_INIT and set both functions.
+ *
+ * Any thread may call them, the pool's threads too, and several at once. They must not
+ * call this library, and must return: no longjmp, no exception. Memory from `allocate`
+ * may be released by another thread.                                                  */
+typedef struct caterva_allocator {
+    size_t struct_size;
+    void *context; /* handed to both functions; must live as long as the process */
+    /* Returns `size` bytes, at least 1, at a multiple of `alignment`, or NULL: then the
+     * call that needed them fails with CATERVA_ENOMEM. What the bytes hold does not
+     * matter. `alignment` is a power of 2: that of max_align_t mostly, 64 for buffers,
+     * 2 MiB for the pages of the block cache.                                         */
+    void *(*allocate)(void *context, size_t size, size_t alignment);
+    /* Takes back what `allocate` returned; never NULL.                                */
+    void (*release)(void *context, void *memory);
+} caterva_allocator;
+#define CATERVA_ALLOCATOR_INIT { .struct_size = sizeof(caterva_allocator) }
+
+/* Has the library take all its memory from `allocator`, from now on and in the whole
+ * process. Copies the struct. Call it once, first of all: as soon as the library has
+ * allocated anything, also for a call that has ended, this returns CATERVA_EBUSY and
+ * changes nothing. CATERVA_EINVAL when a function is NULL. Any thread.
+ *
+ * Every allocation of the library goes through it: handles, buffers, cached blocks, the
+ * segments of arrays in memory, and what it hands out. Release the latter with
+ * caterva_free (or the function that its comment names), never with `release` or free.
+ * Four things do not: C-Blosc2, which has no such hook and uses malloc for the contexts
+ * and scratch of each thread; the stacks of the pool's threads; what the C library
+ * allocates inside its own calls (listing a directory, resolving a path); and memory
+ * that you lend, which is never released. */
+CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *allocator,
+                                                 caterva_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,7 +11,8 @@ within engine stand one above the other; nothing in frame knows frame/repair. On
 codec includes C-Blosc2, tests and benchmarks beside it as oracle and rival;
 the command line and the examples include <caterva.h> only. The library neither
 prints nor reads the environment, and only base knows the system: no other room
-includes a header but the language's, or calls a function of POSIX.
+includes a header but the language's, or calls a function of POSIX, or allocates
+memory but by base/heap.h.
 
 And within src, where x.h and x.c are one file of two parts:
 
@@ -88,6 +89,8 @@ LANGUAGE = {"assert.h", "ctype.h", "float.h", "inttypes.h", "limits.h", "math.h"
 
 # What base has under names of its own, by header. As a function: "read(", not "->read(".
 SYSTEM_CALLS = {
+    "base/heap.h": "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf "
+                   "aligned_alloc posix_memalign memalign valloc",
     "base/os_file.h": "close read write pread pwrite readv writev preadv pwritev lseek fstat "
                       "ftruncate truncate fsync fdatasync mmap munmap msync madvise "
                       "posix_fadvise fcntl ioctl dup dup2 fopen fdopen fclose fread fwrite "

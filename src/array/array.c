@@ -2,13 +2,13 @@
  * read or written here; that is the engine's. */
 #include "array/array.h"
 
+#include "base/heap.h"
 #include "base/os.h"
 #include "base/thread.h"
 #include "codec/pipeline.h"
 #include "format/own_attribute.h"
 #include "frame/attribute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 cv_status cv_array_check(const caterva_array *array, cv_error *err)
@@ -71,7 +71,7 @@ cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *co
                              cv_error *err)
 {
     if (!tell) return CV_OK;
-    cv_watch *watch = malloc(sizeof *watch);
+    cv_watch *watch = cv_malloc(sizeof *watch);
     if (!watch) return cv_fail_memory(err, sizeof *watch, "a watch");
     cv_watch_init(watch, tell, context);
     array->watch = watch;
@@ -103,7 +103,7 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
 static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
 {
     size_t size = (size_t)array->snapshot->grid.item_size;
-    array->fill = malloc(size);
+    array->fill = cv_malloc(size);
     if (!array->fill) return cv_fail_memory(err, size, "the fill value");
     memcpy(array->fill, item, size);
     return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
@@ -139,7 +139,7 @@ static cv_source source_of(void *array) { return cv_array_source(array); }
 cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
                        cv_error *err)
 {
-    caterva_array *array = calloc(1, sizeof *array);
+    caterva_array *array = cv_calloc(1, sizeof *array);
     if (!array) {
         cv_frame_close(frame);
         return cv_fail_memory(err, sizeof *array, "an array handle");
@@ -181,15 +181,15 @@ void cv_array_free(caterva_array *array)
     cv_frame_close(array->frame);
     cv_rwlock_destroy(&array->lock);
     if (array->watch) cv_watch_destroy(array->watch);
-    free(array->watch);
-    free(array->fill);
+    cv_free(array->watch);
+    cv_free(array->fill);
     cv_gate_destroy(&array->gate);
     cv_descriptions_destroy(&array->descriptions);
     cv_item_type_free(&array->type);
-    free(array->path);
-    free(array);
+    cv_free(array->path);
+    cv_free(array);
 }
 
 void caterva_discard(caterva_array *array) { cv_array_free(array); }
 
-void caterva_free(void *memory) { free(memory); }
+void caterva_free(void *memory) { cv_free(memory); }

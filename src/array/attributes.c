@@ -2,12 +2,12 @@
  * library keeps for itself is not shown and cannot be set. */
 #include "array/array.h"
 #include "array/describe.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "format/own_attribute.h"
 #include "frame/attribute.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static cv_status get_attribute(const cv_snapshot *snapshot, const char *name,
@@ -94,7 +94,7 @@ static cv_status replace_attribute(caterva_array *array, const char *name,
 {
     const cv_trailer *old = &cv_array_state(array)->trailer;
     size_t size = ((size_t)old->n_attributes + 1) * sizeof(cv_metalayer);
-    cv_metalayer *list = malloc(size);
+    cv_metalayer *list = cv_malloc(size);
     if (!list) return cv_fail_memory(err, size, "the attributes");
     int n = 0;
     *found = false;
@@ -116,7 +116,7 @@ static cv_status replace_attribute(caterva_array *array, const char *name,
     cv_change change = {.set_attributes = true, .attributes = list, .n_attributes = n};
     if (status == CV_OK && (added || *found))
         status = cv_txn_change(array->pending->txn, &change, err);
-    free(list);
+    cv_free(list);
     return status;
 }
 

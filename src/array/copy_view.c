@@ -10,11 +10,11 @@
 #include "array/view.h"
 #include "array/view_read.h"
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/jobs/move.h"
 #include "engine/plan/slabs.h"
 #include "engine/write/write.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct view_copy {
@@ -91,9 +91,9 @@ static cv_status copy_slab(view_copy *c, const int64_t *start, const int64_t *st
 static cv_status reserve_slab(view_copy *c, int64_t size, cv_error *err)
 {
     if (size <= c->slab_size) return CV_OK;
-    free(c->slab);
+    cv_free(c->slab);
     c->slab_size = 0;
-    c->slab = malloc((size_t)size);
+    c->slab = cv_malloc((size_t)size);
     if (!c->slab) return cv_fail_memory(err, (size_t)size, "a slab of the copy");
     c->slab_size = size;
     return CV_OK;
@@ -270,7 +270,7 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     cv_status status = fill_new(&c, err);
     array->pending->watch = array->watch;
     cv_watch_destroy(&watch);
-    free(c.slab);
+    cv_free(c.slab);
     if (status == CV_OK && out) {
         *out = array;
         return CV_OK;

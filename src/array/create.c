@@ -4,6 +4,7 @@
 
 #include "array/cache.h"
 #include "array/compact.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "codec/pipeline.h"
 #include "engine/items/copy.h"
@@ -15,7 +16,6 @@
 #include "store/memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A frame header in the making, with what it borrows. */
@@ -296,7 +296,7 @@ static cv_status set_attributes(blueprint *b, cv_error *err)
 {
     int n = b->like ? b->like->trailer.n_attributes : 0;
     size_t size = ((size_t)n + 1) * sizeof b->attributes[0];
-    b->attributes = malloc(size);
+    b->attributes = cv_malloc(size);
     if (!b->attributes) return cv_fail_memory(err, size, "the attributes");
     int kept = 0;
     for (int i = 0; i < n; i++) {
@@ -405,7 +405,7 @@ cv_status cv_array_create(const char *url, const caterva_create_options *options
     blueprint b = {.options = *options, .like = like};
     cv_status status = draw(&b, err);
     if (status == CV_OK) status = create(url, &b, out, err);
-    free(b.attributes);
+    cv_free(b.attributes);
     cv_buffer_free(&b.meta);
     cv_buffer_free(&b.own);
     return status;

@@ -2,11 +2,11 @@
  * holds them. One block of memory each, strings and contents behind the struct. */
 #include "array/description.h"
 
+#include "base/heap.h"
 #include "format/dtype.h"
 #include "format/own_attribute.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- dtype -------------------------------------------------------------- */
@@ -18,28 +18,28 @@ cv_status cv_item_type_init(cv_item_type *type, const cv_snapshot *snapshot, cv_
     const cv_array_meta *meta = &snapshot->meta;
     *type = (cv_item_type){.dtype = NULL};
     if (meta->dtype) {
-        type->stored = strndup(meta->dtype, meta->dtype_size);
+        type->stored = cv_strndup(meta->dtype, meta->dtype_size);
         if (!type->stored) return cv_fail_memory(err, meta->dtype_size, "a dtype");
         int64_t size;
         cv_status parsed = cv_dtype_item_size(meta->dtype, meta->dtype_size, &size, NULL);
         if (parsed == CATERVA_ENOMEM) return cv_fail_memory(err, meta->dtype_size, "a dtype");
         type->disagrees =
             meta->dtype_format != 0 || parsed != CV_OK || size != snapshot->grid.item_size;
-        if (!type->disagrees) type->dtype = strdup(type->stored);
+        if (!type->disagrees) type->dtype = cv_strdup(type->stored);
         if (!type->disagrees && !type->dtype)
             return cv_fail_memory(err, meta->dtype_size, "a dtype");
     }
     if (type->dtype) return CV_OK;
     char opaque[24];
     snprintf(opaque, sizeof opaque, "|V%d", snapshot->grid.item_size);
-    type->dtype = strdup(opaque);
+    type->dtype = cv_strdup(opaque);
     return type->dtype ? CV_OK : cv_fail_memory(err, sizeof opaque, "a dtype");
 }
 
 void cv_item_type_free(cv_item_type *type)
 {
-    free(type->dtype);
-    free(type->stored);
+    cv_free(type->dtype);
+    cv_free(type->stored);
     *type = (cv_item_type){.dtype = NULL};
 }
 
@@ -172,7 +172,7 @@ cv_status cv_description_create(const cv_described *from, cv_description **out, 
     arena all = {.used = sizeof(cv_description)};
     caterva_info measured;
     keep_all(&all, from, &measured);
-    cv_description *d = calloc(1, all.used);
+    cv_description *d = cv_calloc(1, all.used);
     if (!d) return cv_fail_memory(err, all.used, "a description");
     all = (arena){.at = (uint8_t *)d, .used = sizeof(cv_description)};
     atomic_init(&d->references, 1);
@@ -190,7 +190,7 @@ void cv_description_release(const cv_description *description)
 {
     cv_description *d = (cv_description *)(uintptr_t)description;
     if (!d) return;
-    if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) free(d);
+    if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
 }
 
 /* ---- What a handle keeps ------------------------------------------------ */

@@ -4,10 +4,9 @@
 
 #include "array/array.h"
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/items/convert_type.h"
 #include "engine/items/copy.h"
-
-#include <stdlib.h>
 
 /* The buffer's own axes, before they are laid beside the result's. */
 typedef struct axes {
@@ -173,16 +172,16 @@ static cv_status convert_source(const cv_conversion *c, const cv_result *result,
     int64_t size, copy_size;
     if (!cv_mul_i64(n, c->from.size, &copy_size) || !cv_mul_i64(n, c->to.size, &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the buffer's size does not fit 64 bits");
-    uint8_t *copy = malloc((size_t)copy_size);
-    *converted = malloc((size_t)size);
+    uint8_t *copy = cv_malloc((size_t)copy_size);
+    *converted = cv_malloc((size_t)size);
     if (!copy || !*converted) {
-        free(copy);
+        cv_free(copy);
         return cv_fail_memory(err, (size_t)size, "converting a buffer");
     }
     cv_copy_box(result->ndim, shape, c->from.size, (cv_strided){m->data, m->strides},
                 (cv_strided){copy, packed});
     cv_convert(c, copy, *converted, n);
-    free(copy);
+    cv_free(copy);
     m->data = *converted;
     for (int d = 0; d < result->ndim; d++)
         m->strides[d] = shape[d] == 1 ? 0 : packed[d] / c->from.size * c->to.size;

@@ -3,12 +3,12 @@
 #include "array/array.h"
 #include "array/cache.h"
 #include "array/compact.h"
+#include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "store/file.h"
 #include "store/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static cv_status copy_open_options(const caterva_open_options *options,
@@ -97,7 +97,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (status == CV_OK)
         (*out)->path = path;
     else
-        free(path);
+        cv_free(path);
     return status;
 }
 

@@ -2,6 +2,7 @@
  * header is put back or what can be read goes into a new array. */
 #include "array/array.h"
 #include "array/describe.h"
+#include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "engine/jobs/salvage.h"
@@ -10,7 +11,6 @@
 #include "store/file.h"
 #include "store/open.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct repair {
@@ -58,7 +58,7 @@ static cv_status introduce(repair *r, cv_error *err)
     const cv_description *found;
     size_t size = (size_t)r->array->snapshot->grid.item_size;
     if (!r->array->fill && !r->options.on_found) return CV_OK; /* zeros */
-    r->fill = calloc(1, size);
+    r->fill = cv_calloc(1, size);
     if (!r->fill) return cv_fail_memory(err, size, "the fill");
     if (r->array->fill) memcpy(r->fill, r->array->fill, size);
     if (!r->options.on_found) return CV_OK;
@@ -150,13 +150,13 @@ static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *er
     cv_store *store;
     while (size > 1 && r->url[size - 1] == '/') size--;
     if (!r->options.output) {
-        chosen = malloc(size + sizeof suffix);
+        chosen = cv_malloc(size + sizeof suffix);
         if (!chosen) return cv_fail_memory(err, size + sizeof suffix, "a path");
         memcpy(chosen, r->url, size);
         memcpy(chosen + size, suffix, sizeof suffix);
     }
     cv_status status = create_output(r, chosen ? chosen : r->options.output, &store, err);
-    free(chosen);
+    cv_free(chosen);
     if (status == CV_OK) status = cv_salvage_copy(salvage, store, r->options.durability, err);
     if (status == CV_OK) r->result->written = 1;
     return status;
@@ -193,7 +193,7 @@ caterva_status caterva_repair(const char *url, const caterva_repair_options *opt
     cv_array_free(r.array);
     cv_snapshot_release(r.rescue.state);
     cv_store_close(r.store);
-    free(r.fill);
+    cv_free(r.fill);
     cv_output_fill(result, &full, sizeof full);
     return status;
 }

@@ -5,8 +5,7 @@
 #include "array/describe.h"
 #include "array/memory.h"
 #include "base/arith.h"
-
-#include <stdlib.h>
+#include "base/heap.h"
 
 static cv_status check_axis(const cv_grid *grid, int axis, cv_error *err)
 {
@@ -81,7 +80,7 @@ static cv_status insert_from(caterva_array *array, const slab *s, const caterva_
     const cv_strided from = {memory.data, memory.strides};
     if (status == CV_OK)
         status = finish(array, cv_insert(array->pending, s->axis, s->at, s->n, &from, err));
-    free(converted);
+    cv_free(converted);
     return status;
 }
 

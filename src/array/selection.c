@@ -2,13 +2,13 @@
  * called. What is a box in the end goes the way of boxes. */
 #include "array/selection.h"
 
+#include "base/heap.h"
 #include "engine/plan/select_axes.h"
 #include "engine/plan/select_plan.h"
 #include "engine/read/select_read.h"
 #include "engine/write/select_write.h"
 #include "engine/write/write.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
@@ -153,7 +153,7 @@ static cv_status write_selection(caterva_array *array, const caterva_selection *
     cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
     if (status == CV_OK)
         status = cv_array_write_selected(array->pending, &selection, &memory, err);
-    free(converted);
+    cv_free(converted);
     return status;
 }
 

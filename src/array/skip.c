@@ -1,11 +1,11 @@
 /* Room: array. Reads that go on after damage: arguments checked, the lock taken, the
  * engine called. Boxes only: what a damaged chunk takes along is then a box, too. */
 #include "array/selection.h"
+#include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/plan/select_axes.h"
 #include "engine/plan/select_plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct skipping {
@@ -54,7 +54,7 @@ static cv_status read_converted(skipping *s, cv_error *err)
     int64_t strides[CV_MAX_DIMS], item_size = selection->grid->item_size;
     size_t size = (size_t)(selection->n_items * item_size);
     size_t converted_size = (size_t)(selection->n_items * s->memory.item_size);
-    uint8_t *items = malloc(size), *converted = malloc(converted_size);
+    uint8_t *items = cv_malloc(size), *converted = cv_malloc(converted_size);
     cv_status status = CV_OK;
     if (!items || !converted)
         status = cv_fail_memory(err, size + converted_size, "items to convert");
@@ -67,8 +67,8 @@ static cv_status read_converted(skipping *s, cv_error *err)
                     (cv_strided){converted, strides},
                     (cv_strided){s->memory.data, s->memory.strides});
     }
-    free(items);
-    free(converted);
+    cv_free(items);
+    cv_free(converted);
     return status;
 }
 

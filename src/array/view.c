@@ -3,8 +3,8 @@
 #include "array/view.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 cv_status cv_view_count(cv_grid *grid, cv_error *err)
@@ -28,15 +28,15 @@ void cv_base_release(cv_base *base)
 {
     if (!base || atomic_fetch_sub(&base->n_views, 1) > 1) return;
     for (int i = 0; i < base->n_parts; i++) caterva_view_free(base->parts[i]);
-    free(base->parts);
-    free(base->starts);
-    free(base->dtype);
-    free(base);
+    cv_free(base->parts);
+    cv_free(base->starts);
+    cv_free(base->dtype);
+    cv_free(base);
 }
 
 cv_status cv_view_of_base(cv_base *base, caterva_view **out, cv_error *err)
 {
-    caterva_view *view = calloc(1, sizeof *view);
+    caterva_view *view = cv_calloc(1, sizeof *view);
     if (!view) {
         cv_base_release(base);
         return cv_fail_memory(err, sizeof *view, "a view");
@@ -55,11 +55,11 @@ caterva_status caterva_view_of(caterva_array *array, caterva_view **out, caterva
 {
     CV_TRY(cv_array_check(array, err));
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
-    cv_base *base = calloc(1, sizeof *base);
-    char *dtype = strdup(array->type.dtype);
+    cv_base *base = cv_calloc(1, sizeof *base);
+    char *dtype = cv_strdup(array->type.dtype);
     if (!base || !dtype) {
-        free(base);
-        free(dtype);
+        cv_free(base);
+        cv_free(dtype);
         return cv_fail_memory(err, sizeof *base, "a view");
     }
     base->n_views = 1;
@@ -79,7 +79,7 @@ void caterva_view_free(caterva_view *view)
 {
     if (!view) return;
     cv_base_release(view->base);
-    free(view);
+    cv_free(view);
 }
 
 int caterva_view_ndim(const caterva_view *view) { return view ? view->grid.ndim : 0; }
@@ -100,7 +100,7 @@ const char *caterva_view_dtype(const caterva_view *view)
 static cv_status start_view(const caterva_view *view, caterva_view **out, cv_error *err)
 {
     if (!view || !out) return cv_fail(err, CATERVA_EINVAL, -1, "the view or out is NULL");
-    *out = malloc(sizeof **out);
+    *out = cv_malloc(sizeof **out);
     if (!*out) return cv_fail_memory(err, sizeof **out, "a view");
     **out = *view;
     atomic_fetch_add(&view->base->n_views, 1);

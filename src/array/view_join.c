@@ -2,9 +2,9 @@
  * part its share of the selection. */
 #include "array/view_read.h"
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/items/copy.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Reading axis by axis ----------------------------------------------- */
@@ -78,7 +78,7 @@ static cv_status read_list(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
     size_t size = (size_t)all->n * sizeof(int64_t); /* fits: the list is in memory */
-    int64_t *own = malloc(size);
+    int64_t *own = cv_malloc(size);
     if (!own) return cv_fail_memory(err, size, "a list of indices");
     cv_status status = CV_OK;
     for (int64_t first = 0, n; status == CV_OK && first < all->n; first += n) {
@@ -94,7 +94,7 @@ static cv_status read_list(const share *sh, cv_error *err)
         axis.list = own;
         status = read_share(sh, part, axis, first, err);
     }
-    free(own);
+    cv_free(own);
     return status;
 }
 
@@ -153,9 +153,9 @@ static cv_status read_points(const cv_base *base, const cv_selection *s, const c
                              cv_error *err)
 {
     size_t n = (size_t)s->n_items;
-    chosen c = {.points = malloc(n * (size_t)base->grid.ndim * sizeof(int64_t)),
-                .places = malloc(n * sizeof(int64_t)),
-                .items = malloc(n * (size_t)dst->item_size)};
+    chosen c = {.points = cv_malloc(n * (size_t)base->grid.ndim * sizeof(int64_t)),
+                .places = cv_malloc(n * sizeof(int64_t)),
+                .items = cv_malloc(n * (size_t)dst->item_size)};
     cv_status status = CV_OK;
     if (!c.points || !c.places || !c.items)
         status = cv_fail_memory(err, n * (size_t)dst->item_size, "points of a view");
@@ -163,9 +163,9 @@ static cv_status read_points(const cv_base *base, const cv_selection *s, const c
         int64_t chosen_here = choose_points(base, s, p, &c);
         if (chosen_here > 0) status = read_chosen(base, p, chosen_here, &c, dst, err);
     }
-    free(c.points);
-    free(c.places);
-    free(c.items);
+    cv_free(c.points);
+    cv_free(c.places);
+    cv_free(c.items);
     return status;
 }
 
@@ -212,9 +212,9 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
 static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
                            cv_error *err)
 {
-    base->starts = calloc((size_t)n + 1, sizeof base->starts[0]);
-    base->parts = calloc((size_t)n, sizeof base->parts[0]);
-    base->dtype = strdup(views[0]->base->dtype);
+    base->starts = cv_calloc((size_t)n + 1, sizeof base->starts[0]);
+    base->parts = cv_calloc((size_t)n, sizeof base->parts[0]);
+    base->dtype = cv_strdup(views[0]->base->dtype);
     if (!base->starts || !base->parts || !base->dtype)
         return cv_fail_memory(err, (size_t)n * sizeof base->parts[0], "a view");
     base->grid = views[0]->grid;
@@ -235,7 +235,7 @@ caterva_status caterva_view_concat(const caterva_view *const *views, int n, int 
 {
     CV_TRY(check_parts(views, n, axis, err));
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
-    cv_base *base = calloc(1, sizeof *base);
+    cv_base *base = cv_calloc(1, sizeof *base);
     if (!base) return cv_fail_memory(err, sizeof *base, "a view");
     base->n_views = 1;
     base->axis = axis;
@@ -251,7 +251,7 @@ caterva_status caterva_view_stack(const caterva_view *const *views, int n, int a
     if (n < 1 || !views)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d views to stack%s", n,
                        views ? "" : " at NULL");
-    caterva_view **layers = calloc((size_t)n, sizeof layers[0]);
+    caterva_view **layers = cv_calloc((size_t)n, sizeof layers[0]);
     if (!layers) return cv_fail_memory(err, (size_t)n * sizeof layers[0], "views to stack");
     cv_status status = CV_OK;
     for (int i = 0; status == CV_OK && i < n; i++)
@@ -259,6 +259,6 @@ caterva_status caterva_view_stack(const caterva_view *const *views, int n, int a
     if (status == CV_OK)
         status = caterva_view_concat((const caterva_view *const *)layers, n, axis, out, err);
     for (int i = 0; i < n; i++) caterva_view_free(layers[i]);
-    free(layers);
+    cv_free(layers);
     return status;
 }

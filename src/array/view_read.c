@@ -4,9 +4,9 @@
 #include "array/selection.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/items/copy.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A selection of a view in terms of its base. */
@@ -18,7 +18,7 @@ typedef struct mapped {
 
 static void free_mapped(mapped *m)
 {
-    for (int d = 0; d < CV_MAX_DIMS; d++) free(m->lists[d]);
+    for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(m->lists[d]);
 }
 
 static cv_status new_list(mapped *m, int i, int64_t n, int64_t width, cv_error *err)
@@ -27,7 +27,7 @@ static cv_status new_list(mapped *m, int i, int64_t n, int64_t width, cv_error *
     if (!cv_mul_i64(n, width * (int64_t)sizeof(int64_t), &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld items are too many to select",
                        (long long)n);
-    m->lists[i] = malloc((size_t)cv_max_i64(size, 1));
+    m->lists[i] = cv_malloc((size_t)cv_max_i64(size, 1));
     return m->lists[i] ? CV_OK : cv_fail_memory(err, (size_t)size, "a selection of a view");
 }
 
@@ -272,6 +272,6 @@ caterva_status caterva_view_write(const caterva_view *view,
         if (status == CV_OK) status = write_array(view->base, &m, err);
         free_mapped(&m);
     }
-    free(converted);
+    cv_free(converted);
     return status;
 }

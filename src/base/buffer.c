@@ -2,7 +2,8 @@
  * bytes costs O(n); memory is aligned for the SIMD loops of the codecs. */
 #include "base/buffer.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
+
 #include <string.h>
 
 enum { ALIGNMENT = 64 };
@@ -16,11 +17,10 @@ cv_status cv_buffer_reserve(cv_buffer *buffer, size_t capacity, cv_error *err)
     if (wanted > SIZE_MAX - ALIGNMENT) return cv_fail_memory(err, wanted, "a buffer");
     wanted = (wanted + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
-    void *grown = NULL;
-    if (posix_memalign(&grown, ALIGNMENT, wanted) != 0)
-        return cv_fail_memory(err, wanted, "a buffer");
+    uint8_t *grown = cv_aligned_alloc(ALIGNMENT, wanted);
+    if (!grown) return cv_fail_memory(err, wanted, "a buffer");
     if (buffer->size > 0) memcpy(grown, buffer->data, buffer->size);
-    free(buffer->data);
+    cv_free(buffer->data);
     buffer->data = grown;
     buffer->capacity = wanted;
     return CV_OK;
@@ -44,6 +44,6 @@ cv_status cv_buffer_append(cv_buffer *buffer, const void *bytes, size_t size, cv
 
 void cv_buffer_free(cv_buffer *buffer)
 {
-    free(buffer->data);
+    cv_free(buffer->data);
     *buffer = (cv_buffer){0};
 }

@@ -2,7 +2,6 @@
  * os*.c and thread.c what a port writes anew. */
 #include "base/os.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,13 +75,11 @@ void cv_os_sleep_ns(uint64_t ns)
 
 /* ---- Memory ------------------------------------------------------------- */
 
-void *cv_os_large_pages(size_t size)
+void cv_os_advise_large_pages(void *memory, size_t size)
 {
-    if (size > SIZE_MAX - CV_OS_LARGE_PAGE) return NULL;
-    size_t rounded = (size + CV_OS_LARGE_PAGE - 1) / CV_OS_LARGE_PAGE * CV_OS_LARGE_PAGE;
-    void *memory = aligned_alloc(CV_OS_LARGE_PAGE, rounded);
 #ifdef MADV_HUGEPAGE
-    if (memory) madvise(memory, rounded, MADV_HUGEPAGE); /* no is no harm */
+    (void)madvise(memory, size, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)size;
 #endif
-    return memory;
 }

@@ -23,9 +23,7 @@ uint64_t cv_os_time_ns(void);
 /* Sleeps for about so long, or less when a signal comes. */
 void cv_os_sleep_ns(uint64_t ns);
 
-/* Memory for `size` bytes, in whole pages of this size and alignment, where the system
- * has pages so large: it is asked for them. NULL without memory; free() it. */
-enum { CV_OS_LARGE_PAGE = 2 << 20 };
-void *cv_os_large_pages(size_t size);
+/* Asks the system to put large pages behind whole ones of these; a no is no harm. */
+void cv_os_advise_large_pages(void *memory, size_t size);
 
 #endif

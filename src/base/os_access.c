@@ -3,9 +3,9 @@
  * os*.c and thread.c what a port writes anew. */
 #include "base/os_access.h"
 
+#include "base/heap.h"
 #include "base/os_posix.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -64,17 +64,17 @@ static const char default_list[] = "system.posix_acl_default";
 static void copy_attribute(int fd, int from, const char *name)
 {
     ssize_t size = fgetxattr(from, name, NULL, 0);
-    char *value = size < 0 ? NULL : malloc((size_t)size + 1);
+    char *value = size < 0 ? NULL : cv_malloc((size_t)size + 1);
     if (!value) return;
     size = fgetxattr(from, name, value, (size_t)size);
     if (size >= 0) (void)!fsetxattr(fd, name, value, (size_t)size, 0);
-    free(value);
+    cv_free(value);
 }
 
 static void copy_attributes(int fd, int from, bool with_lists)
 {
     ssize_t size = flistxattr(from, NULL, 0);
-    char *names = size <= 0 ? NULL : malloc((size_t)size);
+    char *names = size <= 0 ? NULL : cv_malloc((size_t)size);
     if (!names) return;
     size = flistxattr(from, names, (size_t)size);
     for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1) {
@@ -83,7 +83,7 @@ static void copy_attributes(int fd, int from, bool with_lists)
         bool is_users = strncmp(name, "user.", 5) == 0;
         if (is_users || (is_list && with_lists)) copy_attribute(fd, from, name);
     }
-    free(names);
+    cv_free(names);
 }
 
 /* A list of another group would speak of ours as of that group. */

@@ -3,6 +3,7 @@
  * the directories are for. */
 #include "base/os_dir.h"
 
+#include "base/heap.h"
 #include "base/os_posix.h"
 
 #include <dirent.h>
@@ -122,15 +123,21 @@ bool cv_os_same_file(const char *a, const char *b)
 char *cv_os_absolute(const char *path)
 {
     char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* as long as it takes */
-    if (!parent) return strdup(path);
+    if (!parent) return cv_strdup(path);
     size_t size = strlen(parent) + strlen(path) + 2;
-    char *joined = malloc(size);
+    char *joined = cv_malloc(size);
     if (joined) (void)snprintf(joined, size, "%s/%s", parent, path);
-    free(parent);
+    cv_free(parent);
     return joined;
 }
 
-char *cv_os_real_path(const char *path) { return realpath(path, NULL); }
+char *cv_os_real_path(const char *path)
+{
+    char *found = realpath(path, NULL); /* the C library's memory */
+    char *copy = found ? cv_strdup(found) : NULL;
+    cv_free(found);
+    return copy;
+}
 
 /* ---- Changing ----------------------------------------------------------- */
 

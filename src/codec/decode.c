@@ -15,9 +15,9 @@
 
 #include "base/arith.h"
 #include "base/buffer.h"
+#include "base/heap.h"
 #include "codec/params.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Up to so many blocks, libblosc2's own walk over a chunk's block starts is
@@ -46,7 +46,7 @@ cv_block_access cv_codec_access(const uint8_t chunk_header[32])
 cv_status cv_decoder_create(const cv_codec_spec *spec, cv_decoder **out, cv_error *err)
 {
     cv_codec_init();
-    cv_decoder *decoder = calloc(1, sizeof *decoder);
+    cv_decoder *decoder = cv_calloc(1, sizeof *decoder);
     if (!decoder) return cv_fail_memory(err, sizeof *decoder, "a decoder");
     decoder->item_size = spec->item_size;
 
@@ -75,7 +75,7 @@ void cv_decoder_free(cv_decoder *decoder)
     if (decoder->context) blosc2_free_ctx(decoder->context);
     if (decoder->schunk) blosc2_schunk_free(decoder->schunk);
     cv_buffer_free(&decoder->block_chunk);
-    free(decoder);
+    cv_free(decoder);
 }
 
 static cv_status check_decoded(int result, int32_t expected, cv_error *err)

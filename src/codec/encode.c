@@ -3,10 +3,10 @@
 #include "codec/encode.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "codec/params.h"
 #include "codec/pipeline.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct cv_encoder {
@@ -45,7 +45,7 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
 {
     cv_codec_init();
     CV_TRY(cv_codec_check_encoding(spec, err));
-    cv_encoder *encoder = calloc(1, sizeof *encoder);
+    cv_encoder *encoder = cv_calloc(1, sizeof *encoder);
     if (!encoder) return cv_fail_memory(err, sizeof *encoder, "an encoder");
     encoder->chunk_bytes = spec->chunk_bytes;
     encoder->block_bytes = spec->block_bytes;
@@ -82,7 +82,7 @@ void cv_encoder_free(cv_encoder *encoder)
     cv_buffer_free(&encoder->source);
     cv_buffer_free(&encoder->pair);
     cv_buffer_free(&encoder->block_chunk);
-    free(encoder);
+    cv_free(encoder);
 }
 
 /* Compresses into `out`, which is left exactly as long as the chunk. `room`: bytes

@@ -6,10 +6,10 @@
 
 #include "base/arith.h"
 #include "base/grid.h"
+#include "base/heap.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Layout (little-endian), FORMAT.md section 6. */
 enum {
@@ -332,7 +332,7 @@ static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
                            cv_error *err)
 {
     size_t size = 2 * (size_t)n * sizeof(place);
-    place *places = malloc(size);
+    place *places = cv_malloc(size);
     if (!places) return cv_fail_memory(err, size, "block starts");
     place *sorted = places, *other = places + n;
     for (int32_t i = 0; i < n; i++) sorted[i] = (place){(uint32_t)ranges[i].start, i};
@@ -349,7 +349,7 @@ static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
         previous = sorted[i].start;
         ranges[sorted[i].block].end = (int32_t)larger;
     }
-    free(places);
+    cv_free(places);
     return CV_OK;
 }
 

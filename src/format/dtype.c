@@ -10,6 +10,7 @@
 
 #include "base/arith.h"
 #include "base/grid.h"
+#include "base/heap.h"
 #include "format/dtype_scalar.h"
 #include "format/literal.h"
 
@@ -37,7 +38,7 @@ static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_fiel
         if (i == INT32_MAX / 2) return cv_literal_fail(&p->in, "more than %d fields", i);
         if ((i & (i - 1)) == 0) {
             size_t room = (i ? 2 * (size_t)i : 1) * sizeof *fields;
-            fields = realloc(fields, room);
+            fields = cv_realloc(fields, (size_t)i * sizeof *fields, room);
             if (!fields) return cv_fail_memory(p->in.err, room, "fields");
             type->fields = fields;
         }
@@ -51,7 +52,7 @@ static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_fiel
 static cv_status parse_field_type(parser *p, caterva_field *field)
 {
     if (field->dtype) return cv_literal_fail(&p->in, "a second type for a field");
-    caterva_dtype *type = calloc(1, sizeof *type);
+    caterva_dtype *type = cv_calloc(1, sizeof *type);
     if (!type) return cv_fail_memory(p->in.err, sizeof *type, "a field");
     field->dtype = type;
     return parse_type(p, type);
@@ -192,7 +193,7 @@ static cv_status parse_title(parser *p, caterva_field *field)
     if (cv_literal_accept_word(&p->in, "None")) return CV_OK;
     char *title = NULL;
     cv_status status = cv_literal_string(&p->in, &title);
-    free(title);
+    cv_free(title);
     return status;
 }
 
@@ -234,7 +235,7 @@ static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *par
     else if (!cv_literal_accept_word(&p->in, "True") &&
              !cv_literal_accept_word(&p->in, "False"))
         status = cv_literal_fail(&p->in, "'aligned' is neither True nor False");
-    free(key);
+    cv_free(key);
     return status;
 }
 
@@ -314,7 +315,7 @@ static cv_status parse_quoted_scalar(parser *p, caterva_dtype *out)
     cv_status status = cv_literal_string(&p->in, &text);
     if (status == CV_OK)
         status = cv_dtype_parse_scalar(text, strlen(text), at + 1, out, p->in.err);
-    free(text);
+    cv_free(text);
     return status;
 }
 
@@ -367,7 +368,7 @@ static cv_status parse_whole(parser *p, caterva_dtype *out)
 
 cv_status cv_dtype_parse(const char *text, size_t size, caterva_dtype **out, cv_error *err)
 {
-    caterva_dtype *type = calloc(1, sizeof *type);
+    caterva_dtype *type = cv_calloc(1, sizeof *type);
     if (!type) return cv_fail_memory(err, sizeof *type, "a dtype");
     parser p = {.in = {.text = text, .size = size, .err = err}};
     cv_status status = parse_whole(&p, type);
@@ -399,9 +400,9 @@ void caterva_dtype_free(caterva_dtype *dtype)
 {
     if (!dtype) return;
     for (int i = 0; i < dtype->n_fields; i++) {
-        free((char *)dtype->fields[i].name);
+        cv_free((char *)dtype->fields[i].name);
         caterva_dtype_free((caterva_dtype *)dtype->fields[i].dtype);
     }
-    free((caterva_field *)dtype->fields);
-    free(dtype);
+    cv_free((caterva_field *)dtype->fields);
+    cv_free(dtype);
 }

@@ -3,9 +3,10 @@
  * memory in proportion to it. dtype.c knows what the tokens mean. */
 #include "format/literal.h"
 
+#include "base/heap.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Characters --------------------------------------------------------- */
@@ -159,9 +160,9 @@ cv_status cv_literal_string(cv_literal *p, char **out)
     cv_literal_skip_string(&end);
 
     size_t room = end.at - p->at + 1, length = 0;
-    char *text = malloc(room);
+    char *text = cv_malloc(room);
     if (!text) return cv_fail_memory(p->err, room, "a dtype");
-    free(*out);
+    cv_free(*out);
     *out = text;
     cv_status status = decode_string(p, text, &length);
     text[length] = 0;

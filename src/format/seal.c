@@ -3,8 +3,8 @@
 
 #include "base/arith.h"
 #include "base/crc32c.h"
+#include "base/heap.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -166,7 +166,7 @@ cv_status cv_seal_head_parse(const uint8_t *bytes, size_t size, int64_t pos, int
         return misfit(pos, err);
 
     size_t n = (size - HEAD_FIXED) / 4;
-    head.index_blocks = malloc(n * sizeof(uint32_t) + 1);
+    head.index_blocks = cv_malloc(n * sizeof(uint32_t) + 1);
     if (!head.index_blocks) return cv_fail_memory(err, n * sizeof(uint32_t), "the seal");
     for (size_t i = 0; i < n; i++)
         head.index_blocks[i] = cv_load_le32(bytes + HEAD_FIXED + 4 * i);
@@ -177,7 +177,7 @@ cv_status cv_seal_head_parse(const uint8_t *bytes, size_t size, int64_t pos, int
 
 void cv_seal_head_free(cv_seal_head *head)
 {
-    free(head->index_blocks);
+    cv_free(head->index_blocks);
     *head = (cv_seal_head){0};
 }
 

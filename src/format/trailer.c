@@ -3,7 +3,8 @@
  * attributes: each is a Blosc2 chunk and the codec room's matter. */
 #include "format/trailer.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
+
 #include <string.h>
 
 enum {
@@ -54,7 +55,7 @@ static cv_status allocate_attributes(const cv_reader *reader, cv_trailer *out, c
                        "frame trailer: claims %d attributes in %zu bytes", n,
                        reader->size - reader->at);
     if (n == 0) return CV_OK;
-    out->attributes = calloc((size_t)n, sizeof *out->attributes);
+    out->attributes = cv_calloc((size_t)n, sizeof *out->attributes);
     if (!out->attributes)
         return cv_fail_memory(err, (size_t)n * sizeof *out->attributes, "attributes");
     return CV_OK;
@@ -90,7 +91,7 @@ cv_status cv_trailer_parse(const uint8_t *bytes, size_t size, int64_t pos, cv_tr
 void cv_trailer_free(cv_trailer *trailer)
 {
     if (!trailer) return;
-    free(trailer->attributes);
+    cv_free(trailer->attributes);
     *trailer = (cv_trailer){0};
 }
 

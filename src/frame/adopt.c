@@ -2,13 +2,13 @@
  * on any change of their bytes is noticed. Whether they decode is not looked at. */
 #include "frame/adopt.h"
 
+#include "base/heap.h"
 #include "frame/fetch.h"
 #include "frame/layout_cache.h"
 #include "frame/put.h"
 #include "frame/tables.h"
 #include "frame/txn_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A chunk that gets a table in the area. */
@@ -121,7 +121,7 @@ static cv_status write_area(adoption *a, cv_error *err)
     size_t n = a->newcomers.size / sizeof(newcomer);
     newcomer *list = (newcomer *)(void *)a->newcomers.data;
     if (n == 0) return CV_OK;
-    cv_seal_stray *strays = malloc(n * sizeof strays[0]);
+    cv_seal_stray *strays = cv_malloc(n * sizeof strays[0]);
     if (!strays) return cv_fail_memory(err, n * sizeof strays[0], "block tables");
     uint64_t pos = 0;
     cv_status status = cv_txn_take_range(txn, a->area.size, &pos, err);
@@ -133,7 +133,7 @@ static cv_status write_area(adoption *a, cv_error *err)
     if (status == CV_OK) status = cv_index_add_strays(&txn->index, strays, (int64_t)n, err);
     for (size_t i = 0; i < n && status == CV_OK; i++)
         status = cv_index_set_name(&txn->index, list[i].chunk, list[i].name, err);
-    free(strays);
+    cv_free(strays);
     return status;
 }
 

@@ -4,10 +4,10 @@
 #include "frame/attribute.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "codec/decode.h"
 #include "format/chunk_header.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A piece, and the largest block, or chunk that must be decoded whole, that is decoded
@@ -138,12 +138,12 @@ cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err)
     if (piece > header.nbytes || cv_codec_access(attribute->data) == CV_ACCESS_CHUNK)
         piece = header.nbytes;
     if (piece > MOST_AT_ONCE) return fail_large(attribute, piece, err);
-    uint8_t *scratch = malloc((size_t)piece);
+    uint8_t *scratch = cv_malloc((size_t)piece);
     if (!scratch) return cv_fail_memory(err, (size_t)piece, "an attribute");
     cv_status status = CV_OK;
     for (int64_t at = 0; at < header.nbytes && status == CV_OK; at += piece)
         status = cv_frame_attribute_read(attribute, at, scratch,
                                          cv_min_i64(piece, header.nbytes - at), err);
-    free(scratch);
+    cv_free(scratch);
     return status;
 }

@@ -2,9 +2,8 @@
  * a chunk file, or a special kind. */
 #include "frame/chunk_ref.h"
 
+#include "base/heap.h"
 #include "format/chunk_header.h"
-
-#include <stdlib.h>
 
 /* A special chunk is a negative offset with its kind in the top byte. The bits
  * are tested in this order, as C-Blosc2 does. */
@@ -89,7 +88,7 @@ cv_status cv_snapshot_check_room(const cv_snapshot *s, cv_store *store, int64_t 
         cv_object *files;
         size_t n_files = 0;
         CV_TRY(cv_store_list(store, &files, &n_files, err));
-        free(files);
+        cv_free(files);
         room = (int64_t)n_files;
     } else if (s->header.sparse) {
         return CV_OK;

@@ -18,6 +18,7 @@
 #include "frame/commit.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "format/chunk_header.h"
 #include "frame/adopt.h"
 #include "frame/files.h"
@@ -28,7 +29,6 @@
 #include "frame/txn_state.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Byte of the header where a commit's write begins: magic and header length,
@@ -66,7 +66,7 @@ static cv_status find_old_files(commit *c, cv_error *err)
         if (k == n_kept || kept[k] != c->old_files[i]) c->old_files[left++] = c->old_files[i];
     }
     c->n_old_files = left;
-    free(kept);
+    cv_free(kept);
     return CV_OK;
 }
 
@@ -108,7 +108,7 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
     CV_TRY(cv_files_named(&txn->index, txn->state->grid.n_chunks, &named, &n_named, err));
     *cbytes = 0;
     cv_status status = add_files(txn, named, n_named, cbytes, &complete, err);
-    free(named);
+    cv_free(named);
     return status;
 }
 
@@ -359,7 +359,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     cv_snapshot_release(c.next);
     txn->tail = c.tail.bytes;
     txn->tail.size = 0;
-    free(c.old_files);
+    cv_free(c.old_files);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include "frame/files.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "frame/index_read.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
     size_t n_stored = 0;
     for (int64_t i = 0; i < n; i++) n_stored += !cv_offset_is_special(cv_index_get(index, i));
     size_t size = (n_stored + 1) * sizeof(int64_t);
-    *files = malloc(size);
+    *files = cv_malloc(size);
     if (!*files) return cv_fail_memory(err, size, "a list of chunk files");
     for (int64_t i = 0; i < n; i++) {
         int64_t entry = cv_index_get(index, i);
@@ -38,7 +39,8 @@ void cv_files_replaced(cv_txn *txn, const int64_t *files, size_t n_files)
 {
     size_t n = txn->n_old_files + n_files;
     if (n_files == 0) return;
-    cv_object *grown = realloc(txn->old_files, n * sizeof grown[0]);
+    cv_object *grown =
+        cv_realloc(txn->old_files, txn->n_old_files * sizeof grown[0], n * sizeof grown[0]);
     if (!grown) return; /* the next writer finds them */
     memcpy(grown + txn->n_old_files, files, n_files * sizeof files[0]);
     txn->old_files = grown;
@@ -112,7 +114,7 @@ cv_status cv_files_begin(cv_txn *txn, cv_error *err)
         status = remove_left(txn, files, &n_files, err);
         choose_next(txn, files, n_files);
     }
-    free(named);
-    free(files);
+    cv_free(named);
+    cv_free(files);
     return status;
 }

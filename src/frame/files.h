@@ -8,7 +8,7 @@
 #include "frame/txn_state.h"
 
 /* The chunk files that an index of `n` entries names, in ascending order. Free
- * with free, also on failure. */
+ * with cv_free, also on failure. */
 cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
                          cv_error *err);
 

@@ -2,19 +2,19 @@
  * are judged in snapshot.c and changed in txn.c and commit.c. */
 #include "frame/frame.h"
 
+#include "base/heap.h"
 #include "frame/layout_cache.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Takes over store and snapshot, also on failure. */
 static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
                            caterva_durability durability, cv_frame **out, cv_error *err)
 {
-    cv_frame *frame = calloc(1, sizeof *frame);
+    cv_frame *frame = cv_calloc(1, sizeof *frame);
     cv_layout_cache *layouts = cv_layout_cache_new(store, snapshot->grid.n_blocks);
     if (!frame || !layouts) {
-        free(frame);
+        cv_free(frame);
         cv_layout_cache_free(layouts);
         cv_snapshot_release(snapshot);
         cv_store_close(store);
@@ -92,7 +92,7 @@ void cv_frame_close(cv_frame *frame)
     cv_snapshot_release(frame->current);
     cv_store_close(frame->store);
     cv_mutex_destroy(&frame->lock);
-    free(frame);
+    cv_free(frame);
 }
 
 cv_snapshot *cv_frame_snapshot(cv_frame *frame)

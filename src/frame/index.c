@@ -3,6 +3,7 @@
 #include "frame/index.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static cv_status bare_page(int64_t n, cv_index_page **out, cv_error *err)
     while (room < n) room *= 2;
     size_t each = sizeof(int64_t) + CV_SEAL_NAME;
     size_t size = sizeof(cv_index_page) + (size_t)room * each;
-    cv_index_page *page = malloc(size);
+    cv_index_page *page = cv_malloc(size);
     if (!page) return cv_fail_memory(err, size, "the chunk index");
     atomic_init(&page->references, 1);
     page->room = room;
@@ -50,8 +51,8 @@ static void retain(cv_index_page *page, int n)
 static void release(cv_index_page *page)
 {
     if (atomic_fetch_sub_explicit(&page->references, 1, memory_order_acq_rel) > 1) return;
-    free(page->streams);
-    free(page);
+    cv_free(page->streams);
+    cv_free(page);
 }
 
 /* Makes page `p` the index's own, with room for `n` entries. */
@@ -87,7 +88,7 @@ static void release_strays(cv_strays *strays)
 {
     if (!strays) return;
     if (atomic_fetch_sub_explicit(&strays->references, 1, memory_order_acq_rel) == 1)
-        free(strays);
+        cv_free(strays);
 }
 
 /* Index of the stray of `entry`, or -1. */
@@ -114,7 +115,7 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk)
 cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err)
 {
     size_t size = sizeof(cv_strays) + (size_t)n * sizeof(cv_seal_stray);
-    cv_strays *strays = malloc(size);
+    cv_strays *strays = cv_malloc(size);
     if (!strays) return cv_fail_memory(err, size, "the list of block tables");
     atomic_init(&strays->references, 1);
     strays->n = n;
@@ -145,7 +146,7 @@ cv_status cv_index_add_strays(cv_index *index, const cv_seal_stray *strays, int6
 cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
 {
     cv_strays *old = index->strays, *left = NULL;
-    bool *used = calloc((size_t)old->n + 1, sizeof used[0]);
+    bool *used = cv_calloc((size_t)old->n + 1, sizeof used[0]);
     if (!used) return cv_fail_memory(err, (size_t)old->n, "the list of block tables");
     cv_status status = cv_strays_create(old->n, &left, err);
     for (int64_t i = 0; i < index->n && status == CV_OK; i++) {
@@ -159,7 +160,7 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
         index->strays = left;
         release_strays(old);
     }
-    free(used);
+    cv_free(used);
     return status;
 }
 
@@ -186,7 +187,8 @@ static cv_status make_room(cv_index *index, int64_t n_pages, cv_error *err)
 {
     if (index->pages && n_pages <= index->max_pages) return CV_OK;
     size_t size = ((size_t)n_pages + 1) * 2 * sizeof(cv_index_page *);
-    cv_index_page **pages = realloc(index->pages, size);
+    size_t old = (size_t)index->max_pages * sizeof(cv_index_page *);
+    cv_index_page **pages = cv_realloc(index->pages, old, size);
     if (!pages) return cv_fail_memory(err, size, "the chunk index");
     index->pages = pages;
     index->max_pages = (n_pages + 1) * 2;
@@ -202,7 +204,7 @@ static void drop_pages(cv_index *index, int64_t n_pages)
 void cv_index_free(cv_index *index)
 {
     drop_pages(index, 0);
-    free(index->pages);
+    cv_free(index->pages);
     release_strays(index->strays);
     *index = (cv_index){0};
 }

@@ -6,9 +6,9 @@
 
 #include "base/arith.h"
 #include "base/grid.h"
+#include "base/heap.h"
 #include "format/chunk_header.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* LZ4 encodes these blocks three times as fast as BloscLZ, and as small. */
@@ -103,7 +103,7 @@ static cv_status encode_page(encoding *e, cv_index_page *page, int n, cv_error *
     size_t size = e->out->size - before;
     e->possible = size > 0;
     if (!e->possible) return CV_OK;
-    uint8_t *streams = realloc(page->streams, size);
+    uint8_t *streams = cv_realloc(page->streams, page->streams_size, size);
     if (!streams) return cv_fail_memory(err, size, "the encoded index");
     memcpy(streams, e->out->data + before, size);
     page->streams = streams;

@@ -4,16 +4,16 @@
 
 #include "base/arith.h"
 #include "base/crc32c.h"
+#include "base/heap.h"
 #include "format/block_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void cv_layout_release(cv_layout *layout)
 {
     if (!layout || layout->in_room) return;
     if (atomic_fetch_sub_explicit(&layout->references, 1, memory_order_acq_rel) == 1)
-        free(layout);
+        cv_free(layout);
 }
 
 uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
@@ -86,7 +86,7 @@ static cv_layout *new_layout(const cv_chunk_ref *ref, const parts *p,
     size_t ranges = (size_t)p->n_blocks * sizeof(cv_block_range);
     size_t sums = (size_t)p->n_sums * sizeof(uint32_t);
     size_t size = sizeof(cv_layout) + ranges + sums + p->item_size + p->chunk_size;
-    cv_layout *layout = room ? (cv_layout *)(void *)room->buffer.data : malloc(size);
+    cv_layout *layout = room ? (cv_layout *)(void *)room->buffer.data : cv_malloc(size);
     if (!layout) return NULL;
     uint8_t *behind = (uint8_t *)(layout + 1);
     *layout = (cv_layout){.object = ref->object,

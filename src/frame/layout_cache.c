@@ -2,6 +2,7 @@
 #include "frame/layout_cache.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
     int64_t each = (int64_t)(sizeof(cv_block_range) + sizeof(uint32_t));
     int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * each;
     int64_t n = cv_max_i64(MIN_SETS, cv_min_i64(MAX_SETS, CACHE_BYTES / entry / WAYS));
-    cv_layout_cache *cache = aligned_alloc(_Alignof(cv_layout_cache), sizeof *cache);
+    cv_layout_cache *cache = cv_aligned_alloc(_Alignof(cv_layout_cache), sizeof *cache);
     if (!cache) return NULL;
     memset(cache, 0, sizeof *cache);
     cache->store = store;
@@ -54,7 +55,7 @@ static void release_sets(const cv_layout_cache *cache, stripe *s)
 {
     for (size_t i = 0; s->sets && i < sets_of_stripe(cache); i++)
         for (int way = 0; way < WAYS; way++) cv_layout_release(s->sets[i].ways[way]);
-    free(s->sets);
+    cv_free(s->sets);
     s->sets = NULL;
 }
 
@@ -65,7 +66,7 @@ void cv_layout_cache_free(cv_layout_cache *cache)
         release_sets(cache, &cache->stripes[i]);
         cv_mutex_destroy(&cache->stripes[i].lock);
     }
-    free(cache);
+    cv_free(cache);
 }
 
 void cv_layout_cache_clear(cv_layout_cache *cache)
@@ -104,7 +105,7 @@ static set *lock_new_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
 {
     set *found = lock_set(cache, object, pos, locked);
     if (found) return found;
-    (*locked)->sets = calloc(sets_of_stripe(cache), sizeof(set));
+    (*locked)->sets = cv_calloc(sets_of_stripe(cache), sizeof(set));
     return (*locked)->sets ? &(*locked)->sets[set_of(cache, object, pos) / STRIPES] : NULL;
 }
 

@@ -7,13 +7,12 @@
  * whatever happens; nor where an older state has some that a reader still sees. */
 #include "frame/put.h"
 
+#include "base/heap.h"
 #include "frame/holes.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/tables.h"
 #include "frame/txn_state.h"
-
-#include <stdlib.h>
 
 /* ---- The pending index -------------------------------------------------- */
 
@@ -105,7 +104,8 @@ static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
 {
     if (txn->n_new_files == txn->max_new_files) {
         size_t grown = txn->max_new_files ? txn->max_new_files * 2 : 64;
-        cv_object *files = realloc(txn->new_files, grown * sizeof files[0]);
+        cv_object *files = cv_realloc(txn->new_files, txn->n_new_files * sizeof files[0],
+                                      grown * sizeof files[0]);
         if (!files) return cv_fail_memory(err, grown * sizeof files[0], "chunk files");
         txn->new_files = files;
         txn->max_new_files = grown;

@@ -5,9 +5,9 @@
 
 #include "base/arith.h"
 #include "base/crc32c.h"
+#include "base/heap.h"
 #include "format/block_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t seal_pos(const cv_snapshot *s) { return s->index_pos + s->index_size; }
@@ -149,10 +149,10 @@ cv_status cv_sealed_check_index(const cv_snapshot *s, const cv_seal_head *head,
                                 const uint8_t *bytes, cv_error *err)
 {
     size_t size = (size_t)head->n_index_blocks * sizeof(uint32_t) + 1;
-    uint32_t *sums = malloc(size);
+    uint32_t *sums = cv_malloc(size);
     if (!sums) return cv_fail_memory(err, size, "the seal");
     cv_status status = compare_index(s, head, bytes, sums, err);
-    free(sums);
+    cv_free(sums);
     return status;
 }
 
@@ -283,7 +283,7 @@ static cv_status new_head(const cv_index *index, int64_t n_blocks, cv_seal_head 
 {
     size_t n = (size_t)(n_blocks + cv_seal_pages(index->n));
     *head = (cv_seal_head){.n_chunks = index->n, .n_index_blocks = n_blocks};
-    head->index_blocks = malloc(n * sizeof(uint32_t));
+    head->index_blocks = cv_malloc(n * sizeof(uint32_t));
     if (!head->index_blocks) return cv_fail_memory(err, n * sizeof(uint32_t), "the seal");
     head->pages = head->index_blocks + n_blocks;
     return CV_OK;

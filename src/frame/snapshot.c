@@ -4,17 +4,17 @@
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "format/chunk_header.h"
 #include "frame/kinds.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_READ = 4096 };
 
 cv_snapshot *cv_snapshot_new(void)
 {
-    cv_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    cv_snapshot *snapshot = cv_calloc(1, sizeof *snapshot);
     if (!snapshot) return NULL;
     atomic_init(&snapshot->references, 1);
     atomic_init(&snapshot->index_ready, false);
@@ -41,7 +41,7 @@ void cv_snapshot_release(cv_snapshot *snapshot)
     cv_seal_head_free(&snapshot->head);
     cv_mutex_destroy(&snapshot->index_lock);
     cv_mutex_destroy(&snapshot->head_lock);
-    free(snapshot);
+    cv_free(snapshot);
 }
 
 /* ---- Header ------------------------------------------------------------- */

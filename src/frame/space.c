@@ -1,6 +1,8 @@
 /* Room: frame. Bookkeeping of dead and free bytes; pure, no I/O. */
 #include "frame/space.h"
 
+#include "base/heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +26,7 @@ static bool make_room(cv_extents *e)
 {
     if (e->n < e->max) return true;
     size_t max = e->max ? e->max * 2 : 16;
-    cv_extent *items = realloc(e->items, max * sizeof items[0]);
+    cv_extent *items = cv_realloc(e->items, e->n * sizeof items[0], max * sizeof items[0]);
     if (!items) return false;
     e->items = items;
     e->max = max;
@@ -142,7 +144,7 @@ void cv_extents_move(cv_extents *to, cv_extents *from)
 
 void cv_extents_destroy(cv_extents *e)
 {
-    free(e->items);
+    cv_free(e->items);
     *e = (cv_extents){0};
 }
 

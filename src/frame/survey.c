@@ -3,6 +3,7 @@
 #include "frame/survey.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "format/block_table.h"
 #include "frame/index_read.h"
 
@@ -21,8 +22,8 @@ enum {
 
 void cv_survey_free(cv_survey *s)
 {
-    free(s->rooms);
-    free(s->order);
+    cv_free(s->rooms);
+    cv_free(s->order);
     *s = (cv_survey){0};
 }
 
@@ -132,7 +133,7 @@ static cv_status sort_rooms(cv_survey *s, cv_error *err)
 {
     size_t size = (s->n + 1) * sizeof s->rooms[0];
     if (s->n == 0 || run_end(s->rooms, 0, s->n) == s->n) return CV_OK;
-    cv_room *other = malloc(size);
+    cv_room *other = cv_malloc(size);
     if (!other) return cv_fail_memory(err, size, "a survey");
     for (bool sorted = false; !sorted;) {
         for (size_t low = 0; low < s->n;) {
@@ -146,7 +147,7 @@ static cv_status sort_rooms(cv_survey *s, cv_error *err)
         other = s->rooms;
         s->rooms = sorted_part;
     }
-    free(other);
+    cv_free(other);
     return CV_OK;
 }
 
@@ -209,7 +210,7 @@ static cv_status make_order(cv_survey *s, cv_error *err)
 {
     size_t at[CLASSES + 1] = {0};
     size_t size = (s->n + 1) * sizeof s->order[0];
-    s->order = malloc(size);
+    s->order = cv_malloc(size);
     if (!s->order) return cv_fail_memory(err, size, "a survey");
     for (size_t i = 0; i < s->n; i++) {
         s->rooms[i].rank = class_of(s->rooms[i].size);
@@ -240,7 +241,7 @@ static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_
     if (state->grid.n_chunks > 0) CV_TRY(cv_snapshot_index(state, frame->store, &index, err));
     size_t n = count_stored(index);
     if (n > MOST_ROOMS) return CV_OK;
-    s->rooms = malloc((n + 1) * sizeof s->rooms[0]);
+    s->rooms = cv_malloc((n + 1) * sizeof s->rooms[0]);
     if (!s->rooms) return cv_fail_memory(err, (n + 1) * sizeof s->rooms[0], "a survey");
     bool ours = list_chunks(s, state, index);
     CV_TRY(sort_rooms(s, err));

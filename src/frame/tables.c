@@ -3,7 +3,7 @@
  * stays unverified, one in 2^32. */
 #include "frame/tables.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
 
 cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
                           cv_error *err)
@@ -23,7 +23,7 @@ typedef struct parts {
 static cv_status new_parts(int64_t n, parts *out, cv_error *err)
 {
     size_t size = (size_t)n * (sizeof(cv_block_range) + sizeof(uint32_t)) + 1;
-    out->ranges = malloc(size);
+    out->ranges = cv_malloc(size);
     out->sums = (uint32_t *)(out->ranges + n);
     return out->ranges ? CV_OK : cv_fail_memory(err, size, "a block table");
 }
@@ -57,6 +57,6 @@ cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
     table.blocks = memory.sums;
     cv_status status = make(&header, &expect, chunk, &table, memory.ranges, err);
     if (status == CV_OK) status = cv_table_append(&table, out, name, err);
-    free(memory.ranges);
+    cv_free(memory.ranges);
     return status;
 }

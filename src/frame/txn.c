@@ -2,14 +2,13 @@
  * reshape.c, committing in commit.c. */
 #include "frame/txn.h"
 
+#include "base/heap.h"
 #include "frame/files.h"
 #include "frame/holes.h"
 #include "frame/layout_cache.h"
 #include "frame/second_trailer.h"
 #include "frame/tail.h"
 #include "frame/txn_state.h"
-
-#include <stdlib.h>
 
 /* Stands the (empty) transaction on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn)
@@ -47,7 +46,7 @@ static cv_status find_ends(cv_txn *txn, cv_error *err)
 
 cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
 {
-    cv_txn *txn = calloc(1, sizeof *txn);
+    cv_txn *txn = cv_calloc(1, sizeof *txn);
     if (!txn) return cv_fail_memory(err, sizeof *txn, "a transaction");
     txn->frame = frame;
     cv_mutex_init(&txn->lock);
@@ -91,10 +90,10 @@ void cv_txn_free(cv_txn *txn)
     cv_index_free(&txn->index);
     cv_encoder_free(txn->encoder);
     cv_buffer_free(&txn->tail);
-    free(txn->new_files);
-    free(txn->old_files);
+    cv_free(txn->new_files);
+    cv_free(txn->old_files);
     cv_mutex_destroy(&txn->lock);
-    free(txn);
+    cv_free(txn);
 }
 
 bool cv_txn_pending(const cv_txn *txn)

@@ -1,22 +1,22 @@
 /* Room: store. Bytes behind the end of a file. */
 #include "store/append.h"
 
+#include "base/heap.h"
 #include "base/os_lock.h"
 #include "store/descriptors.h"
 #include "store/refusals.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int sync_parent(const char *path)
 {
-    char *parent = strdup(path);
+    char *parent = cv_strdup(path);
     if (!parent) return ENOMEM;
     char *slash = strrchr(parent, '/');
     if (slash) slash[slash == parent] = '\0';
     cv_dir dir;
     int error = cv_open_dir(cv_dir_here, slash ? parent : ".", 0, &dir);
-    free(parent);
+    cv_free(parent);
     if (error) return error;
     error = cv_dir_sync(dir);
     cv_dir_close(&dir);

@@ -9,12 +9,12 @@
  * another file after each commit. */
 #include "store/directory.h"
 
+#include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Words -------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static void use_frame(directory_store *d, cv_file frame)
     cv_rwlock_write(&d->frame_lock);
     cv_file old = d->frame;
     d->frame = frame;
-    free(d->frame_bytes);
+    cv_free(d->frame_bytes);
     d->frame_bytes = NULL;
     cv_rwlock_unlock(&d->frame_lock);
     cv_file_close(&old);
@@ -113,10 +113,10 @@ static int move_frame_to_memory(directory_store *d)
     if (!cv_file_is_open(d->frame)) return 0;
     if (cv_file_size(d->frame, &stored) || stored > MOST) return 0;
     size_t size = (size_t)stored;
-    uint8_t *bytes = malloc(size + 1);
+    uint8_t *bytes = cv_malloc(size + 1);
     if (!bytes) return 0;
     if (cv_file_read(d->frame, bytes, size, 0, &done) || done < size) {
-        free(bytes);
+        cv_free(bytes);
         return 0;
     }
     cv_file_close(&d->frame);
@@ -348,7 +348,7 @@ static int liken_files(directory_store *d)
         error = cv_file_set_access(chunk.file, b);
         cv_chunk_release(chunk);
     }
-    free(ids);
+    cv_free(ids);
     return error;
 }
 
@@ -391,7 +391,7 @@ static void directory_close(cv_store *store)
     cv_place_close(&d->place);
     cv_home_close(&d->home);
     cv_file_close(&d->frame);
-    free(d->frame_bytes);
+    cv_free(d->frame_bytes);
     if (cv_os_has_forked(store->opened)) {
         cv_file_unlock(d->lock);
         cv_file_unlock(cv_directory_self(d));
@@ -399,7 +399,7 @@ static void directory_close(cv_store *store)
     cv_file_close(&d->lock);
     cv_dir_close(&d->dir);
     cv_rwlock_destroy(&d->frame_lock);
-    free(d);
+    cv_free(d);
 }
 
 static const cv_store_ops directory_ops = {
@@ -425,7 +425,7 @@ static const cv_store_ops directory_ops = {
 cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
                            directory_store **out, cv_error *err)
 {
-    directory_store *d = calloc(1, sizeof *d);
+    directory_store *d = cv_calloc(1, sizeof *d);
     if (!d) {
         if (place) {
             cv_place_remove_temp(place);

@@ -5,6 +5,7 @@
  * The images are made in fault_journal.c. */
 #include "store/fault.h"
 
+#include "base/heap.h"
 #include "base/thread.h"
 #include "store/refusals.h"
 
@@ -91,7 +92,9 @@ static cv_status reserve_entry(fault_store *f, cv_error *err)
 {
     if (f->journal.n_entries < f->journal.capacity) return CV_OK;
     size_t capacity = f->journal.capacity ? f->journal.capacity * 2 : 64;
-    cv_fault_entry *entries = realloc(f->journal.entries, capacity * sizeof *entries);
+    cv_fault_entry *entries =
+        cv_realloc(f->journal.entries, f->journal.n_entries * sizeof *entries,
+                   capacity * sizeof *entries);
     if (!entries) return cv_fail_memory(err, capacity * sizeof *entries, "the fault journal");
     f->journal.entries = entries;
     f->journal.capacity = capacity;
@@ -100,7 +103,7 @@ static cv_status reserve_entry(fault_store *f, cv_error *err)
 
 static cv_status copy_bytes(const void *bytes, size_t size, uint8_t **out, cv_error *err)
 {
-    *out = malloc(size ? size : 1);
+    *out = cv_malloc(size ? size : 1);
     if (!*out) return cv_fail_memory(err, size, "the fault journal");
     if (size > 0) memcpy(*out, bytes, size);
     return CV_OK;
@@ -181,7 +184,7 @@ static cv_status apply_and_record(fault_store *f, cv_fault_entry entry, cv_error
     if (status == CV_OK)
         f->journal.entries[f->journal.n_entries++] = entry;
     else
-        free(entry.bytes);
+        cv_free(entry.bytes);
     return status;
 }
 
@@ -301,11 +304,11 @@ static void fault_close(cv_store *store)
 {
     fault_store *f = as_fault(store);
     cv_store_close(f->inner);
-    for (size_t i = 0; i < f->journal.n_entries; i++) free(f->journal.entries[i].bytes);
-    free(f->journal.entries);
-    free(f->journal.initial);
+    for (size_t i = 0; i < f->journal.n_entries; i++) cv_free(f->journal.entries[i].bytes);
+    cv_free(f->journal.entries);
+    cv_free(f->journal.initial);
     cv_mutex_destroy(&f->lock);
-    free(f);
+    cv_free(f);
 }
 
 static const cv_store_ops fault_ops = {
@@ -333,7 +336,7 @@ static cv_status load_initial(fault_store *f, cv_error *err)
     cv_status status = cv_store_size(f->inner, CV_FRAME_OBJECT, &size, err);
     if (status == CATERVA_ENOTFOUND) return CV_OK; /* a directory without a frame yet */
     if (status != CV_OK || size == 0) return status;
-    f->journal.initial = malloc((size_t)size);
+    f->journal.initial = cv_malloc((size_t)size);
     if (!f->journal.initial) return cv_fail_memory(err, (size_t)size, "the fault journal");
     f->journal.initial_size = (size_t)size;
     return cv_store_read(f->inner, CV_FRAME_OBJECT, 0, f->journal.initial,
@@ -342,7 +345,7 @@ static cv_status load_initial(fault_store *f, cv_error *err)
 
 cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err)
 {
-    fault_store *f = calloc(1, sizeof *f);
+    fault_store *f = cv_calloc(1, sizeof *f);
     if (!f) {
         cv_store_close(inner);
         return cv_fail_memory(err, sizeof *f, "a store");

@@ -37,7 +37,7 @@ int64_t cv_store_fault_journal_size(const cv_store *store);
 int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: no write */
 
 /* How the frame object may look after the crash; contiguous stores only. *mark:
- * the last token marked before its point, -1 without. Release *bytes with free. */
+ * the last token marked before its point, -1 without. Release *bytes with cv_free. */
 cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
                                size_t *size, int64_t *mark, cv_error *err);
 

@@ -2,6 +2,7 @@
  * from a fault store's journal. An image is the initial bytes with entries
  * applied in order; the models differ in which, and in how much of a write. */
 #include "store/fault_journal.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static cv_status resize(image *im, size_t size, cv_error *err)
 {
     if (size > im->capacity) {
         size_t capacity = size > im->capacity * 2 ? size : im->capacity * 2;
-        uint8_t *bytes = realloc(im->bytes, capacity);
+        uint8_t *bytes = cv_realloc(im->bytes, im->size, capacity);
         if (!bytes) return cv_fail_memory(err, capacity, "a crash image");
         im->bytes = bytes;
         im->capacity = capacity;
@@ -150,7 +151,7 @@ cv_status cv_fault_journal_image(const cv_fault_journal *journal, const cv_crash
         *size = im.size;
         *mark = last_mark(journal, (size_t)crash->point);
     } else {
-        free(im.bytes);
+        cv_free(im.bytes);
     }
     return status;
 }

@@ -47,7 +47,7 @@ typedef struct cv_crash {
 } cv_crash;
 
 /* How the frame object may look after the crash; contiguous stores only. *mark:
- * the last token marked before its point, -1 without. Release *bytes with free. */
+ * the last token marked before its point, -1 without. Release *bytes with cv_free. */
 cv_status cv_fault_journal_image(const cv_fault_journal *journal, const cv_crash *crash,
                                  uint8_t **bytes, size_t *size, int64_t *mark, cv_error *err);
 

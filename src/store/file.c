@@ -6,13 +6,12 @@
 #include "store/file.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "base/os_lock.h"
 #include "base/warm.h"
 #include "store/descriptors.h"
 #include "store/file_copy.h"
 #include "store/home.h"
-
-#include <stdlib.h>
 
 typedef struct file_store {
     cv_store base;
@@ -94,7 +93,7 @@ static cv_status copy_by_hand(cv_store *store, uint64_t from, uint64_t to, size_
                               cv_error *err)
 {
     enum { STEP = 256 * 1024 };
-    uint8_t *stage = malloc(STEP);
+    uint8_t *stage = cv_malloc(STEP);
     if (!stage) return cv_fail_memory(err, STEP, "a copy");
     cv_status status = CV_OK;
     for (size_t done = 0; done < size && status == CV_OK;) {
@@ -104,7 +103,7 @@ static cv_status copy_by_hand(cv_store *store, uint64_t from, uint64_t to, size_
             status = cv_store_write(store, CV_FRAME_OBJECT, to + done, stage, step, err);
         done += step;
     }
-    free(stage);
+    cv_free(stage);
     return status;
 }
 
@@ -194,7 +193,7 @@ static void file_close(cv_store *store)
     cv_file_copy_free(&f->copy);
     if (cv_os_has_forked(store->opened)) cv_file_unlock(f->file);
     cv_file_close(&f->file);
-    free(f);
+    cv_free(f);
 }
 
 static const cv_store_ops file_ops = {
@@ -266,7 +265,7 @@ static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err
 
 static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_error *err)
 {
-    file_store *f = calloc(1, sizeof *f);
+    file_store *f = cv_calloc(1, sizeof *f);
     if (!f) return cv_fail_memory(err, sizeof *f, "a store");
     f->base.ops = &file_ops;
     f->base.opened = cv_os_now();
@@ -288,7 +287,7 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
     CV_TRY(cv_strip_slashes(path, &stripped, err));
     cv_status status = writable ? open_locked(stripped, &file, &home, err)
                                 : open_for_reading(stripped, &file, err);
-    free(stripped);
+    cv_free(stripped);
     CV_TRY(status);
 
     status = check_regular(file, path, offset, err);

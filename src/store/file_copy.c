@@ -2,9 +2,8 @@
  * cost: one of them is the first beyond what the copy costs. */
 #include "store/file_copy.h"
 
+#include "base/heap.h"
 #include "base/os.h"
-
-#include <stdlib.h>
 
 /* Cost is counted in bytes: a read of few takes as long as 2 KiB of a large one (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
@@ -20,7 +19,7 @@ void cv_file_copy_init(cv_file_copy *copy, cv_file file, uint64_t offset, uint64
     atomic_init(&copy->bytes, NULL);
 }
 
-void cv_file_copy_free(cv_file_copy *copy) { free(atomic_load(&copy->bytes)); }
+void cv_file_copy_free(cv_file_copy *copy) { cv_free(atomic_load(&copy->bytes)); }
 
 void cv_file_copy_stop(cv_file_copy *copy)
 {
@@ -30,12 +29,12 @@ void cv_file_copy_stop(cv_file_copy *copy)
 static uint8_t *read_all(const cv_file_copy *copy)
 {
     size_t done = 0;
-    bool large = copy->size >= (size_t)CV_OS_LARGE_PAGE; /* looked at all over the place */
-    uint8_t *bytes = large ? cv_os_large_pages(copy->size) : malloc(copy->size);
+    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* looked at all over the place */
+    uint8_t *bytes = large ? cv_large_pages(copy->size) : cv_malloc(copy->size);
     if (!bytes) return NULL; /* as without: from the file */
     int error = cv_file_read(copy->file, bytes, copy->size, copy->offset, &done);
     if (!error && done == copy->size) return bytes;
-    free(bytes);
+    cv_free(bytes);
     return NULL;
 }
 

@@ -2,10 +2,10 @@
  * is in; a directory finds its own through "..", which costs no descriptor. */
 #include "store/home.h"
 
+#include "base/heap.h"
 #include "store/descriptors.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Finding -------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void remember(cv_home *home, cv_file self)
 static cv_status name_in_parent(const char *name, cv_home *out, cv_error *err)
 {
     size_t size = strlen(name) + sizeof "../";
-    out->name = malloc(size);
+    out->name = cv_malloc(size);
     if (!out->name) return cv_fail_memory(err, size, "a path");
     (void)snprintf(out->name, size, "%s%s", out->is_directory ? "../" : "", name);
     return CV_OK;
@@ -54,7 +54,7 @@ cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_hom
 {
     *out = (cv_home){.is_directory = is_directory};
     char *real = cv_os_real_path(path);
-    if (!real) real = strdup(path);
+    if (!real) real = cv_strdup(path);
     if (!real) return cv_fail_memory(err, strlen(path) + 1, "a path");
     const char *slash = strrchr(real, '/');
     cv_status status = CV_OK;
@@ -65,7 +65,7 @@ cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_hom
         status = find_file(real, out, err);
     }
     remember(out, self);
-    free(real);
+    cv_free(real);
     if (status != CV_OK) cv_home_close(out);
     return status;
 }
@@ -82,7 +82,7 @@ void cv_home_take(const cv_place *place, cv_file self, cv_home *out)
 void cv_home_close(cv_home *home)
 {
     cv_dir_close(&home->dir);
-    free(home->name);
+    cv_free(home->name);
     *home = (cv_home){0};
 }
 
@@ -133,10 +133,10 @@ static int open_parent(const cv_home *home, cv_file self, cv_dir *out)
     if (!cv_dir_is_here(home->dir)) return cv_open_dir(home->dir, ".", 0, out);
     const char *slash = strrchr(home->name, '/');
     char *parent =
-        slash ? strndup(home->name, (size_t)(slash - home->name) + 1) : strdup(".");
+        slash ? cv_strndup(home->name, (size_t)(slash - home->name) + 1) : cv_strdup(".");
     if (!parent) return ENOMEM;
     int error = cv_open_dir(cv_dir_here, parent, 0, out);
-    free(parent);
+    cv_free(parent);
     return error;
 }
 
@@ -146,11 +146,11 @@ cv_status cv_home_place(const cv_home *home, cv_file self, cv_file frame,
     cv_place place = {.overwrite = true, .shown = *shown};
     if (!home->name) return cv_fail(err, CATERVA_EIO, -1, "%s has no name", shown->text);
     const char *slash = strrchr(home->name, '/');
-    place.name = strdup(slash ? slash + 1 : home->name);
+    place.name = cv_strdup(slash ? slash + 1 : home->name);
     if (!place.name) return cv_fail_memory(err, strlen(home->name), "a path");
     int error = open_parent(home, self, &place.dir);
     if (error) {
-        free(place.name);
+        cv_free(place.name);
         return cv_fail_sys(err, error, "cannot open the directory of %s", shown->text);
     }
     place.old = (cv_target){

@@ -10,11 +10,11 @@
 #include "store/memory.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "base/warm.h"
 #include "store/refusals.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_SEGMENT_BITS = 16, N_SEGMENTS = 40 };
@@ -68,10 +68,10 @@ static uint8_t *need_segment(memory_store *m, int segment)
 {
     uint8_t *bytes = segment_bytes(m, segment);
     if (bytes) return bytes;
-    uint8_t *fresh = calloc(1, segment_size(segment));
+    uint8_t *fresh = cv_calloc(1, segment_size(segment));
     if (!fresh) return NULL;
     if (atomic_compare_exchange_strong(&m->segments[segment], &bytes, fresh)) return fresh;
-    free(fresh);
+    cv_free(fresh);
     return bytes;
 }
 
@@ -203,8 +203,8 @@ static cv_status memory_publish(cv_store *store, bool durable, cv_error *err)
 static void memory_close(cv_store *store)
 {
     memory_store *m = (memory_store *)store;
-    for (int i = 0; i < N_SEGMENTS; i++) free(segment_bytes(m, i));
-    free(m);
+    for (int i = 0; i < N_SEGMENTS; i++) cv_free(segment_bytes(m, i));
+    cv_free(m);
 }
 
 static const cv_store_ops memory_ops = {
@@ -224,7 +224,7 @@ static const cv_store_ops memory_ops = {
 
 cv_status cv_store_memory_create(cv_store **out, cv_error *err)
 {
-    memory_store *m = calloc(1, sizeof *m);
+    memory_store *m = cv_calloc(1, sizeof *m);
     if (!m) return cv_fail_memory(err, sizeof *m, "a store");
     m->base = (cv_store){.ops = &memory_ops, .writable = true, .in_memory = true};
     atomic_init(&m->size, 0);
@@ -277,7 +277,7 @@ static cv_status borrowed_truncate(cv_store *store, cv_object object, uint64_t s
     return cv_store_check_writable(store, err);
 }
 
-static void borrowed_close(cv_store *store) { free(store); }
+static void borrowed_close(cv_store *store) { cv_free(store); }
 
 static const cv_store_ops borrowed_ops = {
     .name = "memory",
@@ -297,7 +297,7 @@ static const cv_store_ops borrowed_ops = {
 cv_status cv_store_memory_borrow(const void *bytes, size_t size, cv_store **out,
                                  cv_error *err)
 {
-    borrowed_store *b = calloc(1, sizeof *b);
+    borrowed_store *b = cv_calloc(1, sizeof *b);
     if (!b) return cv_fail_memory(err, sizeof *b, "a store");
     b->base = (cv_store){.ops = &borrowed_ops, .in_memory = true, .published = true};
     b->bytes = bytes;

@@ -5,12 +5,12 @@
  * directory that somebody reads. Must not know what is inside the files. */
 #include "store/place.h"
 
+#include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Finding ------------------------------------------------------------ */
@@ -86,7 +86,7 @@ static cv_status split(char *resolved, cv_place *place, cv_error *err)
 {
     char *slash = strrchr(resolved, '/');
     const char *name = slash ? slash + 1 : resolved;
-    place->name = strdup(name);
+    place->name = cv_strdup(name);
     if (!place->name) return cv_fail_memory(err, strlen(name) + 1, "a path");
 
     const char *parent = !slash ? "." : slash == resolved ? "/" : resolved;
@@ -107,7 +107,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
     if (status == CV_OK && !*place.name)
         status = refuse_target(&place, "is the root directory", err);
     if (status == CV_OK) status = ask_old(&place, err);
-    free(resolved);
+    cv_free(resolved);
     if (status != CV_OK) {
         cv_place_close(&place);
         return status;
@@ -123,7 +123,7 @@ void cv_place_close(cv_place *place)
     if (place->is_left && !cv_target_has_readers(&place->old)) cv_place_remove_temp(place);
     cv_target_close(&place->old);
     cv_dir_close(&place->dir);
-    free(place->name);
+    cv_free(place->name);
     place->name = NULL;
     place->is_left = false;
 }

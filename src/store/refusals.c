@@ -2,8 +2,9 @@
  * descriptors nor memory. */
 #include "store/refusals.h"
 
+#include "base/heap.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 cv_shown_path cv_show_path(const char *path)
@@ -22,7 +23,7 @@ cv_status cv_strip_slashes(const char *path, char **out, cv_error *err)
 {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
-    *out = malloc(length + 1);
+    *out = cv_malloc(length + 1);
     if (!*out) return cv_fail_memory(err, length + 1, "a path");
     memcpy(*out, path, length);
     (*out)[length] = '\0';

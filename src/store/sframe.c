@@ -2,6 +2,7 @@
  * these: a file of somebody else is never removed, and keeps its directory. */
 #include "store/sframe.h"
 
+#include "base/heap.h"
 #include "store/descriptors.h"
 
 #include <stdio.h>
@@ -54,7 +55,8 @@ static int append_id(cv_object **ids, size_t *n, cv_object id)
 {
     bool is_full = (*n & (*n - 1)) == 0; /* 0 or a power of two */
     if (is_full) {
-        cv_object *grown = realloc(*ids, (*n ? *n * 2 : 1) * sizeof grown[0]);
+        cv_object *grown =
+            cv_realloc(*ids, *n * sizeof grown[0], (*n ? *n * 2 : 1) * sizeof grown[0]);
         if (!grown) return ENOMEM;
         *ids = grown;
     }
@@ -84,7 +86,7 @@ int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n)
     }
     cv_listing_close(&listing);
     if (!error) return 0;
-    free(*ids);
+    cv_free(*ids);
     *ids = NULL;
     *n = 0;
     return error;

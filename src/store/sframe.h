@@ -17,7 +17,7 @@ typedef struct cv_chunk_name {
 cv_chunk_name cv_sframe_chunk_name(cv_object id);
 
 /* The ids of the chunk files in an open directory, in any order; owned, free with
- * free. Returns 0 or an errno number. */
+ * cv_free. Returns 0 or an errno number. */
 int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n);
 
 /* Whether the directory `name` in `dir` holds a chunks.b2frame and beside

@@ -64,7 +64,7 @@ typedef struct cv_store_ops {
                          cv_error *err);
     /* Removes a chunk object; one that does not exist is fine. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
-    /* The chunk objects that are there, in any order; owned, free with free. NULL:
+    /* The chunk objects that are there, in any order; owned, free with cv_free. NULL:
      * there are none. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
     /* Moves an unpublished store to its target (sync of the directory when

@@ -137,6 +137,7 @@ static void opening(void **state)
     REFUSED(caterva_frame_append(NULL, "x", CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_frame_append(array, NULL, CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_unlink(NULL, &err));
+    REFUSED(caterva_set_allocator(NULL, &err));
     QUIET(caterva_free(NULL));
 }
 

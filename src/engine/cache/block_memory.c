@@ -2,14 +2,14 @@
  * pieces hold is not known here. */
 #include "engine/cache/block_memory.h"
 
+#include "base/heap.h"
 #include "base/os.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 /* Of smaller blocks a slab holds so many that one in use would hold back the memory
  * of hundreds; larger ones come from the system in pages of their own anyway. */
-enum { SMALLEST = 16 * 1024, LARGEST = CV_OS_LARGE_PAGE / 8, LINE = 64 };
+enum { SMALLEST = 16 * 1024, LARGEST = CV_LARGE_PAGE / 8, LINE = 64 };
 
 typedef struct free_piece {
     struct free_piece *next;
@@ -34,7 +34,7 @@ void cv_block_memory_destroy(cv_block_memory *memory) { cv_mutex_destroy(&memory
 
 static bool is_full(const cv_slab *slab)
 {
-    return !slab->free && (slab->n_begun + 1) * slab->piece_size > CV_OS_LARGE_PAGE;
+    return !slab->free && (slab->n_begun + 1) * slab->piece_size > CV_LARGE_PAGE;
 }
 
 static void add_open(cv_block_memory *memory, cv_slab *slab)
@@ -53,11 +53,11 @@ static void remove_open(cv_block_memory *memory, cv_slab *slab)
 
 static cv_slab *new_slab(cv_block_memory *memory, size_t piece_size)
 {
-    cv_slab *slab = malloc(sizeof *slab);
-    uint8_t *bytes = cv_os_large_pages(CV_OS_LARGE_PAGE);
+    cv_slab *slab = cv_malloc(sizeof *slab);
+    uint8_t *bytes = cv_large_pages(CV_LARGE_PAGE);
     if (!slab || !bytes) {
-        free(slab);
-        free(bytes);
+        cv_free(slab);
+        cv_free(bytes);
         return NULL;
     }
     *slab = (cv_slab){.bytes = bytes, .piece_size = piece_size};
@@ -76,7 +76,7 @@ static uint8_t *take_piece(cv_slab *slab)
 
 cv_block_bytes cv_block_memory_get(cv_block_memory *memory, size_t size)
 {
-    if (size < SMALLEST || size > LARGEST) return (cv_block_bytes){.bytes = malloc(size)};
+    if (size < SMALLEST || size > LARGEST) return (cv_block_bytes){.bytes = cv_malloc(size)};
     /* A line more: blocks that stood apart by a power of two would meet in the same
      * sets of the processor's caches, and a column through them wait for memory. */
     size_t piece_size = (size + LINE - 1) / LINE * LINE + LINE;
@@ -97,7 +97,7 @@ void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
 {
     cv_slab *slab = block.slab;
     if (!slab) {
-        free(block.bytes);
+        cv_free(block.bytes);
         return;
     }
     cv_mutex_lock(&memory->lock);
@@ -110,6 +110,6 @@ void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
     if (!was_full && is_last) remove_open(memory, slab);
     cv_mutex_unlock(&memory->lock);
     if (!is_last) return;
-    free(slab->bytes);
-    free(slab);
+    cv_free(slab->bytes);
+    cv_free(slab);
 }

@@ -17,6 +17,7 @@
 #include "engine/cache/cache.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "base/thread.h"
 #include "engine/cache/cache_queue.h"
 
@@ -112,7 +113,7 @@ cv_cache *cv_cache_shared(void)
 
 cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err)
 {
-    cv_cache *cache = aligned_alloc(_Alignof(cv_cache), sizeof *cache);
+    cv_cache *cache = cv_aligned_alloc(_Alignof(cv_cache), sizeof *cache);
     if (!cache) return cv_fail_memory(err, sizeof *cache, "a block cache");
     memset(cache, 0, sizeof *cache);
     init(cache, limit);
@@ -131,7 +132,7 @@ void cv_cache_free(cv_cache *cache)
     }
     for (int i = 0; i < N_QUEUES; i++) cv_mutex_destroy(&cache->queues[i].lock);
     cv_block_memory_destroy(&cache->memory);
-    free(cache);
+    cv_free(cache);
 }
 
 /* ---- Numbers ------------------------------------------------------------- */
@@ -238,12 +239,12 @@ static size_t choose_source(cv_cache *cache, size_t own)
 
 static cv_cached *new_entry(cv_cache *cache, size_t size)
 {
-    cv_cached *entry = malloc(sizeof *entry);
+    cv_cached *entry = cv_malloc(sizeof *entry);
     if (!entry) return NULL;
     entry->memory = cv_block_memory_get(&cache->memory, size);
     entry->size = size;
     if (entry->memory.bytes) return entry;
-    free(entry);
+    cv_free(entry);
     return NULL;
 }
 
@@ -262,7 +263,7 @@ static void drop(cv_cache *cache, cv_cached *entry)
 {
     subtract(cache, cv_cache_cost(entry->size));
     cv_block_memory_free(&cache->memory, entry->memory);
-    free(entry);
+    cv_free(entry);
 }
 
 /* Lets entries leave until the bytes counted fit. */

@@ -1,7 +1,8 @@
 /* Room: engine/cache. The hash tables of the block cache. Nothing here locks. */
 #include "engine/cache/cache_table.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
+
 #include <string.h>
 
 void cv_cache_table_init(cv_cache_table *t)
@@ -12,7 +13,7 @@ void cv_cache_table_init(cv_cache_table *t)
 
 void cv_cache_table_free(cv_cache_table *t)
 {
-    if (t->buckets != t->first) free(t->buckets);
+    if (t->buckets != t->first) cv_free(t->buckets);
 }
 
 static void add_to_bucket(cv_cache_table *t, cv_cached *entry)
@@ -28,7 +29,7 @@ static void grow(cv_cache_table *t)
 {
     size_t n_old = t->n_buckets;
     cv_cached **old = t->buckets;
-    cv_cached **buckets = calloc(n_old * 2, sizeof buckets[0]);
+    cv_cached **buckets = cv_calloc(n_old * 2, sizeof buckets[0]);
     if (!buckets) return;
     t->buckets = buckets;
     t->n_buckets = n_old * 2;
@@ -38,7 +39,7 @@ static void grow(cv_cache_table *t)
             add_to_bucket(t, e);
         }
     }
-    if (old != t->first) free(old);
+    if (old != t->first) cv_free(old);
 }
 
 void cv_cache_table_add(cv_cache_table *t, cv_cached *entry)
@@ -54,7 +55,7 @@ void cv_cache_table_remove(cv_cache_table *t, cv_cached *entry)
     while (*link != entry) link = &(*link)->chained;
     *link = entry->chained;
     if (--t->n_entries > 0 || t->buckets == t->first) return;
-    free(t->buckets); /* an empty one needs no memory */
+    cv_free(t->buckets); /* an empty one needs no memory */
     memset(t->first, 0, sizeof t->first);
     t->buckets = t->first;
     t->n_buckets = CV_CACHE_FIRST_BUCKETS;

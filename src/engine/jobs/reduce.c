@@ -12,11 +12,11 @@
 #include "engine/jobs/reduce.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/items/tally.h"
 #include "engine/run/thresholds.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One cell of the result on its way. */
@@ -297,11 +297,11 @@ static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_erro
     const axes_task *task = context;
     tile t;
     if (find_tile(task, job, &t)) {
-        t.cells = calloc((size_t)t.n_cells, sizeof t.cells[0]);
+        t.cells = cv_calloc((size_t)t.n_cells, sizeof t.cells[0]);
         if (!t.cells)
             return cv_fail_memory(err, (size_t)t.n_cells * sizeof t.cells[0], "a result");
         cv_status status = visit_tile(&t, worker, err);
-        free(t.cells);
+        cv_free(t.cells);
         CV_TRY(status);
     }
     return cv_watch_step(task->reduction->watch, 1, err);

@@ -4,11 +4,11 @@
 #include "engine/jobs/repack.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/jobs/move.h"
 #include "engine/plan/slabs.h"
 #include "engine/write/write.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A box in items of the target. */
@@ -61,9 +61,9 @@ static void share_memory(copying *c)
 static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
 {
     if ((size_t)size <= c->slab_size) return CV_OK;
-    free(c->slab);
+    cv_free(c->slab);
     c->slab_size = 0;
-    c->slab = malloc((size_t)size);
+    c->slab = cv_malloc((size_t)size);
     if (!c->slab) return cv_fail_memory(err, (size_t)size, "a slab of the copy");
     c->slab_size = (size_t)size;
     return CV_OK;
@@ -251,6 +251,6 @@ cv_status cv_repack_run(const cv_repack *repack, cv_error *err)
     if (status == CV_OK)
         status = can_move(&c) ? move_and_copy(&c, err) : copy_part(&c, &all, err);
     c.target->threads = threads;
-    free(c.slab);
+    cv_free(c.slab);
     return status;
 }

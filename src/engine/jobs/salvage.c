@@ -3,6 +3,7 @@
  * found is not known here. */
 #include "engine/jobs/salvage.h"
 
+#include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
@@ -12,7 +13,6 @@
 #include "frame/index_read.h"
 #include "frame/put.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Checking ----------------------------------------------------------- */
@@ -65,7 +65,7 @@ cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
     int64_t n = salvage->source->snapshot->grid.n_chunks;
     CV_TRY(check_room(salvage, err));
     size_t size = (size_t)n / 8 + 1;
-    salvage->lost = calloc(size, 1);
+    salvage->lost = cv_calloc(size, 1);
     if (!salvage->lost) return cv_fail_memory(err, size, "a list of chunks");
     CV_TRY(cv_verify(salvage->source, &salvage->check, salvage->lost, &salvage->result, err));
     lose_unknown(salvage);
@@ -75,7 +75,7 @@ cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
 
 void cv_salvage_free(cv_salvage *salvage)
 {
-    free(salvage->lost);
+    cv_free(salvage->lost);
     salvage->lost = NULL;
 }
 

@@ -4,10 +4,10 @@
 #include "engine/jobs/statistics.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/run/thresholds.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- Jobs ------------------------------------------------------------------ */
 
@@ -124,13 +124,13 @@ cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
     if (list.n_jobs == 0) return CV_OK;
 
     statistics_task task = {.run = {r, &visit, &list}};
-    task.tallies = calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
+    task.tallies = cv_calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
     if (!task.tallies)
         return cv_fail_memory(err, (size_t)list.n_jobs * sizeof task.tallies[0], "tallies");
     cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,
                                       statistics_job, &task, err);
     for (int64_t i = 0; i < list.n_jobs; i++) cv_tally_add(out, r->type, &task.tallies[i]);
-    free(task.tallies);
+    cv_free(task.tallies);
     return status;
 }
 
@@ -195,27 +195,27 @@ static cv_status histogram_job(void *context, int64_t job, cv_worker *worker, cv
     histogram_task *task = context;
     size_t n = (size_t)task->bins->n_bins;
     bin_counter c = {.task = task, .type = task->run.reduction->type};
-    c.counts = calloc(n, sizeof c.counts[0]);
+    c.counts = cv_calloc(n, sizeof c.counts[0]);
     if (!c.counts) return cv_fail_memory(err, n * sizeof c.counts[0], "a histogram");
     cv_status status = visit_job(&task->run, job, &c, worker, err);
     cv_mutex_lock(&task->lock);
     for (size_t i = 0; i < n; i++) task->bins->counts[i] += c.counts[i];
     cv_mutex_unlock(&task->lock);
-    free(c.counts);
+    cv_free(c.counts);
     return status;
 }
 
 static cv_status make_edges(const cv_bins *bins, double **out, cv_error *err)
 {
     size_t n = (size_t)bins->n_bins;
-    double *edges = malloc((n + 1) * sizeof edges[0]);
+    double *edges = cv_malloc((n + 1) * sizeof edges[0]);
     if (!edges) return cv_fail_memory(err, (n + 1) * sizeof edges[0], "a histogram's edges");
     double width = (bins->hi - bins->lo) / (double)n;
     for (size_t i = 0; i < n; i++) edges[i] = (double)i * width + bins->lo;
     edges[n] = bins->hi;
     for (size_t i = 0; i < n; i++) {
         if (edges[i] < edges[i + 1]) continue;
-        free(edges);
+        cv_free(edges);
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "the range [%.17g, %.17g] is too narrow for %zu bins", bins->lo,
                        bins->hi, n);
@@ -237,6 +237,6 @@ cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err
     cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,
                                       histogram_job, &task, err);
     cv_mutex_destroy(&task.lock);
-    free(task.edges);
+    cv_free(task.edges);
     return status;
 }

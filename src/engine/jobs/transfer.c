@@ -2,14 +2,13 @@
  * stored, through a transaction of the new frame like any other write. */
 #include "engine/jobs/transfer.h"
 
+#include "base/heap.h"
 #include "frame/commit.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/put.h"
 #include "frame/tables.h"
 #include "store/memory.h"
-
-#include <stdlib.h>
 
 /* A special chunk that some writer stored: the index can say it. */
 static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
@@ -105,11 +104,11 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     cv_snapshot *snapshot = cv_frame_snapshot(frame);
     size_t total = (size_t)snapshot->header.frame_size;
     cv_snapshot_release(snapshot);
-    void *copy = malloc(total);
+    void *copy = cv_malloc(total);
     if (!copy) return cv_fail_memory(err, total, "the frame");
     cv_status status = cv_store_read(frame->store, CV_FRAME_OBJECT, 0, copy, total, err);
     if (status != CV_OK) {
-        free(copy);
+        cv_free(copy);
         return status;
     }
     *bytes = copy;

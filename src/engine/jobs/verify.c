@@ -5,6 +5,7 @@
 #include "engine/jobs/verify.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/read/blocks.h"
 #include "engine/read/damage.h"
 #include "frame/attribute.h"
@@ -290,8 +291,8 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
 {
     task->max_chunks = cv_min_i64(s->n_stored, PASS_CHUNKS);
     size_t n = (size_t)task->max_chunks;
-    task->extents = malloc(n * sizeof task->extents[0]);
-    task->chunks = malloc(n * sizeof task->chunks[0]);
+    task->extents = cv_malloc(n * sizeof task->extents[0]);
+    task->chunks = cv_malloc(n * sizeof task->chunks[0]);
     cv_status status = CV_OK;
     if (!task->extents || !task->chunks)
         status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
@@ -299,8 +300,8 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
         high = end_of_pass(task, s, low);
         status = check_pass(task, low, high, err);
     }
-    free(task->extents);
-    free(task->chunks);
+    cv_free(task->extents);
+    cv_free(task->chunks);
     return status;
 }
 

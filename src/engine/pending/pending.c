@@ -3,11 +3,11 @@
 #include "engine/pending/pending.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/run/thresholds.h"
 #include "frame/put.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_BUCKETS = 64 };
@@ -15,7 +15,7 @@ enum { FIRST_BUCKETS = 64 };
 cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
                             cv_pending **out, cv_error *err)
 {
-    cv_pending *pending = calloc(1, sizeof *pending);
+    cv_pending *pending = cv_calloc(1, sizeof *pending);
     if (!pending) return cv_fail_memory(err, sizeof *pending, "a writer");
     pending->frame = frame;
     pending->workers = workers;
@@ -35,7 +35,7 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
 cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err)
 {
     size_t size = (size_t)cv_txn_snapshot(pending->txn)->grid.item_size;
-    if (!pending->fill) pending->fill = calloc(1, size);
+    if (!pending->fill) pending->fill = cv_calloc(1, size);
     if (!pending->fill) return cv_fail_memory(err, size, "the fill value");
     if (item) memcpy(pending->fill, item, size);
     bool nan = item && cv_is_nan(item, size);
@@ -67,21 +67,21 @@ static void give_block(cv_pending *pending, uint8_t *block)
                 (pending->n_spares + 1) * size > CV_SPARE_BYTES;
     if (!block) return;
     if (full)
-        free(block);
+        cv_free(block);
     else
         pending->spares[pending->n_spares++] = block;
 }
 
 static uint8_t *take_block(cv_pending *pending, size_t size)
 {
-    return pending->n_spares > 0 ? pending->spares[--pending->n_spares] : malloc(size);
+    return pending->n_spares > 0 ? pending->spares[--pending->n_spares] : cv_malloc(size);
 }
 
 static void free_dirty(cv_pending *pending, cv_dirty_chunk *dirty)
 {
     int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
     for (int64_t i = 0; i < n_blocks; i++) give_block(pending, dirty->blocks[i]);
-    free(dirty);
+    cv_free(dirty);
 }
 
 static void drop_all(cv_pending *pending)
@@ -102,12 +102,12 @@ void cv_pending_free(cv_pending *pending)
 {
     if (!pending) return;
     drop_all(pending);
-    while (pending->n_spares > 0) free(pending->spares[--pending->n_spares]);
-    free(pending->buckets);
-    free(pending->fill);
+    while (pending->n_spares > 0) cv_free(pending->spares[--pending->n_spares]);
+    cv_free(pending->buckets);
+    cv_free(pending->fill);
     cv_txn_free(pending->txn);
     cv_mutex_destroy(&pending->lock);
-    free(pending);
+    cv_free(pending);
 }
 
 bool cv_pending_any(const cv_pending *pending)
@@ -153,7 +153,7 @@ cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk)
 static cv_status grow(cv_pending *pending, cv_error *err)
 {
     size_t n = pending->n_buckets ? pending->n_buckets * 2 : FIRST_BUCKETS;
-    cv_dirty_chunk **buckets = calloc(n, sizeof buckets[0]);
+    cv_dirty_chunk **buckets = cv_calloc(n, sizeof buckets[0]);
     if (!buckets) return cv_fail_memory(err, n * sizeof buckets[0], "dirty chunks");
 
     cv_dirty_chunk **old = pending->buckets;
@@ -169,7 +169,7 @@ static cv_status grow(cv_pending *pending, cv_error *err)
             *bucket = dirty;
         }
     }
-    free(old);
+    cv_free(old);
     return CV_OK;
 }
 
@@ -179,7 +179,7 @@ static cv_status insert(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out
     if (pending->n_chunks >= pending->n_buckets) CV_TRY(grow(pending, err));
     size_t n_blocks = (size_t)cv_txn_snapshot(pending->txn)->grid.n_blocks;
     size_t size = sizeof(cv_dirty_chunk) + n_blocks * sizeof(uint8_t *);
-    cv_dirty_chunk *dirty = calloc(1, size);
+    cv_dirty_chunk *dirty = cv_calloc(1, size);
     if (!dirty) return cv_fail_memory(err, size, "a dirty chunk");
     dirty->chunk = chunk;
     cv_dirty_chunk **bucket = &pending->buckets[bucket_of(pending, chunk)];

@@ -4,8 +4,7 @@
 #include "engine/plan/buckets.h"
 
 #include "base/arith.h"
-
-#include <stdlib.h>
+#include "base/heap.h"
 
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_error *err)
 {
@@ -14,17 +13,17 @@ cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_error *err)
     if (!cv_mul_i64(cv_max_i64(n, 1), (int64_t)sizeof buckets->picks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld items are too many to select",
                        (long long)n);
-    buckets->picks = malloc((size_t)size);
+    buckets->picks = cv_malloc((size_t)size);
     if (!buckets->picks) return cv_fail_memory(err, (size_t)size, "a selection");
     return CV_OK;
 }
 
 void cv_buckets_free(cv_buckets *buckets)
 {
-    free(buckets->picks);
-    free(buckets->blocks);
-    free(buckets->block_starts);
-    free(buckets->chunk_starts);
+    cv_free(buckets->picks);
+    cv_free(buckets->blocks);
+    cv_free(buckets->block_starts);
+    cv_free(buckets->chunk_starts);
     *buckets = (cv_buckets){.n_picks = 0};
 }
 
@@ -81,8 +80,8 @@ static cv_status sort(cv_buckets *buckets, cv_error *err)
         return CV_OK;
     }
     size_t size = (size_t)n * sizeof(cv_pick);
-    cv_pick *other = malloc(size);
-    int64_t *counts = malloc(DIGITS * sizeof counts[0]);
+    cv_pick *other = cv_malloc(size);
+    int64_t *counts = cv_malloc(DIGITS * sizeof counts[0]);
     if (other && counts) {
         for (int shift = 0; shift < 63 && largest >> shift > 0; shift += DIGIT_BITS) {
             sort_digit(buckets->picks, other, n, shift, counts);
@@ -92,8 +91,8 @@ static cv_status sort(cv_buckets *buckets, cv_error *err)
         }
     }
     bool done = other && counts;
-    free(other);
-    free(counts);
+    cv_free(other);
+    cv_free(counts);
     return done ? CV_OK : cv_fail_memory(err, size, "sorting a selection");
 }
 
@@ -115,9 +114,9 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
     CV_TRY(sort(buckets, err));
     int64_t n = count_blocks(buckets, numbering.items_per_block);
     size_t size = (size_t)(n + 1) * sizeof(int64_t); /* never more than the picks' */
-    buckets->blocks = malloc(size);
-    buckets->block_starts = malloc(size);
-    buckets->chunk_starts = malloc(size);
+    buckets->blocks = cv_malloc(size);
+    buckets->block_starts = cv_malloc(size);
+    buckets->chunk_starts = cv_malloc(size);
     if (!buckets->blocks || !buckets->block_starts || !buckets->chunk_starts)
         return cv_fail_memory(err, 3 * size, "the blocks of a selection");
 

@@ -9,9 +9,8 @@
 #include "engine/plan/select_mask.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/plan/select_points.h"
-
-#include <stdlib.h>
 
 /* A block's valid items, as lines along the last axis. */
 typedef struct extent {
@@ -182,7 +181,7 @@ cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err)
         !cv_mul_i64(size, (int64_t)sizeof plan->ranks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the mask has too many lines");
     if (plan->n_items <= size / POINT_BYTES) return cv_select_few_init(plan, err);
-    plan->ranks = malloc((size_t)size);
+    plan->ranks = cv_malloc((size_t)size);
     if (!plan->ranks) return cv_fail_memory(err, (size_t)size, "the ranks of a mask");
     fill_ranks(plan, n_lines);
     plan->ops = &ops;

@@ -2,11 +2,10 @@
  * strides in terms of the array's axes, negative steps turned, memory. */
 #include "engine/plan/select_plan.h"
 
+#include "base/heap.h"
 #include "engine/plan/select_axes.h"
 #include "engine/plan/select_mask.h"
 #include "engine/plan/select_points.h"
-
-#include <stdlib.h>
 
 /* Takes a slice that runs backwards forwards, and the buffer backwards. */
 static void turn_forward(cv_select_plan *plan, int d)
@@ -48,6 +47,6 @@ cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selectio
 void cv_select_plan_free(cv_select_plan *plan)
 {
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_buckets_free(&plan->buckets[d]);
-    free(plan->ranks);
+    cv_free(plan->ranks);
     plan->ranks = NULL;
 }

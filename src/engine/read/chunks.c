@@ -5,6 +5,7 @@
 #include "engine/read/chunks.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
 #include "frame/index_read.h"
@@ -12,7 +13,6 @@
 #include "frame/put.h"
 #include "frame/tables.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Blocks ------------------------------------------------------------- */
@@ -222,10 +222,10 @@ static cv_status check_decodes(cv_pending *pending, new_chunk *c, cv_error *err)
     size_t size = (size_t)c->grid->n_blocks * sizeof c->ranges[0];
     cv_worker *worker;
     CV_TRY(cv_worker_take(pending->workers, &worker, err));
-    c->ranges = malloc(size);
+    c->ranges = cv_malloc(size);
     cv_status status = c->ranges ? check_blocks(c, worker, err)
                                  : cv_fail_memory(err, size, "a list of blocks");
-    free(c->ranges);
+    cv_free(c->ranges);
     cv_worker_give(pending->workers, worker);
     return status;
 }

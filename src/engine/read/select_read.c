@@ -5,12 +5,12 @@
 #include "engine/read/select_read.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/cache/rotated.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
 #include "engine/run/thresholds.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct read_task {
@@ -54,7 +54,7 @@ static uint8_t *place_block(void *context, int64_t tag)
 /* Memory that a delivery keeps, made at its first need. */
 static bool make_room(delivery *d, uint8_t **room, int64_t size)
 {
-    if (!*room) *room = malloc((size_t)size);
+    if (!*room) *room = cv_malloc((size_t)size);
     d->failed = d->failed || !*room;
     return *room != NULL;
 }
@@ -199,8 +199,8 @@ static cv_status read_share(void *context, int64_t job, cv_worker *worker, cv_er
     cv_status status = decode_share(&d, job % task->n_parts, err);
     if (status == CV_OK && d.failed)
         status = cv_fail_memory(err, (size_t)task->plan->grid->block_bytes, "a block");
-    free(d.converted);
-    free(d.item);
+    cv_free(d.converted);
+    cv_free(d.item);
     return status;
 }
 

@@ -2,6 +2,7 @@
  * runs the jobs of a request on the pool. */
 #include "engine/run/worker.h"
 
+#include "base/heap.h"
 #include "engine/run/pool.h"
 
 #include <stdlib.h>
@@ -28,8 +29,8 @@ static void free_worker(cv_worker *worker)
     cv_buffer_free(&worker->pieces);
     cv_buffer_free(&worker->sums);
     cv_buffer_free(&worker->table);
-    free(worker->wanted);
-    free(worker);
+    cv_free(worker->wanted);
+    cv_free(worker);
 }
 
 void cv_workers_destroy(cv_workers *workers)
@@ -75,7 +76,7 @@ cv_status cv_worker_block(const cv_workers *workers, cv_worker *worker, bool is_
 
 static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error *err)
 {
-    cv_worker *worker = calloc(1, sizeof *worker);
+    cv_worker *worker = cv_calloc(1, sizeof *worker);
     if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
     cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
     if (status == CV_OK) status = cv_worker_block(workers, worker, false, err);
@@ -137,8 +138,9 @@ cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_enc
 cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err)
 {
     if (n <= worker->max_wanted) return CV_OK;
+    size_t old = (size_t)worker->max_wanted * sizeof worker->wanted[0];
     size_t size = (size_t)n * sizeof worker->wanted[0];
-    cv_wanted *grown = realloc(worker->wanted, size);
+    cv_wanted *grown = cv_realloc(worker->wanted, old, size);
     if (!grown) return cv_fail_memory(err, size, "a list of blocks");
     worker->wanted = grown;
     worker->max_wanted = n;

@@ -2,6 +2,7 @@
  * and rebuilding one from its dirty blocks and what is stored of the rest. */
 #include "engine/write/flush.h"
 
+#include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/read/blocks.h"
 #include "engine/write/splice.h"
@@ -19,13 +20,13 @@ static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_sp
 {
     const cv_codec_spec *spec = &job->pending->workers->spec;
     size_t n_blocks = (size_t)spec->chunk_bytes / (size_t)spec->block_bytes;
-    const uint8_t **blocks = malloc(n_blocks * sizeof blocks[0]);
+    const uint8_t **blocks = cv_malloc(n_blocks * sizeof blocks[0]);
     if (!blocks) return cv_fail_memory(err, n_blocks * sizeof blocks[0], "a list of blocks");
     for (size_t b = 0; b < n_blocks; b++) blocks[b] = decoded + b * (size_t)spec->block_bytes;
     job->blocks = blocks;
     job->n_dirty = (int64_t)n_blocks;
     cv_status status = cv_splice_chunk(job, out, err);
-    free(blocks);
+    cv_free(blocks);
     return status;
 }
 
@@ -229,7 +230,7 @@ static bool is_whole(const cv_pending *pending, const cv_dirty_chunk *dirty)
 static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
-    int64_t *chunks = malloc(n * sizeof chunks[0]);
+    int64_t *chunks = cv_malloc(n * sizeof chunks[0]);
     if (!chunks) return cv_fail_memory(err, n * sizeof chunks[0], "dirty chunks");
     size_t found = 0;
     for (size_t i = 0; i < pending->n_buckets; i++)
@@ -243,7 +244,7 @@ static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv
                     (int64_t)n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes);
     cv_status status =
         cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);
-    free(chunks);
+    cv_free(chunks);
     return status;
 }
 

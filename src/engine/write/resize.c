@@ -3,12 +3,12 @@
 #include "engine/write/resize.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/plan/plan.h"
 #include "engine/read/read.h"
 #include "engine/write/write.h"
 #include "frame/put.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A box of the array, or of its grid with the padding of edge chunks. */
@@ -199,14 +199,14 @@ static cv_status move_items(move *m, cv_error *err)
         total *= counts[d];
     }
     if (total == 0) return CV_OK;
-    m->buffer = malloc((size_t)grid->chunk_bytes);
+    m->buffer = cv_malloc((size_t)grid->chunk_bytes);
     if (!m->buffer) return cv_fail_memory(err, (size_t)grid->chunk_bytes, "a tile");
     cv_status status = CV_OK;
     for (int64_t k = 0; k < total && status == CV_OK; k++) {
         box b = tile_at(m, counts, k);
         status = copy_tile(m, &b, err);
     }
-    free(m->buffer);
+    cv_free(m->buffer);
     return status;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/arith.h"
 #include "base/crc32c.h"
+#include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/run/thresholds.h"
 #include "frame/layout_cache.h"
@@ -21,7 +22,6 @@
 #include "frame/put.h"
 #include "frame/tables.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* What one thread encodes: the dirty ones of blocks [first, end). */
@@ -107,7 +107,7 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
     int helpers = cv_pending_helpers(s->job->idle, s->job->n_dirty,
                                      s->job->n_dirty * s->grid->block_bytes);
     s->n_shares = 1 + helpers;
-    s->shares = calloc((size_t)s->n_shares, sizeof s->shares[0]);
+    s->shares = cv_calloc((size_t)s->n_shares, sizeof s->shares[0]);
     if (!s->shares) return cv_fail_memory(err, sizeof s->shares[0], "an update");
     s->shares[0].streams = worker->encoded;
     s->shares[0].streams.size = 0;
@@ -370,7 +370,7 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
         if (i == 0) job->worker->encoded = s.shares[0].streams;
         if (i > 0) cv_buffer_free(&s.shares[i].streams);
     }
-    free(s.shares);
+    cv_free(s.shares);
     cv_layout_release(s.layout);
     cv_buffer_free(&s.clean.streams);
     return status;

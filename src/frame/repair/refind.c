@@ -3,6 +3,7 @@
 #include "frame/repair/refind.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "format/block_table.h"
 #include "frame/chunk_ref.h"
 #include "frame/sealed.h"
@@ -42,7 +43,7 @@ static cv_status list_wanted(refind *r, cv_error *err)
     if (n == 0)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)r->state->index_pos,
                        "the index is lost, and the seal names no chunk");
-    r->wanted = malloc((size_t)n * sizeof r->wanted[0]);
+    r->wanted = cv_malloc((size_t)n * sizeof r->wanted[0]);
     if (!r->wanted) return cv_fail_memory(err, (size_t)n * sizeof r->wanted[0], "names");
     for (int64_t i = 0; i < r->index.n; i++) {
         uint32_t name = cv_index_name(&r->index, i);
@@ -195,7 +196,7 @@ static cv_status search_files(refind *r, cv_error *err)
         if (cv_store_size(r->store, files[i], &end, NULL) == CV_OK)
             status = look_at(r, (cv_range){files[i], 0, end}, files[i], &size, err);
     }
-    free(files);
+    cv_free(files);
     return status;
 }
 
@@ -248,7 +249,7 @@ cv_status cv_refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
     refind r = {.state = state, .store = store};
     cv_status status = search(&r, err);
     if (r.strays) r.index.strays = r.strays;
-    free(r.wanted);
+    cv_free(r.wanted);
     if (status != CV_OK) {
         cv_index_free(&r.index);
         return status;

@@ -3,13 +3,13 @@
 #include "frame/repair/rescue.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "format/header_copy.h"
 #include "frame/index_read.h"
 #include "frame/repair/refind.h"
 #include "frame/sealed.h"
 #include "frame/tail.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The newest copies of a file, by their numbers, newest first. */
@@ -268,7 +268,7 @@ static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_kn
     CV_TRY(cv_store_list(store, &files, &n_files, err));
     int64_t last = -1;
     for (size_t i = 0; i < n_files; i++) last = cv_max_i64(last, files[i]);
-    free(files);
+    cv_free(files);
     *n_known = 0;
     if (last + 1 != state->grid.n_chunks || n_files < (size_t)last / 64) return CV_OK;
     CV_TRY(own_index(state, err));

@@ -1,0 +1,98 @@
+/* Room: base. Memory from the system or from a program's own functions. The one place
+ * that calls malloc and its like. */
+#include "base/heap.h"
+
+#include "base/os.h"
+
+#include <string.h>
+
+atomic_int cv_heap_settled; /* a cv_heap_kind */
+static cv_heap_functions own;
+
+bool cv_heap_set(const cv_heap_functions *functions)
+{
+    int unsettled = CV_HEAP_UNSETTLED;
+    if (!atomic_compare_exchange_strong(&cv_heap_settled, &unsettled, CV_HEAP_SETTING))
+        return false;
+    own = *functions;
+    atomic_store_explicit(&cv_heap_settled, CV_HEAP_SET, memory_order_release);
+    return true;
+}
+
+/* True for the system. While another thread is setting functions there are none yet to be
+ * called: it is about to return. */
+static bool settle(void)
+{
+    int kind = CV_HEAP_UNSETTLED;
+    atomic_compare_exchange_strong(&cv_heap_settled, &kind, CV_HEAP_SYSTEM);
+    while (kind == CV_HEAP_SETTING)
+        kind = atomic_load_explicit(&cv_heap_settled, memory_order_acquire);
+    return kind != CV_HEAP_SET;
+}
+
+static void *from_system(size_t size, size_t alignment)
+{
+    if (alignment <= CV_HEAP_ALIGNMENT) return malloc(size);
+    return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+void *cv_heap_allocate(size_t size, size_t alignment)
+{
+    if (size > SIZE_MAX - alignment) return NULL;
+    if (settle()) return from_system(size, alignment);
+    return own.allocate(own.context, size > 0 ? size : 1, alignment);
+}
+
+void cv_heap_release(void *memory)
+{
+    if (settle())
+        free(memory);
+    else if (memory)
+        own.release(own.context, memory);
+}
+
+void *cv_calloc(size_t n, size_t size)
+{
+    size_t all;
+    if (cv_heap_is_system()) return calloc(n, size); /* fresh pages are zero already */
+    if (__builtin_mul_overflow(n, size, &all)) return NULL;
+    void *memory = cv_malloc(all);
+    if (memory) memset(memory, 0, all);
+    return memory;
+}
+
+void *cv_realloc(void *memory, size_t old, size_t size)
+{
+    if (cv_heap_is_system()) return realloc(memory, size);
+    void *grown = cv_malloc(size);
+    if (!grown || !memory) return grown;
+    memcpy(grown, memory, old < size ? old : size);
+    cv_free(memory);
+    return grown;
+}
+
+void *cv_aligned_alloc(size_t alignment, size_t size)
+{
+    return cv_heap_allocate(size, alignment);
+}
+
+void *cv_large_pages(size_t size)
+{
+    if (size > SIZE_MAX - CV_LARGE_PAGE) return NULL;
+    size_t rounded = (size + CV_LARGE_PAGE - 1) / CV_LARGE_PAGE * CV_LARGE_PAGE;
+    void *memory = cv_aligned_alloc(CV_LARGE_PAGE, rounded);
+    if (memory) cv_os_advise_large_pages(memory, rounded);
+    return memory;
+}
+
+char *cv_strndup(const char *text, size_t most)
+{
+    size_t length = strnlen(text, most);
+    char *copy = cv_malloc(length + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *cv_strdup(const char *text) { return cv_strndup(text, SIZE_MAX); }

@@ -1,0 +1,81 @@
+/* Memory. Everything that the library allocates comes from here: from the system, or from
+ * the functions that a program has set instead. What libblosc2 and the C library allocate
+ * for themselves does not.
+ *
+ * The one state of the process that must be settled before all others: the first call that
+ * asks for memory settles for the system, and from then on asking costs a load more than
+ * the system's function does. Any thread. */
+#ifndef CV_BASE_HEAP_H
+#define CV_BASE_HEAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Functions in the place of the system's: as caterva_allocator has them. */
+typedef struct cv_heap_functions {
+    void *context;
+    void *(*allocate)(void *context, size_t size, size_t alignment);
+    void (*release)(void *context, void *memory);
+} cv_heap_functions;
+
+/* Before anything has been allocated, and once: else false, and nothing changes. */
+bool cv_heap_set(const cv_heap_functions *functions);
+
+/* What malloc aligns to. */
+#define CV_HEAP_ALIGNMENT _Alignof(max_align_t)
+
+/* For the functions below only. */
+typedef enum cv_heap_kind {
+    CV_HEAP_UNSETTLED,
+    CV_HEAP_SETTING,
+    CV_HEAP_SYSTEM,
+    CV_HEAP_SET
+} cv_heap_kind;
+extern atomic_int cv_heap_settled;
+void *cv_heap_allocate(size_t size, size_t alignment);
+void cv_heap_release(void *memory);
+
+static inline bool cv_heap_is_system(void)
+{
+    return atomic_load_explicit(&cv_heap_settled, memory_order_acquire) == CV_HEAP_SYSTEM;
+}
+
+/* `size` bytes, aligned for whatever C knows, or NULL. Of 0 bytes: NULL, or memory of no
+ * use; free it in any case. */
+static inline void *cv_malloc(size_t size)
+{
+    return cv_heap_is_system() ? malloc(size) : cv_heap_allocate(size, CV_HEAP_ALIGNMENT);
+}
+
+/* The same for `n` times `size` bytes, all zero. */
+void *cv_calloc(size_t n, size_t size);
+
+/* Makes `memory` (or NULL) as large as `size`, its first `old` bytes kept, which may be
+ * all of it; it may move. NULL: without memory, and `memory` stays. */
+void *cv_realloc(void *memory, size_t old, size_t size);
+
+/* `size` bytes at a multiple of `alignment`, a power of 2. */
+void *cv_aligned_alloc(size_t alignment, size_t size);
+
+/* Memory for `size` bytes, in whole pages of this size and alignment, where the system
+ * has pages so large: it is asked for them. */
+enum { CV_LARGE_PAGE = 2 << 20 };
+void *cv_large_pages(size_t size);
+
+/* Copies of a text, or of at most `most` bytes of it. NULL without memory. */
+char *cv_strdup(const char *text);
+char *cv_strndup(const char *text, size_t most);
+
+/* What any of these handed out; NULL is fine. */
+static inline void cv_free(void *memory)
+{
+    if (cv_heap_is_system())
+        free(memory);
+    else
+        cv_heap_release(memory);
+}
+
+#endif
