@@ -55,9 +55,6 @@ FOR_TESTS = {
 KNOWN = {
     "src/engine/cache/cache.c: needs and is needed in a circle: engine/cache/cache, "
     "engine/cache/cache_queue, engine/cache/cache_table",
-    "src/base/os_dir.c: needs and is needed in a circle: base/os_dir, base/os_file, "
-    "base/os_posix",
-    "src/base/os_posix.h: declares what src/base/os_file.c implements",
     "src/engine/items/convert_type.h: no other file uses cv_can_cast",
     "src/engine/items/tally.h: no other file uses cv_number_public",
     "src/engine/read/read_ahead.h: no other file uses cv_scan_add",

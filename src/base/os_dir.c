@@ -108,14 +108,14 @@ static bool are_same(const cv_file_info *a, const cv_file_info *b)
 
 bool cv_dir_names(cv_dir dir, const char *name, cv_file file)
 {
-    cv_file_info opened, named;
+    cv_file_info opened = {0}, named = {0};
     return cv_file_get_info(file, &opened) == 0 && cv_dir_get_info(dir, name, &named) == 0 &&
            are_same(&opened, &named);
 }
 
 bool cv_os_same_file(const char *a, const char *b)
 {
-    cv_file_info x, y;
+    cv_file_info x = {0}, y = {0};
     return cv_dir_get_info(cv_dir_here, a, &x) == 0 &&
            cv_dir_get_info(cv_dir_here, b, &y) == 0 && are_same(&x, &y);
 }

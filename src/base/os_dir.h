@@ -6,20 +6,9 @@
 
 #include "base/os_file.h"
 
-/* A directory that is open; {0} is none. */
-typedef struct cv_dir {
-    int number;
-} cv_dir;
-
 extern const cv_dir cv_dir_here;
 
-static inline bool cv_dir_is_open(cv_dir dir) { return dir.number != 0; }
 static inline bool cv_dir_is_here(cv_dir dir) { return dir.number == cv_dir_here.number; }
-
-/* The directory itself as something to lock, to ask about and to give access to, and
- * back. One and the same handle: closed once. */
-static inline cv_file cv_dir_as_file(cv_dir dir) { return (cv_file){dir.number}; }
-static inline cv_dir cv_dir_of_file(cv_file file) { return (cv_dir){file.number}; }
 
 /* Closes and leaves none; fine for none and for cv_dir_here. */
 void cv_dir_close(cv_dir *dir);

@@ -23,22 +23,6 @@ void cv_file_close(cv_file *file)
     *file = (cv_file){0};
 }
 
-static cv_file_kind kind_of(mode_t mode)
-{
-    if (S_ISREG(mode)) return CV_KIND_FILE;
-    if (S_ISDIR(mode)) return CV_KIND_DIRECTORY;
-    return S_ISLNK(mode) ? CV_KIND_LINK : CV_KIND_OTHER;
-}
-
-cv_file_info cv_posix_info(const struct stat *st)
-{
-    return (cv_file_info){.kind = kind_of(st->st_mode),
-                          .size = (uint64_t)st->st_size,
-                          .n_names = (uint64_t)st->st_nlink,
-                          .device = (uint64_t)st->st_dev,
-                          .inode = (uint64_t)st->st_ino};
-}
-
 int cv_file_get_info(cv_file file, cv_file_info *out)
 {
     struct stat st;

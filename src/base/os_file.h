@@ -6,36 +6,13 @@
 #ifndef CV_BASE_OS_FILE_H
 #define CV_BASE_OS_FILE_H
 
+#include "base/os_handle.h"
+
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-
-/* A file that is open; {0} is none, which every function refuses with EBADF. Never one of
- * the standard streams, not inherited by other programs; any thread. */
-typedef struct cv_file {
-    int number; /* of a POSIX system: the descriptor, plus one */
-} cv_file;
-
-static inline bool cv_file_is_open(cv_file file) { return file.number != 0; }
 
 /* Closes and leaves none; fine for none. */
 void cv_file_close(cv_file *file);
-
-/* What stands behind a handle or a name. */
-typedef enum cv_file_kind {
-    CV_KIND_FILE,
-    CV_KIND_DIRECTORY,
-    CV_KIND_LINK, /* asked for by name only, where it was not to be followed */
-    CV_KIND_OTHER /* a pipe, a device */
-} cv_file_kind;
-
-typedef struct cv_file_info {
-    cv_file_kind kind;
-    uint64_t size;
-    uint64_t n_names;       /* 0: deleted, and there as long as it is open */
-    uint64_t device, inode; /* together: which file it is */
-} cv_file_info;
 
 int cv_file_get_info(cv_file file, cv_file_info *out);
 int cv_file_size(cv_file file, uint64_t *size);

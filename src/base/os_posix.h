@@ -2,7 +2,7 @@
 #ifndef CV_BASE_OS_POSIX_H
 #define CV_BASE_OS_POSIX_H
 
-#include "base/os_dir.h"
+#include "base/os_handle.h"
 
 #include <sys/stat.h>
 
@@ -10,6 +10,20 @@
 static inline int cv_posix_fd(cv_file file) { return file.number - 1; }
 static inline int cv_posix_dir(cv_dir dir) { return dir.number - 1; }
 
-cv_file_info cv_posix_info(const struct stat *st);
+static inline cv_file_kind cv_posix_kind(mode_t mode)
+{
+    if (S_ISREG(mode)) return CV_KIND_FILE;
+    if (S_ISDIR(mode)) return CV_KIND_DIRECTORY;
+    return S_ISLNK(mode) ? CV_KIND_LINK : CV_KIND_OTHER;
+}
+
+static inline cv_file_info cv_posix_info(const struct stat *st)
+{
+    return (cv_file_info){.kind = cv_posix_kind(st->st_mode),
+                          .size = (uint64_t)st->st_size,
+                          .n_names = (uint64_t)st->st_nlink,
+                          .device = (uint64_t)st->st_dev,
+                          .inode = (uint64_t)st->st_ino};
+}
 
 #endif
