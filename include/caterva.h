@@ -1253,7 +1253,7 @@ typedef struct caterva_allocator {
     /* Takes back what `allocate` returned; never NULL.                                */
     void (*release)(void *context, void *memory);
 } caterva_allocator;
-#define CATERVA_ALLOCATOR_INIT { .struct_size = sizeof(caterva_allocator) }
+#define CATERVA_ALLOCATOR_INIT CATERVA_INIT_(caterva_allocator)
 
 /* Has the library take all its memory from `allocator`, from now on and in the whole
  * process. Copies the struct. Call it once, first of all: as soon as the library has

@@ -127,7 +127,7 @@ char *cv_os_absolute(const char *path)
     size_t size = strlen(parent) + strlen(path) + 2;
     char *joined = cv_malloc(size);
     if (joined) (void)snprintf(joined, size, "%s/%s", parent, path);
-    cv_free(parent);
+    free(parent);
     return joined;
 }
 
@@ -135,7 +135,7 @@ char *cv_os_real_path(const char *path)
 {
     char *found = realpath(path, NULL); /* the C library's memory */
     char *copy = found ? cv_strdup(found) : NULL;
-    cv_free(found);
+    free(found);
     return copy;
 }
 

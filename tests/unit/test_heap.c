@@ -194,7 +194,7 @@ static void read_and_change(caterva_array *array)
     int64_t start[2] = {0, 0}, stop[2] = {N, N}, low[2] = {3, 3}, high[2] = {5, 60};
     size_t size = 0;
     void *frame = NULL;
-    caterva_verify_result verified;
+    caterva_verify_result verified = CATERVA_VERIFY_RESULT_INIT;
     caterva_view *all = NULL, *turned = NULL;
     CHECK_OK(caterva_read(array, start, stop, values, sizeof values, &err), err);
     for (int i = 0; i < N * N; i++) CHECK(values[i] == i, "item %d is %d", i, values[i]);
