@@ -4,7 +4,7 @@
     rooms       files and lines, comments included
     functions   how many, and their lines: median, 90 % are not longer, longest
     circles     of files that need each other (check_house.py)
-    systems     files outside src/base that include a header of POSIX
+    systems     files outside src/base that include a header of POSIX, or call it
 
 A walk is what somebody does who wants to know all that a function does: reads its body
 from the top and, at each name of a function of src that was not read yet, goes there,
@@ -22,7 +22,6 @@ usage: house_figures.py [--walk FUNCTION]... [ROOT]      caterva_read and caterv
 """
 
 import argparse
-import re
 import sys
 from pathlib import Path
 
@@ -31,7 +30,6 @@ import check_house  # noqa: E402
 import house_code  # noqa: E402
 
 VOCABULARY = "base"
-SYSTEM = re.compile(r"^(pthread|unistd|fcntl|dirent|poll|sched|signal|semaphore|dlfcn|sys/.*)\.h$")
 
 
 class Calls:
@@ -91,6 +89,14 @@ def of_rooms(files):
     return rooms
 
 
+def of_systems(root):
+    """The files of src that break the law of the seam, among what they break."""
+    return [path.relative_to(root).as_posix() for path, room in check_house.files_by_room(root)
+            if room in check_house.BELOW and any(
+                "only src/base" in sentence
+                for _, sentence in check_house.breaches_of_file(path, room, root))]
+
+
 def report(root, names):
     library = house_code.read_tree(root, "src/**/*.[ch]")
     tool = house_code.read_tree(root, "cli/**/*.[ch]")
@@ -103,9 +109,8 @@ def report(root, names):
     print("circles of files: %d" % len(circles))
     for circle in circles:
         print("    " + ", ".join(circle))
-    outside = [f.name for f in library if not f.name.startswith("src/base/")
-               and any(SYSTEM.match(name) for _, quoted, name in f.includes if not quoted)]
-    print("files outside src/base that include a header of POSIX: %d" % len(outside))
+    outside = of_systems(root)
+    print("files outside src/base that know the system: %d" % len(outside))
     for name in outside:
         print("    " + name)
     calls = Calls(library)
