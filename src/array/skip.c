@@ -5,6 +5,7 @@
 #include "engine/items/copy.h"
 #include "engine/plan/select_axes.h"
 #include "engine/plan/select_plan.h"
+#include "engine/read/read.h"
 
 #include <string.h>
 

@@ -70,8 +70,9 @@ static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, 
     return true;
 }
 
-/* One past the last block of the run that begins at wanted[first]. Blocks may
- * share bytes (hostile files); a run then ends where its largest end is. */
+/* One past the last block of the run that begins at wanted[first]: behind each other in
+ * the file. Blocks may share bytes (hostile files); a run then ends where its largest
+ * end is. */
 static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t first,
                        int64_t n, size_t budget, cv_block_range *run)
 {
@@ -79,7 +80,7 @@ static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t
     int64_t i = first + 1;
     for (; i < n; i++) {
         cv_block_range next = range_of(layout, &wanted[i]);
-        if (next.start > run->end + JOIN_GAP) break;
+        if (next.start < run->start || next.start > run->end + JOIN_GAP) break;
         if ((size_t)(next.end - run->start) > budget) break;
         if (next.end > run->end) run->end = next.end;
     }
@@ -104,14 +105,10 @@ static int64_t measure(const cv_layout *layout, const cv_wanted *wanted, int64_t
     return i;
 }
 
-cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                          int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
-                          cv_error *err)
+static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
+                           int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
+                           cv_error *err)
 {
-    *fetched = n;
-    if (borrow(frame, layout, wanted, n)) return CV_OK;
-
-    sort_by_position(layout, wanted, n);
     size_t needed;
     *fetched = measure(layout, wanted, n, budget, &needed);
     CV_TRY(cv_buffer_reserve(buffer, needed, err));
@@ -134,6 +131,25 @@ cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *w
         at += size;
     }
     return CV_OK;
+}
+
+cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
+                          int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
+                          cv_error *err)
+{
+    *fetched = n;
+    if (borrow(frame, layout, wanted, n)) return CV_OK;
+    sort_by_position(layout, wanted, n);
+    return read_runs(frame, layout, wanted, n, budget, buffer, fetched, err);
+}
+
+cv_status cv_fetch_in_order(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
+                            int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
+                            cv_error *err)
+{
+    *fetched = n;
+    if (borrow(frame, layout, wanted, n)) return CV_OK;
+    return read_runs(frame, layout, wanted, n, budget, buffer, fetched, err);
 }
 
 cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *buffer,

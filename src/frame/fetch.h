@@ -21,6 +21,11 @@ cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *w
                           int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
                           cv_error *err);
 
+/* The same in the order of the list: with more reads, where it is not that of the file. */
+cv_status cv_fetch_in_order(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
+                            int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
+                            cv_error *err);
+
 /* The whole stored chunk where it is at hand without reading, else NULL. It stays
  * as long as the layout is held. */
 const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout);

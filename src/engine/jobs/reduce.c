@@ -14,6 +14,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/items/tally.h"
+#include "engine/plan/rows.h"
 #include "engine/run/thresholds.h"
 
 #include <math.h>
@@ -122,39 +123,30 @@ static void fold_each(const tile *t, cell *cells, cv_wide *values, int64_t n)
         if (cv_numbers_drop_nan(type, &values[i], 1) == 1) fold(t, &cells[i], values[i], 1);
 }
 
-/* The cell of a part's first item. */
-static cell *cell_of(const tile *t, const cv_visited *part)
-{
-    int64_t at = 0;
-    for (int d = 0; d < t->task->grid->ndim; d++) at += part->first[d] * t->strides[d];
-    return t->cells + at;
-}
-
 /* One value all over the part: each cell behind it counts it so many times. */
-static void fold_repeated(const tile *t, const cv_visited *part)
+static void fold_repeated(const tile *t, const cv_fold_part *part)
 {
     const cv_number_type *type = t->task->reduction->type;
-    int ndim = t->task->grid->ndim;
-    cv_visited cells = *part; /* its projection onto the result */
+    cv_part cells = part->part; /* its projection onto the result */
     cv_wide value;
     int64_t times = 1;
     type->load(part->item, type->item_size, 1, &value);
     cv_wide copy = value;
     if (cv_numbers_drop_nan(type, &copy, 1) == 0) return;
-    for (int d = 0; d < ndim; d++) {
+    for (int d = 0; d < cells.ndim; d++) {
         if (!t->task->request->reduced[d]) continue;
-        times *= part->counts[d];
-        cells.counts[d] = 1;
+        times *= cells.n[d];
+        cells.n[d] = 1;
     }
-    memcpy(cells.strides, t->strides, sizeof cells.strides);
-    cell *first = cell_of(t, part);
+    cell *first = t->cells + cells.pos[CV_IN_BUFFER];
     cv_rows rows;
-    for (cv_rows_begin(&rows, ndim, &cells); !rows.done; cv_rows_next(&rows))
+    for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows))
         for (int64_t i = 0; i < rows.length; i++)
-            fold(t, first + rows.pos + i * rows.step, value, times);
+            fold(t, first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], value,
+                 times);
 }
 
-static void fold_part(void *context, const cv_visited *part)
+static void fold_part(void *context, const cv_fold_part *part)
 {
     const tile *t = context;
     const cv_number_type *type = t->task->reduction->type;
@@ -164,15 +156,16 @@ static void fold_part(void *context, const cv_visited *part)
         return;
     }
     bool row_is_cell = ndim == 0 || t->task->request->reduced[ndim - 1];
-    cell *first = cell_of(t, part);
+    cell *first = t->cells + part->part.pos[CV_IN_BUFFER];
     cv_wide values[CV_RUN];
     cv_rows rows;
-    for (cv_rows_begin(&rows, ndim, part); !rows.done; cv_rows_next(&rows)) {
-        cell *at = first;
-        for (int d = 0; d < ndim - 1; d++) at += rows.index[d] * t->strides[d];
+    for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
+        cell *at = first + rows.pos[CV_IN_BUFFER];
+        const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
+        int64_t step = rows.step[CV_IN_BLOCK];
         for (int64_t i = 0; i < rows.length; i += CV_RUN) {
             int64_t n = cv_min_i64(rows.length - i, CV_RUN);
-            type->load(part->data + rows.pos + i * rows.step, rows.step, n, values);
+            type->load(row + i * step, step, n, values);
             if (row_is_cell)
                 fold_run(t, at, values, n);
             else
@@ -222,19 +215,20 @@ static void store_tile(const tile *t)
     const cv_number_type *type = task->reduction->type;
     caterva_reduction what = task->request->what;
     int64_t size = cv_reduce_cell_size(type, what);
-    cv_visited cells = {.n_items = t->n_cells};
-    memcpy(cells.counts, t->counts, sizeof cells.counts);
-    int64_t pos = 0;
-    for (int d = 0; d < task->grid->ndim; d++) {
-        cells.strides[d] = task->dst_strides[d] * size;
-        pos += t->first[d] * cells.strides[d];
+    cv_part cells = {.ndim = task->grid->ndim, .item_size = size};
+    memcpy(cells.n, t->counts, sizeof cells.n);
+    uint8_t *dst = task->request->dst;
+    for (int d = 0; d < cells.ndim; d++) {
+        cells.strides[CV_IN_BUFFER][d] = task->dst_strides[d] * size;
+        dst += t->first[d] * cells.strides[CV_IN_BUFFER][d];
     }
     const cell *c = t->cells;
     cv_rows rows;
-    for (cv_rows_begin(&rows, task->grid->ndim, &cells); !rows.done; cv_rows_next(&rows))
+    for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows)) {
+        uint8_t *row = dst + rows.pos[CV_IN_BUFFER];
         for (int64_t i = 0; i < rows.length; i++)
-            cv_reduce_store(type, what, result_of(t, c++),
-                            task->request->dst + pos + rows.pos + i * rows.step);
+            cv_reduce_store(type, what, result_of(t, c++), row + i * rows.step[CV_IN_BUFFER]);
+    }
 }
 
 /* ---- Tiles ----------------------------------------------------------------- */
@@ -280,13 +274,14 @@ static bool find_tile(const axes_task *task, int64_t job, tile *t)
     return true;
 }
 
-static cv_status visit_tile(tile *t, cv_worker *worker, cv_error *err)
+static cv_status fold_tile(tile *t, cv_worker *worker, cv_error *err)
 {
-    cv_visit visit;
-    CV_TRY(cv_visit_init(&visit, t->task->reduction->source, &t->box, fold_part, err));
-    for (int64_t k = 0; k < visit.plan.n_chunks; k++) {
+    cv_fold fold;
+    CV_TRY(
+        cv_fold_init(&fold, t->task->reduction->source, &t->box, t->strides, fold_part, err));
+    for (int64_t k = 0; k < fold.walk.n_chunks; k++) {
         cv_share whole = {.chunk = k, .n_shares = 1};
-        CV_TRY(cv_visit_chunk(&visit, &whole, t, worker, err));
+        CV_TRY(cv_fold_share(&fold, &whole, t, worker, err));
     }
     store_tile(t);
     return CV_OK;
@@ -300,7 +295,7 @@ static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_erro
         t.cells = cv_calloc((size_t)t.n_cells, sizeof t.cells[0]);
         if (!t.cells)
             return cv_fail_memory(err, (size_t)t.n_cells * sizeof t.cells[0], "a result");
-        cv_status status = visit_tile(&t, worker, err);
+        cv_status status = fold_tile(&t, worker, err);
         cv_free(t.cells);
         CV_TRY(status);
     }

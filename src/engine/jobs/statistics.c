@@ -5,9 +5,13 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
+#include "engine/plan/rows.h"
 #include "engine/run/thresholds.h"
 
 #include <math.h>
+
+/* One result has one cell. */
+static const int64_t nowhere[CV_MAX_DIMS];
 
 /* ---- Jobs ------------------------------------------------------------------ */
 
@@ -20,17 +24,17 @@ typedef struct job_list {
     int helpers;
 } job_list;
 
-static job_list cut_jobs(const cv_source *source, const cv_plan *plan)
+static job_list cut_jobs(const cv_source *source, const cv_walk *walk)
 {
-    const cv_grid *grid = plan->grid;
+    const cv_grid *grid = &source->snapshot->grid;
     job_list list = {.n_shares = 1};
-    if (plan->n_chunks < CV_LEAST_TALLIES &&
+    if (walk->n_chunks < CV_LEAST_TALLIES &&
         cv_codec_blocks_independent(&source->workers->spec))
         list.n_shares = cv_min_i64(
-            cv_ceil_div(CV_LEAST_TALLIES, cv_max_i64(plan->n_chunks, 1)), grid->n_blocks);
-    list.n_units = plan->n_chunks * list.n_shares;
+            cv_ceil_div(CV_LEAST_TALLIES, cv_max_i64(walk->n_chunks, 1)), grid->n_blocks);
+    list.n_units = walk->n_chunks * list.n_shares;
     list.n_jobs = cv_min_i64(list.n_units, CV_MOST_TALLIES);
-    double bytes = (double)plan->n_chunks * (double)grid->chunk_bytes;
+    double bytes = (double)walk->n_chunks * (double)grid->chunk_bytes;
     double worth = bytes / CV_DECODE_PER_HELPER;
     int64_t most = cv_min_i64(source->threads, list.n_jobs) - 1;
     list.helpers = worth < (double)most ? (int)worth : (int)most;
@@ -39,13 +43,13 @@ static job_list cut_jobs(const cv_source *source, const cv_plan *plan)
 
 typedef struct run_task {
     const cv_reduction *reduction;
-    const cv_visit *visit;
+    const cv_fold *fold;
     const job_list *list;
 } run_task;
 
-/* Visits the job's units one after the other. */
-static cv_status visit_job(const run_task *task, int64_t job, void *context,
-                           cv_worker *worker, cv_error *err)
+/* Folds the job's units one after the other. */
+static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_worker *worker,
+                          cv_error *err)
 {
     const job_list *list = task->list;
     int64_t first = list->n_units / list->n_jobs * job +
@@ -54,7 +58,7 @@ static cv_status visit_job(const run_task *task, int64_t job, void *context,
                    list->n_units % list->n_jobs * (job + 1) / list->n_jobs;
     for (int64_t unit = first; unit < last; unit++) {
         cv_share share = {unit / list->n_shares, unit % list->n_shares, list->n_shares};
-        CV_TRY(cv_visit_chunk(task->visit, &share, context, worker, err));
+        CV_TRY(cv_fold_share(task->fold, &share, context, worker, err));
     }
     return cv_watch_step(task->reduction->watch, 1, err);
 }
@@ -64,7 +68,6 @@ static cv_status visit_job(const run_task *task, int64_t job, void *context,
 /* What a job has counted, and numbers that wait until there is a run of them. */
 typedef struct counter {
     const cv_number_type *type;
-    int ndim;
     cv_tally *tally;
     int64_t n;
     cv_wide waiting[CV_RUN];
@@ -76,7 +79,7 @@ static void count_waiting(counter *c)
     c->n = 0;
 }
 
-static void count_part(void *context, const cv_visited *part)
+static void count_part(void *context, const cv_fold_part *part)
 {
     counter *c = context;
     if (!part->data) {
@@ -86,11 +89,12 @@ static void count_part(void *context, const cv_visited *part)
         return;
     }
     cv_rows rows;
-    for (cv_rows_begin(&rows, c->ndim, part); !rows.done; cv_rows_next(&rows)) {
+    for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
+        const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
+        int64_t step = rows.step[CV_IN_BLOCK];
         for (int64_t i = 0; i < rows.length;) {
             int64_t n = cv_min_i64(rows.length - i, CV_RUN - c->n);
-            c->type->load(part->data + rows.pos + i * rows.step, rows.step, n,
-                          c->waiting + c->n);
+            c->type->load(row + i * step, step, n, c->waiting + c->n);
             c->n += n;
             i += n;
             if (c->n == CV_RUN) count_waiting(c);
@@ -106,24 +110,22 @@ typedef struct statistics_task {
 static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     const statistics_task *task = context;
-    counter c = {.type = task->run.reduction->type,
-                 .ndim = task->run.visit->plan.grid->ndim,
-                 .tally = &task->tallies[job]};
-    CV_TRY(visit_job(&task->run, job, &c, worker, err));
+    counter c = {.type = task->run.reduction->type, .tally = &task->tallies[job]};
+    CV_TRY(fold_job(&task->run, job, &c, worker, err));
     count_waiting(&c);
     return CV_OK;
 }
 
 cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
 {
-    cv_visit visit;
-    CV_TRY(cv_visit_init(&visit, r->source, r->box, count_part, err));
-    job_list list = cut_jobs(r->source, &visit.plan);
+    cv_fold fold;
+    CV_TRY(cv_fold_init(&fold, r->source, r->box, nowhere, count_part, err));
+    job_list list = cut_jobs(r->source, &fold.walk);
     cv_watch_set_steps(r->watch, list.n_jobs);
     *out = (cv_tally){0};
     if (list.n_jobs == 0) return CV_OK;
 
-    statistics_task task = {.run = {r, &visit, &list}};
+    statistics_task task = {.run = {r, &fold, &list}};
     task.tallies = cv_calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
     if (!task.tallies)
         return cv_fail_memory(err, (size_t)list.n_jobs * sizeof task.tallies[0], "tallies");
@@ -170,7 +172,7 @@ static void count_run(const bin_counter *c, cv_wide *values, int64_t n, int64_t 
     for (int64_t i = 0; i < n; i++) count_in_bin(c, values[i].f, times);
 }
 
-static void count_part_in_bins(void *context, const cv_visited *part)
+static void count_part_in_bins(void *context, const cv_fold_part *part)
 {
     const bin_counter *c = context;
     cv_wide values[CV_RUN];
@@ -180,11 +182,12 @@ static void count_part_in_bins(void *context, const cv_visited *part)
         return;
     }
     cv_rows rows;
-    int ndim = c->task->run.visit->plan.grid->ndim;
-    for (cv_rows_begin(&rows, ndim, part); !rows.done; cv_rows_next(&rows)) {
+    for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
+        const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
+        int64_t step = rows.step[CV_IN_BLOCK];
         for (int64_t i = 0; i < rows.length; i += CV_RUN) {
             int64_t n = cv_min_i64(rows.length - i, CV_RUN);
-            c->type->load(part->data + rows.pos + i * rows.step, rows.step, n, values);
+            c->type->load(row + i * step, step, n, values);
             count_run(c, values, n, 1);
         }
     }
@@ -197,7 +200,7 @@ static cv_status histogram_job(void *context, int64_t job, cv_worker *worker, cv
     bin_counter c = {.task = task, .type = task->run.reduction->type};
     c.counts = cv_calloc(n, sizeof c.counts[0]);
     if (!c.counts) return cv_fail_memory(err, n * sizeof c.counts[0], "a histogram");
-    cv_status status = visit_job(&task->run, job, &c, worker, err);
+    cv_status status = fold_job(&task->run, job, &c, worker, err);
     cv_mutex_lock(&task->lock);
     for (size_t i = 0; i < n; i++) task->bins->counts[i] += c.counts[i];
     cv_mutex_unlock(&task->lock);
@@ -226,12 +229,12 @@ static cv_status make_edges(const cv_bins *bins, double **out, cv_error *err)
 
 cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err)
 {
-    cv_visit visit;
-    CV_TRY(cv_visit_init(&visit, r->source, r->box, count_part_in_bins, err));
-    job_list list = cut_jobs(r->source, &visit.plan);
+    cv_fold fold;
+    CV_TRY(cv_fold_init(&fold, r->source, r->box, nowhere, count_part_in_bins, err));
+    job_list list = cut_jobs(r->source, &fold.walk);
     cv_watch_set_steps(r->watch, list.n_jobs);
     if (list.n_jobs == 0) return CV_OK;
-    histogram_task task = {.run = {r, &visit, &list}, .bins = bins};
+    histogram_task task = {.run = {r, &fold, &list}, .bins = bins};
     CV_TRY(make_edges(bins, &task.edges, err));
     cv_mutex_init(&task.lock);
     cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,

@@ -204,6 +204,19 @@ static void axes_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
     visit(context, &part);
 }
 
+void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk *chunk,
+                               cv_part *out)
+{
+    *out = (cv_part){.ndim = plan->grid->ndim, .item_size = plan->grid->item_size};
+    out->pos[CV_IN_BUFFER] = plan->buffer_pos;
+    for (int d = 0; d < plan->grid->ndim; d++) {
+        const cv_span *span = &chunk->spans[d];
+        out->n[d] = span->last - span->first;
+        out->strides[CV_IN_BUFFER][d] = plan->strides[d];
+        out->pos[CV_IN_BUFFER] += span->first * plan->strides[d];
+    }
+}
+
 /* ---- The plan ----------------------------------------------------------- */
 
 static const cv_select_ops axes_ops = {axes_chunk, axes_block, axes_parts};

@@ -7,6 +7,11 @@
 /* Plans plan->axes. */
 cv_status cv_select_axes_init(cv_select_plan *plan, cv_error *err);
 
+/* All that a plan without lists takes of a chunk, as one part: of its places only the
+ * buffer's are told. */
+void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk *chunk,
+                               cv_part *out);
+
 /* True when all steps are 1: [start, stop), `strides` and `buffer_pos` then say
  * all, and nothing was allocated. */
 bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);

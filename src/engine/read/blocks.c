@@ -13,9 +13,6 @@
  * be in the cache still when they are decoded. */
 enum { FETCH_BUDGET = 512 * 1024 };
 
-/* Blocks in a list. */
-enum { AT_ONCE = 16384 };
-
 typedef struct decode_task {
     cv_frame *frame;
     const cv_grid *grid;
@@ -67,11 +64,12 @@ cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
 /* Delivers a block that stands elsewhere than in its place. */
 static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
 {
-    uint8_t *place = task->sink->place(task->sink->context, tag);
+    const cv_block_sink *sink = task->sink;
+    uint8_t *place = sink->place ? sink->place(sink->context, tag) : NULL;
     if (place)
         memcpy(place, block, (size_t)task->grid->block_bytes);
     else
-        task->sink->take(task->sink->context, tag, block);
+        sink->take(sink->context, tag, block);
 }
 
 /* Where one block is decoded to: its place, or room in the cache, or scratch. */
@@ -83,7 +81,7 @@ typedef struct target {
 static target find_target(const decode_task *task, int64_t tag)
 {
     const cv_block_sink *sink = task->sink;
-    target t = {.bytes = sink->place(sink->context, tag)};
+    target t = {.bytes = sink->place ? sink->place(sink->context, tag) : NULL};
     t.is_place = t.bytes != NULL;
     if (!t.is_place && sink->room) t.bytes = sink->room(sink->context, tag);
     t.is_room = !t.is_place && t.bytes;
@@ -146,6 +144,17 @@ static cv_status tell_block(const decode_task *task, cv_error *err)
     return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
 }
 
+static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
+                       int64_t *fetched, cv_error *err)
+{
+    cv_buffer *packed = &task->worker->packed;
+    if (task->sink->in_order)
+        return cv_fetch_in_order(task->frame, task->layout, wanted, n, FETCH_BUDGET, packed,
+                                 fetched, err);
+    return cv_fetch_blocks(task->frame, task->layout, wanted, n, FETCH_BUDGET, packed,
+                           fetched, err);
+}
+
 /* Blocks with streams of their own: the usual chunk. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
@@ -153,8 +162,7 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
     for (int64_t done = 0; done < task->n;) {
         cv_wanted *wanted = task->worker->wanted + done;
         int64_t fetched;
-        CV_TRY(cv_fetch_blocks(task->frame, task->layout, wanted, task->n - done,
-                               FETCH_BUDGET, &task->worker->packed, &fetched, err));
+        CV_TRY(fetch(task, wanted, task->n - done, &fetched, err));
         for (int64_t i = 0; i < fetched; i++) {
             CV_TRY(cv_layout_check_block(task->layout, ref, wanted[i].block,
                                          wanted[i].packed.streams, err));
@@ -266,14 +274,14 @@ cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
                             int64_t *at_once, cv_error *err)
 {
     *at_once = n;
-    if (n <= AT_ONCE) return CV_OK;
+    if (n <= CV_BLOCKS_AT_ONCE) return CV_OK;
     if (ref->kind == CV_REF_STORED) {
         const cv_layout *layout;
         CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
         if (layout->header.special == CV_SPECIAL_NONE && layout->access == CV_ACCESS_CHUNK)
             return CV_OK;
     }
-    *at_once = AT_ONCE;
+    *at_once = CV_BLOCKS_AT_ONCE;
     return CV_OK;
 }
 

@@ -9,8 +9,8 @@
 
 /* What becomes of wanted block `tag`. */
 typedef struct cv_block_sink {
-    /* Where the block can be decoded straight to (block_bytes), or NULL: it is
-     * decoded to scratch and `take` is called with it. */
+    /* Where the block can be decoded straight to (block_bytes), or NULL, as the function
+     * may be: it is decoded to scratch and `take` is called with it. */
     uint8_t *(*place)(void *context, int64_t tag);
     void (*take)(void *context, int64_t tag, const uint8_t *block);
     /* The block is one item repeated; NULL: zero bytes. */
@@ -25,6 +25,7 @@ typedef struct cv_block_sink {
      * have neither place nor room, where `unshuffles` says so. Both may be NULL. */
     bool (*unshuffles)(void *context, int64_t tag);
     void (*take_shuffled)(void *context, int64_t tag, const uint8_t *shuffled);
+    bool in_order; /* blocks come in the order of the list, else as they are stored */
 } cv_block_sink;
 
 /* The key of block 0 of the stored chunk at `ref`. */
@@ -36,6 +37,9 @@ cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_worker *worker, bool *same,
                              const uint8_t **item, cv_error *err);
 
+/* Blocks in a list: for more ask the next function. */
+enum { CV_BLOCKS_AT_ONCE = 16384 };
+
 /* How many of `n` blocks to ask for at once, so that the list of them stays small also
  * where a file says that a chunk has blocks without number: all, where the chunk's own
  * bytes are as many or all must be decoded together. */
@@ -44,7 +48,7 @@ cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
                             int64_t *at_once, cv_error *err);
 
 /* Decodes worker->wanted[0..n) (`block` and `tag` filled; the list may be
- * reordered) of the chunk at `ref`. Errors name the chunk. */
+ * reordered, unless the sink wants its order) of the chunk at `ref`. Errors name the chunk. */
 cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
                            const cv_block_sink *sink, cv_error *err);

@@ -6,8 +6,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/items/copy.h"
-#include "engine/read/blocks.h"
+#include "engine/read/places.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/put.h"
@@ -52,64 +51,11 @@ cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
 
 /* ---- Out, decoded ------------------------------------------------------- */
 
-typedef struct whole_chunk {
-    uint8_t *dst;
-    const cv_grid *grid;
-} whole_chunk;
-
-static uint8_t *block_place(void *context, int64_t tag)
-{
-    const whole_chunk *w = context;
-    return w->dst + tag * w->grid->block_bytes;
-}
-
-static void take_block(void *context, int64_t tag, const uint8_t *block)
-{
-    const whole_chunk *w = context;
-    memcpy(block_place(context, tag), block, (size_t)w->grid->block_bytes);
-}
-
-static void fill_block(void *context, int64_t tag, const uint8_t *item)
-{
-    const whole_chunk *w = context;
-    int64_t size = w->grid->item_size;
-    int64_t n_items = w->grid->block_bytes / size;
-    cv_fill_box(1, &n_items, size, item, (cv_strided){block_place(context, tag), &size});
-}
-
-static cv_status decode_into(const cv_source *source, int64_t chunk, whole_chunk *w,
-                             cv_worker *worker, cv_error *err)
-{
-    const cv_dirty_chunk *dirty =
-        source->pending ? cv_pending_find(source->pending, chunk) : NULL;
-    cv_frame *frame = source->frame;
-    cv_snapshot *snapshot = source->snapshot;
-    cv_chunk_ref ref;
-    int64_t n, step, all = w->grid->n_blocks;
-    cv_block_sink sink = {
-        .place = block_place, .take = take_block, .fill = fill_block, .context = w};
-    CV_TRY(cv_source_find(source, chunk, &ref, err));
-    CV_TRY(cv_blocks_at_once(frame, snapshot, &ref, worker, all, &step, err));
-    CV_TRY(cv_worker_wanted(worker, step, err));
-    for (int64_t first = 0; first < all; first += step) {
-        n = 0;
-        for (int64_t b = first; b < cv_min_i64(first + step, all); b++) {
-            if (dirty && dirty->blocks[b])
-                take_block(w, b, dirty->blocks[b]);
-            else
-                worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
-        }
-        if (n > 0) CV_TRY(cv_decode_blocks(frame, snapshot, &ref, worker, n, &sink, err));
-    }
-    return CV_OK;
-}
-
 cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst, cv_error *err)
 {
-    whole_chunk w = {dst, &source->snapshot->grid};
     cv_worker *worker;
     CV_TRY(cv_worker_take(source->workers, &worker, err));
-    cv_status status = decode_into(source, chunk, &w, worker, err);
+    cv_status status = cv_chunk_fill(source, chunk, dst, worker, err);
     cv_worker_give(source->workers, worker);
     return status;
 }

@@ -3,7 +3,7 @@
 #ifndef CV_ENGINE_CHUNKS_H
 #define CV_ENGINE_CHUNKS_H
 
-#include "engine/read/read.h"
+#include "engine/read/source.h"
 
 /* One block's place and stored size, as of the snapshot's commit. `chunk` and `block`
  * lie in the grid. */

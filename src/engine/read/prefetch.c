@@ -3,8 +3,7 @@
 #include "engine/read/prefetch.h"
 
 #include "base/arith.h"
-#include "engine/cache/rotated.h"
-#include "engine/read/blocks.h"
+#include "engine/read/walk.h"
 #include "engine/run/thresholds.h"
 
 #include <string.h>
@@ -15,7 +14,7 @@ enum { ENTRY_OVERHEAD = 256 };
 typedef struct share {
     const cv_source *source;
     cv_plan plan;
-    cv_chunk_job chunk;
+    int64_t number; /* of the chunk, among those touched */
     int64_t first, last;
     bool special; /* of a chunk that the cache never holds */
     bool full;    /* the cache has no room */
@@ -45,15 +44,17 @@ static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
     }
     if (cv_plan_box(grid, box->start, box->stop, &out->plan, NULL) != CV_OK) return false;
     if (box->chunk >= out->plan.n_chunks) return false;
-    cv_plan_chunk(&out->plan, box->chunk, &out->chunk);
+    cv_chunk_job chunk;
+    cv_plan_chunk(&out->plan, box->chunk, &chunk);
+    out->number = box->chunk;
 
     int64_t n = cv_max_i64(CV_DECODE_PER_HELPER / grid->block_bytes, 1);
-    if (!cv_codec_blocks_independent(&out->source->workers->spec)) n = out->chunk.n_blocks;
+    if (!cv_codec_blocks_independent(&out->source->workers->spec)) n = chunk.n_blocks;
     n = cv_min_i64(n, room / cost_of_block(grid));
     out->first = box->block;
-    out->last = cv_min_i64(box->block + n, out->chunk.n_blocks);
+    out->last = cv_min_i64(box->block + n, chunk.n_blocks);
     box->block = out->last;
-    if (box->block >= out->chunk.n_blocks) {
+    if (box->block >= chunk.n_blocks) {
         box->chunk++;
         box->block = 0;
     }
@@ -96,113 +97,22 @@ static void return_share(cv_prefetch *p, const share *s)
 
 /* ---- Decoding into the cache ----------------------------------------------- */
 
-typedef struct delivery {
-    share *share;
-    cv_cache_key key;
-    cv_cached *room; /* of the block being decoded */
-} delivery;
+/* What becomes of a decoded block is the walk's business: it is kept. */
+static const cv_delivery keep = {.only_missing = true};
 
-static void block_of(const delivery *d, int64_t tag, cv_block_job *out)
-{
-    cv_plan_block(&d->share->plan, &d->share->chunk, tag, out);
-}
-
-static cv_cached *reserve(delivery *d, const cv_block_job *block)
-{
-    d->key.block = (int32_t)block->block;
-    size_t size = (size_t)d->share->plan.grid->block_bytes;
-    cv_cached *room = cv_cache_reserve(d->share->source->workers->cache, &d->key, size);
-    if (room)
-        cv_cached_mark_ahead(room);
-    else
-        d->share->full = true;
-    return room;
-}
-
-static uint8_t *no_place(void *context, int64_t tag)
-{
-    (void)context;
-    (void)tag;
-    return NULL;
-}
-
-/* What a read of the box would keep rotated is decoded to scratch first. */
-static uint8_t *find_room(void *context, int64_t tag)
-{
-    delivery *d = context;
-    cv_block_job block;
-    block_of(d, tag, &block);
-    if (cv_rotated_is_better(d->share->plan.grid, &block)) return NULL;
-    d->room = reserve(d, &block);
-    return d->room ? cv_cached_room(d->room) : NULL;
-}
-
-static void settle_room(void *context, bool good)
-{
-    delivery *d = context;
-    cv_cache_settle(d->share->source->workers->cache, d->room, good);
-}
-
-static void take_block(void *context, int64_t tag, const uint8_t *decoded)
-{
-    delivery *d = context;
-    const cv_grid *grid = d->share->plan.grid;
-    cv_block_job block;
-    block_of(d, tag, &block);
-    if (!cv_rotated_is_better(grid, &block)) return; /* it has room, or is better off raw */
-    cv_cached *room = reserve(d, &block);
-    if (!room) return;
-    cv_rotate(grid, decoded, cv_cached_room(room));
-    cv_cached_mark_rotated(room);
-    cv_cache_settle(d->share->source->workers->cache, room, true);
-}
-
-/* Special chunks are never in the cache. */
-static void skip_fill(void *context, int64_t tag, const uint8_t *item)
-{
-    (void)context;
-    (void)tag;
-    (void)item;
-}
-
-/* Those that are neither dirty nor in the cache. */
-static cv_status list_missing(delivery *d, cv_worker *worker, int64_t *n, cv_error *err)
-{
-    const share *s = d->share;
-    const cv_source *source = s->source;
-    const cv_dirty_chunk *dirty =
-        source->pending ? cv_pending_find(source->pending, s->chunk.chunk) : NULL;
-    CV_TRY(cv_worker_wanted(worker, s->last - s->first, err));
-    *n = 0;
-    for (int64_t j = s->first; j < s->last; j++) {
-        cv_block_job block;
-        block_of(d, j, &block);
-        d->key.block = (int32_t)block.block;
-        if (dirty && dirty->blocks[block.block]) continue;
-        if (cv_cache_holds(source->workers->cache, &d->key)) continue;
-        worker->wanted[(*n)++] = (cv_wanted){.block = block.block, .tag = j};
-    }
-    return CV_OK;
-}
-
+/* Chunks that are not stored are never in the cache. */
 static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
 {
-    const cv_source *source = s->source;
-    cv_chunk_ref ref;
-    int64_t n;
-    CV_TRY(cv_source_find(source, s->chunk.chunk, &ref, err));
-    s->special = ref.kind != CV_REF_STORED;
+    cv_walk walk;
+    cv_walk_chunk chunk;
+    cv_walk_init(&walk, s->source, (cv_request){.box = &s->plan}, &keep, NULL);
+    CV_TRY(cv_walk_enter(&chunk, &walk, s->number, worker, err));
+    worker->watch = NULL; /* nobody waits for it */
+    s->special = chunk.ref.kind != CV_REF_STORED;
     if (s->special) return CV_OK;
-    delivery d = {.share = s, .key = cv_block_key(source->frame, &ref)};
-    CV_TRY(list_missing(&d, worker, &n, err));
-    if (n == 0) return CV_OK;
-    cv_block_sink sink = {.place = no_place,
-                          .take = take_block,
-                          .fill = skip_fill,
-                          .context = &d,
-                          .room = find_room,
-                          .settle = settle_room};
-    return cv_decode_blocks(source->frame, source->snapshot, &ref, worker, n, &sink, err);
+    cv_status status = cv_walk_blocks(&chunk, s->first, s->last, err);
+    s->full = chunk.is_full;
+    return status;
 }
 
 /* A step of the job. What fails here fails again for the read that comes to it. */

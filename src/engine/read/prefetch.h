@@ -14,7 +14,8 @@
 #ifndef CV_ENGINE_PREFETCH_H
 #define CV_ENGINE_PREFETCH_H
 
-#include "engine/read/read.h"
+#include "engine/plan/plan.h"
+#include "engine/read/source.h"
 #include "engine/run/pool.h"
 
 enum { CV_PREFETCH_BOXES = 8 };

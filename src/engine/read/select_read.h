@@ -4,7 +4,7 @@
 
 #include "engine/items/convert.h"
 #include "engine/plan/select_kind.h"
-#include "engine/read/read.h"
+#include "engine/read/source.h"
 
 /* Copies the selected items to the buffer whose first item is `dst`. With a conversion
  * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */

@@ -24,6 +24,7 @@ static void free_worker(cv_worker *worker)
     cv_buffer_free(&worker->packed);
     cv_buffer_free(&worker->block);
     cv_buffer_free(&worker->chunk);
+    cv_buffer_free(&worker->converted);
     cv_buffer_free(&worker->encoded);
     cv_buffer_free(&worker->head);
     cv_buffer_free(&worker->pieces);

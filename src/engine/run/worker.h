@@ -15,15 +15,16 @@ typedef struct cv_worker {
     cv_decoder *decoder;
     cv_encoder *encoder; /* made at first need: cv_worker_encoder */
     cv_layout_memo layouts;
-    cv_buffer packed;  /* compressed blocks as fetched */
-    cv_buffer block;   /* one decoded block */
-    cv_buffer chunk;   /* one decoded chunk, in stored order */
-    cv_buffer encoded; /* one encoded chunk, or the new streams of one */
-    cv_buffer head;    /* its header and block starts */
-    cv_buffer pieces;  /* and what it is made of: a list of cv_piece */
-    cv_buffer sums;    /* checksums of its blocks, uint32_t */
-    cv_buffer table;   /* its block table */
-    cv_wanted *wanted; /* cv_worker_wanted */
+    cv_buffer packed;    /* compressed blocks as fetched */
+    cv_buffer block;     /* one decoded block */
+    cv_buffer chunk;     /* one decoded chunk, in stored order */
+    cv_buffer converted; /* one decoded block in another type */
+    cv_buffer encoded;   /* one encoded chunk, or the new streams of one */
+    cv_buffer head;      /* its header and block starts */
+    cv_buffer pieces;    /* and what it is made of: a list of cv_piece */
+    cv_buffer sums;      /* checksums of its blocks, uint32_t */
+    cv_buffer table;     /* its block table */
+    cv_wanted *wanted;   /* cv_worker_wanted */
     int64_t max_wanted;
     cv_watch *watch; /* who hears of the job at work; set by the job, NULL: nobody */
     struct cv_worker *next;

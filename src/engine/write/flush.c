@@ -4,7 +4,7 @@
 
 #include "base/heap.h"
 #include "engine/items/copy.h"
-#include "engine/read/blocks.h"
+#include "engine/read/places.h"
 #include "engine/write/splice.h"
 #include "format/block_table.h"
 #include "frame/commit.h"
@@ -94,65 +94,6 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
 
 /* ---- Rebuilding --------------------------------------------------------- */
 
-/* Clean blocks go straight to their place in the worker's chunk. */
-typedef struct rebuild {
-    uint8_t *chunk;
-    size_t block_bytes;
-    size_t item_size;
-} rebuild;
-
-static uint8_t *place_block(void *context, int64_t tag)
-{
-    const rebuild *r = context;
-    return r->chunk + (size_t)tag * r->block_bytes;
-}
-
-static void take_block(void *context, int64_t tag, const uint8_t *block)
-{
-    memcpy(place_block(context, tag), block, ((const rebuild *)context)->block_bytes);
-}
-
-static void fill_block(void *context, int64_t tag, const uint8_t *item)
-{
-    const rebuild *r = context;
-    int64_t n_items = (int64_t)(r->block_bytes / r->item_size);
-    int64_t stride = (int64_t)r->item_size;
-    cv_strided dst = {place_block(context, tag), &stride};
-    cv_fill_box(1, &n_items, (int64_t)r->item_size, item, dst);
-}
-
-static cv_status decode_clean(cv_pending *pending, cv_worker *worker,
-                              const cv_dirty_chunk *dirty, uint8_t *chunk, cv_error *err)
-{
-    const cv_snapshot *snapshot = cv_txn_snapshot(pending->txn);
-    const cv_grid *grid = &snapshot->grid;
-    CV_TRY(cv_worker_wanted(worker, grid->n_blocks, err));
-    int64_t n = 0;
-    for (int64_t b = 0; b < grid->n_blocks; b++)
-        if (!dirty->blocks[b]) worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
-    if (n == 0) return CV_OK;
-
-    cv_chunk_ref ref;
-    CV_TRY(cv_pending_where(pending, dirty->chunk, &ref, err));
-    rebuild r = {chunk, (size_t)grid->block_bytes, (size_t)grid->item_size};
-    cv_block_sink sink = {
-        .place = place_block, .take = take_block, .fill = fill_block, .context = &r};
-    return cv_decode_blocks(pending->frame, snapshot, &ref, worker, n, &sink, err);
-}
-
-static cv_status fill_chunk(cv_pending *pending, cv_worker *worker,
-                            const cv_dirty_chunk *dirty, uint8_t *chunk, cv_error *err)
-{
-    const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
-    CV_TRY(decode_clean(pending, worker, dirty, chunk, err));
-    for (int64_t b = 0; b < grid->n_blocks; b++) {
-        if (dirty->blocks[b])
-            memcpy(chunk + b * grid->block_bytes, dirty->blocks[b],
-                   (size_t)grid->block_bytes);
-    }
-    return CV_OK;
-}
-
 /* The worker's chunk buffer serves decoding of dependent blocks already, so a
  * rebuild has one of its own; the only block of a chunk is the chunk. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
@@ -164,7 +105,8 @@ static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
                                     err);
     cv_buffer chunk = {0};
     CV_TRY(cv_buffer_resize(&chunk, (size_t)grid->chunk_bytes, err));
-    cv_status status = fill_chunk(pending, worker, dirty, chunk.data, err);
+    cv_source source = cv_source_of_pending(pending);
+    cv_status status = cv_chunk_fill(&source, dirty->chunk, chunk.data, worker, err);
     if (status == CV_OK)
         status = cv_pending_put_chunk(pending, worker, dirty->chunk, chunk.data, idle, err);
     cv_buffer_free(&chunk);

@@ -150,21 +150,15 @@ typedef struct move {
 static cv_status copy_tile(const move *m, const box *at, cv_error *err)
 {
     cv_pending *pending = m->pending;
-    cv_snapshot *snapshot = cv_txn_snapshot(pending->txn);
-    cv_source source = {.frame = pending->frame,
-                        .snapshot = snapshot,
-                        .pending = pending,
-                        .workers = pending->workers,
-                        .threads = pending->threads,
-                        .scan = true,
-                        .watch = pending->watch};
+    cv_source source = cv_source_of_pending(pending);
+    const cv_grid *grid = &source.snapshot->grid;
     cv_plan plan;
-    CV_TRY(cv_plan_box(&snapshot->grid, at->start, at->stop, &plan, err));
+    CV_TRY(cv_plan_box(grid, at->start, at->stop, &plan, err));
     CV_TRY(cv_read_box(&source, &plan, m->buffer, err));
     box to = *at;
     to.start[m->axis] += m->to - m->from;
     to.stop[m->axis] += m->to - m->from;
-    CV_TRY(cv_plan_box(&snapshot->grid, to.start, to.stop, &plan, err));
+    CV_TRY(cv_plan_box(grid, to.start, to.stop, &plan, err));
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 

@@ -5,7 +5,6 @@
 #include "engine/write/select_write.h"
 
 #include "base/arith.h"
-#include "engine/read/blocks.h"
 #include "engine/run/thresholds.h"
 #include "engine/write/flush.h"
 #include "engine/write/patch.h"
@@ -43,7 +42,7 @@ static cv_status add_blocks(patching *p, cv_worker *worker, int64_t *n_stored,
         if (!block.wanted || p->dirty->blocks[block.block]) continue;
         uint8_t *memory;
         CV_TRY(cv_pending_add_block(p->task->pending, p->dirty, block.block, &memory, err));
-        cv_wanted wanted = {.block = block.block, .tag = block.block};
+        cv_wanted wanted = {.block = block.block};
         if (block.covers) {
             memset(memory, 0, (size_t)plan->grid->block_bytes); /* padding */
             worker->wanted[n_blocks - ++*n_covered] = wanted;
@@ -101,19 +100,18 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
 
     patching p = {.task = task, .chunk = &chunk};
     int64_t n_stored = 0, n_covered = 0;
-    cv_chunk_ref ref;
-    CV_TRY(cv_pending_where(pending, chunk.chunk, &ref, err));
     CV_TRY(cv_pending_get(pending, chunk.chunk, &p.dirty, err));
     cv_status status = add_blocks(&p, worker, &n_stored, &n_covered, err);
     int64_t block_bytes = task->plan->grid->block_bytes;
     cv_watch_expect(worker->watch, (n_stored + n_covered) * block_bytes);
     cv_watch_add(worker->watch, n_covered * block_bytes);
-    if (status == CV_OK)
-        status = cv_patch_decode(pending, p.dirty, &ref, worker, n_stored, err);
+    int64_t n_listed = n_stored;
+    if (status == CV_OK) status = cv_patch_fill(pending, p.dirty, worker, &n_stored, err);
     if (status != CV_OK) {
         forget_blocks(&p, worker, n_stored, n_covered);
         return status;
     }
+    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* were in the cache */
     patch_blocks(&p);
     if (!cv_pending_over_budget(pending)) return CV_OK;
     cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);

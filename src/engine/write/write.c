@@ -7,9 +7,7 @@
 #include "engine/write/write.h"
 
 #include "base/arith.h"
-#include "engine/cache/rotated.h"
 #include "engine/items/copy.h"
-#include "engine/read/blocks.h"
 #include "engine/run/thresholds.h"
 #include "engine/write/flush.h"
 #include "engine/write/patch.h"
@@ -97,31 +95,11 @@ typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
     int64_t first, end; /* which touched blocks of the chunk */
-    cv_chunk_ref ref;   /* where it is stored */
     cv_dirty_chunk *dirty;
 } patching;
 
-/* What is stored of a block, where a read has left it in the cache. */
-static bool take_cached(const patching *p, int64_t block, uint8_t *dst)
-{
-    const cv_pending *pending = p->task->pending;
-    cv_cache *cache = pending->workers->cache;
-    if (!cache || p->ref.kind != CV_REF_STORED) return false;
-    cv_cache_key key = cv_block_key(pending->frame, &p->ref);
-    key.block = (int32_t)block;
-    cv_cached *found = cv_cache_find(cache, &key);
-    if (!found) return false;
-    const cv_grid *grid = p->task->plan->grid;
-    if (cv_cached_is_rotated(found))
-        cv_rotate_back(grid, cv_cached_bytes(found), dst);
-    else
-        memcpy(dst, cv_cached_bytes(found), (size_t)grid->block_bytes);
-    cv_cache_release(found);
-    return true;
-}
-
 /* Makes the touched blocks dirty; those that keep something of what is stored
- * are listed in the worker's `wanted`, unless they are in the cache. */
+ * are listed in the worker's `wanted`. */
 static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
                                 cv_error *err)
 {
@@ -134,10 +112,9 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
         if (p->dirty->blocks[job.block]) continue;
         uint8_t *block;
         CV_TRY(cv_pending_add_block(p->task->pending, p->dirty, job.block, &block, err));
-        if (!job.covers) {
-            if (take_cached(p, job.block, block)) continue;
-            worker->wanted[(*n)++] = (cv_wanted){.block = job.block, .tag = job.block};
-        } else if (!job.whole) /* the rest is padding */
+        if (!job.covers)
+            worker->wanted[(*n)++] = (cv_wanted){.block = job.block};
+        else if (!job.whole) /* the rest is padding */
             memset(block, 0, (size_t)grid->block_bytes);
     }
     return CV_OK;
@@ -179,13 +156,12 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
     patching p = {.task = task, .chunk = chunk};
     p.first = chunk->n_blocks * share / task->shares;
     p.end = chunk->n_blocks * (share + 1) / task->shares;
-    CV_TRY(cv_pending_where(task->pending, chunk->chunk, &p.ref, err));
     CV_TRY(cv_pending_get(task->pending, chunk->chunk, &p.dirty, err));
     int64_t n = 0;
     cv_status status = prepare_blocks(&p, worker, &n, err);
-    cv_watch_expect(worker->watch, n * task->plan->grid->block_bytes);
-    if (status == CV_OK)
-        status = cv_patch_decode(task->pending, p.dirty, &p.ref, worker, n, err);
+    int64_t n_stored = n, block_bytes = task->plan->grid->block_bytes;
+    cv_watch_expect(worker->watch, n * block_bytes);
+    if (status == CV_OK) status = cv_patch_fill(task->pending, p.dirty, worker, &n, err);
     if (status != CV_OK) {
         forget_blocks(&p, worker, n);
         return status;
@@ -195,7 +171,7 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
         cv_plan_block(task->plan, chunk, j, &job);
         patch(task, &job, p.dirty->blocks[job.block]);
     }
-    cv_watch_add(worker->watch, (p.end - p.first) * task->plan->grid->block_bytes);
+    cv_watch_add(worker->watch, (p.end - p.first + n_stored - n) * block_bytes);
     /* another share may be at work: the next write sees to the budget */
     if (task->shares > 1) return CV_OK;
     bool encode = is_done(&p) && !task->queues;

@@ -1,0 +1,44 @@
+/* Folding: the selected items of a stepped box, seen where they lie decoded, block by
+ * block; nothing is copied out. Each item has a cell of a result, as each item of a read
+ * has its place in the buffer: cells that stand still along an axis fold it.
+ *
+ *     the items       a b c      cells: 1 step along rows, 0 along columns
+ *     of a block      d e f      a b c -> cell 0,  d e f -> cell 1
+ *
+ * Parts come in one order, whatever is dirty, in the cache or still to be decoded: what
+ * is folded of one array is the same to the last digit. */
+#ifndef CV_ENGINE_FOLD_H
+#define CV_ENGINE_FOLD_H
+
+#include "engine/plan/part.h"
+#include "engine/plan/stepped.h"
+#include "engine/read/walk.h"
+
+/* Selected items of one block, at least one, in even steps; the buffer's side counts
+ * cells. */
+typedef struct cv_fold_part {
+    cv_part part;
+    int64_t n_items;
+    const uint8_t *data; /* the first item; NULL: all are `item` */
+    const uint8_t *item;
+} cv_fold_part;
+
+typedef void (*cv_fold_fn)(void *context, const cv_fold_part *part);
+
+typedef struct cv_fold {
+    cv_walk walk;
+    cv_plan box; /* where all steps are 1; else */
+    cv_select_plan selection;
+    cv_fold_fn fn;
+} cv_fold;
+
+/* Checks the box (CATERVA_EINVAL) and plans it; `cells` are the steps from cell to cell
+ * along each axis. Stays where it is. It borrows the source. */
+cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_stepped *box,
+                       const int64_t *cells, cv_fold_fn fn, cv_error *err);
+
+/* Folds the share with `context`, on the calling thread. Padding is never seen. */
+cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
+                        cv_worker *worker, cv_error *err);
+
+#endif

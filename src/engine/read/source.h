@@ -1,0 +1,26 @@
+/* What a read stands on. */
+#ifndef CV_ENGINE_SOURCE_H
+#define CV_ENGINE_SOURCE_H
+
+#include "engine/pending/pending.h"
+
+/* One committed state, and for the handle that writes, what it has pending. */
+typedef struct cv_source {
+    cv_frame *frame;
+    cv_snapshot *snapshot;
+    cv_pending *pending; /* NULL: none */
+    cv_workers *workers;
+    int threads;     /* at most so many, the caller's included */
+    bool scan;       /* each block is read once: none of them is put into the cache */
+    cv_watch *watch; /* who hears of what is decoded; or NULL */
+} cv_source;
+
+/* What a write reads: the state with all that is pending. It is read once: what is
+ * decoded for a write is dirty or encoded anew from then on. */
+cv_source cv_source_of_pending(cv_pending *pending);
+
+/* Where a chunk is, pending changes included. */
+cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,
+                         cv_error *err);
+
+#endif

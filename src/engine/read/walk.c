@@ -1,0 +1,550 @@
+/* Room: engine/read. The one walk; its header says what it promises.
+ *
+ * A job is a part of a touched chunk: all its wanted blocks, or a share of them when there
+ * are fewer chunks than threads. Jobs deliver to places of their own, so no lock is
+ * taken; all scratch belongs to the worker. */
+#include "engine/read/walk.h"
+
+#include "base/arith.h"
+#include "engine/cache/rotated.h"
+#include "engine/run/thresholds.h"
+
+#include <string.h>
+
+/* Blocks that are looked for in the cache together. */
+enum { BATCH = 8 };
+
+/* ---- What is wanted ------------------------------------------------------ */
+
+static void plan_chunk(cv_walk_chunk *c, int64_t k)
+{
+    const cv_request *r = &c->walk->request;
+    if (r->box) {
+        cv_plan_chunk(r->box, k, &c->at.box);
+        c->chunk = c->at.box.chunk;
+        c->n_blocks = c->at.box.n_blocks;
+    } else if (r->selection) {
+        r->selection->ops->chunk(r->selection, k, &c->at.selection);
+        c->chunk = c->at.selection.chunk;
+        c->n_blocks = c->at.selection.n_blocks;
+    } else {
+        c->chunk = k;
+        c->n_blocks = c->walk->source->snapshot->grid.n_blocks;
+    }
+}
+
+/* False: the touched block holds nothing that is wanted. Of what is no box the block's
+ * number is known, and whether it is covered. */
+static bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
+{
+    const cv_request *r = &c->walk->request;
+    if (r->box) {
+        cv_plan_block(r->box, &c->at.box, tag, out);
+        return true;
+    }
+    cv_select_block block = {.block = tag, .wanted = true, .covers = true};
+    if (r->selection) r->selection->ops->block(r->selection, &c->at.selection, tag, &block);
+    out->block = block.block;
+    out->covers = block.covers;
+    return block.wanted;
+}
+
+const cv_block_job *cv_walk_block(cv_walk_chunk *c, int64_t tag)
+{
+    if (c->tag != tag) (void)plan_block(c, tag, &c->block);
+    c->tag = tag;
+    return &c->block;
+}
+
+/* ---- What the cache keeps ------------------------------------------------ */
+
+static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
+{
+    const cv_walk *w = c->walk;
+    const cv_grid *grid = &w->source->snapshot->grid;
+    bool ahead = w->delivery->only_missing;
+    c->key.block = (int32_t)block->block;
+    if (!ahead && block->covers && !w->keep_covered) return NULL;
+    if (!ahead && !cv_cache_admits(w->cache, &c->key, w->bytes)) return NULL;
+    cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes);
+    c->is_full = !room;
+    if (room && ahead)
+        cv_cached_mark_ahead(room);
+    else if (room && w->request.box)
+        (void)cv_sweep_note(cv_cached_sweep(room), grid, block);
+    return room;
+}
+
+/* Where the next read is likely to want the neighbour. Then the block is decoded to
+ * scratch first. */
+static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
+{
+    return c->walk->request.box &&
+           cv_rotated_is_better(&c->walk->source->snapshot->grid, block);
+}
+
+static uint8_t *find_room(void *context, int64_t tag)
+{
+    cv_walk_chunk *c = context;
+    const cv_block_job *block = cv_walk_block(c, tag);
+    if (is_kept_rotated(c, block)) return NULL;
+    c->room = reserve(c, block);
+    if (!c->room) return NULL;
+    uint8_t *room = cv_cached_room(c->room);
+    cv_warm_to_write(room, (size_t)c->walk->source->snapshot->grid.block_bytes);
+    return room;
+}
+
+static void settle_room(void *context, bool good)
+{
+    cv_walk_chunk *c = context;
+    cv_cache_settle(c->walk->cache, c->room, good);
+}
+
+/* A block that was decoded just now. */
+static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
+{
+    cv_walk_chunk *c = context;
+    if (c->walk->delivery->take) c->walk->delivery->take(c, tag, decoded);
+    const cv_block_job *block = cv_walk_block(c, tag);
+    if (!is_kept_rotated(c, block)) return;
+    cv_cached *room = reserve(c, block);
+    if (!room) return;
+    cv_rotate(&c->walk->source->snapshot->grid, decoded, cv_cached_room(room));
+    cv_cached_mark_rotated(room);
+    cv_cache_settle(c->walk->cache, room, true);
+}
+
+/* What is kept rotated is wanted whole first. */
+static bool unshuffles(void *context, int64_t tag)
+{
+    cv_walk_chunk *c = context;
+    return !is_kept_rotated(c, cv_walk_block(c, tag)) &&
+           c->walk->delivery->unshuffles(c, tag);
+}
+
+static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
+{
+    (void)context;
+    (void)tag;
+    (void)item;
+}
+
+/* Of a walk that keeps nothing the delivery's functions are called straight away. */
+static void connect(cv_walk_chunk *c)
+{
+    const cv_walk *w = c->walk;
+    const cv_delivery *d = w->delivery;
+    bool keeps = w->cache && !w->source->scan;
+    c->sink = (cv_block_sink){.place = d->place,
+                              .take = keeps || !d->take ? take_fresh : d->take,
+                              .fill = d->fill ? d->fill : fill_nothing,
+                              .context = c,
+                              .room = keeps ? find_room : NULL,
+                              .settle = settle_room,
+                              .unshuffles = d->unshuffles ? unshuffles : NULL,
+                              .take_shuffled = d->take_shuffled,
+                              .in_order = d->in_order};
+}
+
+/* ---- Blocks that are there decoded --------------------------------------- */
+
+/* A touched block that was looked for. */
+typedef struct found {
+    cv_block_job block;
+    bool is_wanted;
+    bool is_rotated;
+    const uint8_t *bytes; /* the block; NULL: nowhere */
+    cv_strided items;     /* for take_items: those wanted */
+    int64_t rotated_strides[CV_MAX_DIMS];
+    cv_cached *cached; /* held; NULL: not in the cache */
+} found;
+
+/* Items are asked for: they arrive while other blocks are looked for. */
+static void find_items(const cv_grid *grid, found *f)
+{
+    int64_t pos = f->block.block_pos;
+    f->items.strides = grid->item_strides;
+    if (f->is_rotated) {
+        cv_rotated_strides(grid, f->rotated_strides);
+        f->items.strides = f->rotated_strides;
+        pos = cv_rotated_pos(grid, pos);
+    }
+    f->items.data = (uint8_t *)f->bytes + pos;
+    if (f->cached) cv_warm_box(grid->ndim, f->block.shape, grid->item_size, f->items);
+}
+
+/* What is rotated is turned back in scratch, where it is not taken as it lies. */
+static bool can_take(const cv_walk_chunk *c, const found *f)
+{
+    if (!f->is_rotated || c->walk->delivery->take_items) return true;
+    return cv_worker_block(c->walk->source->workers, c->worker, true, NULL) == CV_OK;
+}
+
+static void look_in_cache(cv_walk_chunk *c, found *f)
+{
+    const cv_walk *w = c->walk;
+    c->key.block = (int32_t)f->block.block;
+    if (w->delivery->only_missing) {
+        f->is_wanted = !cv_cache_holds(w->cache, &c->key);
+        return;
+    }
+    f->cached = cv_cache_find(w->cache, &c->key);
+    if (!f->cached) return;
+    f->is_rotated = cv_cached_is_rotated(f->cached);
+    f->bytes = cv_cached_bytes(f->cached);
+    if (can_take(c, f)) return;
+    cv_cache_release(f->cached);
+    f->cached = NULL;
+    f->bytes = NULL;
+}
+
+/* Dirty, or in the cache. */
+static void look_for(cv_walk_chunk *c, int64_t tag, found *f)
+{
+    const cv_walk *w = c->walk;
+    f->cached = NULL;
+    f->bytes = NULL;
+    f->is_rotated = false;
+    f->is_wanted = plan_block(c, tag, &f->block);
+    if (!f->is_wanted) return;
+    if (c->dirty && c->dirty->blocks[f->block.block]) {
+        f->bytes = c->dirty->blocks[f->block.block];
+        f->is_wanted = !w->delivery->only_missing;
+    } else if (w->cache && c->ref.kind == CV_REF_STORED) {
+        look_in_cache(c, f);
+    }
+    if (f->bytes && w->delivery->take_items) find_items(&w->source->snapshot->grid, f);
+}
+
+static void hand_over(cv_walk_chunk *c, int64_t tag, const found *f)
+{
+    const cv_delivery *d = c->walk->delivery;
+    if (!f->bytes || !f->is_wanted) return;
+    if (d->take_items) {
+        d->take_items(c, &f->block, f->items);
+        return;
+    }
+    if (!f->is_rotated) {
+        d->take(c, tag, f->bytes);
+        return;
+    }
+    uint8_t *place = d->place ? d->place(c, tag) : NULL;
+    uint8_t *block = place ? place : c->worker->block.data;
+    cv_rotate_back(&c->walk->source->snapshot->grid, f->bytes, block);
+    if (!place) d->take(c, tag, block);
+}
+
+static void release(const cv_walk_chunk *c, const found *f)
+{
+    const cv_walk *w = c->walk;
+    if (!f->cached) return;
+    cv_step step = CV_STEP_BACK;
+    if (w->request.box)
+        step =
+            cv_sweep_note(cv_cached_sweep(f->cached), &w->source->snapshot->grid, &f->block);
+    if (step == CV_STEP_BACK)
+        cv_cache_release(f->cached);
+    else
+        cv_cache_release_passed(w->cache, f->cached, step == CV_STEP_LAST);
+}
+
+/* Looks for blocks [first, first + n), n up to BATCH, and delivers those that are there.
+ * Finding and releasing wait for all that was written before: so first all are found,
+ * then all copied, then all released. */
+static void deliver_found(cv_walk_chunk *c, int64_t first, int64_t n, found *f)
+{
+    for (int64_t i = 0; i < n; i++) look_for(c, first + i, &f[i]);
+    for (int64_t i = 0; i < n; i++) hand_over(c, first + i, &f[i]);
+    for (int64_t i = 0; i < n; i++) release(c, &f[i]);
+}
+
+/* ---- Blocks that must be decoded ----------------------------------------- */
+
+static cv_status decode_wanted(cv_walk_chunk *c, cv_error *err)
+{
+    const cv_source *s = c->walk->source;
+    int64_t n = c->n_wanted;
+    c->n_wanted = 0;
+    if (n == 0) return CV_OK;
+    return cv_decode_blocks(s->frame, s->snapshot, &c->ref, c->worker, n, &c->sink, err);
+}
+
+static void add_wanted(cv_walk_chunk *c, int64_t tag, const found *f)
+{
+    if (f->bytes || !f->is_wanted) return;
+    c->tag = tag;
+    c->block = f->block; /* of a single one it need not be planned again */
+    c->worker->wanted[c->n_wanted++] = (cv_wanted){.block = f->block.block, .tag = tag};
+}
+
+/* Of a delivery in order what is missing before a block that is there comes first. */
+static cv_status deliver_in_order(cv_walk_chunk *c, int64_t first, int64_t n, cv_error *err)
+{
+    cv_status status = CV_OK;
+    found f[BATCH];
+    for (int64_t i = 0; i < n; i++) look_for(c, first + i, &f[i]);
+    for (int64_t i = 0; i < n; i++) {
+        add_wanted(c, first + i, &f[i]);
+        if (f[i].bytes && status == CV_OK) status = decode_wanted(c, err);
+        if (status == CV_OK) hand_over(c, first + i, &f[i]);
+        release(c, &f[i]);
+    }
+    return status;
+}
+
+/* Delivers those of blocks [first, last) that are there decoded, and decodes the others. */
+static cv_status walk_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
+{
+    if (last - first > c->worker->max_wanted)
+        CV_TRY(cv_worker_wanted(c->worker, last - first, err));
+    for (; first < last; first += BATCH) {
+        found f[BATCH];
+        int64_t n = cv_min_i64(BATCH, last - first);
+        if (c->walk->delivery->in_order) {
+            CV_TRY(deliver_in_order(c, first, n, err));
+            continue;
+        }
+        deliver_found(c, first, n, f);
+        for (int64_t i = 0; i < n; i++) add_wanted(c, first + i, &f[i]);
+    }
+    return decode_wanted(c, err);
+}
+
+/* ---- One chunk ----------------------------------------------------------- */
+
+static cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_error *err)
+{
+    const cv_source *s = w->source;
+    c->walk = w;
+    c->context = w->context;
+    c->tag = -1;
+    c->n_wanted = 0;
+    c->room = NULL;
+    c->is_full = false;
+    c->failed = false;
+    plan_chunk(c, k);
+    c->dirty = s->pending ? cv_pending_find(s->pending, c->chunk) : NULL;
+    CV_TRY(cv_source_find(s, c->chunk, &c->ref, err));
+    if (w->cache) c->key = cv_block_key(s->frame, &c->ref);
+    cv_layout_warm(s->frame->store, s->snapshot, &c->ref);
+    return CV_OK;
+}
+
+static cv_status enter_with(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker *worker,
+                            cv_error *err)
+{
+    CV_TRY(enter(c, w, k, err));
+    c->worker = worker;
+    worker->watch = w->source->watch;
+    connect(c);
+    return CV_OK;
+}
+
+cv_status cv_walk_enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker *worker,
+                        cv_error *err)
+{
+    return enter_with(c, w, k, worker, err);
+}
+
+static cv_status walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
+{
+    const cv_source *s = c->walk->source;
+    int64_t step = last - first;
+    if (step > CV_BLOCKS_AT_ONCE)
+        CV_TRY(
+            cv_blocks_at_once(s->frame, s->snapshot, &c->ref, c->worker, step, &step, err));
+    for (; first < last; first += step)
+        CV_TRY(walk_list(c, first, cv_min_i64(first + step, last), err));
+    if (!c->failed) return CV_OK;
+    return cv_fail_memory(err, (size_t)s->snapshot->grid.block_bytes, "a block");
+}
+
+cv_status cv_walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
+{
+    return walk_blocks(c, first, last, err);
+}
+
+/* A chunk that is one item everywhere is the first share's, however many blocks it has. */
+static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_error *err)
+{
+    const cv_source *s = c->walk->source;
+    const uint8_t *item;
+    CV_TRY(cv_blocks_are_same(s->frame, s->snapshot, &c->ref, c->worker, done, &item, err));
+    if (*done && is_first) c->walk->delivery->fill_chunk(c, item);
+    return CV_OK;
+}
+
+static cv_status walk_share(cv_walk_chunk *c, const cv_walk *w, const cv_share *share,
+                            void *context, cv_worker *worker, cv_error *err)
+{
+    bool done = false;
+    CV_TRY(enter_with(c, w, share->chunk, worker, err));
+    c->context = context;
+    if (w->delivery->asks_first && !c->dirty)
+        CV_TRY(fill_whole(c, share->share == 0, &done, err));
+    if (done) return CV_OK;
+    int64_t first = c->n_blocks * share->share / share->n_shares;
+    int64_t last = c->n_blocks * (share->share + 1) / share->n_shares;
+    return walk_blocks(c, first, last, err);
+}
+
+cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
+                        cv_worker *worker, cv_error *err)
+{
+    cv_walk_chunk c;
+    return walk_share(&c, w, share, context, worker, err);
+}
+
+cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int64_t *n,
+                         cv_error *err)
+{
+    cv_walk_chunk c;
+    CV_TRY(cv_walk_enter(&c, w, chunk, worker, err));
+    c.dirty = NULL;
+    for (int64_t i = 0; i < *n; i++) {
+        int64_t block = worker->wanted[i].block;
+        found f;
+        deliver_found(&c, block, 1, &f);
+        add_wanted(&c, block, &f);
+    }
+    *n = c.n_wanted;
+    return decode_wanted(&c, err);
+}
+
+/* ---- The walk ------------------------------------------------------------ */
+
+void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
+                  const cv_delivery *delivery, void *context)
+{
+    const cv_grid *grid = &source->snapshot->grid;
+    w->source = source;
+    w->request = request;
+    w->delivery = delivery;
+    w->context = context;
+    w->cache = source->workers->cache;
+    w->n_chunks = grid->n_chunks;
+    w->n_blocks = grid->n_blocks;
+    w->keep_covered = false;
+    if (request.box) {
+        int64_t n_whole;
+        w->n_chunks = request.box->n_chunks;
+        w->n_blocks = w->n_chunks > 0 ? cv_plan_count_blocks(request.box, &n_whole) : 0;
+        w->keep_covered = w->n_chunks > 0 && n_whole < w->n_blocks - n_whole;
+    } else if (request.selection) {
+        w->n_chunks = request.selection->n_chunks;
+        w->n_blocks = cv_min_i64(request.selection->n_blocks, request.selection->n_items);
+    }
+    w->bytes = w->n_blocks * grid->block_bytes;
+}
+
+/* A walk on its way through the pool. */
+typedef struct run {
+    const cv_walk *walk;
+    int64_t first_chunk; /* those before it are done */
+    int64_t n_parts;     /* of each chunk */
+    const cv_skip *skip;
+    cv_mutex lock; /* one call of its sink at a time */
+} run;
+
+static cv_status run_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const run *r = context;
+    cv_walk_chunk c;
+    cv_share part = {r->first_chunk + job / r->n_parts, job % r->n_parts, r->n_parts};
+    return walk_share(&c, r->walk, &part, r->walk->context, worker, err);
+}
+
+/* The same for a chunk that may be damaged: then what is wanted of it, also what was
+ * delivered already, is the fill. */
+static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    run *r = context;
+    cv_walk_chunk c;
+    cv_error error = {0};
+    cv_share whole = {.chunk = job, .n_shares = 1};
+    cv_status status = walk_share(&c, r->walk, &whole, r->walk->context, worker, &error);
+    if (status == CV_OK) return CV_OK;
+    if (!cv_is_damage(status, &error)) {
+        if (err) *err = error;
+        return status;
+    }
+    r->walk->delivery->fill_chunk(&c, r->skip->fill);
+    cv_mutex_lock(&r->lock);
+    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, c.chunk, &error);
+    cv_mutex_unlock(&r->lock);
+    return CV_OK;
+}
+
+/* False when a block was found nowhere; some of the others may be delivered. */
+static bool deliver_chunk(cv_walk_chunk *c)
+{
+    for (int64_t first = 0; first < c->n_blocks; first += BATCH) {
+        found f[BATCH];
+        int64_t n = cv_min_i64(BATCH, c->n_blocks - first);
+        deliver_found(c, first, n, f);
+        for (int64_t i = 0; i < n; i++)
+            if (!f[i].bytes) return false;
+    }
+    return true;
+}
+
+/* Walks over leading chunks whose blocks are all there decoded; counts them. */
+static cv_status run_decoded(const cv_walk *w, int64_t *n_done, cv_error *err)
+{
+    for (; *n_done < w->n_chunks; (*n_done)++) {
+        cv_walk_chunk c;
+        CV_TRY(cv_watch_tick(w->source->watch, 0, err));
+        CV_TRY(enter(&c, w, *n_done, err));
+        if (!deliver_chunk(&c)) return CV_OK;
+    }
+    return CV_OK;
+}
+
+/* How many threads may help, and how many parts of each chunk there are for them. */
+static int cut_parts(run *r, int64_t n_chunks)
+{
+    const cv_walk *w = r->walk;
+    int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
+    if (r->first_chunk > 0) /* about so many are left */
+        n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
+    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
+    int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
+    if (r->skip) most = cv_min_i64(most, n_chunks - 1); /* one thread reads or skips it */
+    int64_t helpers = cv_min_i64(most, worth);
+    r->n_parts = 1;
+    if (helpers > 0 && !r->skip && cv_codec_blocks_independent(&w->source->workers->spec)) {
+        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
+        int64_t least = cv_ceil_div(CV_BYTES_PER_PART, block_bytes); /* blocks */
+        r->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
+    }
+    return (int)helpers;
+}
+
+cv_status cv_walk_run(cv_walk *w, cv_error *err)
+{
+    const cv_source *s = w->source;
+    run r = {.walk = w};
+    if (w->n_chunks == 0) return CV_OK;
+    if (s->watch) cv_watch_expect(s->watch, w->bytes);
+    bool may_be_decoded = w->cache && !cv_cache_is_empty(w->cache);
+    if (may_be_decoded && w->delivery->take_items)
+        CV_TRY(run_decoded(w, &r.first_chunk, err));
+    int64_t n_chunks = w->n_chunks - r.first_chunk;
+    if (n_chunks == 0) return CV_OK;
+    int helpers = cut_parts(&r, n_chunks);
+    return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
+}
+
+cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
+{
+    run r = {.walk = w, .skip = skip};
+    if (w->n_chunks == 0) return CV_OK;
+    if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
+    int helpers = cut_parts(&r, w->n_chunks);
+    cv_mutex_init(&r.lock);
+    cv_status status =
+        cv_workers_run(w->source->workers, helpers, w->n_chunks, run_or_skip, &r, err);
+    cv_mutex_destroy(&r.lock);
+    return status;
+}

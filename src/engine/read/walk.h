@@ -1,0 +1,138 @@
+/* The walk: from what is wanted of an array to its decoded items, whoever wants them.
+ *
+ *     request     which chunks, and which blocks of each: a box, another selection, or
+ *        |        chunks by their numbers
+ *      walk       each block once:  dirty?  in the cache?  else fetched and decoded
+ *        |
+ *     delivery    what becomes of it: copied out, folded, put in a place, only kept
+ *
+ * The walk alone knows dirty blocks, the cache, fetching and decoding, and what the cache
+ * keeps: a block that is wanted in part may be wanted again, one that is wanted whole has
+ * been seen, unless most blocks of the box are cut by its faces, as of a box that moves
+ * and wants its inside again. Of a request larger than the cache a share of the blocks is
+ * kept (cv_cache_admits). What was found says by how its parts follow each other whether
+ * it will be wanted again (cache/sweep.h). A source that says `scan` has nothing kept.
+ *
+ * A delivery is a few functions and a context. They get the chunk of the walk and a tag,
+ * the number of the block among those that the request touches in the chunk; of a
+ * request by number it is the block's number. A function that there is no use for is
+ * NULL. They are called by the thread that works on the chunk, in no order unless the
+ * delivery asks for one; those of different chunks, and of different shares of one, at
+ * the same time.
+ *
+ * A box is what most reads want and a good part of a small one is planning: it is planned
+ * by direct calls, blocks are looked for in batches, and leading chunks whose blocks are
+ * all there decoded are read by the caller's thread without a worker. */
+#ifndef CV_ENGINE_WALK_H
+#define CV_ENGINE_WALK_H
+
+#include "engine/items/copy.h"
+#include "engine/plan/plan.h"
+#include "engine/plan/select_kind.h"
+#include "engine/read/blocks.h"
+#include "engine/read/damage.h"
+#include "engine/read/source.h"
+
+/* What is wanted, borrowed: one of the two, or neither, which is whole chunks. */
+typedef struct cv_request {
+    const cv_plan *box;
+    const cv_select_plan *selection;
+} cv_request;
+
+typedef struct cv_walk_chunk cv_walk_chunk;
+
+typedef struct cv_delivery {
+    /* As in cv_block_sink; `context` is the cv_walk_chunk. */
+    uint8_t *(*place)(void *chunk, int64_t tag);
+    void (*take)(void *chunk, int64_t tag, const uint8_t *block);
+    void (*fill)(void *chunk, int64_t tag, const uint8_t *item);
+    bool (*unshuffles)(void *chunk, int64_t tag);
+    void (*take_shuffled)(void *chunk, int64_t tag, const uint8_t *shuffled);
+    /* In place of `take`, for a block of a box that was found: its wanted items where
+     * they lie, which may be rotated. Needs no worker. */
+    void (*take_items)(const cv_walk_chunk *chunk, const cv_block_job *block,
+                       cv_strided items);
+    /* All that is wanted of the chunk is one item; NULL: zero bytes. */
+    void (*fill_chunk)(const cv_walk_chunk *chunk, const uint8_t *item);
+    bool asks_first;   /* whether a chunk is one item everywhere, for fill_chunk */
+    bool in_order;     /* blocks of a share come in the order of their tags */
+    bool only_missing; /* nothing becomes of blocks that are there; others are kept */
+} cv_delivery;
+
+/* What a read puts in the place of damaged chunks, and whom it tells; calls never
+ * overlap, any thread. */
+typedef struct cv_skip {
+    const uint8_t *fill; /* one item; NULL: zeros */
+    cv_damage_sink sink;
+} cv_skip;
+
+typedef struct cv_walk {
+    const cv_source *source;
+    cv_request request;
+    const cv_delivery *delivery;
+    void *context; /* the delivery's */
+    cv_cache *cache;
+    int64_t n_chunks;  /* touched */
+    int64_t n_blocks;  /* of them, or about so many */
+    int64_t bytes;     /* of those, decoded */
+    bool keep_covered; /* blocks wanted whole may enter the cache, too */
+} cv_walk;
+
+/* One chunk of a walk. */
+struct cv_walk_chunk {
+    const cv_walk *walk;
+    cv_worker *worker;
+    void *context; /* the delivery's */
+    int64_t chunk; /* number in the array */
+    int64_t n_blocks;
+    union {
+        cv_chunk_job box;
+        cv_select_chunk selection;
+    } at;
+    cv_chunk_ref ref;
+    bool is_full; /* the cache had no room */
+    bool failed;  /* the delivery had no memory */
+    /* The walk's own. */
+    cv_cache_key key;            /* where the chunk is stored */
+    const cv_dirty_chunk *dirty; /* or NULL */
+    cv_block_job block;          /* of the tag last asked for; of boxes */
+    int64_t tag;
+    cv_cached *room; /* in the cache, for the block being decoded; not in it yet */
+    int64_t n_wanted;
+    cv_block_sink sink;
+};
+
+/* Plans nothing, touches nothing; any number of threads may then use the walk. */
+void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
+                  const cv_delivery *delivery, void *context);
+
+/* Walks over all of it, on as many threads as are worth waking. */
+cv_status cv_walk_run(cv_walk *walk, cv_error *err);
+
+/* The same for boxes; a chunk that cannot be read does not end it. */
+cv_status cv_walk_run_skipping(cv_walk *walk, const cv_skip *skip, cv_error *err);
+
+/* The k-th touched chunk's share `share` of `n_shares`, on the calling thread, delivered
+ * with `context` in place of the walk's. */
+typedef struct cv_share {
+    int64_t chunk; /* k, in [0, n_chunks); by number: the chunk */
+    int64_t share;
+    int64_t n_shares;
+} cv_share;
+cv_status cv_walk_share(const cv_walk *walk, const cv_share *share, void *context,
+                        cv_worker *worker, cv_error *err);
+
+/* The same in two steps, blocks [first, last) of those that are touched. */
+cv_status cv_walk_enter(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
+                        cv_worker *worker, cv_error *err);
+cv_status cv_walk_blocks(cv_walk_chunk *chunk, int64_t first, int64_t last, cv_error *err);
+
+/* Of a request by number: blocks worker->wanted[0..*n), as they are stored, whatever is
+ * dirty. After a failure *n are left that may not have been delivered. */
+cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, int64_t *n,
+                         cv_error *err);
+
+/* Of a box: touched block `tag`. */
+const cv_block_job *cv_walk_block(cv_walk_chunk *chunk, int64_t tag);
+
+#endif
