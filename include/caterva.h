@@ -1234,6 +1234,75 @@ CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *sha
                                                     int32_t *chunk_shape, int32_t *block_shape,
                                                     caterva_error *err);
 
+/* ---- Stores of the program's own ------------------------------------------ */
+
+/* Where a program keeps a frame that is neither in a file nor in memory: a blob of a
+ * database, a member of an archive, an object somewhere. Begin with CATERVA_STORE_INIT
+ * and set `size` and `read`; to write, also `write`, `truncate` and `sync`.
+ *
+ * Threads. The pool's threads call these functions, too, and several at once: `size` and
+ * `read` beside each other and beside a `write` of other bytes, and `write` of bytes apart
+ * beside each other. The library never reads bytes while they are written. With
+ * `one_at_a_time` it holds a lock around each call. The functions must not use an array
+ * that is in the store, and must return: no longjmp, no exception.
+ *
+ * Errors. A function returns CATERVA_OK, or CATERVA_EIO, ENOMEM, EBUSY, ENOTFOUND or
+ * ESTOPPED (other statuses count as CATERVA_EIO), and may put one sentence into
+ * err->message and an errno number into err->sys_errno; `err` is never NULL. The caller
+ * of the library finds the sentence behind the name of the store and what it was to do. */
+typedef struct caterva_store {
+    size_t struct_size;
+    void *context;        /* handed to every function                                  */
+    const char *name;     /* for sentences; NULL: "the program's store"                 */
+    const char *identity; /* of all openings in this process with the same text, one at a
+                             time may write: CATERVA_EBUSY. NULL: the program sees to it */
+    int one_at_a_time;    /* 1: the functions are not called by two threads at once     */
+    /* How many bytes there are now.                                                   */
+    caterva_status (*size)(void *context, uint64_t *size, caterva_error *err);
+    /* Reads up to `size` bytes, at least 1 when there are any at `pos`; *done says how
+     * many. 0 is the end. The library asks again for the rest.                        */
+    caterva_status (*read)(void *context, uint64_t pos, void *dst, size_t size, size_t *done,
+                           caterva_error *err);
+    /* Writes all the bytes, and makes the store as long as they need; a gap reads as
+     * zeros. When it fails, or the program dies in it, any of these bytes may have been
+     * written, and no others.                                                         */
+    caterva_status (*write)(void *context, uint64_t pos, const void *src, size_t size,
+                            caterva_error *err);
+    /* Cuts the store to `size` bytes, or lets it grow by zeros.                       */
+    caterva_status (*truncate)(void *context, uint64_t size, caterva_error *err);
+    /* Returns when all that was written and cut so far stays, whatever happens. A commit
+     * is as durable as this is; CATERVA_DURABLE_NONE never calls it.                  */
+    caterva_status (*sync)(void *context, caterva_error *err);
+    /* Might anybody else have the store open for reading? As long as this says so, a
+     * writer never uses the space of replaced chunks again. NULL: always.             */
+    int (*has_readers)(void *context);
+    /* Called once, when the last array that is in the store has been closed. NULL: not. */
+    void (*close)(void *context);
+    uint64_t latency_ns;       /* of a read, about; 0: not known. Hints: this version   */
+    uint64_t bytes_per_second; /* plans its reads without them                          */
+} caterva_store;
+#define CATERVA_STORE_INIT CATERVA_INIT_(caterva_store)
+
+/* Opens the frame that `store` holds, as caterva_open does a file's. The struct is copied.
+ * On success the array owns the store: caterva_close and caterva_discard call `close`. On
+ * failure it stays the caller's, and `close` is not called.
+ *
+ * CATERVA_MODE_WRITE needs the functions to write; nobody but this handle may write while
+ * it is open. caterva_refresh reads the state anew. There is no URL: caterva_compact,
+ * caterva_seal, caterva_repair and caterva_unlink do not reach the array; caterva_copy makes
+ * a file of it. caterva_open_options.offset must be 0, and keep_bytes has no effect. */
+CATERVA_API caterva_status caterva_store_open(const caterva_store *store,
+                                              const caterva_open_options *options,
+                                              caterva_array **out, caterva_error *err);
+
+/* Creates an array in the store, as caterva_create does in a file, and owns it as
+ * caterva_store_open. CATERVA_EEXIST when it holds any bytes, unless `options` say
+ * overwrite: then they are cut off at once, and not at the first commit. Closed without a
+ * commit, the store is left empty. The layout is CATERVA_LAYOUT_CONTIGUOUS. */
+CATERVA_API caterva_status caterva_store_create(const caterva_store *store,
+                                                const caterva_create_options *options,
+                                                caterva_array **out, caterva_error *err);
+
 /* ---- Memory of the program's own ------------------------------------------ */
 
 /* Where the library gets its memory, instead of malloc. Begin with

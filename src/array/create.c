@@ -11,6 +11,7 @@
 #include "engine/plan/partition.h"
 #include "format/dtype.h"
 #include "format/own_attribute.h"
+#include "store/custom.h"
 #include "store/directory_open.h"
 #include "store/file.h"
 #include "store/memory.h"
@@ -376,12 +377,11 @@ static cv_status create_store(const char *url, const caterva_create_options *o,
     return cv_store_file_create(url, overwrite, out, err);
 }
 
-static cv_status create(const char *url, const blueprint *b, caterva_array **out,
+/* Takes over the store, also on failure. */
+static cv_status create(cv_store *store, const blueprint *b, caterva_array **out,
                         cv_error *err)
 {
-    cv_store *store;
     cv_frame *frame;
-    CV_TRY(create_store(url, &b->options, &store, err));
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
     CV_TRY(cv_array_new(frame, true, b->options.threads, out, err));
     (*out)->ahead.off = b->options.no_read_ahead != 0;
@@ -399,15 +399,22 @@ static cv_status create(const char *url, const blueprint *b, caterva_array **out
     return CV_OK;
 }
 
+static void free_blueprint(blueprint *b)
+{
+    cv_free(b->attributes);
+    cv_buffer_free(&b->meta);
+    cv_buffer_free(&b->own);
+}
+
 cv_status cv_array_create(const char *url, const caterva_create_options *options,
                           const cv_snapshot *like, caterva_array **out, cv_error *err)
 {
     blueprint b = {.options = *options, .like = like};
+    cv_store *store = NULL;
     cv_status status = draw(&b, err);
-    if (status == CV_OK) status = create(url, &b, out, err);
-    cv_free(b.attributes);
-    cv_buffer_free(&b.meta);
-    cv_buffer_free(&b.own);
+    if (status == CV_OK) status = create_store(url, &b.options, &store, err);
+    if (status == CV_OK) status = create(store, &b, out, err);
+    free_blueprint(&b);
     return status;
 }
 
@@ -432,4 +439,28 @@ caterva_status caterva_partition_choose(int ndim, const int64_t *shape, int64_t 
         return cv_fail(err, CATERVA_EINVAL, -1, "shape, chunk_shape or block_shape is NULL");
     return cv_partition_choose(ndim, shape, item_size, given_chunk_shape, given_block_shape,
                                chunk_shape, block_shape, err);
+}
+
+caterva_status caterva_store_create(const caterva_store *store,
+                                    const caterva_create_options *options,
+                                    caterva_array **out, caterva_error *err)
+{
+    if (!store || !options || !out)
+        return cv_fail(err, CATERVA_EINVAL, -1, "store, options or out is NULL");
+    *out = NULL;
+    blueprint b = {.like = NULL};
+    caterva_store given;
+    cv_store *own = NULL;
+    CV_TRY(cv_options_copy(&given, sizeof given, store, "store", err));
+    CV_TRY(cv_options_copy(&b.options, sizeof b.options, options, "create options", err));
+    if (b.options.layout == CATERVA_LAYOUT_SPARSE)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "a store of the program's own cannot be a directory");
+    cv_status status = draw(&b, err);
+    if (status == CV_OK)
+        status = cv_store_custom_create(&given, b.options.overwrite != 0, &own, err);
+    if (status == CV_OK) status = create(own, &b, out, err);
+    if (status == CV_OK) cv_store_custom_own(own);
+    free_blueprint(&b);
+    return status;
 }

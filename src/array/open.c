@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
+#include "store/custom.h"
 #include "store/file.h"
 #include "store/memory.h"
 
@@ -120,17 +121,48 @@ static void swap_state(caterva_array *a, caterva_array *b)
     cv_workers_swap(&a->workers, &b->workers);
 }
 
+caterva_status caterva_store_open(const caterva_store *store,
+                                  const caterva_open_options *options, caterva_array **out,
+                                  caterva_error *err)
+{
+    if (!store || !out) return cv_fail(err, CATERVA_EINVAL, -1, "store or out is NULL");
+    *out = NULL;
+    caterva_store given;
+    caterva_open_options o;
+    cv_store *own;
+    CV_TRY(cv_options_copy(&given, sizeof given, store, "store", err));
+    CV_TRY(copy_open_options(options, &o, err));
+    if (o.offset != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "an offset is for files: the store begins with the frame");
+    CV_TRY(cv_store_custom_open(&given, o.mode == CATERVA_MODE_WRITE, &own, err));
+    CV_TRY(open_array(own, &o, out, err));
+    cv_store_custom_own(own);
+    return CV_OK;
+}
+
+/* Opens what the handle reads once more: NULL where that cannot have changed. */
+static cv_status open_again(const caterva_array *array, caterva_array **out, cv_error *err)
+{
+    caterva_open_options o = array->opened;
+    cv_store *store;
+    *out = NULL;
+    o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
+    if (array->path && array->path[0] != '/')
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "the path was relative to a directory that has no name");
+    if (array->path) return open_url(array->path, &o, out, err);
+    CV_TRY(cv_store_custom_again(array->frame->store, &store, err));
+    return store ? open_array(store, &o, out, err) : CV_OK;
+}
+
 caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
-    if (array->pending || !array->path) return CV_OK; /* sees all there is */
-    caterva_open_options o = array->opened;
-    o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
-    if (array->path[0] != '/')
-        return cv_fail(err, CATERVA_EIO, -1,
-                       "the path was relative to a directory that has no name");
+    if (array->pending) return CV_OK; /* sees all there is */
     caterva_array *fresh;
-    CV_TRY(open_url(array->path, &o, &fresh, err));
+    CV_TRY(open_again(array, &fresh, err));
+    if (!fresh) return CV_OK;
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);

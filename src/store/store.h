@@ -30,7 +30,7 @@ typedef int64_t cv_object;
 typedef struct cv_store cv_store;
 
 typedef struct cv_store_ops {
-    const char *name; /* "file", "memory", "directory", "fault" */
+    const char *name; /* "file", "memory", "directory", ... */
     /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
     cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
     /* Reads exactly `size` bytes; fewer in the object is CATERVA_ECORRUPT with
@@ -93,6 +93,7 @@ struct cv_store {
     bool has_chunk_objects; /* a directory: chunks are objects of their own */
     bool writable;
     bool in_memory;
+    bool has_no_name; /* the program's own: nothing is put in its place or deleted */
     bool published;
     cv_os_moment opened; /* whose locks those of its files are */
 };

@@ -138,6 +138,13 @@ static void opening(void **state)
     REFUSED(caterva_frame_append(array, NULL, CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_unlink(NULL, &err));
     REFUSED(caterva_set_allocator(NULL, &err));
+    caterva_store store = CATERVA_STORE_INIT; /* without functions */
+    REFUSED(caterva_store_open(NULL, NULL, &out, &err));
+    REFUSED(caterva_store_open(&store, NULL, &out, &err));
+    REFUSED(caterva_store_open(&store, NULL, NULL, &err));
+    REFUSED(caterva_store_create(NULL, &create_options, &out, &err));
+    REFUSED(caterva_store_create(&store, NULL, &out, &err));
+    REFUSED(caterva_store_create(&store, &create_options, NULL, &err));
     QUIET(caterva_free(NULL));
 }
 

@@ -1,0 +1,355 @@
+/* Room: store. A frame where the program keeps it. Promises the frame what a file does:
+ * reads of all bytes asked for or a sentence, whatever the program's functions answer.
+ * Must not know what they do. */
+#include "store/custom.h"
+
+#include "base/arith.h"
+#include "base/heap.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "store/refusals.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The program's store, which several of ours may use one after the other. */
+typedef struct program {
+    caterva_store calls;
+    char *identity; /* NULL: not told */
+    char name[64];  /* for sentences */
+    cv_mutex lock;  /* around each call, when they want to be called one at a time */
+    atomic_int users;
+    bool is_owned; /* the last user closes it */
+} program;
+
+typedef struct custom_store {
+    cv_store base;
+    program *program;
+    bool is_listed;
+    struct custom_store *next;
+} custom_store;
+
+/* ---- Who writes ----------------------------------------------------------- */
+
+static cv_mutex lock = CV_MUTEX_INIT;
+static custom_store *writers;
+
+static cv_status list_writer(custom_store *c, cv_error *err)
+{
+    const char *identity = c->program->identity;
+    bool is_open = false;
+    if (!identity) return CV_OK;
+    cv_mutex_lock(&lock);
+    for (const custom_store *w = writers; w && !is_open; w = w->next)
+        is_open = strcmp(w->program->identity, identity) == 0;
+    if (!is_open) {
+        c->is_listed = true;
+        c->next = writers;
+        writers = c;
+    }
+    cv_mutex_unlock(&lock);
+    if (!is_open) return CV_OK;
+    return cv_fail(err, CATERVA_EBUSY, -1, "%s is open for writing in this program",
+                   c->program->name);
+}
+
+static void unlist_writer(custom_store *c)
+{
+    if (!c->is_listed) return;
+    cv_mutex_lock(&lock);
+    custom_store **link = &writers;
+    while (*link != c) link = &(*link)->next;
+    *link = c->next;
+    cv_mutex_unlock(&lock);
+}
+
+/* ---- Calling ---------------------------------------------------------------- */
+
+static void begin(program *p)
+{
+    if (p->calls.one_at_a_time) cv_mutex_lock(&p->lock);
+}
+
+static void end(program *p)
+{
+    if (p->calls.one_at_a_time) cv_mutex_unlock(&p->lock);
+}
+
+/* A status that a store may answer; any other number is an error of it. */
+static cv_status understood(caterva_status status)
+{
+    switch (status) {
+    case CATERVA_OK:
+    case CATERVA_ENOMEM:
+    case CATERVA_EBUSY:
+    case CATERVA_ENOTFOUND:
+    case CATERVA_ESTOPPED: return status;
+    default: return CATERVA_EIO;
+    }
+}
+
+/* "cannot <what>", and why, in the program's words when it has any. */
+static cv_status fail_call(const program *p, caterva_status status, cv_error *told,
+                           const char *what, cv_error *err)
+{
+    char why[sizeof told->message];
+    told->message[sizeof told->message - 1] = '\0';
+    cv_show_text(why, sizeof why, told->message);
+    cv_status code = cv_fail(err, understood(status), -1, "%s cannot %s%s%s", p->name, what,
+                             *why ? ": " : "", why);
+    if (err && code == CATERVA_EIO) err->sys_errno = told->sys_errno;
+    return code;
+}
+
+/* ---- Bytes -------------------------------------------------------------------- */
+
+static cv_status custom_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+{
+    program *p = ((custom_store *)store)->program;
+    cv_error told = {.code = CATERVA_OK};
+    CV_TRY(cv_store_check_frame(store, object, err));
+    begin(p);
+    caterva_status status = p->calls.size(p->calls.context, size, &told);
+    end(p);
+    if (status != CATERVA_OK) return fail_call(p, status, &told, "say its size", err);
+    if (*size <= INT64_MAX) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1, "%s says that it has %llu bytes", p->name,
+                   (unsigned long long)*size);
+}
+
+/* Some of the bytes, 1 at least, or 0: there are no more. */
+static cv_status read_some(program *p, uint64_t pos, void *dst, size_t size, size_t *done,
+                           cv_error *err)
+{
+    cv_error told = {.code = CATERVA_OK};
+    *done = 0;
+    begin(p);
+    caterva_status status = p->calls.read(p->calls.context, pos, dst, size, done, &told);
+    end(p);
+    if (status == CATERVA_OK && *done <= size) return CV_OK;
+    char what[80];
+    (void)snprintf(what, sizeof what, "read %zu bytes at %llu", size,
+                   (unsigned long long)pos);
+    if (status != CATERVA_OK) return fail_call(p, status, &told, what, err);
+    return cv_fail(err, CATERVA_EIO, -1, "%s says that it read %zu of %zu bytes at %llu",
+                   p->name, *done, size, (unsigned long long)pos);
+}
+
+static cv_status custom_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                             size_t size, cv_error *err)
+{
+    program *p = ((custom_store *)store)->program;
+    CV_TRY(cv_store_check_frame(store, object, err));
+    uint64_t end_pos;
+    bool fits = cv_add_u64(pos, size, &end_pos) && end_pos <= INT64_MAX;
+    size_t done = 0;
+    for (size_t n = 1; fits && done < size && n > 0; done += n)
+        CV_TRY(read_some(p, pos + done, (uint8_t *)dst + done, size - done, &n, err));
+    if (done == size) return CV_OK;
+    CV_TRY(custom_size(store, object, &end_pos, err));
+    return cv_fail_past_end(err, p->name, pos, size, end_pos);
+}
+
+static cv_status custom_write(cv_store *store, cv_object object, uint64_t pos,
+                              const void *src, size_t size, cv_error *err)
+{
+    program *p = ((custom_store *)store)->program;
+    cv_error told = {.code = CATERVA_OK};
+    CV_TRY(cv_store_check_writable(store, err));
+    CV_TRY(cv_store_check_frame(store, object, err));
+    if (size == 0) return CV_OK;
+    begin(p);
+    caterva_status status = p->calls.write(p->calls.context, pos, src, size, &told);
+    end(p);
+    if (status == CATERVA_OK) return CV_OK;
+    char what[80];
+    (void)snprintf(what, sizeof what, "write %zu bytes at %llu", size,
+                   (unsigned long long)pos);
+    return fail_call(p, status, &told, what, err);
+}
+
+static cv_status custom_truncate(cv_store *store, cv_object object, uint64_t size,
+                                 cv_error *err)
+{
+    program *p = ((custom_store *)store)->program;
+    cv_error told = {.code = CATERVA_OK};
+    CV_TRY(cv_store_check_writable(store, err));
+    CV_TRY(cv_store_check_frame(store, object, err));
+    begin(p);
+    caterva_status status = p->calls.truncate(p->calls.context, size, &told);
+    end(p);
+    if (status == CATERVA_OK) return CV_OK;
+    char what[80];
+    (void)snprintf(what, sizeof what, "be cut to %llu bytes", (unsigned long long)size);
+    return fail_call(p, status, &told, what, err);
+}
+
+static cv_status custom_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    program *p = ((custom_store *)store)->program;
+    cv_error told = {.code = CATERVA_OK};
+    CV_TRY(cv_store_check_frame(store, object, err));
+    begin(p);
+    caterva_status status = p->calls.sync(p->calls.context, &told);
+    end(p);
+    return status == CATERVA_OK ? CV_OK
+                                : fail_call(p, status, &told, "make its bytes durable", err);
+}
+
+/* ---- Life ------------------------------------------------------------------------ */
+
+static cv_status custom_publish(cv_store *store, bool durable, cv_error *err)
+{
+    (void)durable, (void)err; /* its bytes were synced where that was asked for */
+    store->published = true;
+    return CV_OK;
+}
+
+static bool custom_has_readers(cv_store *store)
+{
+    program *p = ((custom_store *)store)->program;
+    if (!p->calls.has_readers) return true; /* who can know? */
+    begin(p);
+    bool has = p->calls.has_readers(p->calls.context) != 0;
+    end(p);
+    return has;
+}
+
+/* Who has no user yet goes, too. */
+static void leave(program *p)
+{
+    if (atomic_fetch_sub(&p->users, 1) > 1) return;
+    if (p->is_owned && p->calls.close) p->calls.close(p->calls.context);
+    cv_mutex_destroy(&p->lock);
+    cv_free(p->identity);
+    cv_free(p);
+}
+
+static void custom_close(cv_store *store)
+{
+    custom_store *c = (custom_store *)store;
+    if (!store->published) (void)custom_truncate(store, CV_FRAME_OBJECT, 0, NULL);
+    unlist_writer(c);
+    leave(c->program);
+    cv_free(c);
+}
+
+static const cv_store_ops custom_ops = {
+    .name = "store of the program's own",
+    .size = custom_size,
+    .read = custom_read,
+    .write = custom_write,
+    .truncate = custom_truncate,
+    .sync = custom_sync,
+    .replace = cv_store_no_replace,
+    .remove = cv_store_no_remove,
+    .publish = custom_publish,
+    .has_readers = custom_has_readers,
+    .close = custom_close,
+};
+
+/* ---- Making ------------------------------------------------------------------------ */
+
+static cv_status check_functions(const caterva_store *s, bool writable, cv_error *err)
+{
+    if (!s->size || !s->read)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the store's %s function is NULL",
+                       s->size ? "read" : "size");
+    if (!writable || (s->write && s->truncate && s->sync)) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "the store's %s function is NULL: it can be read only",
+                   !s->write      ? "write"
+                   : !s->truncate ? "truncate"
+                                  : "sync");
+}
+
+static cv_status new_program(const caterva_store *given, program **out, cv_error *err)
+{
+    program *p = cv_calloc(1, sizeof *p);
+    char *identity = given->identity ? cv_strdup(given->identity) : NULL;
+    if (!p || (given->identity && !identity)) {
+        cv_free(p);
+        cv_free(identity);
+        return cv_fail_memory(err, sizeof *p, "a store");
+    }
+    p->calls = *given;
+    p->identity = identity;
+    cv_show_text(p->name, sizeof p->name, given->name ? given->name : "the program's store");
+    p->calls.name = p->calls.identity = NULL; /* the caller's, for the call */
+    cv_mutex_init(&p->lock);
+    atomic_init(&p->users, 0);
+    *out = p;
+    return CV_OK;
+}
+
+/* One more user of the program's store. */
+static cv_status new_store(program *p, bool writable, custom_store **out, cv_error *err)
+{
+    custom_store *c = cv_calloc(1, sizeof *c);
+    if (!c) return cv_fail_memory(err, sizeof *c, "a store");
+    c->base = (cv_store){.ops = &custom_ops,
+                         .writable = writable,
+                         .published = true,
+                         .has_no_name = true,
+                         .opened = cv_os_now()};
+    c->program = p;
+    atomic_fetch_add(&p->users, 1);
+    *out = c;
+    return CV_OK;
+}
+
+cv_status cv_store_custom_open(const caterva_store *given, bool writable, cv_store **out,
+                               cv_error *err)
+{
+    program *p = NULL;
+    custom_store *c = NULL;
+    CV_TRY(check_functions(given, writable, err));
+    CV_TRY(new_program(given, &p, err));
+    cv_status status = new_store(p, writable, &c, err);
+    if (!c) {
+        leave(p);
+        return status;
+    }
+    if (writable) status = list_writer(c, err);
+    if (status == CV_OK)
+        *out = &c->base;
+    else
+        custom_close(&c->base);
+    return status;
+}
+
+cv_status cv_store_custom_create(const caterva_store *given, bool overwrite, cv_store **out,
+                                 cv_error *err)
+{
+    cv_store *store;
+    uint64_t size;
+    CV_TRY(cv_store_custom_open(given, true, &store, err));
+    cv_status status = custom_size(store, CV_FRAME_OBJECT, &size, err);
+    if (status == CV_OK && size > 0 && !overwrite)
+        status = cv_fail(err, CATERVA_EEXIST, -1, "%s holds %llu bytes already",
+                         ((custom_store *)store)->program->name, (unsigned long long)size);
+    if (status == CV_OK && size > 0) status = custom_truncate(store, CV_FRAME_OBJECT, 0, err);
+    if (status != CV_OK) {
+        custom_close(store);
+        return status;
+    }
+    store->published = false;
+    *out = store;
+    return CV_OK;
+}
+
+void cv_store_custom_own(cv_store *store)
+{
+    ((custom_store *)store)->program->is_owned = true;
+}
+
+cv_status cv_store_custom_again(cv_store *store, cv_store **out, cv_error *err)
+{
+    custom_store *c = NULL;
+    *out = NULL;
+    if (store->ops != &custom_ops) return CV_OK;
+    CV_TRY(new_store(((custom_store *)store)->program, false, &c, err));
+    *out = &c->base;
+    return CV_OK;
+}
