@@ -49,9 +49,9 @@ static void put_array(const caterva_store *s, int32_t first)
     CHECK_OK(caterva_close(array, &err), err);
 }
 
-static void expect_array(caterva_array *array, int32_t first)
+static void expect_items(caterva_array *array, int32_t first)
 {
-    static int32_t got[N];
+    int32_t got[N];
     caterva_error err;
     CHECK_OK(caterva_read(array, zero, shape, got, sizeof got, &err), err);
     for (int i = 0; i < N; i++) CHECK(got[i] == first + i, "item %d is %d", i, got[i]);
@@ -77,7 +77,7 @@ static void a_round_trip_closes_once(void **state)
     assert_true(b.n_syncs > 0);
     CHECK_OK(open_it(&s, CATERVA_MODE_READ, &array, &err), err);
     memset(&s, 0x5a, sizeof s); /* copied */
-    expect_array(array, 5);
+    expect_items(array, 5);
     assert_int_equal(b.n_closed, 1);
     CHECK_OK(caterva_close(array, &err), err);
     assert_int_equal(b.n_closed, 2);
@@ -143,7 +143,7 @@ static void missing_functions_are_named(void **state)
     s.has_readers = NULL;
     s.name = NULL;
     CHECK_OK(open_it(&s, CATERVA_MODE_READ, &array, &err), err);
-    expect_array(array, 0);
+    expect_items(array, 0);
     caterva_discard(array);
     s.read = NULL;
     assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_EINVAL);
@@ -243,9 +243,9 @@ static void refresh_sees_what_others_committed(void **state)
         for (int i = 0; i < N; i++) values[i] = 100 * round + i;
         CHECK_OK(caterva_write(writer, zero, shape, values, sizeof values, &err), err);
         CHECK_OK(caterva_commit(writer, &err), err);
-        expect_array(reader, 100 * (round - 1));
+        expect_items(reader, 100 * (round - 1));
         CHECK_OK(caterva_refresh(reader, &err), err);
-        expect_array(reader, 100 * round);
+        expect_items(reader, 100 * round);
     }
     assert_int_equal(b.n_closed, 1);
     caterva_discard(reader);
@@ -255,22 +255,32 @@ static void refresh_sees_what_others_committed(void **state)
     blob_free(&b);
 }
 
+static void *read_often(void *array)
+{
+    for (int i = 0; i < 50; i++) expect_items(array, 9);
+    return NULL;
+}
+
 static void one_at_a_time_is_kept_to(void **state)
 {
     (void)state;
+    enum { THREADS = 4 };
     blob b;
     caterva_error err;
     caterva_array *array;
+    pthread_t threads[THREADS];
+    caterva_open_options o = open_options(CATERVA_MODE_READ);
+    o.cache_bytes = -1;
     blob_init(&b);
     b.slow = true;
     caterva_store s = blob_store(&b);
     s.one_at_a_time = 1;
     put_array(&s, 9);
-    for (int round = 0; round < 20; round++) {
-        CHECK_OK(open_it(&s, CATERVA_MODE_READ, &array, &err), err);
-        expect_array(array, 9);
-        caterva_discard(array);
-    }
+    CHECK_OK(caterva_store_open(&s, &o, &array, &err), err);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_often, array), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    caterva_discard(array);
     assert_int_equal(b.most_at_once, 1);
     blob_free(&b);
 }
