@@ -6,6 +6,7 @@ help:
 	@echo 'make demo             a real MRI head: compressed, read back, drawn, compared'
 	@echo 'make demo INPUT=FILE  the same with your own .npy'
 	@echo 'make test             every test, optimised and again under ASan and UBSan'
+	@echo 'make python           the Python package: a wheel, installed into build/python-venv'
 	@echo 'make soak             the long tests: crashes, damage, threads, fuzzing (an hour)'
 	@echo 'make lint             clang-tidy and cppcheck'
 	@echo 'make bench            build and run the benchmarks against C-Blosc2'
@@ -21,6 +22,9 @@ demo:
 
 test:
 	@scripts/test
+
+python:
+	@scripts/python
 
 soak:
 	@scripts/soak $(FUZZ_SECONDS)
@@ -47,7 +51,7 @@ format:
 	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs
+	rm -rf build/release build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs build/python build/wheels
 	rm -f build/CTestTestfile.cmake build/test.log
 
-.PHONY: help demo test soak lint bench bench-rivals install docs format clean
+.PHONY: help demo test python soak lint bench bench-rivals install docs format clean

@@ -1,0 +1,97 @@
+"""n-dimensional arrays in compressed chunks, with NumPy's words.
+
+>>> import caterva, numpy as np
+>>> with caterva.asarray(np.arange(24).reshape(4, 6), "cube.b2nd", overwrite=True) as a:
+...     a[1:3, ::2] = 0
+>>> caterva.open("cube.b2nd")[1]
+array([ 0,  7,  0,  9,  0, 11])
+"""
+
+from ._array import Array
+from ._caterva import codec_version
+from ._caterva import version as __version__
+from ._errors import (
+    BusyError,
+    CorruptError,
+    DTypeError,
+    Error,
+    ExistsError,
+    InvalidError,
+    NotFoundError,
+    OutOfMemoryError,
+    RangeError,
+    ReadOnlyError,
+    RollbackError,
+    StaleError,
+    Status,
+    StoppedError,
+    StoreError,
+    UnsupportedError,
+)
+from ._functions import (
+    asarray,
+    cache,
+    choose_partition,
+    compact,
+    copy,
+    create,
+    empty,
+    from_bytes,
+    full,
+    load,
+    open,
+    remove,
+    repair,
+    save,
+    seal,
+    set_cache_limit,
+    zeros,
+)
+from ._info import Info, Report
+from ._tune import tune
+from ._view import View, concat, stack
+
+__all__ = [
+    "Array",
+    "BusyError",
+    "CorruptError",
+    "DTypeError",
+    "Error",
+    "ExistsError",
+    "Info",
+    "InvalidError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "RangeError",
+    "ReadOnlyError",
+    "Report",
+    "RollbackError",
+    "StaleError",
+    "Status",
+    "StoppedError",
+    "StoreError",
+    "UnsupportedError",
+    "View",
+    "__version__",
+    "asarray",
+    "cache",
+    "choose_partition",
+    "codec_version",
+    "compact",
+    "concat",
+    "copy",
+    "create",
+    "empty",
+    "from_bytes",
+    "full",
+    "load",
+    "open",
+    "remove",
+    "repair",
+    "save",
+    "seal",
+    "set_cache_limit",
+    "stack",
+    "tune",
+    "zeros",
+]

@@ -1,0 +1,606 @@
+"""The array: NumPy's words for a file of compressed chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _caterva, _indexing, _options, _reduce
+from ._attributes import Attributes, Metalayers
+from ._indexing import AnyArray, make_plan
+from ._info import BlockInfo, ChunkInfo, Info, Report, make_report
+from ._selectors import Astype, Fields, Outer, Vector, Views
+
+if TYPE_CHECKING:
+    from ._view import View
+
+
+class Readable:
+    """What arrays and views have in common: reading."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # the extension has them
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+
+        @property
+        def dtype(self) -> np.dtype[Any]: ...
+
+        def __getitem__(self, key: Any, /) -> Any: ...
+
+        def _read(self, kind: int, what: Any, memory: AnyArray, /, *how: Any) -> None: ...
+
+        def _write(self, kind: int, what: Any, memory: AnyArray, /, *how: Any) -> None: ...
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one item."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all items, decoded."""
+        return self.size * self.itemsize
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> AnyArray:
+        if copy is False:
+            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
+        return self.read(dtype=dtype, casting="unsafe")
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        step = max(1, _rows_at_once(self))
+        for first in range(0, self.shape[0], step):
+            yield from self[first : first + step]
+
+    def __bool__(self) -> bool:
+        if self.size == 1:
+            return bool(np.asarray(self).reshape(())[()])
+        raise ValueError("the truth value of an array that has not one item is ambiguous")
+
+    def read(
+        self,
+        sel: Any = ...,
+        *,
+        out: AnyArray | None = None,
+        dtype: npt.DTypeLike | None = None,
+        casting: _indexing.Casting = "same_kind",
+        field: str | None = None,
+    ) -> AnyArray:
+        """Read a selection, into memory of yours or as another dtype.
+
+        Parameters
+        ----------
+        sel
+            What would stand between the brackets of ``a[...]``.
+        out
+            An array of the result's shape to read into, of any strides.
+        dtype
+            The items' dtype in the result; None is that of `out`, or the array's.
+        casting
+            Which casts are allowed, in NumPy's words.
+        field
+            The name of a field of structured items (``"a.b"`` of a nested one), which is
+            read alone.
+
+        Returns
+        -------
+        numpy.ndarray
+            `out`, or a new array.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(6).reshape(2, 3))
+        >>> a.read(np.s_[:, ::-1], dtype="f4")
+        array([[2., 1., 0.],
+               [5., 4., 3.]], dtype=float32)
+        """
+        plan = make_plan(sel, self.shape)
+        return _indexing.read_into(self, plan, out, dtype, casting, field)
+
+    def astype(self, dtype: npt.DTypeLike, *, casting: _indexing.Casting = "unsafe") -> Astype:
+        """The array as one of another dtype, converted as it is read.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> caterva.full(3, 7).astype("f8")[1:]
+        array([7., 7.])
+        """
+        return Astype(self, np.dtype(dtype), casting)
+
+    @property
+    def oindex(self) -> Outer:
+        """Index each axis by itself: of two lists every pair is taken.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
+        >>> a.oindex[[0, 2], [1, 3]]
+        array([[ 1,  3],
+               [ 9, 11]])
+        """
+        return Outer(self)
+
+    @property
+    def vindex(self) -> Vector:
+        """Index by lists that go together, whose axes come first in the result.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
+        >>> a.vindex[[0, 2], [1, 3]]
+        array([ 1, 11])
+        """
+        return Vector(self)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of structured items by name.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros(3, dtype=[("x", "f4"), ("n", "i2")])
+        >>> a.fields["n"][1:] = 5
+        >>> a.fields["n"][:]
+        array([0, 5, 5], dtype=int16)
+        """
+        return Fields(self)
+
+
+def _rows_at_once(array: Readable, budget: int = 1 << 24) -> int:
+    """How many items of the first axis take about so many bytes."""
+    row = max(1, math.prod(array.shape[1:]) * array.itemsize)
+    return budget // row
+
+
+class Array(_caterva.Array, Readable):
+    """An n-dimensional array in compressed chunks, in a file, a directory or memory.
+
+    Made by `open`, `create`, `zeros`, `full`, `empty`, `asarray`, `from_bytes` and `copy`.
+    ``a[key]`` and ``a[key] = value`` mean what they mean in NumPy, and give NumPy arrays.
+    What is written is seen at once through this object, and by others after `commit` or
+    `close`. As a context manager the array is closed at the end of the block: committed,
+    or, at an exception, as it was.
+
+    Any number of threads may use one array at once.
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> with caterva.create((4, 6), "i2", "first.b2nd") as a:
+    ...     a[1:3, ::2] = np.arange(6).reshape(2, 3)
+    >>> caterva.open("first.b2nd")[2]
+    array([3, 0, 4, 0, 5, 0], dtype=int16)
+    """
+
+    __slots__ = ()
+
+    # ---- Life ---------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Commit what is pending and release the file; closing twice is fine.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros(3)
+        >>> a.close()
+        >>> a.closed
+        True
+        """
+        self._close(True)
+
+    def discard(self) -> None:
+        """Drop what is pending and release the file.
+
+        Examples
+        --------
+        >>> import caterva, os
+        >>> caterva.zeros(3, path="never.b2nd").discard()
+        >>> os.path.exists("never.b2nd")
+        False
+        """
+        self._close(False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close(kind is None and self.writable)
+
+    # ---- What it is -----------------------------------------------------------------
+
+    @property
+    def path(self) -> str | None:
+        """Where it is stored; None in memory."""
+        place = self._place
+        return None if place is None or place == _options.MEMORY else place
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Shape of the chunks."""
+        chunks: tuple[int, ...] = self._describe()["chunks"]
+        return chunks
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Shape of the blocks that chunks are made of."""
+        blocks: tuple[int, ...] = self._describe()["blocks"]
+        return blocks
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks."""
+        return int(self._describe()["n_chunks"])
+
+    @property
+    def fill_value(self) -> Any:
+        """What items hold that were never written, a scalar of NumPy's."""
+        raw = self._describe()["fill_value"]
+        return np.frombuffer(raw or bytes(self.itemsize), self.dtype)[0]
+
+    @property
+    def info(self) -> Info:
+        """Everything about the array, for people and by name.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> caterva.zeros((400, 300), "f4", chunks=(100, 300)).info.n_chunks
+        4
+        """
+        return Info(self._describe(), self.dtype, self.path, self.writable)
+
+    def __repr__(self) -> str:
+        place = "in memory" if self.path is None else repr(self.path)
+        if self.closed:
+            return f"<caterva.Array {place}, closed>"
+        mode = "r+" if self.writable else "r"
+        return f"<caterva.Array {place} shape={self.shape} dtype={self.dtype} mode={mode!r}>"
+
+    # ---- Views ------------------------------------------------------------------------
+
+    @property
+    def view(self) -> Views:
+        """Parts of the array, seen lazily: ``a.view[10:20, ::2]`` reads nothing yet.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> v = caterva.asarray(np.arange(12).reshape(3, 4)).view[:, ::2].T
+        >>> v.shape, v[1].tolist()
+        ((2, 3), [2, 6, 10])
+        """
+        return Views(self)
+
+    @property
+    def T(self) -> View:
+        """The array with its axes reversed, as a view."""
+        return self.view[...].T
+
+    def transpose(self, *axes: int | Sequence[int]) -> View:
+        """The array with its axes in another order, as a view.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> caterva.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
+        return self.view[...].transpose(*axes)
+
+    # ---- Changes of shape ---------------------------------------------------------------
+
+    def resize(self, *shape: int | Sequence[int]) -> None:
+        """Grow or shrink axes at their ends; new items hold the fill.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.full((1, 2), 7)
+        >>> a.resize(2, 3)
+        >>> a[:]
+        array([[7, 7, 7],
+               [7, 7, 7]])
+        """
+        lengths = shape[0] if len(shape) == 1 else shape
+        self._resize(_options.shape_of(lengths))
+
+    def _axis(self, axis: int) -> int:
+        if not -self.ndim <= axis < self.ndim:
+            raise np.exceptions.AxisError(axis, self.ndim)
+        return axis % self.ndim
+
+    def _items_for(self, items: Any, axis: int) -> AnyArray:
+        """`items` as an array that fits the array but for its length along `axis`."""
+        if isinstance(items, Readable):
+            items = np.asarray(items)
+        array = _indexing.convert_value(items, self.dtype)
+        if array.ndim == self.ndim - 1:
+            array = np.expand_dims(array, axis)
+        fits = array.ndim == self.ndim and all(
+            d == axis or n == m
+            for d, (n, m) in enumerate(zip(array.shape, self.shape, strict=True))
+        )
+        if not fits:
+            raise ValueError(
+                f"items of shape {array.shape} do not fit an array of shape {self.shape} "
+                f"along axis {axis}"
+            )
+        return array
+
+    def append(self, items: Any, axis: int = 0) -> None:
+        """Add items at the end of an axis.
+
+        Parameters
+        ----------
+        items
+            Shaped as the array but for its length along `axis`, or without that axis.
+        axis
+            Where they go.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros((0, 2), "i4")
+        >>> a.append([[1, 2], [3, 4]])
+        >>> a.append([5, 6])
+        >>> a[:]
+        array([[1, 2],
+               [3, 4],
+               [5, 6]], dtype=int32)
+        """
+        axis = self._axis(axis)
+        array = self._items_for(items, axis)
+        self._insert(axis, -1, array.shape[axis], array)
+
+    def insert(
+        self, at: int, items: Any = None, axis: int = 0, *, n: int | None = None
+    ) -> None:
+        """Put items in front of position `at` of an axis; what is behind moves up.
+
+        Parameters
+        ----------
+        at
+            The position; negative counts from the end.
+        items
+            As for `append`; None is the fill.
+        axis
+            Where they go.
+        n
+            How many, where `items` is None.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(4))
+        >>> a.insert(1, [8, 9])
+        >>> a.insert(0, n=2)
+        >>> a[:]
+        array([0, 0, 0, 8, 9, 1, 2, 3])
+        """
+        axis = self._axis(axis)
+        length = self.shape[axis]
+        if not -length <= at <= length:
+            raise IndexError(
+                f"position {at} is out of bounds for axis {axis} with size {length}"
+            )
+        at = at + length if at < 0 else at
+        if items is None:
+            self._insert(axis, at, 1 if n is None else n, None)
+            return
+        array = self._items_for(items, axis)
+        self._insert(axis, at, array.shape[axis], array)
+
+    def remove(self, start: int, stop: int | None = None, axis: int = 0) -> None:
+        """Take items out of an axis; what is behind moves up.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(6))
+        >>> a.remove(1, 4)
+        >>> a[:]
+        array([0, 4, 5])
+        """
+        axis = self._axis(axis)
+        length = self.shape[axis]
+        if stop is None:
+            if not -length <= start < length:
+                raise IndexError(
+                    f"index {start} is out of bounds for axis {axis} with size {length}"
+                )
+            start %= length
+            stop = start + 1
+        first, last, _ = slice(start, stop).indices(length)
+        self._remove(axis, first, max(first, last))
+
+    # ---- Chunks ---------------------------------------------------------------------------
+
+    def iter_chunks(self, sel: Any = ...) -> Iterator[tuple[slice, ...]]:
+        """Go over the chunks that a box touches: the slices of what each holds of it.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.zeros((4, 6), chunks=(2, 4))
+        >>> [tuple(p.shape) for p in map(a.__getitem__, a.iter_chunks(np.s_[1:, :5]))]
+        [(1, 4), (1, 1), (2, 4), (2, 1)]
+        """
+        return _indexing.iter_boxes(sel, self.shape, self.chunks)
+
+    def chunk(self, number: int) -> ChunkInfo:
+        """Where chunk `number` (in C order) is and how it is stored, as of the last commit."""
+        return ChunkInfo(number, *self._chunk_info(number))
+
+    def block(self, chunk: int, block: int) -> BlockInfo:
+        """Where a block of a chunk is, as of the last commit."""
+        return BlockInfo(chunk, block, *self._block_info(chunk, block))
+
+    def chunk_infos(self) -> Iterator[ChunkInfo]:
+        """All chunks, as `chunk` describes them."""
+        return map(self.chunk, range(self.n_chunks))
+
+    def read_chunk(self, number: int) -> bytes:
+        """A chunk as it is stored: a Blosc2 chunk."""
+        return self._chunk_read(number)
+
+    def write_chunk(self, number: int, chunk: bytes) -> None:
+        """Make a Blosc2 chunk chunk `number` of the array; it is decoded once before.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a, b = caterva.full(9, 5), caterva.zeros(9, int)
+        >>> b.write_chunk(0, a.read_chunk(0))
+        >>> b[-1]
+        np.int64(5)
+        """
+        self._chunk_write(number, chunk)
+
+    def prefetch(self, sel: Any = ...) -> None:
+        """Have the smallest box around a selection decoded into the cache, in background."""
+        self._prefetch(*_indexing.box_around(sel, self.shape))
+
+    @property
+    def cache(self) -> dict[str, int]:
+        """Counts of the cache that this array uses."""
+        return self._cache_counts()
+
+    # ---- Attributes -------------------------------------------------------------------------
+
+    @property
+    def attrs(self) -> Attributes:
+        """Named values of the user's: a mutable mapping.
+
+        They are stored as python-blosc2 stores its ``vlmeta``.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros(3)
+        >>> a.attrs["unit"] = "K"
+        >>> dict(a.attrs)
+        {'unit': 'K'}
+        """
+        return Attributes(self)
+
+    @property
+    def metalayers(self) -> Metalayers:
+        """Metalayers, whose number and lengths are fixed when the array is made: bytes."""
+        return Metalayers(self)
+
+    # ---- Upkeep ---------------------------------------------------------------------------
+
+    def verify(
+        self, *, quick: bool = False, progress: _options.Progress | None = None
+    ) -> Report:
+        """Check structure and checksums, and decode every block.
+
+        Parameters
+        ----------
+        quick
+            Look at the structure only.
+        progress
+            Hears of chunks done.
+
+        Returns
+        -------
+        Report
+            True when nothing is damaged.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros(3)
+        >>> a.commit()
+        >>> bool(a.verify())
+        True
+        """
+        return make_report(*self._verify(quick, _options.progress_of(progress)))
+
+    def read_around_damage(
+        self, sel: Any = ..., *, fill_value: Any = None
+    ) -> tuple[AnyArray, Report]:
+        """Read a box although chunks are damaged: these become the fill, and are reported."""
+        start, stop = _indexing.box_around(sel, self.shape)
+        out = np.empty([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
+        fill = None
+        if fill_value is not None:
+            fill = _indexing.as_source(fill_value, self.dtype, (), True).tobytes()
+        damages = self._read_skipping(start, stop, out, fill)
+        return out, make_report(0, len({d[0] for d in damages}), 0, damages)
+
+    def compact(self, *, progress: _options.Progress | None = None) -> None:
+        """Rewrite the file without its dead space. The array is reopened for it."""
+        self._upkeep(0, _options.progress_of(progress))
+
+    def seal(self, *, progress: _options.Progress | None = None) -> None:
+        """Give checksums to chunks that have none. The array is reopened for it."""
+        self._upkeep(1, _options.progress_of(progress))
+
+    def copy(self, path: _options.Path | None = None, sel: Any = ..., **options: Any) -> Array:
+        """A new array of a box of this one, repacked as the options say.
+
+        Parameters
+        ----------
+        path
+            Where it goes; None is memory.
+        sel
+            The box to copy; anything else that NumPy's basic indices select is copied
+            through a view.
+        **options
+            Those of `create`; also ``dtype`` and ``casting``, to convert numbers, and
+            ``memory``, the bytes that the copy may hold. What is left out is as here.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
+        >>> a.copy("part.b2nd", np.s_[1:], dtype="f4", codec="lz4")[0]
+        array([4., 5., 6., 7.], dtype=float32)
+        """
+        from ._functions import copy
+
+        return copy(self, path, sel, **options)
+
+    # ---- Statistics and reductions ----------------------------------------------------------
+
+    statistics = _reduce.statistics
+    histogram = _reduce.histogram
+    min = _reduce.minimum
+    max = _reduce.maximum
+    sum = _reduce.total
+    mean = _reduce.mean
+    var = _reduce.var
+    std = _reduce.std

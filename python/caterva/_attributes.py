@@ -1,0 +1,81 @@
+"""Attributes and metalayers as mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from . import _msgpack
+from ._errors import NotFoundError
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+
+class Attributes(MutableMapping[str, Any]):
+    """Named values of the user's, stored as msgpack; pending until the commit."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def raw(self, name: str) -> bytes:
+        """The value's bytes as they are stored."""
+        try:
+            return self._array._attribute_get(name)
+        except NotFoundError:
+            raise KeyError(name) from None
+
+    def __getitem__(self, name: str) -> Any:
+        return _msgpack.unpack(self.raw(name))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._array._attribute_set(name, _msgpack.pack(value))
+
+    def set_raw(self, name: str, value: bytes) -> None:
+        """Store bytes as they are; python-blosc2 expects msgpack."""
+        self._array._attribute_set(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        try:
+            self._array._attribute_remove(name)
+        except NotFoundError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._array._describe()["attributes"])
+
+    def __len__(self) -> int:
+        return len(self._array._describe()["attributes"])
+
+    def __repr__(self) -> str:
+        return f"attrs of {self._array!r}: {', '.join(self) or 'none'}"
+
+
+class Metalayers(Mapping[str, bytes]):
+    """Metalayers by name; a value may be replaced by one of the same length."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, name: str) -> bytes:
+        content: bytes = self._array._describe()["metalayers"][name]
+        return content
+
+    def __setitem__(self, name: str, content: bytes) -> None:
+        try:
+            self._array._metalayer_update(name, content)
+        except NotFoundError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._array._describe()["metalayers"])
+
+    def __len__(self) -> int:
+        return len(self._array._describe()["metalayers"])
+
+    def __repr__(self) -> str:
+        return f"metalayers of {self._array!r}: {', '.join(self)}"

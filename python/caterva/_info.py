@@ -1,0 +1,190 @@
+"""What is told about an array: descriptions and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _caterva, _options
+from ._errors import Status
+
+CHUNK_KINDS = ("stored", "zeros", "nan", "value", "uninit")
+FOUND = ("standing", "copy", "older", "order")
+
+
+def bytes_text(n: int) -> str:
+    """A number of bytes as people say it."""
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            break
+        size /= 1024
+    return f"{size:.1f} {unit}" if unit != "B" else f"{n} B"
+
+
+def _name(number: int, name: Any, meta: int) -> str:
+    text = name(number) or str(number)
+    return f"{text}:{meta}" if meta else str(text)
+
+
+class Info:
+    """Everything about an array; each part is an attribute, ``repr`` is for people."""
+
+    def __init__(
+        self, parts: dict[str, Any], dtype: np.dtype[Any], path: str | None, writable: bool
+    ) -> None:
+        self.path = path
+        self.writable = writable
+        self.dtype = dtype
+        self.shape: tuple[int, ...] = parts["shape"]
+        self.chunks: tuple[int, ...] = parts["chunks"]
+        self.blocks: tuple[int, ...] = parts["blocks"]
+        self.chunk_counts: tuple[int, ...] = parts["chunk_counts"]
+        self.block_counts: tuple[int, ...] = parts["block_counts"]
+        self.dtype_stored: str | None = parts["dtype_stored"]
+        self.layout: str = _options.LAYOUTS[parts["layout"]]
+        self.metalayer: str = _options.METALAYERS[parts["metalayer"]]
+        self.in_memory: bool = parts["in_memory"]
+        self.sealed: bool = parts["sealed"]
+        self.codec = _name(parts["codec"], _caterva.codec_name, parts["codec_meta"])
+        self.level: int = parts["level"]
+        self.dictionary: bool = parts["use_dict"]
+        self.filters = tuple(
+            _name(number, _caterva.filter_name, meta)
+            for number, meta in zip(parts["filters"], parts["filters_meta"], strict=True)
+            if number
+        )
+        self.n_items: int = parts["n_items"]
+        self.n_chunks: int = parts["n_chunks"]
+        self.n_blocks: int = parts["n_blocks"]
+        self.chunk_bytes: int = parts["chunk_bytes"]
+        self.block_bytes: int = parts["block_bytes"]
+        self.data_bytes: int = parts["data_bytes"]
+        self.frame_bytes: int = parts["frame_bytes"]
+        self.header_bytes: int = parts["header_bytes"]
+        self.attributes: tuple[str, ...] = tuple(parts["attributes"])
+        self.metalayers: tuple[str, ...] = tuple(parts["metalayers"])
+        self.ratio = self.data_bytes / self.frame_bytes if self.frame_bytes else 0.0
+
+    def __repr__(self) -> str:
+        sealed = "sealed" if self.sealed else "not sealed"
+        where = "in memory" if self.path is None else self.path
+        lines = [
+            f"caterva.Array {where}",
+            f"  shape       {self.shape}  {self.dtype}  {bytes_text(self.data_bytes)}",
+            f"  chunks      {self.chunks}  {self.n_chunks} of {bytes_text(self.chunk_bytes)}",
+            f"  blocks      {self.blocks}  {self.n_blocks} in a chunk",
+            f"  codec       {self.codec} {self.level}, {', '.join(self.filters) or 'plain'}",
+            f"  stored      {bytes_text(self.frame_bytes)}, ratio {self.ratio:.2f}, "
+            f"{self.layout}, {sealed}",
+        ]
+        if self.attributes:
+            lines.append(f"  attributes  {', '.join(self.attributes)}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ChunkInfo:
+    """A chunk as it is stored: its items are [start, stop) of the array."""
+
+    number: int
+    index: tuple[int, ...]
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    _kind: int
+    position: int
+    stored_bytes: int
+    memcpyed: bool
+
+    @property
+    def kind(self) -> str:
+        """``stored``, or what all its items are: ``zeros``, ``nan``, ``value``, ``uninit``."""
+        return CHUNK_KINDS[self._kind]
+
+
+@dataclass(frozen=True)
+class BlockInfo:
+    """A block of a chunk: its items are [start, stop) of the array."""
+
+    chunk: int
+    number: int
+    index: tuple[int, ...]
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    stored_bytes: int
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One damaged place; `chunk` is None where it is in no chunk."""
+
+    chunk: int | None
+    index: tuple[int, ...]
+    position: int | None
+    code: Status
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What verify found; true when nothing is damaged."""
+
+    checked_chunks: int
+    damaged_chunks: int
+    unverified_chunks: int
+    damages: tuple[Damage, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damages
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"ok, {self.checked_chunks} chunks"
+        return "\n".join(d.message for d in self.damages)
+
+
+def damages_of(places: list[tuple[int, tuple[int, ...], int, int, str]]) -> tuple[Damage, ...]:
+    """The damaged places that the extension told."""
+    return tuple(
+        Damage(
+            None if chunk < 0 else chunk, index, None if at < 0 else at, Status(code), message
+        )
+        for chunk, index, at, code, message in places
+    )
+
+
+def make_report(checked: int, damaged: int, unverified: int, places: list[Any]) -> Report:
+    """A report of verify."""
+    return Report(checked, damaged, unverified, damages_of(places))
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair stood on and what it lost."""
+
+    found: str
+    complete: bool
+    n_chunks: int
+    lost_chunks: int
+    lost_attributes: int | None
+    in_place: bool
+    written: bool
+    damages: tuple[Damage, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where the bytes of a frame are."""
+
+    stored_chunks: int
+    special_chunks: int
+    live_bytes: int
+    dead_bytes: int
+    unverified_chunks: int

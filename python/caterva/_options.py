@@ -1,0 +1,241 @@
+"""Options in people's words, as the numbers that the extension takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _caterva, _dtypes, _msgpack
+
+Durability: TypeAlias = Literal["full", "ordered", "none"]
+Layout: TypeAlias = Literal["contiguous", "sparse"]
+Filter: TypeAlias = str | int | tuple[str | int, int]
+Progress: TypeAlias = Callable[[int, int], object]
+Path: TypeAlias = str | os.PathLike[str]
+
+DURABILITIES: tuple[Durability, ...] = ("full", "ordered", "none")
+LAYOUTS: tuple[Layout, ...] = ("contiguous", "sparse")
+CASTINGS = ("same_kind", "safe", "unsafe")
+METALAYERS = ("b2nd", "caterva", "none")
+MEMORY = "mem:"
+
+FILL_ZEROS, FILL_UNINIT, FILL_NAN, FILL_VALUE = range(4)
+
+
+class Handle(TypedDict, total=False):
+    """Options of every handle."""
+
+    threads: int
+    durability: Durability
+    dirty_budget: int
+    cache_bytes: int
+    read_ahead: bool
+    compact_percent: int
+    progress: Progress | Literal["tqdm"] | None
+
+
+class Storage(Handle, total=False):
+    """Options of new arrays."""
+
+    chunks: Sequence[int] | int | None
+    blocks: Sequence[int] | int | None
+    codec: str | int | None
+    level: int | None
+    filters: str | Iterable[Filter] | None
+    dictionary: bool
+    layout: Layout
+    metalayers: Mapping[str, Any] | None
+    metalayer: Literal["b2nd", "caterva"]
+    overwrite: bool
+
+
+class Opening(Handle, total=False):
+    """Options of opening what is there."""
+
+    offset: int
+    unchecked: bool
+    keep_bytes: int
+
+
+def number_of(word: str, words: Sequence[str], what: str) -> int:
+    """Where a word stands in a list of them."""
+    if word in words:
+        return words.index(word)
+    raise ValueError(f"{what} is one of {', '.join(words)}, not {word!r}")
+
+
+def url_of(path: Path | None) -> str:
+    """What the library calls the place; None is memory."""
+    return MEMORY if path is None else os.fspath(path)
+
+
+def shape_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple; an int is a shape of one axis."""
+    if isinstance(shape, int | np.integer):
+        return (int(shape),)
+    lengths = tuple(int(n) for n in shape)
+    if any(n < 0 for n in lengths):
+        raise ValueError(f"{what} {lengths} has a negative length")
+    return lengths
+
+
+# ---- Codecs and filters ---------------------------------------------------------------
+
+
+def _numbered(spec: Filter, number: Callable[[str], int], what: str) -> tuple[int, int]:
+    """The number and meta of ``"name"``, ``"name:meta"``, a number, or a pair."""
+    if isinstance(spec, tuple):
+        return _numbered(spec[0], number, what)[0], int(spec[1])
+    if not isinstance(spec, str):
+        return int(spec), 0
+    name, _, meta = spec.partition(":")
+    found = number(name)
+    if found < 0:
+        raise ValueError(f"there is no {what} {name!r}")
+    return found, int(meta) if meta else 0
+
+
+def codec_options(
+    codec: str | int | None,
+    level: int | None,
+    filters: str | Iterable[Filter] | None,
+    dictionary: bool,
+) -> dict[str, Any]:
+    """The options that say how blocks are compressed; none: as the library chooses."""
+    if codec is None and level is None and filters is None and not dictionary:
+        return {}
+    number, meta = _numbered("zstd" if codec is None else codec, _caterva.codec_number, "codec")
+    if filters is None:
+        filters = ["shuffle"]
+    elif isinstance(filters, str):
+        filters = [f for f in filters.split(",") if f and f != "none"]
+    pairs = [_numbered(f, _caterva.filter_number, "filter") for f in filters]
+    return {
+        "codec_set": 1,
+        "codec": number,
+        "codec_meta": meta,
+        "level": 5 if level is None else level,
+        "use_dict": int(dictionary),
+        "filters": [n for n, _ in pairs],
+        "filters_meta": [m for _, m in pairs],
+    }
+
+
+# ---- Progress -------------------------------------------------------------------------
+
+
+def progress_of(progress: Progress | Literal["tqdm"] | None) -> Progress | None:
+    """The function that hears of progress; ``"tqdm"`` draws a bar."""
+    if progress is None:
+        return None
+    if progress == "tqdm":
+        from ._progress import Bar
+
+        return Bar()
+    if not callable(progress):
+        raise TypeError(
+            f"progress is a function (done, total), 'tqdm' or None, not {progress!r}"
+        )
+    return progress
+
+
+# ---- Handles --------------------------------------------------------------------------
+
+
+def handle_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of every handle out of `options`."""
+    out: dict[str, Any] = {}
+    for name in ("threads", "dirty_budget", "cache_bytes", "compact_percent"):
+        if options.get(name) is not None:
+            out[name] = int(options[name])
+        options.pop(name, None)
+    durability = options.pop("durability", "full")
+    out["durability"] = number_of(durability, DURABILITIES, "durability")
+    out["no_read_ahead"] = int(not options.pop("read_ahead", True))
+    return out
+
+
+def _refuse_rest(options: dict[str, Any]) -> None:
+    if options:
+        raise TypeError(f"there is no option {', '.join(sorted(options))}")
+
+
+def open_options(writing: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """All options of opening."""
+    options = dict(options)
+    out = handle_options(options) | {"mode": int(writing)}
+    out["offset"] = options.pop("offset", 0)
+    out["unchecked"] = int(options.pop("unchecked", False))
+    out["keep_bytes"] = options.pop("keep_bytes", 0)
+    _refuse_rest(options)
+    return out
+
+
+def _metalayers(
+    given: Mapping[str, Any] | None, dtype: np.dtype[Any]
+) -> list[tuple[str, bytes]]:
+    layers = [
+        (name, value if isinstance(value, bytes) else _msgpack.pack(value))
+        for name, value in (given or {}).items()
+    ]
+    if _dtypes.is_foreign(dtype):
+        layers.append((_dtypes.ML_DTYPE, _msgpack.pack(dtype.name)))
+    return layers
+
+
+def fill_options(fill_value: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """The options for what new items hold."""
+    if fill_value is None:
+        return {}
+    item: npt.NDArray[Any] = np.empty((), dtype)
+    item[()] = fill_value
+    raw = item.tobytes()
+    if not any(raw):
+        return {"fill": FILL_ZEROS}
+    if dtype.kind == "f" and dtype.itemsize in (4, 8) and bool(np.isnan(item)):
+        return {"fill": FILL_NAN}
+    return {"fill": FILL_VALUE, "fill_value": raw}
+
+
+def partition_options(options: dict[str, Any], ndim: int) -> dict[str, Any]:
+    """Chunks and blocks, where they are given; an int is a length for all axes."""
+    out = {}
+    for name in ("chunks", "blocks"):
+        given = options.pop(name, None)
+        if given is None or given is True:
+            continue
+        lengths = (
+            (int(given),) * ndim
+            if isinstance(given, int | np.integer)
+            else shape_of(given, name)
+        )
+        if len(lengths) != ndim:
+            raise ValueError(f"{name} {lengths} has {len(lengths)} axes, the array {ndim}")
+        out[name] = lengths
+    return out
+
+
+def storage_options(
+    shape: tuple[int, ...], dtype: np.dtype[Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """All options of creating but the fill."""
+    options = dict(options)
+    out = handle_options(options) | partition_options(options, len(shape))
+    out |= codec_options(
+        options.pop("codec", None),
+        options.pop("level", None),
+        options.pop("filters", None),
+        options.pop("dictionary", False),
+    )
+    out["shape"] = shape
+    out["dtype"] = _dtypes.text_of(dtype)
+    out["layout"] = number_of(options.pop("layout", "contiguous"), LAYOUTS, "layout")
+    out["metalayer"] = number_of(options.pop("metalayer", "b2nd"), METALAYERS[:2], "metalayer")
+    out["metalayers"] = _metalayers(options.pop("metalayers", None), dtype)
+    out["overwrite"] = int(options.pop("overwrite", False))
+    _refuse_rest(options)
+    return out

@@ -1,0 +1,338 @@
+"""Statistics and reductions, computed block by block: the array never stands in memory.
+
+Of a float16 or float32 array sums and means are computed in doubles and rounded once, and
+so come out closer than NumPy's. Times have minimum and maximum only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from . import _indexing, _options
+from ._indexing import AnyArray
+
+if TYPE_CHECKING:
+    from ._array import Array
+    from ._view import View
+
+Axis: TypeAlias = int | Sequence[int] | None
+
+_MIN, _MAX, _SUM, _MEAN = range(4)
+_SLAB = 1 << 22  # items that var takes at once
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of all items that are no NaN; of none, the numbers are None or NaN."""
+
+    n_items: int
+    n_nan: int
+    min: Any
+    max: Any
+    sum: Any
+    mean: float
+    std: float
+
+
+def _selected(array: Array, sel: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """What is taken of each axis, and the shape of that."""
+    axes, new = _indexing.view_axes(sel, array.shape)
+    if new or not all(isinstance(what, int | slice) for what in axes):
+        raise IndexError("a reduction takes ints and slices")
+    shape = [
+        len(range(*what.indices(n)))
+        for what, n in zip(axes, array.shape, strict=True)
+        if not isinstance(what, int)
+    ]
+    return axes, tuple(shape)
+
+
+def _forwards(axes: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The same items with all slices going up, which is how the library reduces."""
+    turned = []
+    for what, n in zip(axes, shape, strict=True):
+        if not isinstance(what, int):
+            places = range(*what.indices(n))
+            what = _indexing.slice_of(places[::-1] if places.step < 0 else places)
+        turned.append(what)
+    return tuple(turned)
+
+
+def _backwards(axes: tuple[Any, ...]) -> list[bool]:
+    """Of the axes of the selection's result: which go down."""
+    return [what.step is not None and what.step < 0 for what in axes if isinstance(what, slice)]
+
+
+def _axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    given = (axis,) if isinstance(axis, int | np.integer) else tuple(axis)
+    axes = tuple(_indexing.axis_in(int(a), ndim) for a in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return axes
+
+
+def _result_dtype(what: int, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """What the library computes in, and what NumPy gives."""
+    if what in (_MIN, _MAX):
+        return dtype, dtype.newbyteorder("=")
+    floats = dtype.newbyteorder("=") if dtype.kind == "f" else np.dtype("f8")
+    if what == _MEAN:
+        return np.dtype("f8"), floats
+    if dtype.kind == "f":
+        return np.dtype("f8"), floats
+    if dtype.kind == "b":
+        return np.dtype("u8"), np.dtype("i8")
+    return (np.dtype("i8"),) * 2 if dtype.kind == "i" else (np.dtype("u8"),) * 2
+
+
+def _kept_shape(
+    shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
+) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if a in axes else n for a, n in enumerate(shape))
+    return tuple(n for a, n in enumerate(shape) if a not in axes)
+
+
+def _reduce_into(
+    array: Array,
+    what: int,
+    sel: Any,
+    axis: Axis,
+    keepdims: bool,
+    dtype: np.dtype[Any],
+    skip_nan: bool,
+    progress: _options.Progress | None,
+) -> AnyArray:
+    """The result as the library computes it, in `dtype`."""
+    selected, shape = _selected(array, sel)
+    axes = _axes_of(axis, len(shape))
+    out = np.empty(_kept_shape(shape, axes, keepdims), dtype)
+    if axes or not shape:
+        gone = axes if shape else None
+        heard = _options.progress_of(progress)
+        array._reduce(what, _forwards(selected, array.shape), gone, skip_nan, out, heard)
+    else:
+        return np.asarray(array[sel]).astype(dtype)
+    down = _backwards(selected)
+    left = [a for a in range(len(shape)) if keepdims or a not in axes]
+    return np.flip(out, tuple(i for i, a in enumerate(left) if down[a]))
+
+
+def _reduce(
+    array: Array,
+    what: int,
+    axis: Axis,
+    keepdims: bool,
+    sel: Any,
+    skip_nan: bool,
+    progress: _options.Progress | None,
+) -> Any:
+    computed, wanted = _result_dtype(what, array.dtype)
+    out = _reduce_into(array, what, sel, axis, keepdims, computed, skip_nan, progress)
+    out = out.astype(wanted, copy=False)
+    return out if out.ndim else out[()]
+
+
+def _reduction(what: int, name: str, summary: str, example: str) -> Any:
+    def reduce(
+        self: Array,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        sel: Any = ...,
+        skip_nan: bool = False,
+        progress: _options.Progress | None = None,
+    ) -> Any:
+        return _reduce(self, what, axis, keepdims, sel, skip_nan, progress)
+
+    reduce.__name__ = name
+    reduce.__qualname__ = f"Array.{name}"
+    reduce.__doc__ = f"""{summary} of all items, or along axes.
+
+        Parameters
+        ----------
+        axis
+            The axes that go; None is all of them.
+        keepdims
+            Keep them with one item.
+        sel
+            What of the array counts: ints and slices.
+        skip_nan
+            Pass over NaN instead of giving it.
+        progress
+            Hears of it in decoded bytes.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(6.0).reshape(2, 3))
+        {example}
+        """
+    return reduce
+
+
+minimum = _reduction(_MIN, "min", "Minimum", ">>> a.min(axis=1)\n        array([0., 3.])")
+maximum = _reduction(_MAX, "max", "Maximum", ">>> a.max()\n        np.float64(5.0)")
+total = _reduction(_SUM, "sum", "Sum", ">>> a.sum(axis=0)\n        array([3., 5., 7.])")
+mean = _reduction(
+    _MEAN,
+    "mean",
+    "Mean",
+    ">>> a.mean(axis=1, keepdims=True)\n        array([[1.],\n               [4.]])",
+)
+
+
+def _variance(
+    array: Array, axis: Axis, ddof: float, keepdims: bool, sel: Any, progress: Any
+) -> AnyArray:
+    """The variance in doubles: two passes, the second in slabs."""
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"items of dtype {array.dtype} have no variance")
+    view = array.view[sel]
+    axes = _axes_of(axis, view.ndim)
+    double = np.dtype("f8")
+    middle = _reduce_into(array, _MEAN, sel, axis, True, double, False, progress)
+    squares = np.zeros(middle.shape)
+    count = math.prod(view.shape[a] for a in axes)
+    for place, slab in _slabs(array, view):
+        where = tuple(slice(None) if d in axes else s for d, s in enumerate(place))
+        difference = slab.astype("f8") - middle[where]
+        squares[where] += np.sum(difference * difference, axis=axes, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = np.divide(squares, max(count - ddof, 0))
+    return result.reshape(_kept_shape(view.shape, axes, keepdims))
+
+
+def _slabs(array: Array, view: View) -> Any:
+    """Parts of a view of about whole chunks, and where each stands in it."""
+    chunk = [min(n, max(array.chunks, default=1)) or 1 for n in view.shape]
+    step = _indexing.slab_shape(view.shape, chunk, _SLAB)
+    for place in _indexing.iter_boxes(..., view.shape, step):
+        yield place, view[place]
+
+
+def var(
+    self: Array,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    sel: Any = ...,
+    progress: _options.Progress | None = None,
+) -> Any:
+    """Variance of all items, or along axes: two passes, the second in slabs.
+
+    Parameters
+    ----------
+    axis
+        The axes that go; None is all of them.
+    ddof
+        Taken off the number of items in the denominator.
+    keepdims, sel, progress
+        As in `mean`.
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> caterva.asarray(np.arange(6.0).reshape(2, 3)).var(axis=0)
+    array([2.25, 2.25, 2.25])
+    """
+    result = _variance(self, axis, ddof, keepdims, sel, progress)
+    result = result.astype(_result_dtype(_MEAN, self.dtype)[1])
+    return result if result.ndim else result[()]
+
+
+def std(
+    self: Array,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    sel: Any = ...,
+    progress: _options.Progress | None = None,
+) -> Any:
+    """Standard deviation of all items, or along axes; the parameters are those of `var`.
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> caterva.asarray(np.arange(6.0)).std()
+    np.float64(1.707825127659933)
+    """
+    result = np.sqrt(_variance(self, axis, ddof, keepdims, sel, progress))
+    result = result.astype(_result_dtype(_MEAN, self.dtype)[1])
+    return result if result.ndim else result[()]
+
+
+def statistics(
+    self: Array, sel: Any = ..., *, progress: _options.Progress | None = None
+) -> Statistics:
+    """Count, minimum, maximum, sum, mean and standard deviation in one pass.
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> s = caterva.asarray(np.array([1.0, np.nan, 3.0])).statistics()
+    >>> s.n_nan, s.min, s.max, s.mean
+    (1, 1.0, 3.0, 2.0)
+    """
+    selected, _ = _selected(self, sel)
+    return Statistics(*self._statistics(selected, _options.progress_of(progress)))
+
+
+def _range_of(
+    array: Array, sel: Any, progress: _options.Progress | None
+) -> tuple[float, float]:
+    found = statistics(array, sel, progress=progress)
+    if found.n_nan:
+        raise ValueError("autodetected range of [nan, nan] is not finite")
+    if found.n_items == 0:
+        return 0.0, 1.0
+    return float(found.min), float(found.max)
+
+
+def histogram(
+    self: Array,
+    bins: int = 10,
+    range: tuple[float, float] | None = None,
+    *,
+    sel: Any = ...,
+    progress: _options.Progress | None = None,
+) -> tuple[AnyArray, AnyArray]:
+    """Count items in bins of equal width, as `numpy.histogram` does.
+
+    Parameters
+    ----------
+    bins
+        How many.
+    range
+        Lower and upper end; None is minimum and maximum, which takes a pass of its own.
+
+    Returns
+    -------
+    counts, edges : numpy.ndarray
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> caterva.asarray(np.arange(10)).histogram(2)[0]
+    array([5, 5])
+    """
+    low, high = _range_of(self, sel, progress) if range is None else map(float, range)
+    if low > high:
+        raise ValueError("max must be larger than min in range parameter")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    if bins < 1:
+        raise ValueError("`bins` must be positive, when an integer")
+    counts = np.zeros(bins, np.int64)
+    selected, _ = _selected(self, sel)
+    self._histogram(selected, low, high, counts, _options.progress_of(progress))
+    return counts, np.linspace(low, high, bins + 1)

@@ -1,0 +1,171 @@
+"""What stands between an array and brackets: ``a.oindex[...]`` and its like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _indexing
+from ._indexing import AnyArray, Casting
+
+if TYPE_CHECKING:
+    from ._array import Array, Readable
+    from ._view import View
+
+
+class _Selector:
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {self._array!r}"
+
+    def _plan(self, key: Any) -> _indexing.Plan:
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing.read_plan(self._array, self._plan(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self._array
+        plan = self._plan(key)
+        plan.write(array, _indexing.as_source(value, array.dtype, plan.shape, plan.scalar))
+
+
+class Outer(_Selector):
+    """Each axis by itself."""
+
+    __slots__ = ()
+
+    def _plan(self, key: Any) -> _indexing.Plan:
+        return _indexing.outer_plan(key, self._array.shape)
+
+
+class Vector(_Selector):
+    """Lists that go together."""
+
+    __slots__ = ()
+
+    def _plan(self, key: Any) -> _indexing.Plan:
+        return _indexing.vector_plan(key, self._array.shape)
+
+
+class Astype:
+    """An array as one of another dtype, converted as it is read."""
+
+    __slots__ = ("_array", "dtype", "_casting")
+
+    def __init__(self, array: Readable, dtype: np.dtype[Any], casting: Casting) -> None:
+        if not np.can_cast(array.dtype, dtype, casting):
+            raise TypeError(
+                f"Cannot cast array data from {array.dtype!r} to {dtype!r} according to "
+                f"the rule {casting!r}"
+            )
+        self._array = array
+        self.dtype = dtype
+        self._casting: Casting = casting
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return len(self._array)  # type: ignore[arg-type]
+
+    def __getitem__(self, key: Any) -> Any:
+        plan = _indexing.make_plan(key, self._array.shape)
+        out = np.empty(plan.shape, self.dtype)
+        _indexing.read_into(self._array, plan, out, None, self._casting, None)
+        return out[()] if plan.scalar else out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        if copy is False:
+            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
+        items: AnyArray = self[...]
+        return items if dtype is None else items.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"{self._array!r} as {self.dtype}"
+
+
+class Fields:
+    """The fields of structured items."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Readable) -> None:
+        self._array = array
+
+    def __getitem__(self, name: str) -> Field:
+        return Field(self._array, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._array.dtype.names or ())
+
+    def __len__(self) -> int:
+        return len(self._array.dtype.names or ())
+
+
+class Field:
+    """One field of structured items, read alone."""
+
+    __slots__ = ("_array", "name", "dtype")
+
+    def __init__(self, array: Any, name: str) -> None:
+        self._array = array
+        self.name = name
+        self.dtype = _indexing.field_dtype(array.dtype, name)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        shape: tuple[int, ...] = self._array.shape + self.dtype.shape
+        return shape
+
+    def __getitem__(self, key: Any) -> Any:
+        plan = _indexing.make_plan(key, self._array.shape)
+        items = _indexing.read_into(self._array, plan, None, None, "unsafe", self.name)
+        return items[()] if plan.scalar and not self.dtype.shape else items
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        # The library writes whole items: the others fields are what they were.
+        plan = _indexing.make_plan(key, self._array.shape)
+        items = np.empty(plan.shape, self._array.dtype)
+        plan.read(self._array, items)
+        part = items
+        for name in self.name.split("."):
+            part = part[name]
+        part[...] = value
+        plan.write(self._array, items)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        if copy is False:
+            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
+        items: AnyArray = self[...]
+        return items if dtype is None else items.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"field {self.name!r} of {self._array!r}"
+
+
+class Views:
+    """Makes views: ``a.view[...]``."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> View:
+        from ._view import view_of
+
+        return view_of(self._array).select(key)

@@ -1,0 +1,125 @@
+"""Trying partitions and codecs on an array's own data, by the command line's program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import _indexing
+from ._array import Array
+from ._functions import open as open_array
+from ._options import Path
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A partition and a codec, and what they would give for the whole array."""
+
+    chunks: tuple[int, ...]
+    blocks: tuple[int, ...]
+    codec: str
+    level: int
+    filters: str
+    dictionary: bool
+    current: bool
+    nbytes: int
+    ratio: float
+    seconds: tuple[float, ...]
+    amplification: tuple[float, ...]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `Array.copy` and `create` take to make such an array."""
+        names = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
+        return {name: getattr(self, name) for name in names}
+
+
+def _candidate(found: dict[str, Any]) -> Candidate:
+    return Candidate(
+        chunks=tuple(found["chunk_shape"]),
+        blocks=tuple(found["block_shape"]),
+        codec=found["codec"],
+        level=found["level"],
+        filters=found["filters"],
+        dictionary=found["dictionary"],
+        current=found["current"],
+        nbytes=found["bytes"],
+        ratio=found["ratio"],
+        seconds=tuple(read["seconds"] for read in found["reads"]),
+        amplification=tuple(read["amplification"] for read in found["reads"]),
+    )
+
+
+def _text_of(read: Any, shape: tuple[int, ...]) -> str:
+    """The selection as the command line writes it: the box around it counts."""
+    start, stop = _indexing.box_around(read, shape)
+    return ",".join(f"{a}:{b}" for a, b in zip(start, stop, strict=True))
+
+
+def _run(path: str, shape: tuple[int, ...], reads: Sequence[Any], words: list[str]) -> Any:
+    from .__main__ import find_program
+
+    command = [str(find_program()), "tune", "--json", "--no-progress", *words]
+    for read in reads:
+        command += ["--read", _text_of(read, shape)]
+    done = subprocess.run([*command, "--", path], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip() or f"tune ended with status {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def tune(
+    x: Array | Path,
+    reads: Sequence[Any],
+    *,
+    prefer: Literal["balance", "size", "speed"] = "balance",
+    seconds: float = 10,
+    threads: int = 0,
+) -> list[Candidate]:
+    """Try partitions and codecs on a sample of an array, for the reads that shall be fast.
+
+    Parameters
+    ----------
+    x
+        The array, as of its last commit, or its path.
+    reads
+        Selections as large as those that shall be fast, one of each kind.
+    prefer
+        What counts: size, speed, or a balance of both.
+    seconds
+        Stop trying after so long.
+    threads
+        At most so many; 0 is all cores.
+
+    Returns
+    -------
+    list of Candidate
+        The best first; ``x.copy(path, **candidate.options)`` makes such an array.
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> a = caterva.asarray(np.arange(64000).reshape(40, 40, 40))
+    >>> best = caterva.tune(a, [np.s_[0]], seconds=0.2)[0]
+    >>> a.copy(**best.options).shape
+    (40, 40, 40)
+    """
+    words = ["--prefer", prefer, "--time", f"{max(1, round(seconds * 1000))}ms"]
+    words += ["--threads", str(threads)]
+    if not isinstance(x, Array):
+        with open_array(x) as array:
+            shape = array.shape
+        found = _run(os.path.abspath(x), shape, reads, words)
+    elif x.path is not None:
+        found = _run(x.path, x.shape, reads, words)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "array.b2nd")
+            x.copy(path, durability="none").close()
+            found = _run(path, x.shape, reads, words)
+    return [_candidate(each) for each in found["candidates"]]

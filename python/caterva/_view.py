@@ -1,0 +1,154 @@
+"""Views: parts of an array, or several arrays, seen as one without reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _caterva, _indexing, _options
+from ._array import Array, Readable
+
+
+class View(_caterva.View, Readable):
+    """An array seen through slices, steps, transposition and new axes, or several as one.
+
+    Making one reads nothing. ``v[...]`` and ``v[...] = value`` are as an array's; a view
+    of several arrays can be read only.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing.read_fancy(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not all(array.writable for array in self._arrays):
+            raise ValueError(
+                'assignment destination is read-only: open the array with mode "r+"'
+            )
+        _indexing.write_fancy(self, key, value)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        n = len(self._arrays)
+        of = f"{n} arrays" if n > 1 else repr(self._arrays[0])
+        return f"<caterva.View shape={self.shape} dtype={self.dtype} of {of}>"
+
+    def select(self, key: Any) -> View:
+        """A part of the view, as a view: ints, slices, new axes, an ellipsis, even lists.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> caterva.zeros((4, 5)).view[...].select((0, slice(None, None, 2))).shape
+        (3,)
+        """
+        axes, new = _indexing.view_axes(key, self.shape)
+        view: View = self._select(axes)
+        for place in new:
+            view = view._expand(place)
+        return view
+
+    @property
+    def view(self) -> _Parts:
+        """Parts of the view, seen lazily."""
+        return _Parts(self)
+
+    @property
+    def T(self) -> View:
+        """The view with its axes reversed."""
+        return self._transpose(range(self.ndim)[::-1])
+
+    def transpose(self, *axes: int | Sequence[int]) -> View:
+        """The view with its axes in another order; none given: reversed."""
+        order: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        if not order:
+            return self.T
+        normal = [_indexing.axis_in(a, self.ndim) for a in order]
+        if sorted(normal) != list(range(self.ndim)):
+            raise ValueError("axes don't match array")
+        return self._transpose(normal)
+
+    def squeeze(self, axis: int | None = None) -> View:
+        """The view without `axis`, which has one item; None is all such axes."""
+        if axis is not None:
+            place = _indexing.axis_in(axis, self.ndim)
+            if self.shape[place] != 1:
+                raise ValueError(
+                    "cannot select an axis to squeeze out which has size not equal to one"
+                )
+            return self._squeeze(place)
+        view = self
+        for place in reversed(range(self.ndim)):
+            if self.shape[place] == 1:
+                view = view._squeeze(place)
+        return view
+
+    def copy(self, path: _options.Path | None = None, **options: Any) -> Array:
+        """A new array of the view's items; the options are those of `Array.copy`."""
+        from ._functions import copy
+
+        return copy(self, path, **options)
+
+
+class _Parts:
+    __slots__ = ("_view",)
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __getitem__(self, key: Any) -> View:
+        return self._view.select(key)
+
+
+def view_of(array: Array | View) -> View:
+    """The whole array, as a view."""
+    return array if isinstance(array, View) else View._of(array)
+
+
+def _views(arrays: Sequence[Any]) -> tuple[View, ...]:
+    for array in arrays:
+        if not isinstance(array, Array | View):
+            raise TypeError(
+                f"arrays or views of caterva are wanted, not {type(array).__name__}"
+            )
+    if not arrays:
+        raise ValueError("need at least one array to join")
+    return tuple(view_of(array) for array in arrays)
+
+
+def concat(arrays: Sequence[Array | View], axis: int = 0) -> View:
+    """Several arrays one behind the other, as a view; `View.copy` makes a new array of it.
+
+    Parameters
+    ----------
+    arrays
+        Of one dtype, and of one shape but for `axis`.
+    axis
+        Where they are joined.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.concat([caterva.zeros(2, "i4"), caterva.full(1, 7, dtype="i4")])[:]
+    array([0, 0, 7], dtype=int32)
+    """
+    views = _views(arrays)
+    return _caterva.join(View, views, _indexing.axis_in(axis, views[0].ndim), False)
+
+
+def stack(arrays: Sequence[Array | View], axis: int = 0) -> View:
+    """Several arrays of one shape along a new axis, as a view.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.stack([caterva.zeros(3), caterva.zeros(3)], axis=-1).shape
+    (3, 2)
+    """
+    views = _views(arrays)
+    return _caterva.join(View, views, _indexing.axis_in(axis, views[0].ndim + 1), True)

@@ -1,0 +1,97 @@
+/* Calls of the library, and what is heard of them meanwhile. The calling thread is known
+ * by a variable of its own; on the library's threads that is NULL, and nothing is asked:
+ * signals are the main thread's affair. */
+#include "call.h"
+
+#include <time.h>
+
+enum { PATIENCE_NS = 50 * 1000 * 1000 };
+
+static _Thread_local call *current;
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+bool call_is_under_way(const void *owner)
+{
+    for (const call *c = current; c; c = c->outer)
+        if (c->owner == owner) return true;
+    return false;
+}
+
+void call_begin(call *c, const void *owner, PyObject *progress)
+{
+    c->owner = owner;
+    c->outer = current;
+    c->progress = progress == Py_None ? NULL : progress;
+    c->own = c->told = false;
+    c->next = c->done = c->total = 0;
+    current = c;
+    c->thread = PyEval_SaveThread();
+}
+
+/* With the GIL; non-zero: stop. */
+static int tell(call *c)
+{
+    if (!c->progress) return 0;
+    c->told = true;
+    PyObject *answer = PyObject_CallFunction(c->progress, "LL", (long long)c->done,
+                                             (long long)c->total);
+    if (!answer) return -1;
+    int stop = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    return stop;
+}
+
+static int ask(call *c)
+{
+    PyEval_RestoreThread(c->thread);
+    int stop = PyErr_Occurred() ? 1 : PyErr_CheckSignals();
+    if (!stop) stop = tell(c);
+    c->thread = PyEval_SaveThread();
+    return stop;
+}
+
+int call_hook(void *context, int64_t done, int64_t total)
+{
+    call *c = current;
+    if (!c || (context && context != c)) return 0;
+    if (c->own == (context != NULL)) {
+        c->told = c->told && done == c->done && total == c->total;
+        c->done = done;
+        c->total = total;
+    }
+    int64_t time = now();
+    if (c->next == 0) c->next = time + PATIENCE_NS;
+    if (time < c->next) return 0;
+    c->next = time + PATIENCE_NS;
+    return ask(c);
+}
+
+int raise_error(module_state *state, const caterva_error *err)
+{
+    PyObject *exception =
+        PyObject_CallFunction(state->raise, "iiLs", (int)err->code, err->sys_errno,
+                              (long long)err->position, err->message);
+    if (exception) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    return -1;
+}
+
+int call_end(module_state *state, call *c, caterva_status status)
+{
+    PyEval_RestoreThread(c->thread);
+    int result = PyErr_Occurred() ? -1 : 0;
+    if (result == 0 && status == CATERVA_OK && c->progress && !c->told && c->total > 0) {
+        c->done = c->total;
+        if (tell(c) < 0) result = -1;
+    }
+    current = c->outer;
+    if (result < 0 || status == CATERVA_OK) return result;
+    c->err.code = status;
+    return raise_error(state, &c->err);
+}

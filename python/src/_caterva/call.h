@@ -1,0 +1,44 @@
+/* A call of the library: without the GIL, with an ear for signals and for a progress
+ * function in Python, and with its status turned into an exception.
+ *
+ *     call c;
+ *     call_begin(&c, array, progress);
+ *     status = caterva_...(..., &c.err);
+ *     if (call_end(state, &c, status) < 0) return NULL;
+ *
+ * The library may tell call_hook from any thread; Python is asked on the calling thread
+ * only, which takes part in all work. */
+#ifndef CALL_H
+#define CALL_H
+
+#include "extension.h"
+
+typedef struct call {
+    caterva_error err;
+    struct call *outer; /* of the same thread: a progress function called us */
+    const void *owner;  /* the array that must not be used meanwhile, or NULL */
+    PyThreadState *thread;
+    PyObject *progress; /* borrowed; or NULL                                  */
+    bool own;           /* the options of the call tell, and not the handle's */
+    bool told;          /* of done and total below                            */
+    int64_t next;       /* when Python is asked again, in ns; 0: nobody asked */
+    int64_t done, total;
+} call;
+
+/* `progress` is a callable, None or NULL. */
+void call_begin(call *c, const void *owner, PyObject *progress);
+
+/* 0, or -1 with an exception: of the status, of a signal, of the progress function. */
+int call_end(module_state *state, call *c, caterva_status status);
+
+/* on_progress of handles (context NULL) and of options (context the call). */
+int call_hook(void *context, int64_t done, int64_t total);
+
+/* True on a thread with a call of the owner's under way: in a progress function or the
+ * handler of a signal. */
+bool call_is_under_way(const void *owner);
+
+/* Raises what `err` says; always -1. */
+int raise_error(module_state *state, const caterva_error *err);
+
+#endif

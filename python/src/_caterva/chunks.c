@@ -1,0 +1,210 @@
+/* What an array is, chunk by chunk and as a whole; chunks as they are stored. */
+#include "array.h"
+#include "options.h"
+
+#include <stdlib.h>
+
+/* ---- The whole ------------------------------------------------------------------ */
+
+static PyObject *names_of(const caterva_info *info)
+{
+    PyObject *names = PyList_New(0);
+    for (int i = 0; names && i < info->n_attributes; i++) {
+        PyObject *name = PyUnicode_FromString(info->attribute_names[i]);
+        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+static PyObject *metalayers_of(const caterva_info *info)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < info->n_metalayers; i++) {
+        const caterva_metalayer *m = &info->metalayers[i];
+        PyObject *bytes = PyBytes_FromStringAndSize(m->content, (Py_ssize_t)m->size);
+        if (!bytes || PyDict_SetItemString(dict, m->name, bytes) < 0) Py_CLEAR(dict);
+        Py_XDECREF(bytes);
+    }
+    return dict;
+}
+
+static PyObject *filters_of(const int *numbers)
+{
+    PyObject *tuple = PyTuple_New(CATERVA_MAX_FILTERS);
+    for (int i = 0; tuple && i < CATERVA_MAX_FILTERS; i++) {
+        PyObject *number = PyLong_FromLong(numbers[i]);
+        if (!number || PyTuple_SetItem(tuple, i, number) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *fill_of(const caterva_info *info)
+{
+    if (!info->fill_value) Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize(info->fill_value, info->item_size);
+}
+
+/* A dict of everything; the N of a part that could not be made fails it. */
+static PyObject *dict_of(const caterva_info *i)
+{
+    return Py_BuildValue(
+        "{sN sN sN sN sN ss sz sN sO si si sO sO si si si sN sN sO sL sL sL sL sL sL sL sL sN sN}",
+        "shape", tuple_of_int64s(i->shape, i->ndim),
+        "chunks", tuple_of_int32s(i->chunk_shape, i->ndim),
+        "blocks", tuple_of_int32s(i->block_shape, i->ndim),
+        "chunk_counts", tuple_of_int64s(i->chunk_counts, i->ndim),
+        "block_counts", tuple_of_int64s(i->block_counts, i->ndim),
+        "dtype", i->dtype, "dtype_stored", i->dtype_stored, "fill_value", fill_of(i),
+        "dtype_disagrees", i->dtype_disagrees ? Py_True : Py_False,
+        "layout", (int)i->layout, "metalayer", (int)i->metalayer,
+        "in_memory", i->in_memory ? Py_True : Py_False,
+        "sealed", i->sealed ? Py_True : Py_False,
+        "codec", i->codec, "codec_meta", i->codec_meta, "level", i->level,
+        "filters", filters_of(i->filters), "filters_meta", filters_of(i->filters_meta),
+        "use_dict", i->use_dict ? Py_True : Py_False,
+        "n_items", (long long)i->n_items, "n_chunks", (long long)i->n_chunks,
+        "n_blocks", (long long)i->n_blocks, "chunk_bytes", (long long)i->chunk_bytes,
+        "block_bytes", (long long)i->block_bytes, "data_bytes", (long long)i->data_bytes,
+        "frame_bytes", (long long)i->frame_bytes, "header_bytes", (long long)i->header_bytes,
+        "attributes", names_of(i), "metalayers", metalayers_of(i));
+}
+
+static PyObject *describe(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    const caterva_info *info;
+    call c;
+    if (array_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_info_get(self->handle, &info, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    if (result < 0) return NULL;
+    PyObject *dict = dict_of(info);
+    caterva_info_release(info);
+    return dict;
+}
+
+/* (stored, special, live bytes, dead bytes, unverified) */
+static PyObject *measure(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    caterva_space s = CATERVA_SPACE_INIT;
+    call c;
+    if (array_enter(self) < 0) return NULL;
+    call_begin(&c, self, self->progress);
+    caterva_status status = caterva_measure(self->handle, &s, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    if (result < 0) return NULL;
+    return Py_BuildValue("LLLLL", (long long)s.stored_chunks, (long long)s.special_chunks,
+                         (long long)s.live_bytes, (long long)s.dead_bytes,
+                         (long long)s.unverified_chunks);
+}
+
+/* ---- Chunks ------------------------------------------------------------------------ */
+
+/* (index, start, stop, kind, position, stored bytes, memcpyed) */
+static PyObject *chunk_info(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    long long chunk;
+    caterva_chunk_info i = CATERVA_CHUNK_INFO_INIT;
+    call c;
+    if (!PyArg_ParseTuple(args, "L", &chunk) || array_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_chunk_describe(self->handle, chunk, &i, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    if (result < 0) return NULL;
+    return Py_BuildValue("NNNiLLO", tuple_of_int64s(i.index, self->ndim),
+                         tuple_of_int64s(i.start, self->ndim),
+                         tuple_of_int64s(i.stop, self->ndim), (int)i.kind,
+                         (long long)i.position, (long long)i.stored_bytes,
+                         i.memcpyed ? Py_True : Py_False);
+}
+
+/* (index, start, stop, stored bytes) */
+static PyObject *block_info(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    long long chunk, block;
+    caterva_block_info i = CATERVA_BLOCK_INFO_INIT;
+    call c;
+    if (!PyArg_ParseTuple(args, "LL", &chunk, &block) || array_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_block_describe(self->handle, chunk, block, &i, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    if (result < 0) return NULL;
+    return Py_BuildValue("NNNL", tuple_of_int64s(i.index, self->ndim),
+                         tuple_of_int64s(i.start, self->ndim),
+                         tuple_of_int64s(i.stop, self->ndim), (long long)i.stored_bytes);
+}
+
+/* The size first, then the bytes: a writer in between makes it ask again. */
+static int read_stored(array_object *self, long long chunk, char **bytes, size_t *size)
+{
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status =
+        caterva_chunk_read_stored(self->handle, chunk, NULL, 0, size, &c.err);
+    for (*bytes = NULL; status == CATERVA_OK;) {
+        size_t room = *size;
+        free(*bytes);
+        if (!(*bytes = malloc(room + 1))) break;
+        status = caterva_chunk_read_stored(self->handle, chunk, *bytes, room, size, &c.err);
+        if (status == CATERVA_OK || *size <= room) break;
+        status = CATERVA_OK;
+    }
+    int result = call_end(self->state, &c, status);
+    if (result == 0 && !*bytes) PyErr_NoMemory();
+    return result == 0 && *bytes ? 0 : -1;
+}
+
+static PyObject *chunk_read(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    long long chunk;
+    char *bytes = NULL;
+    size_t size;
+    if (!PyArg_ParseTuple(args, "L", &chunk) || array_enter(self) < 0) return NULL;
+    int result = read_stored(self, chunk, &bytes, &size);
+    array_leave(self);
+    PyObject *out = result == 0 ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size) : NULL;
+    free(bytes);
+    return out;
+}
+
+static PyObject *chunk_write(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    long long chunk;
+    Py_buffer bytes;
+    call c;
+    if (!PyArg_ParseTuple(args, "Ly*", &chunk, &bytes)) return NULL;
+    int result = array_enter(self);
+    if (result == 0) {
+        call_begin(&c, self, NULL);
+        caterva_status status = caterva_chunk_write_stored(self->handle, chunk, bytes.buf,
+                                                           (size_t)bytes.len, &c.err);
+        result = call_end(self->state, &c, status);
+        array_leave(self);
+    }
+    PyBuffer_Release(&bytes);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef array_chunk_methods[] = {
+    {"_describe", describe, METH_NOARGS, NULL},
+    {"_measure", measure, METH_NOARGS, NULL},
+    {"_chunk_info", chunk_info, METH_VARARGS, NULL},
+    {"_block_info", block_info, METH_VARARGS, NULL},
+    {"_chunk_read", chunk_read, METH_VARARGS, NULL},
+    {"_chunk_write", chunk_write, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

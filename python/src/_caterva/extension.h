@@ -1,0 +1,37 @@
+/* What all files of the extension share: Python and NumPy within the limits of their
+ * stable interfaces, and the state of the module. Nothing is kept outside of it but what
+ * NumPy itself keeps (its table of functions). */
+#ifndef EXTENSION_H
+#define EXTENSION_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL caterva_numpy_api
+#ifndef IMPORTS_NUMPY /* module.c does */
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include <caterva.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct module_state {
+    PyTypeObject *array_type, *view_type;
+    PyObject *raise;          /* caterva._errors.make: the exception for a status      */
+    PyObject *read_fancy;     /* caterva._indexing: reading what is no basic index     */
+    PyObject *write_fancy;    /* the same for writing                                  */
+    PyObject *as_source;      /* caterva._indexing: a value for so many items          */
+    PyObject *dtype_of_text;  /* caterva._dtypes: numpy.dtype of a description         */
+    PyObject *empty_tuple;
+} module_state;
+
+
+/* Adds what each file defines; -1 with an exception. */
+int array_add_type(PyObject *module, module_state *state);
+int view_add_type(PyObject *module, module_state *state);
+
+#endif

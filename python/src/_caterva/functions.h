@@ -1,0 +1,45 @@
+/* The functions of the module. */
+#ifndef FUNCTIONS_H
+#define FUNCTIONS_H
+
+#include "extension.h"
+
+module_state *module_state_of(PyObject *module);
+
+extern PyMethodDef module_functions[]; /* functions.c: those of all files */
+
+/* ---- open.c ------------------------------------------------------------------- */
+
+/* (type, url, options, progress) */
+PyObject *function_open(PyObject *module, PyObject *args);
+PyObject *function_create(PyObject *module, PyObject *args);
+/* (type, bytes, copy, options, progress) */
+PyObject *function_open_frame(PyObject *module, PyObject *args);
+/* (type, source, url, create options, copy options, progress) */
+PyObject *function_copy(PyObject *module, PyObject *args);
+
+/* ---- paths.c ------------------------------------------------------------------- */
+
+PyObject *function_compact(PyObject *module, PyObject *args); /* (url, durability, progress) */
+PyObject *function_seal(PyObject *module, PyObject *args);    /* the same                    */
+PyObject *function_unlink(PyObject *module, PyObject *args);  /* (url)                       */
+PyObject *function_repair(PyObject *module, PyObject *args);  /* (url, options, progress)    */
+
+/* ---- words.c ------------------------------------------------------------------- */
+
+PyObject *function_codec_name(PyObject *module, PyObject *args);
+PyObject *function_codec_number(PyObject *module, PyObject *args);
+PyObject *function_filter_name(PyObject *module, PyObject *args);
+PyObject *function_filter_number(PyObject *module, PyObject *args);
+PyObject *function_choose_partition(PyObject *module, PyObject *args);
+PyObject *function_convert(PyObject *module, PyObject *args);
+PyObject *function_cache_limit(PyObject *module, PyObject *args);
+PyObject *function_cache_counts(PyObject *module, PyObject *args);
+
+PyObject *cache_counts_dict(const caterva_cache_info *n);
+
+/* ---- view.c ------------------------------------------------------------ */
+
+PyObject *function_join(PyObject *module, PyObject *args); /* (type, views, axis, stacked) */
+
+#endif

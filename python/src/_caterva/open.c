@@ -1,0 +1,201 @@
+/* How arrays come into being: opened, created, from a frame in memory, copied. */
+#include "array.h"
+#include "functions.h"
+#include "options.h"
+#include "view.h"
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static int type_ok(module_state *state, PyObject *type)
+{
+    if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, state->array_type))
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "the first argument is a type of arrays");
+    return -1;
+}
+
+PyObject *function_open(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    PyObject *type, *place, *dict, *progress;
+    const char *url;
+    caterva_open_options options;
+    array_birth birth = {0};
+    call c;
+    if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
+        type_ok(state, type) < 0 || open_options_parse(dict, &options) < 0)
+        return NULL;
+    if (!(url = PyUnicode_AsUTF8AndSize(place, NULL))) return NULL;
+    call_begin(&c, NULL, progress);
+    caterva_status status = caterva_open(url, &options, &birth.handle, &c.err);
+    if (call_end(state, &c, status) < 0) {
+        if (status == CATERVA_OK) caterva_discard(birth.handle);
+        return NULL;
+    }
+    birth.again = options;
+    birth.place = place;
+    birth.progress = progress;
+    return array_wrap(state, (PyTypeObject *)type, &birth);
+}
+
+PyObject *function_open_frame(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    PyObject *type, *frame, *dict, *progress;
+    int copy;
+    caterva_open_options options;
+    array_birth birth = {0};
+    call c;
+    if (!PyArg_ParseTuple(args, "OSpO!O", &type, &frame, &copy, &PyDict_Type, &dict,
+                          &progress) ||
+        type_ok(state, type) < 0 || open_options_parse(dict, &options) < 0)
+        return NULL;
+    const char *bytes = PyBytes_AsString(frame);
+    size_t size = (size_t)PyBytes_Size(frame);
+    call_begin(&c, NULL, progress);
+    caterva_status status =
+        caterva_frame_open(bytes, size, copy, &options, &birth.handle, &c.err);
+    if (call_end(state, &c, status) < 0) {
+        if (status == CATERVA_OK) caterva_discard(birth.handle);
+        return NULL;
+    }
+    birth.again = options;
+    birth.frame = copy ? NULL : frame;
+    birth.progress = progress;
+    return array_wrap(state, (PyTypeObject *)type, &birth);
+}
+
+/* To open for writing what was made with these. */
+static caterva_open_options open_options_like(const caterva_create_options *o)
+{
+    caterva_open_options again = CATERVA_OPEN_INIT;
+    again.mode = CATERVA_MODE_WRITE;
+    again.threads = o->threads;
+    again.durability = o->durability;
+    again.dirty_budget = o->dirty_budget;
+    again.cache_bytes = o->cache_bytes;
+    again.no_read_ahead = o->no_read_ahead;
+    again.compact_percent = o->compact_percent;
+    again.on_progress = o->on_progress;
+    return again;
+}
+
+/* ---- Creating -------------------------------------------------------------------- */
+
+PyObject *function_create(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    PyObject *type, *place, *dict, *progress;
+    const char *url;
+    create_parts parts = {.metalayers = NULL};
+    caterva_create_options options;
+    array_birth birth = {0};
+    call c;
+    if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
+        type_ok(state, type) < 0 || !(url = PyUnicode_AsUTF8AndSize(place, NULL)))
+        return NULL;
+    if (create_options_parse(dict, &parts, &options) < 0) {
+        PyMem_Free(parts.metalayers);
+        return NULL;
+    }
+    call_begin(&c, NULL, progress);
+    caterva_status status = caterva_create(url, &options, &birth.handle, &c.err);
+    int result = call_end(state, &c, status);
+    PyMem_Free(parts.metalayers);
+    if (result < 0) {
+        if (status == CATERVA_OK) caterva_discard(birth.handle);
+        return NULL;
+    }
+    birth.again = open_options_like(&options);
+    birth.place = place;
+    birth.progress = progress;
+    return array_wrap(state, (PyTypeObject *)type, &birth);
+}
+
+/* ---- Copying --------------------------------------------------------------------- */
+
+typedef struct copying {
+    create_parts parts;
+    caterva_create_options create;
+    caterva_copy_options options;
+    int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
+} copying;
+
+static PyObject *item_of(PyObject *dict, const char *name)
+{
+    PyObject *item = PyDict_GetItemString(dict, name);
+    return item == Py_None ? NULL : item;
+}
+
+/* The box, layout_set, memory, convert_to and casting. */
+static int parse_copy(PyObject *dict, copying *out)
+{
+    PyObject *start = item_of(dict, "start"), *stop = item_of(dict, "stop");
+    PyObject *layout = item_of(dict, "layout_set"), *memory = item_of(dict, "memory");
+    PyObject *dtype = item_of(dict, "convert_to"), *casting = item_of(dict, "casting");
+    out->options = (caterva_copy_options)CATERVA_COPY_INIT;
+    if (start && parse_int64s(start, "start", out->start) < 0) return -1;
+    if (stop && parse_int64s(stop, "stop", out->stop) < 0) return -1;
+    if (start) out->options.start = out->start;
+    if (stop) out->options.stop = out->stop;
+    if (layout) out->options.layout_set = PyObject_IsTrue(layout);
+    if (memory) out->options.memory = PyLong_AsLongLong(memory);
+    if (dtype) out->options.convert_to = PyUnicode_AsUTF8AndSize(dtype, NULL);
+    if (casting) out->options.casting = (caterva_casting)PyLong_AsLong(casting);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* The array in Python, or None where it was closed at once: *out stays NULL then. */
+static PyObject *wrap_copy(module_state *state, PyObject *type, PyObject *place,
+                           const caterva_create_options *options, caterva_array *handle)
+{
+    array_birth birth = {.handle = handle, .place = place};
+    birth.again = open_options_like(options);
+    return array_wrap(state, (PyTypeObject *)type, &birth);
+}
+
+static PyObject *copy_source(module_state *state, PyObject *source, const char *url,
+                             copying *order, PyObject *progress, caterva_array **out)
+{
+    call c;
+    c.own = false;
+    if (PyObject_TypeCheck(source, state->view_type)) {
+        if (view_copy((view_object *)source, url, &order->options, progress, out) < 0)
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    array_object *array = array_of(state, source);
+    if (!array || array_enter(array) < 0) return NULL;
+    order->options.on_progress = call_hook;
+    order->options.context = &c;
+    call_begin(&c, array, progress);
+    c.own = true;
+    caterva_status status = caterva_copy(array->handle, url, &order->options, out, &c.err);
+    int result = call_end(state, &c, status);
+    array_leave(array);
+    if (result < 0 && status == CATERVA_OK) caterva_discard(*out);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *function_copy(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    PyObject *type, *source, *place, *create, *how, *progress, *done = NULL;
+    const char *url;
+    caterva_array *handle = NULL;
+    copying order = {.parts = {.metalayers = NULL}};
+    if (!PyArg_ParseTuple(args, "OOUO!O!O", &type, &source, &place, &PyDict_Type, &create,
+                          &PyDict_Type, &how, &progress) ||
+        type_ok(state, type) < 0 || !(url = PyUnicode_AsUTF8AndSize(place, NULL)))
+        return NULL;
+    if (create_options_parse(create, &order.parts, &order.create) == 0 &&
+        parse_copy(how, &order) == 0) {
+        order.options.create = &order.create;
+        done = copy_source(state, source, url, &order, progress, &handle);
+    }
+    PyMem_Free(order.parts.metalayers);
+    if (!done) return NULL;
+    Py_DECREF(done);
+    return wrap_copy(state, type, place, &order.create, handle);
+}

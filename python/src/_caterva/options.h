@@ -1,0 +1,28 @@
+/* Options of the library from a dict of Python's. Python's side names things as people
+ * do; what arrives here are numbers, bytes and text. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include "extension.h"
+
+/* Where the pointers of the options lead. */
+typedef struct create_parts {
+    int64_t shape[CATERVA_MAX_DIMS];
+    int32_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS];
+    caterva_metalayer *metalayers; /* release with PyMem_Free */
+} create_parts;
+
+/* Fill *out from `dict`, what it does not name is the default. -1 with an exception, also
+ * for a key that is none. Pointers lead into `dict`, which must live as long. */
+int create_options_parse(PyObject *dict, create_parts *parts, caterva_create_options *out);
+int open_options_parse(PyObject *dict, caterva_open_options *out);
+
+/* `n` <= CATERVA_MAX_DIMS numbers of a sequence; its length, or -1 with an exception. */
+int parse_int64s(PyObject *sequence, const char *what, int64_t *out);
+int parse_int32s(PyObject *sequence, const char *what, int32_t *out);
+
+/* A tuple of ints. */
+PyObject *tuple_of_int64s(const int64_t *numbers, int n);
+PyObject *tuple_of_int32s(const int32_t *numbers, int n);
+
+#endif

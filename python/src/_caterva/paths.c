@@ -1,0 +1,119 @@
+/* What is done to the array at a path: compacted, sealed, deleted, repaired. */
+#include "call.h"
+#include "damages.h"
+#include "functions.h"
+
+#include <string.h>
+
+typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_options *options,
+                                       caterva_error *err);
+
+static PyObject *keep_up(PyObject *module, PyObject *args, upkeep_function *function)
+{
+    const char *url;
+    int durability;
+    PyObject *progress;
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    call c;
+    if (!PyArg_ParseTuple(args, "siO", &url, &durability, &progress)) return NULL;
+    options.durability = (caterva_durability)durability;
+    options.on_progress = call_hook;
+    call_begin(&c, NULL, progress);
+    caterva_status status = function(url, &options, &c.err);
+    if (call_end(module_state_of(module), &c, status) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *function_compact(PyObject *module, PyObject *args)
+{
+    return keep_up(module, args, caterva_compact);
+}
+
+PyObject *function_seal(PyObject *module, PyObject *args)
+{
+    return keep_up(module, args, caterva_seal);
+}
+
+PyObject *function_unlink(PyObject *module, PyObject *args)
+{
+    const char *url;
+    call c;
+    if (!PyArg_ParseTuple(args, "s", &url)) return NULL;
+    call_begin(&c, NULL, NULL);
+    caterva_status status = caterva_unlink(url, &c.err);
+    if (call_end(module_state_of(module), &c, status) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- Repair ----------------------------------------------------------------------- */
+
+typedef struct repairing {
+    damages found;
+    const char *fill;
+    size_t fill_size;
+    int ndim;
+    bool fill_fits;
+} repairing;
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    damages_add(&((repairing *)context)->found, damage);
+}
+
+static int on_found(void *context, const caterva_info *info, void *fill)
+{
+    repairing *r = context;
+    r->ndim = info->ndim;
+    if (!r->fill) return 0;
+    r->fill_fits = r->fill_size == (size_t)info->item_size;
+    if (r->fill_fits) memcpy(fill, r->fill, r->fill_size);
+    return !r->fill_fits;
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    (void)context;
+    return call_hook(NULL, done, total);
+}
+
+static PyObject *report_of(repairing *r, const caterva_repair_result *result)
+{
+    PyObject *list = damages_take(&r->found, r->ndim);
+    if (!list) return NULL;
+    return Py_BuildValue("iOLLiOON", (int)result->found, result->complete ? Py_True : Py_False,
+                         (long long)result->n_chunks, (long long)result->lost_chunks,
+                         result->lost_attributes, result->in_place ? Py_True : Py_False,
+                         result->written ? Py_True : Py_False, list);
+}
+
+/* (url, output or None, overwrite, guess, threads, durability, fill bytes or None, progress)
+ * to (found, complete, chunks, lost chunks, lost attributes, in place, written, [damages]) */
+PyObject *function_repair(PyObject *module, PyObject *args)
+{
+    const char *url;
+    Py_ssize_t fill_size;
+    PyObject *progress;
+    repairing r = {.fill_fits = true};
+    caterva_repair_options o = CATERVA_REPAIR_INIT;
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
+    int durability;
+    call c;
+    if (!PyArg_ParseTuple(args, "szppiiz#O", &url, &o.output, &o.overwrite, &o.guess, &o.threads,
+                          &durability, &r.fill, &fill_size, &progress))
+        return NULL;
+    r.fill_size = (size_t)fill_size;
+    o.durability = (caterva_durability)durability;
+    o.on_found = on_found;
+    o.on_damage = on_damage;
+    o.on_progress = on_progress;
+    o.context = &r;
+    call_begin(&c, NULL, progress);
+    caterva_status status = caterva_repair(url, &o, &result, &c.err);
+    int ended = call_end(module_state_of(module), &c, status);
+    if (ended == 0) return report_of(&r, &result);
+    Py_XDECREF(damages_take(&r.found, 0));
+    if (r.fill_fits) return NULL;
+    PyErr_Clear();
+    return PyErr_Format(PyExc_ValueError, "the fill has %zd bytes, which is no item of %s",
+                        fill_size, url);
+}
