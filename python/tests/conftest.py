@@ -1,0 +1,34 @@
+"""Every test runs in an empty folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="50 times as many random cases")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A failing random case is printed with what makes it again."""
+    times = 50 if config.getoption("--long") else 1
+    hypothesis.settings.register_profile(
+        "caterva",
+        max_examples=400 * times,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        phases=[p for p in hypothesis.Phase if p.name not in ("explain", "reuse", "target")],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    hypothesis.settings.load_profile("caterva")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -1,0 +1,57 @@
+"""Every example of a docstring runs, and every public name has one."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from typing import Any
+
+import caterva
+import numpy as np
+import pytest
+from caterva import _array, _functions, _view
+
+
+def _tests() -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder()
+    found = finder.find(caterva, "caterva", module=False)
+    for name in caterva.__all__:
+        value = getattr(caterva, name)
+        if inspect.isfunction(value) or inspect.isclass(value):
+            found += finder.find(value, f"caterva.{name}", module=False)
+    for owner in (caterva.Array, caterva.View):
+        for name in dir(owner):
+            if not name.startswith("_"):
+                found += finder.find(
+                    getattr(owner, name), f"{owner.__name__}.{name}", module=False
+                )
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("test", _tests(), ids=lambda test: test.name)
+def test_examples_run(test: doctest.DocTest) -> None:
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    test.globs = {"caterva": caterva, "np": np}
+    runner.run(test)
+    assert runner.failures == 0, f"see above: {test.name}"
+
+
+def _public() -> list[tuple[str, Any]]:
+    names = [(f"caterva.{n}", getattr(caterva, n)) for n in caterva.__all__ if n[0] != "_"]
+    for owner in (caterva.Array, caterva.View):
+        names += [
+            (f"{owner.__name__}.{n}", getattr(owner, n)) for n in dir(owner) if n[0] != "_"
+        ]
+    return [(name, value) for name, value in names if not isinstance(value, str)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), _public(), ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_has_a_docstring(name: str, value: Any) -> None:
+    assert (value.__doc__ or "").strip(), name
+
+
+def test_modules_have_docstrings() -> None:
+    for module in (_array, _functions, _view):
+        assert module.__doc__
