@@ -4,11 +4,13 @@
 #include "options.h"
 
 #include <stddef.h>
-#include <structmember.h>
 #include <string.h>
+#include <structmember.h>
 #include <unistd.h>
 
 /* ---- What it is ---------------------------------------------------------- */
+
+static int recover(array_object *self);
 
 int array_enter(array_object *self)
 {
@@ -17,6 +19,7 @@ int array_enter(array_object *self)
                         "an array cannot be used by what hears of its progress");
         return -1;
     }
+    if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
     gate_enter(&self->gate);
     if (self->handle) return 0;
     gate_leave(&self->gate);
@@ -119,7 +122,7 @@ static int release(array_object *self, bool commit)
 {
     caterva_array *handle = self->handle;
     self->handle = NULL;
-    if (!handle) return 0;
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
     call c;
     caterva_status status = CATERVA_OK;
     bool discard = !commit || self->process != getpid();
@@ -143,6 +146,7 @@ static void abandon(array_object *self)
 static int shut_gate(array_object *self)
 {
     if (!call_is_under_way(self)) {
+        if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
         gate_shut(&self->gate);
         return 0;
     }
@@ -228,11 +232,47 @@ static int look_again(array_object *self)
                 PyArray_EquivTypes((PyArray_Descr *)descr, self->descr);
     if (same) set_shape(self, info);
     if (descr && !same)
-        PyErr_Format(PyExc_ValueError, "%S is another array now, with %d axes of %R: open it anew",
+        PyErr_Format(PyExc_ValueError,
+                     "%S is another array now, with %d axes of %R: open it anew",
                      self->place ? self->place : Py_None, info->ndim, descr);
     Py_XDECREF(descr);
     caterva_info_release(info);
     return same ? 0 : -1;
+}
+
+/* In a child of fork whose parent was using the handle in other threads: the locks that
+ * they held are held for good. So the handle is left as it is, and the file opened anew;
+ * what the parent was changing, and what is in memory only, are lost to the child. */
+static int reopen(array_object *self)
+{
+    if (!self->handle) return 0;
+    self->handle = NULL;
+    self->n_opened++;
+    bool is_file = self->place && PyUnicode_CompareWithASCIIString(self->place, "mem:") != 0;
+    if (self->writable || !(is_file || self->frame)) {
+        PyErr_SetString(PyExc_ValueError, "the array is the parent's, which was using it in "
+                                          "another thread when this process was forked");
+        return -1;
+    }
+    const char *url = is_file ? PyUnicode_AsUTF8AndSize(self->place, NULL) : NULL;
+    if (is_file && !url) return -1;
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status = is_file ? caterva_open(url, &self->again, &self->handle, &c.err)
+                                    : caterva_frame_open(PyBytes_AsString(self->frame),
+                                                         (size_t)PyBytes_Size(self->frame), 0,
+                                                         &self->again, &self->handle, &c.err);
+    if (call_end(self->state, &c, status) < 0) return -1;
+    if (look_again(self) == 0) return 0;
+    abandon(self);
+    return -1;
+}
+
+static int recover(array_object *self)
+{
+    int result = reopen(self);
+    gate_open(&self->gate);
+    return result;
 }
 
 /* To another state, of another shape perhaps. */
@@ -289,6 +329,7 @@ static int keep_up(array_object *self, upkeep_function *function, PyObject *prog
     caterva_status status = function(url, &options, &c.err), opened = CATERVA_OK;
     if (status != CATERVA_OK) failed = c.err;
     opened = caterva_open(url, &self->again, &self->handle, &c.err);
+    self->n_opened++;
     if (opened != CATERVA_OK) self->handle = NULL;
     if (status != CATERVA_OK) c.err = failed;
     return call_end(self->state, &c, status != CATERVA_OK ? status : opened);
@@ -436,7 +477,8 @@ static PyGetSetDef properties[] = {
     {"_place", get_place, NULL, "What it was opened with.", NULL},
     {"progress", get_progress, set_progress,
      "Function ``(done, total)`` that hears of long calls, in decoded bytes, and stops\n"
-     "them by returning a true value; or None.", NULL},
+     "them by returning a true value; or None.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -8,20 +8,20 @@
 #include "gate.h"
 
 typedef struct array_object {
-    PyObject_HEAD
-    module_state *state;   /* of the module that its type keeps alive */
-    caterva_array *handle; /* NULL: closed; changes with the gate shut only */
+    PyObject_HEAD module_state *state; /* of the module that its type keeps alive */
+    caterva_array *handle;             /* NULL: closed; changes with the gate shut only */
     gate gate;
-    PyArray_Descr *descr;  /* of the items                                  */
+    PyArray_Descr *descr; /* of the items                                  */
     int ndim;
     int32_t item_size;
     atomic_int_least64_t shape[CATERVA_MAX_DIMS];
     bool writable;
     caterva_open_options again; /* to open it anew with */
-    pid_t process;      /* that opened it: another one leaves what is pending alone */
-    PyObject *progress; /* callable or NULL                                         */
-    PyObject *frame;    /* the bytes that a frame in memory borrows, or NULL        */
-    PyObject *place;    /* str: url as given                                        */
+    unsigned n_opened;          /* how often it was: views are of one handle                */
+    pid_t process;              /* that opened it: another one leaves what is pending alone */
+    PyObject *progress;         /* callable or NULL                                         */
+    PyObject *frame;            /* the bytes that a frame in memory borrows, or NULL        */
+    PyObject *place;            /* str: url as given                                        */
     PyObject *weak;
 } array_object;
 

@@ -3,32 +3,43 @@
 
 #include "extension.h"
 
-#include <unistd.h>
+atomic_uint gate_forks;
+
+static void count_fork(void) { atomic_fetch_add(&gate_forks, 1); }
+
+static void watch(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+void gate_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+}
 
 void gate_init(gate *g)
 {
     atomic_init(&g->inside, 0);
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
-    g->process = getpid();
+    g->forks = atomic_load(&gate_forks);
 }
 
 void gate_destroy(gate *g)
 {
-    if (g->process != getpid()) return; /* a lock that the parent's threads may hold */
+    if (g->forks != atomic_load(&gate_forks)) return; /* the parent's threads may hold it */
     pthread_cond_destroy(&g->changed);
     pthread_mutex_destroy(&g->lock);
 }
 
-/* Those whom a child of fork finds inside never come out. */
-static void forget_parent(gate *g)
+bool gate_renew(gate *g)
 {
-    if (g->process != getpid()) gate_init(g);
+    bool lost = atomic_load(&g->inside) != 0;
+    gate_init(g);
+    if (lost) atomic_store(&g->inside, GATE_SHUT);
+    return lost;
 }
 
 void gate_wait(gate *g)
 {
-    forget_parent(g);
     gate_leave(g);
     PyThreadState *thread = PyEval_SaveThread();
     pthread_mutex_lock(&g->lock);
@@ -50,7 +61,6 @@ void gate_wake(gate *g)
 
 void gate_shut(gate *g)
 {
-    forget_parent(g);
     PyThreadState *thread = PyEval_SaveThread();
     pthread_mutex_lock(&g->lock);
     while (atomic_load(&g->inside) >= GATE_SHUT) pthread_cond_wait(&g->changed, &g->lock);

@@ -44,6 +44,7 @@ static int execute(PyObject *module)
 {
     module_state *state = PyModule_GetState(module);
     import_array1(-1);
+    gate_watch_forks();
     if (import_helpers(state) < 0 || add_constants(module) < 0) return -1;
     if (array_add_type(module, state) < 0) return -1;
     return view_add_type(module, state);

@@ -24,6 +24,15 @@ static void leave_first(view_object *self, Py_ssize_t n)
 
 static void leave(view_object *self) { leave_first(self, PyTuple_Size(self->arrays)); }
 
+static unsigned n_opened(const view_object *self)
+{
+    unsigned n = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(self->arrays); i++)
+        n += array_at(self, i)->n_opened;
+    return n;
+}
+
+/* A view is of the handles that its arrays had when it was made. */
 static int enter(view_object *self)
 {
     Py_ssize_t n = PyTuple_Size(self->arrays);
@@ -32,7 +41,11 @@ static int enter(view_object *self)
         leave_first(self, i);
         return -1;
     }
-    return 0;
+    if (n_opened(self) == self->n_opened) return 0;
+    leave(self);
+    PyErr_SetString(PyExc_ValueError,
+                    "the array was opened anew since the view was made: make another one");
+    return -1;
 }
 
 /* ---- Objects ----------------------------------------------------------------------- */
@@ -51,6 +64,7 @@ static PyObject *wrap(module_state *state, PyTypeObject *type, caterva_view *vie
     self->state = state;
     self->view = view;
     self->arrays = arrays;
+    self->n_opened = n_opened(self);
     self->descr = array_at(self, 0)->descr;
     Py_INCREF((PyObject *)self->descr);
     self->shape = tuple_of_int64s(caterva_view_shape(view), caterva_view_ndim(view));
@@ -87,7 +101,9 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
 static PyObject *derived(view_object *self, caterva_view *view)
 {
     Py_INCREF(self->arrays);
-    return wrap(self->state, Py_TYPE((PyObject *)self), view, self->arrays);
+    PyObject *made = wrap(self->state, Py_TYPE((PyObject *)self), view, self->arrays);
+    if (made) ((view_object *)made)->n_opened = self->n_opened;
+    return made;
 }
 
 /* ---- Views of views ------------------------------------------------------------------ */
@@ -293,7 +309,8 @@ static PyMethodDef methods[] = {
 static PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(view_object, weak), READONLY, NULL},
     {"shape", T_OBJECT_EX, offsetof(view_object, shape), READONLY, "Length of each axis."},
-    {"dtype", T_OBJECT_EX, offsetof(view_object, descr), READONLY, "numpy.dtype of the items."},
+    {"dtype", T_OBJECT_EX, offsetof(view_object, descr), READONLY,
+     "numpy.dtype of the items."},
     {"_arrays", T_OBJECT_EX, offsetof(view_object, arrays), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };

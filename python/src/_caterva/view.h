@@ -5,10 +5,10 @@
 #include "array.h"
 
 typedef struct view_object {
-    PyObject_HEAD
-    module_state *state;
+    PyObject_HEAD module_state *state;
     caterva_view *view;
-    PyObject *arrays; /* tuple of those below, each once */
+    PyObject *arrays;  /* tuple of those below, each once          */
+    unsigned n_opened; /* of them all, when the view was made of them */
     PyArray_Descr *descr;
     PyObject *shape; /* tuple */
     PyObject *weak;
