@@ -1,0 +1,79 @@
+"""What several files of tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import caterva
+
+PATIENCE = 120.0  # s; only a test that hangs waits so long
+
+PICKLES = "__reduce__" in vars(caterva.Array) or "__reduce_ex__" in vars(caterva.Array)
+needs_pickle = pytest.mark.xfail(
+    not PICKLES, reason="arrays have no pickle yet", strict=True, raises=Exception
+)
+
+
+def times(config: pytest.Config, short: int, long: int) -> int:
+    """How often something is done; --long is for the long run."""
+    return long if config.getoption("--long") else short
+
+
+def run_program(
+    text: str, folder: Path | str = ".", *arguments: str, status: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python's in a process of its own; its exit status is checked."""
+    done = subprocess.run(
+        [sys.executable, "-c", text, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Fork, and do some work in the child, which then ends at once; its process id."""
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException as error:
+        os.write(2, f"child: {error!r}\n".encode())
+    finally:
+        os._exit(status)
+
+
+def status_of(process: int) -> int:
+    """Wait for a child; its exit status, -9 when it had to be killed: it hung."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(process, 9)
+    os.waitpid(process, 0)
+    return -9
+
+
+def cube(path: str | None = None, n: int = 48, **options: object) -> np.ndarray:
+    """Write an array of n x n x n noisy items to `path`; the items."""
+    random = np.random.default_rng(7)
+    items = random.integers(0, 1000, (n, n, n), "i4")
+    if path is not None:
+        caterva.save(path, items, chunks=(16, 16, n), blocks=(8, 8, 16), **options)
+    return items

@@ -1,0 +1,148 @@
+"""16 threads at once over opening, reading, writing, committing, closing, refreshing.
+
+Each plane of the array is always written as a whole with one number, so that a plane of
+two numbers is one that was read while it was written."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from support import PATIENCE, times
+
+import caterva
+
+PLANES, SIDE = 24, 40
+PATH = "planes.b2nd"
+
+
+class Crowd:
+    """Threads that each do one thing until they are told to end."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.failures: list[BaseException] = []
+        self.end = threading.Event()
+        self.threads: list[threading.Thread] = []
+        self.done: dict[str, int] = {}
+
+    def add(self, name: str, work: Callable[[random.Random], None], n: int) -> None:
+        self.done[name] = 0
+        for _ in range(n):
+            seed = f"{self.seed} {len(self.threads)}"
+            thread = threading.Thread(target=self._run, args=(name, work, seed))
+            self.threads.append(thread)
+
+    def _run(self, name: str, work: Callable[[random.Random], None], seed: str) -> None:
+        own = random.Random(seed)
+        try:
+            while not self.end.is_set():
+                work(own)
+                self.done[name] += 1
+        except BaseException as error:
+            self.failures.append(error)
+            self.end.set()
+
+    def run(self, seconds: float, enough: int) -> None:
+        """Until each thing was done that often, and for so long at least."""
+        for thread in self.threads:
+            thread.start()
+        begin = time.monotonic()
+        while not self.end.is_set() and time.monotonic() - begin < PATIENCE:
+            time.sleep(0.01)
+            few = [name for name, n in self.done.items() if n < enough]
+            if time.monotonic() - begin > seconds and not few:
+                break
+        self.end.set()
+        for thread in self.threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), "a thread hangs"
+        if self.failures:
+            raise AssertionError(f"seed {self.seed}") from self.failures[0]
+
+
+def _whole(plane: np.ndarray) -> None:
+    assert (plane == plane.flat[0]).all(), "a plane of two numbers"
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "sparse"])
+def test_sixteen_threads(layout: str, pytestconfig: pytest.Config) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    caterva.zeros(
+        (PLANES, SIDE, SIDE), "i4", PATH, chunks=(1, SIDE, SIDE), blocks=(1, 8, SIDE),
+        layout=layout,
+    ).close()  # fmt: skip
+    writer = caterva.open(PATH, "r+", durability="none")
+    shared = caterva.open(PATH)
+    handles = [shared]
+
+    def write(own: random.Random) -> None:
+        writer[own.randrange(PLANES)] = own.randrange(1 << 30)
+
+    def commit(own: random.Random) -> None:
+        time.sleep(0.002)
+        if own.randrange(5):
+            writer.commit()
+        else:
+            writer.attrs["n"] = own.randrange(100)
+
+    def read_shared(own: random.Random) -> None:
+        _whole(shared[own.randrange(PLANES)])
+        shared.shape, shared.chunks, dict(shared.attrs)
+
+    def refresh(own: random.Random) -> None:
+        time.sleep(0.001)
+        shared.refresh()
+        handles[0].closed
+
+    def open_and_close(own: random.Random) -> None:
+        with caterva.open(PATH) as array:
+            _whole(array[own.randrange(PLANES)])
+            array.refresh()
+            _whole(array[own.randrange(PLANES)])
+
+    def read_writer(own: random.Random) -> None:
+        writer[own.randrange(PLANES), 3, own.randrange(SIDE)]
+
+    def close_under_others(own: random.Random) -> None:
+        old = handles[0]
+        handles[0] = caterva.open(PATH)
+        if old is not shared:
+            old.close()
+
+    def read_until_closed(own: random.Random) -> None:
+        array = handles[0]
+        try:
+            _whole(array[own.randrange(PLANES)])
+        except ValueError as error:
+            assert "closed" in str(error)
+
+    crowd = Crowd(seed)
+    for work, n in (
+        (write, 3), (commit, 1), (read_shared, 3), (refresh, 1), (open_and_close, 3),
+        (read_writer, 1), (close_under_others, 1), (read_until_closed, 3),
+    ):  # fmt: skip
+        crowd.add(work.__name__, work, n)
+    assert len(crowd.threads) == 16
+    crowd.run(times(pytestconfig, 1, 120), times(pytestconfig, 20, 500))
+    writer.close()
+    with caterva.open(PATH) as array:
+        assert array.verify()
+        for plane in array[...]:
+            _whole(plane)
+
+
+def test_two_threads_close_at_once() -> None:
+    for _ in range(50):
+        array = caterva.zeros(10, path="twice.b2nd", overwrite=True)
+        threads = [threading.Thread(target=array.close) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert array.closed
