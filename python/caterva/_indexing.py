@@ -337,15 +337,15 @@ def _is_outer(lists: dict[int, AnyArray]) -> bool:
 
 
 def _lists_shape(axes: _Axes) -> Shape:
+    shapes = {a.shape for a in (*axes.lists.values(), *axes.flags)}
+    if len(shapes) == 1:
+        return shapes.pop()
     try:
-        return np.broadcast_shapes(
-            *(a.shape for a in axes.lists.values()), *(f.shape for f in axes.flags)
-        )
+        return np.broadcast_shapes(*shapes)
     except ValueError:
-        shapes = " ".join(str(a.shape) for a in axes.lists.values())
         raise IndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with "
-            f"shapes {shapes}"
+            f"shapes {' '.join(map(str, shapes))}"
         ) from None
 
 
@@ -402,7 +402,10 @@ def _points_plan(axes: _Axes) -> Plan:
     own = range(first, first + len(common))
     order = [*own, *(places[axis] for axis in axes.slices)]
     order.extend(d for d in range(len(shape)) if d not in order)
-    lists = {axis: np.broadcast_to(a, common).reshape(-1) for axis, a in axes.lists.items()}
+    lists = {
+        axis: (a if a.shape == common else np.broadcast_to(a, common)).reshape(-1)
+        for axis, a in axes.lists.items()
+    }
     n = math.prod(common)
     lists.update((axis, np.full(n, i, np.int64)) for axis, i in axes.ints.items())
     return PointsPlan(shape, order, lists, axes.slices)
