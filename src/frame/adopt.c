@@ -87,10 +87,12 @@ static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *e
     cv_status status = CV_OK;
     *fits = size <= a->left || a->left == CV_ADOPT_BYTES; /* one at least */
     if (*fits) status = cv_fetch_chunk(frame, layout, &a->chunk, &bytes, err);
+    if (*fits && status == CV_OK) {
+        a->left -= size;
+        status = adopt_bytes(a, &ref, bytes, (size_t)size, err); /* may lie in the layout */
+    }
     cv_layout_release(layout);
-    if (!*fits || status != CV_OK) return status;
-    a->left -= size;
-    return adopt_bytes(a, &ref, bytes, (size_t)size, err);
+    return status;
 }
 
 /* Special chunks have nothing to check: a run of equal ones is passed in one go. */

@@ -90,6 +90,10 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
     cv_status status = cv_fetch_chunk(source->frame, layout, buffer, bytes, err);
     if (status == CV_OK) status = cv_layout_check_chunk(layout, &ref, *bytes, err);
     *size = (size_t)layout->header.cbytes;
+    if (status == CV_OK && *bytes == layout->chunk) { /* which goes with the layout */
+        status = cv_buffer_resize(buffer, *size, err);
+        if (status == CV_OK) *bytes = memcpy(buffer->data, layout->chunk, *size);
+    }
     cv_layout_release(layout);
     return status;
 }
