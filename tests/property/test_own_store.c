@@ -108,7 +108,7 @@ static void expect_a_file(const pair *p)
     char path[SCRATCH_PATH];
     caterva_error err;
     caterva_array *saved;
-    caterva_verify_result result;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     scratch_save(scratch_path(path, "saved"), p->blob.bytes, (size_t)p->blob.size);
     CHECK_OK(caterva_open(path, NULL, &saved, &err), err);
     CHECK_OK(caterva_verify(saved, NULL, &result, &err), err);
