@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Some systems refuse transfers beyond INT_MAX bytes. */
@@ -53,6 +54,26 @@ int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *don
             return errno;
     }
     return 0;
+}
+
+bool cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos)
+{
+#ifdef RWF_NOWAIT
+    struct iovec to = {dst, size};
+    if (size > max_transfer || pos > max_pos) return true;
+    ssize_t n = preadv2(cv_posix_fd(file), &to, 1, (off_t)pos, RWF_NOWAIT);
+    if (n >= 0) return (size_t)n == size;
+    return errno != EAGAIN;
+#else
+    (void)file, (void)dst, (void)size, (void)pos;
+    return true;
+#endif
+}
+
+void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size)
+{
+    if (pos <= max_pos && size <= max_pos - pos)
+        (void)posix_fadvise(cv_posix_fd(file), (off_t)pos, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos)

@@ -21,6 +21,14 @@ int cv_file_size(cv_file file, uint64_t *size);
  * *done: bytes read, also on an error. */
 int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *done);
 
+/* Whether the bytes are in memory, as far as the system tells: reading them into `dst` does
+ * not wait for the medium. True also where it cannot be known. */
+bool cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos);
+
+/* Has the system fetch bytes that are read soon, and does not wait for them: several such
+ * stand in the medium's queue together. A hint. */
+void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size);
+
 /* Writes all `size` bytes or fails; a part may have been written then. */
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos);
 

@@ -12,6 +12,9 @@
 /* Reading over a gap is cheaper than another system call up to about here. */
 enum { JOIN_GAP = 4096 };
 
+/* Runs that are read together. */
+enum { RUNS = 32 };
+
 static int by_position(const void *a, const void *b)
 {
     const uint8_t *x = ((const cv_wanted *)a)->packed.streams;
@@ -105,30 +108,58 @@ static int64_t measure(const cv_layout *layout, const cv_wanted *wanted, int64_t
     return i;
 }
 
+/* A list on its way: runs that are read together. */
+typedef struct fetching {
+    const cv_layout *layout;
+    cv_wanted *wanted;
+    cv_store_range ranges[RUNS];
+    int64_t ends[RUNS]; /* of each run: one past its last block in the list, */
+    int64_t first;      /* where the first one begins */
+} fetching;
+
+/* A run is there: its blocks are described. */
+static cv_status take_run(void *context, size_t run, cv_error *err)
+{
+    const fetching *f = context;
+    (void)err;
+    const cv_store_range *range = &f->ranges[run];
+    uint64_t begin = range->pos - f->layout->pos;
+    for (int64_t i = run == 0 ? f->first : f->ends[run - 1]; i < f->ends[run]; i++) {
+        cv_wanted *wanted = &f->wanted[i];
+        describe(f->layout, wanted);
+        wanted->packed.streams =
+            (uint8_t *)range->dst + ((uint64_t)range_of(f->layout, wanted).start - begin);
+        wanted->packed.in_place = true;
+    }
+    return CV_OK;
+}
+
 static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
                            int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
                            cv_error *err)
 {
-    size_t needed;
+    size_t needed, used = 0;
     *fetched = measure(layout, wanted, n, budget, &needed);
     CV_TRY(cv_buffer_reserve(buffer, needed, err));
 
-    uint8_t *at = buffer->data;
+    fetching f;
+    const cv_arrivals arrivals = {take_run, &f};
+    f.layout = layout;
+    f.wanted = wanted;
     for (int64_t i = 0; i < *fetched;) {
-        cv_block_range run;
-        size_t left =
-            budget > (size_t)(at - buffer->data) ? budget - (size_t)(at - buffer->data) : 0;
-        int64_t end = run_end(layout, wanted, i, n, left, &run);
-        size_t size = (size_t)(run.end - run.start);
-        at += CV_BLOCK_PREFIX;
-        CV_TRY(cv_store_read(frame->store, layout->object, layout->pos + (uint64_t)run.start,
-                             at, size, err));
-        for (; i < end; i++) {
-            describe(layout, &wanted[i]);
-            wanted[i].packed.streams = at + (range_of(layout, &wanted[i]).start - run.start);
-            wanted[i].packed.in_place = true;
+        size_t n_runs = 0;
+        for (f.first = i; i < *fetched && n_runs < RUNS; n_runs++) {
+            cv_block_range run;
+            size_t left = budget > used ? budget - used : 0;
+            i = run_end(layout, wanted, i, n, left, &run);
+            size_t size = (size_t)(run.end - run.start);
+            f.ends[n_runs] = i;
+            f.ranges[n_runs] =
+                (cv_store_range){layout->object, layout->pos + (uint64_t)run.start, size,
+                                 buffer->data + used + CV_BLOCK_PREFIX};
+            used += CV_BLOCK_PREFIX + size;
         }
-        at += size;
+        CV_TRY(cv_store_read_many(frame->store, f.ranges, n_runs, &arrivals, err));
     }
     return CV_OK;
 }

@@ -14,7 +14,7 @@
  * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
  * writing, or is a directory that is open for reading.
  *
- * Threads: read, view, warm, read_anew and size may run at once with each other and with one
+ * Threads: read, read_many, view, warm, read_anew and size may run at once with each other and with one
  * writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others:
  * one thread at a time, but `write` of disjoint ranges may run in parallel. */
@@ -29,6 +29,21 @@ typedef int64_t cv_object;
 
 typedef struct cv_store cv_store;
 
+/* One of several ranges that are read together. */
+typedef struct cv_store_range {
+    cv_object object;
+    uint64_t pos;
+    size_t size;
+    void *dst;
+} cv_store_range;
+
+/* Who waits for ranges. `arrived` is called for each as soon as its bytes are there, in any
+ * order, on the thread that asked; what is not CV_OK cancels the rest and is returned. */
+typedef struct cv_arrivals {
+    cv_status (*arrived)(void *context, size_t range, cv_error *err);
+    void *context;
+} cv_arrivals;
+
 typedef struct cv_store_ops {
     const char *name; /* "file", "memory", "directory", ... */
     /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
@@ -37,6 +52,10 @@ typedef struct cv_store_ops {
      * the position where they end. */
     cv_status (*read)(cv_store *store, cv_object object, uint64_t pos, void *dst, size_t size,
                       cv_error *err);
+    /* Reads n ranges, each as `read` does, all of them under way at once where that helps;
+     * which were read after a failure is not said. Op may be NULL: one after the other. */
+    cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
+                           const cv_arrivals *arrivals, cv_error *err);
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
@@ -108,6 +127,22 @@ static inline cv_status cv_store_read(cv_store *s, cv_object o, uint64_t pos, vo
                                       size_t size, cv_error *e)
 {
     return s->ops->read(s, o, pos, dst, size, e);
+}
+static inline cv_status cv_store_read_each(cv_store *s, const cv_store_range *ranges,
+                                           size_t n, const cv_arrivals *arrivals, cv_error *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const cv_store_range *r = &ranges[i];
+        CV_TRY(s->ops->read(s, r->object, r->pos, r->dst, r->size, e));
+        CV_TRY(arrivals->arrived(arrivals->context, i, e));
+    }
+    return CV_OK;
+}
+static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
+                                           size_t n, const cv_arrivals *arrivals, cv_error *e)
+{
+    if (n > 1 && s->ops->read_many) return s->ops->read_many(s, ranges, n, arrivals, e);
+    return cv_store_read_each(s, ranges, n, arrivals, e);
 }
 static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t pos,
                                            size_t size)
