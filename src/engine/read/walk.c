@@ -508,11 +508,12 @@ static int cut_parts(run *r, int64_t n_chunks)
     int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
     if (r->first_chunk > 0) /* about so many are left */
         n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
-    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
     int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
+    r->n_parts = 1;
+    if (most <= 0) return 0;
+    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
     if (r->skip) most = cv_min_i64(most, n_chunks - 1); /* one thread reads or skips it */
     int64_t helpers = cv_min_i64(most, worth);
-    r->n_parts = 1;
     if (helpers > 0 && !r->skip && cv_codec_blocks_independent(&w->source->workers->spec)) {
         int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
         int64_t least = cv_ceil_div(CV_BYTES_PER_PART, block_bytes); /* blocks */
@@ -524,7 +525,10 @@ static int cut_parts(run *r, int64_t n_chunks)
 cv_status cv_walk_run(cv_walk *w, cv_error *err)
 {
     const cv_source *s = w->source;
-    run r = {.walk = w};
+    run r;
+    r.walk = w;
+    r.first_chunk = 0;
+    r.skip = NULL;
     if (w->n_chunks == 0) return CV_OK;
     if (s->watch) cv_watch_expect(s->watch, w->bytes);
     bool may_be_decoded = w->cache && !cv_cache_is_empty(w->cache);
