@@ -14,10 +14,10 @@
  * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
  * writing, or is a directory that is open for reading.
  *
- * Threads: read, read_many, view, warm, read_anew and size may run at once with each other and with one
- * writer, as long as nobody reads the bytes being written (the frame's
- * protocol sees to that: committed bytes are never overwritten). All others:
- * one thread at a time, but `write` of disjoint ranges may run in parallel. */
+ * Threads: read, read_many, view, warm, read_anew and size may run at once with each
+ * other and with one writer, as long as nobody reads the bytes being written (the frame's
+ * protocol sees to that: committed bytes are never overwritten). All others: one thread at
+ * a time, but `write` of disjoint ranges may run in parallel. */
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 
