@@ -46,6 +46,17 @@ static inline void bench_need_ok(caterva_status status, const caterva_error *err
     bench_need(status == CATERVA_OK, what, status == CATERVA_OK ? "" : err->message);
 }
 
+/* Numbers only: what it points at is gone. */
+static inline caterva_info bench_info(caterva_array *array)
+{
+    const caterva_info *held;
+    caterva_error err;
+    bench_need_ok(caterva_info_get(array, &held, &err), &err, "describe");
+    caterva_info info = *held;
+    caterva_info_release(held);
+    return info;
+}
+
 static inline void *bench_alloc(size_t size)
 {
     void *memory = malloc(size > 0 ? size : 1);

@@ -48,7 +48,7 @@ static int32_t read_ours(void *array, int64_t row, int64_t column)
     return item;
 }
 
-static int64_t rows_ours(void *array) { return caterva_describe(array)->shape[0]; }
+static int64_t rows_ours(void *array) { return bench_info(array).shape[0]; }
 
 static void close_ours(void *array) { caterva_discard(array); }
 
@@ -108,7 +108,7 @@ static void write_file(const char *path, int64_t n_chunks)
     }
     bench_need_ok(caterva_commit(array, &err), &err, "commit");
     printf("\n%lld chunks written by caterva in %.2f s, %lld bytes\n", (long long)n_chunks,
-           bench_now() - started, (long long)caterva_describe(array)->frame_bytes);
+           bench_now() - started, (long long)bench_info(array).frame_bytes);
     bench_need_ok(caterva_close(array, &err), &err, "close");
     free(slab);
 }

@@ -160,7 +160,7 @@ static measure measure_partition(const sample *s, const int32_t *chunk, const in
         if (i == 0) bench_need(memcmp(dst, items, size) == 0, s->name, "reads otherwise");
         sum += log(seconds);
     }
-    measure m = {exp(sum / n), (double)size / (double)caterva_describe(array)->frame_bytes};
+    measure m = {exp(sum / n), (double)size / (double)bench_info(array).frame_bytes};
     caterva_discard(array);
     caterva_discard(made);
     caterva_free(frame);

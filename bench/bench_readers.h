@@ -78,7 +78,7 @@ static inline int64_t bench_make_file(const bench_readers *r, const void *data, 
     bench_need_ok(caterva_write(ours, all.start, all.stop, data, (size_t)size, &err), &err,
                   "write");
     bench_commit_ours(ours);
-    int64_t stored = caterva_describe(ours)->frame_bytes;
+    int64_t stored = bench_info(ours).frame_bytes;
     bench_close_ours(ours);
     return stored;
 }

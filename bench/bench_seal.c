@@ -91,7 +91,7 @@ static void run_file(bench_readers *r, const float *data, int64_t side, int32_t 
     r->spec = bench_cube(side, block);
     bench_make_file(r, data, side * side * side * (int64_t)sizeof(float), 1);
     c = (contest){.readers = r, .checked = bench_open_reader(r->path, 1, BENCH_CACHE_OFF)};
-    bench_need(caterva_describe(c.checked)->sealed, r->path, "is not sealed");
+    bench_need(bench_info(c.checked).sealed, r->path, "is not sealed");
     options.unchecked = 1;
     bench_need_ok(caterva_open(r->path, &options, &c.unchecked, &err), &err, "open");
     run_rows(&c, noisy);

@@ -13,21 +13,18 @@ static void look_at_chunks(caterva_array *array, const caterva_info *info)
     }
 }
 
-static void look_at_names(caterva_array *array)
+static void look_at_names(caterva_array *array, const caterva_info *info)
 {
-    const char *name;
-    for (int i = 0; (name = caterva_attr_name(array, i)) && i < 32; i++) {
+    for (int i = 0; i < info->n_attributes && i < 32; i++) {
         void *value;
         size_t size;
-        if (caterva_attr_get(array, name, &value, &size, NULL) == CATERVA_OK)
+        if (caterva_attr_get(array, info->attribute_names[i], &value, &size, NULL) ==
+            CATERVA_OK)
             caterva_free(value);
     }
-    for (int i = 0; (name = caterva_metalayer_name(array, i)); i++) {
-        const void *content;
-        size_t size;
-        FUZZ_NEED(caterva_metalayer_get(array, name, &content, &size, NULL) == CATERVA_OK,
+    for (int i = 0; i < info->n_metalayers; i++)
+        FUZZ_NEED(caterva_info_metalayer(info, info->metalayers[i].name) != NULL,
                   "a metalayer that is named is not there");
-    }
 }
 
 /* A box of at most MAX_READ bytes, at the array's begin or end. */
@@ -80,9 +77,10 @@ static int look(const uint8_t *bytes, size_t size, int unchecked)
     options.cache_bytes = -1;
     options.unchecked = unchecked;
     if (caterva_frame_open(bytes, size, 0, &options, &array, NULL) != CATERVA_OK) return 1;
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info;
+    FUZZ_NEED(caterva_info_get(array, &info, NULL) == CATERVA_OK, "no description");
     int sealed = info->sealed;
-    look_at_names(array);
+    look_at_names(array, info);
     look_at_chunks(array, info);
     read_box(array, info, 0);
     read_box(array, info, 1);
@@ -94,6 +92,7 @@ static int look(const uint8_t *bytes, size_t size, int unchecked)
         caterva_verify(array, &verify, &result, NULL);
         caterva_measure(array, &space, NULL);
     }
+    caterva_info_release(info);
     caterva_discard(array);
     return sealed;
 }

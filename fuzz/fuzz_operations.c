@@ -150,9 +150,11 @@ static void read_all(subject *s)
     caterva_error error;
     int64_t zero[CATERVA_MAX_DIMS] = {0};
     uint8_t *items = fuzz_alloc(array_size(s));
-    FUZZ_NEED(memcmp(caterva_describe(s->array)->shape, s->shape,
-                     (size_t)s->ndim * sizeof s->shape[0]) == 0,
+    const caterva_info *info;
+    need_ok(caterva_info_get(s->array, &info, &error), &error, "description");
+    FUZZ_NEED(memcmp(info->shape, s->shape, (size_t)s->ndim * sizeof s->shape[0]) == 0,
               "the shape differs");
+    caterva_info_release(info);
     need_ok(caterva_read(s->array, zero, s->shape, items, array_size(s), &error), &error,
             "read of all");
     FUZZ_NEED(memcmp(items, s->now, array_size(s)) == 0, "the array differs");

@@ -51,7 +51,10 @@ static void need_sound(const char *path)
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     FUZZ_NEED(caterva_open(path, NULL, &array, &error) == CATERVA_OK,
               "what was repaired does not open: %s", error.message);
-    options.quick = caterva_describe(array)->n_chunks > 4096;
+    const caterva_info *info;
+    FUZZ_NEED(caterva_info_get(array, &info, NULL) == CATERVA_OK, "no description");
+    options.quick = info->n_chunks > 4096;
+    caterva_info_release(info);
     FUZZ_NEED(caterva_verify(array, &options, &result, &error) == CATERVA_OK, "%s",
               error.message);
     FUZZ_NEED(result.damages == 0, "what was repaired holds %lld damages",

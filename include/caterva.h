@@ -51,9 +51,9 @@ extern "C" {
 #endif
 
 #define CATERVA_VERSION_MAJOR 0
-#define CATERVA_VERSION_MINOR 1
+#define CATERVA_VERSION_MINOR 2
 #define CATERVA_VERSION_PATCH 0
-#define CATERVA_VERSION_STRING "0.1.0"
+#define CATERVA_VERSION_STRING "0.2.0"
 
 /* 16 dimensions can be read; 15 can be written (msgpack's fixarray ends there). */
 #define CATERVA_MAX_DIMS 16
@@ -387,8 +387,8 @@ CATERVA_API void caterva_abandon(void);
  * where it was opened: at the path from the root, made at caterva_open, whatever the
  * working directory is now. What stands there decides: an array that was put in its
  * place is what the handle turns to, and after its directory was renamed there is
- * nothing (CATERVA_ENOTFOUND; the handle goes on as it was). Needs the handle alone; what
- * caterva_describe and others lent ends. Handles for writing and arrays in memory: does
+ * nothing (CATERVA_ENOTFOUND; the handle goes on as it was). Needs the handle alone.
+ * Handles for writing and arrays in memory: does
  * nothing. */
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
@@ -482,21 +482,19 @@ typedef struct caterva_info {
     const caterva_metalayer *metalayers; /* n_metalayers entries, in file order          */
 } caterva_info;
 
-/* Describes the array as its handle sees it. A description never changes: after a change
- * of shape, attributes or metalayers, a commit or a rollback the next call gives another
- * one. Any thread, also beside one that changes the array.
- *
- * The pointer stays valid until the handle is closed or refreshed, as do those that
- * caterva_attr_name, caterva_metalayer_name and caterva_metalayer_get return. Each state that one
- * of these four was asked about takes about a kilobyte until then: where states come and
- * go without end, use caterva_info_get. NULL for NULL, and when memory is out. */
-CATERVA_API const caterva_info *caterva_describe(const caterva_array *array);
-
-/* The same as a reference that the caller holds: it outlives changes, caterva_refresh
- * and caterva_close. Release *out with caterva_info_release; any thread. */
+/* Describes the array as its handle sees it, pending changes included: *out is a
+ * reference to a description that never changes and outlives whatever happens to the
+ * array, caterva_refresh and caterva_close too. After a change of shape, attributes or
+ * metalayers, a commit or a rollback the next call gives another one; until then all
+ * calls give the same. Costs little: no store is read. Any thread, also beside one that
+ * changes the array. Release *out with caterva_info_release. */
 CATERVA_API caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
                                             caterva_error *err);
 CATERVA_API void caterva_info_release(const caterva_info *info); /* NULL is fine */
+
+/* The metalayer of that name, NULL without it. Borrowed from `info`. */
+CATERVA_API const caterva_metalayer *caterva_info_metalayer(const caterva_info *info,
+                                                            const char *name);
 
 typedef enum caterva_chunk_kind {
     CATERVA_CHUNK_STORED = 0,
@@ -1043,12 +1041,8 @@ CATERVA_API caterva_status caterva_remove(caterva_array *array, int axis, int64_
 /* ---- Attributes and metalayers ------------------------------------------ */
 
 /* Attributes are Blosc2's variable-length metalayers. Values are bytes;
- * python-blosc2 stores msgpack in them. */
-
-/* Name of attribute `i` in [0, n_attributes), NULL outside. Borrowed as what
- * caterva_describe returns. Beside a thread that changes attributes, numbers move: take
- * attribute_names of one description there. */
-CATERVA_API const char *caterva_attr_name(const caterva_array *array, int i);
+ * python-blosc2 stores msgpack in them. Their names are in caterva_info, and so are
+ * names and contents of the fixed metalayers. */
 
 /* The value's bytes, decompressed: all of them, whatever memory that takes. Ask
  * caterva_attr_read for the size before, where a file is not to be trusted. Release
@@ -1077,15 +1071,6 @@ CATERVA_API caterva_status caterva_attr_set(caterva_array *array, const char *na
 /* CATERVA_ENOTFOUND when there is none. */
 CATERVA_API caterva_status caterva_attr_remove(caterva_array *array, const char *name,
                                                caterva_error *err);
-
-/* Fixed metalayers, in file order, the array's own among them. Name of
- * metalayer `i` in [0, n_metalayers), NULL outside; borrowed as above. */
-CATERVA_API const char *caterva_metalayer_name(const caterva_array *array, int i);
-
-/* The content as stored; borrowed as above. CATERVA_ENOTFOUND without it. */
-CATERVA_API caterva_status caterva_metalayer_get(const caterva_array *array, const char *name,
-                                            const void **content, size_t *size,
-                                            caterva_error *err);
 
 /* Replaces the content of one of the user's metalayers; its length stays. */
 CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const char *name,

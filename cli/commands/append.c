@@ -4,6 +4,7 @@
  * --every and --follow, append_paced.c does both. */
 #include "commands/append.h"
 #include "formats/numbers.h"
+#include "sources/described.h"
 #include "sources/input.h"
 #include "sources/sink.h"
 #include "terminal/progress.h"
@@ -46,7 +47,7 @@ static cli_exit measure(growth *g)
 
 static cli_exit describe_growth(const cli_args *args, growth *g)
 {
-    const caterva_info *info = caterva_describe(g->array);
+    const caterva_info *info = info_of(g->array);
     g->shape.ndim = info->ndim;
     g->shape.item_size = info->item_size;
     memcpy(g->shape.shape, info->shape, sizeof g->shape.shape);

@@ -2,6 +2,7 @@
  * as python-blosc2 stores it; bytes that are none are shown as base64. The array's
  * items are not touched. */
 #include "formats/json.h"
+#include "sources/described.h"
 #include "terminal/stream.h"
 #include "words.h"
 
@@ -53,7 +54,7 @@ static cli_exit show_long(caterva_array *array, const char *path, const char *na
 static cli_exit list_values(caterva_array *array, const char *path, json *j)
 {
     const char *name;
-    for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
+    for (int i = 0; (name = attribute_of(array, i)); i++) {
         attribute a;
         json line = {.stream = stdout};
         bool is_long = false;

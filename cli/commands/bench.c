@@ -3,6 +3,7 @@
 #include "commands/timing.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
+#include "sources/described.h"
 #include "sources/probe.h"
 #include "sources/source.h"
 
@@ -158,7 +159,7 @@ static cli_exit report_all(const cli_args *args, bench *b, caterva_array *array,
                            caterva_array *other)
 {
     json j = {.stream = stdout};
-    b->info = caterva_describe(array);
+    b->info = info_of(array);
     if (b->info->n_items == 0) return cli_fail(CLI_USAGE, "%s has no items to read", b->path);
     choose_kinds(b);
     if (!args->json) {

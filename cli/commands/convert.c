@@ -4,6 +4,7 @@
 #include "formats/numbers.h"
 #include "sources/array_copy.h"
 #include "sources/cast.h"
+#include "sources/described.h"
 #include "sources/input.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
@@ -92,7 +93,7 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
     source *from = in->from;
     bool twice = args->view_dtype && args->astype; /* which the library does not do at once */
     if (array && format == FORMAT_ARRAY && !twice) {
-        const caterva_info *info = caterva_describe(array);
+        const caterva_info *info = info_of(array);
         selection sel;
         CLI_TRY(selection_parse(args->select, info->ndim, info->shape, &sel));
         if (array_copy_fits(&sel)) return copy_array(args, array, &sel);

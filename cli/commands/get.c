@@ -4,6 +4,7 @@
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "sources/cast.h"
+#include "sources/described.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
 
@@ -31,7 +32,7 @@ static cli_exit output_format(const cli_args *args, data_format *format)
 static cli_exit open_damaged(const cli_args *args, caterva_array *array, source **from)
 {
     const char *path = args->positional[0];
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     if (!args->fill) return source_of_damaged(array, path, NULL, from);
     caterva_dtype *dtype;
     CLI_TRY(descr_parse(CLI_CORRUPT, path, info->dtype, &dtype));
@@ -48,7 +49,7 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
                                source **from)
 {
     const char *path = args->positional[0];
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     selection sel;
     if (args->fill && !args->skip_damaged)
         return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
@@ -66,7 +67,7 @@ static bool report_lost_attributes(const cli_args *args, caterva_array *array)
 {
     bool lost = false;
     const char *name;
-    for (int i = 0; (name = caterva_attr_name(array, i)); i++) {
+    for (int i = 0; (name = attribute_of(array, i)); i++) {
         void *value = NULL;
         size_t size;
         caterva_error err;

@@ -6,6 +6,7 @@
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
+#include "sources/described.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -172,7 +173,7 @@ static void print_metalayers(const report *r)
     const char *name;
     if (r->info->n_metalayers < 2) return;
     printf("  %-8s", "metalayers");
-    for (int i = 0; (name = caterva_metalayer_name(r->array, i)); i++) {
+    for (int i = 0; (name = metalayer_of(r->array, i)); i++) {
         putchar(' ');
         json_quote(stdout, name, strlen(name));
     }
@@ -184,7 +185,7 @@ static cli_exit print_metadata(const report *r)
     const char *name;
     print_metalayers(r);
     if (r->info->n_attributes > 0) printf("  attributes\n");
-    for (int i = 0; (name = caterva_attr_name(r->array, i)); i++)
+    for (int i = 0; (name = attribute_of(r->array, i)); i++)
         CLI_TRY(print_attribute(r, name));
     return CLI_OK;
 }
@@ -303,12 +304,11 @@ static cli_exit put_attributes(json *j, const report *r)
 {
     const char *name;
     json_object_begin(j, "attributes");
-    for (int i = 0; (name = caterva_attr_name(r->array, i)); i++)
+    for (int i = 0; (name = attribute_of(r->array, i)); i++)
         CLI_TRY(report_attribute_json(r, name, j));
     json_object_end(j);
     json_array_begin(j, "metalayers");
-    for (int i = 0; (name = caterva_metalayer_name(r->array, i)); i++)
-        json_text(j, NULL, name);
+    for (int i = 0; (name = metalayer_of(r->array, i)); i++) json_text(j, NULL, name);
     json_array_end(j);
     return CLI_OK;
 }
@@ -402,7 +402,7 @@ static cli_exit info(const cli_args *args, const char *path)
     if (opened != CLI_OK) return opened;
     if (text && path != args->files[0]) putchar('\n');
     caterva_error err;
-    r.info = caterva_describe(r.array);
+    r.info = info_of(r.array);
     cli_exit code = report_gather(&r);
     r.measured = caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
     if (code == CLI_OK) code = print_report(&r, args);

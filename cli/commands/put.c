@@ -2,6 +2,7 @@
  * Shape and dtype of the input must be those of the selection: nothing is broadcast
  * and nothing is cast. */
 #include "formats/descr.h"
+#include "sources/described.h"
 #include "sources/input.h"
 #include "sources/sink.h"
 
@@ -18,7 +19,7 @@ typedef struct target {
 
 static cli_exit describe_target(const cli_args *args, caterva_array *array, target *out)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     out->path = args->positional[0];
     CLI_TRY(selection_parse(args->positional[1], info->ndim, info->shape, &out->sel));
     out->shape.ndim = selection_shape(&out->sel, out->shape.shape);

@@ -1,6 +1,7 @@
 /* Room: cli/commands. `caterva repack`: an array anew, with other chunks, another codec or
  * layout, and without dead space. What is not asked for stays as it is. */
 #include "sources/array_copy.h"
+#include "sources/described.h"
 #include "terminal/output.h"
 
 static cli_exit parse_box(const cli_args *args, const caterva_info *info, selection *sel)
@@ -32,7 +33,7 @@ static void keep_kind(const cli_args *args, const caterva_info *info,
 
 static cli_exit repack(const cli_args *args, caterva_array *from)
 {
-    const caterva_info *info = caterva_describe(from);
+    const caterva_info *info = info_of(from);
     selection sel;
     creation c = {0};
     CLI_TRY(parse_box(args, info, &sel));

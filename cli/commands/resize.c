@@ -1,12 +1,13 @@
 /* Room: cli/commands. `caterva resize`: a new shape, each axis grown or shrunk at its end.
  * Writes no item of its own: new ones hold the array's fill. */
 #include "formats/numbers.h"
+#include "sources/described.h"
 #include "sources/source.h"
 
 static cli_exit resize(const cli_args *args, caterva_array *array)
 {
     const char *path = args->positional[0], *text = args->positional[1];
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     int64_t shape[CATERVA_MAX_DIMS];
     char old[SHAPE_TEXT_SIZE];
     int ndim;

@@ -3,6 +3,7 @@
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/json.h"
+#include "sources/described.h"
 #include "sources/selection.h"
 #include "sources/source.h"
 #include "terminal/progress.h"
@@ -37,7 +38,7 @@ typedef struct statistics {
 
 static int64_t bytes_of(const statistics *s)
 {
-    int64_t bytes = caterva_describe(s->array)->item_size;
+    int64_t bytes = info_of(s->array)->item_size;
     for (int d = 0; d < s->ndim; d++) bytes *= s->shape[d];
     return bytes;
 }
@@ -73,7 +74,7 @@ typedef struct gather_sink {
 static cli_exit write_gathered(sink *self, const box *b, const void *src)
 {
     const statistics *s = ((gather_sink *)self)->statistics;
-    const caterva_info *info = caterva_describe(s->gathered);
+    const caterva_info *info = info_of(s->gathered);
     size_t size = (size_t)(box_items(b, info->ndim) * info->item_size);
     caterva_error err;
     if (caterva_write(s->gathered, b->start, b->stop, src, size, &err) != CATERVA_OK)
@@ -87,7 +88,7 @@ static cli_exit create_gathered(statistics *s, const array_shape *shape)
     caterva_error err;
     options.ndim = shape->ndim;
     options.shape = shape->shape;
-    options.dtype = caterva_describe(s->array)->dtype;
+    options.dtype = info_of(s->array)->dtype;
     options.threads = (int)s->args->threads;
     options.on_progress = progress_tell;
     options.codec_set = 1;
@@ -145,7 +146,7 @@ static cli_exit count(statistics *s)
     caterva_selection wanted = CATERVA_SELECTION_INIT;
     wanted.kind = CATERVA_SELECTION_AXES;
     wanted.axes = axes;
-    wanted.n_axes = caterva_describe(s->array)->ndim;
+    wanted.n_axes = info_of(s->array)->ndim;
     for (int d = 0; d < wanted.n_axes; d++)
         axes[d] = (caterva_axis){.kind = CATERVA_AXIS_SLICE,
                                  .start = s->start[d],
@@ -234,7 +235,7 @@ static void print_text(const statistics *s)
 {
     char shape[SHAPE_TEXT_SIZE], type[ITEM_NAME_SIZE];
     const caterva_stats *f = &s->found;
-    item_type_name(s->dtype, caterva_describe(s->array)->dtype, type);
+    item_type_name(s->dtype, info_of(s->array)->dtype, type);
     printf("%s   %s   %s   %lld items\n", cli_show(s->path).text,
            shape_text(s->ndim, s->shape, shape), cli_show(type).text, (long long)f->n_items);
     print_item(s, "min", &f->min);
@@ -315,7 +316,7 @@ static cli_exit print_json(const statistics *s)
     json_int(&j, "schema", 1);
     json_text(&j, "file", s->path);
     json_ints(&j, "shape", s->shape, s->ndim);
-    json_text(&j, "dtype", caterva_describe(s->array)->dtype);
+    json_text(&j, "dtype", info_of(s->array)->dtype);
     json_int(&j, "items", f->n_items);
     json_int(&j, "nan", f->n_nan);
     CLI_TRY(put_item(s, &j, "min", &f->min));
@@ -341,13 +342,13 @@ static cli_exit report(statistics *s)
 
 static cli_exit stats(statistics *s)
 {
-    const caterva_info *info = caterva_describe(s->array);
+    const caterva_info *info = info_of(s->array);
     selection sel;
     CLI_TRY(selection_parse(s->args->n_positional > 1 ? s->args->positional[1] : NULL,
                             info->ndim, info->shape, &sel));
     if (selection_has_list(&sel)) {
         CLI_TRY(gather(s, &sel));
-        info = caterva_describe(s->array);
+        info = info_of(s->array);
         selection_whole(info->ndim, info->shape, &sel);
     }
     take_selection(s, &sel);

@@ -1,6 +1,7 @@
 /* Room: cli/commands. Times reads as a program would do them: boxes of one size, each at
  * another place, through one open handle. Behind `bench` and `tune`. */
 #include "commands/timing.h"
+#include "sources/described.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -134,7 +135,7 @@ static cli_exit time_all(caterva_array *array, caterva_array *other, const char 
 cli_exit timing_run(caterva_array *array, caterva_array *other, const char *path,
                     const int64_t *lengths, double budget, timed_reads *out)
 {
-    moving_box b = {.info = caterva_describe(array), .lengths = lengths, .random = 42};
+    moving_box b = {.info = info_of(array), .lengths = lengths, .random = 42};
     *out = (timed_reads){.bytes = b.info->item_size};
     for (int d = 0; d < b.info->ndim; d++) out->bytes *= lengths[d];
     b.size = (size_t)out->bytes;

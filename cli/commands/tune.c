@@ -5,6 +5,7 @@
 #include "commands/timing.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
+#include "sources/described.h"
 #include "sources/selection.h"
 #include "sources/source.h"
 #include "terminal/progress.h"
@@ -289,7 +290,7 @@ static void put_report(const tuning *t)
 
 static cli_exit tune(const cli_args *args, caterva_array *array, tuning *t)
 {
-    t->task.info = caterva_describe(array);
+    t->task.info = info_of(array);
     t->task.threads = (int)args->threads;
     CLI_TRY(parse_preference(args->prefer, &t->task.prefer));
     CLI_TRY(parse_reads(args, &t->task));

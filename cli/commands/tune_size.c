@@ -11,6 +11,7 @@
  * What a chunk has for itself (header, a start and a checksum for each block) is
  * counted; a chunk without content is stored as such and takes nothing. */
 #include "commands/tune.h"
+#include "sources/described.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +200,7 @@ static cli_exit sum_chunks(caterva_array *array, int64_t *bytes)
     caterva_error err;
     caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     *bytes = 0;
-    for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
+    for (int64_t i = 0; i < info_of(array)->n_chunks; i++) {
         if (caterva_chunk_describe(array, i, &chunk, &err) != CATERVA_OK)
             return cli_fail_array("the sample", &err);
         *bytes += chunk.stored_bytes;
@@ -210,7 +211,7 @@ static cli_exit sum_chunks(caterva_array *array, int64_t *bytes)
 /* Streams and checksums grow with the blocks; a chunk's header and the file's stay. */
 static cli_exit scale(const tune_blocks *b, caterva_array *array, double *bytes)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     int64_t chunks;
     CLI_TRY(sum_chunks(array, &chunks));
     double n_blocks = (double)(b->n_chunks * b->per_chunk);
@@ -252,7 +253,7 @@ cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried)
     cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);
     if (code == CLI_OK && b->n_chunks > 0) code = scale(b, array, &trial->bytes);
     if (code == CLI_OK && b->n_chunks == 0)
-        trial->bytes = (double)caterva_describe(array)->frame_bytes;
+        trial->bytes = (double)info_of(array)->frame_bytes;
     caterva_discard(array);
     return code;
 }

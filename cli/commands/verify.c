@@ -2,6 +2,7 @@
  * damage; here each place becomes a line or a JSON object. The library may call from
  * any of its threads, but never twice at once. */
 #include "sources/damage.h"
+#include "sources/described.h"
 #include "terminal/progress.h"
 
 #include <sys/stat.h>
@@ -130,7 +131,7 @@ static cli_exit verify_file(const cli_args *args, const char *path)
     cli_exit opened = cli_open_array(args, path, CATERVA_MODE_READ, &array);
     if (opened != CLI_OK && v.short_line) print_line("unread", "-", "-", path);
     if (opened != CLI_OK) return opened;
-    v.info = caterva_describe(array);
+    v.info = info_of(array);
     json j = {.stream = stdout};
     if (args->json) {
         v.j = &j;

@@ -6,6 +6,7 @@
 #include "formats/item.h"
 #include "formats/numbers.h"
 #include "pictures/picture.h"
+#include "sources/described.h"
 #include "sources/source.h"
 #include "terminal/output.h"
 
@@ -156,7 +157,7 @@ static cli_exit view(const cli_args *args, caterva_array *array)
 {
     viewing v = {.args = args};
     source *from = NULL;
-    cli_exit code = parse_viewing(&v, caterva_describe(array));
+    cli_exit code = parse_viewing(&v, info_of(array));
     if (code == CLI_OK) {
         thin(&v);
         code = source_of_array(array, args->positional[0], &from);

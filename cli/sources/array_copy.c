@@ -3,6 +3,7 @@
 #include "sources/array_copy.h"
 
 #include "sources/cast.h"
+#include "sources/described.h"
 #include "terminal/progress.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ bool array_copy_fits(const selection *sel)
 cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
                          const selection *sel)
 {
-    const caterva_info *info = caterva_describe(from);
+    const caterva_info *info = info_of(from);
     const char *dtype = args->astype       ? args->astype
                         : args->view_dtype ? args->view_dtype
                                            : info->dtype;

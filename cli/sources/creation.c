@@ -7,6 +7,7 @@
 #include "formats/item.h"
 #include "formats/numbers.h"
 #include "sources/cast.h"
+#include "sources/described.h"
 #include "sources/source.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
@@ -189,15 +190,11 @@ static void copy_partition(creation *c, const caterva_info *info)
 static cli_exit copy_metalayers(creation *c, caterva_array *like)
 {
     int n = 0;
-    const char *name;
-    for (int i = 0; n < CATERVA_MAX_DIMS - 1 && (name = caterva_metalayer_name(like, i));
-         i++) {
+    const caterva_info *info = info_of(like);
+    for (int i = 0; n < CATERVA_MAX_DIMS - 1 && i < info->n_metalayers; i++) {
+        const char *name = info->metalayers[i].name;
         if (strcmp(name, "b2nd") == 0 || strcmp(name, "caterva") == 0) continue;
-        caterva_metalayer *m = &c->metalayers[n++];
-        caterva_error err;
-        m->name = name;
-        if (caterva_metalayer_get(like, name, &m->content, &m->size, &err) != CATERVA_OK)
-            return cli_fail_array(name, &err);
+        c->metalayers[n++] = info->metalayers[i];
     }
     c->options.metalayers = c->metalayers;
     c->options.n_metalayers = n;
@@ -220,7 +217,7 @@ static cli_exit copy_fill(creation *c, const cli_args *args, const caterva_info 
 
 static cli_exit copy_like(creation *c, const cli_args *args, caterva_array *like)
 {
-    const caterva_info *info = caterva_describe(like);
+    const caterva_info *info = info_of(like);
     copy_codec(&c->options, info);
     if (!args->chunks && !args->blocks) copy_partition(c, info);
     if (info->fill_value) CLI_TRY(copy_fill(c, args, info));

@@ -1,6 +1,7 @@
 /* Room: cli/sources. Arrays as sinks: a new one, or the selected items of one that exists.
  * Nothing is seen by others before finish commits; abandon drops the handle, which
  * leaves no new file and an old one as it was. */
+#include "sources/described.h"
 #include "sources/sink.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void abandon_array(sink *self)
 
 cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, sink **out)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     array_sink *s = cli_alloc(sizeof *s);
     if (!s) {
         selection_free(sel);
@@ -83,7 +84,7 @@ static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const ch
 {
     const char *name;
     caterva_error err;
-    for (int i = 0; (name = caterva_attr_name(from, i)); i++) {
+    for (int i = 0; (name = attribute_of(from, i)); i++) {
         void *value;
         size_t size;
         if (caterva_attr_get(from, name, &value, &size, &err) != CATERVA_OK) {

@@ -1,6 +1,7 @@
 /* Room: cli/sources. Sources that need no file of their own: an open array, one value
  * again and again, and the selected items of another source. None of them copies
  * more than the box that was asked for, or its bounds. */
+#include "sources/described.h"
 #include "sources/source.h"
 #include "sources/strided.h"
 
@@ -43,7 +44,7 @@ static cli_exit read_array_selected(source *self, const selection *sel, const bo
 
 cli_exit source_of_array(caterva_array *array, const char *path, source **out)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     array_source *s = cli_alloc(sizeof *s);
     if (!s) return CLI_IO;
     *s = (array_source){.array = array, .path = path};

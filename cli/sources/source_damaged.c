@@ -1,6 +1,7 @@
 /* Room: cli/sources. An open array as a source that goes on after damage. It says which
  * chunks it skips, however many boxes touch them. */
 #include "sources/damage.h"
+#include "sources/described.h"
 #include "sources/source.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void on_damage(void *context, const caterva_damage *damage)
     *told |= bit;
     s->n_skipped++;
     fputs("caterva: skipped: ", stderr);
-    damage_print(stderr, s->path, caterva_describe(s->array)->ndim, damage);
+    damage_print(stderr, s->path, info_of(s->array)->ndim, damage);
 }
 
 static cli_exit read_damaged(source *self, const box *b, void *dst)
@@ -55,7 +56,7 @@ static void close_damaged(source *self)
 
 static cli_exit add_memory(damaged_source *s, const uint8_t *fill)
 {
-    const caterva_info *info = caterva_describe(s->array);
+    const caterva_info *info = info_of(s->array);
     size_t bits = (size_t)info->n_chunks / 8 + 1;
     s->told = cli_alloc(bits);
     if (!s->told) return CLI_IO;

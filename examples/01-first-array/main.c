@@ -25,8 +25,12 @@ int main(void)
 
     const int64_t start[] = {40, 0, 0}, stop[] = {41, 128, 128};
     if (caterva_read(array, start, stop, plane, sizeof plane, &err) != CATERVA_OK) goto failed;
+
+    const caterva_info *info;
+    if (caterva_info_get(array, &info, &err) != CATERVA_OK) goto failed;
     printf("%zu bytes in a file of %lld; item (40, 3, 5) is %d\n", sizeof volume,
-           (long long)caterva_describe(array)->frame_bytes, plane[3][5]);
+           (long long)info->frame_bytes, plane[3][5]);
+    caterva_info_release(info);
     return caterva_close(array, NULL) == CATERVA_OK ? 0 : 1;
 
 failed:

@@ -39,10 +39,21 @@ static float measure(int64_t hour, int station)
     return (float)(10 + station) + (float)(hour % HOURS) / 4;
 }
 
+static caterva_status count_hours(caterva_array *array, int64_t *hours, caterva_error *err)
+{
+    const caterva_info *info;
+    caterva_status status = caterva_info_get(array, &info, err);
+    if (status != CATERVA_OK) return status;
+    *hours = info->shape[0];
+    caterva_info_release(info);
+    return CATERVA_OK;
+}
+
 static caterva_status append_day(caterva_array *array, caterva_error *err)
 {
     float day[HOURS][STATIONS];
-    int64_t first = caterva_describe(array)->shape[0];
+    int64_t first;
+    if (count_hours(array, &first, err) != CATERVA_OK) return err->code;
     for (int h = 0; h < HOURS; h++)
         for (int s = 0; s < STATIONS; s++) day[h][s] = measure(first + h, s);
     caterva_buffer src = CATERVA_BUFFER_INIT;
@@ -64,10 +75,11 @@ int main(int argc, char **argv)
     for (long days = strtol(argv[2], NULL, 10); days > 0; days--)
         if (append_day(array, &err) != CATERVA_OK) goto failed;
 
-    const caterva_info *info = caterva_describe(array);
-    printf("%lld hours of %d stations\n", (long long)info->shape[0], STATIONS);
-    if (info->shape[0] > 0) { /* one station's last hour */
-        const int64_t start[] = {info->shape[0] - 1, 2}, stop[] = {info->shape[0], 3};
+    int64_t hours;
+    if (count_hours(array, &hours, &err) != CATERVA_OK) goto failed;
+    printf("%lld hours of %d stations\n", (long long)hours, STATIONS);
+    if (hours > 0) { /* one station's last hour */
+        const int64_t start[] = {hours - 1, 2}, stop[] = {hours, 3};
         float last;
         if (caterva_read(array, start, stop, &last, sizeof last, &err) != CATERVA_OK)
             goto failed;

@@ -76,8 +76,10 @@ static caterva_status pack(const char *path, int n, char **images, caterva_error
 
 static caterva_status print_frame(caterva_array *stack, int64_t frame, caterva_error *err)
 {
-    const caterva_info *info = caterva_describe(stack);
+    const caterva_info *info;
+    if (caterva_info_get(stack, &info, err) != CATERVA_OK) return err->code;
     const int64_t rows = info->shape[1], columns = info->shape[2];
+    caterva_info_release(info);
     const int64_t start[] = {frame, 0, 0}, stop[] = {frame + 1, rows, columns};
     size_t size = (size_t)(rows * columns);
     uint8_t *pixels = malloc(size);
@@ -94,7 +96,10 @@ static caterva_status print_frame(caterva_array *stack, int64_t frame, caterva_e
 static caterva_status print_pixel(caterva_array *stack, int64_t row, int64_t column,
                                   caterva_error *err)
 {
-    const int64_t frames = caterva_describe(stack)->shape[0];
+    const caterva_info *info;
+    if (caterva_info_get(stack, &info, err) != CATERVA_OK) return err->code;
+    const int64_t frames = info->shape[0];
+    caterva_info_release(info);
     const int64_t start[] = {0, row, column}, stop[] = {frames, row + 1, column + 1};
     uint8_t *line = malloc((size_t)frames + 1);
     if (!line) exit(1);

@@ -85,13 +85,12 @@ static caterva_status look_up(const char *path, double longitude, double latitud
                               caterva_error *err)
 {
     caterva_array *array = NULL;
-    const void *content;
-    size_t size;
+    const caterva_info *info = NULL;
     geo g;
     caterva_status status = caterva_open(path, NULL, &array, err);
-    if (status == CATERVA_OK)
-        status = caterva_metalayer_get(array, "geo", &content, &size, err);
-    if (status == CATERVA_OK && !decode(content, size, &g)) {
+    if (status == CATERVA_OK) status = caterva_info_get(array, &info, err);
+    const caterva_metalayer *layer = caterva_info_metalayer(info, "geo"); /* or NULL */
+    if (status == CATERVA_OK && !(layer && decode(layer->content, layer->size, &g))) {
         status = CATERVA_ECORRUPT;
         snprintf(err->message, sizeof err->message, "metalayer geo is not of this program");
     }
@@ -105,6 +104,7 @@ static caterva_status look_up(const char *path, double longitude, double latitud
             printf("EPSG:%u, %.1f E %.1f N: row %lld, column %lld, value %.2f\n", g.epsg,
                    longitude, latitude, (long long)row, (long long)column, (double)value);
     }
+    caterva_info_release(info);
     caterva_discard(array);
     return status;
 }

@@ -40,30 +40,13 @@ static cv_status offer(caterva_array *array, cv_error *err)
     return status;
 }
 
-static cv_status find(caterva_array *array, bool lend, const cv_description **out,
-                      cv_error *err)
-{
-    *out = cv_descriptions_latest(&array->descriptions, lend);
-    while (!*out) {
-        CV_TRY(offer(array, err));
-        *out = cv_descriptions_latest(&array->descriptions, lend);
-    }
-    return CV_OK;
-}
-
 cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err)
 {
-    return find(array, false, out, err);
-}
-
-/* What stays with the handle needs no reference. */
-static cv_status borrow(const caterva_array *array, const caterva_info **out, cv_error *err)
-{
-    const cv_description *d;
-    caterva_array *own = (caterva_array *)(uintptr_t)array; /* only what is kept changes */
-    CV_TRY(find(own, true, &d, err));
-    *out = &d->info;
-    cv_description_release(d);
+    *out = cv_descriptions_latest(&array->descriptions);
+    while (!*out) {
+        CV_TRY(offer(array, err));
+        *out = cv_descriptions_latest(&array->descriptions);
+    }
     return CV_OK;
 }
 
@@ -75,12 +58,6 @@ caterva_layout cv_array_layout(const caterva_array *array)
 caterva_metalayer_kind cv_array_metalayer(const caterva_array *array)
 {
     return cv_metalayer_kind(&array->snapshot->meta);
-}
-
-const caterva_info *caterva_describe(const caterva_array *array)
-{
-    const caterva_info *info;
-    return array && borrow(array, &info, NULL) == CV_OK ? info : NULL;
 }
 
 caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
@@ -99,33 +76,11 @@ void caterva_info_release(const caterva_info *info)
     cv_description_release((const cv_description *)(const void *)info); /* its first member */
 }
 
-const char *caterva_attr_name(const caterva_array *array, int i)
+const caterva_metalayer *caterva_info_metalayer(const caterva_info *info, const char *name)
 {
-    const caterva_info *info = caterva_describe(array);
-    return info && i >= 0 && i < info->n_attributes ? info->attribute_names[i] : NULL;
-}
-
-const char *caterva_metalayer_name(const caterva_array *array, int i)
-{
-    const caterva_info *info = caterva_describe(array);
-    return info && i >= 0 && i < info->n_metalayers ? info->metalayers[i].name : NULL;
-}
-
-caterva_status caterva_metalayer_get(const caterva_array *array, const char *name,
-                                     const void **content, size_t *size, caterva_error *err)
-{
-    const caterva_info *info;
-    CV_TRY(cv_array_check(array, err));
-    if (!name || !content || !size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "name, content or size is NULL");
-    CV_TRY(borrow(array, &info, err));
-    for (int i = 0; i < info->n_metalayers; i++) {
-        if (strcmp(info->metalayers[i].name, name) != 0) continue;
-        *content = info->metalayers[i].content;
-        *size = info->metalayers[i].size;
-        return CV_OK;
-    }
-    return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
+    for (int i = 0; info && name && i < info->n_metalayers; i++)
+        if (strcmp(info->metalayers[i].name, name) == 0) return &info->metalayers[i];
+    return NULL;
 }
 
 /* ---- Space --------------------------------------------------------------- */

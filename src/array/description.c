@@ -204,20 +204,14 @@ void cv_descriptions_init(cv_descriptions *all)
 void cv_descriptions_destroy(cv_descriptions *all)
 {
     cv_description_release(all->latest);
-    while (all->lent) {
-        cv_description *next = all->lent->next;
-        cv_description_release(all->lent);
-        all->lent = next;
-    }
     cv_mutex_destroy(&all->lock);
 }
 
-const cv_description *cv_descriptions_latest(cv_descriptions *all, bool lend)
+const cv_description *cv_descriptions_latest(cv_descriptions *all)
 {
     cv_mutex_lock(&all->lock);
     cv_description *d = all->latest;
     if (d) atomic_fetch_add_explicit(&d->references, 1, memory_order_relaxed);
-    if (d && lend) all->latest_is_lent = true;
     cv_mutex_unlock(&all->lock);
     return d;
 }
@@ -235,25 +229,14 @@ void cv_descriptions_turn(cv_descriptions *all, cv_description *fresh)
 {
     cv_mutex_lock(&all->lock);
     cv_description *old = all->latest;
-    if (old && all->latest_is_lent) {
-        old->next = all->lent;
-        all->lent = old;
-        old = NULL;
-    }
     all->latest = fresh;
-    all->latest_is_lent = false;
     cv_mutex_unlock(&all->lock);
     cv_description_release(old);
 }
 
 void cv_descriptions_swap(cv_descriptions *a, cv_descriptions *b)
 {
-    cv_description *latest = a->latest, *lent = a->lent;
-    bool is_lent = a->latest_is_lent;
+    cv_description *latest = a->latest;
     a->latest = b->latest;
-    a->lent = b->lent;
-    a->latest_is_lent = b->latest_is_lent;
     b->latest = latest;
-    b->lent = lent;
-    b->latest_is_lent = is_lent;
 }

@@ -2,9 +2,7 @@
  * a description of its own, counted, and a change of the array makes the handle turn
  * to a new one. Whoever holds one needs no lock.
  *
- *     handle --> latest <-- references of callers
- *                 lent  --> lent --> ...   superseded ones that caterva_describe lent,
- *                                          which end with the handle */
+ *     handle --> latest <-- references of callers */
 #ifndef CV_ARRAY_DESCRIPTION_H
 #define CV_ARRAY_DESCRIPTION_H
 
@@ -23,7 +21,6 @@ void cv_item_type_free(cv_item_type *type);
 typedef struct cv_description {
     caterva_info info; /* first: its address is what callers hold */
     atomic_int references;
-    struct cv_description *next; /* among those that were lent */
 } cv_description;
 
 /* What a description is made of. `state` is the array with what is pending, `committed`
@@ -47,16 +44,13 @@ void cv_description_release(const cv_description *description); /* NULL is fine 
 typedef struct cv_descriptions {
     cv_mutex lock;
     cv_description *latest; /* NULL: of a state that nobody asked for yet */
-    bool latest_is_lent;
-    cv_description *lent; /* superseded */
 } cv_descriptions;
 
 void cv_descriptions_init(cv_descriptions *all);
 void cv_descriptions_destroy(cv_descriptions *all);
 
-/* The latest one with a reference added, or NULL. `lend`: it stays until the handle
- * ends, without a reference. */
-const cv_description *cv_descriptions_latest(cv_descriptions *all, bool lend);
+/* The latest one with a reference added, or NULL. */
+const cv_description *cv_descriptions_latest(cv_descriptions *all);
 
 /* Makes `fresh` the latest one, unless another thread was first. */
 void cv_descriptions_offer(cv_descriptions *all, cv_description *fresh);

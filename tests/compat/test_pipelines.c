@@ -8,6 +8,7 @@
 
 #include "support/check.h"
 #include "support/filter_model.h"
+#include "support/info.h"
 #include "support/random.h"
 
 #include <b2nd.h>
@@ -174,7 +175,7 @@ static void check_copies(const trial *t, caterva_array *a, const uint8_t *items)
     check_items(t, copy, items, "copied");
     caterva_discard(copy);
     CHECK_OK(caterva_create("mem:", &t->options, &moved, &err), err);
-    for (int64_t i = 0; i < caterva_describe(a)->n_chunks; i++) {
+    for (int64_t i = 0; i < info_of(a)->n_chunks; i++) {
         static uint8_t stored[CHUNK * CHUNK * MAX_ITEM + 32];
         size_t size;
         CHECK_OK(caterva_chunk_read_stored(a, i, stored, sizeof stored, &size, &err), err);

@@ -4,6 +4,7 @@
  * usage: test_shapes [sequences [seed]] */
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/scratch.h"
@@ -191,7 +192,7 @@ static void step_reopen(run *t)
 static void check_ours(const run *t)
 {
     caterva_error err;
-    const caterva_info *info = caterva_describe(t->array);
+    const caterva_info *info = info_of(t->array);
     for (int d = 0; d < t->g.ndim; d++)
         CHECK(info->shape[d] == t->g.shape[d], "shape[%d] %lld:%s", d,
               (long long)info->shape[d], t->text);

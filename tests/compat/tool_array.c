@@ -16,6 +16,7 @@
 
 #include "support/answer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/job.h"
 #include "support/scratch.h"
 
@@ -36,7 +37,7 @@ static caterva_status copy_box_out(caterva_array *a, const bounds *b, FILE *out,
 
 static caterva_status copy_boxes_out(caterva_array *a, const job *j, caterva_error *err)
 {
-    const caterva_info *info = caterva_describe(a);
+    const caterva_info *info = info_of(a);
     const char *boxes = find_word(j, "boxes");
     bounds b = whole_array(info);
     FILE *out = fopen(need_word(j, "out"), "wb");
@@ -51,10 +52,10 @@ static caterva_status copy_boxes_out(caterva_array *a, const job *j, caterva_err
 static caterva_status answer_about(caterva_array *a, const job *j, FILE *to,
                                    caterva_error *err)
 {
-    put_info(to, caterva_describe(a));
+    put_info(to, info_of(a));
     caterva_status status = copy_boxes_out(a, j, err);
     if (status == CATERVA_OK) status = put_attributes(to, a, err);
-    if (status == CATERVA_OK) status = put_metalayers(to, a, err);
+    if (status == CATERVA_OK) put_metalayers(to, a);
     if (status == CATERVA_OK) status = put_damage(to, a, err);
     return status;
 }
@@ -84,7 +85,7 @@ static caterva_status run_read(const job *j, FILE *to, caterva_error *err)
 
 static caterva_status write_boxes(caterva_array *a, const job *j, caterva_error *err)
 {
-    const caterva_info *info = caterva_describe(a);
+    const caterva_info *info = info_of(a);
     const char *boxes = find_word(j, "boxes");
     bounds b = whole_array(info);
     size_t size = 0;
@@ -98,7 +99,7 @@ static caterva_status write_boxes(caterva_array *a, const job *j, caterva_error 
         status = caterva_write(a, b.start, b.stop, bytes + at, b.size, err);
         if (status == CATERVA_OK && find_number(j, "commit_each"))
             status = caterva_commit(a, err);
-        info = caterva_describe(a);
+        info = info_of(a);
         at += b.size;
         more = next_box(&boxes, info, &b);
     }

@@ -11,6 +11,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/job.h"
 #include "support/scratch.h"
 
@@ -36,7 +37,7 @@ typedef struct lists {
 static caterva_status write_file(caterva_array *a, const job *j, caterva_error *err)
 {
     const char *box = find_word(j, "box");
-    const caterva_info *info = caterva_describe(a);
+    const caterva_info *info = info_of(a);
     bounds b = whole_array(info);
     size_t size = 0;
     if (!find_word(j, "file")) return CATERVA_OK;
@@ -90,7 +91,7 @@ static caterva_reduce_options options_of(const job *j, caterva_array *a, lists *
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
     int64_t axes[CATERVA_MAX_DIMS];
     const char *named = find_word(j, "axes");
-    select_part(j, caterva_describe(a), l);
+    select_part(j, info_of(a), l);
     o.selection = &l->selection;
     o.skip_nan = (int)find_number(j, "skip_nan");
     if (!named) return o;

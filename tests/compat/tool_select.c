@@ -30,6 +30,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,7 +249,7 @@ static void answer_whole(caterva_array *array)
 {
     static const int64_t origin[CATERVA_MAX_DIMS] = {0};
     caterva_error err = {.code = CATERVA_OK};
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     size_t size = (size_t)info->data_bytes;
     uint8_t *bytes = check_alloc(size);
     caterva_status status = caterva_read(array, origin, info->shape, bytes, size, &err);

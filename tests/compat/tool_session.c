@@ -26,6 +26,7 @@
 #include "support/answer.h"
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/job.h"
 
 #include <stdio.h>
@@ -118,17 +119,17 @@ static bounds one_box(const job *j, const caterva_info *info)
 static caterva_status run_read(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    bounds b = one_box(j, caterva_describe(writer));
+    bounds b = one_box(j, info_of(writer));
     return reply_box(writer, &b, err);
 }
 
 static caterva_status describe(caterva_array *a, FILE *to, caterva_error *err)
 {
-    bounds all = whole_array(caterva_describe(a));
-    put_info(to, caterva_describe(a));
+    bounds all = whole_array(info_of(a));
+    put_info(to, info_of(a));
     caterva_status status = reply_box(a, &all, err);
     if (status == CATERVA_OK) status = put_attributes(to, a, err);
-    if (status == CATERVA_OK) status = put_metalayers(to, a, err);
+    if (status == CATERVA_OK) put_metalayers(to, a);
     return status;
 }
 
@@ -180,23 +181,20 @@ static caterva_status run_unwatch(const job *j, FILE *to, caterva_error *err)
 static caterva_status run_write(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    bounds b = one_box(j, caterva_describe(writer));
+    bounds b = one_box(j, info_of(writer));
     return caterva_write(writer, b.start, b.stop, data, data_size, err);
 }
 
 static caterva_status run_append(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    return caterva_append(writer, (int)find_number(j, "axis"), find_number(j, "n"),
-                          PLAIN(data, data_size), err);
+    return caterva_append(writer, (int)find_number(j, "axis"), find_number(j, "n"), PLAIN(data, data_size), err);
 }
 
 static caterva_status run_insert(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    return caterva_insert(writer, (int)find_number(j, "axis"), find_number(j, "at"),
-                          find_number(j, "n"),
-                          data ? data ? PLAIN(data, data_size) : NULL : NULL, err);
+    return caterva_insert(writer, (int)find_number(j, "axis"), find_number(j, "at"), find_number(j, "n"), data ? data ? PLAIN(data, data_size) : NULL : NULL, err);
 }
 
 static caterva_status run_remove(const job *j, FILE *to, caterva_error *err)

@@ -6,6 +6,7 @@
  * usage: test_full_disk [SEED] */
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
 
@@ -94,7 +95,7 @@ static void check_items(const trial *t, const int32_t *got, const char *who)
 static void check_array(trial *t, caterva_array *array, const char *who)
 {
     caterva_error err;
-    int64_t start = 0, n = caterva_describe(array)->shape[0];
+    int64_t start = 0, n = info_of(array)->shape[0];
     CHECK(n == t->n, "%s: %lld items, not %lld", who, (long long)n, (long long)t->n);
     size_t size = (size_t)n * sizeof *t->items;
     int32_t *got = check_alloc(size);
@@ -254,8 +255,7 @@ static caterva_status append_noise(trial *t, int64_t n, caterva_error *err)
     memcpy(t->next, t->items, (size_t)t->n * sizeof *t->items);
     rng_fill(&t->random, t->next + t->n, (size_t)n * sizeof *t->next);
     t->n_next = t->n + n;
-    caterva_status status = caterva_append(
-        t->array, 0, n, PLAIN(t->next + t->n, (size_t)n * sizeof *t->next), err);
+    caterva_status status = caterva_append(t->array, 0, n, PLAIN(t->next + t->n, (size_t)n * sizeof *t->next), err);
     return status == CATERVA_OK ? caterva_commit(t->array, err) : status;
 }
 

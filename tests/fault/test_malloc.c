@@ -5,6 +5,7 @@
 #include "crash.h"
 #include "failing_heap.h"
 #include "scratch.h"
+#include "support/info.h"
 #include "unseal.h"
 
 #include <setjmp.h>
@@ -182,7 +183,7 @@ static void live_on(life *l, int failed_step)
 {
     caterva_error err;
     for (int i = failed_step; i < N_STEPS; i++) CHECK_OK(steps[i](l, &err), err);
-    CHECK(caterva_describe(l->array)->dtype != NULL, "no dtype");
+    CHECK(info_of(l->array)->dtype != NULL, "no dtype");
     for (int i = 0; i < N; i++)
         CHECK(l->values[i] == (is_new(i) ? 1000 + i : i), "item %d is %d", i, l->values[i]);
 }
@@ -418,8 +419,8 @@ static void sealing(void **state)
         CHECK(status == CATERVA_OK || (failed && status == CATERVA_ENOMEM),
               "allocation %ld: %s", n, caterva_status_name(status));
         CHECK_OK(caterva_open(l.path, NULL, &l.array, &err), err);
-        CHECK(caterva_describe(l.array)->sealed == (status == CATERVA_OK),
-              "allocation %ld: sealed %d after %s", n, caterva_describe(l.array)->sealed,
+        CHECK(info_of(l.array)->sealed == (status == CATERVA_OK),
+              "allocation %ld: sealed %d after %s", n, info_of(l.array)->sealed,
               caterva_status_name(status));
         CHECK_OK(read_it(&l, &err), err);
         for (int i = 0; i < N; i++) CHECK(l.values[i] == i, "item %d is %d", i, l.values[i]);

@@ -7,6 +7,7 @@
 #include "crash.h"
 #include "frame/tidy.h"
 #include "support/buffer.h"
+#include "support/info.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,8 +41,8 @@ static view look(caterva_array *array)
     caterva_error err;
     view v = {.note = ""};
     const int64_t origin[2] = {0, 0};
-    memcpy(v.shape, caterva_describe(array)->shape, sizeof v.shape);
-    v.size = (size_t)caterva_describe(array)->data_bytes;
+    memcpy(v.shape, info_of(array)->shape, sizeof v.shape);
+    v.size = (size_t)info_of(array)->data_bytes;
     v.items = check_alloc(v.size);
     CHECK_OK(caterva_read(array, origin, v.shape, v.items, v.size, &err), err);
     void *note;
@@ -67,7 +68,7 @@ static void change_something(trial *t)
     caterva_error err;
     rng *r = &t->random;
     int64_t shape[2];
-    memcpy(shape, caterva_describe(t->array)->shape, sizeof shape);
+    memcpy(shape, info_of(t->array)->shape, sizeof shape);
     int axis = rng_int(r, 0, 1), what = rng_int(r, 0, 6);
     int64_t n = rng_between(r, 1, 30), at = rng_between(r, 0, shape[axis]);
     int32_t *data = check_alloc(MOST_ITEMS * 2 * sizeof *data);

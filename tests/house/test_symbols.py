@@ -1,5 +1,5 @@
 """What the library exports, what caterva.h declares, and what the Debian package
-promises (debian/libcaterva0.symbols) are the same names; and the header compiles
+promises (debian/libcaterva1.symbols) are the same names; and the header compiles
 alone, in every dialect that may include it."""
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include" / "caterva.h"
-SYMBOLS = ROOT / "debian" / "libcaterva0.symbols"
+SYMBOLS = ROOT / "debian" / "libcaterva1.symbols"
 BUILD = Path(os.environ.get("CATERVA_HELPER_DIR", ROOT / "build/release/tests")).parent
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror",
             "-fsyntax-only"]
@@ -54,12 +54,12 @@ class Symbols(unittest.TestCase):
 
     def test_the_package_promises_them(self):
         first, *lines = SYMBOLS.read_text().splitlines()
-        self.assertEqual(first, "libcaterva.so.0 libcaterva0 #MINVER#")
+        self.assertEqual(first, "libcaterva.so.1 libcaterva1 #MINVER#")
         promised = [re.fullmatch(r" (caterva_\w+)@Base [0-9.]+", line).group(1)
                     for line in lines]
         self.assertEqual(promised, sorted(promised))
         self.assertEqual(promised, sorted(declared()),
-                         "debian/libcaterva0.symbols and include/caterva.h disagree")
+                         "debian/libcaterva1.symbols and include/caterva.h disagree")
 
 
 class Header(unittest.TestCase):

@@ -147,9 +147,14 @@ class Array:
 
     def __init__(self, library, pointer):
         self.library, self.api, self.pointer = library, library.api, pointer
+        self.held = []
 
     def call(self, name, *arguments):
         self.library.call(name, self.pointer, *arguments)
+
+    def release(self):
+        while self.held:
+            self.api.info_release(self.held.pop())
 
     def __getattr__(self, name):
         """Functions that take the handle alone: commit, rollback, refresh."""
@@ -159,15 +164,19 @@ class Array:
 
     def close(self):
         pointer, self.pointer = self.pointer, None
+        self.release()
         self.library.call("close", pointer)
 
     def discard(self):
         pointer, self.pointer = self.pointer, None
+        self.release()
         self.api.discard(pointer)
 
     @property
     def info(self):
-        return self.api.describe(self.pointer).contents
+        """What it is now; the reference goes with the handle."""
+        self.held.append(self.library.out("info_get", "info", self.pointer))
+        return self.held[-1].contents
 
     @property
     def shape(self):
@@ -256,8 +265,9 @@ class Array:
 
     def attributes(self):
         found = {}
-        for i in range(self.info.n_attributes):
-            name = self.api.attr_name(self.pointer, i).decode()
+        info = self.info
+        for i in range(info.n_attributes):
+            name = info.attribute_names[i].decode()
             found[name] = self.attribute(name)
         return found
 
@@ -275,9 +285,8 @@ class Array:
         self.call("attr_remove", name.encode())
 
     def metalayer(self, name):
-        content, size = c.c_void_p(), c.c_size_t()
-        self.call("metalayer_get", name.encode(), c.byref(content), c.byref(size))
-        return c.string_at(content, size.value)
+        layer = self.api.info_metalayer(c.byref(self.info), name.encode()).contents
+        return c.string_at(layer.content, layer.size)
 
     def update_metalayer(self, name, content):
         self.call("metalayer_update", name.encode(), content, len(content))

@@ -5,6 +5,7 @@
 
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/refuse.h"
 
 #include <stdio.h>
@@ -128,8 +129,7 @@ static void abuse_repairs(caterva_array *array)
            caterva_read_skipping(array, BOX(NULL, to), PLAIN(item, sizeof item), &skip, err));
     REFUSE(ESHORT_BIT,
            caterva_read_skipping(array, BOX(from, to), PLAIN(item, 3), &skip, err));
-    REFUSE(ERANGE_BIT, caterva_read_skipping(array, BOX(from, beyond),
-                                             PLAIN(item, sizeof item), &skip, err));
+    REFUSE(ERANGE_BIT, caterva_read_skipping(array, BOX(from, beyond), PLAIN(item, sizeof item), &skip, err));
     skip.struct_size = 1;
     REFUSE(EINVAL_BIT,
            caterva_read_skipping(array, BOX(from, to), PLAIN(item, sizeof item), &skip, err));
@@ -139,26 +139,21 @@ static void abuse_repairs(caterva_array *array)
 static void abuse_names(caterva_array *array)
 {
     void *value = NULL;
-    const void *content = NULL;
     size_t size = 0;
     REFUSE(ENOTFOUND_BIT, caterva_attr_get(array, "nothing", &value, &size, err));
     REFUSE(ENOTFOUND_BIT, caterva_attr_get(array, "", &value, &size, err));
     REFUSE(EINVAL_BIT, caterva_attr_get(NULL, "a", &value, &size, err));
     REFUSE(EINVAL_BIT, caterva_attr_get(array, NULL, &value, &size, err));
     REFUSE(EINVAL_BIT, caterva_attr_get(array, "a", NULL, &size, err));
-    REFUSE(ENOTFOUND_BIT, caterva_metalayer_get(array, "caterva", &content, &size, err));
-    REFUSE(ENOTFOUND_BIT, caterva_metalayer_get(array, "", &content, &size, err));
-    REFUSE(EINVAL_BIT, caterva_metalayer_get(NULL, "b2nd", &content, &size, err));
-    REFUSE(EINVAL_BIT, caterva_metalayer_get(array, NULL, &content, &size, err));
-    REFUSE(EINVAL_BIT, caterva_metalayer_get(array, "b2nd", NULL, &size, err));
-    static const int numbers[] = {-1, 1, 2, 100, INT32_MAX, INT32_MIN};
-    for (int i = 0; i < COUNT(numbers); i++) {
-        CHECK(caterva_attr_name(array, numbers[i]) == NULL, "attribute %d", numbers[i]);
-        CHECK(caterva_metalayer_name(array, numbers[i]) == NULL, "metalayer %d", numbers[i]);
-    }
-    CHECK(caterva_attr_name(NULL, 0) == NULL && caterva_metalayer_name(NULL, 0) == NULL,
-          "names");
-    CHECK(caterva_describe(NULL) == NULL, "a description of nothing");
+    const caterva_info *info = NULL;
+    static const char *const names[] = {"caterva", "", "b2n", "b2nd ", NULL};
+    for (int i = 0; i < COUNT(names); i++)
+        CHECK(!caterva_info_metalayer(info_of(array), names[i]), "metalayer %d", i);
+    CHECK(caterva_info_metalayer(info_of(array), "b2nd") != NULL, "no b2nd");
+    CHECK(caterva_info_metalayer(NULL, "b2nd") == NULL, "a metalayer of nothing");
+    REFUSE(EINVAL_BIT, caterva_info_get(NULL, &info, err));
+    REFUSE(EINVAL_BIT, caterva_info_get(array, NULL, err));
+    CHECK(info == NULL, "a description of nothing");
 }
 
 static void abuse_frames(void)

@@ -6,6 +6,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/refuse.h"
 #include "support/scratch.h"
 #include "support/unseal.h"
@@ -178,7 +179,7 @@ static void check_plain_frame(const char *path, int64_t n)
     REFUSE(EUNSUPPORTED_BIT, caterva_open(path, &options, &array, err));
     REFUSE(EUNSUPPORTED_BIT, caterva_compact(path, NULL, err));
     CHECK_OK(caterva_open(path, NULL, &array, &opened), opened);
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     CHECK(info->ndim == 1 && info->metalayer == CATERVA_METALAYER_NONE, "%s", path);
     CHECK(info->shape[0] * info->item_size == n * (int64_t)sizeof(items[0]), "%s", path);
     CHECK_OK(caterva_read(array, &start, info->shape, items, sizeof(items), &opened), opened);

@@ -5,6 +5,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/scratch.h"
 
 #include <pthread.h>
@@ -85,7 +86,7 @@ static void use(caller *c)
     CHECK_OK(caterva_read(c->array, origin, stop, items, CHUNK, &err), err);
     CHECK(items[0] == 1 && items[1] == 0, "what was written is not there");
     CHECK_OK(caterva_attr_set(c->array, "name", "value", 5, &err), err);
-    CHECK(caterva_describe(c->array)->n_attributes == 1, "no attribute");
+    CHECK(info_of(c->array)->n_attributes == 1, "no attribute");
     CHECK_OK(caterva_measure(c->array, &space, &err), err);
     CHECK(caterva_commit(c->array, &err) == CATERVA_EBUSY, "committed what is checked");
     CHECK_OK(caterva_open(c->path, NULL, &other, &err), err);

@@ -7,6 +7,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
@@ -100,7 +101,7 @@ static void check_block(const trial *t, const caterva_block_info *block, const u
 static int64_t check_blocks(const trial *t, const caterva_chunk_iter *chunk)
 {
     caterva_error err;
-    const caterva_info *info = caterva_describe(t->array);
+    const caterva_info *info = info_of(t->array);
     uint8_t *decoded = check_alloc((size_t)info->chunk_bytes);
     int64_t items = 0, n = 0, stored = 0;
     CHECK_OK(caterva_chunk_read(t->array, chunk->chunk.chunk, decoded,
@@ -132,7 +133,7 @@ static int64_t check_blocks(const trial *t, const caterva_chunk_iter *chunk)
 static void check_chunks(const trial *t)
 {
     caterva_error err;
-    const caterva_info *info = caterva_describe(t->array);
+    const caterva_info *info = info_of(t->array);
     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
     int64_t items = 0, n = 0;
     for (;;) {
@@ -157,7 +158,7 @@ static uint8_t *stored_chunk(caterva_array *array, int64_t chunk, size_t *size)
 {
     caterva_error err;
     CHECK_OK(caterva_chunk_read_stored(array, chunk, NULL, 0, size, &err), err);
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     CHECK(*size >= 32 && *size <= (size_t)info->chunk_bytes + 32, "%zu bytes", *size);
     uint8_t *bytes = check_alloc(*size);
     size_t again;
@@ -197,7 +198,7 @@ static caterva_array *make_target(trial *t)
 
 static int needs_plugin(caterva_array *array)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
         if (info->filters[i] >= 32) return 1;
     return info->codec >= 32;
@@ -209,7 +210,7 @@ static void move_chunks(trial *t)
     caterva_array *target = make_target(t);
     int may_refuse = needs_plugin(t->array) && !needs_plugin(target);
     int refused = 0;
-    for (int64_t c = 0; c < caterva_describe(t->array)->n_chunks; c++) {
+    for (int64_t c = 0; c < info_of(t->array)->n_chunks; c++) {
         size_t size;
         uint8_t *bytes = stored_chunk(t->array, c, &size);
         caterva_status status = caterva_chunk_write_stored(target, c, bytes, size, &err);
@@ -248,7 +249,7 @@ static void put_damaged_chunks(trial *t)
 {
     caterva_error err;
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
-    if (caterva_describe(t->array)->n_chunks == 0) return;
+    if (info_of(t->array)->n_chunks == 0) return;
     size_t size;
     uint8_t *bytes = stored_chunk(t->array, 0, &size);
     put_damaged(bytes, size - 1, t);

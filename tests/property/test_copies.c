@@ -7,6 +7,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
@@ -220,7 +221,7 @@ static caterva_array *make_copy(trial *t)
     options.context = &done;
     scratch_path(t->path, "copy.b2nd");
     NEED_OK(t, caterva_copy(t->source, t->path, &options, &copy, &err), err);
-    NEED(t, done == caterva_describe(copy)->n_chunks, "%lld chunks done", (long long)done);
+    NEED(t, done == info_of(copy)->n_chunks, "%lld chunks done", (long long)done);
     return copy;
 }
 
@@ -238,7 +239,7 @@ static void check_items(const trial *t, caterva_array *copy, const uint8_t *want
 
 static void check_info(const trial *t, caterva_array *copy)
 {
-    const caterva_info *from = caterva_describe(t->source), *to = caterva_describe(copy);
+    const caterva_info *from = info_of(t->source), *to = info_of(copy);
     void *value;
     size_t size;
     caterva_error err;
@@ -278,12 +279,12 @@ static void check_verify(const trial *t, caterva_array *copy)
 static void check_moved(const trial *t, caterva_array *copy)
 {
     caterva_error err;
-    int64_t n = caterva_describe(copy)->n_chunks;
+    int64_t n = info_of(copy)->n_chunks;
     for (int64_t i = 0; i < n; i++) {
         caterva_chunk_info to = CATERVA_CHUNK_INFO_INIT, from = CATERVA_CHUNK_INFO_INIT;
         NEED_OK(t, caterva_chunk_describe(copy, i, &to, &err), err);
         int64_t chunk = 0;
-        const caterva_info *info = caterva_describe(t->source);
+        const caterva_info *info = info_of(t->source);
         int cut = 0;
         for (int d = 0; d < t->to.ndim; d++) {
             int64_t index = to.index[d] + t->box.start[d] / t->to.chunk_shape[d];

@@ -4,6 +4,7 @@
  *
  * usage: test_copy_converts [COPIES [SEED]] */
 #include "support/check.h"
+#include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
@@ -61,8 +62,8 @@ static void check_copy(const caterva_view *view, caterva_array *copy, int target
     caterva_error err;
     caterva_view *whole;
     uint8_t *expected = read_as(view, targets[target], target_sizes[target], &size);
-    CHECK(strcmp(caterva_describe(copy)->dtype, targets[target]) == 0, "%s, not %s",
-          caterva_describe(copy)->dtype, targets[target]);
+    CHECK(strcmp(info_of(copy)->dtype, targets[target]) == 0, "%s, not %s",
+          info_of(copy)->dtype, targets[target]);
     CHECK_OK(caterva_view_of(copy, &whole, &err), err);
     uint8_t *got = read_as(whole, NULL, target_sizes[target], &got_size);
     CHECK(got_size == size && memcmp(got, expected, size) == 0, "items in %s differ",
@@ -78,7 +79,7 @@ static void check_fill(caterva_array *copy, int target)
     caterva_error err;
     caterva_selection one = CATERVA_SELECTION_INIT;
     caterva_buffer buffer = CATERVA_BUFFER_INIT;
-    const caterva_info *info = caterva_describe(copy);
+    const caterva_info *info = info_of(copy);
     int64_t shape[CATERVA_MAX_DIMS], last[CATERVA_MAX_DIMS];
     double value = 0;
     if (info->ndim == 0) return;

@@ -3,6 +3,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/refuse.h"
 #include "support/scratch.h"
 
@@ -132,7 +133,7 @@ static void copy_over_itself(void)
     check_small_array(array);
     CHECK_OK(caterva_refresh(array, &err), err);
     check_small_array(array);
-    CHECK(caterva_describe(array)->chunk_shape[0] == other_chunks[0], "not the new one");
+    CHECK(info_of(array)->chunk_shape[0] == other_chunks[0], "not the new one");
     caterva_discard(array);
     CHECK(count_entries() == 1, "%d files", count_entries());
     scratch_remove(path);

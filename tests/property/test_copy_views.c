@@ -7,6 +7,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
 
@@ -151,13 +152,13 @@ static void check_b2nd(caterva_array *copy, const int32_t *items, size_t size)
 static void check_moved(const trial *t, caterva_array *copy)
 {
     caterva_error err;
-    size_t room = (size_t)caterva_describe(copy)->chunk_bytes + 32, size, theirs;
+    size_t room = (size_t)info_of(copy)->chunk_bytes + 32, size, theirs;
     uint8_t *a = check_alloc(room), *b = check_alloc(room);
-    for (int64_t k = 0; k < caterva_describe(copy)->n_chunks; k++) {
+    for (int64_t k = 0; k < info_of(copy)->n_chunks; k++) {
         int found = 0;
         CHECK_OK(caterva_chunk_read_stored(copy, k, a, room, &size, &err), err);
         for (int i = 0; i < t->n && !found; i++) {
-            int64_t n = caterva_describe(t->arrays[i])->n_chunks;
+            int64_t n = info_of(t->arrays[i])->n_chunks;
             for (int64_t j = 0; j < n && !found; j++) {
                 CHECK_OK(caterva_chunk_read_stored(t->arrays[i], j, b, room, &theirs, &err),
                          err);
@@ -205,7 +206,7 @@ static void copy_and_check(trial *t, const char *path)
         CHECK(strcmp(err.message, "stopped") == 0 && !copy, "%s", err.message);
     } else {
         CHECK_OK(status, err);
-        const caterva_info *info = caterva_describe(copy);
+        const caterva_info *info = info_of(copy);
         int64_t zeros[MAX_NDIM + 1] = {0};
         CHECK_OK(caterva_read(copy, zeros, info->shape, read, size, &err), err);
         CHECK(memcmp(read, items, size) == 0, "the copy holds something else");

@@ -64,34 +64,35 @@ static void check_info(const caterva_info *info)
 static void ask_descriptions(caterva_array *array)
 {
     caterva_error err;
-    const caterva_info *info = caterva_describe(array), *held;
+    const caterva_info *info, *held;
+    CHECK_OK(caterva_info_get(array, &info, &err), err);
     CHECK_OK(caterva_info_get(array, &held, &err), err);
     check_info(info);
     check_info(held);
     caterva_info_release(held);
     check_info(info); /* still what it was */
+    caterva_info_release(info);
 }
 
 static void ask_names(caterva_array *array)
 {
     caterva_error err;
-    const char *names[N_NAMES + 1];
-    const void *content;
-    size_t size;
-    int n = 0;
-    while (n < N_NAMES && (names[n] = caterva_attr_name(array, n))) n++;
-    CHECK_OK(caterva_metalayer_get(array, "mine", &content, &size, &err), err);
-    const char *layer = caterva_metalayer_name(array, 1);
-    for (int i = 0; i < n; i++) {
+    const caterva_info *info;
+    CHECK_OK(caterva_info_get(array, &info, &err), err);
+    const caterva_metalayer *layer = caterva_info_metalayer(info, "mine");
+    CHECK(layer, "the metalayer is gone");
+    for (int i = 0; i < info->n_attributes; i++) {
         void *value = NULL;
-        CHECK(strncmp(names[i], "name", 4) == 0, "attribute %s", names[i]);
-        caterva_status status = caterva_attr_get(array, names[i], &value, &size, &err);
+        size_t size;
+        const char *name = info->attribute_names[i];
+        CHECK(strncmp(name, "name", 4) == 0, "attribute %s", name);
+        caterva_status status = caterva_attr_get(array, name, &value, &size, &err);
         check_status(status, &err, "attr_get");
         if (status == CATERVA_OK) caterva_free(value);
     }
-    CHECK(strcmp(layer, "mine") == 0, "metalayer %s", layer);
-    for (int i = 1; i < 16; i++)
-        CHECK(((const char *)content)[i] == ((const char *)content)[0], "two contents");
+    const char *content = layer->content;
+    for (int i = 1; i < 16; i++) CHECK(content[i] == content[0], "two contents");
+    caterva_info_release(info);
 }
 
 static void ask_views(caterva_array *array)

@@ -5,6 +5,7 @@
  * usage: test_growth [SEED] */
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
 
@@ -48,7 +49,7 @@ static uint32_t sum_of(const uint8_t *items, int64_t n)
 static uint32_t sum_read(caterva_array *array)
 {
     caterva_error err;
-    int64_t start = 0, n = caterva_describe(array)->shape[0];
+    int64_t start = 0, n = info_of(array)->shape[0];
     uint8_t *got = check_alloc((size_t)n);
     CHECK_OK(caterva_read(array, &start, &n, got, (size_t)n, &err), err);
     uint32_t sum = sum_of(got, n);

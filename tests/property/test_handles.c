@@ -1,6 +1,7 @@
 /* What a handle remembers of how it was opened: options and place survive
  * caterva_refresh and a change of the working directory. */
 #include "support/check.h"
+#include "support/info.h"
 #include "support/scratch.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void create(const char *path, int64_t n, int value, caterva_layout layout
 static caterva_status read_all(caterva_array *array)
 {
     uint8_t got[N];
-    return caterva_read(array, origin, caterva_describe(array)->shape, got, N, NULL);
+    return caterva_read(array, origin, info_of(array)->shape, got, N, NULL);
 }
 
 /* A byte of the last chunk is not what it was. */
@@ -82,7 +83,7 @@ static void unchecked_stays_unchecked(void)
 
 static void check_shape(caterva_array *array, int64_t n, const char *when)
 {
-    int64_t got = caterva_describe(array)->shape[0];
+    int64_t got = info_of(array)->shape[0];
     CHECK(got == n, "%s: %lld items, not %lld", when, (long long)got, (long long)n);
     CHECK(read_all(array) == CATERVA_OK, "%s: cannot be read", when);
 }

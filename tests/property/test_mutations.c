@@ -7,6 +7,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
@@ -182,17 +183,18 @@ static int stop_long_verify(void *context, int64_t done, int64_t total)
 
 static void use_attributes(caterva_array *array)
 {
-    for (int i = 0; caterva_attr_name(array, i) != NULL; i++) {
+    const caterva_info *info = info_of(array);
+    for (int i = 0; i < info->n_attributes; i++) {
         void *value = NULL;
         size_t size = 0;
-        caterva_attr_get(array, caterva_attr_name(array, i), &value, &size, NULL);
+        caterva_attr_get(array, info->attribute_names[i], &value, &size, NULL);
         caterva_free(value);
     }
 }
 
 static void use_array(rng *r, caterva_array *array)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     caterva_verify_options verify = CATERVA_VERIFY_INIT;
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;

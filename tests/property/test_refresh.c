@@ -1,6 +1,7 @@
 /* Two handles on one array: a reader keeps the state it opened, through commits,
  * changes of shape and compaction, until it refreshes. */
 #include "support/check.h"
+#include "support/info.h"
 #include "support/scratch.h"
 
 #include <stdio.h>
@@ -24,8 +25,8 @@ static void write_all(caterva_array *array, int32_t value, int64_t n)
 static void check_all(caterva_array *array, int32_t value, int64_t n)
 {
     caterva_error err;
-    CHECK(caterva_describe(array)->shape[0] == n, "%lld items, not %lld",
-          (long long)caterva_describe(array)->shape[0], (long long)n);
+    CHECK(info_of(array)->shape[0] == n, "%lld items, not %lld",
+          (long long)info_of(array)->shape[0], (long long)n);
     int32_t *items = check_alloc((size_t)n * sizeof *items);
     CHECK_OK(caterva_read(array, origin, &n, items, (size_t)n * sizeof *items, &err), err);
     for (int64_t i = 0; i < n; i++)

@@ -6,6 +6,7 @@
  * usage: test_reuse [SEED [ROUNDS]] */
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
 
@@ -42,7 +43,7 @@ static void check_content(caterva_array *array, const state *wanted, const char 
 {
     caterva_error err;
     static uint16_t got[MOST];
-    int64_t start = 0, n = caterva_describe(array)->shape[0];
+    int64_t start = 0, n = info_of(array)->shape[0];
     CHECK(n == wanted->n, "%s: %lld items, not %lld", who, (long long)n,
           (long long)wanted->n);
     CHECK_OK(caterva_read(array, &start, &n, got, sizeof got, &err), err);

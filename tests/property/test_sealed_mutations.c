@@ -7,6 +7,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
@@ -197,7 +198,7 @@ static outcome check_attribute(caterva_array *array)
 
 static outcome check_items(const sample *s, caterva_array *array)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     if (info->ndim != s->g.ndim || info->item_size != s->g.item_size) return WRONG;
     for (int d = 0; d < info->ndim; d++)
         if (info->shape[d] != s->g.shape[d]) return WRONG;

@@ -5,6 +5,7 @@
 
 #include "support/buffer.h"
 #include "support/check.h"
+#include "support/info.h"
 #include "support/scratch.h"
 
 #include <dirent.h>
@@ -81,7 +82,7 @@ static void check_items(caterva_array *array)
     static const int64_t zeros[2];
     caterva_error err;
     int32_t read[N];
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     CHECK(memcmp(info->shape, shape, sizeof shape) == 0, "shape (%lld, %lld)",
           (long long)info->shape[0], (long long)info->shape[1]);
     CHECK_OK(caterva_read(array, zeros, shape, read, sizeof read, &err), err);

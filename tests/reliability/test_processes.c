@@ -7,6 +7,7 @@
  * there, and what the next one finds and uses again was nobody's.
  *
  * usage: test_processes [--long] [SEED] */
+#include "support/info.h"
 #include "support/model.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -113,7 +114,7 @@ static int state_of(caterva_array *array)
 static void check_box(reader *r, bool all)
 {
     caterva_error err;
-    const int64_t *shape = caterva_describe(r->array)->shape;
+    const int64_t *shape = info_of(r->array)->shape;
     int64_t start[2] = {0, 0}, stop[2] = {shape[0], shape[1]};
     for (int d = 0; d < 2; d++) {
         CHECK(shape[d] == r->m.shape[d], "state %d: axis %d has %lld, not %lld", r->state, d,

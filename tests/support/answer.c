@@ -1,5 +1,6 @@
 /* Test support: what helper programs say of an array, in JSON. */
 #include "answer.h"
+#include "info.h"
 
 #include <stdint.h>
 
@@ -69,8 +70,9 @@ caterva_status put_attributes(FILE *to, caterva_array *a, caterva_error *err)
 {
     caterva_status status = CATERVA_OK;
     fputs(",\"attributes\":{", to);
-    for (int i = 0; caterva_attr_name(a, i) != NULL && status == CATERVA_OK; i++) {
-        const char *name = caterva_attr_name(a, i);
+    const caterva_info *info = info_of(a);
+    for (int i = 0; i < info->n_attributes && status == CATERVA_OK; i++) {
+        const char *name = info->attribute_names[i];
         void *value = NULL;
         size_t size = 0;
         status = caterva_attr_get(a, name, &value, &size, err);
@@ -81,19 +83,15 @@ caterva_status put_attributes(FILE *to, caterva_array *a, caterva_error *err)
     return status;
 }
 
-caterva_status put_metalayers(FILE *to, caterva_array *a, caterva_error *err)
+void put_metalayers(FILE *to, caterva_array *a)
 {
-    caterva_status status = CATERVA_OK;
+    const caterva_info *info = info_of(a);
     fputs(",\"metalayers\":{", to);
-    for (int i = 0; caterva_metalayer_name(a, i) != NULL && status == CATERVA_OK; i++) {
-        const char *name = caterva_metalayer_name(a, i);
-        const void *content = NULL;
-        size_t size = 0;
-        status = caterva_metalayer_get(a, name, &content, &size, err);
-        if (status == CATERVA_OK) put_named_hex(to, i, name, content, size);
+    for (int i = 0; i < info->n_metalayers; i++) {
+        const caterva_metalayer *m = caterva_info_metalayer(info, info->metalayers[i].name);
+        put_named_hex(to, i, m->name, m->content, m->size);
     }
     fputc('}', to);
-    return status;
 }
 
 caterva_status put_damage(FILE *to, caterva_array *a, caterva_error *err)

@@ -16,7 +16,7 @@ void put_info(FILE *to, const caterva_info *info);
 
 /* "attributes", "metalayers": an object of name and content. */
 caterva_status put_attributes(FILE *to, caterva_array *a, caterva_error *err);
-caterva_status put_metalayers(FILE *to, caterva_array *a, caterva_error *err);
+void put_metalayers(FILE *to, caterva_array *a);
 
 /* "damages": how many caterva_verify finds. */
 caterva_status put_damage(FILE *to, caterva_array *a, caterva_error *err);

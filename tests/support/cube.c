@@ -96,8 +96,7 @@ static void read_by(cube_way how, caterva_array *array, const cube_box *b, int32
     case CUBE_AS_SELECTION:
     case CUBE_THROUGH_VIEW: read_selected(array, how == CUBE_THROUGH_VIEW, b, got); return;
     case CUBE_AROUND_DAMAGE:
-        CHECK_OK(caterva_read_skipping(array, BOX(b->start, b->stop), PLAIN(got, b->size),
-                                       &skip, &err),
+        CHECK_OK(caterva_read_skipping(array, BOX(b->start, b->stop), PLAIN(got, b->size), &skip, &err),
                  err);
         return;
     default: CHECK_OK(caterva_read(array, b->start, b->stop, got, b->size, &err), err);

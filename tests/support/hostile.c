@@ -3,6 +3,7 @@
 
 #include "caterva.h"
 
+#include "info.h"
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -53,7 +54,7 @@ static int stop_soon(void *context, int64_t done, int64_t total)
 
 static void ask_attributes(caterva_array *array)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     caterva_error err;
     CHECK(info, "no description");
     for (int i = 0; i < info->n_attributes; i++) {
@@ -68,7 +69,7 @@ static void ask_attributes(caterva_array *array)
 
 static void ask_chunks(caterva_array *array)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     caterva_error err;
     caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     caterva_block_info block = CATERVA_BLOCK_INFO_INIT;
@@ -87,7 +88,7 @@ static void ask_chunks(caterva_array *array)
 /* One item, and what the array is as a whole. */
 static void ask_items(caterva_array *array)
 {
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     caterva_error err;
     caterva_stats stats = CATERVA_STATS_INIT;
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
@@ -159,7 +160,7 @@ static void ask_writer(const hostile *h)
     caterva_status status = caterva_open(h->path, &options, &array, &err);
     step("open to write", status, &err);
     if (status != CATERVA_OK) return;
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
     int64_t chunk = info->item_size, each_block = 16;
     static const uint8_t item[16] = {1};

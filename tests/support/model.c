@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include "buffer.h"
+#include "info.h"
 #include "random.h"
 
 /* cmocka has a print_error of its own. */
@@ -287,7 +288,7 @@ caterva_status model_create(const model *m, const char *path, caterva_layout lay
 static caterva_status load_from(caterva_array *array, model *out, caterva_error *err)
 {
     static const int64_t origin[2] = {0, 0};
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     memcpy(out->shape, info->shape, sizeof out->shape);
     out->items = check_alloc(size_of(out->shape));
     caterva_status status =

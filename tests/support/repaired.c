@@ -3,6 +3,7 @@
 #include "repaired.h"
 
 #include "check.h"
+#include "info.h"
 #include "pipelines.h"
 
 #include <b2nd.h>
@@ -120,7 +121,7 @@ sample sample_make(rng *r, writer w)
         write_ours(r, &s);
     s.bytes = scratch_load(sample_frame_path(&s, path), &s.size);
     CHECK_OK(caterva_open(s.path, NULL, &array, &err), err);
-    s.n_chunks = caterva_describe(array)->n_chunks;
+    s.n_chunks = info_of(array)->n_chunks;
     CHECK(s.n_chunks <= REPAIRED_CHUNKS, "%lld chunks", (long long)s.n_chunks);
     for (int64_t i = 0; i < s.n_chunks; i++) {
         caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
@@ -204,7 +205,7 @@ static bool holds_anything(const char *path)
     caterva_error err;
     bool found = false;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err);
-    for (int64_t i = 0; i < caterva_describe(array)->n_chunks; i++) {
+    for (int64_t i = 0; i < info_of(array)->n_chunks; i++) {
         caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
         CHECK_OK(caterva_chunk_describe(array, i, &info, &err), err);
         found = found || info.kind == CATERVA_CHUNK_UNINIT;
@@ -222,7 +223,7 @@ static oracle read_repaired(const sample *s, const char *path, const char *what)
     box all = whole_box(&s->geometry);
     caterva_status status = caterva_open(path, NULL, &array, &err);
     CHECK(status == CATERVA_OK, "%s: does not open: %s", what, err.message);
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     CHECK(info->data_bytes == (int64_t)got.size, "%s: another shape", what);
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     CHECK(result.damages == 0, "%s: %lld damages left", what, (long long)result.damages);

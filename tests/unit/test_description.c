@@ -33,13 +33,6 @@ static caterva_array *new_array(void)
     return array;
 }
 
-static int n_lent(const caterva_array *array)
-{
-    int n = 0;
-    for (const cv_description *d = array->descriptions.lent; d; d = d->next) n++;
-    return n;
-}
-
 /* Everything that points anywhere does so in the description's own memory. */
 static void check_whole(const caterva_info *info, int64_t n_items, int n_attributes)
 {
@@ -70,7 +63,6 @@ static void a_reference_outlives_its_state_and_its_handle(void **state)
     assert_int_equal(caterva_resize(array, longer, NULL), CV_OK);
     assert_int_equal(caterva_attr_set(array, "second", "2", 1, NULL), CV_OK);
     assert_int_equal(caterva_info_get(array, &after, NULL), CV_OK);
-    assert_int_equal(n_lent(array), 0);
     caterva_discard(array);
     check_whole(before, 10, 1);
     check_whole(after, 20, 2);
@@ -79,33 +71,32 @@ static void a_reference_outlives_its_state_and_its_handle(void **state)
     caterva_info_release(after);
 }
 
-static void what_is_lent_stays_until_the_handle_ends(void **state)
+static void each_state_has_one_that_never_changes(void **state)
 {
     (void)state;
     caterva_array *array = new_array();
-    const caterva_info *infos[20];
-    const void *content;
-    size_t size;
-    const char *name = caterva_attr_name(array, 0);
-    assert_int_equal(caterva_metalayer_get(array, "mine", &content, &size, NULL), CV_OK);
+    const caterva_info *infos[20], *same;
     for (int i = 0; i < 20; i++) {
         int64_t longer[] = {10 + i};
         assert_int_equal(caterva_resize(array, longer, NULL), CV_OK);
-        infos[i] = caterva_describe(array);
-        assert_ptr_equal(caterva_describe(array), infos[i]);
+        assert_int_equal(caterva_info_get(array, &infos[i], NULL), CV_OK);
+        assert_int_equal(caterva_info_get(array, &same, NULL), CV_OK);
+        assert_ptr_equal(same, infos[i]);
+        caterva_info_release(same);
         assert_int_equal(caterva_metalayer_update(array, "mine", "some bytes", 10, NULL),
                          CV_OK);
         if (i % 3 == 0) assert_int_equal(caterva_commit(array, NULL), CV_OK);
         if (i % 7 == 0) assert_int_equal(caterva_rollback(array, NULL), CV_OK);
     }
-    for (int i = 0; i < 20; i++) check_whole(infos[i], 10 + i, 1);
-    assert_string_equal(name, "first");
-    assert_memory_equal(content, "some bytes", 10);
     caterva_discard(array);
+    for (int i = 0; i < 20; i++) {
+        check_whole(infos[i], 10 + i, 1);
+        caterva_info_release(infos[i]);
+    }
 }
 
-/* 5,000 states come and go. */
-static void what_nobody_borrowed_is_not_kept(void **state)
+/* 5,000 states come and go, which a leak checker sees. */
+static void what_nobody_holds_is_not_kept(void **state)
 {
     (void)state;
     caterva_array *array = new_array();
@@ -118,7 +109,6 @@ static void what_nobody_borrowed_is_not_kept(void **state)
         caterva_info_release(info);
         assert_int_equal(caterva_commit(array, NULL), CV_OK);
     }
-    assert_int_equal(n_lent(array), 0);
     caterva_discard(array);
 }
 
@@ -126,8 +116,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reference_outlives_its_state_and_its_handle),
-        cmocka_unit_test(what_is_lent_stays_until_the_handle_ends),
-        cmocka_unit_test(what_nobody_borrowed_is_not_kept),
+        cmocka_unit_test(each_state_has_one_that_never_changes),
+        cmocka_unit_test(what_nobody_holds_is_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * either byte order; and sizes whose products wrap to something that fits. Whatever
  * opens is read and verified; sanitizers see what overflows. */
 #include "recipe.h"
+#include "support/info.h"
 
 static const uint64_t EXTREMES[] = {0,
                                     1,
@@ -27,7 +28,7 @@ static void use(const uint8_t *bytes, size_t size)
         return;
     }
     n_opened++;
-    const caterva_info *info = caterva_describe(array);
+    const caterva_info *info = info_of(array);
     caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     for (int64_t i = 0; i < info->n_chunks && i < 8; i++)

@@ -9,6 +9,7 @@
 #include "made.h"
 #include "scratch.h"
 #include "support/buffer.h"
+#include "support/info.h"
 
 #define print_error blosc2_print_error /* cmocka has one of this name too */
 #include <blosc2.h>
@@ -274,13 +275,13 @@ static void c_blosc2_finds_the_same_offsets(void **state)
         int64_t n = rng_between(&r, 1, 200) * ITEMS;
         rng_fill(&r, items, sizeof items);
         if (rng_one_in(&r, 4)) {
-            int64_t shape = caterva_describe(array)->shape[0] - n;
+            int64_t shape = info_of(array)->shape[0] - n;
             assert_int_equal(caterva_resize(array, &shape, NULL), CATERVA_OK);
         } else {
             assert_int_equal(caterva_append(array, 0, n, PLAIN(items, sizeof items), NULL),
                              CATERVA_OK);
         }
-        int64_t chunks = caterva_describe(array)->n_chunks;
+        int64_t chunks = info_of(array)->n_chunks;
         for (int k = 0; k < 3; k++) {
             int64_t start = rng_between(&r, 0, chunks - 1) * ITEMS, stop = start + ITEMS;
             assert_int_equal(caterva_write(array, &start, &stop, items, sizeof items, NULL),

@@ -2,6 +2,7 @@
  * dropped by a rollback, seen by others after the commit. */
 #include "made.h"
 #include "scratch.h"
+#include "support/info.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,24 +26,23 @@ static caterva_array *create(const char *url)
 
 static void check_content(caterva_array *array, const char *name, const char *expected)
 {
-    caterva_error err;
-    const void *content;
-    size_t size;
-    CHECK_OK(caterva_metalayer_get(array, name, &content, &size, &err), err);
-    assert_int_equal(size, strlen(expected));
-    assert_memory_equal(content, expected, size);
+    const caterva_metalayer *layer = caterva_info_metalayer(info_of(array), name);
+    assert_non_null(layer);
+    assert_int_equal(layer->size, strlen(expected));
+    assert_memory_equal(layer->content, expected, layer->size);
 }
 
 static void they_stand_behind_the_array_s_own(void **state)
 {
     (void)state;
     caterva_array *array = create("mem:");
-    assert_int_equal(caterva_describe(array)->n_metalayers, 3);
-    assert_string_equal(caterva_metalayer_name(array, 0), "b2nd");
-    assert_string_equal(caterva_metalayer_name(array, 1), "first");
-    assert_string_equal(caterva_metalayer_name(array, 2), "none");
-    assert_null(caterva_metalayer_name(array, 3));
-    assert_null(caterva_metalayer_name(array, -1));
+    const caterva_info *info = info_of(array);
+    assert_int_equal(info->n_metalayers, 3);
+    assert_string_equal(info->metalayers[0].name, "b2nd");
+    assert_string_equal(info->metalayers[1].name, "first");
+    assert_string_equal(info->metalayers[2].name, "none");
+    assert_null(caterva_info_metalayer(info, "second"));
+    assert_null(caterva_info_metalayer(info, ""));
     check_content(array, "first", "0123456789");
     check_content(array, "none", "");
     caterva_discard(array);
@@ -68,7 +68,7 @@ static void a_change_waits_for_the_commit(void **state)
     CHECK_OK(caterva_refresh(other, &err), err);
     check_content(other, "first", "abcdefghij");
     assert_int_equal(made_item(other, 50), 57);
-    assert_int_equal(caterva_describe(other)->sealed, 1);
+    assert_int_equal(info_of(other)->sealed, 1);
     caterva_discard(other);
     caterva_discard(array);
 }

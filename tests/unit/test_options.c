@@ -3,6 +3,7 @@
  * is zero, garbage is refused. */
 #include "array/array.h"
 #include "support/buffer.h"
+#include "support/info.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,8 +159,7 @@ static caterva_status pass_skip(caterva_array *array, const void *o, cv_error *e
 {
     int32_t items[10];
     const int64_t origin[1] = {0};
-    return caterva_read_skipping(array, BOX(origin, shape), PLAIN(items, sizeof items), o,
-                                 err);
+    return caterva_read_skipping(array, BOX(origin, shape), PLAIN(items, sizeof items), o, err);
 }
 
 static caterva_status pass_repair(caterva_array *array, const void *o, cv_error *err)
@@ -297,8 +297,8 @@ static void older_create_options_create(void **state)
         caterva_array *array = NULL;
         cv_error err = {.code = CV_OK};
         assert_int_equal(caterva_create("mem:", old, &array, &err), CV_OK);
-        assert_int_equal(caterva_describe(array)->chunk_shape[0], 4);
-        assert_int_equal(caterva_describe(array)->codec, CATERVA_CODEC_ZSTD);
+        assert_int_equal(info_of(array)->chunk_shape[0], 4);
+        assert_int_equal(info_of(array)->codec, CATERVA_CODEC_ZSTD);
         caterva_discard(array);
         free(old);
     }

@@ -7,6 +7,7 @@
 #include "frame/index_read.h"
 #include "made.h"
 #include "scratch.h"
+#include "support/info.h"
 #include "unseal.h"
 
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void check_sealed(const char *path, int sealed, int64_t unverified, int64
     caterva_error err;
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_array *array = open_array(path, CATERVA_MODE_READ);
-    assert_int_equal(caterva_describe(array)->sealed, sealed);
+    assert_int_equal(info_of(array)->sealed, sealed);
     CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
     assert_int_equal(result.unverified_chunks, unverified);
     assert_int_equal(result.damaged_chunks, damaged);

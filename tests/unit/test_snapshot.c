@@ -4,6 +4,7 @@
 #include "frame/chunk_ref.h"
 #include "frame/index_encode.h"
 #include "recipe.h"
+#include "support/info.h"
 
 /* Reads item i as an array opened from these bytes gives it; *status: of all. */
 static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_error *err)
@@ -160,14 +161,13 @@ static void a_header_of_any_length(void **state)
         p.header.metalayers[2] = (cv_metalayer){"last", content, 3};
         cv_buffer frame = assemble(&p);
         caterva_array *array;
-        const void *got;
-        size_t got_size;
         check_items(&frame);
         assert_int_equal(caterva_frame_open(frame.data, frame.size, 0, NULL, &array, NULL),
                          CV_OK);
-        assert_int_equal(caterva_metalayer_get(array, "large", &got, &got_size, NULL), CV_OK);
-        assert_int_equal(got_size, size);
-        assert_memory_equal(got, content, size);
+        const caterva_metalayer *got = caterva_info_metalayer(info_of(array), "large");
+        assert_non_null(got);
+        assert_int_equal(got->size, size);
+        assert_memory_equal(got->content, content, size);
         caterva_discard(array);
         frame.size = p.header.header_size - 1; /* ends inside the header */
         check_refused(&frame, CATERVA_ECORRUPT, "header");

@@ -5,6 +5,7 @@
  * usage: test_tidy [SEED] */
 #include "fault/crash.h"
 #include "frame/tidy.h"
+#include "support/info.h"
 #include "support/scratch.h"
 
 #include <errno.h>
@@ -100,7 +101,7 @@ static void a_closed_file_ends_with_its_frame(void **state)
         for (int session = 0; session < 15; session++) {
             caterva_array *array = open_for(path, CATERVA_MODE_WRITE, (caterva_durability)d);
             for (int i = rng_int(&r, 0, 4); i > 0; i--) {
-                int64_t n = caterva_describe(array)->shape[0];
+                int64_t n = info_of(array)->shape[0];
                 int64_t start = rng_between(&r, 0, n);
                 int64_t to = rng_between(&r, N / 4, N);
                 write_noise(&r, array, start, rng_between(&r, start, n));
