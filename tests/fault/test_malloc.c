@@ -5,7 +5,6 @@
 #include "crash.h"
 #include "failing_heap.h"
 #include "scratch.h"
-#include "support/info.h"
 #include "unseal.h"
 
 #include <setjmp.h>
@@ -183,7 +182,10 @@ static void live_on(life *l, int failed_step)
 {
     caterva_error err;
     for (int i = failed_step; i < N_STEPS; i++) CHECK_OK(steps[i](l, &err), err);
-    CHECK(info_of(l->array)->dtype != NULL, "no dtype");
+    const caterva_info *info;
+    CHECK_OK(caterva_info_get(l->array, &info, &err), err);
+    CHECK(info->dtype != NULL, "no dtype");
+    caterva_info_release(info);
     for (int i = 0; i < N; i++)
         CHECK(l->values[i] == (is_new(i) ? 1000 + i : i), "item %d is %d", i, l->values[i]);
 }
@@ -419,9 +421,11 @@ static void sealing(void **state)
         CHECK(status == CATERVA_OK || (failed && status == CATERVA_ENOMEM),
               "allocation %ld: %s", n, caterva_status_name(status));
         CHECK_OK(caterva_open(l.path, NULL, &l.array, &err), err);
-        CHECK(info_of(l.array)->sealed == (status == CATERVA_OK),
-              "allocation %ld: sealed %d after %s", n, info_of(l.array)->sealed,
-              caterva_status_name(status));
+        const caterva_info *info;
+        CHECK_OK(caterva_info_get(l.array, &info, &err), err);
+        CHECK(info->sealed == (status == CATERVA_OK), "allocation %ld: sealed %d after %s", n,
+              info->sealed, caterva_status_name(status));
+        caterva_info_release(info);
         CHECK_OK(read_it(&l, &err), err);
         for (int i = 0; i < N; i++) CHECK(l.values[i] == i, "item %d is %d", i, l.values[i]);
         caterva_discard(l.array);
