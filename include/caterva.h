@@ -480,6 +480,13 @@ typedef struct caterva_info {
     int n_metalayers;      /* the array's own included                                   */
     const char *const *attribute_names;  /* n_attributes entries, in file order          */
     const caterva_metalayer *metalayers; /* n_metalayers entries, in file order          */
+    const char *url;       /* absolute path of the file or directory; NULL in memory     */
+    uint64_t offset;       /* where the frame begins in the file                         */
+    caterva_mode mode;     /* of the handle                                              */
+    caterva_durability durability; /* of its commits                                     */
+    int64_t commit_number; /* of the last commit: it grows with each. 0 where the file does
+                              not say: no commit yet, a file of another writer, or an array
+                              of which no chunk is stored                                */
 } caterva_info;
 
 /* Describes the array as its handle sees it, pending changes included: *out is a
@@ -491,6 +498,10 @@ typedef struct caterva_info {
 CATERVA_API caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
                                             caterva_error *err);
 CATERVA_API void caterva_info_release(const caterva_info *info); /* NULL is fine */
+
+/* 1 while the handle has changes that are not committed, else 0, also for NULL. A new
+ * array has some until its first commit. Any thread. */
+CATERVA_API int caterva_has_pending(caterva_array *array);
 
 /* The metalayer of that name, NULL without it. Borrowed from `info`. */
 CATERVA_API const caterva_metalayer *caterva_info_metalayer(const caterva_info *info,

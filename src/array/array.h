@@ -21,9 +21,9 @@ struct caterva_array {
      * Handles for reading never lock. */
     cv_rwlock lock;
     cv_gate gate;
-    cv_snapshot *snapshot; /* the committed state; replaced by a commit */
-    uint8_t *fill;         /* the item that new cells hold; NULL: zeros */
-    char *path;            /* of a file or directory that was opened, absolute; else NULL */
+    cv_snapshot *snapshot;       /* the committed state; replaced by a commit */
+    uint8_t *fill;               /* the item that new cells hold; NULL: zeros */
+    char *path;                  /* of the file or directory, absolute; NULL in memory */
     caterva_open_options opened; /* how */
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */

@@ -5,6 +5,7 @@
 #include "array/cache.h"
 #include "array/compact.h"
 #include "base/heap.h"
+#include "base/os_dir.h"
 #include "base/text.h"
 #include "codec/pipeline.h"
 #include "engine/items/copy.h"
@@ -390,6 +391,10 @@ static cv_status create(cv_store *store, const blueprint *b, caterva_array **out
     if (status == CV_OK)
         status = cv_array_set_watch(*out, b->options.on_progress, b->options.context, err);
     (*out)->compact_percent = b->options.compact_percent;
+    bool is_file = strcmp(url, "mem:") != 0;
+    if (status == CV_OK && is_file) (*out)->path = cv_os_absolute(url);
+    if (status == CV_OK && is_file && !(*out)->path)
+        status = cv_fail_memory(err, strlen(url), "a path");
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

@@ -17,6 +17,10 @@ static cv_status create(caterva_array *array, cv_description **out, cv_error *er
         .type = &array->type,
         .fill = array->fill,
         .in_memory = array->frame->store->in_memory,
+        .path = array->path,
+        .offset = array->opened.offset,
+        .mode = array->pending ? CATERVA_MODE_WRITE : CATERVA_MODE_READ,
+        .durability = array->frame->durability,
     };
     return cv_description_create(&from, out, err);
 }
@@ -74,6 +78,15 @@ caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
 void caterva_info_release(const caterva_info *info)
 {
     cv_description_release((const cv_description *)(const void *)info); /* its first member */
+}
+
+int caterva_has_pending(caterva_array *array)
+{
+    if (!array || !array->pending) return 0;
+    cv_array_lock_shared(array);
+    bool any = cv_pending_any(array->pending);
+    cv_array_unlock(array);
+    return any;
 }
 
 const caterva_metalayer *caterva_info_metalayer(const caterva_info *info, const char *name)

@@ -162,6 +162,7 @@ static void keep_all(arena *a, const cv_described *from, caterva_info *info)
     keep_metalayers(a, h, layers);
     info->dtype = keep_text(a, from->type->dtype);
     info->dtype_stored = keep_text(a, from->type->stored);
+    info->url = keep_text(a, from->path);
     info->fill_value = from->fill ? keep(a, from->fill, item_size) : NULL;
 }
 
@@ -182,6 +183,10 @@ cv_status cv_description_create(const cv_described *from, cv_description **out, 
     d->info.struct_size = sizeof d->info;
     d->info.dtype_disagrees = from->type->disagrees;
     d->info.in_memory = from->in_memory;
+    d->info.offset = from->offset;
+    d->info.mode = from->mode;
+    d->info.durability = from->durability;
+    d->info.commit_number = (int64_t)from->committed->footer.commit;
     *out = d;
     return CV_OK;
 }

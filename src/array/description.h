@@ -31,6 +31,10 @@ typedef struct cv_described {
     const cv_item_type *type;
     const uint8_t *fill; /* NULL: zeros */
     bool in_memory;
+    const char *path; /* NULL: none */
+    uint64_t offset;
+    caterva_mode mode;
+    caterva_durability durability;
 } cv_described;
 
 caterva_metalayer_kind cv_metalayer_kind(const cv_array_meta *meta);

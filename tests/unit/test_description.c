@@ -1,6 +1,8 @@
 /* Descriptions of an array: each state has one that never changes, and what nobody
  * holds is not kept. */
 #include "array/array.h"
+#include "support/info.h"
+#include "support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,6 +97,54 @@ static void each_state_has_one_that_never_changes(void **state)
     }
 }
 
+static void it_says_where_the_array_is_and_how_far(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    const uint32_t items[10] = {1, 2, 3};
+    const int64_t origin[] = {0};
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    caterva_array *array = NULL, *reader = NULL;
+    o.ndim = 1;
+    o.shape = shape;
+    o.dtype = "<u4";
+    o.overwrite = 1;
+    o.durability = CATERVA_DURABILITY_ORDERED;
+    scratch_path(path, "described.b2nd");
+    assert_int_equal(caterva_create(path, &o, &array, NULL), CV_OK);
+    assert_int_equal(caterva_has_pending(array), 1);
+    assert_int_equal(info_of(array)->commit_number, 0);
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(caterva_write(array, origin, shape, items, sizeof items, NULL),
+                         CV_OK);
+        assert_int_equal(caterva_has_pending(array), 1);
+        assert_int_equal(caterva_commit(array, NULL), CV_OK);
+        assert_int_equal(caterva_has_pending(array), 0);
+        assert_int_equal(info_of(array)->commit_number, i);
+    }
+    assert_string_equal(info_of(array)->url, path);
+    assert_int_equal(info_of(array)->mode, CATERVA_MODE_WRITE);
+    assert_int_equal(info_of(array)->durability, CATERVA_DURABILITY_ORDERED);
+
+    assert_int_equal(caterva_open(path, NULL, &reader, NULL), CV_OK);
+    assert_string_equal(info_of(reader)->url, path);
+    assert_int_equal(info_of(reader)->mode, CATERVA_MODE_READ);
+    assert_int_equal(info_of(reader)->commit_number, 3);
+    assert_int_equal(caterva_write(array, origin, shape, items, sizeof items, NULL), CV_OK);
+    assert_int_equal(caterva_commit(array, NULL), CV_OK);
+    assert_int_equal(info_of(reader)->commit_number, 3);
+    assert_int_equal(caterva_refresh(reader, NULL), CV_OK);
+    assert_int_equal(info_of(reader)->commit_number, 4);
+    assert_string_equal(info_of(reader)->url, path);
+    assert_int_equal(caterva_has_pending(reader), 0);
+    caterva_discard(reader);
+    caterva_discard(array);
+
+    array = new_array();
+    assert_null(info_of(array)->url);
+    caterva_discard(array);
+}
+
 /* 5,000 states come and go, which a leak checker sees. */
 static void what_nobody_holds_is_not_kept(void **state)
 {
@@ -116,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reference_outlives_its_state_and_its_handle),
+        cmocka_unit_test(it_says_where_the_array_is_and_how_far),
         cmocka_unit_test(each_state_has_one_that_never_changes),
         cmocka_unit_test(what_nobody_holds_is_not_kept),
     };

@@ -343,6 +343,7 @@ static void attributes(void **state)
     REFUSED(caterva_attr_remove(NULL, "name", &err));
     REFUSED(caterva_attr_remove(array, NULL, &err));
     SAYS(caterva_info_metalayer(NULL, "b2nd"), NULL);
+    SAYS(caterva_has_pending(NULL), 0);
     SAYS(caterva_info_metalayer(info_of(array), NULL), NULL);
     REFUSED(caterva_metalayer_update(NULL, "x", "y", 1, &err));
     REFUSED(caterva_metalayer_update(array, NULL, "y", 1, &err));
