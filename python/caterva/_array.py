@@ -238,6 +238,26 @@ class Array(_caterva.Array, Readable):
     ) -> None:
         self._close(kind is None and self.writable)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from ._functions import from_pickled_frame, from_pickled_path
+
+        if self.path is None:
+            return from_pickled_frame, (self.to_bytes(), self.writable)
+        if self.writable:
+            raise TypeError(
+                f"{self.path} is open for writing: only arrays that are read can be pickled; "
+                "close it, or pass its path"
+            )
+        return from_pickled_path, (self.path, self._offset)
+
+    def __copy__(self) -> Array:
+        from ._functions import from_pickled_frame
+
+        return from_pickled_frame(self.to_bytes(), True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return self.__copy__()
+
     # ---- What it is -----------------------------------------------------------------
 
     @property

@@ -264,6 +264,16 @@ def from_bytes(
     return _caterva.open_frame(Array, bytes(frame), writable, words, progress)
 
 
+def from_pickled_frame(frame: bytes, writable: bool) -> Array:
+    """What the pickle of an array in memory calls."""
+    return from_bytes(frame, writable=writable)
+
+
+def from_pickled_path(path: str, offset: int) -> Array:
+    """What the pickle of an array that is read calls: the last commit of now."""
+    return open(path, offset=offset)
+
+
 # ---- From other arrays ------------------------------------------------------------------
 
 

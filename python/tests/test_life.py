@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -177,6 +179,24 @@ def test_compact_and_seal() -> None:
     assert not os.path.exists("a.b2nd")
 
 
+def test_pickles_and_copies() -> None:
+    items = _sample()
+    a = caterva.open("a.b2nd")
+    b = pickle.loads(pickle.dumps(a))
+    assert b.path == a.path and np.array_equal(b[:], items) and not b.writable
+    c = copy.deepcopy(a)
+    c[0] = 1
+    assert c.path is None and np.array_equal(a[:], items)
+    d = pickle.loads(pickle.dumps(c))
+    d[1] = 2
+    assert d[0, 0] == 1 and c[1, 0] == items[1, 0]
+    frame = a.to_bytes()
+    Path("two.bin").write_bytes(b"x" * 10 + frame)
+    assert pickle.loads(pickle.dumps(caterva.open("two.bin", offset=10)))[1, 1] == items[1, 1]
+    with caterva.open("a.b2nd", "r+") as w, pytest.raises(TypeError, match="writing"):
+        pickle.dumps(w)
+
+
 # ---- Errors -----------------------------------------------------------------------------
 
 
@@ -220,8 +240,6 @@ def test_errors_know_code_and_position() -> None:
         caterva.open("bad.b2nd")
     assert caught.value.code is caterva.Status.ECORRUPT
     assert caught.value.position is None or caught.value.position >= 0
-    import pickle
-
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is caterva.CorruptError and str(again) == str(caught.value)
     assert again.code == caught.value.code

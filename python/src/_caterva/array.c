@@ -444,6 +444,12 @@ static PyObject *get_place(PyObject *object, void *unused)
     return place;
 }
 
+static PyObject *get_offset(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(((array_object *)object)->again.offset);
+}
+
 static PyObject *get_progress(PyObject *object, void *unused)
 {
     (void)unused;
@@ -475,6 +481,7 @@ static PyGetSetDef properties[] = {
     {"closed", get_closed, NULL, "True once `close` was called.", NULL},
     {"writable", get_writable, NULL, "True if the array was opened for writing.", NULL},
     {"_place", get_place, NULL, "What it was opened with.", NULL},
+    {"_offset", get_offset, NULL, "Where the frame begins in its file.", NULL},
     {"progress", get_progress, set_progress,
      "Function ``(done, total)`` that hears of long calls, in decoded bytes, and stops\n"
      "them by returning a true value; or None.",
