@@ -239,8 +239,10 @@ class Array(_caterva.Array, Readable):
         self._close(kind is None and self.writable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ._functions import from_pickled_frame, from_pickled_path
+        from ._functions import from_pickled_frame, from_pickled_path, state_of_file
 
+        if self.closed:
+            raise ValueError("the array is closed")
         if self.path is None:
             return from_pickled_frame, (self.to_bytes(), self.writable)
         if self.writable:
@@ -248,7 +250,7 @@ class Array(_caterva.Array, Readable):
                 f"{self.path} is open for writing: only arrays that are read can be pickled; "
                 "close it, or pass its path"
             )
-        return from_pickled_path, (self.path, self._offset)
+        return from_pickled_path, (self.path, self._offset, state_of_file(self.path))
 
     def __copy__(self) -> Array:
         from ._functions import from_pickled_frame

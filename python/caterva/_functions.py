@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _caterva, _dtypes, _indexing, _options
 from ._array import Array
+from ._errors import StaleError
 from ._info import FOUND, Repair, damages_of
 from ._options import Opening, Path, Storage
 from ._view import View, view_of
@@ -269,9 +270,20 @@ def from_pickled_frame(frame: bytes, writable: bool) -> Array:
     return from_bytes(frame, writable=writable)
 
 
-def from_pickled_path(path: str, offset: int) -> Array:
-    """What the pickle of an array that is read calls: the last commit of now."""
-    return open(path, offset=offset)
+def state_of_file(path: str) -> tuple[int, int, int]:
+    """What every commit changes: inode, time and size of the file with the header."""
+    inner = os.path.join(path, "chunks.b2frame")
+    status = os.stat(inner if os.path.isdir(path) else path)
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def from_pickled_path(path: str, offset: int, state: tuple[int, int, int]) -> Array:
+    """What the pickle of an array that is read calls; a commit since then refuses it."""
+    array = open(path, offset=offset)
+    if state_of_file(path) == tuple(state):
+        return array
+    array.close()
+    raise StaleError(f"{path} was changed since the array was pickled")
 
 
 # ---- From other arrays ------------------------------------------------------------------
