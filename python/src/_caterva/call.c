@@ -86,7 +86,8 @@ int call_end(module_state *state, call *c, caterva_status status)
 {
     PyEval_RestoreThread(c->thread);
     int result = PyErr_Occurred() ? -1 : 0;
-    if (result == 0 && status == CATERVA_OK && c->progress && !c->told && c->total > 0) {
+    bool all_told = c->told && c->done == c->total; /* the last may come on another thread */
+    if (result == 0 && status == CATERVA_OK && c->progress && !all_told && c->total > 0) {
         c->done = c->total;
         if (tell(c) < 0) result = -1;
     }
