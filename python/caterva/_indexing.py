@@ -416,11 +416,14 @@ def _plan(key: Any, shape: Shape) -> Plan:
     if len(entries) == 1 and entries[0][0] == _MASK and entries[0][1].shape == shape:
         return MaskPlan(entries[0][1])
     axes = _Axes(entries, shape)
+    flag = shape == () and [kind for kind, _ in entries] == [_FLAG]
     if axes.fancy and 0 in _lists_shape(axes):
-        return _nothing(key, shape)
+        nothing = _nothing(key, shape)
+        nothing.boolean = flag
+        return nothing
     plan = _outer_plan(axes, len(shape)) if _is_outer(axes.lists) else _points_plan(axes)
     plan.fancy = axes.fancy
-    plan.boolean = shape == () and [kind for kind, _ in entries] == [_FLAG]
+    plan.boolean = flag
     plan.scalar = not (axes.fancy or ellipsis or axes.result)
     return plan
 

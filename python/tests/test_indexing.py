@@ -236,6 +236,15 @@ def test_oindex_and_vindex(data: st.DataObject) -> None:
     _assert_same(array.vindex[tuple(lists)], items[tuple(np.array(v) for v in lists)])
 
 
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_flag_alone_takes_no_axes(flag: bool) -> None:
+    for target in (np.zeros((), int), caterva.zeros((), int)):
+        target[flag] = 5
+        with pytest.raises(TypeError, match="0 or 1-dimensional"):
+            target[flag] = [[1]]
+        assert target[...] == (5 if flag else 0)
+
+
 def test_repeated_indices_leave_the_last() -> None:
     array = caterva.zeros(4, int, chunks=2)
     array[[1, 3, 1, 1]] = [5, 6, 7, 8]
