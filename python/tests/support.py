@@ -31,8 +31,15 @@ def run_program(
     text: str, folder: Path | str = ".", *arguments: str, status: int = 0
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of Python's in a process of its own; its exit status is checked."""
+    return run_python(["-c", text, *arguments], folder, status)
+
+
+def run_python(
+    arguments: list[str], folder: Path | str = ".", status: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments; its exit status is checked."""
     done = subprocess.run(
-        [sys.executable, "-c", text, *arguments],
+        [sys.executable, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

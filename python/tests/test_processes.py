@@ -389,4 +389,3 @@ def test_opening_keeps_nothing(pytestconfig: pytest.Config) -> None:
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 200
     assert len(os.listdir("/proc/self/fd")) <= files
-

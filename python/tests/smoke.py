@@ -1,0 +1,81 @@
+"""A minute's proof that an installed package works: no test framework, NumPy alone."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+
+import caterva
+
+
+def arrays() -> None:
+    items = np.random.default_rng(1).integers(0, 1000, (40, 50, 60), "i4")
+    caterva.save("a.b2nd", items, chunks=(16, 25, 60))
+    with caterva.open("a.b2nd") as a:
+        assert np.array_equal(a[...], items)
+        assert a[3, 4, 5] == items[3, 4, 5]
+        assert np.array_equal(a[::-2, [1, 5, 3], 7:], items[::-2, [1, 5, 3], 7:])
+        assert np.array_equal(a[items > 500], items[items > 500])
+        assert a.sum() == items.sum()
+        assert a.verify()
+    with caterva.open("a.b2nd", "r+") as a:
+        a[5] = 7
+        a.append(items[:3])
+        a.attrs["unit"] = "mm"
+    assert caterva.open("a.b2nd").shape == (43, 50, 60)
+    assert caterva.open("a.b2nd").attrs["unit"] == "mm"
+
+
+def threads() -> None:
+    items = caterva.load("a.b2nd")
+    a = caterva.open("a.b2nd", cache_bytes=-1)
+    wrong: list[int] = []
+
+    def work(k: int) -> None:
+        for i in range(k, 43, 4):
+            if not np.array_equal(a[i], items[i]):
+                wrong.append(i)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    assert not wrong
+
+
+def program() -> None:
+    out = subprocess.run(
+        [sys.executable, "-m", "caterva", "info", "a.b2nd"], check=True, capture_output=True
+    )
+    assert b"43 x 50 x 60" in out.stdout
+
+
+def licences() -> None:
+    names = [f.name for f in importlib.metadata.files("caterva") or () if "licenses" in str(f)]
+    assert any("LICENSE" in name for name in names), names
+
+
+def main() -> None:
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for part in (arrays, threads, program, licences):
+            part()
+        os.chdir(here)
+    free = hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled()
+    print(
+        f"ok: caterva {caterva.__version__}, Python {sys.version.split()[0]}"
+        f"{' without the GIL' if free else ''}, NumPy {np.__version__}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What the pages about Python show is run, and prints what they show.
+
+Blocks of ```python run in order in one folder: those with >>> are compared with what they
+print and share their names, others are programs of their own. `needs=a,b` behind the
+language names packages without which a block is passed over, `file=x.py` is a program that
+other processes import."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "docs/python.md", ROOT / "docs/python-recipes.md", ROOT / "python/README.md"]
+FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.S | re.M)
+OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page: Path) -> list[tuple[int, dict[str, str], str]]:
+    """Line, options and text of each block."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        options = dict(word.split("=", 1) for word in match[1].split())
+        found.append((text.count("\n", 0, match.start(2)), options, match[2]))
+    return found
+
+
+def missing(options: dict[str, str]) -> str | None:
+    """A package that the block needs and that is not installed."""
+    for name in filter(None, options.get("needs", "").split(",")):
+        if importlib.util.find_spec(name.partition(".")[0]) is None:
+            return name
+    return None
+
+
+def check_session(page: Path, text: str, line: int, names: dict[str, Any]) -> None:
+    test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), line)
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    said: list[str] = []
+    runner.run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert not runner.failures, "".join(said)
+
+
+def run_page(page: Path, folder: Path) -> tuple[int, list[str]]:
+    """How many blocks ran, and what was missing for others."""
+    names: dict[str, Any] = {}
+    n, absent = 0, []
+    for line, options, text in blocks(page):
+        if lacking := missing(options):
+            absent.append(lacking)
+            continue
+        n += 1
+        if text.startswith(">>>"):
+            check_session(page, text, line, names)
+            continue
+        program = folder / options.get("file", f"block{line}.py")
+        program.write_text(text)
+        run_python([program.name], folder)
+    return n, absent
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_what_a_page_shows_is_so(page: Path, empty_folder: Path) -> None:
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("scalars print as NumPy 2 has them")
+    n, absent = run_page(page, empty_folder)
+    print(f"{n} blocks; without {', '.join(absent) or 'nothing'}")
+    assert n
+
+
+def test_the_runner_notices(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\n>>> 1 + 1\n3\n\n```\n")
+    with pytest.raises(AssertionError, match="Expected"):
+        run_page(page, tmp_path)
+    page.write_text("```python\nassert False\n```\n")
+    with pytest.raises(AssertionError):
+        run_page(page, tmp_path)
