@@ -3,7 +3,7 @@
 Blocks of ```python run in order in one folder: those with >>> are compared with what they
 print and share their names, others are programs of their own. `needs=a,b` behind the
 language names packages without which a block is passed over, `file=x.py` is a program that
-other processes import."""
+other processes import, `sketch` is not meant to be run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ import pytest
 from support import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "docs/python.md", ROOT / "docs/python-recipes.md", ROOT / "python/README.md"]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs/python.md",
+    ROOT / "docs/python-recipes.md",
+    ROOT / "python/README.md",
+]
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.S | re.M)
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
 
@@ -28,6 +33,8 @@ def blocks(page: Path) -> list[tuple[int, dict[str, str], str]]:
     text = page.read_text(encoding="utf-8")
     found = []
     for match in FENCE.finditer(text):
+        if match[1].strip() == "sketch":
+            continue
         options = dict(word.split("=", 1) for word in match[1].split())
         found.append((text.count("\n", 0, match.start(2)), options, match[2]))
     return found
