@@ -378,9 +378,9 @@ static cv_status create_store(const char *url, const caterva_create_options *o,
     return cv_store_file_create(url, overwrite, out, err);
 }
 
-/* Takes over the store, also on failure. */
-static cv_status create(cv_store *store, const blueprint *b, caterva_array **out,
-                        cv_error *err)
+/* Takes over the store, also on failure. `path`: NULL without one. */
+static cv_status create(cv_store *store, const char *path, const blueprint *b,
+                        caterva_array **out, cv_error *err)
 {
     cv_frame *frame;
     CV_TRY(cv_frame_create(store, &b->seed, b->options.durability, &frame, err));
@@ -391,10 +391,9 @@ static cv_status create(cv_store *store, const blueprint *b, caterva_array **out
     if (status == CV_OK)
         status = cv_array_set_watch(*out, b->options.on_progress, b->options.context, err);
     (*out)->compact_percent = b->options.compact_percent;
-    bool is_file = strcmp(url, "mem:") != 0;
-    if (status == CV_OK && is_file) (*out)->path = cv_os_absolute(url);
-    if (status == CV_OK && is_file && !(*out)->path)
-        status = cv_fail_memory(err, strlen(url), "a path");
+    if (status == CV_OK && path) (*out)->path = cv_os_absolute(path);
+    if (status == CV_OK && path && !(*out)->path)
+        status = cv_fail_memory(err, strlen(path), "a path");
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;
@@ -418,7 +417,8 @@ cv_status cv_array_create(const char *url, const caterva_create_options *options
     cv_store *store = NULL;
     cv_status status = draw(&b, err);
     if (status == CV_OK) status = create_store(url, &b.options, &store, err);
-    if (status == CV_OK) status = create(store, &b, out, err);
+    const char *path = strcmp(url, "mem:") == 0 ? NULL : url;
+    if (status == CV_OK) status = create(store, path, &b, out, err);
     free_blueprint(&b);
     return status;
 }
@@ -464,7 +464,7 @@ caterva_status caterva_store_create(const caterva_store *store,
     cv_status status = draw(&b, err);
     if (status == CV_OK)
         status = cv_store_custom_create(&given, b.options.overwrite != 0, &own, err);
-    if (status == CV_OK) status = create(own, &b, out, err);
+    if (status == CV_OK) status = create(own, NULL, &b, out, err);
     if (status == CV_OK) cv_store_custom_own(own);
     free_blueprint(&b);
     return status;
