@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -62,6 +59,9 @@ def _text_of(read: Any, shape: tuple[int, ...]) -> str:
 
 
 def _run(path: str, shape: tuple[int, ...], reads: Sequence[Any], words: list[str]) -> Any:
+    import json
+    import subprocess
+
     from .__main__ import find_program
 
     command = [str(find_program()), "tune", "--json", "--no-progress", *words]
@@ -109,6 +109,8 @@ def tune(
     >>> a.copy(**best.options).shape
     (40, 40, 40)
     """
+    import tempfile
+
     words = ["--prefer", prefer, "--time", f"{max(1, round(seconds * 1000))}ms"]
     words += ["--threads", str(threads)]
     if not isinstance(x, Array):
