@@ -4,7 +4,7 @@
 #include "engine/read/read.h"
 
 #include "engine/items/copy.h"
-#include "engine/read/walk.h"
+#include "engine/read/walk_run.h"
 #include "frame/index_read.h"
 
 static cv_strided place_of(const cv_walk_chunk *c, const cv_block_job *block)

@@ -2,7 +2,7 @@
 #ifndef CV_ENGINE_READ_H
 #define CV_ENGINE_READ_H
 
-#include "engine/read/walk.h"
+#include "engine/read/walk_run.h"
 
 /* Copies the planned box into `dst`, C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);

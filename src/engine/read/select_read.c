@@ -2,7 +2,7 @@
  * part, converted on the way where that is asked for. */
 #include "engine/read/select_read.h"
 
-#include "engine/read/walk.h"
+#include "engine/read/walk_run.h"
 
 #include <string.h>
 

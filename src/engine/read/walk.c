@@ -375,25 +375,19 @@ static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_erro
     return CV_OK;
 }
 
-static cv_status walk_share(cv_walk_chunk *c, const cv_walk *w, const cv_share *share,
-                            void *context, cv_worker *worker, cv_error *err)
-{
-    bool done = false;
-    CV_TRY(enter_with(c, w, share->chunk, worker, err));
-    c->context = context;
-    if (w->delivery->asks_first && !c->dirty)
-        CV_TRY(fill_whole(c, share->share == 0, &done, err));
-    if (done) return CV_OK;
-    int64_t first = c->n_blocks * share->share / share->n_shares;
-    int64_t last = c->n_blocks * (share->share + 1) / share->n_shares;
-    return walk_blocks(c, first, last, err);
-}
-
 cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err)
 {
     cv_walk_chunk c;
-    return walk_share(&c, w, share, context, worker, err);
+    bool done = false;
+    CV_TRY(enter_with(&c, w, share->chunk, worker, err));
+    c.context = context;
+    if (w->delivery->asks_first && !c.dirty)
+        CV_TRY(fill_whole(&c, share->share == 0, &done, err));
+    if (done) return CV_OK;
+    int64_t first = c.n_blocks * share->share / share->n_shares;
+    int64_t last = c.n_blocks * (share->share + 1) / share->n_shares;
+    return walk_blocks(&c, first, last, err);
 }
 
 cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int64_t *n,
@@ -410,6 +404,32 @@ cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int
     }
     *n = c.n_wanted;
     return decode_wanted(&c, err);
+}
+
+/* ---- Without a worker ------------------------------------------------------ */
+
+/* False when a block was found nowhere; some of the others may be delivered. */
+static bool deliver_chunk(cv_walk_chunk *c)
+{
+    for (int64_t first = 0; first < c->n_blocks; first += BATCH) {
+        found f[BATCH];
+        int64_t n = cv_min_i64(BATCH, c->n_blocks - first);
+        deliver_found(c, first, n, f);
+        for (int64_t i = 0; i < n; i++)
+            if (!f[i].bytes) return false;
+    }
+    return true;
+}
+
+cv_status cv_walk_decoded(const cv_walk *w, int64_t *n_done, cv_error *err)
+{
+    for (; *n_done < w->n_chunks; (*n_done)++) {
+        cv_walk_chunk c;
+        CV_TRY(cv_watch_tick(w->source->watch, 0, err));
+        CV_TRY(enter(&c, w, *n_done, err));
+        if (!deliver_chunk(&c)) return CV_OK;
+    }
+    return CV_OK;
 }
 
 /* ---- The walk ------------------------------------------------------------ */
@@ -436,119 +456,4 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
         w->n_blocks = cv_min_i64(request.selection->n_blocks, request.selection->n_items);
     }
     w->bytes = w->n_blocks * grid->block_bytes;
-}
-
-/* A walk on its way through the pool. */
-typedef struct run {
-    const cv_walk *walk;
-    int64_t first_chunk; /* those before it are done */
-    int64_t n_parts;     /* of each chunk */
-    const cv_skip *skip;
-    cv_mutex lock; /* one call of its sink at a time */
-} run;
-
-static cv_status run_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
-{
-    const run *r = context;
-    cv_walk_chunk c;
-    cv_share part = {r->first_chunk + job / r->n_parts, job % r->n_parts, r->n_parts};
-    return walk_share(&c, r->walk, &part, r->walk->context, worker, err);
-}
-
-/* The same for a chunk that may be damaged: then what is wanted of it, also what was
- * delivered already, is the fill. */
-static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
-{
-    run *r = context;
-    cv_walk_chunk c;
-    cv_error error = {0};
-    cv_share whole = {.chunk = job, .n_shares = 1};
-    cv_status status = walk_share(&c, r->walk, &whole, r->walk->context, worker, &error);
-    if (status == CV_OK) return CV_OK;
-    if (!cv_is_damage(status, &error)) {
-        if (err) *err = error;
-        return status;
-    }
-    r->walk->delivery->fill_chunk(&c, r->skip->fill);
-    cv_mutex_lock(&r->lock);
-    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, c.chunk, &error);
-    cv_mutex_unlock(&r->lock);
-    return CV_OK;
-}
-
-/* False when a block was found nowhere; some of the others may be delivered. */
-static bool deliver_chunk(cv_walk_chunk *c)
-{
-    for (int64_t first = 0; first < c->n_blocks; first += BATCH) {
-        found f[BATCH];
-        int64_t n = cv_min_i64(BATCH, c->n_blocks - first);
-        deliver_found(c, first, n, f);
-        for (int64_t i = 0; i < n; i++)
-            if (!f[i].bytes) return false;
-    }
-    return true;
-}
-
-/* Walks over leading chunks whose blocks are all there decoded; counts them. */
-static cv_status run_decoded(const cv_walk *w, int64_t *n_done, cv_error *err)
-{
-    for (; *n_done < w->n_chunks; (*n_done)++) {
-        cv_walk_chunk c;
-        CV_TRY(cv_watch_tick(w->source->watch, 0, err));
-        CV_TRY(enter(&c, w, *n_done, err));
-        if (!deliver_chunk(&c)) return CV_OK;
-    }
-    return CV_OK;
-}
-
-/* How many threads may help, and how many parts of each chunk there are for them. */
-static int cut_parts(run *r, int64_t n_chunks)
-{
-    const cv_walk *w = r->walk;
-    int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
-    if (r->first_chunk > 0) /* about so many are left */
-        n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
-    int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
-    r->n_parts = 1;
-    if (most <= 0) return 0;
-    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
-    if (r->skip) most = cv_min_i64(most, n_chunks - 1); /* one thread reads or skips it */
-    int64_t helpers = cv_min_i64(most, worth);
-    if (helpers > 0 && !r->skip && cv_codec_blocks_independent(&w->source->workers->spec)) {
-        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
-        int64_t least = cv_ceil_div(CV_BYTES_PER_PART, block_bytes); /* blocks */
-        r->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
-    }
-    return (int)helpers;
-}
-
-cv_status cv_walk_run(cv_walk *w, cv_error *err)
-{
-    const cv_source *s = w->source;
-    run r;
-    r.walk = w;
-    r.first_chunk = 0;
-    r.skip = NULL;
-    if (w->n_chunks == 0) return CV_OK;
-    if (s->watch) cv_watch_expect(s->watch, w->bytes);
-    bool may_be_decoded = w->cache && !cv_cache_is_empty(w->cache);
-    if (may_be_decoded && w->delivery->take_items)
-        CV_TRY(run_decoded(w, &r.first_chunk, err));
-    int64_t n_chunks = w->n_chunks - r.first_chunk;
-    if (n_chunks == 0) return CV_OK;
-    int helpers = cut_parts(&r, n_chunks);
-    return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
-}
-
-cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
-{
-    run r = {.walk = w, .skip = skip};
-    if (w->n_chunks == 0) return CV_OK;
-    if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
-    int helpers = cut_parts(&r, w->n_chunks);
-    cv_mutex_init(&r.lock);
-    cv_status status =
-        cv_workers_run(w->source->workers, helpers, w->n_chunks, run_or_skip, &r, err);
-    cv_mutex_destroy(&r.lock);
-    return status;
 }

@@ -30,7 +30,6 @@
 #include "engine/plan/plan.h"
 #include "engine/plan/select_kind.h"
 #include "engine/read/blocks.h"
-#include "engine/read/damage.h"
 #include "engine/read/source.h"
 
 /* What is wanted, borrowed: one of the two, or neither, which is whole chunks. */
@@ -58,13 +57,6 @@ typedef struct cv_delivery {
     bool in_order;     /* blocks of a share come in the order of their tags */
     bool only_missing; /* nothing becomes of blocks that are there; others are kept */
 } cv_delivery;
-
-/* What a read puts in the place of damaged chunks, and whom it tells; calls never
- * overlap, any thread. */
-typedef struct cv_skip {
-    const uint8_t *fill; /* one item; NULL: zeros */
-    cv_damage_sink sink;
-} cv_skip;
 
 typedef struct cv_walk {
     const cv_source *source;
@@ -106,12 +98,6 @@ struct cv_walk_chunk {
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
 
-/* Walks over all of it, on as many threads as are worth waking. */
-cv_status cv_walk_run(cv_walk *walk, cv_error *err);
-
-/* The same for boxes; a chunk that cannot be read does not end it. */
-cv_status cv_walk_run_skipping(cv_walk *walk, const cv_skip *skip, cv_error *err);
-
 /* The k-th touched chunk's share `share` of `n_shares`, on the calling thread, delivered
  * with `context` in place of the walk's. */
 typedef struct cv_share {
@@ -131,6 +117,10 @@ cv_status cv_walk_blocks(cv_walk_chunk *chunk, int64_t first, int64_t last, cv_e
  * dirty. After a failure *n are left that may not have been delivered. */
 cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, int64_t *n,
                          cv_error *err);
+
+/* Walks over leading chunks whose blocks are all there decoded, without a worker, and
+ * counts them; for deliveries with take_items. */
+cv_status cv_walk_decoded(const cv_walk *walk, int64_t *n_done, cv_error *err);
 
 /* Of a box: touched block `tag`. */
 const cv_block_job *cv_walk_block(cv_walk_chunk *chunk, int64_t tag);

@@ -1,0 +1,95 @@
+/* Room: engine/read. A walk on the threads of the pool: chunks, or parts of them where there
+ * are fewer chunks than threads, are its jobs. */
+#include "engine/read/walk_run.h"
+
+#include "base/arith.h"
+#include "engine/run/thresholds.h"
+
+/* A walk on its way through the pool. */
+typedef struct run {
+    const cv_walk *walk;
+    int64_t first_chunk; /* those before it are done */
+    int64_t n_parts;     /* of each chunk */
+    const cv_skip *skip;
+    cv_mutex lock; /* one call of its sink at a time */
+} run;
+
+static cv_status run_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const run *r = context;
+    cv_share part = {r->first_chunk + job / r->n_parts, job % r->n_parts, r->n_parts};
+    return cv_walk_share(r->walk, &part, r->walk->context, worker, err);
+}
+
+/* The same for a chunk that may be damaged: then what is wanted of it, also what was
+ * delivered already, is the fill. */
+static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    run *r = context;
+    cv_walk_chunk c;
+    cv_error error = {0};
+    cv_status status = cv_walk_enter(&c, r->walk, job, worker, &error);
+    if (status == CV_OK) status = cv_walk_blocks(&c, 0, c.n_blocks, &error);
+    if (status == CV_OK) return CV_OK;
+    if (!cv_is_damage(status, &error)) {
+        if (err) *err = error;
+        return status;
+    }
+    r->walk->delivery->fill_chunk(&c, r->skip->fill);
+    cv_mutex_lock(&r->lock);
+    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, c.chunk, &error);
+    cv_mutex_unlock(&r->lock);
+    return CV_OK;
+}
+
+/* How many threads may help, and how many parts of each chunk there are for them. */
+static int cut_parts(run *r, int64_t n_chunks)
+{
+    const cv_walk *w = r->walk;
+    int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
+    if (r->first_chunk > 0) /* about so many are left */
+        n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
+    int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
+    r->n_parts = 1;
+    if (most <= 0) return 0;
+    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
+    if (r->skip) most = cv_min_i64(most, n_chunks - 1); /* one thread reads or skips it */
+    int64_t helpers = cv_min_i64(most, worth);
+    if (helpers > 0 && !r->skip && cv_codec_blocks_independent(&w->source->workers->spec)) {
+        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
+        int64_t least = cv_ceil_div(CV_BYTES_PER_PART, block_bytes); /* blocks */
+        r->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
+    }
+    return (int)helpers;
+}
+
+cv_status cv_walk_run(cv_walk *w, cv_error *err)
+{
+    const cv_source *s = w->source;
+    run r;
+    r.walk = w;
+    r.first_chunk = 0;
+    r.skip = NULL;
+    if (w->n_chunks == 0) return CV_OK;
+    if (s->watch) cv_watch_expect(s->watch, w->bytes);
+    bool may_be_decoded = w->cache && !cv_cache_is_empty(w->cache);
+    if (may_be_decoded && w->delivery->take_items)
+        CV_TRY(cv_walk_decoded(w, &r.first_chunk, err));
+    int64_t n_chunks = w->n_chunks - r.first_chunk;
+    if (n_chunks == 0) return CV_OK;
+    int helpers = cut_parts(&r, n_chunks);
+    return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
+}
+
+cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
+{
+    run r = {.walk = w, .skip = skip};
+    if (w->n_chunks == 0) return CV_OK;
+    if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
+    int helpers = cut_parts(&r, w->n_chunks);
+    cv_mutex_init(&r.lock);
+    cv_status status =
+        cv_workers_run(w->source->workers, helpers, w->n_chunks, run_or_skip, &r, err);
+    cv_mutex_destroy(&r.lock);
+    return status;
+}
