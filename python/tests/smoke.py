@@ -10,9 +10,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-import numpy as np
-
 import caterva
+import numpy as np
 
 
 def arrays() -> None:

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import caterva
 import numpy as np
 import pytest
-
-import caterva
 
 PATIENCE = 120.0  # s; only a test that hangs waits so long
 

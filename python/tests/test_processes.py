@@ -15,11 +15,10 @@ import weakref
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import caterva
 import numpy as np
 import pytest
 from support import cube, in_child, needs_pickle, run_program, status_of, times
-
-import caterva
 
 # ---- Pickle, copy, deepcopy -----------------------------------------------------------
 

@@ -10,11 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import caterva
 import numpy as np
 import pytest
 from support import PATIENCE, times
-
-import caterva
 
 PLANES, SIDE = 24, 40
 PATH = "planes.b2nd"
