@@ -726,7 +726,7 @@ typedef enum caterva_reduction {
 } caterva_reduction;
 
 /* Reduces along the axes of the options into `dst`: C order over the other axes of the
- * box. Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
+ * selection's result, which must be selected forwards (CATERVA_EUNSUPPORTED). Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
  * Sum, in this machine's byte order: int64 of signed integers, uint64 of unsigned ones
  * and bool, modulo 2^64 as in NumPy; double of floats (also of those that NumPy sums in
  * their own precision). Mean: double. Times have minimum and maximum only. On failure

@@ -21,6 +21,7 @@ typedef struct request {
     cv_watch watch; /* the options', and the handle's behind it */
     cv_reduction reduction;
     int64_t counts[CV_MAX_DIMS]; /* selected items along each axis */
+    bool falls[CV_MAX_DIMS];     /* they are selected in falling order */
     int64_t n_items;
 } request;
 
@@ -37,6 +38,7 @@ static cv_status take_axis(request *r, const cv_axis *axis, int d, cv_error *err
     r->box.step[d] = step > 0 ? step : -step;
     r->box.stop[d] = axis->n > 0 ? (step > 0 ? last : axis->start) + 1 : 0;
     r->counts[d] = axis->n;
+    r->falls[d] = step < 0;
     r->n_items *= axis->n;
     if (!axis->dropped) r->kept[r->ndim++] = d;
     return CV_OK;
@@ -171,6 +173,11 @@ static cv_status mark_axes(const request *r, axes_call *call, cv_error *err)
     call->n_cells = 1;
     for (int d = 0; d < r->ndim; d++) {
         if (call->request.reduced[r->kept[d]]) continue;
+        if (r->falls[r->kept[d]])
+            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                           "axis %d stays and is selected backwards: of a reduction only "
+                           "axes that go may be",
+                           d);
         call->everything = false;
         call->n_cells *= r->counts[r->kept[d]];
     }
