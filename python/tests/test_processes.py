@@ -56,7 +56,6 @@ def test_an_array_in_memory_is_pickled_by_its_frame() -> None:
     assert other.chunks == (2, 2)
 
 
-@pytest.mark.xfail(reason="a pickle does not hold the number of its commit yet", strict=True)
 def test_a_pickle_of_a_commit_that_is_gone_is_refused() -> None:
     caterva.save("a.b2nd", np.arange(5))
     with caterva.open("a.b2nd") as array:
@@ -73,7 +72,6 @@ def test_a_handle_for_writing_is_not_pickled() -> None:
         pickle.dumps(array)
 
 
-@pytest.mark.xfail(reason="of a closed array the place is pickled still", strict=True)
 def test_a_closed_array_is_not_pickled() -> None:
     caterva.save("a.b2nd", np.arange(5))
     array = caterva.open("a.b2nd")
