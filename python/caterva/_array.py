@@ -252,6 +252,16 @@ class Array(_caterva.Array, Readable):
             )
         return from_pickled_path, (self.path, self._offset, state_of_file(self.path))
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        # Of what is stored: another commit is another token. What a handle for writing
+        # holds may change at any time: its token is its own.
+        from ._functions import state_of_file
+
+        if self.path is None:
+            return ("caterva", self.to_bytes())
+        own = id(self) if self.writable else None
+        return ("caterva", self.path, self._offset, state_of_file(self.path), own)
+
     def __copy__(self) -> Array:
         from ._functions import from_pickled_frame
 
