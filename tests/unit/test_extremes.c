@@ -107,11 +107,42 @@ static void products_that_wrap(void **state)
     }
 }
 
+static int64_t damaged_of(const int64_t *offsets)
+{
+    recipe p = new_recipe();
+    set_plain_index(&p, offsets);
+    cv_buffer frame = assemble(&p);
+    caterva_error err = {0};
+    caterva_array *array;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    CHECK_OK(caterva_frame_open(frame.data, frame.size, 0, NULL, &array, &err), err);
+    CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
+    assert_int_equal(result.checked_chunks, N_CHUNKS);
+    caterva_discard(array);
+    cv_buffer_free(&frame);
+    free_recipe(&p);
+    return result.damaged_chunks;
+}
+
+/* Verifying goes on until the highest place that the index names, and ends there. */
+static void the_highest_place(void **state)
+{
+    (void)state;
+    const int64_t size = CHUNK_SIZE, last = INT64_MAX;
+    const int64_t good[] = {0, size, 2 * size, 3 * size};
+    const int64_t one[] = {0, size, last, 3 * size};
+    const int64_t all[] = {last, last, last, last};
+    assert_int_equal(damaged_of(good), 0);
+    assert_int_equal(damaged_of(one), 1);
+    assert_int_equal(damaged_of(all), N_CHUNKS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_place_at_its_ends),
         cmocka_unit_test(products_that_wrap),
+        cmocka_unit_test(the_highest_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

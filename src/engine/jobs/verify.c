@@ -244,8 +244,8 @@ static int64_t count_in(const verify_task *task, int64_t low, int64_t high)
 static int64_t end_of_pass(const verify_task *task, const survey *s, int64_t low)
 {
     if (s->n_stored <= PASS_CHUNKS) return s->high;
-    int64_t each = (s->high - s->low) / s->n_stored + 1;
-    int64_t width = cv_min_i64(s->high - low, each * PASS_CHUNKS);
+    int64_t most = s->high - low, each = (s->high - s->low) / s->n_stored;
+    int64_t width = each < most / PASS_CHUNKS ? (each + 1) * PASS_CHUNKS : most;
     while (width > 0 && count_in(task, low, low + width) > PASS_CHUNKS) width /= 2;
     return low + width;
 }
@@ -296,9 +296,12 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
     cv_status status = CV_OK;
     if (!task->extents || !task->chunks)
         status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
-    for (int64_t low = s->low, high; low <= s->high && status == CV_OK; low = high + 1) {
+    /* The highest entry of a damaged index may be the highest number that there is. */
+    bool more = s->low <= s->high;
+    for (int64_t low = s->low, high; more && status == CV_OK; low = high + more) {
         high = end_of_pass(task, s, low);
         status = check_pass(task, low, high, err);
+        more = high < s->high;
     }
     cv_free(task->extents);
     cv_free(task->chunks);
