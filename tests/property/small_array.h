@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { N = 1000, PATH_SIZE = SCRATCH_PATH + 64 };
+enum { N = 1000, PATH_SIZE = SCRATCH_PATH + 300 };
 
 static const int64_t origin[] = {0}, shape[] = {N};
 

@@ -1,10 +1,7 @@
 /* Whom a file lets in stays as it was: permissions, owner, group and attributes of what is
  * replaced, in every way that replaces, and of what a commit adds to a directory; and at no
  * moment is the new one open to more people than the old one. */
-#include "caterva.h"
-
-#include "support/check.h"
-#include "support/scratch.h"
+#include "small_array.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -18,26 +15,10 @@
 #include <sys/xattr.h>
 #endif
 
-enum { N = 1000, PATH_SIZE = SCRATCH_PATH + 300, OTHER_USER = 4321, OTHER_GROUP = 8765 };
+enum { OTHER_USER = 4321, OTHER_GROUP = 8765 };
 
-static const int64_t origin[] = {0}, shape[] = {N};
 static char folder[SCRATCH_PATH], target[PATH_SIZE];
 static bool is_root;
-
-static caterva_create_options drawn(caterva_layout layout)
-{
-    static const int32_t chunks[] = {100}, blocks[] = {10};
-    caterva_create_options options = CATERVA_CREATE_INIT;
-    options.ndim = 1;
-    options.shape = shape;
-    options.chunk_shape = chunks;
-    options.block_shape = blocks;
-    options.dtype = "|u1";
-    options.layout = layout;
-    options.overwrite = 1;
-    options.durability = CATERVA_DURABILITY_NONE;
-    return options;
-}
 
 static void fill(uint8_t items[N], int seed)
 {
