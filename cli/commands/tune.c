@@ -296,6 +296,7 @@ static cli_exit tune(const cli_args *args, caterva_array *array, tuning *t)
     CLI_TRY(parse_reads(args, &t->task));
     CLI_TRY(tune_choose_candidates(&t->task));
     CLI_TRY(tune_take_sample(&t->task, array));
+    CLI_TRY(tune_measure_density(&t->task, array));
     CLI_TRY(run_trials(args, array, t));
     if (t->n_trials == 0)
         return cli_fail(CLI_UNSUPPORTED, "%s: no candidate can be written", t->task.path);

@@ -8,6 +8,7 @@
 
 #define TUNE_MAX_PARTITIONS 5
 #define TUNE_MAX_CODECS 6
+#define TUNE_MAX_CHUNKS 64 /* from which blocks are taken */
 
 /* A read that shall be fast: a box of this size, anywhere. */
 typedef struct tune_read {
@@ -22,6 +23,10 @@ typedef struct tune_blocks {
     int64_t per_chunk;    /* blocks of each                                     */
     double stored_chunks; /* how many of all chunks will not be zeros, expected */
     int64_t blocks_of_chunk;
+    /* Bytes that the file takes now for an item there: of the n_chunks, then of those
+     * that are zeros; of none where the blocks are all that there are. */
+    double density[TUNE_MAX_CHUNKS];
+    int n_picked;
 } tune_blocks;
 
 typedef struct tune_partition {
@@ -64,6 +69,7 @@ typedef struct tune_task {
     tune_codec codecs[TUNE_MAX_CODECS]; /* the file's own is the first */
     int n_codecs;
     tune_sample sample;
+    double density; /* bytes that the file takes now for an item, in the mean of all */
 } tune_task;
 
 /* One combination and what it gave. */
@@ -86,6 +92,18 @@ cli_exit tune_take_sample(tune_task *task, caterva_array *array);
 
 /* Reads the blocks of a partition. Release p->blocks.items with free. */
 cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_partition *p);
+
+/* Fills task->density: the bytes of the stored chunks for each item of the array. */
+cli_exit tune_measure_density(tune_task *task, caterva_array *array);
+
+/* Adds to *bytes what the file takes now for the block in which `item` lies, and to
+ * *n_items how many items of the array that block holds. */
+cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int64_t *item,
+                          double *bytes, double *n_items);
+
+/* By how much the mean of `bytes`, a candidate's sizes of the n_chunks that were taken, is
+ * to be multiplied because the file's density there is not that of the whole. */
+double tune_correction(const tune_task *task, const tune_blocks *b, const double *bytes);
 
 /* Fills trial->bytes. *tried is false when the library refuses such an array. */
 cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried);

@@ -8,6 +8,7 @@
  *     blocks of the picked ones   a: 3 of 128, b: 3 of 128, ...
  *     the array in memory         chunk 0: a a a   chunk 1: b b b   ...
  *
+ * Where these places are easier or harder than the whole, tune_density.c makes up for it.
  * What a chunk has for itself (header, a start and a checksum for each block) is
  * counted; a chunk without content is stored as such and takes nothing. */
 #include "commands/tune.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_CHUNKS = 8, MAX_CHUNKS = 64, CHUNK_HEADER = 32 };
+enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32 };
 #define BLOCKS_BYTES ((int64_t)24 << 20) /* of a partition's blocks in all */
 #define FEW_BYTES ((int64_t)64 << 20)    /* of MIN_CHUNKS large ones */
 #define WHOLE_CHUNK ((int64_t)16 << 20)  /* such a chunk is looked at as a whole */
@@ -29,9 +30,18 @@ typedef struct cut {
     int64_t block_bytes, chunk_bytes; /* padding included */
 } cut;
 
+/* The array as a partition cuts it, from where its blocks are taken. */
+typedef struct cut_array {
+    const tune_task *task;
+    caterva_array *array;
+    const tune_partition *p;
+    cut c;
+    uint64_t random;
+} cut_array;
+
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-static cut cut_array(const caterva_info *info, const tune_partition *p)
+static cut cut_up(const caterva_info *info, const tune_partition *p)
 {
     cut c = {
         .ndim = info->ndim, .n_chunks = 1, .n_blocks = 1, .block_bytes = info->item_size};
@@ -97,10 +107,12 @@ static void spread(const tune_task *task, const int32_t *block, const int64_t *l
 }
 
 /* A block as a chunk holds it: zeros where it sticks out of the array. */
-static cli_exit read_block(const tune_task *task, caterva_array *array,
-                           const tune_partition *p, const cut *c, int64_t chunk,
-                           int64_t block, uint8_t *items)
+static cli_exit read_block(const cut_array *from, int64_t chunk, int64_t block,
+                           uint8_t *items)
 {
+    const tune_task *task = from->task;
+    const tune_partition *p = from->p;
+    const cut *c = &from->c;
     int64_t at_chunk[CATERVA_MAX_DIMS], at_block[CATERVA_MAX_DIMS];
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS], lengths[CATERVA_MAX_DIMS];
     bool inside = true;
@@ -123,10 +135,29 @@ static cli_exit read_block(const tune_task *task, caterva_array *array,
         memset(items, 0, (size_t)c->block_bytes);
         return CLI_OK;
     }
-    if (caterva_read(array, start, stop, items, size, &err) != CATERVA_OK)
+    if (caterva_read(from->array, start, stop, items, size, &err) != CATERVA_OK)
         return cli_fail_array(task->path, &err);
     if (size < (size_t)c->block_bytes) spread(task, p->block, lengths, items);
     return CLI_OK;
+}
+
+/* What the file takes now for the items in the middle of a block. */
+static cli_exit add_density(const cut_array *from, int64_t chunk, int64_t block,
+                            double *bytes, double *n_items)
+{
+    const tune_task *task = from->task;
+    const tune_partition *p = from->p;
+    const cut *c = &from->c;
+    int64_t at_chunk[CATERVA_MAX_DIMS], at_block[CATERVA_MAX_DIMS], item[CATERVA_MAX_DIMS];
+    place_of(chunk, c->ndim, c->chunks, at_chunk);
+    place_of(block, c->ndim, c->blocks, at_block);
+    for (int d = 0; d < c->ndim; d++) {
+        int64_t in_chunk = at_block[d] * p->block[d] + p->block[d] / 2;
+        if (in_chunk >= p->chunk[d]) in_chunk = p->chunk[d] - 1;
+        item[d] = at_chunk[d] * p->chunk[d] + in_chunk;
+        if (item[d] >= task->info->shape[d]) item[d] = task->info->shape[d] - 1;
+    }
+    return tune_add_density(task, from->array, item, bytes, n_items);
 }
 
 static bool is_zeros(const uint8_t *bytes, size_t size)
@@ -136,10 +167,9 @@ static bool is_zeros(const uint8_t *bytes, size_t size)
 
 /* True for a chunk of zeros, whose blocks that were picked are zeros. One too large
  * to be looked at is taken for what they are. */
-static cli_exit chunk_is_empty(const tune_task *task, caterva_array *array,
-                               const tune_partition *p, const cut *c, int64_t chunk,
-                               bool *empty)
+static cli_exit chunk_is_empty(const cut_array *from, int64_t chunk, bool *empty)
 {
+    const cut *c = &from->c;
     uint8_t *items = NULL;
     cli_exit code = CLI_OK;
     *empty = true;
@@ -147,7 +177,7 @@ static cli_exit chunk_is_empty(const tune_task *task, caterva_array *array,
     items = cli_alloc((size_t)c->block_bytes);
     if (!items) return CLI_IO;
     for (int64_t i = 0; i < c->n_blocks && *empty && code == CLI_OK; i++) {
-        code = read_block(task, array, p, c, chunk, i, items);
+        code = read_block(from, chunk, i, items);
         if (code == CLI_OK) *empty = is_zeros(items, (size_t)c->block_bytes);
     }
     free(items);
@@ -162,66 +192,90 @@ static int64_t at_least(int64_t value, int64_t least)
     return value > least ? value : least;
 }
 
-cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_partition *p)
+/* Blocks of a chunk, one from each of equal stretches. */
+static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, double *density)
 {
-    cut c = cut_array(task->info, p);
-    tune_blocks *b = &p->blocks;
-    uint64_t random = 1;
-    int64_t wanted = at_least(BLOCKS_BYTES / c.block_bytes, 1);
-    int64_t few = at_most(FEW_BYTES / c.block_bytes, MIN_CHUNKS);
-    int64_t n_chunks = at_most(c.n_chunks, at_most(at_least(wanted, few), MAX_CHUNKS));
-    b->per_chunk = at_most(c.n_blocks, ceil_div(wanted, n_chunks));
-    if (2 * b->per_chunk > c.n_blocks) b->per_chunk = c.n_blocks; /* then surely */
-    size_t chunk_size = (size_t)(b->per_chunk * c.block_bytes);
-    b->items = cli_alloc((size_t)n_chunks * chunk_size);
-    if (!b->items) return CLI_IO;
+    int64_t n = from->p->blocks.per_chunk;
+    double bytes = 0, n_items = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t block = pick(&from->random, k, n, from->c.n_blocks);
+        CLI_TRY(read_block(from, chunk, block, to + (size_t)(k * from->c.block_bytes)));
+        CLI_TRY(add_density(from, chunk, block, &bytes, &n_items));
+    }
+    *density = n_items > 0 ? bytes / n_items : 0;
+    return CLI_OK;
+}
+
+/* Of the chunks that are taken those of zeros come last, the others in order. */
+static cli_exit take_chunks(cut_array *from, tune_blocks *b, int64_t n_chunks)
+{
+    size_t chunk_size = (size_t)(b->per_chunk * from->c.block_bytes);
+    int n_empty = 0;
     for (int64_t i = 0; i < n_chunks; i++) {
-        int64_t chunk = pick(&random, i, n_chunks, c.n_chunks);
+        int64_t chunk = pick(&from->random, i, n_chunks, from->c.n_chunks);
         uint8_t *to = b->items + (size_t)b->n_chunks * chunk_size;
+        double density;
         bool empty = false;
-        for (int64_t k = 0; k < b->per_chunk; k++)
-            CLI_TRY(read_block(task, array, p, &c, chunk,
-                               pick(&random, k, b->per_chunk, c.n_blocks),
-                               to + (size_t)k * (size_t)c.block_bytes));
-        if (is_zeros(to, chunk_size))
-            CLI_TRY(chunk_is_empty(task, array, p, &c, chunk, &empty));
-        b->n_chunks += !empty;
+        CLI_TRY(take_chunk(from, chunk, to, &density));
+        if (is_zeros(to, chunk_size)) CLI_TRY(chunk_is_empty(from, chunk, &empty));
+        b->density[empty ? n_chunks - ++n_empty : b->n_chunks++] = density;
         if (cli_interrupted()) return CLI_INTERRUPTED;
     }
-    b->stored_chunks = (double)b->n_chunks / (double)n_chunks * (double)c.n_chunks;
-    b->blocks_of_chunk = c.n_blocks;
+    b->n_picked = (int)n_chunks;
+    return CLI_OK;
+}
+
+cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_partition *p)
+{
+    cut_array from = {task, array, p, cut_up(task->info, p), 1};
+    const cut *c = &from.c;
+    tune_blocks *b = &p->blocks;
+    int64_t wanted = at_least(BLOCKS_BYTES / c->block_bytes, 1);
+    int64_t few = at_most(FEW_BYTES / c->block_bytes, MIN_CHUNKS);
+    int64_t n_chunks = at_most(c->n_chunks, at_most(at_least(wanted, few), TUNE_MAX_CHUNKS));
+    b->per_chunk = at_most(c->n_blocks, ceil_div(wanted, n_chunks));
+    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* then surely */
+    b->items = cli_alloc((size_t)(n_chunks * b->per_chunk * c->block_bytes));
+    if (!b->items) return CLI_IO;
+    CLI_TRY(take_chunks(&from, b, n_chunks));
+    if (n_chunks == c->n_chunks && b->per_chunk == c->n_blocks) b->n_picked = 0; /* all */
+    b->stored_chunks = (double)b->n_chunks / (double)n_chunks * (double)c->n_chunks;
+    b->blocks_of_chunk = c->n_blocks;
     return CLI_OK;
 }
 
 /* ---- The size ---------------------------------------------------------------- */
 
-static cli_exit sum_chunks(caterva_array *array, int64_t *bytes)
+static cli_exit sizes_of_chunks(caterva_array *array, double *sizes, double *sum)
 {
     caterva_error err;
     caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
-    *bytes = 0;
+    *sum = 0;
     for (int64_t i = 0; i < info_of(array)->n_chunks; i++) {
         if (caterva_chunk_describe(array, i, &chunk, &err) != CATERVA_OK)
             return cli_fail_array("the sample", &err);
-        *bytes += chunk.stored_bytes;
+        sizes[i] = (double)chunk.stored_bytes;
+        *sum += sizes[i];
     }
     return CLI_OK;
 }
 
 /* Streams and checksums grow with the blocks; a chunk's header and the file's stay. */
-static cli_exit scale(const tune_blocks *b, caterva_array *array, double *bytes)
+static cli_exit scale(const tune_task *task, const tune_blocks *b, caterva_array *array,
+                      double *bytes)
 {
     const caterva_info *info = info_of(array);
-    int64_t chunks;
-    CLI_TRY(sum_chunks(array, &chunks));
+    double sizes[TUNE_MAX_CHUNKS], chunks;
+    CLI_TRY(sizes_of_chunks(array, sizes, &chunks));
     double n_blocks = (double)(b->n_chunks * b->per_chunk);
     double head = CHUNK_HEADER * (double)b->n_chunks;
     double fixed = 3 * (double)info->header_bytes; /* with its copy and the trailer */
-    double rest = (double)(info->frame_bytes - chunks);
+    double rest = (double)info->frame_bytes - chunks;
     double of_blocks = rest > fixed ? rest - fixed : 0;
-    double each = ((double)chunks - head + of_blocks) / n_blocks;
+    double each = (chunks - head + of_blocks) / n_blocks;
     *bytes = (rest < fixed ? rest : fixed) +
-             b->stored_chunks * (CHUNK_HEADER + each * (double)b->blocks_of_chunk);
+             b->stored_chunks * (CHUNK_HEADER + each * (double)b->blocks_of_chunk) *
+                 tune_correction(task, b, sizes);
     return CLI_OK;
 }
 
@@ -251,7 +305,7 @@ cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried)
     if (!*tried) return CLI_OK;
     if (status == CATERVA_OK) status = caterva_commit(array, &err);
     cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);
-    if (code == CLI_OK && b->n_chunks > 0) code = scale(b, array, &trial->bytes);
+    if (code == CLI_OK && b->n_chunks > 0) code = scale(task, b, array, &trial->bytes);
     if (code == CLI_OK && b->n_chunks == 0)
         trial->bytes = (double)info_of(array)->frame_bytes;
     caterva_discard(array);

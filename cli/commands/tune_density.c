@@ -1,0 +1,68 @@
+/* Room: cli/commands. Where `caterva tune` takes its blocks the array may be easier or harder
+ * to compress than elsewhere. By how much is known from the file as it is: its chunks say
+ * how large they are, and its blocks. A regression over the picked places says what that
+ * does to a candidate's size (the regression estimator of sampling theory: Cochran,
+ * Sampling Techniques, 1977, chapter 7); where the two have nothing to do with each other
+ * it changes nothing. */
+#include "commands/tune.h"
+#include "sources/described.h"
+
+enum { CHUNK_HEADER = 32, BLOCK_START = 4, MIN_PLACES = 8 };
+#define MOST 4.0 /* times: what lies behind this is no estimate */
+
+cli_exit tune_measure_density(tune_task *task, caterva_array *array)
+{
+    caterva_error err;
+    caterva_chunk_iter iter = CATERVA_CHUNK_ITER_INIT;
+    double bytes = 0;
+    for (;;) {
+        if (caterva_chunk_next(array, &iter, &err) != CATERVA_OK)
+            return cli_fail_array(task->path, &err);
+        if (iter.done) break;
+        bytes += (double)iter.chunk.stored_bytes;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+    }
+    task->density = bytes / (double)task->info->n_items;
+    return CLI_OK;
+}
+
+cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int64_t *item,
+                          double *bytes, double *n_items)
+{
+    const caterva_info *info = task->info;
+    caterva_block_info found = CATERVA_BLOCK_INFO_INIT;
+    caterva_error err;
+    int64_t chunk = 0, block = 0;
+    double items = 1;
+    for (int d = 0; d < info->ndim; d++) {
+        chunk = chunk * info->chunk_counts[d] + item[d] / info->chunk_shape[d];
+        block = block * info->block_counts[d] +
+                item[d] % info->chunk_shape[d] / info->block_shape[d];
+    }
+    if (caterva_block_describe(array, chunk, block, &found, &err) != CATERVA_OK)
+        return cli_fail_array(task->path, &err);
+    for (int d = 0; d < info->ndim; d++) items *= (double)(found.stop[d] - found.start[d]);
+    *n_items += items;
+    if (found.stored_bytes > 0)
+        *bytes += (double)found.stored_bytes + BLOCK_START +
+                  (double)CHUNK_HEADER / (double)info->n_blocks;
+    return CLI_OK;
+}
+
+/* Chunks that are zeros take nothing: their bytes are 0. */
+double tune_correction(const tune_task *task, const tune_blocks *b, const double *bytes)
+{
+    double n = b->n_picked, x = 0, y = 0, xx = 0, xy = 0;
+    for (int i = 0; i < b->n_picked; i++) {
+        x += b->density[i] / n;
+        y += i < b->n_chunks ? bytes[i] / n : 0;
+    }
+    for (int i = 0; i < b->n_picked; i++) {
+        double away = b->density[i] - x;
+        xx += away * away;
+        xy += away * ((i < b->n_chunks ? bytes[i] : 0) - y);
+    }
+    if (n < MIN_PLACES || xx <= 0 || y <= 0) return 1;
+    double factor = 1 + xy / xx * (task->density - x) / y;
+    return factor < 1 / MOST ? 1 / MOST : factor > MOST ? MOST : factor;
+}
