@@ -16,9 +16,10 @@ typedef struct bench_kernels {
 
 static const bench_kernels bench_all_kernels[] = {
     {"all", ~0U},
-    {"avx2", CV_CPU_CRC | CV_CPU_CLMUL | CV_CPU_VCLMUL | CV_CPU_AVX2 | CV_CPU_NEON},
-    {"clmul", CV_CPU_CRC | CV_CPU_CLMUL | CV_CPU_AVX2 | CV_CPU_NEON},
-    {"sse", CV_CPU_CRC | CV_CPU_CLMUL},
+    {"avx2", CV_CPU_CRC | CV_CPU_CLMUL | CV_CPU_VCLMUL | CV_CPU_AVX2 | CV_CPU_NEON |
+                 CV_CPU_CRC_TWICE},
+    {"clmul", CV_CPU_CRC | CV_CPU_CLMUL | CV_CPU_AVX2 | CV_CPU_NEON | CV_CPU_CRC_TWICE},
+    {"sse", CV_CPU_CRC | CV_CPU_CLMUL | CV_CPU_CRC_TWICE},
     {"crc", CV_CPU_CRC},
     {"portable", 0},
 };

@@ -10,6 +10,26 @@
 
 #if CV_CPU_IS_X86
 
+#include <cpuid.h>
+#include <string.h>
+
+/* AMD's families from Zen 5 on (hexadecimal 1A). CPUID does not say how fast an
+ * instruction is: bench_crc32c does, 28 GB/s with three lanes and 49 with six there. */
+static bool is_zen_5(void)
+{
+    enum { ZEN_5 = 0x1A, BASE_FAMILY_FULL = 15 };
+    char vendor[12];
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d)) return false;
+    memcpy(vendor, &b, 4);
+    memcpy(vendor + 4, &d, 4);
+    memcpy(vendor + 8, &c, 4);
+    if (memcmp(vendor, "AuthenticAMD", sizeof vendor) != 0) return false;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+    unsigned family = a >> 8 & 15;
+    return family == BASE_FAMILY_FULL && family + (a >> 20 & 255) >= ZEN_5;
+}
+
 static unsigned found(void)
 {
     unsigned has = 0;
@@ -21,6 +41,7 @@ static unsigned found(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         has |= CV_CPU_AVX512;
+    if (is_zen_5()) has |= CV_CPU_CRC_TWICE;
     return has;
 }
 

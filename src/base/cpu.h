@@ -26,7 +26,8 @@ typedef enum cv_cpu_feature {
     CV_CPU_VCLMUL = 1 << 2, /* the same in wider registers: VPCLMULQDQ                 */
     CV_CPU_AVX2 = 1 << 3,   /* and F16C, which everything with AVX2 has                */
     CV_CPU_AVX512 = 1 << 4, /* F, VL, BW and DQ                                        */
-    CV_CPU_NEON = 1 << 5
+    CV_CPU_NEON = 1 << 5,
+    CV_CPU_CRC_TWICE = 1 << 6 /* begins more than one CRC instruction in a cycle: Zen 5 */
 } cv_cpu_feature;
 
 /* True when the processor has all of `features` and cv_cpu_allow leaves them. Costs

@@ -7,17 +7,27 @@
 #include "base/crc32c_tables.h"
 #include "base/crc32c_x86.h"
 
+enum {
+    CRC = CV_CPU_CRC,
+    CLMUL = CV_CPU_CRC | CV_CPU_CLMUL,
+    AVX2 = CLMUL | CV_CPU_VCLMUL | CV_CPU_AVX2,
+    AVX512 = CLMUL | CV_CPU_VCLMUL | CV_CPU_AVX512
+};
+
 static const cv_crc32c_kind kinds[] = {
 #if CV_CPU_IS_X86
-    {"AVX-512", CV_CPU_AVX512 | CV_CPU_VCLMUL | CV_CPU_CLMUL | CV_CPU_CRC, cv_crc32c_x86_512},
-    {"AVX2", CV_CPU_AVX2 | CV_CPU_VCLMUL | CV_CPU_CLMUL | CV_CPU_CRC, cv_crc32c_x86_256},
-    {"SSE4.2", CV_CPU_CLMUL | CV_CPU_CRC, cv_crc32c_x86_128},
-    {"instruction", CV_CPU_CRC, cv_crc32c_x86_word},
+    {"AVX-512, six lanes", AVX512, CV_CPU_CRC_TWICE, cv_crc32c_x86_512_six},
+    {"AVX-512", AVX512, 0, cv_crc32c_x86_512},
+    {"AVX2, six lanes", AVX2, CV_CPU_CRC_TWICE, cv_crc32c_x86_256_six},
+    {"AVX2", AVX2, 0, cv_crc32c_x86_256},
+    {"SSE4.2, six lanes", CLMUL, CV_CPU_CRC_TWICE, cv_crc32c_x86_128_six},
+    {"SSE4.2", CLMUL, 0, cv_crc32c_x86_128},
+    {"instruction", CRC, 0, cv_crc32c_x86_word},
 #elif CV_CPU_IS_ARM
-    {"PMULL", CV_CPU_CLMUL | CV_CPU_CRC, cv_crc32c_arm_128},
-    {"instruction", CV_CPU_CRC, cv_crc32c_arm_word},
+    {"PMULL", CLMUL, 0, cv_crc32c_arm_128},
+    {"instruction", CRC, 0, cv_crc32c_arm_word},
 #endif
-    {"portable", 0, cv_crc32c_portable},
+    {"portable", 0, 0, cv_crc32c_portable},
 };
 
 const cv_crc32c_kind *cv_crc32c_kinds(int *n)
@@ -29,6 +39,6 @@ const cv_crc32c_kind *cv_crc32c_kinds(int *n)
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
     const cv_crc32c_kind *kind = kinds;
-    while (!cv_cpu_can(kind->needs)) kind++;
+    while (!cv_cpu_can(kind->needs | kind->suits)) kind++;
     return kind->run(crc, bytes, size);
 }

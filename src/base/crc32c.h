@@ -16,11 +16,12 @@ uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 typedef struct cv_crc32c_kind {
     const char *name;
     unsigned needs; /* cv_cpu_feature; without them `run` may not be called */
+    unsigned suits; /* and without these another one is faster              */
     uint32_t (*run)(uint32_t crc, const void *bytes, size_t size);
 } cv_crc32c_kind;
 
 /* What there is for this kind of processor, the fastest first; cv_crc32c takes the
- * first for which cv_cpu_can. The last one is portable and needs nothing. */
+ * first for which cv_cpu_can both. The last one is portable and needs nothing. */
 const cv_crc32c_kind *cv_crc32c_kinds(int *n);
 
 #endif

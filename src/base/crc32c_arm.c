@@ -137,7 +137,7 @@ WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size
     const uint64x2_t step = vld1q_u64(by_step);
     const uint64x2_t own = vld1q_u64(by_own);
     while (size >= (size_t)2 * STEP) {
-        cv_crc32c_cut cut = cv_crc32c_cut_of(size, STEP, WORDS);
+        cv_crc32c_cut cut = cv_crc32c_cut_of(size, STEP, CV_CRC32C_LANES, WORDS);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP;
         lanes l = {0};
         uint64x2_t x[4] = {load(p), load(p + 16), load(p + 32), load(p + 48)};

@@ -17,7 +17,8 @@
 
 #include "base/arith.h"
 
-/* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. */
+/* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. So many
+ * lanes are joined at once. */
 enum { CV_CRC32C_LANES = 3, CV_CRC32C_LANE_BYTES = 8192 };
 
 /* By tables, eight bytes at a time. */
@@ -30,7 +31,7 @@ const uint32_t *cv_crc32c_shifts(void);
  * powers are multiplied by. One bit to the left, since the product is one short. */
 void cv_crc32c_fold_factors(int bytes, uint64_t factors[2]);
 
-/* How a piece of at most `size` bytes is cut for lanes beside a vector: first the
+/* How a piece of at most `size` bytes is cut for `lanes` beside a vector: first the
  * vector's part, which begins with one step and takes `more` steps alone, then the
  * lanes; in `n` steps both go on at once.
  *
@@ -41,10 +42,11 @@ typedef struct cv_crc32c_cut {
     size_t lane; /* bytes */
 } cv_crc32c_cut;
 
-static inline cv_crc32c_cut cv_crc32c_cut_of(size_t size, size_t step, size_t words)
+static inline cv_crc32c_cut cv_crc32c_cut_of(size_t size, size_t step, size_t lanes,
+                                             size_t words)
 {
     size_t lane_step = words * sizeof(uint64_t);
-    size_t both = step + CV_CRC32C_LANES * lane_step;
+    size_t both = step + lanes * lane_step;
     size_t most = CV_CRC32C_LANE_BYTES / lane_step;
     cv_crc32c_cut cut = {.n = (size - step) / both};
     if (cut.n > most)
