@@ -82,7 +82,7 @@ typedef enum caterva_status {
     CATERVA_ECAST = -14,       /* `casting` does not allow this conversion            */
     CATERVA_ESHAPE = -15,      /* shapes do not fit each other                        */
     CATERVA_EROLLBACK = -16,   /* a change failed half-way: roll back first           */
-    CATERVA_ESTALE = -17,      /* the array's shape changed since the view was made   */
+    CATERVA_ESTALE = -17,      /* the shape changed since the view or read was begun  */
     CATERVA_EPIPELINE = -18    /* codec and filters cannot encode these items         */
 } caterva_status;
 
@@ -873,6 +873,72 @@ CATERVA_API caterva_status caterva_read_selection(caterva_array *array,
                                                   const caterva_selection *selection,
                                                   const caterva_buffer *dst,
                                                   caterva_error *err);
+
+/* How a read that nobody waits for is told of. */
+typedef struct caterva_async_options {
+    size_t struct_size;
+    /* Called once for each call that returned CATERVA_OK: when the read is done, has failed
+     * or was cancelled. `error` is NULL on success, else borrowed for the call. */
+    void (*on_done)(void *context, caterva_status status, const caterva_error *error);
+    void *context;
+} caterva_async_options;
+#define CATERVA_ASYNC_INIT CATERVA_INIT_(caterva_async_options)
+
+/* A read that is under way, or over. Any thread, also several at once. */
+typedef struct caterva_request caterva_request;
+
+/* Does what caterva_read_selection does, but returns at once: threads of the library's pool
+ * do the read, and one of them calls on_done. Reads wait in a queue of the handle, in the
+ * order they were called; as many are done at once as the handle has `threads`. Any number
+ * may be outstanding; each takes about 2 KiB, and what its selection has of lists and masks.
+ *
+ * `selection`, `dst` and `options` are copied, with all they point at but the memory of
+ * dst->data: that is the library's until on_done is called, or until
+ * caterva_request_wait returns. What is wrong with the arguments is returned at once, with
+ * the statuses of caterva_read_selection, and on_done is not called.
+ *
+ * *out is set before the read begins; cancel it, wait for it, and release it with
+ * caterva_request_release, at any time. `out` NULL: nobody will. Without on_done somebody
+ * must: CATERVA_EINVAL when both are NULL.
+ *
+ * - What is read. Through a handle for reading the state that it saw at the call, also
+ *   when caterva_refresh comes after it. Through a handle for writing what a caterva_read
+ *   of another thread might: the state, pending changes included, at one moment between
+ *   the call and on_done; CATERVA_ESTALE when the shape has changed until then.
+ * - on_done runs on a thread of the pool, never on the caller's before this returns, and
+ *   maybe before this returns. caterva_close, caterva_discard and caterva_refresh may call
+ *   it on theirs. It may call any function of the library, caterva_read_async too, and
+ *   close the array; but not wait for another request (CATERVA_EBUSY). It should be quick:
+ *   a thread that is in it reads nothing.
+ * - caterva_close and caterva_discard cancel what is outstanding, and return when all
+ *   on_done have: hold no lock over them that on_done takes. caterva_refresh does first
+ *   what was outstanding.
+ * - Writes, commits and forks wait for the reads that are being done at that moment, not
+ *   for those that wait, nor for on_done. In a child of fork nothing is outstanding: it
+ *   may release the requests of its parent, which is told of them.
+ * - The handle's on_progress does not hear of it.
+ *
+ * Does not wait for a writer of the same handle. CATERVA_ENOMEM: also when the system has
+ * no thread to give. CATERVA_ESTOPPED: the array is being closed. */
+CATERVA_API caterva_status caterva_read_async(caterva_array *array,
+                                              const caterva_selection *selection,
+                                              const caterva_buffer *dst,
+                                              const caterva_async_options *options,
+                                              caterva_request **out, caterva_error *err);
+
+/* Has the read end soon: one that waits does not begin, one under way stops between two
+ * blocks. Its status is then CATERVA_ESTOPPED, unless it was done already; on_done is
+ * called as ever, and not by this function. What the buffer holds is undefined. Returns at
+ * once. */
+CATERVA_API void caterva_request_cancel(caterva_request *request); /* NULL is fine */
+
+/* Waits until on_done has returned, and gives the status of the read. Within the request's
+ * own on_done: at once. In a child of fork, of a request of the parent that was not over:
+ * CATERVA_ESTOPPED, at once. */
+CATERVA_API caterva_status caterva_request_wait(caterva_request *request, caterva_error *err);
+
+/* Gives the request back; the read goes on. Also in on_done. */
+CATERVA_API void caterva_request_release(caterva_request *request); /* NULL is fine */
 
 /* Writes the selected items from `src`. Of an item selected twice the last value
  * (in C order of the result) stays, as in NumPy. Otherwise as caterva_write, and

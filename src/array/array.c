@@ -44,6 +44,7 @@ void cv_array_lock_alone(caterva_array *array)
     if (array->pending) {
         cv_rwlock_write(&array->lock);
         cv_prefetch_suspend(&array->prefetch);
+        cv_errands_suspend(&array->reads);
     }
     if (array->watch) cv_watch_begin(array->watch);
 }
@@ -53,6 +54,7 @@ static void unlock(caterva_array *array, bool good)
     if (array->watch) cv_watch_end(array->watch, good);
     if (!array->pending) return;
     cv_prefetch_resume(&array->prefetch);
+    cv_errands_resume(&array->reads);
     cv_rwlock_unlock(&array->lock);
 }
 
@@ -152,6 +154,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     cv_descriptions_init(&array->descriptions);
     cv_prefetch_init(&array->prefetch, source_of, array, array->threads);
     cv_read_ahead_init(&array->ahead, false);
+    cv_errands_init(&array->reads, array->threads);
 
     cv_status status = cv_workers_init(&array->workers, array->snapshot, err);
     if (status == CV_OK) status = cv_codec_check(&array->workers.spec, err);
@@ -172,6 +175,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 void cv_array_free(caterva_array *array)
 {
     if (!array) return;
+    cv_errands_close(&array->reads);
     cv_prefetch_destroy(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     cv_cache_free(array->own_cache);

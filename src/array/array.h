@@ -7,6 +7,7 @@
 #include "array/sized.h"
 #include "engine/plan/selection.h"
 #include "engine/read/read_ahead.h"
+#include "engine/run/errands.h"
 
 struct caterva_array {
     cv_frame *frame;
@@ -17,6 +18,7 @@ struct caterva_array {
     int threads;
     cv_prefetch prefetch;
     cv_read_ahead ahead; /* its prefetches */
+    cv_errands reads;    /* that nobody waits for: async.c */
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     cv_rwlock lock;

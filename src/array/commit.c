@@ -44,6 +44,7 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
 {
     if (!array) return CV_OK;
     cv_status status = CV_OK;
+    cv_errands_close(&array->reads);
     cv_prefetch_cancel(&array->prefetch);
     if (array->pending) status = caterva_commit(array, err);
     if (array->pending && status == CV_OK && !array->frame->store->in_memory)

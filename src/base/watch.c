@@ -21,6 +21,11 @@ void cv_watch_init_steps(cv_watch *watch, cv_progress_fn tell, void *context, cv
     watch->also = also;
 }
 
+void cv_watch_stop(cv_watch *watch)
+{
+    atomic_store_explicit(&watch->stopped, true, memory_order_relaxed);
+}
+
 /* Calls the function; with the lock. */
 static bool call(cv_watch *watch)
 {

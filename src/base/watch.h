@@ -34,6 +34,9 @@ void cv_watch_destroy(cv_watch *watch);
 /* Of a call's own watch: it counts `total` steps, and `also` hears. */
 void cv_watch_init_steps(cv_watch *watch, cv_progress_fn tell, void *context, cv_watch *also);
 
+/* Says stop from now on, as if the function had. Any thread. */
+void cv_watch_stop(cv_watch *watch);
+
 /* A call through the handle begins and ends. The first of several at once begins anew
  * with counting; the last one, when it is `good`, tells that all is done. */
 void cv_watch_begin(cv_watch *watch);

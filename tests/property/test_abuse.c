@@ -129,7 +129,8 @@ static void abuse_repairs(caterva_array *array)
            caterva_read_skipping(array, BOX(NULL, to), PLAIN(item, sizeof item), &skip, err));
     REFUSE(ESHORT_BIT,
            caterva_read_skipping(array, BOX(from, to), PLAIN(item, 3), &skip, err));
-    REFUSE(ERANGE_BIT, caterva_read_skipping(array, BOX(from, beyond), PLAIN(item, sizeof item), &skip, err));
+    REFUSE(ERANGE_BIT, caterva_read_skipping(array, BOX(from, beyond),
+                                             PLAIN(item, sizeof item), &skip, err));
     skip.struct_size = 1;
     REFUSE(EINVAL_BIT,
            caterva_read_skipping(array, BOX(from, to), PLAIN(item, sizeof item), &skip, err));

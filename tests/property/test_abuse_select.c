@@ -18,6 +18,27 @@ static caterva_buffer plain(void)
     return b;
 }
 
+static void never(void *context, caterva_status status, const caterva_error *error)
+{
+    (void)context;
+    (void)error;
+    CHECK(0, "a refused read was told of: %d", status);
+}
+
+/* Refused at once, and not told of. */
+static void refuse_async(caterva_array *array, unsigned allowed, const caterva_selection *s,
+                         const caterva_buffer *b)
+{
+    caterva_async_options o = CATERVA_ASYNC_INIT;
+    caterva_request *request;
+    o.on_done = never;
+    REFUSE(allowed, caterva_read_async(array, s, b, &o, NULL, err));
+    REFUSE(allowed, caterva_read_async(array, s, b, &o, &request, err));
+    CHECK(request == NULL, "a request of a refused read");
+    o.struct_size = 3;
+    REFUSE(EINVAL_BIT, caterva_read_async(array, s, b, &o, NULL, err));
+}
+
 /* Refused whether it is read, written or measured. */
 static void refuse_selection(caterva_array *array, unsigned allowed,
                              const caterva_selection *s)
@@ -28,6 +49,7 @@ static void refuse_selection(caterva_array *array, unsigned allowed,
     REFUSE(allowed, caterva_selection_shape(array, s, shape, &ndim, err));
     REFUSE(allowed, caterva_read_selection(array, s, &b, err));
     REFUSE(allowed, caterva_write_selection(array, s, &b, err));
+    refuse_async(array, allowed, s, &b);
 }
 
 static void expect_words(caterva_array *array, const caterva_selection *s, const char *words)
@@ -166,6 +188,7 @@ static void refuse_buffer(caterva_array *array, unsigned allowed, const caterva_
 {
     REFUSE(allowed, caterva_read_selection(array, NULL, b, err));
     REFUSE(allowed, caterva_write_selection(array, NULL, b, err));
+    refuse_async(array, allowed, NULL, b);
 }
 
 static void abuse_buffers(caterva_array *array)

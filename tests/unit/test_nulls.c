@@ -191,6 +191,18 @@ static void boxes(void **state)
     REFUSED(caterva_read_skipping(array, BOX(origin, shape), PLAIN(items, size), NULL, &err));
     REFUSED(
         caterva_read_skipping(array, BOX(origin, shape), PLAIN(items, size), &skip, &err));
+    caterva_async_options async = CATERVA_ASYNC_INIT;
+    caterva_request *request;
+    REFUSED(caterva_read_async(NULL, NULL, PLAIN(items, size), &async, &request, &err));
+    REFUSED(caterva_read_async(array, NULL, NULL, &async, &request, &err));
+    REFUSED(caterva_read_async(array, NULL, PLAIN(items, size), &async, NULL, &err));
+    REFUSED(caterva_read_async(array, NULL, PLAIN(items, size), NULL, NULL, &err));
+    TAKEN(caterva_read_async(array, NULL, PLAIN(items, size), NULL, &request, &err));
+    TAKEN(caterva_request_wait(request, NULL));
+    REFUSED(caterva_request_wait(NULL, &err));
+    QUIET(caterva_request_release(request));
+    QUIET(caterva_request_cancel(NULL));
+    QUIET(caterva_request_release(NULL));
     REFUSED(caterva_prefetch(NULL, origin, shape, &err));
     REFUSED(caterva_prefetch(array, NULL, shape, &err));
     REFUSED(caterva_prefetch(array, origin, NULL, &err));

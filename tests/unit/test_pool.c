@@ -311,9 +311,10 @@ typedef struct chore {
     atomic_bool endless;
 } chore;
 
-static bool do_step(void *context)
+static bool do_step(void *context, cv_pool_after *after)
 {
     chore *c = context;
+    (void)after;
     int inside = atomic_fetch_add(&c->inside, 1) + 1;
     if (inside > atomic_load(&c->most_inside)) atomic_store(&c->most_inside, inside);
     bool any = atomic_load(&c->endless);

@@ -116,8 +116,9 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
 }
 
 /* A step of the job. What fails here fails again for the read that comes to it. */
-static bool do_share(void *context)
+static bool do_share(void *context, cv_pool_after *after)
 {
+    (void)after;
     cv_prefetch *p = context;
     cv_source source = p->source(p->owner);
     share s = {.source = &source};
@@ -190,7 +191,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
         memcpy(box->stop, plan->stop, size);
     }
     cv_mutex_unlock(&p->lock);
-    if (has_place) cv_pool_post(&p->job);
+    if (has_place) (void)cv_pool_post(&p->job);
 }
 
 void cv_prefetch_suspend(cv_prefetch *p)
@@ -204,7 +205,7 @@ void cv_prefetch_resume(cv_prefetch *p)
 {
     if (!p->suspended) return;
     p->suspended = false;
-    if (p->n_boxes > 0) cv_pool_post(&p->job);
+    if (p->n_boxes > 0) (void)cv_pool_post(&p->job);
 }
 
 void cv_prefetch_cancel(cv_prefetch *p)

@@ -137,21 +137,33 @@ static void let_go(cv_pool_job *job)
 
 /* The lock is free during the step. A step that found nothing to do ends the job,
  * unless more was posted since it began. */
-static void run_step(cv_pool_job *job)
+static cv_pool_after run_step(cv_pool_job *job)
 {
+    cv_pool_after after = {NULL, NULL};
     unsigned seen = job->n_posts;
     job->running++;
     pool.n_steps++;
     remove_job(job);
     add_job(job);
     cv_mutex_unlock(&pool.lock);
-    bool more = job->step(job->context);
+    bool more = job->step(job->context, &after);
     cv_mutex_lock(&pool.lock);
     if (!more && job->n_posts == seen) job->done = true;
     pool.n_steps--;
-    if (--job->running > 0) return;
+    if (--job->running > 0) return after;
     if (job->done) let_go(job);
     cv_cond_wake_all(&pool.finished);
+    return after;
+}
+
+/* The job may be gone by the time that `after` is called. */
+static void do_step(cv_pool_job *job)
+{
+    cv_pool_after after = run_step(job);
+    if (!after.call) return;
+    cv_mutex_unlock(&pool.lock);
+    after.call(after.context);
+    cv_mutex_lock(&pool.lock);
 }
 
 /* ---- Threads ------------------------------------------------------------- */
@@ -190,7 +202,7 @@ static void *thread_main(void *unused)
         if (t)
             help(t);
         else if (job)
-            run_step(job);
+            do_step(job);
         else
             wait_for_work();
     }
@@ -286,7 +298,7 @@ static void install_job_handlers(void)
     cv_thread_on_fork(wait_for_steps, go_on_after_fork, NULL);
 }
 
-void cv_pool_post(cv_pool_job *job)
+bool cv_pool_post(cv_pool_job *job)
 {
     cv_once_run(&pool.once, install_fork_handlers);
     cv_once_run(&pool.jobs_once, install_job_handlers);
@@ -303,7 +315,9 @@ void cv_pool_post(cv_pool_job *job)
     job->done = false;
     job->n_posts++;
     tell_threads(job->most);
+    bool has_threads = pool.n_threads > 0;
     cv_mutex_unlock(&pool.lock);
+    return has_threads;
 }
 
 void cv_pool_withdraw(cv_pool_job *job)
@@ -321,6 +335,18 @@ void cv_pool_withdraw(cv_pool_job *job)
 }
 
 int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
+
+void cv_pool_lock(void)
+{
+    cv_once_run(&pool.once, install_fork_handlers);
+    cv_mutex_lock(&pool.lock);
+}
+
+void cv_pool_unlock(void) { cv_mutex_unlock(&pool.lock); }
+
+void cv_pool_wait(cv_cond *changed) { cv_cond_wait(changed, &pool.lock); }
+
+unsigned cv_pool_process(void) { return pool.process; }
 
 /* ---- Job queues --------------------------------------------------------- */
 

@@ -16,12 +16,19 @@
  * caller alone, when threads cannot be started. */
 void cv_pool_run(int helpers, void (*body)(void *context), void *context);
 
+/* What the thread of a step calls when the step is over: neither a fork nor who withdraws
+ * the job waits for it, and it may take any lock, so it may be a caller's function. */
+typedef struct cv_pool_after {
+    void (*call)(void *context); /* NULL: nothing */
+    void *context;
+} cv_pool_after;
+
 /* Work in the background, in memory of the caller's that is zero but for what the
  * caller fills in: `step` is called on pool threads, up to `most` of them at once,
  * again and again until it returns false. Requests come first: between two steps a
  * thread looks for one, so steps should be short. */
 typedef struct cv_pool_job {
-    bool (*step)(void *context);
+    bool (*step)(void *context, cv_pool_after *after);
     void *context;
     int most;
     /* The pool's, under its lock. */
@@ -34,9 +41,9 @@ typedef struct cv_pool_job {
 } cv_pool_job;
 
 /* Has steps begin, or go on when the last ones are finding nothing to do just now.
- * Without a thread none does. A fork waits for steps under way; in the child there
- * are none until the job is posted there. */
-void cv_pool_post(cv_pool_job *job);
+ * False: the pool has no thread and could start none, so that none does. A fork waits for
+ * steps under way; in the child there are none until the job is posted there. */
+bool cv_pool_post(cv_pool_job *job);
 
 /* Returns when no step is under way, and none will begin until the next post. For
  * who is no step of the job itself, one thread at a time; cheap when all is done. */
@@ -44,6 +51,13 @@ void cv_pool_withdraw(cv_pool_job *job);
 
 /* Jobs posted and not finished. */
 int cv_pool_n_jobs(void);
+
+/* The pool's lock, for what jobs keep beside it: held for moments, around no other call of
+ * the pool but these, it is free in every child of fork. */
+void cv_pool_lock(void);
+void cv_pool_unlock(void);
+void cv_pool_wait(cv_cond *changed);
+unsigned cv_pool_process(void); /* another number in a child of fork than in its parent */
 
 /* Jobs 0..n-1, handed out once each; the first failure ends it. Who asked for them takes
  * the first ones, and who helps the last: where the same is done again and again, each of

@@ -1,0 +1,91 @@
+/* Errands: work that somebody asks for and does not wait for, and whose end is told, once.
+ * A handle has a list of them; pool threads take the first one, as steps of a job.
+ *
+ *     add        first ... last         a step            the end
+ *   ------->  [ waiting | waiting ] -> [ running ] -> [ told | over ]
+ *                 ^ cancelled ones go first               ^ no lock of ours is held
+ *
+ * What an errand does needs what readers need: that nobody writes through the handle
+ * meanwhile. It takes no lock for it, on which a pool thread would wait that the writer
+ * may want; who has the handle alone suspends the list. The end is told when the step is
+ * over: it is a caller's function, which may take any time and any lock.
+ *
+ * A child of fork has none of its parent's errands: they are told in the parent. */
+#ifndef CV_ENGINE_ERRANDS_H
+#define CV_ENGINE_ERRANDS_H
+
+#include "base/watch.h"
+#include "engine/run/pool.h"
+
+typedef enum cv_errand_state {
+    CV_ERRAND_WAITING,
+    CV_ERRAND_RUNNING,
+    CV_ERRAND_DONE, /* by who settled the list, and not told yet */
+    CV_ERRAND_TELLING,
+    CV_ERRAND_OVER
+} cv_errand_state;
+
+/* The first member of what it is about. Counted: the list holds a reference until the
+ * errand is over, who asked for it another one. */
+typedef struct cv_errand {
+    void (*run)(struct cv_errand *errand);  /* looks at `watch` first, and now and then */
+    void (*tell)(struct cv_errand *errand); /* may be NULL */
+    void (*free)(struct cv_errand *errand); /* the last reference is gone */
+    cv_watch watch;                         /* says stop when the errand is cancelled */
+    /* The list's, under the pool's lock. */
+    struct cv_errands *list; /* NULL: over, or nobody waits for its end */
+    struct cv_errand *before, *next;
+    cv_errand_state state;
+    cv_thread teller;
+    cv_cond over;
+    atomic_int references;
+} cv_errand;
+
+typedef struct cv_errands {
+    cv_pool_job job;
+    atomic_bool is_used; /* there has been one */
+    atomic_int n_open;   /* waiting or running */
+    atomic_bool is_held; /* somebody has the handle alone: none begins */
+    /* Under the pool's lock. */
+    unsigned process; /* whose errands they are */
+    bool is_closed;
+    cv_errand *first, *last; /* waiting */
+    cv_errand *busy;         /* running, done or being told, in no order */
+    cv_cond calm;            /* one of those is over */
+} cv_errands;
+
+/* At most `most` at once, at least one. */
+void cv_errands_init(cv_errands *list, int most);
+
+/* Cancels all; returns when no function of theirs is being called, nor will be: what is
+ * waiting is told here. A function that is being told on this very thread is not waited
+ * for. None can be added from then on. */
+void cv_errands_close(cv_errands *list);
+
+/* With the functions set and all else zero. On success the list has a reference, and with
+ * `shared` the caller another one; after a failure the errand is the caller's. The statuses
+ * are CATERVA_ESTOPPED: the list is closed, and CATERVA_ENOMEM: there is no thread for it.
+ * Any thread, also beside a writer. */
+cv_status cv_errands_add(cv_errands *list, cv_errand *errand, bool shared, cv_error *err);
+
+/* For who has the handle alone: after the one none is running, after the other, which does
+ * nothing where nobody has suspended the list, they go on. */
+void cv_errands_suspend(cv_errands *list);
+void cv_errands_resume(cv_errands *list);
+
+/* Suspended, runs those that are waiting, on this thread; and tells their ends, after
+ * resume. */
+void cv_errands_settle(cv_errands *list);
+void cv_errands_tell_settled(cv_errands *list);
+
+/* Has it end soon, with whatever it makes of a watch that says stop. */
+void cv_errand_cancel(cv_errand *errand);
+
+/* Returns when the end has been told, or, within the function that tells it, at once; in a
+ * child of fork at once as well, when it was the parent's: then it may not have run. False
+ * in a function that tells of another one and may be what this one is waiting for. */
+bool cv_errand_wait(cv_errand *errand);
+
+void cv_errand_release(cv_errand *errand); /* NULL is fine */
+
+#endif
