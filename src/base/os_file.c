@@ -10,6 +10,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
+
 /* Some systems refuse transfers beyond INT_MAX bytes. */
 static const size_t max_transfer = (size_t)1 << 30;
 
@@ -76,9 +80,29 @@ void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size)
         (void)posix_fadvise(cv_posix_fd(file), (off_t)pos, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
+/* Room for much that goes behind the end is taken at once: ext4, which else looks for it
+ * page by page, then takes half the time. 131 MB in writes of 4.9 MB: 31 -> 16 ms, and with
+ * a sync behind them 129 -> 94 ms; of 256 KiB: 23 -> 16 ms; of 70 KiB nothing is gained.
+ * Other file systems are left alone: they have no such pages, or ways of their own with
+ * room that is taken so. Nobody needs to know whether it was to be had: the write tells. */
+static void take_room(cv_file file, uint64_t pos, size_t size)
+{
+#ifdef __linux__
+    enum { LEAST = 256 * 1024, EXT4 = 0xef53 };
+    uint64_t end;
+    struct statfs system;
+    if (size < LEAST || cv_file_size(file, &end) || pos + size <= end) return;
+    if (fstatfs(cv_posix_fd(file), &system) == 0 && system.f_type == EXT4)
+        (void)fallocate(cv_posix_fd(file), 0, (off_t)pos, (off_t)size);
+#else
+    (void)file, (void)pos, (void)size;
+#endif
+}
+
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos)
 {
     if (pos > max_pos || size > max_pos - pos) return EFBIG;
+    take_room(file, pos, size);
     size_t done = 0;
     while (done < size) {
         size_t left = size - done;

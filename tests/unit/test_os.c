@@ -99,6 +99,41 @@ static void test_write_beyond_what_positions_can_say(void **state)
     cv_dir_close(&dir);
 }
 
+/* Room for them is asked for, but no byte more is there than was written. */
+static void test_large_writes_behind_the_end(void **state)
+{
+    (void)state;
+    enum { SIZE = 600 * 1000, GAP = 777 };
+    cv_dir dir = open_scratch_dir("large");
+    cv_file file;
+    uint64_t end;
+    size_t done;
+    uint8_t *bytes = malloc(SIZE), *back = malloc(SIZE + GAP);
+    assert_true(bytes && back);
+    for (int i = 0; i < SIZE; i++) bytes[i] = (uint8_t)(1 + i % 251);
+    put_file_at(dir, "f", "head");
+    assert_int_equal(cv_dir_open_file(dir, "f", CV_OPEN_BOTH, 0, &file), 0);
+    for (uint64_t pos = 4; pos < 3 * SIZE; pos += SIZE + GAP) {
+        assert_int_equal(cv_file_write(file, bytes, SIZE, pos), 0);
+        assert_int_equal(cv_file_size(file, &end), 0);
+        assert_int_equal(end, pos + SIZE);
+        assert_int_equal(cv_file_read(file, back, SIZE + GAP, pos, &done), 0);
+        assert_int_equal(done, SIZE);
+        assert_memory_equal(back, bytes, SIZE);
+    }
+    assert_int_equal(cv_file_write(file, bytes, SIZE, end - SIZE / 2),
+                     0); /* half of it there */
+    assert_int_equal(cv_file_read(file, back, SIZE, end - SIZE / 2, &done), 0);
+    assert_memory_equal(back, bytes, SIZE);
+    cv_file_close(&file);
+    assert_int_equal(cv_dir_open_file(dir, "f", CV_OPEN_READ, 0, &file), 0);
+    assert_int_equal(cv_file_write(file, bytes, SIZE, end), EBADF);
+    cv_file_close(&file);
+    cv_dir_close(&dir);
+    free(bytes);
+    free(back);
+}
+
 /* The limit makes the kernel write the first 1000 bytes and then refuse: only
  * a loop gets both answers. */
 static int write_into_the_limit(const char *path)
@@ -398,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read_stops_only_at_the_end),
         cmocka_unit_test(test_write_beyond_what_positions_can_say),
+        cmocka_unit_test(test_large_writes_behind_the_end),
         cmocka_unit_test(test_short_write_is_continued),
         cmocka_unit_test(test_descriptors_close_on_exec_and_sync),
         cmocka_unit_test(test_names_fd_notices_replacing),
