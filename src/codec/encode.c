@@ -16,9 +16,11 @@ struct cv_encoder {
     int32_t chunk_bytes;
     int32_t block_bytes;
     bool is_slow;
-    bool spoils_source;            /* libblosc2 uses what it encodes as scratch */
-    cv_buffer source;              /* then: what may be spoiled */
-    int32_t room;                  /* for a chunk that grows, beside the usual */
+    bool spoils_source;        /* libblosc2 uses what it encodes as scratch */
+    cv_buffer source;          /* then: what may be spoiled */
+    int32_t room;              /* for a chunk that grows, beside the usual */
+    blosc2_context *gathering; /* asks `blocks` for its source; NULL: not yet */
+    cv_block_source blocks;
     blosc2_context *short_context; /* for short blocks: NULL, or with blocks */
     int32_t short_bytes;           /* of so many bytes                       */
     cv_buffer pair;                /* a block without streams of its own, and another */
@@ -78,6 +80,7 @@ void cv_encoder_free(cv_encoder *encoder)
     if (!encoder) return;
     if (encoder->context) blosc2_free_ctx(encoder->context);
     if (encoder->short_context) blosc2_free_ctx(encoder->short_context);
+    if (encoder->gathering) blosc2_free_ctx(encoder->gathering);
     if (encoder->schunk) blosc2_schunk_free(encoder->schunk);
     cv_buffer_free(&encoder->source);
     cv_buffer_free(&encoder->pair);
@@ -129,10 +132,9 @@ static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t
     return CV_OK;
 }
 
-cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err)
+/* Of a whole chunk that libblosc2 has made. */
+static cv_status check_chunk(const cv_encoder *encoder, cv_buffer *out, cv_error *err)
 {
-    CV_TRY(compress_borrowed(encoder, src, encoder->chunk_bytes, out, err));
-
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
     bool memcpyed = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
     if (memcpyed) /* libblosc2 looks for the dictionary that the flag says it has */
@@ -144,6 +146,50 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
                        "another block shape",
                        block_bytes, encoder->block_bytes);
     return CV_OK;
+}
+
+cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, cv_error *err)
+{
+    CV_TRY(compress_borrowed(encoder, src, encoder->chunk_bytes, out, err));
+    return check_chunk(encoder, out, err);
+}
+
+/* ---- A chunk that is gathered --------------------------------------------- */
+
+/* With a function that it asks for blocks libblosc2 does not look at the source, unless
+ * a filter does: delta, and the second one of several, which takes it for scratch. */
+bool cv_codec_gathers(const cv_codec_spec *spec)
+{
+    return cv_codec_n_filters(spec) <= 1 && cv_codec_blocks_independent(spec) &&
+           !cv_codec_needs_geometry(spec);
+}
+
+static int fill_block(blosc2_prefilter_params *params)
+{
+    const cv_block_source *blocks = params->user_data;
+    blocks->fill(blocks->context, params->nblock, params->output);
+    return 0;
+}
+
+static cv_status new_gathering(cv_encoder *encoder, cv_error *err)
+{
+    blosc2_prefilter_params preparams = {.user_data = &encoder->blocks};
+    blosc2_cparams params = encoder->params;
+    params.prefilter = fill_block;
+    params.preparams = &preparams; /* copied */
+    encoder->gathering = blosc2_create_cctx(params);
+    return encoder->gathering ? CV_OK : cv_fail_memory(err, 1, "an encoder");
+}
+
+/* A source there has to be, though nobody looks: some memory of that length. */
+cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
+                             cv_buffer *out, cv_error *err)
+{
+    if (!encoder->gathering) CV_TRY(new_gathering(encoder, err));
+    encoder->blocks = *source;
+    CV_TRY(cv_buffer_reserve(out, (size_t)encoder->chunk_bytes + BLOSC2_MAX_OVERHEAD, err));
+    CV_TRY(compress(encoder->gathering, out->data, encoder->chunk_bytes, 0, out, err));
+    return check_chunk(encoder, out, err);
 }
 
 bool cv_codec_is_zeros(const cv_buffer *encoded)

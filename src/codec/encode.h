@@ -16,6 +16,20 @@ void cv_encoder_free(cv_encoder *encoder);
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out,
                           cv_error *err);
 
+/* Where the blocks of a chunk come from that does not lie in memory as it is stored:
+ * `fill` writes block `block` to `out`, spec.block_bytes long. */
+typedef struct cv_block_source {
+    void (*fill)(const void *context, int64_t block, uint8_t *out);
+    const void *context;
+} cv_block_source;
+
+/* The same of such a chunk: each block is asked for right before it is encoded, once or
+ * twice, so that it still is in the processor's caches and the chunk takes no memory of
+ * its own. Only for specs of which cv_codec_gathers is true. */
+bool cv_codec_gathers(const cv_codec_spec *spec);
+cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
+                             cv_buffer *out, cv_error *err);
+
 /* True for an encoded chunk that says nothing but "zeros": lossy filters can
  * make one of other bytes. C-Blosc2 wants it in the index, not stored. */
 bool cv_codec_is_zeros(const cv_buffer *encoded);

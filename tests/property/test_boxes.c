@@ -8,6 +8,7 @@
  * pending boxes, what another handle shows the oracle of the last commit. */
 #include "caterva.h"
 
+#include "support/behind.h"
 #include "support/check.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
@@ -100,6 +101,7 @@ static void start_subject(subject *s, rng *r, int64_t number)
     oracle_fill(&s->now, item);
     oracle_copy(&s->committed, &s->now);
     need_ok(s, caterva_create(s->path, &options, &s->array, &err), &err, "create", NULL);
+    if (rng_one_in(r, 2)) put_behind(s->array);
     free(item);
 }
 
@@ -169,6 +171,7 @@ static void open_again(subject *s)
     options.durability = random_durability(s->random);
     caterva_status status = caterva_open(s->path, &options, &s->array, &err);
     need_ok(s, status, &err, "open", NULL);
+    if (rng_one_in(s->random, 2)) put_behind(s->array);
 }
 
 /* A memory array goes through its frame: the only way it can be opened again. */

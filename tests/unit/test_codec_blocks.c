@@ -82,6 +82,97 @@ static void single_blocks_make_a_chunk(void **state)
     assert_true(done > all * 3 / 4);
 }
 
+/* ---- Gathered chunks --------------------------------------------------------------- */
+
+typedef struct lying {
+    const uint8_t *items;
+    size_t block_bytes;
+} lying;
+
+static void give_block(const void *context, int64_t block, uint8_t *out)
+{
+    const lying *from = context;
+    memcpy(out, from->items + (size_t)block * from->block_bytes, from->block_bytes);
+}
+
+/* Whether the chunk is the same, byte for byte, that comes of items in one piece; twice
+ * with one encoder, over what the last one left. */
+static void check_gathered(const setting *s, const uint8_t *items)
+{
+    cv_error err;
+    cv_encoder *encoder;
+    cv_buffer gathered = {0};
+    lying from = {items, (size_t)s->spec.block_bytes};
+    cv_block_source source = {give_block, &from};
+    packed whole = encode(s, items);
+    CHECK_OK(cv_encoder_create(&s->spec, &encoder, &err), err);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(cv_encode_gathered(encoder, &source, &gathered, &err), err);
+        CHECK(gathered.size == whole.chunk.size, "%s: %zu bytes, not %zu", s->name,
+              gathered.size, whole.chunk.size);
+        CHECK(memcmp(gathered.data, whole.chunk.data, gathered.size) == 0, "%s: other bytes",
+              s->name);
+        memset(gathered.data, 0xa5, gathered.capacity);
+    }
+    cv_encoder_free(encoder);
+    cv_buffer_free(&gathered);
+    free_packed(&whole);
+}
+
+static void check_gathered_setting(setting *s)
+{
+    rng r = rng_from_seed(seed);
+    uint8_t *items = make_items(s, &r);
+    size_t size = (size_t)s->spec.chunk_bytes;
+    check_gathered(s, items);
+    memset(items, 0, size);
+    check_gathered(s, items);
+    rng_fill(&r, items, size); /* stored as they are */
+    check_gathered(s, items);
+    s->spec.level = 0;
+    check_gathered(s, items);
+    free(items);
+    free_setting(s);
+}
+
+static void gathered_chunks_are_the_same(void **state)
+{
+    (void)state;
+    static const int filters[][2] = {{0, CATERVA_FILTER_NONE},
+                                     {0, CATERVA_FILTER_SHUFFLE},
+                                     {CATERVA_FILTER_BITSHUFFLE, 0}};
+    static const int32_t n_blocks[] = {1, 2, 9};
+    for (size_t c = 0; c < 5; c++)
+        for (size_t f = 0; f < COUNT(filters); f++)
+            for (size_t i = 0; i < COUNT(sizes) * COUNT(n_blocks); i++) {
+                setting s = make_setting(codecs[c], filters[f], sizes[i % COUNT(sizes)],
+                                         n_blocks[i / COUNT(sizes)]);
+                assert_true(cv_codec_gathers(&s.spec));
+                check_gathered_setting(&s);
+            }
+}
+
+/* Libblosc2 looks at the source of these, or needs all of it. */
+static void what_is_not_gathered(void **state)
+{
+    (void)state;
+    static const int two[2] = {CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_BITSHUFFLE};
+    static const int delta[2] = {0, CATERVA_FILTER_DELTA};
+    setting s = make_setting(CATERVA_CODEC_LZ4, two, 4, 4);
+    assert_false(cv_codec_gathers(&s.spec));
+    free_setting(&s);
+    s = make_setting(CATERVA_CODEC_LZ4, delta, 4, 4);
+    assert_false(cv_codec_gathers(&s.spec));
+    free_setting(&s);
+    s = make_setting(CATERVA_CODEC_NDLZ, NULL, 1, 4);
+    assert_false(cv_codec_gathers(&s.spec));
+    free_setting(&s);
+    s = make_setting(CATERVA_CODEC_ZSTD, NULL, 4, 4);
+    s.spec.use_dict = true;
+    assert_false(cv_codec_gathers(&s.spec));
+    free_setting(&s);
+}
+
 static void encodings_are_told_apart(void **state)
 {
     (void)state;
@@ -306,6 +397,8 @@ int main(int argc, char **argv)
     seed = seed_argument(argc, argv, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_blocks_make_a_chunk),
+        cmocka_unit_test(gathered_chunks_are_the_same),
+        cmocka_unit_test(what_is_not_gathered),
         cmocka_unit_test(encodings_are_told_apart),
         cmocka_unit_test(runs_are_decoded),
         cmocka_unit_test(false_runs_are_refused),

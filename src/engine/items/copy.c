@@ -347,9 +347,9 @@ void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuf
     copy_merged(&box, &r, choose_unshuffle(&r), src.block + src.pos / item_size, dst.data);
 }
 
-void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
+static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
+                        int most_lines)
 {
-    enum { MOST_LINES = 64 };
     merged_box box;
     merge(ndim, shape, src.strides, src.strides, &box);
     int64_t index[CV_MAX_DIMS] = {0};
@@ -358,11 +358,23 @@ void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
     int64_t step = box.ndim > 0 ? box.src_strides[0] : item_size;
     int64_t size = box.ndim > 0 ? (box.shape[0] - 1) * step + item_size : item_size;
     step = cv_max_i64(step, CV_LINE_BYTES);
-    int left = MOST_LINES;
+    int left = most_lines;
     do {
         for (int64_t at = 0; at < size && left > 0; at += step, left--)
             __builtin_prefetch(from + at, 0, 2); /* as far as the second cache */
     } while (left > 0 && next_run(&box, 1, index, &from, &unused));
+}
+
+void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
+{
+    enum { MOST_LINES = 64 };
+    warm(ndim, shape, item_size, src, MOST_LINES);
+}
+
+void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
+{
+    enum { MOST_LINES = 1024 };
+    warm(ndim, shape, item_size, src, MOST_LINES);
 }
 
 void cv_warm_to_write(uint8_t *dst, size_t size)

@@ -33,6 +33,10 @@ bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size
  * soon; strides above 0. */
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
+/* The same of a box as large as a block of the default size, for who has work enough until
+ * it comes. */
+void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
+
 /* Asks for memory that is written soon. */
 void cv_warm_to_write(uint8_t *dst, size_t size);
 

@@ -21,6 +21,7 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
     pending->workers = workers;
     pending->threads = threads;
     pending->budget = CV_DIRTY_BUDGET;
+    pending->least_gathered = CV_LEAST_GATHERED;
     cv_mutex_init(&pending->lock);
     cv_status status = cv_txn_begin(frame, &pending->txn, err);
     if (status == CV_OK) status = cv_pending_set_fill(pending, NULL, err);

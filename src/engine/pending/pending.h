@@ -26,14 +26,15 @@ typedef struct cv_pending {
     cv_txn *txn;
     cv_workers *workers;
     int threads;
-    cv_watch *watch;       /* who hears of what is decoded and encoded; or NULL */
-    int64_t budget;        /* bytes of dirty blocks; above it they are flushed */
-    uint8_t *fill;         /* one item: what cells hold that nobody has written */
-    cv_ref_kind fill_kind; /* how the index says so */
-    bool fill_is_stored;   /* it cannot: a chunk of the repeated item is stored */
-    bool fill_is_due;      /* new: UNINIT chunks hold the fill */
-    bool broken;           /* a change of shape failed half-way */
-    cv_mutex lock;         /* guards all below inside a write */
+    cv_watch *watch;        /* who hears of what is decoded and encoded; or NULL */
+    int64_t least_gathered; /* decoded bytes of a chunk that is gathered as it is encoded */
+    int64_t budget;         /* bytes of dirty blocks; above it they are flushed */
+    uint8_t *fill;          /* one item: what cells hold that nobody has written */
+    cv_ref_kind fill_kind;  /* how the index says so */
+    bool fill_is_stored;    /* it cannot: a chunk of the repeated item is stored */
+    bool fill_is_due;       /* new: UNINIT chunks hold the fill */
+    bool broken;            /* a change of shape failed half-way */
+    cv_mutex lock;          /* guards all below inside a write */
     int64_t bytes;
     cv_dirty_chunk **buckets;
     size_t n_buckets; /* a power of two, or 0 */

@@ -109,6 +109,19 @@ void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j, cv_b
     out->covers = out->covers && out->ends;
 }
 
+int64_t cv_plan_find_block(const cv_plan *plan, const cv_chunk_job *job, int64_t block)
+{
+    const cv_grid *g = plan->grid;
+    int64_t j = 0;
+    for (int d = 0; d < g->ndim; d++) {
+        int64_t index = block / g->block_strides[d] - job->first_block[d];
+        block %= g->block_strides[d];
+        if (index < 0 || index >= job->block_counts[d]) return -1;
+        j = j * job->block_counts[d] + index;
+    }
+    return j;
+}
+
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job)
 {
     for (int d = 0; d < plan->grid->ndim; d++)

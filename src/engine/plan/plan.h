@@ -62,6 +62,10 @@ void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out);
 void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
                    cv_block_job *out);
 
+/* Which touched block of the job is block `block` of the chunk: cv_plan_block's j, or -1
+ * for one that is not touched. */
+int64_t cv_plan_find_block(const cv_plan *plan, const cv_chunk_job *job, int64_t block);
+
 /* Touched blocks of a box that is not empty, and at least how many of them are wanted
  * whole. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole);

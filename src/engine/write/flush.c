@@ -56,6 +56,26 @@ static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
     return *slow || cv_pending_helpers(idle, n_blocks, spec->chunk_bytes) > 0;
 }
 
+/* With room for the longest chunk and its table. */
+static cv_status prepare_to_encode(cv_pending *pending, cv_worker *worker,
+                                   cv_encoder **encoder, cv_error *err)
+{
+    const cv_codec_spec *spec = &pending->workers->spec;
+    size_t room = CV_CHUNK_HEADER_SIZE + (size_t)spec->chunk_bytes +
+                  cv_block_table_size(spec->chunk_bytes / spec->block_bytes);
+    CV_TRY(cv_worker_encoder(pending->workers, worker, encoder, err));
+    return cv_buffer_reserve(&worker->encoded, room, err);
+}
+
+static cv_status put_encoded(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                             cv_error *err)
+{
+    cv_watch_add(pending->watch, pending->workers->spec.chunk_bytes);
+    if (cv_codec_is_zeros(&worker->encoded))
+        return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
+    return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
+}
+
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, int idle, cv_error *err)
 {
@@ -81,15 +101,27 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
         return put_plainly(pending, worker, chunk, decoded, err);
 
     cv_encoder *encoder;
-    CV_TRY(cv_worker_encoder(pending->workers, worker, &encoder, err));
-    size_t room = CV_CHUNK_HEADER_SIZE + size +
-                  cv_block_table_size(spec->chunk_bytes / spec->block_bytes);
-    CV_TRY(cv_buffer_reserve(&worker->encoded, room, err));
+    CV_TRY(prepare_to_encode(pending, worker, &encoder, err));
     CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
-    cv_watch_add(pending->watch, spec->chunk_bytes);
-    if (cv_codec_is_zeros(&worker->encoded))
-        return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
-    return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
+    return put_encoded(pending, worker, chunk, err);
+}
+
+bool cv_pending_gathers(const cv_pending *pending, int idle)
+{
+    bool slow;
+    const cv_codec_spec *spec = &pending->workers->spec;
+    return spec->chunk_bytes >= pending->least_gathered && cv_codec_gathers(spec) &&
+           !by_blocks(pending, idle, &slow);
+}
+
+cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                                  const cv_block_source *source, cv_error *err)
+{
+    cv_encoder *encoder;
+    CV_TRY(cv_watch_tick(pending->watch, 0, err));
+    CV_TRY(prepare_to_encode(pending, worker, &encoder, err));
+    CV_TRY(cv_encode_gathered(encoder, source, &worker->encoded, err));
+    return put_encoded(pending, worker, chunk, err);
 }
 
 /* ---- Rebuilding --------------------------------------------------------- */

@@ -10,6 +10,13 @@
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, int idle, cv_error *err);
 
+/* The same of a chunk that is gathered block by block, as it is encoded; not for one that
+ * is one repeated item. Only where cv_pending_gathers: where no thread is to help with it
+ * and nobody wants to hear between its blocks. */
+bool cv_pending_gathers(const cv_pending *pending, int idle);
+cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_t chunk,
+                                  const cv_block_source *source, cv_error *err);
+
 /* Rebuilds one chunk from its dirty blocks and its stored ones, as one of
  * `n_chunks` done side by side, and puts it. */
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,

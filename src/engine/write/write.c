@@ -77,14 +77,68 @@ static cv_status gather(const write_task *task, const cv_chunk_job *job, cv_work
     return CV_OK;
 }
 
+/* A chunk's part of the caller's buffer. */
+typedef struct gathering {
+    const write_task *task;
+    const cv_chunk_job *chunk;
+} gathering;
+
+/* Items come while the block before theirs is encoded. */
+static void warm_next(const gathering *g, int64_t j)
+{
+    const cv_plan *plan = g->task->plan;
+    cv_block_job job;
+    if (j + 1 >= g->chunk->n_blocks) return;
+    cv_plan_block(plan, g->chunk, j + 1, &job);
+    cv_strided src = {(uint8_t *)g->task->src + job.buffer_pos, plan->buffer_strides};
+    cv_warm_block(plan->grid->ndim, job.shape, plan->grid->item_size, src);
+}
+
+static void gather_block(const void *context, int64_t block, uint8_t *out)
+{
+    const gathering *g = context;
+    const cv_plan *plan = g->task->plan;
+    cv_block_job job = {.whole = false};
+    int64_t j = cv_plan_find_block(plan, g->chunk, block);
+    if (j >= 0) cv_plan_block(plan, g->chunk, j, &job);
+    if (!job.whole) memset(out, 0, (size_t)plan->grid->block_bytes); /* padding */
+    if (j < 0) return;
+    patch(g->task, &job, out);
+    warm_next(g, j);
+}
+
+/* False for a chunk that is not one item again and again; true for one that may be, as its
+ * last item and those along its last axis are as the first one. */
+static bool may_repeat(const write_task *task, const cv_chunk_job *job)
+{
+    const cv_plan *plan = task->plan;
+    int last_axis = plan->grid->ndim - 1;
+    size_t size = (size_t)plan->grid->item_size;
+    const uint8_t *first = task->src + job->buffer_pos, *last = first;
+    for (int d = 0; d <= last_axis; d++)
+        last += (job->hi[d] - job->lo[d] - 1) * plan->buffer_strides[d];
+    if (memcmp(first, last, size) != 0) return false;
+    for (int64_t i = 1; last_axis >= 0 && i < job->hi[last_axis]; i++)
+        if (memcmp(first, first + i * plan->buffer_strides[last_axis], size) != 0)
+            return false;
+    return true;
+}
+
 static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *job,
                                    cv_worker *worker, cv_error *err)
 {
     cv_pending *pending = task->pending;
+    int idle = cv_pending_idle(pending, task->plan->n_chunks);
+    if (cv_pending_gathers(pending, idle) && !lies_as_stored(task->plan, job) &&
+        !may_repeat(task, job)) {
+        gathering g = {task, job};
+        cv_block_source source = {gather_block, &g};
+        cv_pending_drop(pending, job->chunk);
+        return cv_pending_put_gathered(pending, worker, job->chunk, &source, err);
+    }
     const uint8_t *decoded;
     CV_TRY(gather(task, job, worker, &decoded, err));
     cv_pending_drop(pending, job->chunk);
-    int idle = cv_pending_idle(pending, task->plan->n_chunks);
     return cv_pending_put_chunk(pending, worker, job->chunk, decoded, idle, err);
 }
 
