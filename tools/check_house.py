@@ -47,6 +47,7 @@ KINDS = {}
 # that a caller cannot choose. A header named here is for them as a whole.
 FOR_TESTS = {
     "src/store/fault.h", "cv_cpu_allow", "cv_crc32c_kinds", "cv_unshuffle_kinds",
+    "cv_transpose_kinds",
     "cv_dir_rename_new_portable", "cv_os_l2_cache", "cv_os_l3_cache", "cv_dtype_parse",
     "cv_extents_take", "cv_load_be64", "cv_store_be64", "cv_scan_add", "cv_scan_next",
 }

@@ -6,6 +6,7 @@
 
 #include "base/arith.h"
 #include "base/warm.h"
+#include "engine/items/transpose.h"
 #include "engine/items/unshuffle.h"
 
 #include <string.h>
@@ -75,6 +76,7 @@ typedef struct runs {
     size_t size;   /* of a run, in bytes */
     int64_t plane; /* of shuffled items: bytes from one of an item to the next */
     cv_unshuffle_function *unshuffle;
+    cv_transpose_function *transpose;
     const uint8_t *dst;    /* where the first one goes */
     const uint8_t *behind; /* where the first one behind them goes, or NULL */
     bool warms;
@@ -183,9 +185,27 @@ static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
     }
 }
 
-/* A transposing copy: one of the two axes runs along memory on this side and the other
- * on that. In tiles, so that the lines of memory which one row of a tile touches are
- * still at hand for the next. */
+/* Transposing copies: one of the two axes runs along memory on this side and the other
+ * on that. Items of odd sizes go in tiles, so that the lines of memory which one row of a
+ * tile touches are still at hand for the next. */
+static bool runs_along_source(const runs *r)
+{
+    return r->src_item_step == r->item_size && r->dst_step == r->item_size;
+}
+
+static bool runs_along_result(const runs *r)
+{
+    return r->src_step == r->item_size && r->dst_item_step == r->item_size;
+}
+
+static void transpose(const runs *r, const uint8_t *src, uint8_t *dst)
+{
+    cv_transposition t = {r->n, r->n_items, r->src_step, r->dst_item_step};
+    if (!runs_along_source(r))
+        t = (cv_transposition){r->n_items, r->n, r->src_item_step, r->dst_step};
+    r->transpose(&t, src, dst);
+}
+
 static void tiles(const runs *r, const uint8_t *src, uint8_t *dst)
 {
     enum { TILE = 16 };
@@ -198,19 +218,15 @@ static void tiles(const runs *r, const uint8_t *src, uint8_t *dst)
     }
 }
 
-static bool is_transposing(const runs *r)
+static copy_function *choose(runs *r)
 {
     enum { FEW = 4 };
-    if (r->n < FEW || r->n_items < FEW) return false;
-    return (r->src_step == r->item_size) != (r->dst_step == r->item_size) &&
-           (r->src_item_step == r->item_size) != (r->dst_item_step == r->item_size);
-}
-
-static copy_function *choose(const runs *r)
-{
     if (r->src_item_step == r->item_size && r->dst_item_step == r->item_size)
         return contiguous(r->size);
-    return is_transposing(r) ? tiles : strided_runs;
+    if (r->n < FEW || r->n_items < FEW) return strided_runs;
+    if (!runs_along_source(r) && !runs_along_result(r)) return strided_runs;
+    r->transpose = cv_transpose_for(r->item_size);
+    return r->transpose ? transpose : tiles;
 }
 
 /* ---- Boxes ---------------------------------------------------------------- */

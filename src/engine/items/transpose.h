@@ -1,0 +1,38 @@
+/* Rows of items that become columns: what lay along memory then lies across it.
+ *
+ *     a0 a1 a2        a0 b0
+ *     b0 b1 b2        a1 b1
+ *                     a2 b2
+ */
+#ifndef CV_ENGINE_TRANSPOSE_H
+#define CV_ENGINE_TRANSPOSE_H
+
+#include <stdint.h>
+
+/* The items of a row stand one behind the other on both sides; steps lead from row to
+ * row, in bytes, and may be anything. */
+typedef struct cv_transposition {
+    int64_t n_rows, n_columns; /* of the source */
+    int64_t src_step, dst_step;
+} cv_transposition;
+
+/* Item j of row i goes to item i of row j. The two may not overlap; any alignment. Nothing
+ * beside the items is read or written. */
+typedef void cv_transpose_function(const cv_transposition *t, const uint8_t *src,
+                                   uint8_t *dst);
+
+/* One way to do it, for items of 1, 2, 4 and 8 bytes. All give the same. */
+typedef struct cv_transpose_kind {
+    const char *name;
+    unsigned needs; /* cv_cpu_feature; without them none may be called */
+    cv_transpose_function *of_1, *of_2, *of_4, *of_8;
+} cv_transpose_kind;
+
+/* What there is for this kind of processor, the fastest first; the last one is
+ * portable and needs nothing. */
+const cv_transpose_kind *cv_transpose_kinds(int *n);
+
+/* The first for which cv_cpu_can; NULL for other sizes of items. */
+cv_transpose_function *cv_transpose_for(int64_t item_size);
+
+#endif
