@@ -22,13 +22,16 @@
  * cache. Who comes to its head then leaves, unless it was of use meanwhile: so blocks
  * touched once pass through, and what a scan put in is there still when its next
  * step comes. Those of use go to the end of a second line; who comes to its head
- * leaves unless it was of use since, up to three times, and else goes to the end
- * again (CLOCK with a small count). To be found by a scan on its way through
- * (sweep.h) is no use; a block that a scan has come to the end of leaves first, and
- * the next one takes its memory while that is in the processor's caches still. One
- * that came before anybody asked for it stays as one that was used three times, until
- * it is found; then it is like any newcomer. What may enter at all is the caller's
- * business: see cv_cache_admits.
+ * leaves unless it was of use since, up to seven times, and else goes to the end
+ * again (CLOCK with a small count). Of the two heads the one leaves that has waited
+ * longer: when a program turns to other blocks, those that it used before give way to
+ * all of them, one use after the other, and not only to half a cache of them.
+ *
+ * To be found by a scan on its way through (sweep.h) is no use; a block that a scan has
+ * come to the end of leaves first, and the next one takes its memory while that is in
+ * the processor's caches still. One that came before anybody asked for it stays as one
+ * that was used most often, until it is found; then it is like any newcomer. What may
+ * enter at all is the caller's business: see cv_cache_admits.
  *
  * Any thread may call anything but cv_cache_free. Entries are spread over
  * shards, each with a lock that is held for a few instructions. */

@@ -18,11 +18,12 @@ static cv_cache_line *line_of(cv_cache_queue *q, const cv_cached *entry)
     return entry->is_used ? &q->used : &q->fresh;
 }
 
-/* The fresh leave before the used, but not while they have less than their share, half
- * of the queue, and others are there. */
+/* Who has waited longer at a head leaves; but the fresh do not while they have less than
+ * their share, half of the queue, and others are there. */
 static bool used_leave(const cv_cache_queue *q)
 {
-    return q->used.head && q->fresh.bytes <= q->used.bytes;
+    if (!q->used.head) return false;
+    return q->fresh.bytes <= q->used.bytes || q->used.head->time < q->fresh.head->time;
 }
 
 cv_cached *cv_cache_queue_head(const cv_cache_queue *q)

@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "engine/cache/cache_table.h"
 
-enum { CV_CACHE_MOST_USES = 3 };
+enum { CV_CACHE_MOST_USES = 7 };
 
 typedef struct cv_cache_line {
     cv_cached *head, *tail;
