@@ -561,7 +561,11 @@ def write_fancy(source: Any, key: Any, value: Any) -> None:
         items[key] = value
         source[...] = items
         return
-    plan = make_plan(key, source.shape)
+    try:
+        plan = make_plan(key, source.shape)
+    except (IndexError, ValueError, TypeError):
+        _refuse_write(source, key, value)
+        raise
     if plan.boolean and np.ndim(value) > 1:
         raise TypeError(
             "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
@@ -569,6 +573,13 @@ def write_fancy(source: Any, key: Any, value: Any) -> None:
         )
     items = as_source(value, source.dtype, plan.shape, plan.scalar, plan.fancy)
     plan.write(source, items)
+
+
+def _refuse_write(source: Any, key: Any, value: Any) -> None:
+    """Raise what NumPy raises for a wrong key: of a wrong value too, it may tell that first."""
+    item = np.empty((), source.dtype)
+    strides = (0,) * len(source.shape)
+    np.lib.stride_tricks.as_strided(item, source.shape, strides)[key] = value
 
 
 # ---- Reading in other ways -------------------------------------------------------------

@@ -245,6 +245,26 @@ def test_a_flag_alone_takes_no_axes(flag: bool) -> None:
         assert target[...] == (5 if flag else 0)
 
 
+def test_of_two_errors_numpys_comes_first() -> None:
+    cases: list[tuple[Any, Any, str]] = [
+        (([0, 9],), 1 + 2j, "i4"),  # a list out of bounds
+        ((0, [0, 9]), 1 + 2j, "i4"),
+        (([0, 1], [0, 1, 2]), 2.5, "M8[s]"),  # lists that do not go together
+        ((9,), 1 + 2j, "i4"),
+        ((9, [0]), "x", "i4"),
+        ((0, 0, 0, 0), "x", "f8"),
+        ((1.5,), "x", "f8"),
+    ]
+    for key, value, dtype in cases:
+        for shape in ((3, 3), (0, 0)):
+            errors = []
+            for target in (np.zeros(shape, dtype), caterva.zeros(shape, dtype)):
+                with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+                    target[key] = value
+                errors.append(type(caught.value))
+            assert issubclass(errors[1], errors[0]), (key, value, errors)
+
+
 def test_repeated_indices_leave_the_last() -> None:
     array = caterva.zeros(4, int, chunks=2)
     array[[1, 3, 1, 1]] = [5, 6, 7, 8]
