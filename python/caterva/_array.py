@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,9 @@ class Readable:
         array([[2., 1., 0.],
                [5., 4., 3.]], dtype=float32)
         """
+        plain = out is not None and dtype is None and field is None
+        if plain and isinstance(self, _caterva.Array) and self._read_basic(sel, out):
+            return cast(AnyArray, out)
         plan = make_plan(sel, self.shape)
         return _indexing.read_into(self, plan, out, dtype, casting, field)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -459,18 +459,30 @@ def remove(path: Path) -> None:
     _caterva.unlink(_place(path))
 
 
-def _upkeep(function: Any, path: Path, durability: _options.Durability, progress: Any) -> None:
+class Upkeep(TypedDict, total=False):
+    """How safely a file is kept up, and who hears of it."""
+
+    durability: _options.Durability
+    progress: _options.Progress | Literal["tqdm"] | None
+
+
+def _upkeep(function: Any, path: Path, how: Upkeep) -> None:
+    if unknown := how.keys() - Upkeep.__annotations__.keys():
+        raise TypeError(f"there is no option {min(unknown)!r}")
+    durability = how.get("durability", "full")
     level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    function(_place(path), level, _options.progress_of(progress))
+    function(_place(path), level, _options.progress_of(how.get("progress")))
 
 
-def compact(
-    path: Path,
-    *,
-    durability: _options.Durability = "full",
-    progress: _options.Progress | None = None,
-) -> None:
+def compact(path: Path, **how: Unpack[Upkeep]) -> None:
     """Rewrite the array at `path` without its dead space.
+
+    Parameters
+    ----------
+    durability
+        ``"full"`` unless said; see `open`.
+    progress
+        Function ``(done, total)`` that hears of it, or ``"tqdm"``.
 
     Examples
     --------
@@ -478,16 +490,13 @@ def compact(
     >>> caterva.save("compacted.b2nd", range(9), overwrite=True)
     >>> caterva.compact("compacted.b2nd")
     """
-    _upkeep(_caterva.compact, path, durability, progress)
+    _upkeep(_caterva.compact, path, how)
 
 
-def seal(
-    path: Path,
-    *,
-    durability: _options.Durability = "full",
-    progress: _options.Progress | None = None,
-) -> None:
+def seal(path: Path, **how: Unpack[Upkeep]) -> None:
     """Give checksums to all chunks of the array at `path` that have none.
+
+    The options are those of `compact`.
 
     Examples
     --------
@@ -495,7 +504,7 @@ def seal(
     >>> caterva.save("sealed.b2nd", range(9), overwrite=True)
     >>> caterva.seal("sealed.b2nd")
     """
-    _upkeep(_caterva.seal, path, durability, progress)
+    _upkeep(_caterva.seal, path, how)
 
 
 def repair(

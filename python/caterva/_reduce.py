@@ -210,6 +210,12 @@ def _variance(
     return result.reshape(_kept_shape(view.shape, axes, keepdims))
 
 
+def _as_mean(result: AnyArray, array: Array) -> Any:
+    """Doubles as NumPy's means of such items have them: a scalar where no axis is left."""
+    result = result.astype(_result_dtype(_MEAN, array.dtype)[1])
+    return result if result.ndim else result[()]
+
+
 def _slabs(array: Array, view: View) -> Any:
     """Parts of a view of about whole chunks, and where each stands in it."""
     chunk = [min(n, max(array.chunks, default=1)) or 1 for n in view.shape]
@@ -244,9 +250,7 @@ def var(
     >>> caterva.asarray(np.arange(6.0).reshape(2, 3)).var(axis=0)
     array([2.25, 2.25, 2.25])
     """
-    result = _variance(self, axis, ddof, keepdims, sel, progress)
-    result = result.astype(_result_dtype(_MEAN, self.dtype)[1])
-    return result if result.ndim else result[()]
+    return _as_mean(_variance(self, axis, ddof, keepdims, sel, progress), self)
 
 
 def std(
@@ -266,9 +270,7 @@ def std(
     >>> caterva.asarray(np.arange(6.0)).std()
     np.float64(1.707825127659933)
     """
-    result = np.sqrt(_variance(self, axis, ddof, keepdims, sel, progress))
-    result = result.astype(_result_dtype(_MEAN, self.dtype)[1])
-    return result if result.ndim else result[()]
+    return _as_mean(np.sqrt(_variance(self, axis, ddof, keepdims, sel, progress)), self)
 
 
 def statistics(

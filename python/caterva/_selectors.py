@@ -53,10 +53,27 @@ class Vector(_Selector):
         return _indexing.vector_plan(key, self._array.shape)
 
 
-class Astype:
+class _Lazy:
+    """What looks like an array, and reads when it is indexed."""
+
+    __slots__ = ("_array",)
+
+    _array: Any
+
+    def __getitem__(self, key: Any) -> Any:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        if copy is False:
+            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
+        items: AnyArray = self[...]
+        return items if dtype is None else items.astype(dtype, copy=False)
+
+
+class Astype(_Lazy):
     """An array as one of another dtype, converted as it is read."""
 
-    __slots__ = ("_array", "dtype", "_casting")
+    __slots__ = ("dtype", "_casting")
 
     def __init__(self, array: Readable, dtype: np.dtype[Any], casting: Casting) -> None:
         if not np.can_cast(array.dtype, dtype, casting):
@@ -71,7 +88,8 @@ class Astype:
     @property
     def shape(self) -> tuple[int, ...]:
         """Length of each axis."""
-        return self._array.shape
+        shape: tuple[int, ...] = self._array.shape
+        return shape
 
     @property
     def ndim(self) -> int:
@@ -79,19 +97,13 @@ class Astype:
         return len(self.shape)
 
     def __len__(self) -> int:
-        return len(self._array)  # type: ignore[arg-type]
+        return len(self._array)
 
     def __getitem__(self, key: Any) -> Any:
         plan = _indexing.make_plan(key, self._array.shape)
         out = np.empty(plan.shape, self.dtype)
         _indexing.read_into(self._array, plan, out, None, self._casting, None)
         return out[()] if plan.scalar else out
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        if copy is False:
-            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
-        items: AnyArray = self[...]
-        return items if dtype is None else items.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
         return f"{self._array!r} as {self.dtype}"
@@ -115,10 +127,10 @@ class Fields:
         return len(self._array.dtype.names or ())
 
 
-class Field:
+class Field(_Lazy):
     """One field of structured items, read alone."""
 
-    __slots__ = ("_array", "name", "dtype")
+    __slots__ = ("name", "dtype")
 
     def __init__(self, array: Any, name: str) -> None:
         self._array = array
@@ -146,12 +158,6 @@ class Field:
             part = part[name]
         part[...] = value
         plan.write(self._array, items)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        if copy is False:
-            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
-        items: AnyArray = self[...]
-        return items if dtype is None else items.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
         return f"field {self.name!r} of {self._array!r}"

@@ -214,8 +214,8 @@ static PyObject *read_item(array_object *self, const int64_t *start)
 static PyObject *new_array(array_object *self, int ndim, const npy_intp *shape)
 {
     Py_INCREF((PyObject *)self->descr);
-    return PyArray_NewFromDescr(&PyArray_Type, self->descr, ndim, (npy_intp *)(uintptr_t)shape,
-                                NULL, NULL, 0, NULL);
+    return PyArray_NewFromDescr(&PyArray_Type, self->descr, ndim,
+                                (npy_intp *)(uintptr_t)shape, NULL, NULL, 0, NULL);
 }
 
 static PyObject *read_array(array_object *self, const box *b)
@@ -251,9 +251,7 @@ PyObject *array_subscript(PyObject *object, PyObject *key)
     return result;
 }
 
-/* ---- Writing --------------------------------------------------------------------- */
-
-/* True if `value` has the items of a box as they are to be written. */
+/* True if `value` has the shape and the items of a box. */
 static bool fits(const array_object *self, const box *b, PyObject *value)
 {
     PyArrayObject *array = (PyArrayObject *)value;
@@ -263,6 +261,33 @@ static bool fits(const array_object *self, const box *b, PyObject *value)
     return PyArray_DESCR(array) == self->descr ||
            PyArray_EquivTypes(PyArray_DESCR(array), self->descr);
 }
+
+/* (key, out): True when `key` is basic and `out` is read into, False when it is for others
+ * to say how, or what is wrong. */
+static PyObject *read_basic(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    PyObject *key, *out;
+    box b;
+    if (!PyArg_ParseTuple(args, "OO", &key, &out)) return NULL;
+    int kind = parse_box(self, key, &b);
+    if (kind < 0) return NULL;
+    if (kind == NOT_BASIC || !fits(self, &b, out) || !PyArray_ISCARRAY((PyArrayObject *)out))
+        Py_RETURN_FALSE;
+    if (array_enter(self) < 0) return NULL;
+    size_t size = (size_t)PyArray_NBYTES((PyArrayObject *)out);
+    int result = size > 0 ? read_box(self, &b, PyArray_DATA((PyArrayObject *)out), size) : 0;
+    array_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_TRUE;
+}
+
+PyMethodDef array_index_methods[] = {
+    {"_read_basic", read_basic, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- Writing --------------------------------------------------------------------- */
 
 /* The value as an array that the box can be written from: a new reference. */
 static PyArrayObject *source_of(array_object *self, const box *b, PyObject *value)
@@ -312,8 +337,8 @@ static int write_box(array_object *self, const box *b, PyArrayObject *source)
         stop_of(self, b, stop);
         size_t size = (size_t)PyArray_NBYTES(source);
         call_begin(&c, self, self->progress);
-        status = caterva_write(self->handle, b->start, stop, PyArray_DATA(source), size,
-                               &c.err);
+        status =
+            caterva_write(self->handle, b->start, stop, PyArray_DATA(source), size, &c.err);
     } else {
         transfer t;
         buffer_of(source, &t);

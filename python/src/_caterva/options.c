@@ -15,7 +15,16 @@ typedef struct entry {
     size_t offset;
 } entry;
 
-#define AT(name, kind, member) {name, kind, offsetof(STRUCT, member)}
+#define AT(name, kind, member)                                                               \
+    {                                                                                        \
+        name, kind, offsetof(STRUCT, member)                                                 \
+    }
+
+/* What handles of new arrays and of opened ones have in common. */
+#define AT_HANDLES                                                                           \
+    AT("threads", INT, threads), AT("durability", INT, durability),                          \
+        AT("dirty_budget", INT64, dirty_budget), AT("cache_bytes", INT64, cache_bytes),      \
+        AT("no_read_ahead", INT, no_read_ahead), AT("compact_percent", INT, compact_percent)
 
 #define STRUCT caterva_create_options
 static const entry create_entries[] = {
@@ -31,12 +40,7 @@ static const entry create_entries[] = {
     AT("level", INT, level),
     AT("use_dict", INT, use_dict),
     AT("overwrite", INT, overwrite),
-    AT("threads", INT, threads),
-    AT("durability", INT, durability),
-    AT("dirty_budget", INT64, dirty_budget),
-    AT("cache_bytes", INT64, cache_bytes),
-    AT("no_read_ahead", INT, no_read_ahead),
-    AT("compact_percent", INT, compact_percent),
+    AT_HANDLES,
     {NULL, INT, 0},
 };
 #undef STRUCT
@@ -45,14 +49,9 @@ static const entry create_entries[] = {
 static const entry open_entries[] = {
     AT("mode", INT, mode),
     AT("offset", UINT64, offset),
-    AT("threads", INT, threads),
-    AT("durability", INT, durability),
-    AT("dirty_budget", INT64, dirty_budget),
-    AT("cache_bytes", INT64, cache_bytes),
     AT("unchecked", INT, unchecked),
-    AT("no_read_ahead", INT, no_read_ahead),
     AT("keep_bytes", INT64, keep_bytes),
-    AT("compact_percent", INT, compact_percent),
+    AT_HANDLES,
     {NULL, INT, 0},
 };
 #undef STRUCT

@@ -1,0 +1,180 @@
+/* The handle inside an Array: described, released, and opened anew in a child of fork. */
+#include "handle.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* ---- What it is ------------------------------------------------------------- */
+
+bool handle_in_memory(const array_object *self)
+{
+    return !self->place || PyUnicode_CompareWithASCIIString(self->place, "mem:") == 0;
+}
+
+bool handle_is_a_parents(const array_object *self) { return self->process != getpid(); }
+
+static int get_info(array_object *self, const caterva_info **info)
+{
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_info_get(self->handle, info, &c.err);
+    return call_end(self->state, &c, status);
+}
+
+/* The dtype, of which a metalayer of ours may know more than NumPy's words say. */
+static PyObject *descr_of(array_object *self, const caterva_info *info)
+{
+    const char *name = NULL;
+    Py_ssize_t size = 0;
+    for (int i = 0; i < info->n_metalayers; i++) {
+        if (strcmp(info->metalayers[i].name, "ml_dtype") != 0) continue;
+        name = info->metalayers[i].content;
+        size = (Py_ssize_t)info->metalayers[i].size;
+    }
+    return PyObject_CallFunction(self->state->dtype_of_text, "siy#", info->dtype,
+                                 (int)info->item_size, name, size);
+}
+
+static int set_type(array_object *self, const caterva_info *info)
+{
+    PyObject *descr = descr_of(self, info);
+    if (!descr) return -1;
+    self->descr = (PyArray_Descr *)descr;
+    self->ndim = info->ndim;
+    self->item_size = info->item_size;
+    return 0;
+}
+
+static void set_shape(array_object *self, const caterva_info *info)
+{
+    for (int d = 0; d < info->ndim; d++)
+        atomic_store_explicit(&self->shape[d], info->shape[d], memory_order_relaxed);
+}
+
+int array_look(array_object *self)
+{
+    const caterva_info *info;
+    if (get_info(self, &info) < 0) return -1;
+    set_shape(self, info);
+    caterva_info_release(info);
+    return 0;
+}
+
+int handle_look_first(array_object *self)
+{
+    const caterva_info *info;
+    if (get_info(self, &info) < 0) return -1;
+    set_shape(self, info);
+    int result = set_type(self, info);
+    caterva_info_release(info);
+    return result;
+}
+
+/* ---- Letting go of it -------------------------------------------------------- */
+
+int handle_release(array_object *self, bool commit)
+{
+    caterva_array *handle = self->handle;
+    self->handle = NULL;
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
+    call c;
+    caterva_status status = CATERVA_OK;
+    bool discard = !commit || handle_is_a_parents(self);
+    call_begin(&c, self, self->progress);
+    if (discard)
+        caterva_discard(handle);
+    else
+        status = caterva_close(handle, &c.err);
+    return call_end(self->state, &c, status);
+}
+
+void handle_abandon(array_object *self)
+{
+    PyObject *kind, *value, *traceback;
+    PyErr_Fetch(&kind, &value, &traceback);
+    (void)handle_release(self, false);
+    PyErr_Restore(kind, value, traceback);
+}
+
+/* ---- Another state, another handle ----------------------------------------------- */
+
+int handle_look_again(array_object *self)
+{
+    const caterva_info *info;
+    if (get_info(self, &info) < 0) return -1;
+    PyObject *descr = descr_of(self, info);
+    bool same = descr && info->ndim == self->ndim &&
+                PyArray_EquivTypes((PyArray_Descr *)descr, self->descr);
+    if (same) set_shape(self, info);
+    if (descr && !same)
+        PyErr_Format(PyExc_ValueError,
+                     "%S is another array now, with %d axes of %R: open it anew",
+                     self->place ? self->place : Py_None, info->ndim, descr);
+    Py_XDECREF(descr);
+    caterva_info_release(info);
+    return same ? 0 : -1;
+}
+
+/* In a child of fork whose parent was using the handle in other threads: the locks that
+ * they held are held for good. So the handle is left as it is, and the file opened anew;
+ * what the parent was changing, and what is in memory only, are lost to the child. */
+static int reopen(array_object *self)
+{
+    if (!self->handle) return 0;
+    self->handle = NULL;
+    self->n_opened++;
+    bool is_file = !handle_in_memory(self);
+    if (self->writable || !(is_file || self->frame)) {
+        PyErr_SetString(PyExc_ValueError, "the array is the parent's, which was using it in "
+                                          "another thread when this process was forked");
+        return -1;
+    }
+    const char *url = is_file ? PyUnicode_AsUTF8AndSize(self->place, NULL) : NULL;
+    if (is_file && !url) return -1;
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status = is_file ? caterva_open(url, &self->again, &self->handle, &c.err)
+                                    : caterva_frame_open(PyBytes_AsString(self->frame),
+                                                         (size_t)PyBytes_Size(self->frame), 0,
+                                                         &self->again, &self->handle, &c.err);
+    if (call_end(self->state, &c, status) < 0) return -1;
+    if (handle_look_again(self) == 0) return 0;
+    handle_abandon(self);
+    return -1;
+}
+
+static int recover(array_object *self)
+{
+    int result = reopen(self);
+    gate_open(&self->gate);
+    return result;
+}
+
+/* ---- Going in ---------------------------------------------------------------- */
+
+int array_enter(array_object *self)
+{
+    if (call_is_under_way(self)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "an array cannot be used by what hears of its progress");
+        return -1;
+    }
+    if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
+    gate_enter(&self->gate);
+    if (self->handle) return 0;
+    gate_leave(&self->gate);
+    PyErr_SetString(PyExc_ValueError, "the array is closed");
+    return -1;
+}
+
+int handle_shut_gate(array_object *self)
+{
+    if (!call_is_under_way(self)) {
+        if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
+        gate_shut(&self->gate);
+        return 0;
+    }
+    PyErr_SetString(PyExc_RuntimeError,
+                    "an array cannot be closed by what hears of its progress");
+    return -1;
+}

@@ -1,0 +1,60 @@
+/* The Python object around a handle. Its calls go through the gate, so that closing and
+ * refreshing are safe at any moment, whatever other threads are doing. */
+#ifndef HANDLE_H
+#define HANDLE_H
+
+#include "call.h"
+#include "extension.h"
+#include "gate.h"
+
+typedef struct array_object {
+    PyObject_HEAD module_state *state; /* of the module that its type keeps alive */
+    caterva_array *handle;             /* NULL: closed; changes with the gate shut only */
+    gate gate;
+    PyArray_Descr *descr; /* of the items                                  */
+    int ndim;
+    int32_t item_size;
+    atomic_int_least64_t shape[CATERVA_MAX_DIMS];
+    bool writable;
+    caterva_open_options again; /* to open it anew with */
+    unsigned n_opened;          /* how often it was: views are of one handle                */
+    pid_t process;              /* that opened it: another one leaves what is pending alone */
+    PyObject *progress;         /* callable or NULL                                         */
+    PyObject *frame;            /* the bytes that a frame in memory borrows, or NULL        */
+    PyObject *place;            /* str: url as given                                        */
+    PyObject *weak;
+} array_object;
+
+/* Enters the gate: 0, or -1 and ValueError when the array is closed. */
+int array_enter(array_object *self);
+static inline void array_leave(array_object *self) { gate_leave(&self->gate); }
+
+/* Takes the shape anew from the handle, inside the gate. -1 with an exception. */
+int array_look(array_object *self);
+
+/* True while the array is kept in no file. */
+bool handle_in_memory(const array_object *self);
+
+/* True in a child of the process that opened it. */
+bool handle_is_a_parents(const array_object *self);
+
+/* Takes shape and items from a new handle. -1 with an exception. */
+int handle_look_first(array_object *self);
+
+/* Takes the shape of the state that the handle turned to; -1 with an exception where its
+ * items or axes are others, which are fixed for the life of an object. */
+int handle_look_again(array_object *self);
+
+/* Shuts the gate, to be opened with gate_open; -1 with an exception where a progress
+ * function asks for it, which is inside. */
+int handle_shut_gate(array_object *self);
+
+/* Behind the shut gate, or where nobody has the object any more. Releases the handle, if
+ * there is one. A child of fork has nothing to commit of its parent's. -1 with an
+ * exception; the handle is gone in any case. */
+int handle_release(array_object *self, bool commit);
+
+/* The same for one that cannot go on; keeps the exception. */
+void handle_abandon(array_object *self);
+
+#endif

@@ -1,0 +1,153 @@
+/* Methods of an Array that begin or end something: committing, turning to another state,
+ * compacting, closing. */
+#include "array.h"
+
+static PyObject *close_array(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    int commit = 1;
+    if (!PyArg_ParseTuple(args, "|p", &commit)) return NULL;
+    if (handle_shut_gate(self) < 0) return NULL;
+    int result = handle_release(self, commit != 0);
+    gate_open(&self->gate);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- Committing ---------------------------------------------------------- */
+
+static PyObject *commit(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    call c;
+    if (array_enter(self) < 0) return NULL;
+    call_begin(&c, self, self->progress);
+    caterva_status status = caterva_commit(self->handle, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+typedef caterva_status turn_function(caterva_array *array, caterva_error *err);
+
+/* To another state, of another shape perhaps. */
+static PyObject *turn(array_object *self, turn_function *function)
+{
+    if (handle_shut_gate(self) < 0) return NULL;
+    int result = -1;
+    if (!self->handle) {
+        PyErr_SetString(PyExc_ValueError, "the array is closed");
+    } else {
+        call c;
+        call_begin(&c, self, self->progress);
+        caterva_status status = function(self->handle, &c.err);
+        result = call_end(self->state, &c, status);
+        if (result == 0 && handle_look_again(self) < 0) {
+            result = -1;
+            handle_abandon(self);
+        }
+    }
+    gate_open(&self->gate);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *rollback(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return turn((array_object *)self, caterva_rollback);
+}
+
+static PyObject *refresh(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return turn((array_object *)self, caterva_refresh);
+}
+
+/* ---- Upkeep ---------------------------------------------------------------- */
+
+typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_options *options,
+                                       caterva_error *err);
+
+/* Closed, kept up, and opened anew: inside the shut gate. An array that cannot be opened
+ * again stays closed. */
+static int keep_up(array_object *self, upkeep_function *function, PyObject *progress)
+{
+    const char *url = PyUnicode_AsUTF8AndSize(self->place, NULL);
+    if (!url || handle_release(self, true) < 0) return -1;
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.durability = self->again.durability;
+    options.on_progress = call_hook;
+    caterva_error failed;
+    call c;
+    call_begin(&c, self, progress);
+    caterva_status status = function(url, &options, &c.err), opened = CATERVA_OK;
+    if (status != CATERVA_OK) failed = c.err;
+    opened = caterva_open(url, &self->again, &self->handle, &c.err);
+    self->n_opened++;
+    if (opened != CATERVA_OK) self->handle = NULL;
+    if (status != CATERVA_OK) c.err = failed;
+    return call_end(self->state, &c, status != CATERVA_OK ? status : opened);
+}
+
+/* (0: compact, 1: seal; progress) */
+static PyObject *upkeep(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    int which;
+    PyObject *progress;
+    if (!PyArg_ParseTuple(args, "iO", &which, &progress)) return NULL;
+    if (handle_in_memory(self))
+        return PyErr_Format(PyExc_ValueError, "an array in memory has no file to keep up");
+    if (handle_shut_gate(self) < 0) return NULL;
+    int result = -1;
+    if (!self->handle)
+        PyErr_SetString(PyExc_ValueError, "the array is closed");
+    else
+        result = keep_up(self, which == 0 ? caterva_compact : caterva_seal, progress);
+    gate_open(&self->gate);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef array_life_methods[] = {
+    {"_upkeep", upkeep, METH_VARARGS, NULL},
+    {"_close", close_array, METH_VARARGS,
+     "_close($self, commit=True, /)\n--\n\nReleases the handle, once."},
+    {"commit", commit, METH_NOARGS,
+     "commit($self)\n--\n\n"
+     "Make everything written so far durable and visible to others, all or nothing.\n\n"
+     "Examples\n--------\n"
+     ">>> import caterva\n"
+     ">>> a = caterva.zeros(4, dtype=\"i4\", path=\"commit.b2nd\")\n"
+     ">>> a[1:3] = 7\n"
+     ">>> a.commit()\n"
+     ">>> caterva.open(\"commit.b2nd\")[:]\n"
+     "array([0, 7, 7, 0], dtype=int32)\n"},
+    {"rollback", rollback, METH_NOARGS,
+     "rollback($self)\n--\n\n"
+     "Drop everything since the last commit.\n\n"
+     "Examples\n--------\n"
+     ">>> import caterva\n"
+     ">>> a = caterva.zeros(3, dtype=\"i4\")\n"
+     ">>> a.commit()\n"
+     ">>> a[:] = 5\n"
+     ">>> a.rollback()\n"
+     ">>> a[:]\n"
+     "array([0, 0, 0], dtype=int32)\n"},
+    {"refresh", refresh, METH_NOARGS,
+     "refresh($self)\n--\n\n"
+     "Turn a handle for reading to the last committed state.\n\n"
+     "Examples\n--------\n"
+     ">>> import caterva\n"
+     ">>> w = caterva.zeros(3, dtype=\"i4\", path=\"refresh.b2nd\")\n"
+     ">>> w.commit()\n"
+     ">>> r = caterva.open(\"refresh.b2nd\")\n"
+     ">>> w[:] = 5\n"
+     ">>> w.commit()\n"
+     ">>> r[0], r.refresh(), r[0]\n"
+     "(np.int32(0), None, np.int32(5))\n"},
+    {NULL, NULL, 0, NULL},
+};
