@@ -2,12 +2,11 @@
 """Times the Python package against h5py, zarr, tensorstore and python-blosc2, all in one
 process, on the same items in the same chunks; results are compared before they are timed.
 
-    run.py [--runs N] [--json FILE] [--side N]
+    run.py --c LIBRARY [--runs N] [--rows REGEX] [--json FILE] [--side N]
 
 Each figure is a median; libraries take turns. Wall-clock times count on a quiet machine
-only. For the C library's own calls see bench_read and bench_threads; --c LIBRARY takes
-libcaterva.so in by ctypes and times the same boxes through caterva_read alone, in a loop
-whose cost without the call is taken off."""
+only. "C" is the same call of the C library in a loop of C (calls.c): it reads into memory
+that it asks for each time, as the package must, or, beside `out=`, into the same memory."""
 
 from __future__ import annotations
 
@@ -15,6 +14,8 @@ import argparse
 import contextlib
 import ctypes
 import json
+import math
+import re
 import shutil
 import statistics
 import subprocess
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 
 Items = np.ndarray[Any, Any]
-Reader = Callable[[Any], Any]
+Rows = dict[str, dict[str, float]]
 
 
 def items_of(side: int) -> Items:
@@ -45,6 +47,7 @@ def items_of(side: int) -> Items:
 
 class Caterva:
     name = "caterva"
+    reading = "a[key]"
 
     def __init__(self, folder: Path, items: Items, chunks: tuple[int, ...]) -> None:
         import caterva
@@ -54,19 +57,12 @@ class Caterva:
         with self.create(self.path, items.shape, items.dtype) as a:
             a[...] = items
         self.array = caterva.open(self.path)
-        self.uncached = caterva.open(self.path, cache_bytes=-1)
 
     def create(self, path: Path, shape: tuple[int, ...], dtype: Any) -> Any:
         return self.module.create(
             shape, dtype, path, chunks=self.chunks, codec="lz4", level=5, overwrite=True,
             durability="none",
         )  # fmt: skip
-
-    def read(self, key: Any) -> Any:
-        return self.array[key]
-
-    def read_uncached(self, key: Any) -> Any:
-        return self.uncached[key]
 
     def write_slabs(self, folder: Path, items: Items, step: int) -> None:
         with self.create(folder / "w.b2nd", items.shape, items.dtype) as a:
@@ -76,6 +72,7 @@ class Caterva:
 
 class H5py:
     name = "h5py"
+    reading = "a[key]"
 
     def __init__(self, folder: Path, items: Items, chunks: tuple[int, ...]) -> None:
         import h5py
@@ -90,9 +87,6 @@ class H5py:
         return f.create_dataset("x", shape, dtype, chunks=self.chunks, compression="lzf",
                                 shuffle=True)  # fmt: skip
 
-    def read(self, key: Any) -> Any:
-        return self.array[key]
-
     def write_slabs(self, folder: Path, items: Items, step: int) -> None:
         with self.h5py.File(folder / "w.h5", "w") as f:
             d = self.create(f, items.shape, items.dtype)
@@ -102,6 +96,7 @@ class H5py:
 
 class Zarr:
     name = "zarr"
+    reading = "a[key]"
 
     def __init__(self, folder: Path, items: Items, chunks: tuple[int, ...]) -> None:
         import zarr
@@ -115,9 +110,6 @@ class Zarr:
         return self.zarr.create_array(path, shape=shape, dtype=dtype, chunks=self.chunks,
                                       compressors=codec, overwrite=True)  # fmt: skip
 
-    def read(self, key: Any) -> Any:
-        return self.array[key]
-
     def write_slabs(self, folder: Path, items: Items, step: int) -> None:
         a = self.create(folder / "w.zarr", items.shape, items.dtype)
         for i in range(0, len(items), step):
@@ -126,6 +118,7 @@ class Zarr:
 
 class Tensorstore:
     name = "tensorstore"
+    reading = "a[key].read().result()"
 
     def __init__(self, folder: Path, items: Items, chunks: tuple[int, ...]) -> None:
         import tensorstore
@@ -153,9 +146,6 @@ class Tensorstore:
             }
         ).result()
 
-    def read(self, key: Any) -> Any:
-        return self.array[key].read().result()
-
     def write_slabs(self, folder: Path, items: Items, step: int) -> None:
         a = self.create(folder / "w.ts", items.shape, items.dtype)
         for i in range(0, len(items), step):
@@ -164,6 +154,7 @@ class Tensorstore:
 
 class Blosc2:
     name = "blosc2"
+    reading = "a[key]"
 
     def __init__(self, folder: Path, items: Items, chunks: tuple[int, ...]) -> None:
         import blosc2
@@ -178,9 +169,6 @@ class Blosc2:
             cparams={"codec": self.blosc2.Codec.LZ4, "clevel": 5},
         )  # fmt: skip
 
-    def read(self, key: Any) -> Any:
-        return self.array[key]
-
     def write_slabs(self, folder: Path, items: Items, step: int) -> None:
         a = self.create(folder / "w.b2", items.shape, items.dtype)
         for i in range(0, len(items), step):
@@ -191,66 +179,84 @@ LIBRARIES = (Caterva, H5py, Zarr, Tensorstore, Blosc2)
 
 
 class Calls:
-    """caterva_read of the C library, into memory that is there."""
+    """The C library's own calls, in loops of C (calls.c), on the file of ours."""
 
     name = "C"
 
     def __init__(self, library: str, path: Path, items: Items) -> None:
         self.lib = ctypes.CDLL(library)
-        self.handle = ctypes.c_void_p()
-        if self.lib.caterva_open(str(path).encode(), None, ctypes.byref(self.handle), None):
-            raise OSError(f"the C library cannot open {path}")
-        self.bounds, self.dtype = ctypes.c_int64 * items.ndim, items.dtype
-        self.shape = items.shape
+        for name in ("read", "points", "write"):
+            getattr(self.lib, f"calls_{name}").restype = ctypes.c_double
+        self.lib.calls_open.restype = ctypes.c_void_p
+        self.path, self.items = path, items
+        self.bounds = ctypes.c_int64 * items.ndim
+        self.handle = self.open(0, 0)
 
-    def ready(self, key: Any) -> tuple[Callable[[], None], Callable[[], None], Items]:
-        """A call, the same loop without the library, and where the items go."""
-        key = key if isinstance(key, tuple) else (key,)
-        key = (*key, *(slice(None),) * (len(self.shape) - len(key))) if Ellipsis not in key else (
-            slice(None),) * len(self.shape)  # fmt: skip
+    def open(self, threads: int, cache_bytes: int) -> ctypes.c_void_p:
+        path = str(self.path).encode()
+        return ctypes.c_void_p(self.lib.calls_open(path, threads, ctypes.c_int64(cache_bytes)))
+
+    def read(self, key: Any, out: Items | None) -> Loop:
+        """Of a box, into `out` or memory of its own each time."""
+        shape = self.items.shape
+        key = () if key is ... else key if isinstance(key, tuple) else (key,)
+        key = (*key, *(slice(None),) * (len(shape) - len(key)))
         ranges = [
             range(*k.indices(n)) if isinstance(k, slice) else range(k, k + 1)
-            for k, n in zip(key, self.shape, strict=True)
+            for k, n in zip(key, shape, strict=True)
         ]
         start = self.bounds(*(r.start for r in ranges))
         stop = self.bounds(*(r.stop for r in ranges))
-        out = np.empty([len(r) for r in ranges], self.dtype)
-        read, handle = self.lib.caterva_read, self.handle
-        address, size = ctypes.c_void_p(out.ctypes.data), ctypes.c_size_t(out.nbytes)
-        nothing = self.lib.caterva_free  # of NULL
-        null = ctypes.c_void_p()
-        return (
-            lambda: read(handle, start, stop, address, size, null),
-            lambda: nothing(null, null, null, null, null, null),
-            out,
-        )
+        size = math.prod(map(len, ranges)) * self.items.itemsize
+        address = ctypes.c_void_p(None if out is None else out.ctypes.data)
+        assert out is None or out.nbytes == size
+        read, handle = self.lib.calls_read, self.handle
+        return lambda n: n * read(handle, start, stop, address, ctypes.c_size_t(size), n)
+
+    def points(self, handle: ctypes.c_void_p, threads: int, points: Items) -> float:
+        address = ctypes.c_void_p(points.ctypes.data)
+        return float(self.lib.calls_points(handle, threads, address, points.shape[1]))
+
+    def write_slabs(self, folder: Path, items: Items, step: int) -> float:
+        path = str(folder / "c.b2nd").encode()
+        address = ctypes.c_void_p(items.ctypes.data)
+        return float(self.lib.calls_write(path, ctypes.c_int64(len(items)), step, address))
 
 
 # ---- Measuring ----------------------------------------------------------------------------
 
+Loop = Callable[[int], float]  # the seconds that n calls take
 
-def seconds(call: Callable[[], Any], least: float) -> float:
+
+def loop_of(statement: str, **names: Any) -> Loop:
+    """A statement, repeated without a call around it."""
+    return timeit.Timer(statement, globals=names).timeit
+
+
+def once(call: Callable[[], Any]) -> Loop:
+    """A call that takes long enough to be timed alone."""
+    return timeit.Timer(call).timeit
+
+
+def seconds(loop: Loop, least: float) -> float:
     """Of one call, in a loop that takes so long at least."""
     n = 1
     while True:
-        begin = time.perf_counter()
-        for _ in range(n):
-            call()
-        took = time.perf_counter() - begin
+        took = loop(n)
         if took >= least:
             return took / n
         n = max(n + 1, int(n * min(100, 1.2 * least / max(took, 1e-9))))
 
 
-def in_turns(calls: dict[str, Callable[[], Any]], runs: int, least: float) -> dict[str, float]:
+def in_turns(loops: dict[str, Loop], runs: int, least: float) -> dict[str, float]:
     """Medians; each round lets every one have its turn."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
+    found: dict[str, list[float]] = {name: [] for name in loops}
+    for loop in loops.values():
+        loop(1)
     for r in range(runs):
-        names = list(calls)
+        names = list(loops)
         for name in names[r % len(names) :] + names[: r % len(names)]:
-            found[name].append(seconds(calls[name], least))
+            found[name].append(seconds(loops[name], least))
     return {name: statistics.median(values) for name, values in found.items()}
 
 
@@ -258,20 +264,29 @@ def import_seconds(module: str) -> float:
     """What an import adds to that of NumPy, in a process of its own."""
     text = (f"import numpy, time; b = time.perf_counter(); import {module}; "
             "print(time.perf_counter() - b)")  # fmt: skip
-    out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
     return float(out.stdout)
 
 
-def two_threads(read: Reader, shape: tuple[int, ...], planes: int) -> None:
-    def work(k: int) -> None:
-        for i in range(k, planes, 2):
-            read(i)
+def read_points(array: Any, points: Items) -> float:
+    """Seconds of one, read by as many threads as there are lists of points."""
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    def work(own: list[tuple[int, ...]]) -> None:
+        for key in own:
+            array[key]
+
+    threads = [
+        threading.Thread(target=work, args=([tuple(map(int, p)) for p in own],))
+        for own in points
+    ]
+    begun = time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    return (time.perf_counter() - begun) / (points.shape[0] * points.shape[1])
 
 
 @contextlib.contextmanager
@@ -293,9 +308,8 @@ def make_libraries(folder: Path, items: Items, chunks: tuple[int, ...]) -> list[
     return found
 
 
-def read_rows(libraries: list[Any], items: Items, options: Any) -> dict[str, dict[str, float]]:
-    n = items.shape[0]
-    at = n // 3
+def read_rows(libraries: list[Any], calls: Calls, items: Items, options: Any) -> Rows:
+    at = items.shape[0] // 3
     keys = {
         "point": (at, at + 1, at + 2),
         "box of 50^3": (slice(at, at + 50),) * 3,
@@ -304,50 +318,74 @@ def read_rows(libraries: list[Any], items: Items, options: Any) -> dict[str, dic
     }
     rows = {}
     for row, key in keys.items():
+        if not wanted(row, options):
+            continue
+        expected = np.asarray(items[key])
+        out = np.empty_like(expected)
         for library in libraries:
-            assert np.array_equal(np.asarray(library.read(key)), items[key]), library.name
-        calls = {x.name: (lambda x=x, key=key: x.read(key)) for x in libraries}
-        rows[row] = in_turns(calls, options.runs, options.least)
+            found = eval(library.reading, {"a": library.array, "key": key})
+            assert np.array_equal(np.asarray(found), expected), library.name
+        calls.read(key, out)(1)
+        assert np.array_equal(out, expected), "C"
+        loops = {x.name: loop_of(x.reading, a=x.array, key=key) for x in libraries}
+        loops["C"] = calls.read(key, out if row == "point" else None)
+        if row != "point":
+            array = libraries[0].array
+            loops["caterva, out="] = loop_of("a.read(key, out=out)", a=array, key=key, out=out)
+            loops["C, the same memory"] = calls.read(key, out)
+        rows[row] = in_turns(loops, options.runs, options.least)
     return rows
 
 
-def c_rows(rows: dict[str, dict[str, float]], calls: Calls, items: Items, options: Any) -> None:
-    """The C library's own time beside them."""
-    at = items.shape[0] // 3
-    for row, key in (("point", (at, at + 1, at + 2)), ("box of 50^3", (slice(at, at + 50),) * 3),
-                     ("plane", at), ("whole array", ...)):  # fmt: skip
-        call, nothing, out = calls.ready(key)
-        call()
-        assert np.array_equal(out.reshape(items[key].shape), items[key])
-        found = in_turns({"C": call, "nothing": nothing}, options.runs, options.least)
-        rows[row]["C"] = found["C"] - found["nothing"]
-
-
-def other_rows(libraries: list[Any], folder: Path, items: Items, options: Any) -> Any:
-    rows: dict[str, dict[str, float]] = {}
+def write_rows(
+    libraries: list[Any], calls: Calls, folder: Path, items: Items, options: Any
+) -> Rows:
+    if not wanted("slabs written", options):
+        return {}
     step = libraries[0].chunks[0]
-    calls = {x.name: (lambda x=x: x.write_slabs(folder, items, step)) for x in libraries}
-    rows["slabs written"] = in_turns(calls, options.runs, 0)
-    names = [x.name for x in libraries]
-    rows["import"] = {
-        name: statistics.median(import_seconds(name) for _ in range(options.runs))
-        for name in names
+    loops = {x.name: once(lambda x=x: x.write_slabs(folder, items, step)) for x in libraries}
+    loops["C"] = lambda n: sum(calls.write_slabs(folder, items, step) for _ in range(n))
+    found = in_turns(loops, options.runs, 0)
+    with libraries[0].module.open(folder / "c.b2nd") as a:
+        assert np.array_equal(a[...], items) and a.info.codec == "lz4"
+    return {"slabs written": found}
+
+
+def import_rows(libraries: list[Any], options: Any) -> Rows:
+    if not wanted("import", options):
+        return {}
+    found = {
+        x.name: statistics.median(import_seconds(x.name) for _ in range(options.runs))
+        for x in libraries
     }
-    read = libraries[0].read_uncached
-    planes = items.shape[0]
-    threads = in_turns(
-        {
-            "1": lambda: [read(i) for i in range(planes)],
-            "2": lambda: two_threads(read, items.shape, planes),
-        },
-        options.runs,
-        0,
-    )
-    rows["planes, no cache"] = {
-        "caterva, one thread": threads["1"],
-        "caterva, two threads": threads["2"],
-    }
+    return {"import, beyond NumPy": found}
+
+
+def thread_rows(libraries: list[Any], calls: Calls, options: Any) -> Rows:
+    """Points through one handle without a cache: each of them decodes a block."""
+    if not wanted("points by threads", options):
+        return {}
+    module, path = libraries[0].module, libraries[0].path
+    rows: Rows = {}
+    random = np.random.default_rng(3)
+    with module.open(path, threads=1, cache_bytes=-1) as array:
+        handle = calls.open(1, -1)
+        points = random.integers(0, array.shape[0], (2, 20_000, 3))
+        for threads in (1, 2):
+            own = points[:threads]
+            measured = {"caterva": [], "C": []}
+            for _ in range(options.runs):
+                measured["caterva"].append(read_points(array, own))
+                measured["C"].append(calls.points(handle, threads, own))
+            rows[f"points without a cache, {threads} T"] = {
+                name: statistics.median(values) for name, values in measured.items()
+            }
+        calls.lib.calls_close(handle)
     return rows
+
+
+def wanted(row: str, options: Any) -> bool:
+    return re.search(options.rows, row) is not None
 
 
 def text_of(value: float) -> str:
@@ -357,30 +395,43 @@ def text_of(value: float) -> str:
     return f"{value * 1e9:.0f} ns"
 
 
-def main() -> int:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--c", required=True, metavar="LIBRARY", help="calls.c, built")
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--rows", default="", metavar="REGEX", help="only these")
     parser.add_argument("--side", type=int, default=240, help="items along each of 3 axes")
     parser.add_argument("--least", type=float, default=0.05, help="seconds of one measurement")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--c", metavar="LIBRARY", help="libcaterva.so, for the C calls")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> Rows:
     items = items_of(options.side)
     chunks = (max(1, options.side // 4),) * 3
     with scratch() as folder:
         libraries = make_libraries(folder, items, chunks)
-        rows = read_rows(libraries, items, options)
-        if options.c:
-            c_rows(rows, Calls(options.c, libraries[0].path, items), items, options)
-        rows |= other_rows(libraries, folder, items, options)
+        calls = Calls(options.c, libraries[0].path, items)
+        return {
+            **read_rows(libraries, calls, items, options),
+            **write_rows(libraries, calls, folder, items, options),
+            **import_rows(libraries, options),
+            **thread_rows(libraries, calls, options),
+        }
+
+
+def main() -> int:
+    options = parse()
+    rows = measure(options)
+    print(f"{options.side}^3 i4 in chunks of {options.side // 4}^3")
     for row, found in rows.items():
         own = next(iter(found.values()))
-        print(f"{row} ({options.side}^3 i4, chunks {chunks[0]}^3)")
+        print(row)
         for name, value in found.items():
-            print(f"  {name:22}{text_of(value):>10}{value / own:10.2f}")
+            print(f"  {name:22}{text_of(value):>10}{value / own:10.3f}")
     if options.json:
-        options.json.write_text(json.dumps({"side": options.side, "runs": options.runs,
-                                            "rows": rows}, indent=1))  # fmt: skip
+        figures = {"side": options.side, "runs": options.runs, "rows": rows}
+        options.json.write_text(json.dumps(figures, indent=1))
     return 0
 
 
