@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert a.path == str(tmp_path / "a.b2nd")
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_array_that_is_dropped_is_committed() -> None:
     _sample()
     a = caterva.open("a.b2nd", "r+")
@@ -132,6 +134,35 @@ def test_an_array_that_is_dropped_is_committed() -> None:
     del a
     gc.collect()
     assert caterva.open("a.b2nd")[0, 0] == 99
+
+
+def test_dropping_what_is_pending_is_told() -> None:
+    _sample()
+
+    def dropped(change: bool, **options: Any) -> list[tuple[type, str]]:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            a = caterva.open("a.b2nd", **options) if options else caterva.zeros(3)
+            if change:
+                a[0] = 5
+            del a
+            gc.collect()
+        return [(w.category, str(w.message)) for w in told]  # whose source is the array
+
+    ((category, text),) = dropped(True, mode="r+")
+    assert category is ResourceWarning
+    assert "a.b2nd" in text and "commit" in text
+    assert caterva.open("a.b2nd")[0, 0] == 5, "it is committed all the same"
+    assert not dropped(False, mode="r+")
+    assert not dropped(False, mode="r")
+    assert not dropped(True), "of what is in memory nothing would be kept"
+    assert len(dropped(True, mode="w", shape=3)) == 1
+    with caterva.open("a.b2nd", "r+") as a:
+        a[0] = 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del a
+        gc.collect()
 
 
 def test_exit_commits_what_is_open() -> None:

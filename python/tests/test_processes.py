@@ -172,7 +172,17 @@ def test_what_others_were_using_at_a_fork_is_the_parents() -> None:
     array = caterva.asarray(cube(n=32), chunks=16, cache_bytes=-1)
     frame = caterva.from_bytes(array.to_bytes(), cache_bytes=-1)
     view = frame.view[3:]
+    known = frame[1, 2, 3]
     inside, go_on = threading.Event(), threading.Event()
+
+    def array_is_lost() -> None:
+        with pytest.raises(ValueError):
+            array[0]
+
+    def frame_is_opened_anew() -> None:
+        assert frame[1, 2, 3] == known
+        with pytest.raises(ValueError):
+            view[0]
 
     def hear(done: int, total: int) -> None:
         inside.set()
@@ -184,10 +194,7 @@ def test_what_others_were_using_at_a_fork_is_the_parents() -> None:
         thread = threading.Thread(target=lambda: used.sum(progress=hear))
         thread.start()
         inside.wait()
-        if used is array:
-            process = in_child(lambda: pytest.raises(ValueError, lambda: array[0]))
-        else:
-            process = in_child(lambda: (frame[0], pytest.raises(ValueError, lambda: view[0])))
+        process = in_child(array_is_lost if used is array else frame_is_opened_anew)
         go_on.set()
         thread.join()
         assert status_of(process) == 0
@@ -281,7 +288,8 @@ def test_views_know_when_their_array_was_opened_anew() -> None:
 ENDS = {
     "open handles": "a = caterva.open('cube.b2nd'); v = a.view[1:]; i = iter(a); next(i)",
     "pending": "a = caterva.open('cube.b2nd', 'r+'); a[0] = 5",
-    "a circle": "a = caterva.open('cube.b2nd', 'r+'); d = {'a': a}; d['d'] = d; a[0] = 5; del a, d",
+    "a circle": "a = caterva.open('cube.b2nd', 'r+'); d = {'a': a}; d['d'] = d; a[0] = 5\n"
+    "del a, d",
     "in builtins": "import builtins; builtins.a = caterva.open('cube.b2nd'); builtins.a[0]",
     "reading ahead": "a = caterva.open('cube.b2nd'); a.prefetch(); [a[i] for i in range(4)]",
     "daemons": "import threading\n"
