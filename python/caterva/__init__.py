@@ -47,7 +47,8 @@ from ._functions import (
     set_cache_limit,
     zeros,
 )
-from ._info import Info, Report
+from ._image import Image
+from ._info import Info, Report, Space
 from ._tune import tune
 from ._view import View, concat, stack
 
@@ -58,6 +59,7 @@ __all__ = [
     "DTypeError",
     "Error",
     "ExistsError",
+    "Image",
     "Info",
     "InvalidError",
     "NotFoundError",
@@ -67,6 +69,7 @@ __all__ = [
     "Report",
     "RollbackError",
     "StaleError",
+    "Space",
     "Status",
     "StoppedError",
     "StoreError",

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from . import _caterva, _indexing, _options, _reduce
 from ._attributes import Attributes, Metalayers
+from ._image import view_image
 from ._indexing import AnyArray, make_plan
-from ._info import BlockInfo, ChunkInfo, Info, Report, make_report
+from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
 from ._selectors import Astype, Fields, Outer, Vector, Views
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class Readable:
 
         @property
         def dtype(self) -> np.dtype[Any]: ...
+
+        @property
+        def view(self) -> Any: ...
 
         def __getitem__(self, key: Any, /) -> Any: ...
 
@@ -174,6 +178,8 @@ class Readable:
         """
         return Fields(self)
 
+    view_image = view_image
+
 
 def _rows_at_once(array: Readable, budget: int = 1 << 24) -> int:
     """How many items of the first axis take about so many bytes."""
@@ -301,8 +307,7 @@ class Array(_caterva.Array, Readable):
     @property
     def fill_value(self) -> Any:
         """What items hold that were never written, a scalar of NumPy's."""
-        raw = self._describe()["fill_value"]
-        return np.frombuffer(raw or bytes(self.itemsize), self.dtype)[0]
+        return self.info.fill_value
 
     @property
     def info(self) -> Info:
@@ -314,7 +319,23 @@ class Array(_caterva.Array, Readable):
         >>> caterva.zeros((400, 300), "f4", chunks=(100, 300)).info.n_chunks
         4
         """
-        return Info(self._describe(), self.dtype, self.path, self.writable)
+        parts, pending = self._describe(), self._has_pending()
+        return Info(parts, self.dtype, self.path, self.writable, pending)
+
+    def space(self) -> Space:
+        """How chunks are stored, and how many bytes of the file are dead: looks at each chunk.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros((4, 6), chunks=(2, 6))
+        >>> a[0] = range(6)
+        >>> a.commit()
+        >>> s = a.space()
+        >>> s.stored_chunks, s.special_chunks, s.dead_bytes
+        (1, 1, 0)
+        """
+        return Space(*self._measure())
 
     def __repr__(self) -> str:
         place = "in memory" if self.path is None else repr(self.path)
@@ -322,6 +343,11 @@ class Array(_caterva.Array, Readable):
             return f"<caterva.Array {place}, closed>"
         mode = "r+" if self.writable else "r"
         return f"<caterva.Array {place} shape={self.shape} dtype={self.dtype} mode={mode!r}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import html_of
+
+        return html_of(self)
 
     # ---- Views ------------------------------------------------------------------------
 

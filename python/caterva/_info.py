@@ -30,14 +30,34 @@ def _name(number: int, name: Any, meta: int) -> str:
 
 
 class Info:
-    """Everything about an array; each part is an attribute, ``repr`` is for people."""
+    """Everything about an array; each part is an attribute, ``repr`` is for people.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> info = caterva.zeros((400, 300), "f4", chunks=(100, 300), codec="lz4").info
+    >>> info.n_chunks, info.chunk_counts, info.codec, info.filters, info.pending
+    (4, (4, 1), 'lz4', ('shuffle',), True)
+    """
 
     def __init__(
-        self, parts: dict[str, Any], dtype: np.dtype[Any], path: str | None, writable: bool
+        self,
+        parts: dict[str, Any],
+        dtype: np.dtype[Any],
+        path: str | None,
+        writable: bool,
+        pending: bool,
     ) -> None:
         self.path = path
+        self.offset: int = parts["offset"]
         self.writable = writable
+        self.pending = pending
+        self.durability: str = _options.DURABILITIES[parts["durability"]]
+        self.commit_number: int = parts["commit_number"]
         self.dtype = dtype
+        self.dtype_disagrees: bool = parts["dtype_disagrees"]
+        raw = parts["fill_value"]
+        self.fill_value: Any = np.frombuffer(raw or bytes(dtype.itemsize), dtype)[0]
         self.shape: tuple[int, ...] = parts["shape"]
         self.chunks: tuple[int, ...] = parts["chunks"]
         self.blocks: tuple[int, ...] = parts["blocks"]
@@ -80,6 +100,10 @@ class Info:
             f"  stored      {bytes_text(self.frame_bytes)}, ratio {self.ratio:.2f}, "
             f"{self.layout}, {sealed}",
         ]
+        if self.pending:
+            lines.append(f"  commit      {self.commit_number}, with changes pending")
+        elif self.commit_number:
+            lines.append(f"  commit      {self.commit_number}")
         if self.attributes:
             lines.append(f"  attributes  {', '.join(self.attributes)}")
         return "\n".join(lines)
@@ -181,7 +205,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class Space:
-    """Where the bytes of a frame are."""
+    """How chunks are stored, and where the bytes of a frame are."""
 
     stored_chunks: int
     special_chunks: int

@@ -49,7 +49,8 @@ static PyObject *fill_of(const caterva_info *info)
 static PyObject *dict_of(const caterva_info *i)
 {
     return Py_BuildValue(
-        "{sN sN sN sN sN ss sz sN sO si si sO sO si si si sN sN sO sL sL sL sL sL sL sL sL sN sN}",
+        "{sN sN sN sN sN ss sz sN sO si si sO sO si si si sN sN sO sL sL sL sL sL sL sL sL sN sN "
+        "sK si sL}",
         "shape", tuple_of_int64s(i->shape, i->ndim),
         "chunks", tuple_of_int32s(i->chunk_shape, i->ndim),
         "blocks", tuple_of_int32s(i->block_shape, i->ndim),
@@ -67,7 +68,9 @@ static PyObject *dict_of(const caterva_info *i)
         "n_blocks", (long long)i->n_blocks, "chunk_bytes", (long long)i->chunk_bytes,
         "block_bytes", (long long)i->block_bytes, "data_bytes", (long long)i->data_bytes,
         "frame_bytes", (long long)i->frame_bytes, "header_bytes", (long long)i->header_bytes,
-        "attributes", names_of(i), "metalayers", metalayers_of(i));
+        "attributes", names_of(i), "metalayers", metalayers_of(i),
+        "offset", (unsigned long long)i->offset, "durability", (int)i->durability,
+        "commit_number", (long long)i->commit_number);
 }
 
 static PyObject *describe(PyObject *object, PyObject *unused)
@@ -85,6 +88,16 @@ static PyObject *describe(PyObject *object, PyObject *unused)
     PyObject *dict = dict_of(info);
     caterva_info_release(info);
     return dict;
+}
+
+static PyObject *has_pending(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    if (array_enter(self) < 0) return NULL;
+    int pending = caterva_has_pending(self->handle);
+    array_leave(self);
+    return PyBool_FromLong(pending);
 }
 
 /* (stored, special, live bytes, dead bytes, unverified) */
@@ -201,6 +214,7 @@ static PyObject *chunk_write(PyObject *object, PyObject *args)
 
 PyMethodDef array_chunk_methods[] = {
     {"_describe", describe, METH_NOARGS, NULL},
+    {"_has_pending", has_pending, METH_NOARGS, NULL},
     {"_measure", measure, METH_NOARGS, NULL},
     {"_chunk_info", chunk_info, METH_VARARGS, NULL},
     {"_block_info", block_info, METH_VARARGS, NULL},
