@@ -88,7 +88,9 @@ def drawing(shape: Sequence[int], chunks: Sequence[int]) -> str:
     parts += _face((left, 4 + up), (1, 0), (0, 1), columns, rows)
     parts.append(_text(left + width / 2, up + height + 18, shape[-1]))
     if before:
-        parts.append(_text(left + 6 + width + right, up / 2 + height / 2 + 4, shape[-2], "start"))
+        parts.append(
+            _text(left + 6 + width + right, up / 2 + height / 2 + 4, shape[-2], "start")
+        )
     size = f'width="{left + width + right + 70:.0f}" height="{height + up + 26:.0f}"'
     return (
         f'<svg {size} stroke="currentColor" fill="currentColor" font-size="11">'

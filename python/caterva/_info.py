@@ -101,9 +101,7 @@ class Info:
             f"{self.layout}, {sealed}",
         ]
         if self.pending:
-            lines.append(f"  commit      {self.commit_number}, with changes pending")
-        elif self.commit_number:
-            lines.append(f"  commit      {self.commit_number}")
+            lines.append("  pending     changes that are not committed")
         if self.attributes:
             lines.append(f"  attributes  {', '.join(self.attributes)}")
         return "\n".join(lines)

@@ -84,6 +84,17 @@ def test_what_a_page_shows_is_so(page: Path, empty_folder: Path) -> None:
     assert n
 
 
+def test_the_notebook_gives_what_it_shows(empty_folder: Path) -> None:
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("scalars print as NumPy 2 has them")
+    tool, notebook = ROOT / "tools/notebook.py", ROOT / "docs/notebook.ipynb"
+    print(run_python([str(tool), str(notebook)]).stdout)
+    changed = empty_folder / "changed.ipynb"
+    text = notebook.read_text(encoding="utf-8")
+    changed.write_text(text.replace("a[40, 40, 40:48]", "a[40, 41, 40:48]"), encoding="utf-8")
+    run_python([str(tool), str(changed)], status=1)
+
+
 def test_the_runner_notices(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\n>>> 1 + 1\n3\n\n```\n")

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support import run_python
+
+
+@pytest.fixture(autouse=True)
+def one_cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "mypy"))
 
 
 def test_stubs_are_the_extensions() -> None:
