@@ -89,7 +89,7 @@ static void take_room(cv_file file, uint64_t pos, size_t size)
 {
 #ifdef __linux__
     enum { LEAST = 256 * 1024, EXT4 = 0xef53 };
-    uint64_t end;
+    uint64_t end = 0;
     struct statfs system;
     if (size < LEAST || cv_file_size(file, &end) || pos + size <= end) return;
     if (fstatfs(cv_posix_fd(file), &system) == 0 && system.f_type == EXT4)
