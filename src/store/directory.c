@@ -437,6 +437,7 @@ cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
     d->base = (cv_store){.ops = &directory_ops, .has_chunk_objects = true};
     d->base.published = place == NULL;
     d->base.opened = cv_os_now();
+    d->base.slow_writes = true;
     d->dir = dir;
     if (place) {
         d->place = *place;

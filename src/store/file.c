@@ -287,6 +287,7 @@ static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_er
     if (!f) return cv_fail_memory(err, sizeof *f, "a store");
     f->base.ops = &file_ops;
     f->base.opened = cv_os_now();
+    f->base.slow_writes = true;
     f->file = file;
     f->shown = cv_show_path(path);
     cv_file_copy_init(&f->copy, file, 0, 0, 0);

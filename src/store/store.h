@@ -112,6 +112,8 @@ struct cv_store {
     bool has_chunk_objects; /* a directory: chunks are objects of their own */
     bool writable;
     bool in_memory;
+    bool slow_writes; /* the system copies what is written: large writes take long enough
+                        * for a thread of their own */
     bool has_no_name; /* the program's own: nothing is put in its place or deleted */
     bool published;
     cv_os_moment opened; /* whose locks those of its files are */

@@ -9,6 +9,7 @@
 #include "frame/chunk_ref.h"
 #include "frame/frame.h"
 #include "store/memory.h"
+#include "support/behind.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -19,6 +20,7 @@
 enum { STEPS = 8 };
 
 static uint64_t seed;
+static bool behind; /* chunks are put while others are encoded */
 
 /* A writer's life up to the fault: states[committed] is acknowledged; a commit
  * that failed may have made the last state the stored one. */
@@ -36,6 +38,7 @@ static victim new_victim(const uint8_t *bytes, size_t size, const history *start
     victim v = {.history = history_new(&start->geometry)};
     v.random = rng_from_seed(seed);
     v.array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
+    if (behind) put_behind(v.array);
     oracle_copy(&v.history.now, &start->now);
     v.committed = history_add(&v.history);
     return v;
@@ -178,7 +181,7 @@ static void sweep(cv_fault_kind kind, const char *name)
     /* How often a writer reads depends on the seed. */
     CHECK(n > (kind == CV_FAULT_READ ? 1 : 10), "%s: only %lld operations", name,
           (long long)n);
-    printf("%s: %lld operations\n", name, (long long)n - 1);
+    printf("%s%s: %lld operations\n", name, behind ? ", behind" : "", (long long)n - 1);
     free(bytes);
     history_free(&start);
 }
@@ -205,6 +208,16 @@ static void a_read_fails(void **state)
 {
     (void)state;
     sweep(CV_FAULT_READ, "read");
+}
+
+static void a_write_behind_the_encoding_fails(void **state)
+{
+    (void)state;
+    behind = true;
+    sweep(CV_FAULT_ONCE, "once");
+    sweep(CV_FAULT_FOREVER, "for good");
+    sweep(CV_FAULT_SHORT, "short");
+    behind = false;
 }
 
 /* ---- New arrays, and closing ----------------------------------------------------- */
@@ -275,9 +288,13 @@ int main(int argc, char **argv)
     seed = seed_argument(argc, argv, 1);
     blosc2_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_change_fails_once),  cmocka_unit_test(changes_fail_for_good),
-        cmocka_unit_test(a_write_is_cut_short), cmocka_unit_test(a_read_fails),
-        cmocka_unit_test(a_first_commit_fails), cmocka_unit_test(closing_says_what_failed),
+        cmocka_unit_test(a_change_fails_once),
+        cmocka_unit_test(changes_fail_for_good),
+        cmocka_unit_test(a_write_is_cut_short),
+        cmocka_unit_test(a_read_fails),
+        cmocka_unit_test(a_write_behind_the_encoding_fails),
+        cmocka_unit_test(a_first_commit_fails),
+        cmocka_unit_test(closing_says_what_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,16 @@
 
 #include "array/array.h"
 
-/* Has the writer gather each chunk while it encodes it. */
-static inline void put_behind(caterva_array *array) { array->pending->least_gathered = 0; }
+/* Has the writer gather each chunk while it encodes it, and put it while it encodes the next
+ * one, with the one thread that it then has for that. */
+static inline void put_behind(caterva_array *array)
+{
+    cv_pending *pending = array->pending;
+    pending->threads = 1;
+    pending->least_gathered = 0;
+    pending->behind.least = 0;
+    pending->behind.cores = 2;
+    pending->frame->store->slow_writes = true;
+}
 
 #endif

@@ -24,6 +24,7 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
     pending->least_gathered = CV_LEAST_GATHERED;
     cv_mutex_init(&pending->lock);
     cv_status status = cv_txn_begin(frame, &pending->txn, err);
+    cv_behind_init(&pending->behind, pending->txn);
     if (status == CV_OK) status = cv_pending_set_fill(pending, NULL, err);
     if (status != CV_OK) {
         cv_pending_free(pending);
@@ -106,6 +107,7 @@ void cv_pending_free(cv_pending *pending)
     while (pending->n_spares > 0) cv_free(pending->spares[--pending->n_spares]);
     cv_free(pending->buckets);
     cv_free(pending->fill);
+    cv_behind_destroy(&pending->behind);
     cv_txn_free(pending->txn);
     cv_mutex_destroy(&pending->lock);
     cv_free(pending);
@@ -280,6 +282,12 @@ int cv_pending_helpers(int idle, int64_t n, int64_t bytes)
 {
     int64_t worth = cv_min_i64(bytes / CV_ENCODE_PER_HELPER, n) - 1;
     return (int)cv_max_i64(0, cv_min_i64(idle, worth));
+}
+
+void cv_pending_put_behind(cv_pending *pending, int64_t n_chunks, int helpers)
+{
+    cv_behind_begin(&pending->behind, pending->frame->store, n_chunks,
+                    cv_txn_snapshot(pending->txn)->grid.chunk_bytes, helpers);
 }
 
 bool cv_pending_queues(const cv_pending *pending)

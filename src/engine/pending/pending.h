@@ -7,6 +7,7 @@
 #ifndef CV_ENGINE_PENDING_H
 #define CV_ENGINE_PENDING_H
 
+#include "engine/pending/behind.h"
 #include "engine/run/worker.h"
 #include "frame/reshape.h"
 #include "frame/txn.h"
@@ -26,6 +27,7 @@ typedef struct cv_pending {
     cv_txn *txn;
     cv_workers *workers;
     int threads;
+    cv_behind behind;       /* chunks that are put while others are encoded */
     cv_watch *watch;        /* who hears of what is decoded and encoded; or NULL */
     int64_t least_gathered; /* decoded bytes of a chunk that is gathered as it is encoded */
     int64_t budget;         /* bytes of dirty blocks; above it they are flushed */
@@ -77,6 +79,10 @@ bool cv_pending_over_budget(cv_pending *pending);
  * worth waking for `n` jobs that come to `bytes` decoded bytes. */
 int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
 int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
+
+/* Has chunks put while others are encoded, in a request for up to `n_chunks` of them with
+ * `helpers` other threads, until cv_behind_end. */
+void cv_pending_put_behind(cv_pending *pending, int64_t n_chunks, int helpers);
 
 /* True when a chunk is too small to be cut among the threads: one that is written
  * alone then waits, dirty to its last block, for others to be encoded with. */

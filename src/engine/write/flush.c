@@ -73,7 +73,7 @@ static cv_status put_encoded(cv_pending *pending, cv_worker *worker, int64_t chu
     cv_watch_add(pending->watch, pending->workers->spec.chunk_bytes);
     if (cv_codec_is_zeros(&worker->encoded))
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
-    return cv_txn_put(pending->txn, chunk, &worker->encoded, err);
+    return cv_behind_put(&pending->behind, chunk, &worker->encoded, err);
 }
 
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
@@ -216,8 +216,10 @@ static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv
     int helpers = (int64_t)n < pending->threads ? (int)n - 1 : pending->threads - 1;
     cv_watch_expect(pending->watch,
                     (int64_t)n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes);
+    cv_pending_put_behind(pending, (int64_t)n, helpers);
     cv_status status =
         cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);
+    status = cv_behind_end(&pending->behind, status, err);
     cv_free(chunks);
     return status;
 }

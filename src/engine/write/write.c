@@ -287,7 +287,10 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
     task.shares = count_shares(pending, plan);
     task.queues = plan->n_chunks < pending->threads && cv_pending_queues(pending);
     int64_t n_jobs = plan->n_chunks * task.shares;
-    CV_TRY(cv_workers_run(pending->workers, count_helpers(&task, n_jobs), n_jobs, write_share,
-                          &task, err));
+    int helpers = count_helpers(&task, n_jobs);
+    cv_pending_put_behind(pending, plan->n_chunks, helpers);
+    cv_status status =
+        cv_workers_run(pending->workers, helpers, n_jobs, write_share, &task, err);
+    CV_TRY(cv_behind_end(&pending->behind, status, err));
     return task.queues ? cv_pending_flush_queue(pending, err) : CV_OK;
 }
