@@ -126,6 +126,26 @@ cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_
 
 /* ---- Rebuilding --------------------------------------------------------- */
 
+/* The blocks of a chunk that is dirty to its last block. */
+typedef struct dirty_source {
+    const cv_dirty_chunk *dirty;
+    size_t block_bytes;
+} dirty_source;
+
+static void give_block(const void *context, int64_t block, uint8_t *out)
+{
+    const dirty_source *source = context;
+    memcpy(out, source->dirty->blocks[block], source->block_bytes);
+}
+
+/* It may be one item again and again only when its first block is. */
+static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
+                        const cv_grid *grid, int idle)
+{
+    return dirty->n_dirty == grid->n_blocks && cv_pending_gathers(pending, idle) &&
+           !cv_all_same(dirty->blocks[0], (size_t)grid->block_bytes, (size_t)grid->item_size);
+}
+
 /* The worker's chunk buffer serves decoding of dependent blocks already, so a
  * rebuild has one of its own; the only block of a chunk is the chunk. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
@@ -135,6 +155,11 @@ static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
     if (grid->n_blocks == 1)
         return cv_pending_put_chunk(pending, worker, dirty->chunk, dirty->blocks[0], idle,
                                     err);
+    if (is_gathered(pending, dirty, grid, idle)) {
+        dirty_source blocks = {dirty, (size_t)grid->block_bytes};
+        cv_block_source source = {give_block, &blocks};
+        return cv_pending_put_gathered(pending, worker, dirty->chunk, &source, err);
+    }
     cv_buffer chunk = {0};
     CV_TRY(cv_buffer_resize(&chunk, (size_t)grid->chunk_bytes, err));
     cv_source source = cv_source_of_pending(pending);
