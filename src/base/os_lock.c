@@ -95,7 +95,7 @@ static cv_once forks_once = CV_ONCE_INIT;
 
 static void note_fork(void) { atomic_fetch_add(&forks, 1); }
 static void note_birth(void) { atomic_fetch_add(&generation, 1); }
-static void watch_forks(void) { cv_thread_on_fork(NULL, note_fork, note_birth); }
+static void watch_forks(void) { cv_thread_on_fork(CV_FORK_LOCKS, NULL, note_fork, note_birth); }
 
 cv_os_moment cv_os_now(void)
 {

@@ -2,6 +2,8 @@
  * place that knows the system's threads. */
 #include "base/thread.h"
 
+#include <assert.h>
+
 void cv_rwlock_init(cv_rwlock *lock)
 {
     pthread_rwlockattr_t attributes;
@@ -24,7 +26,63 @@ bool cv_thread_start(void *(*body)(void *context), void *context)
     return !failed;
 }
 
-void cv_thread_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+/* ---- Forks ------------------------------------------------------------------ */
+
+enum { MOST_WATCHERS = 16 };
+
+typedef struct watcher {
+    void (*before)(void);
+    void (*in_parent)(void);
+    void (*in_child)(void);
+} watcher;
+
+/* Those who wait for others stand apart: they are called before any lock is taken. */
+static struct {
+    cv_once once;
+    cv_mutex lock; /* held from before a fork until behind it */
+    int n_waiting, n_locking;
+    watcher waiting[MOST_WATCHERS], locking[MOST_WATCHERS];
+} forks = {.once = CV_ONCE_INIT, .lock = CV_MUTEX_INIT};
+
+static void call(void (*function)(void))
 {
-    (void)pthread_atfork(before, in_parent, in_child);
+    if (function) function();
+}
+
+static void before_fork(void)
+{
+    cv_mutex_lock(&forks.lock);
+    for (int i = forks.n_waiting - 1; i >= 0; i--) call(forks.waiting[i].before);
+    for (int i = forks.n_locking - 1; i >= 0; i--) call(forks.locking[i].before);
+}
+
+static void after_fork_in_parent(void)
+{
+    for (int i = 0; i < forks.n_locking; i++) call(forks.locking[i].in_parent);
+    for (int i = 0; i < forks.n_waiting; i++) call(forks.waiting[i].in_parent);
+    cv_mutex_unlock(&forks.lock);
+}
+
+static void after_fork_in_child(void)
+{
+    for (int i = 0; i < forks.n_locking; i++) call(forks.locking[i].in_child);
+    for (int i = 0; i < forks.n_waiting; i++) call(forks.waiting[i].in_child);
+    cv_mutex_init(&forks.lock);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
+                       void (*in_child)(void))
+{
+    bool waits = kind == CV_FORK_WAITS;
+    cv_once_run(&forks.once, watch_forks);
+    cv_mutex_lock(&forks.lock);
+    int *n = waits ? &forks.n_waiting : &forks.n_locking;
+    assert(*n < MOST_WATCHERS); /* there is one in each of a few files */
+    (waits ? forks.waiting : forks.locking)[(*n)++] = (watcher){before, in_parent, in_child};
+    cv_mutex_unlock(&forks.lock);
 }

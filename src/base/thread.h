@@ -119,9 +119,12 @@ static inline bool cv_thread_is_self(cv_thread thread)
 static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(); }
 
 /* Has functions (or NULL) called around each fork from now on: `before` and `in_parent`
- * in the process that forks, `in_child` in the new one. Of several, the last one added
- * is the first before a fork, and the last after it. A system that knows no fork does
- * nothing. */
-void cv_thread_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+ * in the process that forks, `in_child` in the new one. Who waits for others to come to an
+ * end is called before all who take locks, which those others may want, and after them.
+ * Else, of several, the last one added is the first before a fork, and the last after it. A
+ * system that knows no fork does nothing. */
+typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
+void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
+                       void (*in_child)(void));
 
 #endif

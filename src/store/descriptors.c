@@ -21,7 +21,7 @@ static void after_fork(void) { cv_mutex_unlock(&holders.lock); }
 
 static void install_fork_handlers(void)
 {
-    cv_thread_on_fork(before_fork, after_fork, after_fork);
+    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork);
 }
 
 static void append(cv_fd_holder *holder)

@@ -406,6 +406,22 @@ static void on_done_may_close_the_array(int threads)
     for (int i = 0; i < N; i++) finish(&orders[i]);
 }
 
+/* And before the call that has begun it returns. */
+static void on_done_may_be_quicker_than_the_call(void)
+{
+    caterva_array *array = cube_open(path, 2, 0, false);
+    cube_box box = cube_plane(2, 3, 1);
+    order orders[2];
+    for (int i = 0; i < 2; i++) set_up(&orders[i], &box);
+    orders[1].then = close_here;
+    must_begin(&orders[0], array); /* a thread is awake */
+    must_begin(&orders[1], array);
+    for (int i = 0; i < 2; i++) {
+        wait_for(&orders[i]);
+        finish(&orders[i]);
+    }
+}
+
 /* ---- Closing ---------------------------------------------------------------------------- */
 
 static void closing_in_the_middle(rng *r)
@@ -621,6 +637,7 @@ int main(int argc, char **argv)
     many_are_outstanding(3, &r);
     for (int i = 0; i < rounds; i++) {
         on_done_may_close_the_array(1 + i % 3);
+        on_done_may_be_quicker_than_the_call();
         closing_in_the_middle(&r);
         all_kinds_are_read(&r);
         refresh_in_the_middle(&r);

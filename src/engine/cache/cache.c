@@ -102,7 +102,7 @@ static void after_fork_in_child(void)
 static void init_shared(void)
 {
     init(&shared, CV_CACHE_BYTES);
-    cv_thread_on_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 cv_cache *cv_cache_shared(void)

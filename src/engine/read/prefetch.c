@@ -178,7 +178,6 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
                      bool of_scan)
 {
     if (!cv_prefetch_is_possible(p, source) || plan->n_items == 0) return;
-    cv_cache_shared(); /* its handlers of fork must be older than the job's, see pool.c */
     cv_mutex_lock(&p->lock);
     if (of_scan) drop_box_of_scan(p);
     if (p->n_boxes == 0) p->room = most_room(source);
@@ -191,7 +190,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
         memcpy(box->stop, plan->stop, size);
     }
     cv_mutex_unlock(&p->lock);
-    if (has_place) (void)cv_pool_post(&p->job);
+    if (has_place) cv_pool_post(&p->job);
 }
 
 void cv_prefetch_suspend(cv_prefetch *p)
@@ -205,7 +204,7 @@ void cv_prefetch_resume(cv_prefetch *p)
 {
     if (!p->suspended) return;
     p->suspended = false;
-    if (p->n_boxes > 0) (void)cv_pool_post(&p->job);
+    if (p->n_boxes > 0) cv_pool_post(&p->job);
 }
 
 void cv_prefetch_cancel(cv_prefetch *p)

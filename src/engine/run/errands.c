@@ -181,42 +181,33 @@ void cv_errands_init(cv_errands *list, int most)
     cv_cond_init(&list->calm);
 }
 
-/* False when a thread has taken it after all. */
-static bool take_back(cv_errands *list, cv_errand *errand)
+/* With the lock, and nothing of the list is looked at without it: the errand may be told
+ * before this returns, and close the list. */
+static cv_status add(cv_errands *list, cv_errand *errand, cv_error *err)
 {
-    cv_pool_lock();
-    bool is_waiting = errand->state == CV_ERRAND_WAITING;
-    if (is_waiting) {
-        unlink_waiting(list, errand);
-        errand->list = NULL;
-        atomic_fetch_sub(&list->n_open, 1);
-    }
-    cv_pool_unlock();
-    return is_waiting;
+    disown(list);
+    if (list->is_closed)
+        return cv_fail(err, CATERVA_ESTOPPED, -1, "the array is being closed");
+    if (!cv_pool_post_locked(&list->job))
+        return cv_fail(err, CATERVA_ENOMEM, -1,
+                       "the system has no thread for work in the background");
+    errand->list = list;
+    append_waiting(list, errand);
+    atomic_fetch_add(&list->n_open, 1);
+    return CV_OK;
 }
 
 cv_status cv_errands_add(cv_errands *list, cv_errand *errand, bool shared, cv_error *err)
 {
     cv_watch_init(&errand->watch, NULL, NULL);
     cv_cond_init(&errand->over);
-    atomic_init(&errand->references, shared ? 3 : 2); /* one is ours for now */
+    atomic_init(&errand->references, shared ? 2 : 1);
     errand->state = CV_ERRAND_WAITING;
     atomic_store(&list->is_used, true);
     cv_pool_lock();
-    disown(list);
-    bool is_closed = list->is_closed;
-    if (!is_closed) {
-        errand->list = list;
-        append_waiting(list, errand);
-        atomic_fetch_add(&list->n_open, 1);
-    }
+    cv_status status = add(list, errand, err);
     cv_pool_unlock();
-    if (is_closed) return cv_fail(err, CATERVA_ESTOPPED, -1, "the array is being closed");
-    if (!cv_pool_post(&list->job) && take_back(list, errand))
-        return cv_fail(err, CATERVA_ENOMEM, -1,
-                       "the system has no thread for work in the background");
-    cv_errand_release(errand);
-    return CV_OK;
+    return status;
 }
 
 /* What is read while `is_held` is true, by a step that takes one, comes after it was set:
@@ -231,13 +222,14 @@ void cv_errands_resume(cv_errands *list)
 {
     if (!atomic_load_explicit(&list->is_held, memory_order_relaxed)) return;
     atomic_store(&list->is_held, false);
-    if (atomic_load(&list->n_open) > 0) (void)cv_pool_post(&list->job);
+    if (atomic_load(&list->n_open) > 0) cv_pool_post(&list->job);
 }
 
 /* Those that are added meanwhile, by functions that are being told, wait on. */
 void cv_errands_settle(cv_errands *list)
 {
     int n = 0;
+    if (!atomic_load(&list->is_used)) return;
     cv_pool_lock();
     disown(list);
     for (const cv_errand *e = list->first; e; e = e->next) n++;

@@ -64,7 +64,7 @@ static void after_fork_in_child(void)
 
 static void install_fork_handlers(void)
 {
-    cv_thread_on_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static task *find_task(void)
@@ -291,18 +291,22 @@ static void go_on_after_fork(void)
     cv_mutex_unlock(&pool.lock);
 }
 
-/* Handlers installed last are the first to be called before a fork: steps go on
- * until all locks that other handlers take are free. */
 static void install_job_handlers(void)
 {
-    cv_thread_on_fork(wait_for_steps, go_on_after_fork, NULL);
+    cv_thread_on_fork(CV_FORK_WAITS, wait_for_steps, go_on_after_fork, NULL);
 }
 
-bool cv_pool_post(cv_pool_job *job)
+void cv_pool_lock(void)
 {
     cv_once_run(&pool.once, install_fork_handlers);
     cv_once_run(&pool.jobs_once, install_job_handlers);
     cv_mutex_lock(&pool.lock);
+}
+
+void cv_pool_unlock(void) { cv_mutex_unlock(&pool.lock); }
+
+bool cv_pool_post_locked(cv_pool_job *job)
+{
     bool is_known = job->process == pool.process &&
                     atomic_load_explicit(&job->posted, memory_order_relaxed);
     if (!is_known) {
@@ -315,9 +319,14 @@ bool cv_pool_post(cv_pool_job *job)
     job->done = false;
     job->n_posts++;
     tell_threads(job->most);
-    bool has_threads = pool.n_threads > 0;
-    cv_mutex_unlock(&pool.lock);
-    return has_threads;
+    return pool.n_threads > 0;
+}
+
+void cv_pool_post(cv_pool_job *job)
+{
+    cv_pool_lock();
+    (void)cv_pool_post_locked(job);
+    cv_pool_unlock();
 }
 
 void cv_pool_withdraw(cv_pool_job *job)
@@ -335,14 +344,6 @@ void cv_pool_withdraw(cv_pool_job *job)
 }
 
 int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
-
-void cv_pool_lock(void)
-{
-    cv_once_run(&pool.once, install_fork_handlers);
-    cv_mutex_lock(&pool.lock);
-}
-
-void cv_pool_unlock(void) { cv_mutex_unlock(&pool.lock); }
 
 void cv_pool_wait(cv_cond *changed) { cv_cond_wait(changed, &pool.lock); }
 

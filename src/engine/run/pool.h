@@ -41,9 +41,9 @@ typedef struct cv_pool_job {
 } cv_pool_job;
 
 /* Has steps begin, or go on when the last ones are finding nothing to do just now.
- * False: the pool has no thread and could start none, so that none does. A fork waits for
- * steps under way; in the child there are none until the job is posted there. */
-bool cv_pool_post(cv_pool_job *job);
+ * Without a thread none does. A fork waits for steps under way; in the child there are
+ * none until the job is posted there. */
+void cv_pool_post(cv_pool_job *job);
 
 /* Returns when no step is under way, and none will begin until the next post. For
  * who is no step of the job itself, one thread at a time; cheap when all is done. */
@@ -58,6 +58,10 @@ void cv_pool_lock(void);
 void cv_pool_unlock(void);
 void cv_pool_wait(cv_cond *changed);
 unsigned cv_pool_process(void); /* another number in a child of fork than in its parent */
+
+/* The same as cv_pool_post, for who has the lock. False: the pool has no thread and could
+ * start none. */
+bool cv_pool_post_locked(cv_pool_job *job);
 
 /* Jobs 0..n-1, handed out once each; the first failure ends it. Who asked for them takes
  * the first ones, and who helps the last: where the same is done again and again, each of
