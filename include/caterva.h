@@ -908,7 +908,8 @@ typedef struct caterva_request caterva_request;
  * - on_done runs on a thread of the pool, never on the caller's before this returns, and
  *   maybe before this returns. caterva_close, caterva_discard and caterva_refresh may call
  *   it on theirs. It may call any function of the library, caterva_read_async too, and
- *   close the array; but not wait for another request (CATERVA_EBUSY). It should be quick:
+ *   close the array when no other call uses it; but not wait for another request
+ *   (CATERVA_EBUSY). It should be quick:
  *   a thread that is in it reads nothing.
  * - caterva_close and caterva_discard cancel what is outstanding, and return when all
  *   on_done have: hold no lock over them that on_done takes. caterva_refresh does first
@@ -1218,8 +1219,7 @@ typedef struct caterva_skip_options {
 
 /* caterva_read_selection that goes on after damage: of a chunk that cannot be read, all
  * that is wanted of it becomes the fill, and on_damage is called. CATERVA_OK also then.
- * An array whose index is damaged has no readable chunk: CATERVA_ECORRUPT. The selection
- * must be a box: CATERVA_EUNSUPPORTED for steps, lists, points and masks. */
+ * An array whose index is damaged has no readable chunk: CATERVA_ECORRUPT. */
 CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
                                                  const caterva_selection *selection,
                                                  const caterva_buffer *dst,

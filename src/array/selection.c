@@ -64,20 +64,26 @@ static cv_status read_planned(caterva_array *array, const cv_source *source,
     return CV_OK;
 }
 
-/* Blocks are converted whole before anything is copied out of them, so the plan is
- * that of an array of converted items. */
+cv_selection cv_array_converted(const cv_selection *selection, int64_t item_size,
+                                cv_grid *grid)
+{
+    int64_t from = selection->grid->item_size;
+    cv_selection converted = *selection;
+    *grid = *selection->grid;
+    grid->item_size = (int32_t)item_size;
+    for (int d = 0; d < grid->ndim; d++)
+        grid->item_strides[d] = grid->item_strides[d] / from * item_size;
+    grid->block_bytes = grid->block_bytes / from * item_size;
+    converted.grid = grid;
+    return converted;
+}
+
 static cv_status read_converted(const cv_source *source, const cv_selection *selection,
                                 const cv_memory *dst, cv_error *err)
 {
-    cv_grid grid = *selection->grid;
-    cv_selection converted = *selection;
+    cv_grid grid;
+    cv_selection converted = cv_array_converted(selection, dst->item_size, &grid);
     cv_select_plan plan;
-    grid.item_size = (int32_t)dst->item_size;
-    for (int d = 0; d < grid.ndim; d++)
-        grid.item_strides[d] =
-            grid.item_strides[d] / selection->grid->item_size * dst->item_size;
-    grid.block_bytes = grid.block_bytes / selection->grid->item_size * dst->item_size;
-    converted.grid = &grid;
     cv_status status = cv_select_plan_init(&plan, &converted, dst->strides, err);
     if (status == CV_OK)
         status = cv_select_read(source, &plan, &dst->conversion, dst->data, err);

@@ -17,6 +17,11 @@ cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
 cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
                                   const cv_memory *src, cv_error *err);
 
+/* The same selection of an array of converted items, whose grid goes to `grid`: blocks are
+ * converted whole before anything is copied out of them. */
+cv_selection cv_array_converted(const cv_selection *selection, int64_t item_size,
+                                cv_grid *grid);
+
 /* The caller's selection as the grid sees it; of the grid only ndim, shape, n_items and
  * item_size count. NULL is everything. */
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,

@@ -5,7 +5,6 @@
 
 #include "engine/items/copy.h"
 #include "engine/read/walk_run.h"
-#include "frame/index_read.h"
 
 static cv_strided place_of(const cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -93,15 +92,11 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
     return cv_walk_run(&walk, err);
 }
 
-/* Without an index no chunk can be read, which is not damage of chunks. */
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
                                const cv_skip *skip, cv_error *err)
 {
-    const cv_index *index;
     cv_walk walk;
     if (plan->n_items == 0) return CV_OK;
-    if (!source->pending)
-        CV_TRY(cv_snapshot_index(source->snapshot, source->frame->store, &index, err));
     init_walk(&walk, source, plan, dst);
     return cv_walk_run_skipping(&walk, skip, err);
 }

@@ -2,8 +2,6 @@
  * part, converted on the way where that is asked for. */
 #include "engine/read/select_read.h"
 
-#include "engine/read/walk_run.h"
-
 #include <string.h>
 
 typedef struct copying {
@@ -87,4 +85,14 @@ cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
     cv_walk walk;
     cv_walk_init(&walk, source, (cv_request){.selection = plan}, &copy_parts, &copy);
     return cv_walk_run(&walk, err);
+}
+
+cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
+                                  const cv_conversion *conversion, uint8_t *dst,
+                                  const cv_skip *skip, cv_error *err)
+{
+    copying copy = {conversion, dst};
+    cv_walk walk;
+    cv_walk_init(&walk, source, (cv_request){.selection = plan}, &copy_parts, &copy);
+    return cv_walk_run_skipping(&walk, skip, err);
 }

@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "engine/run/thresholds.h"
+#include "frame/index_read.h"
 
 /* A walk on its way through the pool. */
 typedef struct run {
@@ -21,6 +22,16 @@ static cv_status run_part(void *context, int64_t job, cv_worker *worker, cv_erro
     return cv_walk_share(r->walk, &part, r->walk->context, worker, err);
 }
 
+/* All that is wanted of the chunk becomes the item. */
+static void fill_wanted(cv_walk_chunk *c, const uint8_t *item)
+{
+    const cv_delivery *d = c->walk->delivery;
+    if (d->fill_chunk)
+        d->fill_chunk(c, item);
+    else
+        for (int64_t tag = 0; tag < c->n_blocks; tag++) d->fill(c, tag, item);
+}
+
 /* The same for a chunk that may be damaged: then what is wanted of it, also what was
  * delivered already, is the fill. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
@@ -35,7 +46,8 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
         if (err) *err = error;
         return status;
     }
-    r->walk->delivery->fill_chunk(&c, r->skip->fill);
+    fill_wanted(&c, r->skip->fill);
+    if (c.failed) return cv_fail_memory(err, (size_t)c.n_blocks, "a converted item");
     cv_mutex_lock(&r->lock);
     cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, c.chunk, &error);
     cv_mutex_unlock(&r->lock);
@@ -81,10 +93,14 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
 }
 
+/* Without an index no chunk can be read, which is not damage of chunks. */
 cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
 {
     run r = {.walk = w, .skip = skip};
+    const cv_index *index;
+    const cv_source *s = w->source;
     if (w->n_chunks == 0) return CV_OK;
+    if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
     if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
     int helpers = cut_parts(&r, w->n_chunks);
     cv_mutex_init(&r.lock);

@@ -15,7 +15,8 @@ typedef struct cv_skip {
 /* Walks over all of it, on as many threads as are worth waking. */
 cv_status cv_walk_run(cv_walk *walk, cv_error *err);
 
-/* The same for boxes; a chunk that cannot be read does not end it. */
+/* The same; a chunk that cannot be read does not end it. The delivery has fill_chunk, or
+ * fill. */
 cv_status cv_walk_run_skipping(cv_walk *walk, const cv_skip *skip, cv_error *err);
 
 #endif
