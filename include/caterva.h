@@ -1155,6 +1155,83 @@ CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const 
                                                const void *content, size_t size,
                                                caterva_error *err);
 
+/* ---- Values of attributes, and dimensions -------------------------------- */
+
+/* What an attribute holds is one MessagePack value, as python-blosc2 writes it. These
+ * functions read and write such values; they need no array. Nothing in a value is ever
+ * executed: a pickle is bytes like any others. */
+typedef enum caterva_value_kind {
+    CATERVA_VALUE_NIL = 0,
+    CATERVA_VALUE_BOOL,      /* integer: 0 or 1                                        */
+    CATERVA_VALUE_INT,       /* integer                                                */
+    CATERVA_VALUE_UINT,      /* integer: the bits of a uint64 above INT64_MAX          */
+    CATERVA_VALUE_REAL,      /* real                                                   */
+    CATERVA_VALUE_COMPLEX,   /* real and imaginary                                     */
+    CATERVA_VALUE_TEXT,      /* bytes and size: UTF-8, if who wrote it was right       */
+    CATERVA_VALUE_BYTES,     /* bytes and size                                         */
+    CATERVA_VALUE_LIST,      /* count: so many values come next                        */
+    CATERVA_VALUE_TUPLE,     /* the same                                               */
+    CATERVA_VALUE_SET,       /* the same                                               */
+    CATERVA_VALUE_MAP,       /* count: so many pairs of key and value come next        */
+    CATERVA_VALUE_ARRAY,     /* dtype, ndim and shape; bytes and size: items, C order  */
+    CATERVA_VALUE_FRAME,     /* bytes and size: a Blosc2 frame                         */
+    CATERVA_VALUE_REFERENCE, /* bytes and size: MessagePack that says where something is */
+    CATERVA_VALUE_EXTENSION  /* extension, bytes and size: any other type              */
+} caterva_value_kind;
+
+typedef struct caterva_value {
+    size_t struct_size;
+    caterva_value_kind kind;
+    int64_t integer;
+    double real, imaginary;
+    int64_t count;
+    const void *bytes; /* borrowed from the value that is read */
+    size_t size;
+    int extension;     /* MessagePack's number of the type     */
+    char dtype[32];    /* a scalar's, such as "<i2"            */
+    int ndim;
+    int64_t shape[CATERVA_MAX_DIMS];
+} caterva_value;
+#define CATERVA_VALUE_INIT CATERVA_INIT_(caterva_value)
+
+/* Reads what stands at byte *at of a packed value, and moves *at behind it; begin with 0.
+ * Of a list, tuple, set or map that is its head: what stands inside comes with the next
+ * calls, and after the last of it *at is `size`. CATERVA_ECORRUPT when the bytes are no
+ * MessagePack. Takes no memory. Any thread. */
+CATERVA_API caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
+                                              caterva_value *out, caterva_error *err);
+
+/* Packs an array of NumPy: `size` bytes of items in C order, of the scalar type `dtype`
+ * ("<i2", "int16", "<M8[ns]"). ndim 0 is a lone item that keeps its type: the _FillValue
+ * of int16 items. CATERVA_EDTYPE: no scalar type; CATERVA_ESHORT: not as many bytes as the
+ * shape has items. Release *packed with caterva_free. Any thread. */
+CATERVA_API caterva_status caterva_value_pack_array(const char *dtype, int ndim,
+                                                    const int64_t *shape, const void *items,
+                                                    size_t size, void **packed,
+                                                    size_t *packed_size, caterva_error *err);
+
+/* Turns a packed value into JSON, NUL-terminated: *json_size bytes and the NUL. What JSON
+ * lacks becomes an object of one word, which caterva_value_from_json reads back:
+ *
+ *     {"$binary": base64}               bytes, and all that is no value
+ *     {"$tuple": [...]}, {"$set": [...]}, {"$complex": [real, imaginary]}
+ *     {"$array": {"dtype": "<i2", "shape": [2], "data": [1, 2]}}
+ *     {"$map": [[key, value], ...]}     a map with other keys than text
+ *     {"$ext": number, "data": base64}  any other extension type
+ *
+ * NaN and the infinities become the texts "NaN", "Infinity" and "-Infinity", and stay texts
+ * outside "$array" and "$complex". Release *json with caterva_free. Any thread. */
+CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size, char **json,
+                                                 size_t *json_size, caterva_error *err);
+
+/* Packs one JSON text. With `dtype`, a scalar type that is no complex one, the JSON is a
+ * number, true, false or text, or lists of them of one shape, and the value an array of
+ * NumPy; NULL packs what the JSON says. CATERVA_EINVAL says what was expected, and at which
+ * byte. Release *packed with caterva_free. Any thread. */
+CATERVA_API caterva_status caterva_value_from_json(const char *json, size_t json_size,
+                                                   const char *dtype, void **packed,
+                                                   size_t *packed_size, caterva_error *err);
+
 /* ---- Verify ------------------------------------------------------------- */
 
 /* One damaged place. `chunk` -1: not in a chunk (header, index, trailer). */

@@ -63,8 +63,9 @@ static cli_exit list_values(caterva_array *array, const char *path, json *j)
         if (is_long && !j) putchar('\n');
         if (is_long) continue;
         CLI_TRY(fetch(array, path, name, &a));
-        json_msgpack(j ? j : &line, name, a.value, a.size);
+        cli_exit code = json_value(j ? j : &line, name, a.value, a.size);
         caterva_free(a.value);
+        CLI_TRY(code);
         if (!j) putchar('\n');
     }
     return CLI_OK;
@@ -98,11 +99,11 @@ static cli_exit get(const cli_args *args, caterva_array *array)
         json_text(&j, "file", path);
         json_text(&j, "name", name);
     }
-    json_msgpack(&j, args->json ? "value" : NULL, a.value, a.size);
+    cli_exit code = json_value(&j, args->json ? "value" : NULL, a.value, a.size);
     if (args->json) json_object_end(&j);
     putchar('\n');
     caterva_free(a.value);
-    return CLI_OK;
+    return code;
 }
 
 static cli_exit run_list(const cli_args *args)
@@ -126,8 +127,9 @@ static cli_exit run_get(const cli_args *args)
 /* ---- Changes ------------------------------------------------------------ */
 
 /* A word that only lacks quotes is shown with them, else an example. */
-static cli_exit pack_argument(const char *text, uint8_t **value, size_t *size)
+static cli_exit pack_argument(const cli_args *args, void **value, size_t *size)
 {
+    const char *text = args->positional[3];
     char what[64], hint[160];
     size_t length = strlen(text);
     bool is_word = length > 0 && length < 40 && !strpbrk(text, "\"'\\[{\t\n");
@@ -137,16 +139,16 @@ static cli_exit pack_argument(const char *text, uint8_t **value, size_t *size)
              "'%s%s%s'",
              is_word ? "\"" : "", is_word ? text : "[\"text\", 1, {\"key\": null}]",
              is_word ? "\"" : "");
-    return json_to_msgpack(text, length, what, hint, value, size);
+    return json_pack(text, length, args->dtype, what, hint, value, size);
 }
 
-static cli_exit pack_input(uint8_t **value, size_t *size)
+static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
 {
     char *text;
     size_t length;
     CLI_TRY(stream_read_input(MAX_VALUE, &text, &length));
-    cli_exit code = json_to_msgpack(text, length, "standard input",
-                                    "; text needs double quotes", value, size);
+    cli_exit code = json_pack(text, length, args->dtype, "standard input",
+                              "; text needs double quotes", value, size);
     free(text);
     return code;
 }
@@ -154,12 +156,12 @@ static cli_exit pack_input(uint8_t **value, size_t *size)
 /* The value is read before the file is opened, and so locked. */
 static cli_exit run_set(const cli_args *args)
 {
-    const char *path = args->positional[1], *text = args->positional[3];
-    uint8_t *value = NULL;
+    const char *path = args->positional[1];
+    void *value = NULL;
     size_t size;
     caterva_array *array;
-    CLI_TRY(strcmp(text, "-") == 0 ? pack_input(&value, &size)
-                                   : pack_argument(text, &value, &size));
+    CLI_TRY(strcmp(args->positional[3], "-") == 0 ? pack_input(args, &value, &size)
+                                                  : pack_argument(args, &value, &size));
     cli_exit code = cli_open_array(args, path, CATERVA_MODE_WRITE, &array);
     if (code == CLI_OK) {
         caterva_error err;
@@ -167,7 +169,7 @@ static cli_exit run_set(const cli_args *args)
             code = cli_fail_array(path, &err);
         code = cli_finish_array(array, path, code);
     }
-    free(value);
+    caterva_free(value);
     return code;
 }
 
@@ -203,6 +205,8 @@ static const attr_verb verbs[] = {
 
 static cli_exit run_attr(const cli_args *args)
 {
+    if (args->dtype && strcmp(args->positional[0], "set") != 0)
+        return cli_fail(CLI_USAGE, "--dtype is for attr set");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         const attr_verb *v = &verbs[i];
         if (strcmp(v->name, args->positional[0]) != 0) continue;
@@ -226,10 +230,12 @@ const cli_command cli_command_attr = {
         "Values are JSON: text stands in double quotes, inside single ones for a shell\n"
         "('\"kelvin\"'). In the file they are MessagePack, as python-blosc2 stores them; "
         "what\n"
-        "JSON lacks is printed as {\"$binary\": base64} (bytes) and {\"$ext\": number, "
-        "\"data\":\n"
-        "base64} (extension types). Exit status 1 when there is no such KEY.",
-    .options = CLI_OPT_JSON | CLI_OPT_WAIT,
+        "JSON lacks is an object of one word: {\"$binary\": base64}, {\"$tuple\": [...]},\n"
+        "{\"$set\": [...]}, {\"$complex\": [re, im]}, {\"$array\": ...}, {\"$map\": ...}, "
+        "{\"$ext\":\n"
+        "number, \"data\": base64}. --dtype stores numbers as items of this type: '<i2'.\n"
+        "Exit status 1 when there is no such KEY.",
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT | CLI_OPT_DTYPE,
     .min_args = 2,
     .max_args = 4,
     .run = run_attr,

@@ -77,7 +77,7 @@ cli_exit report_attribute_json(const report *r, const char *name, json *j)
     }
     if (caterva_attr_get(r->array, name, &value, &size, &err) != CATERVA_OK)
         return cli_fail_array(r->path, &err);
-    json_msgpack(j, name, value, size);
+    cli_exit code = json_value(j, name, value, size);
     caterva_free(value);
-    return CLI_OK;
+    return code;
 }

@@ -174,22 +174,26 @@ void json_ints(json *j, const char *key, const int64_t *values, int n)
     json_array_end(j);
 }
 
-void json_base64(json *j, const char *key, const void *bytes, size_t size)
+cli_exit json_value(json *j, const char *key, const void *packed, size_t size)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const uint8_t *at = bytes;
+    char *text;
+    size_t length;
+    caterva_error err;
+    if (caterva_value_to_json(packed, size, &text, &length, &err) != CATERVA_OK)
+        return cli_fail(CLI_IO, "%s", err.message);
     begin_value(j, key);
-    fputc('"', j->stream);
-    for (size_t i = 0; i < size; i += 3) {
-        size_t left = size - i;
-        uint32_t group = (uint32_t)at[i] << 16;
-        if (left > 1) group |= (uint32_t)at[i + 1] << 8;
-        if (left > 2) group |= at[i + 2];
-        fputc(digits[group >> 18], j->stream);
-        fputc(digits[group >> 12 & 63], j->stream);
-        fputc(left > 1 ? digits[group >> 6 & 63] : '=', j->stream);
-        fputc(left > 2 ? digits[group & 63] : '=', j->stream);
-    }
-    fputc('"', j->stream);
+    fwrite(text, 1, length, j->stream);
+    caterva_free(text);
+    return CLI_OK;
+}
+
+cli_exit json_pack(const char *text, size_t size, const char *dtype, const char *what,
+                   const char *hint, void **out, size_t *out_size)
+{
+    caterva_error err;
+    caterva_status status = caterva_value_from_json(text, size, dtype, out, out_size, &err);
+    if (status == CATERVA_OK) return CLI_OK;
+    if (status == CATERVA_EDTYPE) return cli_fail(CLI_USAGE, "--dtype: %s", err.message);
+    if (status != CATERVA_EINVAL) return cli_fail(CLI_IO, "%s", err.message);
+    return cli_fail(CLI_USAGE, "%s is not JSON: %s%s", what, err.message, hint);
 }

@@ -33,9 +33,6 @@ void json_ints(json *j, const char *key, const int64_t *values, int n);
 /* The key of the next value, when it is not NUL-terminated. */
 void json_key_n(json *j, const char *key, size_t size);
 
-/* `bytes` in base64. */
-void json_base64(json *j, const char *key, const void *bytes, size_t size);
-
 /* Quotes and escapes `size` bytes, without a comma: also for text output. */
 void json_quote(FILE *stream, const char *text, size_t size);
 
@@ -46,14 +43,14 @@ size_t json_utf8_length(const char *text, size_t size);
 #define JSON_REAL_SIZE 32
 const char *json_shortest(double value, char text[JSON_REAL_SIZE]);
 
-/* One MessagePack value as JSON; bytes that are no such value become
+/* A packed value, as an attribute holds it; bytes that are none become
  * {"$binary": base64}. */
-void json_msgpack(json *j, const char *key, const void *bytes, size_t size);
+cli_exit json_value(json *j, const char *key, const void *packed, size_t size);
 
-/* The other way: one JSON value, NUL behind its `size` bytes, as MessagePack. When it
- * is not JSON, CLI_USAGE with a sentence "<what> is not JSON: ...<hint>". Release *out
- * with free. */
-cli_exit json_to_msgpack(const char *text, size_t size, const char *what, const char *hint,
-                         uint8_t **out, size_t *out_size);
+/* The other way: one JSON value as MessagePack, or with `dtype` as an array of NumPy. When
+ * it is not JSON, CLI_USAGE with a sentence "<what> is not JSON: ...<hint>". Release *out
+ * with caterva_free. */
+cli_exit json_pack(const char *text, size_t size, const char *dtype, const char *what,
+                   const char *hint, void **out, size_t *out_size);
 
 #endif

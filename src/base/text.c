@@ -1,4 +1,4 @@
-/* Room: base. UTF-8, checked and made harmless. */
+/* Room: base. UTF-8, checked (Unicode, table 3-7) and made harmless. */
 #include "base/text.h"
 
 #include <stdio.h>
@@ -13,9 +13,7 @@ static size_t length_by_first(unsigned char first)
     return first < 0xf5 ? 4 : 0;
 }
 
-/* Bytes of the character at `text`, of which `size` >= 1 are there; 0 when it is no
- * well-formed UTF-8 (Unicode, table 3-7). */
-static size_t utf8_length(const char *text, size_t size)
+size_t cv_utf8_length(const char *text, size_t size)
 {
     unsigned char c[4] = {0};
     memcpy(c, text, size < sizeof c ? size : sizeof c);
@@ -30,11 +28,35 @@ static size_t utf8_length(const char *text, size_t size)
     return length;
 }
 
+size_t cv_utf8_encode(uint32_t code, char out[4])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xc0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3f));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xe0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (code & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (code & 0x3f));
+    return 4;
+}
+
 bool cv_is_utf8(const char *text)
 {
     size_t left = strlen(text);
     while (left > 0) {
-        size_t length = utf8_length(text, left);
+        size_t length = cv_utf8_length(text, left);
         if (length == 0) return false;
         text += length;
         left -= length;
@@ -54,7 +76,7 @@ void cv_show_text(char *dst, size_t size, const char *text)
 {
     size_t left = strlen(text), used = 0;
     while (left > 0) {
-        size_t length = utf8_length(text, left);
+        size_t length = cv_utf8_length(text, left);
         bool plain = length > 0 && !is_control(text, length);
         if (length == 0) length = 1;
         size_t shown = plain ? length : 4 * length;

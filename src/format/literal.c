@@ -4,6 +4,7 @@
 #include "format/literal.h"
 
 #include "base/heap.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,30 +65,6 @@ cv_status cv_literal_number(cv_literal *p, int64_t *out)
 
 /* ---- Strings ------------------------------------------------------------ */
 
-static size_t encode_utf8(uint32_t code, char *out)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
-}
-
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -108,7 +85,7 @@ static cv_status parse_hex_escape(cv_literal *p, int n_digits, char *out, size_t
     }
     if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
         return cv_literal_fail(p, "U+%04X cannot stand in a name", code);
-    *length += encode_utf8(code, out + *length);
+    *length += cv_utf8_encode(code, out + *length);
     return CV_OK;
 }
 
