@@ -1478,6 +1478,93 @@ typedef struct caterva_allocator {
 CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *allocator,
                                                  caterva_error *err);
 
+/* ---- Trees of arrays ------------------------------------------------------ */
+
+/* Several arrays in one place, in groups, exactly as python-blosc2's TreeStore and DictStore
+ * have them: a directory (`.b2d`) with a file for each array, or one zip archive (`.b2z`)
+ * whose members are stored as they are and read in place. A file of an EmbedStore (`.b2e`)
+ * can be read, too. An array of a tree has a key, "/group/name".
+ *
+ * Wherever this library takes the URL of an array that exists, "weather.b2z::/group/name"
+ * and "weather.b2d::/group/name" name one in a tree: opening one so needs nothing of what
+ * follows. A file whose own name has "::" in it is still found by that name.
+ *
+ * A `.b2z` never changes in place: its arrays are open for reading only. So are arrays that
+ * lie inside embed.b2e, where python-blosc2 keeps small ones, and the columns of its tables.
+ *
+ * What an archive says is checked before anything is read by it: members must lie apart
+ * from each other, names must not lead out of the tree (CATERVA_ECORRUPT); members that are
+ * deflated or encrypted are listed, and refused by name (CATERVA_EUNSUPPORTED). */
+typedef struct caterva_tree caterva_tree;
+
+typedef enum caterva_tree_kind {
+    CATERVA_TREE_ARRAY = 0, /* caterva_tree_open_array opens it                       */
+    CATERVA_TREE_GROUP,     /* has members, or attributes                             */
+    CATERVA_TREE_OTHER      /* kind_name says what: it is listed, and cannot be opened */
+} caterva_tree_kind;
+
+/* The library makes these. */
+typedef struct caterva_tree_entry {
+    size_t struct_size;
+    const char *key;       /* "/group/name"; groups stand before what is in them         */
+    caterva_tree_kind kind;
+    const char *kind_name; /* "array", "schunk" (a frame of plain items: a 1-d array),
+                              "group", or python-blosc2's word for another object:
+                              "ctable", "lazyexpr", "batcharray", "remote", ...; "file" for
+                              what is no frame, "deflated" and "encrypted" for members that
+                              cannot be read in place, "damaged" for what should be a frame */
+    int read_only;         /* 1: it can never be opened for writing where it is          */
+    int embedded;          /* 1: it lies inside embed.b2e                                */
+    int64_t stored_bytes;  /* of the file, member or frame; 0 for groups                 */
+    const char *path;      /* of the file or member in the tree; NULL: it has none       */
+} caterva_tree_entry;
+
+typedef struct caterva_tree_list {
+    size_t struct_size;
+    size_t n;
+    const caterva_tree_entry *const *entries; /* n of them, sorted by key */
+} caterva_tree_list;
+
+/* Options of an open tree. NULL in their place: all as the defaults. */
+typedef struct caterva_tree_options {
+    size_t struct_size;
+    caterva_mode mode; /* CATERVA_MODE_READ */
+    caterva_durability durability; /* of what is written: nothing yet */
+} caterva_tree_options;
+#define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
+
+/* Opens the tree at `path`, a directory or file. Of an archive this reads the directory,
+ * as long as it is, and embed.b2e: nothing of the arrays.
+ * CATERVA_ENOTFOUND: nothing is there. CATERVA_EUNSUPPORTED: it is no tree.
+ * CATERVA_ECORRUPT: an archive that was cut, or says what cannot be; embed.b2e damaged.
+ * Release *out with caterva_tree_close. */
+CATERVA_API caterva_status caterva_tree_open(const char *path,
+                                             const caterva_tree_options *options,
+                                             caterva_tree **out, caterva_error *err);
+
+/* Releases the handle; arrays and lists that came from it stay valid. NULL is fine. Needs
+ * the handle alone. */
+CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
+
+/* Lists what is in `group` and below it ("/group"; NULL or "/": everything). *out never
+ * changes; a directory is looked at anew by each call. Reads the first bytes of every file
+ * or member, which tell its kind. CATERVA_ENOTFOUND: there is no such group.
+ * Any thread. Release *out with caterva_tree_list_release. */
+CATERVA_API caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
+                                                 const caterva_tree_list **out,
+                                                 caterva_error *err);
+CATERVA_API void caterva_tree_list_release(const caterva_tree_list *list); /* NULL is fine */
+
+/* Opens the array of that key; `options` as in caterva_open. The array outlives the tree's
+ * handle. Of an archive it reads the file that the tree was opened from, also when another
+ * one has its name by now. Any thread.
+ * CATERVA_ENOTFOUND: there is no such key. CATERVA_EUNSUPPORTED: it is no array.
+ * CATERVA_EREADONLY: CATERVA_MODE_WRITE for what can only be read.
+ * Release *out with caterva_close or caterva_discard. */
+CATERVA_API caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
+                                                   const caterva_open_options *options,
+                                                   caterva_array **out, caterva_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,7 +3,7 @@
 
 Who may know whom:
 
-    base <- {format, store, codec} <- value <- frame <- engine <- array <- {cli, examples}
+    base <- {format, store, codec} <- value <- frame <- {engine, tree} <- array <- {cli, examples}
     in engine: items <- plan <- cache <- run <- pending <- read <- write <- jobs
 
 Rooms beside each other (format, store, codec) never include each other; the rooms
@@ -36,7 +36,7 @@ import house_code  # noqa: E402
 
 LIBRARY = ["base", ("format", "store", "codec"), "value", "frame", "frame/repair",
            "engine/items", "engine/plan", "engine/cache", "engine/run", "engine/pending",
-           "engine/read", "engine/write", "engine/jobs", "array"]  # from the ground up
+           "engine/read", "engine/write", "engine/jobs", "tree", "array"]  # from the ground up
 
 CLI = ["formats", "terminal", "sources", "pictures", "commands"]
 

@@ -1,85 +1,23 @@
 /* Room: array. Opening what exists, and opening it again. */
 #include "store/open.h"
 #include "array/array.h"
-#include "array/cache.h"
-#include "array/compact.h"
+#include "array/leaf.h"
+#include "array/opened.h"
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "store/custom.h"
-#include "store/file.h"
 #include "store/memory.h"
 
 #include <string.h>
-
-static cv_status copy_open_options(const caterva_open_options *options,
-                                   caterva_open_options *out, cv_error *err)
-{
-    static const caterva_open_options defaults = CATERVA_OPEN_INIT;
-    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "open options",
-                           err));
-    if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "open mode %d is neither READ nor WRITE",
-                       (int)out->mode);
-    if (out->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", out->threads);
-    if (out->durability < CATERVA_DURABILITY_FULL ||
-        out->durability > CATERVA_DURABILITY_NONE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
-                       (int)out->durability);
-    if (out->dirty_budget < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
-                       (long long)out->dirty_budget);
-    CV_TRY(cv_array_check_cache(out->cache_bytes, err));
-    CV_TRY(cv_array_check_compact(out->compact_percent, err));
-    if (out->keep_bytes < -1)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a file of %lld bytes to keep",
-                       (long long)out->keep_bytes);
-    if (out->offset != 0 && out->mode == CATERVA_MODE_WRITE)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "a frame at an offset in its file can be read only");
-    return CV_OK;
-}
-
-static cv_status open_array(cv_store *store, const caterva_open_options *o,
-                            caterva_array **out, cv_error *err)
-{
-    cv_frame *frame;
-    CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
-    if (frame->current->meta.plain && o->mode == CATERVA_MODE_WRITE) {
-        cv_frame_close(frame);
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame without the b2nd metalayer can be read only: "
-                       "caterva_copy or `caterva convert` makes an n-d array of it");
-    }
-    CV_TRY(cv_array_new(frame, o->mode == CATERVA_MODE_WRITE, o->threads, out, err));
-    (*out)->opened = *o;
-    (*out)->compact_percent = o->compact_percent;
-    (*out)->ahead.off = o->no_read_ahead != 0;
-    if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
-    cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
-    if (status == CV_OK) status = cv_array_set_watch(*out, o->on_progress, o->context, err);
-    if (status != CV_OK) {
-        cv_array_free(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
-enum { KEEP_BYTES = 16 << 20 };
-
-static uint64_t bytes_to_keep(const caterva_open_options *o)
-{
-    if (o->keep_bytes < 0) return 0;
-    return o->keep_bytes > 0 ? (uint64_t)o->keep_bytes : KEEP_BYTES;
-}
 
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
                           cv_error *err)
 {
     cv_store *store;
+    if (cv_array_is_leaf_url(url)) return cv_array_open_leaf_url(url, o, out, err);
     CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
-    cv_store_file_keep(store, bytes_to_keep(o));
-    return open_array(store, o, out, err);
+    return cv_array_open_store(store, o, out, err);
 }
 
 caterva_status caterva_open(const char *url, const caterva_open_options *options,
@@ -88,14 +26,14 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
     *out = NULL;
     caterva_open_options o;
-    CV_TRY(copy_open_options(options, &o, err));
+    CV_TRY(cv_array_open_options(options, &o, err));
     if (strcmp(url, "mem:") == 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"mem:\" names nothing to open: use caterva_frame_open");
     char *path = cv_os_absolute(url); /* the working directory may change */
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
-    cv_status status = open_url(url, &o, out, err);
-    if (status == CV_OK)
+    cv_status status = open_url(path, &o, out, err);
+    if (status == CV_OK && !(*out)->path)
         (*out)->path = path;
     else
         cv_free(path);
@@ -131,12 +69,12 @@ caterva_status caterva_store_open(const caterva_store *store,
     caterva_open_options o;
     cv_store *own;
     CV_TRY(cv_options_copy(&given, sizeof given, store, "store", err));
-    CV_TRY(copy_open_options(options, &o, err));
+    CV_TRY(cv_array_open_options(options, &o, err));
     if (o.offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "an offset is for files: the store begins with the frame");
     CV_TRY(cv_store_custom_open(&given, o.mode == CATERVA_MODE_WRITE, &own, err));
-    CV_TRY(open_array(own, &o, out, err));
+    CV_TRY(cv_array_open_store(own, &o, out, err));
     cv_store_custom_own(own);
     return CV_OK;
 }
@@ -153,7 +91,7 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
                        "the path was relative to a directory that has no name");
     if (array->path) return open_url(array->path, &o, out, err);
     CV_TRY(cv_store_custom_again(array->frame->store, &store, err));
-    return store ? open_array(store, &o, out, err) : CV_OK;
+    return store ? cv_array_open_store(store, &o, out, err) : CV_OK;
 }
 
 caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
@@ -195,7 +133,7 @@ caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
     if (!frame || !out) return cv_fail(err, CATERVA_EINVAL, -1, "frame or out is NULL");
     *out = NULL;
     caterva_open_options o;
-    CV_TRY(copy_open_options(options, &o, err));
+    CV_TRY(cv_array_open_options(options, &o, err));
     if (o.offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "an offset is for files: pass the address where the frame begins");
@@ -207,5 +145,5 @@ caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
         CV_TRY(copy_to_memory(frame, size, &store, err));
     else
         CV_TRY(cv_store_memory_borrow(frame, size, &store, err));
-    return open_array(store, &o, out, err);
+    return cv_array_open_store(store, &o, out, err);
 }

@@ -28,6 +28,13 @@ void cv_file_close(cv_file *file)
     *file = (cv_file){0};
 }
 
+int cv_file_again(cv_file file, cv_file *out)
+{
+    int number = fcntl(cv_posix_fd(file), F_DUPFD_CLOEXEC, 3); /* above the streams */
+    *out = (cv_file){number < 0 ? 0 : number + 1};
+    return number < 0 ? errno : 0;
+}
+
 int cv_file_get_info(cv_file file, cv_file_info *out)
 {
     struct stat st;

@@ -14,6 +14,9 @@
 /* Closes and leaves none; fine for none. */
 void cv_file_close(cv_file *file);
 
+/* Another handle on the same opening, whose locks it shares: closed for itself. */
+int cv_file_again(cv_file file, cv_file *out);
+
 int cv_file_get_info(cv_file file, cv_file_info *out);
 int cv_file_size(cv_file file, uint64_t *size);
 

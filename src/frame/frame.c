@@ -43,6 +43,17 @@ cv_status cv_frame_open(cv_store *store, caterva_durability durability, bool unc
     return new_frame(store, snapshot, durability, out, err);
 }
 
+cv_status cv_frame_open_any(cv_store *store, cv_frame **out, cv_error *err)
+{
+    cv_snapshot *snapshot;
+    cv_status status = cv_snapshot_load_any(store, &snapshot, err);
+    if (status != CV_OK) {
+        cv_store_close(store);
+        return status;
+    }
+    return new_frame(store, snapshot, CATERVA_DURABILITY_FULL, out, err);
+}
+
 cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,
                               caterva_durability durability, cv_frame **out, cv_error *err)
 {

@@ -24,6 +24,9 @@ typedef struct cv_frame {
 cv_status cv_frame_open(cv_store *store, caterva_durability durability, bool unchecked,
                         cv_frame **out, cv_error *err);
 
+/* The same of a frame that need be no array, see cv_snapshot_load_any: to be read only. */
+cv_status cv_frame_open_any(cv_store *store, cv_frame **out, cv_error *err);
+
 /* Opens `store` at a state that its header does not tell of: for repair, to be
  * read only. Owns both from then on, also on failure. */
 cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,

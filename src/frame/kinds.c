@@ -96,6 +96,31 @@ static cv_status check_plain(const cv_frame_header *h, cv_error *err)
     return CV_OK;
 }
 
+static const cv_metalayer *find_kind(const kind *kinds, size_t n_kinds,
+                                     const cv_frame_header *h)
+{
+    const cv_metalayer *found = NULL;
+    for (size_t i = 0; i < n_kinds && !found; i++)
+        found = cv_metalayers_find(h->metalayers, h->n_metalayers, kinds[i].metalayer);
+    return found;
+}
+
+void cv_kind_name(const cv_frame_header *h, char name[CV_KIND_NAME], bool *readable)
+{
+    const char *word = NULL;
+    int size = 0;
+    bool is_array = cv_metalayers_find(h->metalayers, h->n_metalayers, "b2nd") ||
+                    cv_metalayers_find(h->metalayers, h->n_metalayers, "caterva");
+    const cv_metalayer *layer = find_kind(stand_ins, COUNT(stand_ins), h);
+    if (!layer && !is_array) layer = find_kind(objects, COUNT(objects), h);
+    if (layer) size = find_name(layer, &word);
+    if (size == 0) word = layer ? layer->name : is_array ? "array" : "schunk";
+    if (size == 0) size = (int)strlen(word);
+    memcpy(name, word, (size_t)size); /* 31 bytes at most */
+    name[size] = 0;
+    *readable = !layer && (is_array || check_plain(h, NULL) == CV_OK);
+}
+
 cv_status cv_kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_error *err)
 {
     CV_TRY(check_plain(h, err));

@@ -6,6 +6,11 @@
 #include "format/array_meta.h"
 #include "format/frame_header.h"
 
+/* What python-blosc2 calls an object of this kind, in one word: "array", "schunk" for plain
+ * items, "lazyexpr", "batcharray", ... Names in attributes are not looked at. *readable: it is an array or can be read as one, as far as the header tells. */
+enum { CV_KIND_NAME = 32 };
+void cv_kind_name(const cv_frame_header *header, char name[CV_KIND_NAME], bool *readable);
+
 /* CATERVA_EUNSUPPORTED for a frame that metalayers mark as some other object, which is
  * named; `is_array`: it has the array's metalayer, too. */
 cv_status cv_kind_check(const cv_frame_header *header, bool is_array, cv_error *err);

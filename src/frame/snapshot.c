@@ -93,7 +93,7 @@ static cv_status parse_meta(cv_snapshot *s, cv_error *err)
     const cv_metalayer *layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "b2nd");
     bool legacy = !layer;
     if (legacy) layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "caterva");
-    CV_TRY(cv_kind_check(h, layer != NULL, err));
+    if (!s->any_kind) CV_TRY(cv_kind_check(h, layer != NULL, err));
     if (!layer) return cv_kind_plain(h, &s->meta, err);
     return cv_array_meta_parse(layer->data, layer->size, legacy,
                                layer->data - s->header_bytes.data, &s->meta, err);
@@ -205,7 +205,7 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     CV_TRY(cv_buffer_append(&s->trailer_bytes, trailer, size, err));
     CV_TRY(cv_trailer_parse(s->trailer_bytes.data, size,
                             (int64_t)(s->header.frame_size - size), &s->trailer, err));
-    if (s->meta.plain)
+    if (s->meta.plain && !s->any_kind)
         CV_TRY(cv_kind_check_attributes(s->trailer.attributes, s->trailer.n_attributes, err));
     cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
     if (status != CV_OK) s->seal = CV_SEAL_NONE;
@@ -319,6 +319,21 @@ static cv_status load_new(cv_store *store, bool header_only, bool unchecked,
 cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err)
 {
     return load_new(store, false, unchecked, out, err);
+}
+
+cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err)
+{
+    cv_snapshot *snapshot = cv_snapshot_new();
+    if (!snapshot) return cv_fail_memory(err, sizeof *snapshot, "a snapshot");
+    snapshot->any_kind = true;
+    cv_status status = load(snapshot, store, false, err);
+    if (status == CV_OK) say_state(snapshot, store);
+    if (status != CV_OK) {
+        cv_snapshot_release(snapshot);
+        return status;
+    }
+    *out = snapshot;
+    return CV_OK;
 }
 
 /* ---- Parts of a state, for repair ---------------------------------------- */

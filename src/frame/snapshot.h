@@ -28,6 +28,7 @@ typedef struct cv_snapshot {
     cv_seal_state seal;
     cv_seal_footer footer; /* of a sealed state with chunks */
     bool unchecked;        /* nothing is checked against the seal */
+    bool any_kind;         /* a frame of bytes and attributes, whatever it is kept for */
     bool refound;          /* repair's: the index is not the stored one, see refind.h */
     cv_mutex head_lock;
     atomic_bool head_ready;
@@ -49,6 +50,10 @@ void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
  * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
  * left for first need. */
 cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err);
+
+/* The same of a frame that need be no array: of plain items, whatever its metalayers say
+ * that they stand for. */
+cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err);
 
 /* The same in parts, for who repairs: the state of the header that `store` begins
  * with, or of one that was found elsewhere, and then its trailer and the place of

@@ -17,6 +17,7 @@ typedef struct file_store {
     cv_store base;
     cv_file file;
     uint64_t offset; /* where the frame begins */
+    uint64_t most;   /* bytes from there on that are its own */
     cv_place place;  /* of a created one; closed: without a directory */
     cv_home home;    /* of one that is written and has its name */
     cv_shown_path shown;
@@ -33,6 +34,7 @@ static cv_status file_size(cv_store *store, cv_object object, uint64_t *size, cv
     int error = cv_file_size(f->file, &stored);
     if (error) return cv_fail_sys(err, error, "cannot look at %s", f->shown.text);
     *size = stored > f->offset ? stored - f->offset : 0;
+    if (*size > f->most) *size = f->most;
     return CV_OK;
 }
 
@@ -289,6 +291,7 @@ static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_er
     f->base.opened = cv_os_now();
     f->base.slow_writes = true;
     f->file = file;
+    f->most = UINT64_MAX;
     f->shown = cv_show_path(path);
     cv_file_copy_init(&f->copy, file, 0, 0, 0);
     *out = &f->base;
@@ -319,6 +322,26 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
     ((file_store *)*out)->home = home;
     ((file_store *)*out)->offset = offset;
     (*out)->writable = writable;
+    (*out)->published = true;
+    return CV_OK;
+}
+
+cv_status cv_store_file_part(cv_file file, const char *path, uint64_t offset, uint64_t size,
+                             cv_store **out, cv_error *err)
+{
+    cv_file own;
+    int error;
+    do {
+        error = cv_file_again(file, &own);
+    } while (cv_descriptors_make_room(error));
+    if (error) return cv_fail_open(err, error, path);
+    cv_status status = new_store(own, path, out, err);
+    if (status != CV_OK) {
+        cv_file_close(&own);
+        return status;
+    }
+    ((file_store *)*out)->offset = offset;
+    ((file_store *)*out)->most = size;
     (*out)->published = true;
     return CV_OK;
 }

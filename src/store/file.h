@@ -2,6 +2,7 @@
 #ifndef CV_STORE_FILE_H
 #define CV_STORE_FILE_H
 
+#include "base/os_file.h"
 #include "store/store.h"
 
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
@@ -9,6 +10,12 @@
  * another process or another store of this one). */
 cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                              cv_error *err);
+
+/* `size` bytes from `offset` on of a file that is open as `file`, to be read; `path` names
+ * it in sentences. The handle is borrowed: the store has one of its own. */
+cv_status cv_store_file_part(cv_file file, const char *path, uint64_t offset, uint64_t size,
+                             cv_store **out, cv_error *err);
+
 cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err);
 cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err);

@@ -9,8 +9,9 @@
 #include "frame/put.h"
 
 /* Puts what is in the place, unless somebody does so already. */
-static bool put_one(void *context)
+static bool put_one(void *context, cv_pool_after *after)
 {
+    (void)after;
     cv_behind *b = context;
     cv_error error = {0};
     cv_mutex_lock(&b->lock);

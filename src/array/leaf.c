@@ -1,0 +1,109 @@
+/* Room: array. Leaves of trees. A leaf that is a file, or a member of an archive, is a
+ * store like any other; embedded.c has those that lie inside another frame. */
+#include "array/leaf.h"
+
+#include "array/embedded.h"
+#include "array/opened.h"
+#include "base/heap.h"
+#include "store/open.h"
+#include "tree/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static cv_status check_mode(const cv_tree *tree, const cv_leaf *leaf, const char *key,
+                            const caterva_open_options *o, cv_error *err)
+{
+    if (o->offset != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an array of a tree has no offset");
+    if (o->mode == CATERVA_MODE_READ) return CV_OK;
+    if (leaf->is_embedded)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "%.80s lies inside %s of %s and can be read only", key, CV_TREE_EMBED,
+                       tree->shown.text);
+    if (tree->form == CV_TREE_DIRECTORY) return CV_OK;
+    return cv_fail(err, CATERVA_EREADONLY, -1,
+                   "%s is an archive, which never changes in place: unpack it to write to "
+                   "%.80s",
+                   tree->shown.text, key);
+}
+
+/* "TREE::/key" */
+static cv_status url_of(const cv_tree *tree, const char *key, char **out, cv_error *err)
+{
+    size_t size = strlen(tree->path) + strlen(key) + 3;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(*out, size, "%s::%s", tree->path, key);
+    return CV_OK;
+}
+
+static cv_status open_file(const cv_tree *tree, const cv_leaf *leaf,
+                           const caterva_open_options *o, caterva_array **out, cv_error *err)
+{
+    char *path;
+    cv_store *store;
+    CV_TRY(cv_tree_path(tree, leaf->path, &path, err));
+    cv_status status = cv_store_open(path, 0, o->mode == CATERVA_MODE_WRITE, &store, err);
+    if (status == CV_OK) status = cv_array_open_store(store, o, out, err);
+    if (status == CV_OK)
+        (*out)->path = path;
+    else
+        cv_free(path);
+    return status;
+}
+
+static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const char *key,
+                                const caterva_open_options *o, caterva_array **out,
+                                cv_error *err)
+{
+    char *url;
+    cv_store *store;
+    CV_TRY(url_of(tree, key, &url, err));
+    cv_status status = leaf->is_embedded ? cv_embedded_store(tree, leaf, &store, err)
+                                         : cv_tree_store(tree, &leaf->member, &store, err);
+    if (status == CV_OK) status = cv_array_open_store(store, o, out, err);
+    if (status == CV_OK)
+        (*out)->path = url;
+    else
+        cv_free(url);
+    return status;
+}
+
+cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
+                             const caterva_open_options *o, caterva_array **out,
+                             cv_error *err)
+{
+    cv_leaf leaf;
+    CV_TRY(cv_tree_find(tree, key, &leaf, err));
+    cv_status status = check_mode(tree, &leaf, key, o, err);
+    if (status == CV_OK)
+        status = !leaf.is_embedded && tree->form == CV_TREE_DIRECTORY
+                     ? open_file(tree, &leaf, o, out, err)
+                     : open_read_only(tree, &leaf, key, o, out, err);
+    cv_leaf_free(&leaf);
+    return status;
+}
+
+bool cv_array_is_leaf_url(const char *url)
+{
+    size_t size;
+    cv_file_info info;
+    return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
+}
+
+cv_status cv_array_open_leaf_url(const char *url, const caterva_open_options *o,
+                                 caterva_array **out, cv_error *err)
+{
+    size_t size;
+    cv_tree *tree;
+    const char *key = cv_tree_url_key(url, &size);
+    char *path = cv_strndup(url, size);
+    if (!path) return cv_fail_memory(err, size, "a path");
+    cv_status status = cv_tree_open(path, &tree, err);
+    cv_free(path);
+    CV_TRY(status);
+    status = cv_array_open_leaf(tree, key, o, out, err);
+    cv_tree_close(tree);
+    return status;
+}

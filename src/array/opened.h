@@ -1,0 +1,16 @@
+/* A store that holds an array becomes a handle. */
+#ifndef CV_ARRAY_OPENED_H
+#define CV_ARRAY_OPENED_H
+
+#include "array/array.h"
+
+/* Copies what a program gave over the defaults, and checks it. */
+cv_status cv_array_open_options(const caterva_open_options *options,
+                                caterva_open_options *out, cv_error *err);
+
+/* Opens what `store` holds as complete `options` say; takes over the store, also on
+ * failure. */
+cv_status cv_array_open_store(cv_store *store, const caterva_open_options *options,
+                              caterva_array **out, cv_error *err);
+
+#endif

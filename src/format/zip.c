@@ -1,0 +1,248 @@
+/* Room: format. Zip archives. Promises: never looks outside the bytes it is given, and
+ * takes no number that does not fit the file. Does not know what the members hold, nor
+ * which names are good. */
+#include "format/zip.h"
+
+#include "base/arith.h"
+
+#include <string.h>
+
+/* ---- Fields --------------------------------------------------------------- */
+
+/* Every number of every record; a record uses some of them. */
+typedef struct numbers {
+    uint64_t signature, made_by, needs, flags, method, time, date, crc;
+    uint64_t packed_size, size, name_size, extra_size, comment_size, disk, inner, outer;
+    uint64_t header_pos, rest_size, disk_n, n, directory_size, directory_pos, end_pos, disks;
+} numbers;
+
+typedef struct field {
+    uint8_t width;
+    uint8_t at; /* number of the field in `numbers` */
+} field;
+
+#define F(width, name)                                                                       \
+    {                                                                                        \
+        width, (uint8_t)(offsetof(numbers, name) / sizeof(uint64_t))                         \
+    }
+
+static const field local_fields[] = {F(4, signature), F(2, needs),       F(2, flags),
+                                     F(2, method),    F(2, time),        F(2, date),
+                                     F(4, crc),       F(4, packed_size), F(4, size),
+                                     F(2, name_size), F(2, extra_size)};
+
+static const field record_fields[] = {
+    F(4, signature), F(2, made_by),    F(2, needs),        F(2, flags),       F(2, method),
+    F(2, time),      F(2, date),       F(4, crc),          F(4, packed_size), F(4, size),
+    F(2, name_size), F(2, extra_size), F(2, comment_size), F(2, disk),        F(2, inner),
+    F(4, outer),     F(4, header_pos)};
+
+static const field end_fields[] = {
+    F(4, signature), F(2, disk),           F(2, disks),         F(2, disk_n),
+    F(2, n),         F(4, directory_size), F(4, directory_pos), F(2, comment_size)};
+
+static const field end64_fields[] = {
+    F(4, signature),      F(8, rest_size),    F(2, made_by), F(2, needs),
+    F(4, disk),           F(4, disks),        F(8, disk_n),  F(8, n),
+    F(8, directory_size), F(8, directory_pos)};
+
+static const field locator_fields[] = {F(4, signature), F(4, disk), F(8, end_pos),
+                                       F(4, disks)};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+#define READ(table, bytes, out) read_fields(table, COUNT(table), bytes, out)
+
+enum {
+    LOCAL = 0x04034b50,
+    RECORD = 0x02014b50,
+    END = 0x06054b50,
+    END64 = 0x06064b50,
+    LOCATOR = 0x07064b50
+};
+enum { LOCATOR_SIZE = 20, END64_SIZE = 56 };
+static const uint64_t wide32 = UINT32_MAX;
+
+static void read_fields(const field *fields, size_t n, const uint8_t *bytes, numbers *out)
+{
+    uint64_t *values = &out->signature;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t value = 0;
+        for (int k = fields[i].width - 1; k >= 0; k--) value = value << 8 | bytes[k];
+        values[fields[i].at] = value;
+        bytes += fields[i].width;
+    }
+}
+
+/* ---- The end ---------------------------------------------------------------- */
+
+static cv_status torn(cv_error *err, uint64_t pos, const char *what)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "the zip archive %s", what);
+}
+
+/* The last place where an end may begin: with its comment it ends within the bytes. */
+static const uint8_t *find_end(const uint8_t *tail, size_t size, numbers *out)
+{
+    static const uint8_t mark[4] = {'P', 'K', 5, 6};
+    if (size < CV_ZIP_END_SIZE) return NULL;
+    for (size_t at = size - CV_ZIP_END_SIZE + 1; at-- > 0;) {
+        if (memcmp(tail + at, mark, sizeof mark) != 0) continue;
+        READ(end_fields, tail + at, out);
+        if (out->comment_size <= size - at - CV_ZIP_END_SIZE) return tail + at;
+    }
+    return NULL;
+}
+
+/* The second end stands right before what says that there is one. */
+static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t tail_pos,
+                            numbers *out, cv_error *err)
+{
+    numbers locator, wide;
+    size_t at = (size_t)(*end - tail);
+    if (at < LOCATOR_SIZE) return CV_OK;
+    READ(locator_fields, *end - LOCATOR_SIZE, &locator);
+    if (locator.signature != LOCATOR) return CV_OK;
+    if (at < LOCATOR_SIZE + END64_SIZE)
+        return torn(err, tail_pos, "has no room for the zip64 end that it says it has");
+    READ(end64_fields, *end - LOCATOR_SIZE - END64_SIZE, &wide);
+    if (wide.signature != END64)
+        return torn(err, tail_pos + at, "says that it has a zip64 end, and has none there");
+    if (locator.disks > 1)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "the zip archive is one of %llu parts",
+                       (unsigned long long)locator.disks);
+    *end -= LOCATOR_SIZE + END64_SIZE;
+    *out = wide;
+    return CV_OK;
+}
+
+static cv_status check_end(const numbers *end, uint64_t end_pos, cv_zip_end *out,
+                           cv_error *err)
+{
+    uint64_t sum;
+    if (end->disk != 0 || end->disks != 0 || end->disk_n != end->n)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)end_pos,
+                       "the zip archive is one of several parts");
+    if (!cv_add_u64(end->directory_pos, end->directory_size, &sum) || sum > end_pos)
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)end_pos,
+            "the zip archive's directory of %llu bytes at %llu does not fit before "
+            "its end at byte %llu",
+            (unsigned long long)end->directory_size, (unsigned long long)end->directory_pos,
+            (unsigned long long)end_pos);
+    if (end->n > end->directory_size / CV_ZIP_RECORD_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)end_pos,
+                       "the zip archive claims %llu members, its directory of %llu bytes has "
+                       "room for %llu",
+                       (unsigned long long)end->n, (unsigned long long)end->directory_size,
+                       (unsigned long long)(end->directory_size / CV_ZIP_RECORD_SIZE));
+    *out = (cv_zip_end){.n_members = end->n,
+                        .directory_pos = end_pos - end->directory_size,
+                        .directory_size = end->directory_size,
+                        .shift = end_pos - sum};
+    return CV_OK;
+}
+
+cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
+                           cv_zip_end *out, cv_error *err)
+{
+    numbers n;
+    uint64_t tail_pos = file_size - size;
+    const uint8_t *end = find_end(tail, size, &n);
+    if (!end) return torn(err, file_size, "has no end: it was cut, or is none");
+    CV_TRY(read_end64(tail, &end, tail_pos, &n, err));
+    return check_end(&n, tail_pos + (uint64_t)(end - tail), out, err);
+}
+
+/* ---- Members ---------------------------------------------------------------- */
+
+cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, cv_error *err)
+{
+    numbers n;
+    READ(record_fields, bytes, &n);
+    if (n.signature != RECORD)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                       "the zip archive's directory has no record at byte %llu",
+                       (unsigned long long)pos);
+    *size = CV_ZIP_RECORD_SIZE + (size_t)(n.name_size + n.extra_size + n.comment_size);
+    return CV_OK;
+}
+
+/* Takes the next 8 bytes of the zip64 field for what did not fit its own. */
+static bool widen(uint64_t *value, const uint8_t **bytes, size_t *left)
+{
+    if (*value != wide32) return true;
+    if (*left < 8) return false;
+    *value = cv_load_le64(*bytes);
+    *bytes += 8;
+    *left -= 8;
+    return true;
+}
+
+/* Finds the zip64 field among the extra ones. */
+static bool widen_all(const uint8_t *extra, size_t size, numbers *n)
+{
+    while (size >= 4) {
+        size_t id = extra[0] | (size_t)extra[1] << 8,
+               length = extra[2] | (size_t)extra[3] << 8;
+        const uint8_t *value = extra + 4;
+        size -= 4;
+        if (length > size) break;
+        size_t left = length;
+        if (id == 1)
+            return widen(&n->size, &value, &left) && widen(&n->packed_size, &value, &left) &&
+                   widen(&n->header_pos, &value, &left);
+        extra = value + length;
+        size -= length;
+    }
+    return n->size != wide32 && n->packed_size != wide32 && n->header_pos != wide32;
+}
+
+cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                              cv_zip_member *out, cv_error *err)
+{
+    numbers n;
+    size_t whole;
+    CV_TRY(cv_zip_record_peek(bytes, pos, &whole, err));
+    if (whole > size)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                       "the record at byte %llu is longer than the zip archive's directory",
+                       (unsigned long long)pos);
+    READ(record_fields, bytes, &n);
+    const uint8_t *name = bytes + CV_ZIP_RECORD_SIZE;
+    if (!widen_all(name + n.name_size, (size_t)n.extra_size, &n))
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                       "the record at byte %llu lacks the zip64 sizes that it says it has",
+                       (unsigned long long)pos);
+    *out = (cv_zip_member){.name = name,
+                           .name_size = (uint16_t)n.name_size,
+                           .flags = (uint16_t)n.flags,
+                           .method = (uint16_t)n.method,
+                           .crc = (uint32_t)n.crc,
+                           .packed_size = n.packed_size,
+                           .size = n.size,
+                           .header_pos = n.header_pos};
+    return CV_OK;
+}
+
+cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err)
+{
+    numbers n = {0};
+    size_t name_size = member->name_size;
+    if (size >= CV_ZIP_LOCAL_SIZE) READ(local_fields, bytes, &n);
+    if (n.signature != LOCAL || n.name_size != name_size ||
+        size < CV_ZIP_LOCAL_SIZE + name_size ||
+        memcmp(bytes + CV_ZIP_LOCAL_SIZE, member->name, name_size) != 0)
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)pos,
+            "no member begins at byte %llu of the zip archive, where its directory "
+            "has one",
+            (unsigned long long)pos);
+    if (n.method != member->method || (n.flags & CV_ZIP_ENCRYPTED))
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                       "the member at byte %llu is not stored as the zip archive's directory "
+                       "says",
+                       (unsigned long long)pos);
+    *data_at = CV_ZIP_LOCAL_SIZE + name_size + n.extra_size;
+    return CV_OK;
+}

@@ -1,0 +1,62 @@
+/* The records of a zip archive: bytes <-> structs, by the field lists in zip.c.
+ *
+ *   local header, name, extra | data | local header, ... | directory | end
+ *
+ * A directory has one record for each member; the end says where the directory is.
+ * Archives of more than 65,534 members or 4 GiB have a second end with wider fields
+ * (zip64) before the first one, and wider sizes in the extra fields of members. All
+ * numbers are little-endian. */
+#ifndef CV_FORMAT_ZIP_H
+#define CV_FORMAT_ZIP_H
+
+#include "base/buffer.h"
+
+enum {
+    CV_ZIP_LOCAL_SIZE = 30,  /* of a local header, before name and extra */
+    CV_ZIP_RECORD_SIZE = 46, /* of a directory's record, before name, extra and comment */
+    CV_ZIP_END_SIZE = 22,
+    CV_ZIP_END_ROOM = 20 + 56, /* of the second end and what says that there is one */
+    CV_ZIP_END_SEARCH = CV_ZIP_END_ROOM + CV_ZIP_END_SIZE + 65535 /* with a comment */
+};
+
+enum { CV_ZIP_STORED = 0, CV_ZIP_DEFLATED = 8 };
+enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_UTF8 = 1 << 11 }; /* bits of flags */
+
+/* Where the directory is, and what the end says of it. */
+typedef struct cv_zip_end {
+    uint64_t n_members;
+    uint64_t directory_pos; /* bytes from the file's start */
+    uint64_t directory_size;
+    uint64_t shift; /* bytes before the archive: positions in it count from there */
+} cv_zip_end;
+
+/* One member, as the directory has it. */
+typedef struct cv_zip_member {
+    const uint8_t *name; /* borrowed; no NUL behind it */
+    uint16_t name_size;
+    uint16_t flags, method;
+    uint32_t crc;
+    uint64_t packed_size, size;
+    uint64_t header_pos; /* of its local header, in the archive */
+} cv_zip_member;
+
+/* From the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH of them, or all
+ * that there are. CATERVA_ECORRUPT when there is no end, or one that cannot be. */
+cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
+                           cv_zip_end *out, cv_error *err);
+
+/* How many bytes the record takes that begins with these CV_ZIP_RECORD_SIZE ones, at `pos`
+ * in the file. */
+cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, cv_error *err);
+
+/* Parses the whole record. */
+cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                              cv_zip_member *out, cv_error *err);
+
+/* From the first `size` bytes of a local header at `pos`, CV_ZIP_LOCAL_SIZE and the name
+ * at least: how many bytes there are from its begin to the data. CATERVA_ECORRUPT unless
+ * it is the header of `member`. */
+cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err);
+
+#endif

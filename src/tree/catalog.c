@@ -1,0 +1,391 @@
+/* Room: tree. Makes the list of a tree: one entry for each leaf, object and group. Of a
+ * leaf only the first bytes are looked at, which are the frame's header.
+ *
+ * Several may claim one key; python-blosc2 finds a file first, and so do we: the claim of
+ * the lowest rank counts. */
+#include "tree/catalog.h"
+
+#include "base/heap.h"
+#include "frame/attribute.h"
+#include "frame/kinds.h"
+#include "frame/snapshot.h"
+#include "tree/names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum rank {
+    RANK_ARRAY_FILE,
+    RANK_LEAF_FILE,
+    RANK_OTHER_FILE,
+    RANK_OBJECT,
+    RANK_EMBEDDED,
+    RANK_REMOTE,
+    RANK_GROUP
+} rank;
+
+/* While the list is made, key and path are places in the text. */
+typedef struct item {
+    caterva_tree_entry entry;
+    char kind_name[CV_KIND_NAME];
+    rank rank;
+    size_t key_at, path_at; /* path_at 0: none */
+} item;
+
+typedef struct catalog {
+    caterva_tree_list list; /* first: what the program holds */
+    const caterva_tree_entry **pointers;
+    item *items;
+    size_t n, room;
+    cv_buffer text; /* begins with one NUL */
+} catalog;
+
+typedef struct work {
+    catalog *made;
+    const cv_tree *tree;
+    const cv_contents *contents;
+    const cv_embed_bytes *bytes;
+    const char *group;
+    cv_buffer head;
+} work;
+
+/* ---- Entries ------------------------------------------------------------------------ */
+
+static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at,
+                           cv_error *err)
+{
+    *at = c->text.size;
+    CV_TRY(cv_buffer_append(&c->text, text, size, err));
+    return cv_buffer_append(&c->text, "", 1, err);
+}
+
+/* Adds the key "/" + name, or name where that has a slash already; NULL where it does not
+ * lie in the group that is listed. */
+static cv_status add(work *w, const char *name, size_t size, const item *like, item **out,
+                     cv_error *err)
+{
+    catalog *c = w->made;
+    size_t start = c->text.size;
+    *out = NULL;
+    if (name[0] != '/') CV_TRY(cv_buffer_append(&c->text, "/", 1, err));
+    size_t at;
+    CV_TRY(keep_text(c, name, size, &at, err));
+    if (!cv_tree_is_within((const char *)c->text.data + start, w->group)) {
+        c->text.size = start;
+        return CV_OK;
+    }
+    if (c->n == c->room) {
+        size_t room = c->room ? 2 * c->room : 64;
+        item *grown = cv_realloc(c->items, c->n * sizeof *grown, room * sizeof *grown);
+        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the list of a tree");
+        c->items = grown;
+        c->room = room;
+    }
+    *out = &c->items[c->n++];
+    **out = *like;
+    (*out)->key_at = start;
+    return CV_OK;
+}
+
+static cv_status add_group(work *w, const char *key, size_t size, cv_error *err)
+{
+    item *made;
+    item group = {
+        .entry = {.kind = CATERVA_TREE_GROUP}, .kind_name = "group", .rank = RANK_GROUP};
+    group.entry.read_only = w->tree->form != CV_TREE_DIRECTORY;
+    bool is_root = size == 0 || (size == 1 && key[0] == '/');
+    return is_root ? CV_OK : add(w, key, size, &group, &made, err);
+}
+
+/* ---- Kinds, by the first bytes -------------------------------------------------------- */
+
+static void set_kind(item *it, caterva_tree_kind kind, const char *name)
+{
+    it->entry.kind = kind;
+    (void)snprintf(it->kind_name, sizeof it->kind_name, "%s", name);
+}
+
+/* Reads `size` first bytes of one thing or another. */
+typedef struct source {
+    const cv_member *member; /* NULL: an embedded leaf */
+    uint64_t pos, size;
+} source;
+
+static cv_status read_head(work *w, const source *from, size_t size, cv_error *err)
+{
+    size_t done = 0;
+    CV_TRY(cv_buffer_resize(&w->head, size, err));
+    cv_status status = CV_OK;
+    if (from->member) {
+        status = cv_tree_head(w->tree, from->member, w->head.data, size, &done, err);
+    } else {
+        done = from->size < size ? (size_t)from->size : size;
+        status = w->bytes->read(w->bytes->context, from->pos, w->head.data, done, err);
+    }
+    w->head.size = done;
+    return status;
+}
+
+/* The whole header, as long as it is, up to a bound. */
+static cv_status read_header(work *w, const source *from, cv_frame_header *out, cv_error *err)
+{
+    enum { FIRST = 3072, MOST = 4 << 20 };
+    uint32_t size;
+    CV_TRY(read_head(w, from, FIRST, err));
+    CV_TRY(cv_frame_header_peek(w->head.data, w->head.size, &size, err));
+    if (size > w->head.size && size <= MOST) CV_TRY(read_head(w, from, size, err));
+    if (size > w->head.size)
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "a header of %u bytes, there are %zu", size,
+                       w->head.size);
+    return cv_frame_header_parse(w->head.data, size, out, err);
+}
+
+static bool is_frame(const cv_buffer *head)
+{
+    return head->size >= CV_FRAME_MAGIC_SIZE && memcmp(head->data + 2, "b2frame", 8) == 0;
+}
+
+/* *is_leaf: it is a frame, or should be one by its name. */
+static void classify(work *w, const source *from, item *it, bool *is_leaf)
+{
+    cv_frame_header header;
+    cv_error reason = {0};
+    bool readable;
+    w->head.size = 0;
+    cv_status status = read_header(w, from, &header, &reason);
+    if (status == CV_OK) {
+        *is_leaf = true;
+        cv_kind_name(&header, it->kind_name, &readable);
+        it->entry.kind = readable ? CATERVA_TREE_ARRAY : CATERVA_TREE_OTHER;
+        return;
+    }
+    if (status == CATERVA_EUNSUPPORTED && from->member && w->head.size == 0)
+        set_kind(it, CATERVA_TREE_OTHER,
+                 from->member->flags & CV_ZIP_ENCRYPTED ? "encrypted" : "deflated");
+    else
+        set_kind(it, CATERVA_TREE_OTHER, *is_leaf || is_frame(&w->head) ? "damaged" : "file");
+}
+
+/* ---- Files ------------------------------------------------------------------------------ */
+
+static cv_status add_file(work *w, const cv_member *member, cv_error *err)
+{
+    item it = {.entry = {.stored_bytes = (int64_t)member->size}}, *made;
+    source from = {.member = member};
+    bool is_leaf = cv_tree_is_leaf(member->path);
+    size_t stem = cv_tree_stem(member->path), path_at;
+    if (strcmp(member->path, CV_TREE_EMBED) == 0) return CV_OK;
+    bool is_at_root = strlen(CV_TREE_ATTRIBUTES) == stem;
+    if (is_leaf && is_at_root && memcmp(member->path, CV_TREE_ATTRIBUTES, stem) == 0)
+        return CV_OK;
+    if (is_leaf && cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES))
+        return add_group(w, member->path, cv_tree_parent(member->path, stem), err);
+
+    size_t text = w->made->text.size;
+    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* is it in the group at all? */
+    if (!made) return CV_OK;
+    classify(w, &from, &it, &is_leaf);
+    size_t key_size = is_leaf ? stem : strlen(member->path);
+    w->made->n--;
+    w->made->text.size = text;
+    it.rank = RANK_OTHER_FILE;
+    if (is_leaf && cv_tree_is_leaf(member->path)) it.rank = RANK_LEAF_FILE;
+    if (strcmp(member->path + stem, CV_TREE_ARRAY_SUFFIX) == 0) it.rank = RANK_ARRAY_FILE;
+    bool is_array = strcmp(it.kind_name, "array") == 0; /* plain items can be read only */
+    it.entry.read_only = w->tree->form != CV_TREE_DIRECTORY || !is_array;
+    CV_TRY(add(w, member->path, key_size, &it, &made, err));
+    if (!made) return CV_OK;
+    CV_TRY(keep_text(w->made, member->path, strlen(member->path), &path_at, err));
+    made->path_at = path_at;
+    return CV_OK;
+}
+
+/* ---- Embedded leaves, references and objects ---------------------------------------- */
+
+static cv_status add_embedded(work *w, const cv_embed_entry *e, cv_error *err)
+{
+    item it = {.entry = {.read_only = 1, .embedded = 1}, .rank = RANK_EMBEDDED}, *made;
+    source from = {.pos = e->offset, .size = e->size};
+    bool is_leaf = true;
+    size_t size = strlen(e->key);
+    if (cv_tree_is_named(e->key, size, CV_TREE_ATTRIBUTES))
+        return add_group(w, e->key, cv_tree_parent(e->key, size), err);
+    it.entry.stored_bytes = (int64_t)e->size;
+    if (cv_tree_is_within(e->key, w->group)) classify(w, &from, &it, &is_leaf);
+    return add(w, e->key, size, &it, &made, err);
+}
+
+static cv_status add_entry(work *w, const cv_embed_entry *e, cv_error *err)
+{
+    item it = {.entry = {.read_only = 1}}, *made;
+    if (e->what == CV_EMBED_LEAF) return add_embedded(w, e, err);
+    bool is_object = e->what == CV_EMBED_OBJECT;
+    it.rank = is_object ? RANK_OBJECT : RANK_REMOTE;
+    it.entry.embedded = !is_object;
+    set_kind(&it, CATERVA_TREE_OTHER, is_object ? e->kind : "remote");
+    return add(w, e->key, strlen(e->key), &it, &made, err);
+}
+
+/* Before there was a registry, a table was known by the kind that its manifest has. */
+static bool is_table(const work *w, const cv_member *member)
+{
+    static const char ctable[] = "\xa6"
+                                 "ctable";
+    cv_store *store;
+    cv_snapshot *s = NULL;
+    cv_buffer value = {0};
+    bool found = false;
+    if (cv_tree_store(w->tree, member, &store, NULL) != CV_OK) return false;
+    if (cv_snapshot_load_any(store, &s, NULL) == CV_OK) {
+        const cv_metalayer *kind =
+            cv_metalayers_find(s->trailer.attributes, s->trailer.n_attributes, "kind");
+        int64_t size = 0;
+        found = kind && cv_frame_attribute_size(kind, &size, NULL) == CV_OK &&
+                size == sizeof ctable - 1 &&
+                cv_frame_attribute(kind, &value, NULL) == CV_OK &&
+                memcmp(value.data, ctable, value.size) == 0;
+    }
+    cv_buffer_free(&value);
+    cv_snapshot_release(s);
+    cv_store_close(store);
+    return found;
+}
+
+static cv_status add_old_table(work *w, const cv_member *member, cv_error *err)
+{
+    item it = {.entry = {.read_only = 1}, .rank = RANK_OBJECT}, *made;
+    size_t stem = cv_tree_stem(member->path);
+    if (!cv_tree_is_named(member->path, stem, "_meta") || !is_table(w, member)) return CV_OK;
+    set_kind(&it, CATERVA_TREE_OTHER, "ctable");
+    return add(w, member->path, cv_tree_parent(member->path, stem), &it, &made, err);
+}
+
+static cv_status add_all(work *w, cv_error *err)
+{
+    const cv_contents *c = w->contents;
+    bool has_registry = false;
+    for (size_t i = 0; i < c->members.n; i++) CV_TRY(add_file(w, &c->members.list[i], err));
+    for (size_t i = 0; i < c->embed.n; i++) {
+        CV_TRY(add_entry(w, &c->embed.list[i], err));
+        has_registry = has_registry || c->embed.list[i].what == CV_EMBED_OBJECT;
+    }
+    for (size_t i = 0; i < c->members.n && !has_registry; i++)
+        CV_TRY(add_old_table(w, &c->members.list[i], err));
+    return CV_OK;
+}
+
+/* ---- The list ----------------------------------------------------------------------- */
+
+/* The groups that an entry lies in, but for those that the one before it lies in, too. */
+static cv_status add_parents_of(work *w, const char *key, size_t before_at, cv_error *err)
+{
+    size_t size = strlen(key);
+    while ((size = cv_tree_parent(key, size)) > 0) {
+        const char *before = (const char *)w->made->text.data + before_at; /* it moves */
+        if (strncmp(before, key, size) == 0 && before[size] == '/') break;
+        CV_TRY(add_group(w, key, size, err));
+    }
+    return CV_OK;
+}
+
+static cv_status add_parents(work *w, cv_error *err)
+{
+    catalog *c = w->made;
+    size_t n = c->n, before = 0;
+    cv_buffer key = {0};
+    cv_status status = CV_OK;
+    for (size_t i = 0; i < n && status == CV_OK; i++) {
+        size_t at = c->items[i].key_at;
+        const char *text = (const char *)c->text.data + at;
+        key.size = 0;
+        status = cv_buffer_append(&key, text, strlen(text) + 1, err);
+        if (status == CV_OK) status = add_parents_of(w, (const char *)key.data, before, err);
+        before = at;
+    }
+    cv_buffer_free(&key);
+    return status;
+}
+
+static void set_texts(catalog *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        item *it = &c->items[i];
+        it->entry.key = (const char *)c->text.data + it->key_at;
+        it->entry.path = it->path_at ? (const char *)c->text.data + it->path_at : NULL;
+    }
+}
+
+static int compare(const void *x, const void *y)
+{
+    const item *a = x, *b = y;
+    int order = cv_tree_compare(a->entry.key, b->entry.key);
+    return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* One entry for each key; what is inside an object can be read only, and its manifest is
+ * nobody's business. */
+static void settle(catalog *c)
+{
+    size_t kept = 0;
+    const char *object = NULL;
+    if (c->n > 1) qsort(c->items, c->n, sizeof c->items[0], compare);
+    for (size_t i = 0; i < c->n; i++) {
+        item *it = &c->items[i];
+        const char *key = it->entry.key;
+        if (kept > 0 && strcmp(c->items[kept - 1].entry.key, key) == 0) continue;
+        bool is_inside = object && cv_tree_is_within(key, object);
+        if (is_inside && cv_tree_is_named(key, strlen(key), "_meta")) continue;
+        if (is_inside) it->entry.read_only = 1;
+        if (!is_inside) object = it->rank == RANK_OBJECT ? key : NULL;
+        c->items[kept++] = *it;
+    }
+    c->n = kept;
+}
+
+static cv_status publish(catalog *c, cv_error *err)
+{
+    c->pointers = cv_malloc((c->n + 1) * sizeof *c->pointers);
+    if (!c->pointers) return cv_fail_memory(err, c->n * sizeof *c->pointers, "a list");
+    for (size_t i = 0; i < c->n; i++) {
+        c->items[i].entry.struct_size = sizeof c->items[i].entry;
+        c->items[i].entry.kind_name = c->items[i].kind_name;
+        c->pointers[i] = &c->items[i].entry;
+    }
+    c->list.struct_size = sizeof c->list;
+    c->list.n = c->n;
+    c->list.entries = c->pointers;
+    return CV_OK;
+}
+
+cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
+                          const cv_embed_bytes *bytes, const char *group,
+                          const caterva_tree_list **out, cv_error *err)
+{
+    catalog *c = cv_calloc(1, sizeof *c);
+    if (!c) return cv_fail_memory(err, sizeof *c, "the list of a tree");
+    work w = {.made = c, .tree = tree, .contents = contents, .bytes = bytes, .group = group};
+    cv_status status = cv_buffer_append(&c->text, "", 1, err);
+    if (status == CV_OK) status = add_all(&w, err);
+    if (status == CV_OK) status = add_parents(&w, err);
+    if (status == CV_OK) set_texts(c);
+    if (status == CV_OK) settle(c);
+    if (status == CV_OK) status = publish(c, err);
+    cv_buffer_free(&w.head);
+    if (status != CV_OK) {
+        cv_catalog_free(&c->list);
+        return status;
+    }
+    *out = &c->list;
+    return CV_OK;
+}
+
+void cv_catalog_free(const caterva_tree_list *list)
+{
+    catalog *c = (catalog *)(uintptr_t)list;
+    if (!c) return;
+    cv_buffer_free(&c->text);
+    cv_free(c->items);
+    cv_free(c->pointers);
+    cv_free(c);
+}

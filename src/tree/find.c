@@ -1,0 +1,138 @@
+/* Room: tree. Finds leaves. Promises: one in a directory is found without a look at the
+ * others, where its name is as python-blosc2 writes it. */
+#include "tree/find.h"
+
+#include "base/heap.h"
+#include "tree/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const suffixes[] = {CV_TREE_ARRAY_SUFFIX, ".b2f", ".b2b"};
+enum { N_SUFFIXES = 3, LONGEST_SUFFIX = 5 };
+
+/* "g/x.b2nd" of "/g/x". Owned. */
+static cv_status file_of(const char *key, const char *suffix, char **out, cv_error *err)
+{
+    size_t size = strlen(key) + LONGEST_SUFFIX + 1;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(*out, size, "%s%s", key + 1, suffix);
+    return CV_OK;
+}
+
+static cv_status take_path(cv_leaf *out, char *path, const cv_member *member)
+{
+    *out = (cv_leaf){.path = path, .member = *member};
+    out->member.path = path;
+    return CV_OK;
+}
+
+/* CATERVA_ENOTFOUND, without a sentence, when there is none. */
+static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
+                                   cv_error *err)
+{
+    for (int i = 0; i < N_SUFFIXES; i++) {
+        char *path;
+        cv_file_info info;
+        CV_TRY(file_of(key, suffixes[i], &path, err));
+        if (cv_dir_get_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_FILE) {
+            cv_member member = {.size = info.size};
+            return take_path(out, path, &member);
+        }
+        cv_free(path);
+    }
+    return CATERVA_ENOTFOUND;
+}
+
+/* Of another suffix: whether it holds a frame is seen when it is opened. */
+static bool is_other_leaf(const cv_member *member, const char *key)
+{
+    size_t stem = cv_tree_stem(member->path);
+    return strlen(key + 1) == stem && memcmp(key + 1, member->path, stem) == 0 &&
+           strcmp(member->path, CV_TREE_EMBED) != 0;
+}
+
+static const cv_member *find_member(const cv_contents *contents, const char *key)
+{
+    char *path;
+    const cv_member *found = NULL;
+    for (int i = 0; i < N_SUFFIXES && !found; i++) {
+        if (file_of(key, suffixes[i], &path, NULL) != CV_OK) return NULL;
+        found = cv_members_find(&contents->members, path);
+        cv_free(path);
+    }
+    for (size_t i = 0; i < contents->members.n && !found; i++)
+        if (is_other_leaf(&contents->members.list[i], key))
+            found = &contents->members.list[i];
+    return found;
+}
+
+/* ---- What is no leaf ---------------------------------------------------------------- */
+
+bool cv_contents_has_group(const cv_contents *c, const char *key)
+{
+    for (size_t i = 0; i < c->members.n; i++) {
+        size_t size = strlen(key + 1);
+        const char *path = c->members.list[i].path;
+        if (strncmp(path, key + 1, size) == 0 && (size == 0 || path[size] == '/'))
+            return true;
+    }
+    for (size_t i = 0; i < c->embed.n; i++)
+        if (cv_tree_is_within(c->embed.list[i].key, key)) return true;
+    return !key[1];
+}
+
+static cv_status refuse(const cv_tree *tree, const cv_contents *c, const char *key,
+                        cv_error *err)
+{
+    const char *name = tree->shown.text;
+    const cv_embed_entry *object = cv_embed_find(&c->embed, CV_EMBED_OBJECT, key);
+    if (object)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%.80s in %s is a %.30s, not an array",
+                       key, name, object->kind);
+    if (cv_embed_find(&c->embed, CV_EMBED_REMOTE, key))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "%.80s in %s is a reference to an array elsewhere", key, name);
+    if (cv_contents_has_group(c, key))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%.80s in %s is a group, not an array",
+                       key, name);
+    if (cv_members_find(&c->members, key + 1))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%.80s in %s is a file, not an array",
+                       key, name);
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %.80s in %s", key, name);
+}
+
+/* ---- Finding ------------------------------------------------------------------------ */
+
+static cv_status find_in(const cv_tree *tree, const cv_contents *c, const char *key,
+                         cv_leaf *out, cv_error *err)
+{
+    const cv_member *member = find_member(c, key);
+    if (member) {
+        char *path = cv_strdup(member->path);
+        if (!path) return cv_fail_memory(err, strlen(member->path), "a path");
+        return take_path(out, path, member);
+    }
+    const cv_embed_entry *leaf = cv_embed_find(&c->embed, CV_EMBED_LEAF, key);
+    if (!leaf) return refuse(tree, c, key, err);
+    *out = (cv_leaf){.is_embedded = true, .offset = leaf->offset, .size = leaf->size};
+    return CV_OK;
+}
+
+cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_error *err)
+{
+    cv_contents own;
+    const cv_contents *contents;
+    CV_TRY(cv_tree_check_key(key, err));
+    if (tree->form == CV_TREE_DIRECTORY && key[1]) {
+        cv_status status = find_in_directory(tree, key, out, err);
+        if (status != CATERVA_ENOTFOUND) return status;
+    }
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = find_in(tree, contents, key, out, err);
+    cv_contents_free(&own);
+    return status;
+}
+
+void cv_leaf_free(cv_leaf *leaf) { cv_free(leaf->path); }

@@ -1,0 +1,23 @@
+/* A leaf by its key. */
+#ifndef CV_TREE_FIND_H
+#define CV_TREE_FIND_H
+
+#include "tree/tree.h"
+
+/* Where a leaf is: a file of the tree, or bytes in its embed.b2e. */
+typedef struct cv_leaf {
+    bool is_embedded;
+    uint64_t offset, size; /* of an embedded one: in the decompressed bytes */
+    cv_member member;      /* of a file */
+    char *path;            /* of the file from the tree; member.path is this. Owned */
+} cv_leaf;
+
+/* CATERVA_ENOTFOUND when there is nothing of that key, CATERVA_EUNSUPPORTED for a group, a
+ * reference to elsewhere, or one of python-blosc2's objects. Release with cv_leaf_free. */
+cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_error *err);
+void cv_leaf_free(cv_leaf *leaf);
+
+/* Whether there is such a group; "/" is there always. */
+bool cv_contents_has_group(const cv_contents *contents, const char *key);
+
+#endif

@@ -1,0 +1,35 @@
+/* The files of a tree: members of an archive, or files of a directory. */
+#ifndef CV_TREE_MEMBERS_H
+#define CV_TREE_MEMBERS_H
+
+#include "format/zip.h"
+
+typedef struct cv_member {
+    const char *path;    /* "g/x.b2nd" */
+    uint64_t size;       /* bytes stored */
+    uint64_t header_pos; /* of an archive: of the local header in the file, */
+    uint64_t end;        /* and where the next one begins */
+    uint32_t crc;        /* of an archive */
+    uint16_t flags, method;
+} cv_member;
+
+typedef struct cv_members {
+    cv_member *list; /* sorted by path once they are complete */
+    size_t n, room;
+    cv_buffer names; /* where the paths lie */
+    cv_buffer places;
+} cv_members;
+
+/* Adds one, whose path is copied; member->path is set by cv_members_complete. */
+cv_status cv_members_add(cv_members *members, const cv_member *member, const char *path,
+                         size_t path_size, cv_error *err);
+
+/* Sorts them and, of several with one path, keeps the one that was added last. */
+void cv_members_complete(cv_members *members);
+
+/* The one with that path, or NULL. */
+const cv_member *cv_members_find(const cv_members *members, const char *path);
+
+void cv_members_free(cv_members *members);
+
+#endif

@@ -1,0 +1,119 @@
+/* Room: tree. Names, which come from files of others: checked before anything is done with
+ * them. Knows neither files nor archives. */
+#include "tree/names.h"
+
+#include "base/heap.h"
+#include "base/text.h"
+
+#include <string.h>
+
+/* ---- Good names ------------------------------------------------------------------ */
+
+/* What file systems take, and groups within groups that a list of them can bear. */
+enum { LONGEST = 4000, DEEPEST = 64 };
+
+static bool is_bad_part(const char *part, size_t size)
+{
+    return size == 0 || (size == 1 && part[0] == '.') ||
+           (size == 2 && part[0] == '.' && part[1] == '.');
+}
+
+/* What is wrong with it, or NULL. */
+static const char *fault_of(const char *path, size_t size)
+{
+    const char *end = path + size;
+    int n_parts = 0;
+    if (size > LONGEST) return "has more than 4000 bytes";
+    if (size > 0 && *path == '/') return "begins at the root";
+    for (const char *part = path; part <= end;) {
+        const char *slash = memchr(part, '/', (size_t)(end - part));
+        const char *stop = slash ? slash : end;
+        if (is_bad_part(part, (size_t)(stop - part)))
+            return "has a part that is empty, \".\" or \"..\"";
+        part = stop + 1;
+        if (++n_parts > DEEPEST) return "has more than 64 parts";
+    }
+    for (const char *at = path; at < end; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f) return "has a control character";
+    return NULL;
+}
+
+static cv_status check(const char *path, size_t size, cv_status code, cv_error *err)
+{
+    char shown[100];
+    char *text = cv_strndup(path, size);
+    if (!text) return cv_fail_memory(err, size, "a name");
+    const char *fault = fault_of(path, size);
+    if (!fault && !cv_is_utf8(text)) fault = "is no UTF-8";
+    cv_show_text(shown, sizeof shown, text);
+    cv_free(text);
+    if (!fault) return CV_OK;
+    return cv_fail(err, code, -1, "the name \"%s\" in a tree %s", shown, fault);
+}
+
+cv_status cv_tree_check_path(const char *path, size_t size, cv_error *err)
+{
+    return check(path, size, CATERVA_ECORRUPT, err);
+}
+
+cv_status cv_tree_check_key(const char *key, cv_error *err)
+{
+    if (key[0] != '/')
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "\"%.100s\" is no key of a tree: it begins with a slash", key);
+    return key[1] ? check(key + 1, strlen(key + 1), CATERVA_EINVAL, err) : CV_OK;
+}
+
+/* ---- Their parts ------------------------------------------------------------------- */
+
+size_t cv_tree_stem(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return dot && dot > name ? (size_t)(dot - path) : strlen(path);
+}
+
+bool cv_tree_is_leaf(const char *path)
+{
+    const char *suffix = path + cv_tree_stem(path);
+    return strcmp(suffix, CV_TREE_ARRAY_SUFFIX) == 0 || strcmp(suffix, ".b2f") == 0 ||
+           strcmp(suffix, ".b2b") == 0;
+}
+
+bool cv_tree_is_named(const char *key, size_t size, const char *name)
+{
+    size_t length = strlen(name);
+    return size > length && key[size - length - 1] == '/' &&
+           memcmp(key + size - length, name, length) == 0;
+}
+
+size_t cv_tree_parent(const char *key, size_t size)
+{
+    while (size > 0 && key[--size] != '/') continue;
+    return size;
+}
+
+bool cv_tree_is_within(const char *key, const char *group)
+{
+    size_t size = strlen(group);
+    if (size == 1) size = 0; /* "/" */
+    return strncmp(key, group, size) == 0 && key[size] == '/';
+}
+
+int cv_tree_compare(const char *a, const char *b)
+{
+    while (*a && *a == *b) a++, b++;
+    int x = *a == '/' ? 1 : (unsigned char)*a, y = *b == '/' ? 1 : (unsigned char)*b;
+    return (x > y) - (x < y);
+}
+
+const char *cv_tree_url_key(const char *url, size_t *path_size)
+{
+    for (const char *at = strstr(url, "::"); at; at = strstr(at + 1, "::")) {
+        if (at == url || (at[2] && at[2] != '/')) continue;
+        *path_size = (size_t)(at - url);
+        return at[2] ? at + 2 : "/";
+    }
+    return NULL;
+}

@@ -1,0 +1,218 @@
+/* Room: tree. Opening trees and the files in them. What the leaves are is for catalog.c;
+ * how one is found by its key for find.c. */
+#include "tree/tree.h"
+
+#include "base/arith.h"
+#include "base/heap.h"
+#include "format/frame_header.h"
+#include "store/descriptors.h"
+#include "store/file.h"
+#include "tree/names.h"
+#include "tree/walk.h"
+#include "tree/zip_directory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Files in it ---------------------------------------------------------------- */
+
+cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_error *err)
+{
+    size_t size = strlen(tree->path) + strlen(member) + 2;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(*out, size, "%s/%s", tree->path, member);
+    return CV_OK;
+}
+
+static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_store **out,
+                           cv_error *err)
+{
+    uint64_t pos;
+    size_t done;
+    CV_TRY(cv_zip_directory_locate(tree->file, member, &pos, NULL, 0, &done, err));
+    return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
+}
+
+cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
+                        cv_error *err)
+{
+    char *path;
+    if (tree->form == CV_TREE_ARCHIVE) return open_part(tree, member, out, err);
+    CV_TRY(cv_tree_path(tree, member->path, &path, err));
+    cv_status status = cv_store_file_open(path, 0, false, out, err);
+    cv_free(path);
+    return status;
+}
+
+cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err)
+{
+    static const cv_member embed = {.path = CV_TREE_EMBED};
+    if (tree->form == CV_TREE_FILE)
+        return cv_store_file_part(tree->file, tree->path, 0, UINT64_MAX, out, err);
+    if (tree->form == CV_TREE_DIRECTORY) return cv_tree_store(tree, &embed, out, err);
+    const cv_member *member = cv_members_find(&tree->contents.members, CV_TREE_EMBED);
+    if (member) return open_part(tree, member, out, err);
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s has no %s", tree->shown.text,
+                   CV_TREE_EMBED);
+}
+
+static cv_status head_of_file(const cv_tree *tree, const cv_member *member, uint8_t *dst,
+                              size_t size, size_t *done, cv_error *err)
+{
+    cv_file file;
+    int error = cv_open_file(tree->dir, member->path, CV_OPEN_READ, 0, &file);
+    if (error) return cv_fail_open(err, error, member->path);
+    error = cv_file_read(file, dst, size, 0, done);
+    cv_file_close(&file);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot read %s", cv_show_path(member->path).text);
+}
+
+cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *dst,
+                       size_t size, size_t *done, cv_error *err)
+{
+    uint64_t pos;
+    *done = 0;
+    if (tree->form == CV_TREE_DIRECTORY)
+        return head_of_file(tree, member, dst, size, done, err);
+    CV_TRY(cv_zip_directory_locate(tree->file, member, &pos, dst, size, done, err));
+    size_t wanted = member->size < size ? (size_t)member->size : size, more;
+    if (*done == wanted) return CV_OK;
+    int error = cv_file_read(tree->file, dst + *done, wanted - *done, pos + *done, &more);
+    *done += more;
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot read %s", tree->shown.text);
+}
+
+/* ---- What it holds ---------------------------------------------------------------- */
+
+void cv_contents_free(cv_contents *contents)
+{
+    cv_members_free(&contents->members);
+    cv_embed_free(&contents->embed);
+}
+
+/* Whose fault it is stands before what is wrong. */
+static cv_status read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err)
+{
+    cv_store *store;
+    cv_error reason = {0};
+    cv_status status = cv_tree_embed_store(tree, &store, &reason);
+    if (status == CV_OK) status = cv_embed_read(store, &contents->embed, &reason);
+    contents->has_embed = status == CV_OK;
+    if (status == CV_OK) return CV_OK;
+    return cv_fail(err, status, reason.position, "%s in %s: %.200s", CV_TREE_EMBED,
+                   tree->shown.text, reason.message);
+}
+
+static bool is_embed(const cv_contents *contents)
+{
+    return cv_members_find(&contents->members, CV_TREE_EMBED) != NULL;
+}
+
+static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_error *err)
+{
+    CV_TRY(cv_walk(tree->dir, tree->shown.text, &out->members, err));
+    cv_members_complete(&out->members);
+    if (is_embed(out)) return read_embed(tree, out, err);
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "the directory %s holds no tree: it has no %s",
+                   tree->shown.text, CV_TREE_EMBED);
+}
+
+cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
+                       cv_error *err)
+{
+    *own = (cv_contents){0};
+    *out = &tree->contents;
+    if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
+    *out = own;
+    return look_at_directory(tree, own, err);
+}
+
+/* ---- Opening ---------------------------------------------------------------------- */
+
+/* An archive of arrays that has no embed.b2e is one of somebody else's, and is read. */
+static cv_status open_archive(cv_tree *tree, cv_error *err)
+{
+    tree->form = CV_TREE_ARCHIVE;
+    CV_TRY(cv_zip_directory_read(tree->file, &tree->shown, &tree->contents.members, err));
+    return is_embed(&tree->contents) ? read_embed(tree, &tree->contents, err) : CV_OK;
+}
+
+/* An archive may have other bytes before it, or have lost its first ones. */
+static bool has_archive_name(const char *path)
+{
+    size_t size = strlen(path);
+    return size > 4 && strcmp(path + size - 4, ".b2z") == 0;
+}
+
+static cv_status open_file(cv_tree *tree, cv_error *err)
+{
+    uint8_t head[CV_FRAME_MAGIC_SIZE];
+    size_t done;
+    int error = cv_file_read(tree->file, head, sizeof head, 0, &done);
+    if (error) return cv_fail_sys(err, error, "cannot read %s", tree->shown.text);
+    bool is_frame = done == sizeof head && memcmp(head + 2, "b2frame", 8) == 0;
+    bool is_archive = done >= 4 && head[0] == 'P' && head[1] == 'K';
+    if (!is_frame && (is_archive || has_archive_name(tree->path)))
+        return open_archive(tree, err);
+    tree->form = CV_TREE_FILE;
+    if (is_frame) {
+        CV_TRY(read_embed(tree, &tree->contents, err));
+        if (tree->contents.embed.is_store) return CV_OK;
+    }
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%s is no tree: neither a zip archive (.b2z), a directory (.b2d) nor a "
+                   "store of arrays (.b2e)",
+                   tree->shown.text);
+}
+
+static cv_status open_directory(cv_tree *tree, cv_error *err)
+{
+    cv_file_info info;
+    tree->form = CV_TREE_DIRECTORY;
+    int error = cv_open_dir(cv_dir_here, tree->path, 0, &tree->dir);
+    if (error) return cv_fail_open(err, error, tree->path);
+    if (cv_dir_get_info(tree->dir, CV_TREE_EMBED, &info) == 0) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "the directory %s is no tree: it has no %s",
+                   tree->shown.text, CV_TREE_EMBED);
+}
+
+static cv_status open_any(cv_tree *tree, cv_error *err)
+{
+    cv_file_info info;
+    int error = cv_dir_get_info(cv_dir_here, tree->path, &info);
+    if (error) return cv_fail_open(err, error, tree->path);
+    if (info.kind == CV_KIND_DIRECTORY) return open_directory(tree, err);
+    if (info.kind != CV_KIND_FILE)
+        return cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file", tree->shown.text);
+    error = cv_open_file(cv_dir_here, tree->path, CV_OPEN_READ, 0, &tree->file);
+    return error ? cv_fail_open(err, error, tree->path) : open_file(tree, err);
+}
+
+cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err)
+{
+    cv_tree *tree = cv_calloc(1, sizeof *tree);
+    if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
+    tree->shown = cv_show_path(path);
+    tree->path = cv_os_absolute(path);
+    cv_status status =
+        tree->path ? open_any(tree, err) : cv_fail_memory(err, strlen(path), "a path");
+    if (status != CV_OK) {
+        cv_tree_close(tree);
+        return status;
+    }
+    *out = tree;
+    return CV_OK;
+}
+
+void cv_tree_close(cv_tree *tree)
+{
+    if (!tree) return;
+    cv_contents_free(&tree->contents);
+    cv_file_close(&tree->file);
+    cv_dir_close(&tree->dir);
+    cv_free(tree->path);
+    cv_free(tree);
+}

@@ -1,0 +1,57 @@
+/* A tree that is open: an archive, a directory, or one file with all leaves inside it. */
+#ifndef CV_TREE_TREE_H
+#define CV_TREE_TREE_H
+
+#include "base/os_dir.h"
+#include "store/refusals.h"
+#include "tree/embed.h"
+#include "tree/members.h"
+
+typedef enum cv_tree_form {
+    CV_TREE_ARCHIVE,   /* .b2z */
+    CV_TREE_DIRECTORY, /* .b2d */
+    CV_TREE_FILE       /* .b2e: no files but this one */
+} cv_tree_form;
+
+/* What a tree holds, as of one look. */
+typedef struct cv_contents {
+    cv_members members;
+    cv_embed embed;
+    bool has_embed; /* there is an embed.b2e */
+} cv_contents;
+
+/* Never changes while it is open; any thread. */
+typedef struct cv_tree {
+    cv_tree_form form;
+    char *path; /* from the root */
+    cv_shown_path shown;
+    cv_file file;         /* of an archive or file */
+    cv_dir dir;           /* of a directory */
+    cv_contents contents; /* of an archive or file: such never change in place */
+} cv_tree;
+
+/* What stands at `path`. CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for
+ * nothing. Release *out with cv_tree_close. */
+cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err);
+void cv_tree_close(cv_tree *tree); /* NULL is fine */
+
+/* A look at a directory, or what is known of the others: release *own in any case. */
+cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
+                       cv_error *err);
+void cv_contents_free(cv_contents *contents);
+
+/* A store of a member's bytes, to be read. */
+cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
+                        cv_error *err);
+
+/* The same of embed.b2e. CATERVA_ENOTFOUND when there is none. */
+cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err);
+
+/* The first bytes of a member, at most `size`; *done of them. */
+cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *dst,
+                       size_t size, size_t *done, cv_error *err);
+
+/* "PATH/member" of a directory. Owned: cv_free. */
+cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_error *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* Room: tree. Walks a directory without recursion: directories still to be listed wait in
+ * a queue of paths, one behind the other. */
+#include "tree/walk.h"
+
+#include "store/descriptors.h"
+#include "tree/names.h"
+
+#include <string.h>
+
+typedef struct walk {
+    cv_dir root;
+    const char *shown;
+    cv_buffer queue; /* paths of directories, each with its NUL; the root's is empty */
+    size_t next;     /* the one to be listed in it */
+    cv_buffer path;  /* of the directory that is listed and a name in it */
+    cv_members *out;
+} walk;
+
+/* "a/b" of the directory and a name in it, into w->path. */
+static cv_status join(walk *w, const char *name, cv_error *err)
+{
+    const char *parent = (const char *)w->queue.data + w->next;
+    size_t size = strlen(parent);
+    w->path.size = 0;
+    CV_TRY(cv_buffer_append(&w->path, parent, size, err));
+    if (size > 0) CV_TRY(cv_buffer_append(&w->path, "/", 1, err));
+    return cv_buffer_append(&w->path, name, strlen(name) + 1, err);
+}
+
+static cv_status take(walk *w, const char *name, cv_error *err)
+{
+    cv_file_info info, target;
+    CV_TRY(join(w, name, err));
+    const char *path = (const char *)w->path.data;
+    if (cv_dir_get_link_info(w->root, path, &info) != 0) return CV_OK; /* gone meanwhile */
+    if (info.kind == CV_KIND_LINK) {
+        bool leads_to_file =
+            cv_dir_get_info(w->root, path, &target) == 0 && target.kind == CV_KIND_FILE;
+        if (!leads_to_file) return CV_OK;
+        info = target;
+    }
+    if (info.kind == CV_KIND_DIRECTORY)
+        return cv_buffer_append(&w->queue, path, w->path.size, err);
+    if (info.kind != CV_KIND_FILE) return CV_OK;
+    cv_member member = {.size = info.size};
+    return cv_members_add(w->out, &member, path, w->path.size - 1, err);
+}
+
+static cv_status fail_listing(const walk *w, int error, cv_error *err)
+{
+    return cv_fail_sys(err, error, "cannot list %.80s in %.136s",
+                       (const char *)w->queue.data + w->next, w->shown);
+}
+
+static cv_status list(walk *w, cv_error *err)
+{
+    const char *path = (const char *)w->queue.data + w->next;
+    cv_dir dir;
+    cv_listing listing;
+    cv_status status = CV_OK;
+    int error = cv_open_dir(w->root, *path ? path : ".", *path ? CV_OPEN_NO_LINK : 0, &dir);
+    if (error == ENOENT && *path) return CV_OK; /* gone meanwhile */
+    if (!error) error = cv_listing_open(dir, &listing);
+    if (error) return fail_listing(w, error, err);
+    const char *name;
+    while (status == CV_OK && (name = cv_listing_next(&listing, &error)) != NULL) {
+        bool is_good =
+            name[0] != '.' && cv_tree_check_path(name, strlen(name), NULL) == CV_OK;
+        if (is_good) status = take(w, name, err);
+    }
+    cv_listing_close(&listing);
+    if (status == CV_OK && error) status = fail_listing(w, error, err);
+    return status;
+}
+
+cv_status cv_walk(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
+{
+    walk w = {.root = dir, .shown = shown, .out = out};
+    cv_status status = cv_buffer_append(&w.queue, "", 1, err);
+    while (status == CV_OK && w.next < w.queue.size) {
+        status = list(&w, err);
+        w.next += strlen((const char *)w.queue.data + w.next) + 1;
+    }
+    cv_buffer_free(&w.queue);
+    cv_buffer_free(&w.path);
+    return status;
+}

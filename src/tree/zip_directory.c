@@ -1,0 +1,224 @@
+/* Room: tree. Reads the directory of an archive from a file, in pieces, and finds members
+ * in it. Promises: no member is believed that does not lie apart from all others, before
+ * the directory, and under a name that leads nowhere else. */
+#include "tree/zip_directory.h"
+
+#include "base/arith.h"
+#include "base/heap.h"
+#include "tree/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 256 * 1024, LONGEST_RECORD = CV_ZIP_RECORD_SIZE + 3 * UINT16_MAX };
+
+static cv_status read_bytes(cv_file file, uint64_t pos, void *dst, size_t size, cv_error *err)
+{
+    size_t done;
+    int error = cv_file_read(file, dst, size, pos, &done);
+    if (error)
+        return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of the zip archive",
+                           size, (unsigned long long)pos);
+    if (done == size) return CV_OK;
+    return cv_fail_past_end(err, "the zip archive", pos, size, pos + done);
+}
+
+/* ---- The directory -------------------------------------------------------------- */
+
+static cv_status read_end(cv_file file, uint64_t file_size, cv_zip_end *out, cv_error *err)
+{
+    size_t size = file_size < CV_ZIP_END_SEARCH ? (size_t)file_size : CV_ZIP_END_SEARCH;
+    uint8_t *tail = cv_malloc(size);
+    if (!tail) return cv_fail_memory(err, size, "the end of a zip archive");
+    cv_status status = read_bytes(file, file_size - size, tail, size, err);
+    if (status == CV_OK) status = cv_zip_end_parse(tail, size, file_size, out, err);
+    cv_free(tail);
+    return status;
+}
+
+/* Adds the member of one record. What ends with a slash is a directory, and nothing. */
+static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_members *out,
+                      cv_error *err)
+{
+    const char *name = (const char *)record->name;
+    uint64_t data, stop;
+    bool is_directory = record->name_size > 1 && name[record->name_size - 1] == '/';
+    CV_TRY(cv_tree_check_path(name, (size_t)record->name_size - is_directory, err));
+    cv_member member = {.size = record->packed_size,
+                        .crc = record->crc,
+                        .flags = record->flags,
+                        .method = record->method};
+    if (!cv_add_u64(record->header_pos, end->shift, &member.header_pos) ||
+        !cv_add_u64(member.header_pos, CV_ZIP_LOCAL_SIZE + (uint64_t)record->name_size,
+                    &data) ||
+        !cv_add_u64(data, record->packed_size, &stop) || stop > end->directory_pos)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)end->directory_pos,
+                       "a member of %llu bytes at %llu does not lie before the zip archive's "
+                       "directory at %llu",
+                       (unsigned long long)record->packed_size,
+                       (unsigned long long)record->header_pos,
+                       (unsigned long long)end->directory_pos);
+    if (record->method == CV_ZIP_STORED && record->packed_size != record->size)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member.header_pos,
+                       "a stored member at byte %llu of the zip archive has %llu bytes and "
+                       "%llu",
+                       (unsigned long long)member.header_pos,
+                       (unsigned long long)record->packed_size,
+                       (unsigned long long)record->size);
+    member.end = stop;
+    return is_directory ? CV_OK : cv_members_add(out, &member, name, record->name_size, err);
+}
+
+/* A directory while it is read: bytes [at, size) of `bytes` are not parsed yet, the first
+ * of them at `pos` in the file. */
+typedef struct scan {
+    cv_file file;
+    const cv_zip_end *end;
+    uint8_t *bytes;
+    size_t at, size;
+    uint64_t pos, left; /* `left` bytes of the directory are not in memory yet */
+} scan;
+
+/* Has as much in memory as one record may need. */
+static cv_status fill(scan *s, cv_error *err)
+{
+    if (s->size - s->at >= LONGEST_RECORD || s->left == 0) return CV_OK;
+    memmove(s->bytes, s->bytes + s->at, s->size - s->at);
+    s->size -= s->at;
+    s->at = 0;
+    size_t room = PIECE + LONGEST_RECORD - s->size;
+    size_t more = s->left < room ? (size_t)s->left : room;
+    CV_TRY(read_bytes(s->file, s->pos + s->size, s->bytes + s->size, more, err));
+    s->size += more;
+    s->left -= more;
+    return CV_OK;
+}
+
+static cv_status next_record(scan *s, cv_members *out, cv_error *err)
+{
+    size_t size, left;
+    cv_zip_member record;
+    CV_TRY(fill(s, err));
+    left = s->size - s->at;
+    if (left < CV_ZIP_RECORD_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->pos,
+                       "the zip archive's directory ends within a record at byte %llu",
+                       (unsigned long long)s->pos);
+    CV_TRY(cv_zip_record_peek(s->bytes + s->at, s->pos, &size, err));
+    CV_TRY(cv_zip_record_parse(s->bytes + s->at, left, s->pos, &record, err));
+    CV_TRY(take(&record, s->end, out, err));
+    s->at += size;
+    s->pos += size;
+    return CV_OK;
+}
+
+static cv_status read_records(cv_file file, const cv_zip_end *end, cv_members *out,
+                              cv_error *err)
+{
+    scan s = {.file = file, .end = end, .pos = end->directory_pos};
+    s.left = end->directory_size;
+    s.bytes = cv_malloc(PIECE + LONGEST_RECORD);
+    if (!s.bytes) return cv_fail_memory(err, PIECE + LONGEST_RECORD, "a zip directory");
+    cv_status status = CV_OK;
+    for (uint64_t i = 0; i < end->n_members && status == CV_OK; i++)
+        status = next_record(&s, out, err);
+    uint64_t stop = end->directory_pos + end->directory_size;
+    if (status == CV_OK && s.pos != stop)
+        status =
+            cv_fail(err, CATERVA_ECORRUPT, (int64_t)s.pos,
+                    "the zip archive's directory has %llu bytes behind its %llu members",
+                    (unsigned long long)(stop - s.pos), (unsigned long long)end->n_members);
+    cv_free(s.bytes);
+    return status;
+}
+
+/* ---- Apart from each other -------------------------------------------------------- */
+
+static int compare_places(const void *x, const void *y)
+{
+    const cv_member *a = *(const cv_member *const *)x, *b = *(const cv_member *const *)y;
+    return (a->header_pos > b->header_pos) - (a->header_pos < b->header_pos);
+}
+
+/* `end` of each, so far its own, becomes the begin of the next one. */
+static cv_status check_apart(cv_members *m, uint64_t directory_pos, cv_error *err)
+{
+    if (m->n == 0) return CV_OK;
+    cv_member **sorted = cv_malloc(m->n * sizeof *sorted);
+    if (!sorted) return cv_fail_memory(err, m->n * sizeof *sorted, "the members of a tree");
+    for (size_t i = 0; i < m->n; i++) sorted[i] = &m->list[i];
+    qsort(sorted, m->n, sizeof *sorted, compare_places);
+    cv_status status = CV_OK;
+    for (size_t i = 0; i < m->n && status == CV_OK; i++) {
+        uint64_t next = i + 1 < m->n ? sorted[i + 1]->header_pos : directory_pos;
+        if (sorted[i]->end > next)
+            status = cv_fail(err, CATERVA_ECORRUPT, (int64_t)next,
+                             "two members of the zip archive overlap at byte %llu",
+                             (unsigned long long)next);
+        sorted[i]->end = next;
+    }
+    cv_free(sorted);
+    return status;
+}
+
+cv_status cv_zip_directory_read(cv_file file, const cv_shown_path *shown, cv_members *out,
+                                cv_error *err)
+{
+    uint64_t size;
+    cv_zip_end end;
+    cv_members members = {0};
+    int error = cv_file_size(file, &size);
+    if (error) return cv_fail_sys(err, error, "cannot look at %s", shown->text);
+    CV_TRY(read_end(file, size, &end, err));
+    cv_status status = read_records(file, &end, &members, err);
+    if (status == CV_OK) status = check_apart(&members, end.directory_pos, err);
+    if (status != CV_OK) {
+        cv_members_free(&members);
+        return status;
+    }
+    cv_members_complete(&members);
+    *out = members;
+    return CV_OK;
+}
+
+/* ---- One member --------------------------------------------------------------------- */
+
+static cv_status check_stored(const cv_member *member, cv_error *err)
+{
+    bool is_encrypted = member->flags & CV_ZIP_ENCRYPTED;
+    if (member->method == CV_ZIP_STORED && !is_encrypted) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)member->header_pos,
+                   "member %s of the zip archive is %s, and only members stored as they are "
+                   "can be read in place: unpack it",
+                   cv_show_path(member->path).text,
+                   is_encrypted                        ? "encrypted"
+                   : member->method == CV_ZIP_DEFLATED ? "deflated"
+                                                       : "compressed");
+}
+
+cv_status cv_zip_directory_locate(cv_file file, const cv_member *member, uint64_t *pos,
+                                  uint8_t *dst, size_t size, size_t *done, cv_error *err)
+{
+    enum { HEAD = 8192 }; /* longer than any name */
+    uint8_t head[HEAD];
+    size_t name_size = strlen(member->path), n;
+    cv_zip_member record = {.name = (const uint8_t *)member->path,
+                            .name_size = (uint16_t)name_size,
+                            .method = member->method};
+    CV_TRY(check_stored(member, err));
+    int error = cv_file_read(file, head, sizeof head, member->header_pos, &n);
+    if (error) return cv_fail_sys(err, error, "cannot read the zip archive");
+    uint64_t at, room = member->end - member->header_pos;
+    CV_TRY(cv_zip_local_parse(head, n, member->header_pos, &record, &at, err));
+    if (at > room || member->size > room - at)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
+                       "the member at byte %llu of the zip archive reaches into the next one",
+                       (unsigned long long)member->header_pos);
+    *pos = member->header_pos + at;
+    *done = 0;
+    if (at < n) *done = n - (size_t)at;
+    if (*done > member->size) *done = (size_t)member->size;
+    if (*done > size) *done = size;
+    if (*done > 0) memcpy(dst, head + at, *done);
+    return CV_OK;
+}

@@ -1,0 +1,21 @@
+/* The directory of a zip archive, read and judged as a whole. */
+#ifndef CV_TREE_ZIP_DIRECTORY_H
+#define CV_TREE_ZIP_DIRECTORY_H
+
+#include "base/os_file.h"
+#include "store/refusals.h"
+#include "tree/members.h"
+
+/* All members but directories. Takes memory for names and numbers of those that are really
+ * there, whatever the archive claims. CATERVA_ECORRUPT for an archive that was cut, for
+ * members that overlap, and for names that lead elsewhere. */
+cv_status cv_zip_directory_read(cv_file file, const cv_shown_path *shown, cv_members *out,
+                                cv_error *err);
+
+/* Reads a member's local header, and as much behind it as there is and fits: at most
+ * `size` bytes of its data into `dst`, *done of them. *pos is where its data begins in the
+ * file. CATERVA_EUNSUPPORTED when it is deflated or encrypted. */
+cv_status cv_zip_directory_locate(cv_file file, const cv_member *member, uint64_t *pos,
+                                  uint8_t *dst, size_t size, size_t *done, cv_error *err);
+
+#endif
