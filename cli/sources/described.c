@@ -18,13 +18,13 @@ const caterva_info *info_of(caterva_array *array)
     const caterva_info *info;
     caterva_error err;
     if (caterva_info_get(array, &info, &err) != CATERVA_OK)
-        exit(cli_fail(CLI_IO, "%s", err.message));
+        exit((int)cli_fail(CLI_IO, "%s", err.message));
     if (is_held(info)) {
         caterva_info_release(info);
         return info;
     }
     const caterva_info **more = realloc(held, ((size_t)n_held + 1) * sizeof held[0]);
-    if (!more) exit(cli_fail(CLI_IO, "no memory for a description"));
+    if (!more) exit((int)cli_fail(CLI_IO, "no memory for a description"));
     held = more;
     held[n_held++] = info;
     return info;

@@ -80,7 +80,7 @@ cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv
     if (!is_free) return cv_txn_put(behind->txn, chunk, encoded, err);
     (void)
         cv_cache_shared(); /* its handlers of fork must be older than the job's, see pool.c */
-    cv_pool_post(&behind->job);
+    (void)cv_pool_post(&behind->job);
     return CV_OK;
 }
 
@@ -88,7 +88,8 @@ cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err)
 {
     if (!behind->active) return status;
     cv_pool_withdraw(&behind->job);
-    (void)put_one(behind); /* no thread came */
+    cv_pool_after after;
+    (void)put_one(behind, &after); /* no thread came */
     behind->active = false;
     if (status != CV_OK) return status;
     if (behind->status != CV_OK && err) *err = behind->error;
