@@ -666,7 +666,9 @@ CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *st
 /* Computed block by block, in parallel: the array never stands in memory, special
  * chunks are counted without decoding, pending changes are seen. Items are bool,
  * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes or times, in either byte order;
- * CATERVA_EDTYPE for others. Results do not depend on the number of threads. */
+ * CATERVA_EDTYPE for others. Results do not depend on the number of threads. Of what is
+ * selected several times every time counts. Lists, points and masks take the memory that
+ * they take in caterva_read_selection, and 8 bytes for each selected index of an axis' mask. */
 
 typedef struct caterva_reduce_options {
     size_t struct_size;
@@ -702,7 +704,7 @@ typedef struct caterva_stats {
 } caterva_stats;
 #define CATERVA_STATS_INIT CATERVA_INIT_(caterva_stats)
 
-/* Statistics of all items of the box. `options` NULL: of the whole array. */
+/* Statistics of all selected items. `options` NULL: of the whole array. */
 CATERVA_API caterva_status caterva_statistics(caterva_array *array,
                                               const caterva_reduce_options *options,
                                               caterva_stats *out, caterva_error *err);
@@ -726,7 +728,8 @@ typedef enum caterva_reduction {
 } caterva_reduction;
 
 /* Reduces along the axes of the options into `dst`: C order over the other axes of the
- * selection's result, which must be selected forwards (CATERVA_EUNSUPPORTED). Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
+ * selection's result. Points and masks of the array have a single axis, which must go
+ * (CATERVA_EUNSUPPORTED). Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
  * Sum, in this machine's byte order: int64 of signed integers, uint64 of unsigned ones
  * and bool, modulo 2^64 as in NumPy; double of floats (also of those that NumPy sums in
  * their own precision). Mean: double. Times have minimum and maximum only. On failure

@@ -5,60 +5,79 @@
 
 #include "array/array.h"
 #include "array/selection.h"
+#include "base/arith.h"
+#include "base/heap.h"
 
 #include <math.h>
 #include <string.h>
 
 /* What one call works on; all that the engine borrows. Axes are those of the array:
- * axis d of the selection's result is axis kept[d] of it. */
+ * axis d of the selection's result is axis kept[d] of it, unless the result is a list of
+ * points. */
 typedef struct request {
     caterva_reduce_options options;
     cv_source source;
     cv_number_type type;
-    cv_stepped box;
-    int ndim; /* of the selection's result */
+    cv_selection selection;      /* as the engine takes it: forwards, no axis dropped */
+    int64_t *lists[CV_MAX_DIMS]; /* ours, in it */
+    bool falls[CV_MAX_DIMS];     /* its items are wanted in falling order */
+    int ndim;                    /* of the selection's result */
     int kept[CV_MAX_DIMS];
     cv_watch watch; /* the options', and the handle's behind it */
     cv_reduction reduction;
-    int64_t counts[CV_MAX_DIMS]; /* selected items along each axis */
-    bool falls[CV_MAX_DIMS];     /* they are selected in falling order */
-    int64_t n_items;
 } request;
 
 /* ---- Before and after -------------------------------------------------------- */
 
-/* A slice of the selection, its items in rising order. */
-static cv_status take_axis(request *r, const cv_axis *axis, int d, cv_error *err)
+/* A mask as a list. */
+static cv_status list_axis(request *r, cv_axis *axis, int d, cv_error *err)
 {
-    if (axis->list || axis->mask)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "axis %d: reductions take boxes and slices, not lists or masks", d);
-    int64_t step = axis->n > 1 ? axis->step : 1, last = axis->start + (axis->n - 1) * step;
-    r->box.start[d] = axis->n > 0 ? (step > 0 ? axis->start : last) : 0;
-    r->box.step[d] = step > 0 ? step : -step;
-    r->box.stop[d] = axis->n > 0 ? (step > 0 ? last : axis->start) + 1 : 0;
-    r->counts[d] = axis->n;
-    r->falls[d] = step < 0;
-    r->n_items *= axis->n;
-    if (!axis->dropped) r->kept[r->ndim++] = d;
+    size_t size = (size_t)axis->n * sizeof(int64_t); /* fits: there are so many items */
+    int64_t *list = r->lists[d] = cv_malloc(size);
+    if (!list) return cv_fail_memory(err, size, "a list of indices");
+    int64_t n = 0;
+    for (int64_t i = 0; n < axis->n; i++)
+        if (axis->mask[i]) list[n++] = i;
+    *axis = (cv_axis){.n = n, .step = 1, .list = list};
     return CV_OK;
 }
 
-static cv_status fill_box(request *r, const cv_grid *grid, cv_error *err)
+static cv_status take_axis(request *r, int d, cv_error *err)
 {
-    cv_selection selection;
-    CV_TRY(cv_array_selection(grid, r->options.selection, &selection, err));
-    if (selection.kind != CATERVA_SELECTION_AXES)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "reductions take boxes and slices, not points or masks");
-    r->n_items = 1;
-    for (int d = 0; d < grid->ndim; d++) CV_TRY(take_axis(r, &selection.axes[d], d, err));
-    cv_plan plan;
-    int64_t n_whole;
-    CV_TRY(cv_plan_box(grid, r->box.start, r->box.stop, &plan, err));
-    if (plan.n_items > 0)
-        cv_watch_expect(r->source.watch,
-                        cv_plan_count_blocks(&plan, &n_whole) * grid->block_bytes);
+    cv_axis *axis = &r->selection.axes[d];
+    if (!axis->dropped) r->kept[r->ndim++] = d;
+    axis->dropped = false;
+    r->selection.shape[d] = axis->n;
+    if (axis->n == 0 || axis->list) return CV_OK;
+    if (axis->mask) return list_axis(r, axis, d, err);
+    r->falls[d] = axis->n > 1 && axis->step < 0;
+    if (r->falls[d]) axis->start += (axis->n - 1) * axis->step;
+    axis->step = axis->n == 1 ? 1 : r->falls[d] ? -axis->step : axis->step;
+    return CV_OK;
+}
+
+/* Blocks that hold a selected item, or some more. */
+static int64_t count_blocks(const cv_selection *s)
+{
+    const cv_grid *grid = s->grid;
+    int64_t all = grid->n_chunks * grid->n_blocks, n = 1;
+    if (s->kind != CATERVA_SELECTION_AXES) return cv_min_i64(s->n_items, all);
+    for (int d = 0; d < grid->ndim; d++)
+        n *= cv_min_i64(s->axes[d].n, grid->chunk_counts[d] * grid->block_counts[d]);
+    return n;
+}
+
+static cv_status take_selection(request *r, const cv_grid *grid, cv_error *err)
+{
+    cv_selection *s = &r->selection;
+    CV_TRY(cv_array_selection(grid, r->options.selection, s, err));
+    if (s->kind == CATERVA_SELECTION_AXES) {
+        for (int d = 0; d < grid->ndim; d++) CV_TRY(take_axis(r, d, err));
+        s->ndim = grid->ndim;
+    } else {
+        r->ndim = 1;
+    }
+    if (s->n_items > 0) cv_watch_expect(r->source.watch, count_blocks(s) * grid->block_bytes);
     return CV_OK;
 }
 
@@ -67,9 +86,9 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
     r->source = cv_array_source(array);
     r->watch.also = r->source.watch;
     if (r->options.on_progress || r->source.watch) r->source.watch = &r->watch;
-    r->reduction = (cv_reduction){&r->source, &r->type, &r->box, r->source.watch};
+    r->reduction = (cv_reduction){&r->source, &r->type, &r->selection, r->source.watch};
     CV_TRY(cv_number_type_of(array->type.dtype, &r->type, err));
-    return fill_box(r, &r->source.snapshot->grid, err);
+    return take_selection(r, &r->source.snapshot->grid, err);
 }
 
 static cv_status read_options(request *r, caterva_array *array,
@@ -92,6 +111,7 @@ static cv_status run(request *r, caterva_array *array,
     cv_status status = prepare(r, array, err);
     if (status == CV_OK) status = work(r, argument, err);
     cv_watch_destroy(&r->watch);
+    for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(r->lists[d]);
     return cv_array_finish(array, status);
 }
 
@@ -152,34 +172,51 @@ typedef struct axes_call {
     size_t dst_size;
     bool everything; /* all axes go */
     int64_t n_cells;
+    int64_t first_cell; /* not 0 where an axis falls */
 } axes_call;
 
-static cv_status mark_axes(const request *r, axes_call *call, cv_error *err)
+/* The result's axes that go, each once. */
+static cv_status mark_axes(const request *r, bool *goes, cv_error *err)
 {
     const caterva_reduce_options *o = &r->options;
     if (o->axes && o->n_axes < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d axes", o->n_axes);
-    for (int d = 0; d < r->ndim; d++) call->request.reduced[r->kept[d]] = !o->axes;
+    for (int d = 0; d < r->ndim; d++) goes[d] = !o->axes;
     for (int i = 0; o->axes && i < o->n_axes; i++) {
         int axis = o->axes[i];
         if (axis < 0 || axis >= r->ndim)
             return cv_fail(err, CATERVA_ERANGE, -1, "axis %d is not in [0, %d)", axis,
                            r->ndim);
-        bool *reduced = &call->request.reduced[r->kept[axis]];
-        if (*reduced) return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is named twice", axis);
-        *reduced = true;
+        if (goes[axis])
+            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d is named twice", axis);
+        goes[axis] = true;
     }
+    return CV_OK;
+}
+
+/* What becomes of each axis of the array, and where the cells of those that stay lie. An
+ * axis of one item that is not in the result stays, too, or goes: it is all the same. */
+static cv_status place_cells(const request *r, axes_call *call, cv_error *err)
+{
+    bool goes[CV_MAX_DIMS] = {false};
+    CV_TRY(mark_axes(r, goes, err));
+    bool by_axes = r->selection.kind == CATERVA_SELECTION_AXES;
     call->everything = true;
     call->n_cells = 1;
-    for (int d = 0; d < r->ndim; d++) {
-        if (call->request.reduced[r->kept[d]]) continue;
-        if (r->falls[r->kept[d]])
-            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                           "axis %d stays and is selected backwards: of a reduction only "
-                           "axes that go may be",
-                           d);
+    for (int d = 0; d < CV_MAX_DIMS; d++) call->request.reduced[d] = true;
+    for (int i = r->ndim - 1; i >= 0; i--) {
+        if (goes[i]) continue;
         call->everything = false;
-        call->n_cells *= r->counts[r->kept[d]];
+        if (!by_axes)
+            return cv_fail(
+                err, CATERVA_EUNSUPPORTED, -1,
+                "points and masks are reduced to one item: their axis cannot stay");
+        int d = r->kept[i];
+        call->request.reduced[d] = false;
+        int64_t n = r->selection.axes[d].n;
+        call->request.strides[d] = r->falls[d] ? -call->n_cells : call->n_cells;
+        if (r->falls[d]) call->first_cell += (n - 1) * call->n_cells;
+        call->n_cells *= n;
     }
     return CV_OK;
 }
@@ -198,7 +235,7 @@ static cv_status check_result(const request *r, const axes_call *call, cv_error 
                        (long long)call->n_cells, (unsigned long long)size, call->dst_size);
     if (call->n_cells > 0 && !call->request.dst)
         return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
-    if (extreme && r->n_items == 0 && call->n_cells > 0)
+    if (extreme && r->selection.n_items == 0 && call->n_cells > 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "nothing has no %s",
                        what == CATERVA_REDUCTION_MIN ? "minimum" : "maximum");
     return CV_OK;
@@ -233,12 +270,13 @@ static cv_wide result_of(const request *r, const axes_call *call, const cv_tally
 static cv_status compute_reduction(request *r, void *argument, cv_error *err)
 {
     axes_call *call = argument;
-    CV_TRY(mark_axes(r, call, err));
+    CV_TRY(place_cells(r, call, err));
     CV_TRY(check_result(r, call, err));
-    if (r->n_items == 0) {
+    if (r->selection.n_items == 0) {
         store_empty(r, call);
         return CV_OK;
     }
+    call->request.dst += call->first_cell * cv_reduce_cell_size(&r->type, call->request.what);
     if (!call->everything) return cv_reduce_axes(&r->reduction, &call->request, err);
     cv_tally tally;
     CV_TRY(cv_statistics(&r->reduction, &tally, err));

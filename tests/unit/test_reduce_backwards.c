@@ -1,5 +1,5 @@
 /* Reductions of what is selected backwards: along axes that go it makes no difference, and
- * an axis that stays is refused, not handed out in another order. */
+ * an axis that stays has its results in the selection's order. */
 #include "caterva.h"
 
 #include "support/check.h"
@@ -65,8 +65,12 @@ static void across_the_axis(void **state)
     caterva_array *array = make();
     caterva_error err;
     int64_t got[ROWS] = {7, 7, 7, 7};
-    assert_int_equal(sum(array, 1, got, &err), CATERVA_EUNSUPPORTED);
-    for (int r = 0; r < ROWS; r++) assert_int_equal(got[r], 7);
+    CHECK_OK(sum(array, 1, got, &err), err);
+    for (int r = 0; r < ROWS; r++) {
+        int64_t want = 0;
+        for (int c = 0; c < COLUMNS; c++) want += (r * COLUMNS + c) * (r * COLUMNS + c);
+        assert_int_equal(got[ROWS - 1 - r], want);
+    }
     caterva_discard(array);
 }
 

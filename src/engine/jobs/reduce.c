@@ -15,6 +15,7 @@
 #include "base/heap.h"
 #include "engine/items/tally.h"
 #include "engine/plan/rows.h"
+#include "engine/plan/stepped.h"
 #include "engine/run/thresholds.h"
 
 #include <math.h>
@@ -38,10 +39,10 @@ typedef struct axes_task {
     int64_t per_cell;                 /* items behind each cell */
 } axes_task;
 
-/* One job: a stepped box of its own, whose cells stand in C order. */
+/* One job: a selection of its own, whose cells stand in C order. */
 typedef struct tile {
     const axes_task *task;
-    cv_stepped box;
+    cv_selection selection;
     int64_t strides[CV_MAX_DIMS]; /* of the tile's cells; 0 where the axis goes */
     int64_t counts[CV_MAX_DIMS];  /* cells; 1 where the axis goes */
     int64_t first[CV_MAX_DIMS];   /* the first cell's place in the result */
@@ -245,6 +246,12 @@ static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *l
     *hi = cv_min_i64(*lo + length, origin + g->chunk_shape[d]);
 }
 
+/* Places of a list that one tile has. */
+static int64_t list_tile(const axes_task *task, int d)
+{
+    return task->by_block ? task->grid->block_shape[d] : task->grid->chunk_shape[d];
+}
+
 static int64_t tile_at(const axes_task *task, int d, int64_t item)
 {
     const cv_grid *g = task->grid;
@@ -253,38 +260,58 @@ static int64_t tile_at(const axes_task *task, int d, int64_t item)
            item % g->chunk_shape[d] / g->block_shape[d];
 }
 
+/* Of an axis that stays what tile `number` has; a list is cut by its places. False: no
+ * item is selected. */
+static bool cut_axis(tile *t, int d, int64_t number)
+{
+    const axes_task *task = t->task;
+    const cv_axis *all = &task->reduction->selection->axes[d];
+    cv_axis *axis = &t->selection.axes[d];
+    if (all->list) {
+        int64_t length = list_tile(task, d);
+        t->first[d] = number * length;
+        axis->n = cv_min_i64(length, all->n - t->first[d]);
+        axis->list = all->list + t->first[d];
+    } else {
+        int64_t lo, hi;
+        tile_bounds(task, d, task->first_tile[d] + number, &lo, &hi);
+        axis->n = cv_stepped_count(all, lo, hi, &t->first[d]);
+        axis->start = all->start + t->first[d] * all->step;
+    }
+    t->counts[d] = axis->n;
+    t->selection.shape[d] = axis->n;
+    return axis->n > 0;
+}
+
 /* The tile of job `job`; false: no item of it is selected. */
 static bool find_tile(const axes_task *task, int64_t job, tile *t)
 {
-    const cv_stepped *all = task->reduction->box;
-    *t = (tile){.task = task, .box = *all, .n_cells = 1};
+    *t = (tile){.task = task, .selection = *task->reduction->selection, .n_cells = 1};
+    t->selection.n_items = task->per_cell;
     for (int d = task->grid->ndim - 1; d >= 0; d--) {
         t->counts[d] = 1;
         if (task->request->reduced[d]) continue;
-        int64_t lo, hi;
-        tile_bounds(task, d, task->first_tile[d] + job % task->n_tiles[d], &lo, &hi);
+        if (!cut_axis(t, d, job % task->n_tiles[d])) return false;
         job /= task->n_tiles[d];
-        t->counts[d] = cv_stepped_count(all, d, lo, hi, &t->first[d]);
-        if (t->counts[d] == 0) return false;
-        t->box.start[d] = all->start[d] + t->first[d] * all->step[d];
-        t->box.stop[d] = cv_min_i64(hi, all->stop[d]);
         t->strides[d] = t->n_cells;
         t->n_cells *= t->counts[d];
     }
+    t->selection.n_items *= t->n_cells;
     return true;
 }
 
 static cv_status fold_tile(tile *t, cv_worker *worker, cv_error *err)
 {
     cv_fold fold;
-    CV_TRY(
-        cv_fold_init(&fold, t->task->reduction->source, &t->box, t->strides, fold_part, err));
-    for (int64_t k = 0; k < fold.walk.n_chunks; k++) {
+    cv_status status = cv_fold_init(&fold, t->task->reduction->source, &t->selection,
+                                    t->strides, fold_part, err);
+    for (int64_t k = 0; status == CV_OK && k < fold.walk.n_chunks; k++) {
         cv_share whole = {.chunk = k, .n_shares = 1};
-        CV_TRY(cv_fold_share(&fold, &whole, t, worker, err));
+        status = cv_fold_share(&fold, &whole, t, worker, err);
     }
-    store_tile(t);
-    return CV_OK;
+    cv_fold_free(&fold);
+    if (status == CV_OK) store_tile(t);
+    return status;
 }
 
 static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
@@ -304,14 +331,19 @@ static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_erro
 
 static int64_t cut_tiles(axes_task *task, bool by_block)
 {
-    const cv_stepped *box = task->reduction->box;
     int64_t total = 1;
     task->by_block = by_block;
     for (int d = 0; d < task->grid->ndim; d++) {
+        const cv_axis *axis = &task->reduction->selection->axes[d];
         task->n_tiles[d] = 1;
         if (task->request->reduced[d]) continue;
-        task->first_tile[d] = tile_at(task, d, box->start[d]);
-        task->n_tiles[d] = tile_at(task, d, box->stop[d] - 1) - task->first_tile[d] + 1;
+        if (axis->list) {
+            task->n_tiles[d] = cv_ceil_div(axis->n, list_tile(task, d));
+        } else {
+            int64_t last = axis->start + (axis->n - 1) * axis->step;
+            task->first_tile[d] = tile_at(task, d, axis->start);
+            task->n_tiles[d] = tile_at(task, d, last) - task->first_tile[d] + 1;
+        }
         total *= task->n_tiles[d];
     }
     return total;
@@ -337,15 +369,11 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
     const cv_source *source = r->source;
     axes_task task = {
         .reduction = r, .request = request, .grid = &source->snapshot->grid, .per_cell = 1};
-    int64_t stride = 1, first;
-    for (int d = task.grid->ndim - 1; d >= 0; d--) {
-        int64_t n = cv_stepped_count(r->box, d, 0, task.grid->shape[d], &first);
-        if (request->reduced[d]) {
-            task.per_cell *= n;
-        } else {
-            task.dst_strides[d] = stride;
-            stride *= n;
-        }
+    for (int d = 0; d < task.grid->ndim; d++) {
+        if (request->reduced[d])
+            task.per_cell *= r->selection->axes[d].n;
+        else
+            task.dst_strides[d] = request->strides[d];
     }
     int64_t n_jobs = choose_tiles(&task);
     cv_watch_set_steps(r->watch, n_jobs);

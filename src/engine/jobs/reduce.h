@@ -5,14 +5,15 @@
 
 #include "engine/jobs/reduction.h"
 
-/* Reduces along the marked axes; the result's cells, in C order over the others, go
- * to `dst`, `cell_size` bytes each. Without any marked axis each item is a cell. Not
- * for empty boxes, nor with all axes marked. */
+/* Reduces a selection axis by axis, of slices and lists, along the marked axes; the cells
+ * of the others go to `dst`, `cell_size` bytes each, at `strides` in cells. Without any
+ * marked axis each item is a cell. Not for empty selections, nor with all axes marked. */
 typedef struct cv_axes_request {
     caterva_reduction what;
     bool skip_nan;
     bool reduced[CV_MAX_DIMS];
     uint8_t *dst;
+    int64_t strides[CV_MAX_DIMS];
 } cv_axes_request;
 cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,
                          cv_error *err);

@@ -9,8 +9,8 @@
 typedef struct cv_reduction {
     const cv_source *source;
     const cv_number_type *type;
-    const cv_stepped *box;
-    cv_watch *watch; /* counts jobs */
+    const cv_selection *selection; /* as cv_fold_init wants it */
+    cv_watch *watch;               /* counts jobs */
 } cv_reduction;
 
 #endif

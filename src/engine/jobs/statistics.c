@@ -116,16 +116,12 @@ static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, c
     return CV_OK;
 }
 
-cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
+static cv_status tally_all(const cv_reduction *r, const cv_fold *fold, cv_tally *out,
+                           cv_error *err)
 {
-    cv_fold fold;
-    CV_TRY(cv_fold_init(&fold, r->source, r->box, nowhere, count_part, err));
-    job_list list = cut_jobs(r->source, &fold.walk);
+    job_list list = cut_jobs(r->source, &fold->walk);
     cv_watch_set_steps(r->watch, list.n_jobs);
-    *out = (cv_tally){0};
-    if (list.n_jobs == 0) return CV_OK;
-
-    statistics_task task = {.run = {r, &fold, &list}};
+    statistics_task task = {.run = {r, fold, &list}};
     task.tallies = cv_calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
     if (!task.tallies)
         return cv_fail_memory(err, (size_t)list.n_jobs * sizeof task.tallies[0], "tallies");
@@ -136,12 +132,23 @@ cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
     return status;
 }
 
+cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
+{
+    cv_fold fold;
+    *out = (cv_tally){0};
+    if (r->selection->n_items == 0) return CV_OK;
+    cv_status status = cv_fold_init(&fold, r->source, r->selection, nowhere, count_part, err);
+    if (status == CV_OK) status = tally_all(r, &fold, out, err);
+    cv_fold_free(&fold);
+    return status;
+}
+
 /* ---- Histogram ------------------------------------------------------------- */
 
 typedef struct histogram_task {
     run_task run;
     const cv_bins *bins;
-    double *edges; /* n_bins + 1, rising, as numpy.linspace makes them */
+    const double *edges; /* n_bins + 1, rising, as numpy.linspace makes them */
     cv_mutex lock;
 } histogram_task;
 
@@ -227,19 +234,32 @@ static cv_status make_edges(const cv_bins *bins, double **out, cv_error *err)
     return CV_OK;
 }
 
-cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err)
+static cv_status bin_all(const cv_reduction *r, const cv_fold *fold, const cv_bins *bins,
+                         double *edges, cv_error *err)
 {
-    cv_fold fold;
-    CV_TRY(cv_fold_init(&fold, r->source, r->box, nowhere, count_part_in_bins, err));
-    job_list list = cut_jobs(r->source, &fold.walk);
+    job_list list = cut_jobs(r->source, &fold->walk);
     cv_watch_set_steps(r->watch, list.n_jobs);
-    if (list.n_jobs == 0) return CV_OK;
-    histogram_task task = {.run = {r, &fold, &list}, .bins = bins};
-    CV_TRY(make_edges(bins, &task.edges, err));
+    histogram_task task = {.run = {r, fold, &list}, .bins = bins, .edges = edges};
     cv_mutex_init(&task.lock);
     cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,
                                       histogram_job, &task, err);
     cv_mutex_destroy(&task.lock);
-    cv_free(task.edges);
+    return status;
+}
+
+cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err)
+{
+    cv_fold fold;
+    double *edges = NULL;
+    CV_TRY(make_edges(bins, &edges, err));
+    if (r->selection->n_items == 0) {
+        cv_free(edges);
+        return CV_OK;
+    }
+    cv_status status =
+        cv_fold_init(&fold, r->source, r->selection, nowhere, count_part_in_bins, err);
+    if (status == CV_OK) status = bin_all(r, &fold, bins, edges, err);
+    cv_fold_free(&fold);
+    cv_free(edges);
     return status;
 }

@@ -16,13 +16,78 @@ typedef struct folding {
     const uint8_t *item;
 } folding;
 
-static void see_part(void *context, const cv_part *part)
+static void see_even(const folding *f, const cv_part *part)
 {
-    const folding *f = context;
     cv_fold_part seen = {.part = *part, .n_items = 1, .item = f->item ? f->item : zeros};
     for (int d = 0; d < part->ndim; d++) seen.n_items *= part->n[d];
     if (f->block) seen.data = f->block + part->pos[CV_IN_BLOCK];
     f->fold->fn(f->context, &seen);
+}
+
+/* ---- Parts in uneven steps ------------------------------------------------- */
+
+/* From pick `from` of axis `d` to pick `to`; -1: none yet. */
+static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, int64_t to)
+{
+    for (int side = 0; side < 2; side++) {
+        int64_t before = from < 0 ? 0 : part->picks[d][from].at[side];
+        even->pos[side] += (part->picks[d][to].at[side] - before) * part->strides[side][d];
+    }
+}
+
+/* For each pick of each axis that has some, all of the others. */
+static void see_picks(const folding *f, const cv_part *part)
+{
+    cv_part even = *part;
+    int64_t index[CV_MAX_DIMS] = {0};
+    for (int d = 0; d < part->ndim; d++) {
+        if (!part->picks[d]) continue;
+        even.picks[d] = NULL;
+        even.n[d] = 1;
+        move_pick(&even, part, d, -1, 0);
+    }
+    for (int d = 0; d >= 0;) {
+        see_even(f, &even);
+        for (d = part->ndim - 1; d >= 0; d--) {
+            if (!part->picks[d]) continue;
+            int64_t before = index[d]++;
+            if (index[d] == part->n[d]) index[d] = 0;
+            move_pick(&even, part, d, before, index[d]);
+            if (index[d] > 0) break;
+        }
+    }
+}
+
+/* Each run of selected items by itself. */
+static void see_masked(const folding *f, const cv_part *part)
+{
+    cv_part run = *part;
+    run.mask = NULL;
+    int64_t at = 0;
+    for (int64_t n_seen = 0; n_seen < part->n[0]; n_seen += run.n[0]) {
+        while (!part->mask[at]) at++;
+        int64_t first = at;
+        int64_t most = first + part->n[0] - n_seen;
+        while (at < most && part->mask[at]) at++;
+        run.n[0] = at - first;
+        run.pos[CV_IN_BLOCK] = part->pos[CV_IN_BLOCK] + first * part->strides[CV_IN_BLOCK][0];
+        run.pos[CV_IN_BUFFER] =
+            part->pos[CV_IN_BUFFER] + n_seen * part->strides[CV_IN_BUFFER][0];
+        see_even(f, &run);
+    }
+}
+
+static void see_part(void *context, const cv_part *part)
+{
+    const folding *f = context;
+    bool is_even = true;
+    for (int d = 0; d < part->ndim; d++) is_even = is_even && !part->picks[d];
+    if (part->mask)
+        see_masked(f, part);
+    else if (!is_even)
+        see_picks(f, part);
+    else
+        see_even(f, part);
 }
 
 /* The one part of a box that lies in a block, or, of what is one item, in a chunk. */
@@ -37,7 +102,7 @@ static void see_box(const folding *f, const int64_t *shape, int64_t block_pos, i
     memcpy(part.strides[CV_IN_BUFFER], plan->buffer_strides, size);
     part.pos[CV_IN_BLOCK] = block_pos;
     part.pos[CV_IN_BUFFER] = cell;
-    see_part((void *)f, &part);
+    see_even(f, &part);
 }
 
 static void see_block(cv_walk_chunk *c, int64_t tag, const uint8_t *block,
@@ -78,53 +143,61 @@ static void fill_chunk(const cv_walk_chunk *c, const uint8_t *item)
     }
     cv_part part;
     cv_select_axes_chunk_part(&f.fold->selection, &c->at.selection, &part);
-    see_part(&f, &part);
+    see_even(&f, &part);
 }
 
-static const cv_delivery fold_parts = {.take = take_block,
-                                       .fill = fill_block,
-                                       .fill_chunk = fill_chunk,
-                                       .asks_first = true,
-                                       .in_order = true};
+static const cv_delivery fold_even = {.take = take_block,
+                                      .fill = fill_block,
+                                      .fill_chunk = fill_chunk,
+                                      .asks_first = true,
+                                      .in_order = true};
+
+/* What a chunk has of it is no single part. */
+static const cv_delivery fold_uneven = {
+    .take = take_block, .fill = fill_block, .in_order = true};
 
 /* ---- Planning ------------------------------------------------------------ */
 
-static cv_status plan_steps(cv_fold *fold, const cv_grid *grid, const cv_stepped *box,
-                            const int64_t *cells, cv_error *err)
+static bool is_even(const cv_selection *s)
 {
-    cv_selection s = {
-        .grid = grid, .kind = CATERVA_SELECTION_AXES, .ndim = grid->ndim, .n_items = 1};
-    for (int d = 0; d < grid->ndim; d++) {
-        int64_t first, n = cv_stepped_count(box, d, 0, grid->shape[d], &first);
-        s.axes[d] = (cv_axis){.n = n, .start = box->start[d], .step = box->step[d]};
-        s.shape[d] = n;
-        s.n_items *= n;
-    }
-    return cv_select_plan_init(&fold->selection, &s, cells, err);
+    bool even = s->kind == CATERVA_SELECTION_AXES;
+    for (int d = 0; even && d < s->grid->ndim; d++)
+        even = !s->axes[d].list && !s->axes[d].mask;
+    return even;
 }
 
-cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_stepped *box,
+static bool is_box(const cv_selection *s, int64_t *start, int64_t *stop)
+{
+    bool box = is_even(s);
+    for (int d = 0; box && d < s->grid->ndim; d++) {
+        box = s->axes[d].step == 1;
+        start[d] = s->axes[d].start;
+        stop[d] = s->axes[d].start + s->axes[d].n;
+    }
+    return box;
+}
+
+cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err)
 {
     const cv_grid *grid = &source->snapshot->grid;
-    bool is_box = true;
-    for (int d = 0; d < grid->ndim; d++) {
-        is_box = is_box && box->step[d] == 1;
-        if (box->step[d] < 1)
-            return cv_fail(err, CATERVA_EINVAL, -1, "step %lld on axis %d is not positive",
-                           (long long)box->step[d], d);
-    }
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
     fold->fn = fn;
+    fold->selection = (cv_select_plan){.grid = grid};
     cv_request request = {.box = &fold->box};
-    CV_TRY(cv_plan_box(grid, box->start, box->stop, &fold->box, err));
-    memcpy(fold->box.buffer_strides, cells, (size_t)grid->ndim * sizeof cells[0]);
-    if (!is_box && fold->box.n_items > 0) {
-        CV_TRY(plan_steps(fold, grid, box, cells, err));
+    if (is_box(selection, start, stop)) {
+        CV_TRY(cv_plan_box(grid, start, stop, &fold->box, err));
+        memcpy(fold->box.buffer_strides, cells, (size_t)grid->ndim * sizeof cells[0]);
+    } else {
+        CV_TRY(cv_select_plan_init(&fold->selection, selection, cells, err));
         request = (cv_request){.selection = &fold->selection};
     }
-    cv_walk_init(&fold->walk, source, request, &fold_parts, NULL);
+    cv_walk_init(&fold->walk, source, request, is_even(selection) ? &fold_even : &fold_uneven,
+                 NULL);
     return CV_OK;
 }
+
+void cv_fold_free(cv_fold *fold) { cv_select_plan_free(&fold->selection); }
 
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err)

@@ -1,5 +1,5 @@
-/* Folding: the selected items of a stepped box, seen where they lie decoded, block by
- * block; nothing is copied out. Each item has a cell of a result, as each item of a read
+/* Folding: the selected items, seen where they lie decoded, block by block; nothing is
+ * copied out. Each item has a cell of a result, as each item of a read
  * has its place in the buffer: cells that stand still along an axis fold it.
  *
  *     the items       a b c      cells: 1 step along rows, 0 along columns
@@ -11,7 +11,6 @@
 #define CV_ENGINE_FOLD_H
 
 #include "engine/plan/part.h"
-#include "engine/plan/stepped.h"
 #include "engine/read/walk.h"
 
 /* Selected items of one block, at least one, in even steps; the buffer's side counts
@@ -32,10 +31,13 @@ typedef struct cv_fold {
     cv_fold_fn fn;
 } cv_fold;
 
-/* Checks the box (CATERVA_EINVAL) and plans it; `cells` are the steps from cell to cell
- * along each axis. Stays where it is. It borrows the source. */
-cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_stepped *box,
+/* Plans a selection of at least one item, of which no axis is dropped and slices run
+ * forwards; `cells` are the steps from cell to cell along each axis of the array, of points
+ * and masks along the result. Stays where it is. It borrows the source. Release with
+ * cv_fold_free, also after a failure. */
+cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err);
+void cv_fold_free(cv_fold *fold);
 
 /* Folds the share with `context`, on the calling thread. Padding is never seen. */
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
