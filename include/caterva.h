@@ -1077,6 +1077,22 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
                                               const caterva_selection *selection,
                                               const caterva_buffer *src, caterva_error *err);
 
+/* As caterva_statistics, caterva_histogram and caterva_reduce, with the view in place of
+ * the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a view of several
+ * arrays, and for a list that takes the item of a new axis several times. */
+CATERVA_API caterva_status caterva_view_statistics(const caterva_view *view,
+                                                   const caterva_reduce_options *options,
+                                                   caterva_stats *out, caterva_error *err);
+CATERVA_API caterva_status caterva_view_histogram(const caterva_view *view,
+                                                  const caterva_reduce_options *options,
+                                                  const double range[2], int64_t n_bins,
+                                                  int64_t *counts, caterva_error *err);
+CATERVA_API caterva_status caterva_view_reduce(const caterva_view *view,
+                                               caterva_reduction what,
+                                               const caterva_reduce_options *options,
+                                               void *dst, size_t dst_size,
+                                               caterva_error *err);
+
 /* Makes a new array at `url` of the view's items, as caterva_copy does of an array's
  * and with its options, but for start and stop: select from the view. What they leave
  * open is as the first array below the view has it; axes that it has not get chunks

@@ -3,8 +3,7 @@
 #include "engine/jobs/reduce.h"
 #include "engine/jobs/statistics.h"
 
-#include "array/array.h"
-#include "array/selection.h"
+#include "array/view_read.h"
 #include "base/arith.h"
 #include "base/heap.h"
 
@@ -16,14 +15,16 @@
  * points. */
 typedef struct request {
     caterva_reduce_options options;
+    const caterva_view *view; /* through which; or NULL */
+    cv_mapped mapped;         /* what the view makes of the selection */
     cv_source source;
     cv_number_type type;
     cv_selection selection;      /* as the engine takes it: forwards, no axis dropped */
     int64_t *lists[CV_MAX_DIMS]; /* ours, in it */
     bool falls[CV_MAX_DIMS];     /* its items are wanted in falling order */
     int ndim;                    /* of the selection's result */
-    int kept[CV_MAX_DIMS];
-    cv_watch watch; /* the options', and the handle's behind it */
+    int kept[CV_MAX_DIMS];       /* -1: an axis of one item that only the view has */
+    cv_watch watch;              /* the options', and the handle's behind it */
     cv_reduction reduction;
 } request;
 
@@ -45,7 +46,6 @@ static cv_status list_axis(request *r, cv_axis *axis, int d, cv_error *err)
 static cv_status take_axis(request *r, int d, cv_error *err)
 {
     cv_axis *axis = &r->selection.axes[d];
-    if (!axis->dropped) r->kept[r->ndim++] = d;
     axis->dropped = false;
     r->selection.shape[d] = axis->n;
     if (axis->n == 0 || axis->list) return CV_OK;
@@ -67,15 +67,49 @@ static int64_t count_blocks(const cv_selection *s)
     return n;
 }
 
+/* The axes of the result, and which of the array's, or of nothing the view's, each is. */
+static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
+{
+    if (s->kind != CATERVA_SELECTION_AXES) {
+        r->ndim = 1;
+        return CV_OK;
+    }
+    for (int d = 0; d < s->grid->ndim; d++) {
+        if (s->axes[d].dropped) continue;
+        bool mapped = r->view && s->n_items > 0;
+        int axis = mapped ? r->view->base_axis[d] : d;
+        if (axis < 0 && s->axes[d].n > 1)
+            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                           "axis %d of the view is a new one, and its item taken %lld times",
+                           d, (long long)s->axes[d].n);
+        r->kept[r->ndim++] = axis;
+    }
+    return CV_OK;
+}
+
+/* Of nothing the selection stays the view's: no item of the array is looked at. */
+static cv_status map_to_array(request *r, const cv_grid *grid, cv_error *err)
+{
+    static const cv_memory nowhere = {.data = NULL};
+    CV_TRY(cv_view_check(r->view->base, grid, err));
+    if (r->selection.n_items == 0) return CV_OK;
+    cv_selection of_view = r->selection;
+    CV_TRY(cv_view_map(r->view, &of_view, &nowhere, &r->mapped, err));
+    r->selection = r->mapped.selection;
+    r->selection.grid = grid;
+    return CV_OK;
+}
+
 static cv_status take_selection(request *r, const cv_grid *grid, cv_error *err)
 {
     cv_selection *s = &r->selection;
-    CV_TRY(cv_array_selection(grid, r->options.selection, s, err));
+    const cv_grid *seen = r->view ? &r->view->grid : grid;
+    CV_TRY(cv_array_selection(seen, r->options.selection, s, err));
+    CV_TRY(note_result(r, s, err));
+    if (r->view) CV_TRY(map_to_array(r, grid, err));
     if (s->kind == CATERVA_SELECTION_AXES) {
-        for (int d = 0; d < grid->ndim; d++) CV_TRY(take_axis(r, d, err));
-        s->ndim = grid->ndim;
-    } else {
-        r->ndim = 1;
+        for (int d = 0; d < s->grid->ndim; d++) CV_TRY(take_axis(r, d, err));
+        s->ndim = s->grid->ndim;
     }
     if (s->n_items > 0) cv_watch_expect(r->source.watch, count_blocks(s) * grid->block_bytes);
     return CV_OK;
@@ -91,12 +125,28 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
     return take_selection(r, &r->source.snapshot->grid, err);
 }
 
-static cv_status read_options(request *r, caterva_array *array,
+/* Whose items: an array's, or those of the one below a view. */
+typedef struct items_of {
+    caterva_array *array;
+    const caterva_view *view;
+} items_of;
+
+static cv_status look_below(const caterva_view *view, items_of *out, cv_error *err)
+{
+    if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
+    *out = (items_of){view->base->array, view};
+    if (out->array) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "a view of several arrays is not reduced: each of them is, or a copy");
+}
+
+static cv_status read_options(request *r, const items_of *items,
                               const caterva_reduce_options *options, cv_error *err)
 {
     static const caterva_reduce_options defaults = CATERVA_REDUCE_INIT;
     memset(r, 0, sizeof *r);
-    CV_TRY(cv_array_check(array, err));
+    CV_TRY(cv_array_check(items->array, err));
+    r->view = items->view;
     return cv_options_copy(&r->options, sizeof r->options, options ? options : &defaults,
                            "reduce options", err);
 }
@@ -112,6 +162,7 @@ static cv_status run(request *r, caterva_array *array,
     if (status == CV_OK) status = work(r, argument, err);
     cv_watch_destroy(&r->watch);
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(r->lists[d]);
+    cv_mapped_free(&r->mapped);
     return cv_array_finish(array, status);
 }
 
@@ -127,13 +178,28 @@ static cv_status compute_statistics(request *r, void *out, cv_error *err)
     return CV_OK;
 }
 
+static cv_status statistics_of(const items_of *items, const caterva_reduce_options *options,
+                               caterva_stats *out, cv_error *err)
+{
+    request r;
+    CV_TRY(read_options(&r, items, options, err));
+    CV_TRY(cv_output_check(out, sizeof *out, "statistics", err));
+    return run(&r, items->array, compute_statistics, out, err);
+}
+
 caterva_status caterva_statistics(caterva_array *array, const caterva_reduce_options *options,
                                   caterva_stats *out, caterva_error *err)
 {
-    request r;
-    CV_TRY(read_options(&r, array, options, err));
-    CV_TRY(cv_output_check(out, sizeof *out, "statistics", err));
-    return run(&r, array, compute_statistics, out, err);
+    return statistics_of(&(items_of){array, NULL}, options, out, err);
+}
+
+caterva_status caterva_view_statistics(const caterva_view *view,
+                                       const caterva_reduce_options *options,
+                                       caterva_stats *out, caterva_error *err)
+{
+    items_of items;
+    CV_TRY(look_below(view, &items, err));
+    return statistics_of(&items, options, out, err);
 }
 
 static cv_status compute_histogram(request *r, void *bins, cv_error *err)
@@ -143,26 +209,57 @@ static cv_status compute_histogram(request *r, void *bins, cv_error *err)
     return cv_histogram(&r->reduction, bins, err);
 }
 
+static cv_status check_bins(const cv_bins *bins, cv_error *err)
+{
+    if (bins->n_bins < 1 || bins->n_bins > CATERVA_MAX_BINS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%lld bins are not in [1, %d]",
+                       (long long)bins->n_bins, CATERVA_MAX_BINS);
+    if (!(bins->lo <= bins->hi) || !isfinite(bins->hi - bins->lo))
+        return cv_fail(err, CATERVA_EINVAL, -1, "the range [%g, %g] is none", bins->lo,
+                       bins->hi);
+    return CV_OK;
+}
+
+static cv_status histogram_of(const items_of *items, const caterva_reduce_options *options,
+                              cv_bins *bins, cv_error *err)
+{
+    request r;
+    CV_TRY(read_options(&r, items, options, err));
+    CV_TRY(check_bins(bins, err));
+    if (bins->lo == bins->hi) { /* as NumPy widens it */
+        bins->lo -= 0.5;
+        bins->hi += 0.5;
+    }
+    memset(bins->counts, 0, (size_t)bins->n_bins * sizeof bins->counts[0]);
+    return run(&r, items->array, compute_histogram, bins, err);
+}
+
+static cv_status check_pointers(const double *range, const int64_t *counts, cv_error *err)
+{
+    if (range && counts) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "range or counts is NULL");
+}
+
 caterva_status caterva_histogram(caterva_array *array, const caterva_reduce_options *options,
                                  const double range[2], int64_t n_bins, int64_t *counts,
                                  caterva_error *err)
 {
-    request r;
-    CV_TRY(read_options(&r, array, options, err));
-    if (!range || !counts) return cv_fail(err, CATERVA_EINVAL, -1, "range or counts is NULL");
-    if (n_bins < 1 || n_bins > CATERVA_MAX_BINS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%lld bins are not in [1, %d]",
-                       (long long)n_bins, CATERVA_MAX_BINS);
-    if (!(range[0] <= range[1]) || !isfinite(range[1] - range[0]))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the range [%g, %g] is none", range[0],
-                       range[1]);
+    CV_TRY(cv_array_check(array, err));
+    CV_TRY(check_pointers(range, counts, err));
     cv_bins bins = {range[0], range[1], n_bins, counts};
-    if (bins.lo == bins.hi) { /* as NumPy widens it */
-        bins.lo -= 0.5;
-        bins.hi += 0.5;
-    }
-    memset(counts, 0, (size_t)n_bins * sizeof counts[0]);
-    return run(&r, array, compute_histogram, &bins, err);
+    return histogram_of(&(items_of){array, NULL}, options, &bins, err);
+}
+
+caterva_status caterva_view_histogram(const caterva_view *view,
+                                      const caterva_reduce_options *options,
+                                      const double range[2], int64_t n_bins, int64_t *counts,
+                                      caterva_error *err)
+{
+    items_of items;
+    CV_TRY(look_below(view, &items, err));
+    CV_TRY(check_pointers(range, counts, err));
+    cv_bins bins = {range[0], range[1], n_bins, counts};
+    return histogram_of(&items, options, &bins, err);
 }
 
 /* ---- Along axes -------------------------------------------------------------- */
@@ -205,7 +302,7 @@ static cv_status place_cells(const request *r, axes_call *call, cv_error *err)
     call->n_cells = 1;
     for (int d = 0; d < CV_MAX_DIMS; d++) call->request.reduced[d] = true;
     for (int i = r->ndim - 1; i >= 0; i--) {
-        if (goes[i]) continue;
+        if (goes[i] || (by_axes && r->kept[i] < 0)) continue;
         call->everything = false;
         if (!by_axes)
             return cv_fail(
@@ -285,15 +382,31 @@ static cv_status compute_reduction(request *r, void *argument, cv_error *err)
     return CV_OK;
 }
 
-caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
-                              const caterva_reduce_options *options, void *dst,
-                              size_t dst_size, caterva_error *err)
+static cv_status reduce_of(const items_of *items, caterva_reduction what,
+                           const caterva_reduce_options *options, void *dst, size_t dst_size,
+                           cv_error *err)
 {
     request r;
-    CV_TRY(read_options(&r, array, options, err));
+    CV_TRY(read_options(&r, items, options, err));
     if (what < CATERVA_REDUCTION_MIN || what > CATERVA_REDUCTION_MEAN)
         return cv_fail(err, CATERVA_EINVAL, -1, "there is no reduction %d", (int)what);
     axes_call call = {.request = {.what = what, .skip_nan = r.options.skip_nan, .dst = dst},
                       .dst_size = dst_size};
-    return run(&r, array, compute_reduction, &call, err);
+    return run(&r, items->array, compute_reduction, &call, err);
+}
+
+caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
+                              const caterva_reduce_options *options, void *dst,
+                              size_t dst_size, caterva_error *err)
+{
+    return reduce_of(&(items_of){array, NULL}, what, options, dst, dst_size, err);
+}
+
+caterva_status caterva_view_reduce(const caterva_view *view, caterva_reduction what,
+                                   const caterva_reduce_options *options, void *dst,
+                                   size_t dst_size, caterva_error *err)
+{
+    items_of items;
+    CV_TRY(look_below(view, &items, err));
+    return reduce_of(&items, what, options, dst, dst_size, err);
 }

@@ -9,19 +9,12 @@
 
 #include <string.h>
 
-/* A selection of a view in terms of its base. */
-typedef struct mapped {
-    cv_selection selection;
-    cv_memory memory;
-    int64_t *lists[CV_MAX_DIMS]; /* owned; of points the first */
-} mapped;
-
-static void free_mapped(mapped *m)
+void cv_mapped_free(cv_mapped *m)
 {
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(m->lists[d]);
 }
 
-static cv_status new_list(mapped *m, int i, int64_t n, int64_t width, cv_error *err)
+static cv_status new_list(cv_mapped *m, int i, int64_t n, int64_t width, cv_error *err)
 {
     int64_t size;
     if (!cv_mul_i64(n, width * (int64_t)sizeof(int64_t), &size))
@@ -35,7 +28,7 @@ static cv_status new_list(mapped *m, int i, int64_t n, int64_t width, cv_error *
 
 /* Axis `d` of the view, which is axis `b` of the base. */
 static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, int b,
-                          mapped *m, cv_error *err)
+                          cv_mapped *m, cv_error *err)
 {
     int64_t start = view->start[b], step = view->step[b];
     cv_axis *out = &m->selection.axes[b];
@@ -64,7 +57,7 @@ static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, 
 /* The shape and strides of the result as the base's axes stand. A new axis is not
  * among them: `memory` says where its last item lies. */
 static cv_status map_axes(const caterva_view *view, const cv_selection *s,
-                          const cv_memory *memory, mapped *m, cv_error *err)
+                          const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
     const cv_grid *base = &view->base->grid;
     int64_t strides[CV_MAX_DIMS] = {0}; /* by axis of the base */
@@ -148,7 +141,7 @@ static void next_point(const cv_grid *grid, int64_t *point)
 }
 
 static cv_status map_points(const caterva_view *view, const cv_selection *s,
-                            const cv_memory *memory, mapped *m, cv_error *err)
+                            const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
     int ndim = view->grid.ndim, base_ndim = view->base->grid.ndim;
     int64_t n = s->shape[0];
@@ -176,8 +169,8 @@ static cv_status map_points(const caterva_view *view, const cv_selection *s,
 
 /* ---- Reading and writing ------------------------------------------------ */
 
-static cv_status map(const caterva_view *view, const cv_selection *s, const cv_memory *memory,
-                     mapped *m, cv_error *err)
+cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
+                      const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
     memset(m, 0, sizeof *m);
     m->memory.data = memory->data;
@@ -200,7 +193,7 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
     return CV_OK;
 }
 
-static cv_status read_array(const cv_base *base, mapped *m, cv_error *err)
+static cv_status read_array(const cv_base *base, cv_mapped *m, cv_error *err)
 {
     cv_array_lock_shared(base->array);
     cv_source source = cv_array_source(base->array);
@@ -211,7 +204,7 @@ static cv_status read_array(const cv_base *base, mapped *m, cv_error *err)
     return cv_array_finish(base->array, status);
 }
 
-static cv_status write_array(const cv_base *base, mapped *m, cv_error *err)
+static cv_status write_array(const cv_base *base, cv_mapped *m, cv_error *err)
 {
     cv_array_lock_alone(base->array);
     cv_pending *pending = base->array->pending;
@@ -227,13 +220,13 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
                        const cv_memory *dst, cv_error *err)
 {
     if (selection->n_items == 0) return CV_OK;
-    mapped m;
-    cv_status status = map(view, selection, dst, &m, err);
+    cv_mapped m;
+    cv_status status = cv_view_map(view, selection, dst, &m, err);
     if (status == CV_OK)
         status = view->base->array
                      ? read_array(view->base, &m, err)
                      : view->base->read(view->base, &m.selection, &m.memory, err);
-    free_mapped(&m);
+    cv_mapped_free(&m);
     if (status == CV_OK && selection->kind == CATERVA_SELECTION_AXES)
         repeat_new_axes(view, selection, dst);
     return status;
@@ -262,15 +255,15 @@ caterva_status caterva_view_write(const caterva_view *view,
     CV_TRY(cv_array_check_encodes(view->base->array, err));
     cv_selection s;
     cv_memory memory;
-    mapped m;
+    cv_mapped m;
     CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
     cv_result result = cv_result_of(&s, view->base->dtype);
     void *converted;
     cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
     if (status == CV_OK && s.n_items > 0) {
-        status = map(view, &s, &memory, &m, err);
+        status = cv_view_map(view, &s, &memory, &m, err);
         if (status == CV_OK) status = write_array(view->base, &m, err);
-        free_mapped(&m);
+        cv_mapped_free(&m);
     }
     cv_free(converted);
     return status;

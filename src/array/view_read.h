@@ -4,6 +4,20 @@
 
 #include "array/view.h"
 
+/* A selection of a view in terms of its base, whose axes stand in their own order; a new
+ * axis of the view is not among them. */
+typedef struct cv_mapped {
+    cv_selection selection;
+    cv_memory memory;
+    int64_t *lists[CV_MAX_DIMS]; /* owned; of points the first */
+} cv_mapped;
+
+/* Maps a selection of at least one item, and the memory of its result. Release with
+ * cv_mapped_free, also after a failure. */
+cv_status cv_view_map(const caterva_view *view, const cv_selection *selection,
+                      const cv_memory *memory, cv_mapped *out, cv_error *err);
+void cv_mapped_free(cv_mapped *mapped);
+
 /* CATERVA_ESTALE when the array's grid is not the one that views were made of. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
 

@@ -43,18 +43,57 @@ static caterva_array *make(rng *r)
     return array;
 }
 
+/* ---- Whose items ----------------------------------------------------------------- */
+
+/* The array, or a view that has its axes in another order, a step and a new axis. */
+typedef struct scene {
+    caterva_array *array;
+    caterva_view *view;
+    bool turned;
+    int ndim;
+    const int64_t *shape;
+    int64_t n_items;
+} scene;
+
+static scene look_at(caterva_array *array, bool turned, rng *r)
+{
+    caterva_error err;
+    caterva_view *whole, *order, *step;
+    scene s = {.array = array, .turned = turned, .n_items = 1};
+    CHECK_OK(caterva_view_of(array, &whole, &err), err);
+    if (turned) {
+        caterva_axis axes[2] = {{.kind = CATERVA_AXIS_ALL}, {.kind = CATERVA_AXIS_SLICE}};
+        axes[1].start = axes[1].stop = CATERVA_AXIS_OMIT;
+        axes[1].step = -rng_int(r, 1, 3);
+        CHECK_OK(caterva_view_transpose(whole, (int[]){1, 2, 0}, &order, &err), err);
+        CHECK_OK(caterva_view_select(order, axes, 2, &step, &err), err);
+        CHECK_OK(caterva_view_expand(step, rng_int(r, 0, 3), &s.view, &err), err);
+        caterva_view_free(whole);
+        caterva_view_free(order);
+        caterva_view_free(step);
+    } else {
+        s.view = whole;
+    }
+    s.ndim = caterva_view_ndim(s.view);
+    s.shape = caterva_view_shape(s.view);
+    for (int d = 0; d < s.ndim; d++) s.n_items *= s.shape[d];
+    return s;
+}
+
 /* ---- What is selected ------------------------------------------------------------ */
+
+enum { AXES = 4 };
 
 typedef struct words {
     caterva_selection selection;
-    caterva_axis axes[3];
-    int64_t start[3], stop[3], lists[3][MOST], points[MOST * 3];
-    uint8_t lines[3][C], mask[N];
+    caterva_axis axes[AXES];
+    int64_t start[AXES], stop[AXES], lists[AXES][MOST], points[MOST * AXES];
+    uint8_t lines[AXES][C], mask[N];
 } words;
 
-static caterva_axis draw_axis(words *w, int d, rng *r)
+static caterva_axis draw_axis(words *w, const scene *s, int d, rng *r)
 {
-    int64_t n = shape[d];
+    int64_t n = s->shape[d];
     for (int i = 0; i < MOST; i++) w->lists[d][i] = rng_between(r, -n, n - 1);
     for (int64_t i = 0; i < n; i++) w->lines[d][i] = (uint8_t)rng_int(r, 0, 1);
     caterva_axis axis = {.kind = (caterva_axis_kind)rng_int(r, 0, 4)};
@@ -65,51 +104,90 @@ static caterva_axis draw_axis(words *w, int d, rng *r)
         axis.start = axis.stop = CATERVA_AXIS_OMIT;
     axis.indices = w->lists[d];
     axis.mask = w->lines[d];
-    axis.n = axis.kind == CATERVA_AXIS_MASK ? n : rng_int(r, 0, MOST);
+    axis.n = axis.kind == CATERVA_AXIS_MASK ? n : rng_int(r, 0, n == 1 ? 1 : MOST);
     return axis;
 }
 
-static void draw(words *w, rng *r)
+static void draw(words *w, const scene *s, rng *r)
 {
     memset(w, 0, sizeof *w);
     w->selection = (caterva_selection)CATERVA_SELECTION_INIT;
-    for (int d = 0; d < 3; d++) {
-        w->start[d] = rng_between(r, 0, shape[d] - 1);
-        w->stop[d] = rng_between(r, w->start[d], shape[d]);
-        w->axes[d] = draw_axis(w, d, r);
+    for (int d = 0; d < s->ndim; d++) {
+        w->start[d] = rng_between(r, 0, s->shape[d] - 1);
+        w->stop[d] = rng_between(r, w->start[d], s->shape[d]);
+        w->axes[d] = draw_axis(w, s, d, r);
     }
-    for (int i = 0; i < MOST * 3; i++) w->points[i] = rng_between(r, 0, shape[i % 3] - 1);
-    for (int i = 0, rare = rng_one_in(r, 2) ? 2 : 300; i < N; i++)
-        w->mask[i] = (uint8_t)rng_one_in(r, rare);
+    for (int i = 0; i < MOST * s->ndim; i++)
+        w->points[i] = rng_between(r, 0, s->shape[i % s->ndim] - 1);
+    int rare = rng_one_in(r, 2) ? 2 : 300;
+    for (int64_t i = 0; i < s->n_items; i++) w->mask[i] = (uint8_t)rng_one_in(r, rare);
     w->selection.kind = (caterva_selection_kind)rng_int(r, 0, 3);
     if (rng_one_in(r, 2)) w->selection.kind = CATERVA_SELECTION_AXES;
     w->selection.start = w->start;
     w->selection.stop = w->stop;
     w->selection.axes = w->axes;
-    w->selection.n_axes = 3;
+    w->selection.n_axes = s->ndim;
     w->selection.points = w->points;
     w->selection.n_points = rng_int(r, 0, MOST);
     w->selection.mask = w->mask;
-    w->selection.mask_size = N;
+    w->selection.mask_size = (size_t)s->n_items;
 }
 
 /* What it selects, in the result's order. */
 typedef struct result {
     int ndim;
-    int64_t shape[CATERVA_MAX_DIMS], n;
+    int64_t shape[AXES], n;
     int32_t *items;
 } result;
 
-static result read_it(caterva_array *array, const words *w)
+static int64_t length_of(const caterva_axis *axis, int64_t n)
+{
+    int64_t count = 0;
+    switch (axis->kind) {
+    case CATERVA_AXIS_ALL: return n;
+    case CATERVA_AXIS_LIST: return axis->n;
+    case CATERVA_AXIS_MASK:
+        for (int64_t i = 0; i < n; i++) count += axis->mask[i];
+        return count;
+    default: break;
+    }
+    bool back = axis->step < 0, open = axis->start == CATERVA_AXIS_OMIT;
+    int64_t start = open ? (back ? n - 1 : 0) : axis->start;
+    int64_t stop = open ? (back ? -1 : n) : axis->stop;
+    for (int64_t i = start; back ? i > stop : i < stop; i += axis->step) count++;
+    return count;
+}
+
+static void shape_of(const words *w, const scene *s, result *out)
+{
+    out->ndim = 0;
+    for (int d = 0; d < s->ndim && w->selection.kind <= CATERVA_SELECTION_AXES; d++) {
+        bool box = w->selection.kind == CATERVA_SELECTION_BOX;
+        if (!box && w->axes[d].kind == CATERVA_AXIS_INDEX) continue;
+        out->shape[out->ndim++] =
+            box ? w->stop[d] - w->start[d] : length_of(&w->axes[d], s->shape[d]);
+    }
+    if (w->selection.kind == CATERVA_SELECTION_POINTS)
+        out->shape[out->ndim++] = w->selection.n_points;
+    if (w->selection.kind == CATERVA_SELECTION_MASK) {
+        out->shape[out->ndim++] = 0;
+        for (int64_t i = 0; i < s->n_items; i++) out->shape[0] += w->mask[i];
+    }
+    out->n = 1;
+    for (int d = 0; d < out->ndim; d++) out->n *= out->shape[d];
+}
+
+static result read_it(const scene *s, const words *w)
 {
     caterva_error err;
     caterva_buffer dst = CATERVA_BUFFER_INIT;
-    result got = {.n = 1};
-    CHECK_OK(caterva_selection_shape(array, &w->selection, got.shape, &got.ndim, &err), err);
-    for (int d = 0; d < got.ndim; d++) got.n *= got.shape[d];
+    result got;
+    shape_of(w, s, &got);
+    dst.ndim = got.ndim;
+    dst.shape = got.shape;
     dst.size = (size_t)got.n * sizeof got.items[0];
     dst.data = got.items = check_alloc(dst.size);
-    CHECK_OK(caterva_read_selection(array, &w->selection, &dst, &err), err);
+    CHECK_OK(caterva_view_read(s->view, &w->selection, &dst, &err), err);
     return got;
 }
 
@@ -142,7 +220,7 @@ static void check_bins(const result *want, const int64_t *got)
     CHECK(memcmp(counts, got, sizeof counts) == 0, "other bins");
 }
 
-static void check_everything(caterva_array *array, const words *w, const result *want)
+static void check_everything(const scene *s, const words *w, const result *want)
 {
     static const double range[2] = {-700, 700};
     caterva_error err;
@@ -150,9 +228,13 @@ static void check_everything(caterva_array *array, const words *w, const result 
     caterva_stats stats = CATERVA_STATS_INIT;
     int64_t counts[BINS];
     o.selection = &w->selection;
-    CHECK_OK(caterva_statistics(array, &o, &stats, &err), err);
+    CHECK_OK(s->turned ? caterva_view_statistics(s->view, &o, &stats, &err)
+                       : caterva_statistics(s->array, &o, &stats, &err),
+             err);
     check_stats(want, &stats);
-    CHECK_OK(caterva_histogram(array, &o, range, BINS, counts, &err), err);
+    CHECK_OK(s->turned ? caterva_view_histogram(s->view, &o, range, BINS, counts, &err)
+                       : caterva_histogram(s->array, &o, range, BINS, counts, &err),
+             err);
     check_bins(want, counts);
 }
 
@@ -172,12 +254,20 @@ static int64_t cell_of(const result *want, int64_t i, const bool *goes)
     return cell;
 }
 
-static void check_sums(caterva_array *array, const words *w, const result *want, rng *r)
+static caterva_status reduce(const scene *s, caterva_reduction what,
+                             const caterva_reduce_options *o, void *dst, size_t size,
+                             caterva_error *err)
+{
+    return s->turned ? caterva_view_reduce(s->view, what, o, dst, size, err)
+                     : caterva_reduce(s->array, what, o, dst, size, err);
+}
+
+static void check_sums(const scene *s, const words *w, const result *want, rng *r)
 {
     caterva_error err;
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
-    bool goes[CATERVA_MAX_DIMS] = {false};
-    int axes[CATERVA_MAX_DIMS];
+    bool goes[AXES] = {false};
+    int axes[AXES];
     int64_t n_cells = 1;
     for (int d = 0; d < want->ndim; d++) {
         goes[d] = rng_one_in(r, 2);
@@ -190,7 +280,7 @@ static void check_sums(caterva_array *array, const words *w, const result *want,
     int64_t *sums = check_alloc(size), *got = check_alloc(size);
     memset(sums, 0, size);
     for (int64_t i = 0; i < want->n; i++) sums[cell_of(want, i, goes)] += want->items[i];
-    caterva_status status = caterva_reduce(array, CATERVA_REDUCTION_SUM, &o, got, size, &err);
+    caterva_status status = reduce(s, CATERVA_REDUCTION_SUM, &o, got, size, &err);
     bool is_list = w->selection.kind >= CATERVA_SELECTION_POINTS;
     if (is_list && !goes[0]) {
         CHECK(status == CATERVA_EUNSUPPORTED, "%s", caterva_status_name(status));
@@ -200,7 +290,7 @@ static void check_sums(caterva_array *array, const words *w, const result *want,
     }
     if (status == CATERVA_OK && want->n > 0) {
         int32_t *most = check_alloc(size);
-        CHECK_OK(caterva_reduce(array, CATERVA_REDUCTION_MAX, &o, most, size, &err), err);
+        CHECK_OK(reduce(s, CATERVA_REDUCTION_MAX, &o, most, size, &err), err);
         for (int64_t i = 0; i < want->n; i++)
             CHECK(want->items[i] <= most[cell_of(want, i, goes)], "not the maximum");
         free(most);
@@ -209,20 +299,52 @@ static void check_sums(caterva_array *array, const words *w, const result *want,
     free(got);
 }
 
+/* What a view cannot do, and says. */
+static void check_refusals(rng *r)
+{
+    static const int64_t twice[2] = {0, 0}, smaller[3] = {A, B, 1};
+    caterva_error err;
+    caterva_array *array = make(r);
+    caterva_view *whole, *join, *wide;
+    caterva_stats stats = CATERVA_STATS_INIT;
+    caterva_reduce_options o = CATERVA_REDUCE_INIT;
+    caterva_selection s = CATERVA_SELECTION_INIT;
+    caterva_axis axis = {.kind = CATERVA_AXIS_LIST, .indices = twice, .n = 2};
+    CHECK_OK(caterva_view_of(array, &whole, &err), err);
+    const caterva_view *both[2] = {whole, whole};
+    CHECK_OK(caterva_view_concat(both, 2, 0, &join, &err), err);
+    CHECK_OK(caterva_view_expand(whole, 0, &wide, &err), err);
+    CHECK(caterva_view_statistics(join, NULL, &stats, &err) == CATERVA_EUNSUPPORTED, "join");
+    s.kind = CATERVA_SELECTION_AXES;
+    s.axes = &axis;
+    s.n_axes = 1;
+    o.selection = &s;
+    CHECK(caterva_view_statistics(wide, &o, &stats, &err) == CATERVA_EUNSUPPORTED, "twice");
+    CHECK_OK(caterva_resize(array, smaller, &err), err);
+    CHECK(caterva_view_statistics(whole, NULL, &stats, &err) == CATERVA_ESTALE, "stale");
+    caterva_view_free(whole);
+    caterva_view_free(join);
+    caterva_view_free(wide);
+    caterva_discard(array);
+}
+
 int main(int argc, char **argv)
 {
     static words w; /* large */
     int rounds = (int)number_argument(argc, argv, 1, 60);
     rng r = rng_from_seed(seed_argument(argc, argv, 2));
+    check_refusals(&r);
     for (int i = 0; i < rounds; i++) {
         caterva_array *array = make(&r);
+        scene s = look_at(array, i % 2, &r);
         for (int k = 0; k < 20; k++) {
-            draw(&w, &r);
-            result want = read_it(array, &w);
-            check_everything(array, &w, &want);
-            check_sums(array, &w, &want, &r);
+            draw(&w, &s, &r);
+            result want = read_it(&s, &w);
+            check_everything(&s, &w, &want);
+            check_sums(&s, &w, &want, &r);
             free(want.items);
         }
+        caterva_view_free(s.view);
         caterva_discard(array);
     }
     return 0;

@@ -273,6 +273,16 @@ static void views(void **state)
     (void)state;
     caterva_view *out;
     const caterva_view *none[1] = {NULL};
+    static const double range[2] = {0, 1};
+    caterva_stats stats = CATERVA_STATS_INIT;
+    int64_t counts[2], sum;
+    REFUSED(caterva_view_statistics(NULL, NULL, &stats, &err));
+    REFUSED(caterva_view_statistics(view, NULL, NULL, &err));
+    REFUSED(caterva_view_histogram(NULL, NULL, range, 2, counts, &err));
+    REFUSED(caterva_view_histogram(view, NULL, NULL, 2, counts, &err));
+    REFUSED(caterva_view_histogram(view, NULL, range, 2, NULL, &err));
+    REFUSED(caterva_view_reduce(NULL, CATERVA_REDUCTION_SUM, NULL, &sum, 8, &err));
+    REFUSED(caterva_view_reduce(view, CATERVA_REDUCTION_SUM, NULL, NULL, 8, &err));
     REFUSED(caterva_view_of(NULL, &out, &err));
     REFUSED(caterva_view_of(array, NULL, &err));
     QUIET(caterva_view_free(NULL));
