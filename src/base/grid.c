@@ -57,6 +57,14 @@ static bool multiply(cv_grid *g, bool *counts_fit)
     return fits;
 }
 
+/* Along an axis, those that hold items. */
+static int64_t count_blocks(const cv_grid *g, int d)
+{
+    int64_t before_last = g->chunk_counts[d] - 1;
+    int64_t in_last = g->shape[d] - before_last * g->chunk_shape[d];
+    return before_last * g->block_counts[d] + cv_ceil_div(in_last, g->block_shape[d]);
+}
+
 static bool has_empty_axis(const cv_grid *g)
 {
     for (int d = 0; d < g->ndim; d++)
@@ -100,6 +108,9 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
     if (grid->n_chunks > CV_MAX_CHUNKS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",
                        (long long)grid->n_chunks, (long long)CV_MAX_CHUNKS);
+    grid->n_all_blocks = grid->n_chunks > 0; /* fits: no more than chunks have bytes */
+    for (int d = 0; d < ndim && grid->n_chunks > 0; d++)
+        grid->n_all_blocks *= count_blocks(grid, d);
     return CV_OK;
 }
 

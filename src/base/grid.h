@@ -40,8 +40,9 @@ typedef struct cv_grid {
     int64_t item_strides[CV_MAX_DIMS];    /* bytes inside a block, per item */
     int64_t n_items;                      /* of the array */
     int64_t n_chunks;
-    int64_t n_blocks;    /* of one chunk */
-    int64_t chunk_bytes; /* ext_chunk_shape items, decoded */
+    int64_t n_blocks;     /* of one chunk */
+    int64_t n_all_blocks; /* of all chunks, those that hold items of the array */
+    int64_t chunk_bytes;  /* ext_chunk_shape items, decoded */
     int64_t block_bytes;
     int64_t total_bytes; /* n_items * item_size */
 } cv_grid;

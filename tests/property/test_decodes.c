@@ -1,6 +1,7 @@
 /* What a selection costs: exactly the blocks that hold a wanted item are decoded,
- * each once, whatever the order of the items and the number of threads; and what a
- * scan costs that comes again. Counted
+ * each once, whatever the order of the items and the number of threads; what a
+ * scan costs that comes again; and that of an array which fits the cache no block is
+ * decoded twice, whatever is read in whatever order. Counted
  * where the engine calls the decoder: the linker puts the counters between.
  *
  * usage: test_decodes [SEED] */
@@ -264,6 +265,150 @@ static void read_scans(const void *frame, size_t size)
         }
 }
 
+/* ---- An array that fits the cache ---------------------------------------------- */
+
+static uint8_t touched[N_BLOCKS]; /* since the handle was opened */
+
+static int64_t block_of(int64_t x, int64_t y, int64_t z)
+{
+    return (x / BLOCK * BLOCKS_ALONG + y / BLOCK) * BLOCKS_ALONG + z / BLOCK;
+}
+
+/* Counts blocks of a box that were not touched before, and touches them. */
+static int touch_box(const int64_t *start, const int64_t *stop)
+{
+    int n = 0;
+    for (int64_t x = start[0]; x < stop[0]; x++)
+        for (int64_t y = start[1]; y < stop[1]; y++)
+            for (int64_t z = start[2]; z < stop[2]; z++) {
+                int64_t b = block_of(x, y, z);
+                n += !touched[b];
+                touched[b] = 1;
+            }
+    return n;
+}
+
+/* A point, a line, a plane, a box of any size that is not all, or one of whole blocks. */
+static const char *choose_box(rng *r, int64_t start[3], int64_t stop[3])
+{
+    static const char *const kinds[] = {"point", "line", "plane", "box", "box of blocks"};
+    int kind = rng_int(r, 0, 4), axis = rng_int(r, 0, 2);
+    for (int d = 0; d < 3; d++) {
+        bool is_long = kind == 1 ? d == axis : kind == 2 && d != axis;
+        start[d] = is_long ? 0 : rng_between(r, 0, SIDE - 1);
+        stop[d] = is_long ? SIDE : start[d] + 1;
+        if (kind < 3) continue;
+        stop[d] = rng_between(r, start[d] + 1, SIDE);
+        if (kind < 4) continue;
+        start[d] = start[d] / BLOCK * BLOCK;
+        stop[d] = (stop[d] + BLOCK - 1) / BLOCK * BLOCK;
+    }
+    if (kind > 2 && start[axis] == 0 && stop[axis] == SIDE) start[axis] = BLOCK;
+    return kinds[kind];
+}
+
+static void read_box_and_count(caterva_array *array, rng *r, int32_t *out)
+{
+    caterva_error err;
+    int64_t start[3], stop[3], n_items = 1, i = 0;
+    const char *what = choose_box(r, start, stop);
+    for (int d = 0; d < 3; d++) n_items *= stop[d] - start[d];
+    atomic_store(&n_decoded, 0);
+    CHECK_OK(caterva_read(array, start, stop, out, (size_t)n_items * sizeof out[0], &err),
+             err);
+    int decoded = atomic_load(&n_decoded), fresh = touch_box(start, stop);
+    CHECK(decoded == fresh, "%s: %d blocks decoded, %d not touched before", what, decoded,
+          fresh);
+    for (int64_t x = start[0]; x < stop[0]; x++)
+        for (int64_t y = start[1]; y < stop[1]; y++)
+            for (int64_t z = start[2]; z < stop[2]; z++)
+                CHECK(out[i++] == items[(x * SIDE + y) * SIDE + z], "%s: item %lld", what,
+                      (long long)i);
+}
+
+static void read_points_and_count(caterva_array *array, rng *r, int32_t *out)
+{
+    enum { MOST = 40 };
+    int64_t points[3 * MOST], n = rng_between(r, 1, MOST);
+    caterva_error err;
+    caterva_selection words = CATERVA_SELECTION_INIT;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    int fresh = 0;
+    for (int64_t i = 0; i < 3 * n; i++) points[i] = rng_between(r, 0, SIDE - 1);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t *at = points + 3 * i, next[3] = {at[0] + 1, at[1] + 1, at[2] + 1};
+        fresh += touch_box(at, next);
+    }
+    words.kind = CATERVA_SELECTION_POINTS;
+    words.points = points;
+    words.n_points = n;
+    buffer.data = out;
+    buffer.size = (size_t)n * sizeof out[0];
+    atomic_store(&n_decoded, 0);
+    CHECK_OK(caterva_read_selection(array, &words, &buffer, &err), err);
+    int decoded = atomic_load(&n_decoded);
+    CHECK(decoded == fresh, "points: %d blocks decoded, %d not touched before", decoded,
+          fresh);
+    for (int64_t i = 0; i < n; i++)
+        CHECK(
+            out[i] ==
+                items[(points[3 * i] * SIDE + points[3 * i + 1]) * SIDE + points[3 * i + 2]],
+            "point %lld", (long long)i);
+}
+
+/* A cache that has as much room as the array needs, and nothing in it yet. */
+static void read_fitting(const void *frame, size_t size, int threads, rng *r)
+{
+    enum { BYTES = N_ITEMS * sizeof(int32_t) + N_BLOCKS * 256, N_READS = 60 };
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_array *array = NULL;
+    int32_t *out = check_alloc(N_ITEMS * sizeof out[0]);
+    options.threads = threads;
+    options.no_read_ahead = 1;
+    options.cache_bytes = BYTES;
+    CHECK_OK(caterva_frame_open(frame, size, 0, &options, &array, &err), err);
+    memset(touched, 0, sizeof touched);
+    for (int i = 0; i < N_READS; i++)
+        if (rng_one_in(r, 4))
+            read_points_and_count(array, r, out);
+        else
+            read_box_and_count(array, r, out);
+    CHECK_OK(caterva_close(array, &err), err);
+    free(out);
+}
+
+/* Scans of it through a cache full of what another handle has used: they make themselves
+ * room, and leave it to nobody at their end. */
+static void scan_fitting_beside_another(const void *frame, size_t size, int axis)
+{
+    enum { BYTES = N_ITEMS * sizeof(int32_t) + N_BLOCKS * 256, N_SCANS = 3 };
+    caterva_error err;
+    caterva_array *arrays[2] = {NULL, NULL};
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_cache_info before = CATERVA_CACHE_INFO_INIT;
+    int32_t *out = check_alloc(N_ITEMS * sizeof out[0]);
+    caterva_cache_describe(NULL, &before, NULL);
+    CHECK_OK(caterva_cache_set_limit(BYTES * 5 / 4, &err), err);
+    options.threads = 1;
+    options.no_read_ahead = 1;
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(caterva_frame_open(frame, size, 0, &options, &arrays[i], &err), err);
+    for (int round = 0; round < 2; round++) /* twice the same: of use */
+        for (int i = 0; i < SIDE; i += BLOCK) read_slice(arrays[0], 0, i, out);
+    int decoded = 0;
+    for (int scan = 0; scan < N_SCANS; scan++) {
+        atomic_store(&n_decoded, 0);
+        for (int i = 0; i < SIDE; i++) read_slice(arrays[1], axis, i, out);
+        decoded = atomic_load(&n_decoded);
+        CHECK(decoded <= N_BLOCKS, "scan %d: %d blocks decoded", scan, decoded);
+    }
+    CHECK(decoded == 0, "the last scan along axis %d decodes %d blocks", axis, decoded);
+    for (int i = 0; i < 2; i++) CHECK_OK(caterva_close(arrays[i], &err), err);
+    CHECK_OK(caterva_cache_set_limit(before.limit, &err), err);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     caterva_error err;
@@ -290,6 +435,8 @@ int main(int argc, char **argv)
         CHECK_OK(caterva_close(array, &err), err);
     }
     read_scans(frame, size);
+    for (int round = 0; round < 20; round++) read_fitting(frame, size, 1 + round % 3, &r);
+    for (int axis = 0; axis < 3; axis++) scan_fitting_beside_another(frame, size, axis);
     free(a.items);
     free(items);
     caterva_free(frame);

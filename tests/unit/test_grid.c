@@ -28,6 +28,7 @@ static void the_drawn_example(void **state)
     assert_int_equal(cv_grid_init(&g, 2, shape, chunk, block, 8, NULL), CV_OK);
     assert_int_equal(g.n_chunks, 4);
     assert_int_equal(g.n_blocks, 4);
+    assert_int_equal(g.n_all_blocks, 9);
     assert_int_equal(g.n_items, 25);
     assert_int_equal(g.total_bytes, 200);
     assert_int_equal(g.ext_chunk_shape[0], 6);
@@ -48,6 +49,7 @@ static void no_dimensions_are_one_item(void **state)
     assert_int_equal(g.n_items, 1);
     assert_int_equal(g.n_chunks, 1);
     assert_int_equal(g.n_blocks, 1);
+    assert_int_equal(g.n_all_blocks, 1);
     assert_int_equal(g.chunk_bytes, 300);
     assert_int_equal(g.total_bytes, 300);
 }
@@ -61,6 +63,7 @@ static void an_empty_axis_empties_the_array(void **state)
     assert_int_equal(cv_grid_init(&g, 3, shape, chunk, block, 8, NULL), CV_OK);
     assert_int_equal(g.n_items, 0);
     assert_int_equal(g.n_chunks, 0);
+    assert_int_equal(g.n_all_blocks, 0);
     assert_int_equal(g.total_bytes, 0);
     assert_int_equal(g.chunk_shape[1], 1); /* a stored 0 is read as 1 */
     assert_int_equal(g.block_shape[1], 1);

@@ -288,6 +288,11 @@ int64_t cv_cache_limit(const cv_cache *cache)
     return atomic_load_explicit(&cache->limit, memory_order_relaxed);
 }
 
+int64_t cv_cache_capacity(const cv_cache *cache, size_t size)
+{
+    return cv_cache_limit(cache) / cv_cache_cost(size);
+}
+
 /* What those of use leave to newcomers, half of the cache or more, less an eighth: the
  * blocks of a share must not push each other out. */
 static int64_t share_of_request(const cv_cache *cache)

@@ -61,6 +61,9 @@ void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 
 int64_t cv_cache_limit(const cv_cache *cache);
 
+/* How many blocks of `size` bytes it has room for when it has no others. */
+int64_t cv_cache_capacity(const cv_cache *cache, size_t size);
+
 /* True when a request whose partly wanted blocks have `wanted_bytes` may put
  * this one in. One request gets at most three quarters of the cache, and not what
  * blocks of use have of it: of a larger one a share of the blocks, picked by their

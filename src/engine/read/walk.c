@@ -58,14 +58,27 @@ const cv_block_job *cv_walk_block(cv_walk_chunk *c, int64_t tag)
 
 /* ---- What the cache keeps ------------------------------------------------ */
 
+static bool array_fits(const cv_walk *w)
+{
+    const cv_grid *grid = &w->source->snapshot->grid;
+    return grid->n_all_blocks <= cv_cache_capacity(w->cache, (size_t)grid->block_bytes);
+}
+
+static bool is_kept(const cv_walk_chunk *c, const cv_block_job *block)
+{
+    const cv_walk *w = c->walk;
+    if (w->delivery->only_missing) return true;
+    if (block->covers && !w->keep_covered && !c->stays) return false;
+    return c->fits || cv_cache_admits(w->cache, &c->key, w->bytes);
+}
+
 static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
 {
     const cv_walk *w = c->walk;
     const cv_grid *grid = &w->source->snapshot->grid;
     bool ahead = w->delivery->only_missing;
     c->key.block = (int32_t)block->block;
-    if (!ahead && block->covers && !w->keep_covered) return NULL;
-    if (!ahead && !cv_cache_admits(w->cache, &c->key, w->bytes)) return NULL;
+    if (!is_kept(c, block)) return NULL;
     cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes);
     c->is_full = !room;
     if (room && ahead)
@@ -136,7 +149,9 @@ static void connect(cv_walk_chunk *c)
     const cv_walk *w = c->walk;
     const cv_delivery *d = w->delivery;
     bool keeps = w->cache && !w->source->scan;
-    c->sink = (cv_block_sink){.place = d->place,
+    c->fits = keeps && (w->request.box || w->request.selection) && array_fits(w);
+    c->stays = c->fits && !d->once && w->n_blocks < w->source->snapshot->grid.n_all_blocks;
+    c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
                               .take = keeps || !d->take ? take_fresh : d->take,
                               .fill = d->fill ? d->fill : fill_nothing,
                               .context = c,
@@ -181,6 +196,7 @@ static inline void find_items(const cv_grid *grid, found *f)
 static bool can_take(const cv_walk_chunk *c, const found *f)
 {
     if (!f->is_rotated || c->walk->delivery->take_items) return true;
+    if (!c->worker) return false;
     return cv_worker_block(c->walk->source->workers, c->worker, true, NULL) == CV_OK;
 }
 
@@ -246,10 +262,11 @@ static inline void release(const cv_walk_chunk *c, const found *f)
     if (w->request.box)
         step =
             cv_sweep_note(cv_cached_sweep(f->cached), &w->source->snapshot->grid, &f->block);
+    bool is_last = step == CV_STEP_LAST && !array_fits(w);
     if (step == CV_STEP_BACK)
         cv_cache_release(f->cached);
     else
-        cv_cache_release_passed(w->cache, f->cached, step == CV_STEP_LAST);
+        cv_cache_release_passed(w->cache, f->cached, is_last);
 }
 
 /* Looks for blocks [first, first + n), n up to BATCH, and delivers those that are there.
@@ -320,6 +337,7 @@ static inline cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_
 {
     const cv_source *s = w->source;
     c->walk = w;
+    c->worker = NULL;
     c->context = w->context;
     c->tag = -1;
     c->n_wanted = 0;
@@ -419,7 +437,7 @@ static bool deliver_chunk(cv_walk_chunk *c)
         int64_t n = cv_min_i64(BATCH, c->n_blocks - first);
         deliver_found(c, first, n, f);
         for (int64_t i = 0; i < n; i++)
-            if (!f[i].bytes) return false;
+            if (!f[i].bytes && f[i].is_wanted) return false;
     }
     return true;
 }

@@ -11,7 +11,10 @@
  * been seen, unless most blocks of the box are cut by its faces, as of a box that moves
  * and wants its inside again. Of a request larger than the cache a share of the blocks is
  * kept (cv_cache_admits). What was found says by how its parts follow each other whether
- * it will be wanted again (cache/sweep.h). A source that says `scan` has nothing kept.
+ * it will be wanted again (cache/sweep.h). Of an array that fits the cache all stays at
+ * the first touch; only what a request wants whole that wants all blocks does not, nor
+ * what a fold wants whole: who has seen everything has it. A source that says `scan` has
+ * nothing kept.
  *
  * A delivery is a few functions and a context. They get the chunk of the walk and a tag,
  * the number of the block among those that the request touches in the chunk; of a
@@ -22,7 +25,8 @@
  *
  * A box is what most reads want and a good part of a small one is planning: it is planned
  * by direct calls, blocks are looked for in batches, and leading chunks whose blocks are
- * all there decoded are read by the caller's thread without a worker. */
+ * all there decoded are read by the caller's thread without a worker, as they are for
+ * other small requests. */
 #ifndef CV_ENGINE_WALK_H
 #define CV_ENGINE_WALK_H
 
@@ -53,8 +57,10 @@ typedef struct cv_delivery {
                        cv_strided items);
     /* All that is wanted of the chunk is one item; NULL: zero bytes. */
     void (*fill_chunk)(const cv_walk_chunk *chunk, const uint8_t *item);
+    bool needs_worker; /* also for what was found; with take_items it does not matter */
     bool asks_first;   /* whether a chunk is one item everywhere, for fill_chunk */
     bool in_order;     /* blocks of a share come in the order of their tags */
+    bool once;         /* what is wanted whole has been seen, whatever fits the cache */
     bool only_missing; /* nothing becomes of blocks that are there; others are kept */
 } cv_delivery;
 
@@ -83,6 +89,8 @@ struct cv_walk_chunk {
     } at;
     cv_chunk_ref ref;
     bool is_full; /* the cache had no room */
+    bool fits;    /* the array in the cache: what is wanted in part stays */
+    bool stays;   /* the same of what is wanted whole */
     bool failed;  /* the delivery had no memory */
     /* The walk's own. */
     cv_cache_key key;            /* where the chunk is stored */
@@ -119,7 +127,7 @@ cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, 
                          cv_error *err);
 
 /* Walks over leading chunks whose blocks are all there decoded, without a worker, and
- * counts them; for deliveries with take_items. */
+ * counts them; for deliveries that need none for what was found. */
 cv_status cv_walk_decoded(const cv_walk *walk, int64_t *n_done, cv_error *err);
 
 /* Of a box: touched block `tag`. */
