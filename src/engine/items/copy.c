@@ -274,6 +274,10 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
     if (is_empty(ndim, shape)) return;
     merged_box box;
     merge(ndim, shape, src.strides, dst.strides, &box);
+    if (box.ndim == 0) {
+        strided_run(dst.data, item_size, src.data, item_size, 1, item_size);
+        return;
+    }
     runs r = runs_of(&box, item_size, item_size);
     copy_merged(&box, &r, choose(&r), src.data, dst.data);
 }
@@ -368,17 +372,20 @@ static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_st
 {
     merged_box box;
     merge(ndim, shape, src.strides, src.strides, &box);
+    runs r = runs_of(&box, item_size, item_size);
+    int64_t step = cv_max_i64(r.src_item_step, CV_LINE_BYTES);
+    int64_t size = (r.n_items - 1) * r.src_item_step + item_size;
+    size = cv_min_i64(size, most_lines * step);
     int64_t index[CV_MAX_DIMS] = {0};
     const uint8_t *from = src.data;
     uint8_t *unused = src.data;
-    int64_t step = box.ndim > 0 ? box.src_strides[0] : item_size;
-    int64_t size = box.ndim > 0 ? (box.shape[0] - 1) * step + item_size : item_size;
-    step = cv_max_i64(step, CV_LINE_BYTES);
     int left = most_lines;
     do {
-        for (int64_t at = 0; at < size && left > 0; at += step, left--)
-            __builtin_prefetch(from + at, 0, 2); /* as far as the second cache */
-    } while (left > 0 && next_run(&box, 1, index, &from, &unused));
+        const uint8_t *run = from;
+        for (int64_t i = 0; i < r.n && left > 0; i++, run += r.src_step)
+            for (int64_t at = 0; at < size; at += step, left--)
+                __builtin_prefetch(run + at, 0, 2); /* as far as the second cache */
+    } while (left > 0 && next_run(&box, 2, index, &from, &unused));
 }
 
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)

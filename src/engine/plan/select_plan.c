@@ -46,7 +46,8 @@ cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selectio
 
 void cv_select_plan_free(cv_select_plan *plan)
 {
-    for (int d = 0; d < CV_MAX_DIMS; d++) cv_buckets_free(&plan->buckets[d]);
+    for (int d = 0; d < CV_MAX_DIMS; d++)
+        if (plan->buckets[d].picks) cv_buckets_free(&plan->buckets[d]);
     cv_free(plan->ranks);
     plan->ranks = NULL;
 }

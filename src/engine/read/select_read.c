@@ -77,13 +77,16 @@ static void fill_block(void *chunk, int64_t tag, const uint8_t *item)
 }
 
 static const cv_delivery copy_parts = {.take = take_block, .fill = fill_block};
+static const cv_delivery convert_parts = {
+    .take = take_block, .fill = fill_block, .needs_worker = true};
 
 cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err)
 {
     copying copy = {conversion, dst};
     cv_walk walk;
-    cv_walk_init(&walk, source, (cv_request){.selection = plan}, &copy_parts, &copy);
+    cv_walk_init(&walk, source, (cv_request){.selection = plan},
+                 conversion ? &convert_parts : &copy_parts, &copy);
     return cv_walk_run(&walk, err);
 }
 

@@ -3,6 +3,7 @@
 #define CV_ENGINE_SOURCE_H
 
 #include "engine/pending/pending.h"
+#include "frame/index_read.h"
 
 /* One committed state, and for the handle that writes, what it has pending. */
 typedef struct cv_source {
@@ -20,7 +21,11 @@ typedef struct cv_source {
 cv_source cv_source_of_pending(cv_pending *pending);
 
 /* Where a chunk is, pending changes included. */
-cv_status cv_source_find(const cv_source *source, int64_t chunk, cv_chunk_ref *out,
-                         cv_error *err);
+static inline cv_status cv_source_find(const cv_source *source, int64_t chunk,
+                                       cv_chunk_ref *out, cv_error *err)
+{
+    if (source->pending) return cv_pending_where(source->pending, chunk, out, err);
+    return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
+}
 
 #endif

@@ -75,6 +75,16 @@ static int cut_parts(run *r, int64_t n_chunks)
     return (int)helpers;
 }
 
+/* Whether the calling thread looks alone for what is there decoded. */
+static bool looks_alone(const cv_walk *w)
+{
+    const cv_request *r = &w->request;
+    if (!w->cache || cv_cache_is_empty(w->cache)) return false;
+    if (w->delivery->take_items) return true;
+    if (w->delivery->needs_worker || !r->selection) return false;
+    return w->source->threads == 1 || r->selection->n_items <= CV_MOST_ITEMS_ALONE;
+}
+
 cv_status cv_walk_run(cv_walk *w, cv_error *err)
 {
     const cv_source *s = w->source;
@@ -84,9 +94,7 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     r.skip = NULL;
     if (w->n_chunks == 0) return CV_OK;
     if (s->watch) cv_watch_expect(s->watch, w->bytes);
-    bool may_be_decoded = w->cache && !cv_cache_is_empty(w->cache);
-    if (may_be_decoded && w->delivery->take_items)
-        CV_TRY(cv_walk_decoded(w, &r.first_chunk, err));
+    if (looks_alone(w)) CV_TRY(cv_walk_decoded(w, &r.first_chunk, err));
     int64_t n_chunks = w->n_chunks - r.first_chunk;
     if (n_chunks == 0) return CV_OK;
     int helpers = cut_parts(&r, n_chunks);
