@@ -18,6 +18,7 @@ from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
 from ._selectors import Astype, Fields, Outer, Vector, Views
 
 if TYPE_CHECKING:
+    from ._async import Reading
     from ._view import View
 
 
@@ -348,6 +349,50 @@ class Array(_caterva.Array, Readable):
         from ._html import html_of
 
         return html_of(self)
+
+    # ---- Reading in the background ------------------------------------------------------
+
+    def read_async(
+        self,
+        sel: Any = ...,
+        *,
+        out: AnyArray | None = None,
+        dtype: npt.DTypeLike | None = None,
+        casting: _indexing.Casting = "same_kind",
+        field: str | None = None,
+    ) -> Reading:
+        """Begin to read a selection in the background, on threads that the library has anyway.
+
+        Parameters
+        ----------
+        sel, out, dtype, casting, field
+            As in `read`. `out` is the library's until the read is over.
+
+        Returns
+        -------
+        Reading
+            What `read` returns, once it is there: ``await`` it, or ask for its ``result()``.
+
+        Notes
+        -----
+        Reads of one array are begun in the order of their calls, and see what was there when
+        they were called; those through an array that is written see one moment from then on.
+        `close` cancels what is outstanding.
+
+        Examples
+        --------
+        >>> import asyncio, caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
+        >>> async def rows():
+        ...     return await asyncio.gather(*(a.read_async(i) for i in range(3)))
+        >>> [row.sum() for row in asyncio.run(rows())]
+        [np.int64(6), np.int64(22), np.int64(38)]
+        >>> a.read_async(np.s_[:, 1], dtype="f4").result()
+        array([1., 5., 9.], dtype=float32)
+        """
+        from ._async import begin
+
+        return begin(self, sel, out, dtype, casting, field)
 
     # ---- Views ------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -44,6 +44,7 @@ class Source(Protocol):
 
 
 _Move: TypeAlias = tuple[int, Any, AnyArray]
+Step: TypeAlias = tuple[Any, ...]  # of Source._read: a move, and how
 
 # ---- Plans --------------------------------------------------------------------------
 
@@ -72,16 +73,24 @@ class Plan:
         """The selections and their memory; with `back`, copies of parts are put back."""
         raise NotImplementedError
 
-    def read(self, source: Source, out: AnyArray, *how: Any) -> None:
-        """Read into `out`, of the plan's shape and any strides."""
+    def steps(self, out: AnyArray, *how: Any) -> Iterator[Step]:
+        """What to read so that `out`, of the plan's shape and any strides, is filled.
+
+        Each step is to be done before the next is asked for.
+        """
         if out.size == 0:
             return
         memory = self._arrange(out)
-        for kind, what, part in self._moves(memory, True):
-            source._read(kind, what, part, *how)
+        for move in self._moves(memory, True):
+            yield (*move, *how)
         if not np.may_share_memory(memory, out):
             turned = out.transpose(self.order)
             turned[...] = memory.reshape(turned.shape)
+
+    def read(self, source: Source, out: AnyArray, *how: Any) -> None:
+        """Read into `out`, of the plan's shape and any strides."""
+        for step in self.steps(out, *how):
+            source._read(*step)
 
     def write(self, source: Source, items: AnyArray) -> None:
         """Write `items`, of the plan's shape and any strides."""
@@ -593,15 +602,16 @@ def field_dtype(dtype: np.dtype[Any], field: str | None) -> np.dtype[Any]:
     return dtype
 
 
-def read_into(
+def steps_into(
     source: Source,
     plan: Plan,
     out: AnyArray | None,
     dtype: npt.DTypeLike | None,
     casting: Casting,
     field: str | None,
-) -> AnyArray:
-    """Read a plan into `out` or a new array, of another dtype or one field alone."""
+) -> Generator[Step, None, AnyArray]:
+    """The steps that read a plan into `out` or a new array, which they return: of another
+    dtype, or one field alone."""
     stored = field_dtype(source.dtype, field)
     wanted = np.dtype(dtype) if dtype is not None else stored.base if out is None else out.dtype
     if not np.can_cast(stored.base, wanted, casting):
@@ -616,41 +626,48 @@ def read_into(
         raise ValueError(f"out has shape {out.shape}, the selection {shape}")
     elif not out.flags.writeable:
         raise ValueError("out is read-only")
-    if stored.shape or not _read_directly(source, plan, out, wanted, stored, field):
-        items = np.empty((*plan.shape, *stored.shape), stored.base)
-        _read_as_stored(source, plan, items, stored, field)
-        np.copyto(out, items.astype(wanted, copy=False), casting="unsafe")
+    how = None if stored.shape else _how_directly(out, wanted, stored, field)
+    if how is not None:
+        yield from plan.steps(out, *how)
+        return out
+    items = np.empty((*plan.shape, *stored.shape), stored.base)
+    if items.size:  # in C order; a field that is an array itself is one item
+        opaque = np.ndarray(plan.shape, f"V{stored.itemsize}", items)
+        yield from plan.steps(opaque, None, field)
+    np.copyto(out, items.astype(wanted, copy=False), casting="unsafe")
     return out
 
 
-def _read_as_stored(
-    source: Source, plan: Plan, items: AnyArray, stored: np.dtype[Any], field: str | None
-) -> None:
-    """Read into new memory in C order; a field that is an array itself is one item."""
-    if items.size:
-        opaque = np.ndarray(plan.shape, f"V{stored.itemsize}", items)
-        plan.read(source, opaque, None, field)
-
-
-def _read_directly(
-    source: Source,
-    plan: Plan,
-    out: AnyArray,
-    wanted: np.dtype[Any],
-    stored: np.dtype[Any],
-    field: str | None,
-) -> bool:
-    """Read into `out`, where its items are as stored or the library converts them."""
+def _how_directly(
+    out: AnyArray, wanted: np.dtype[Any], stored: np.dtype[Any], field: str | None
+) -> Step | None:
+    """How to read into `out`, where its items are as stored or the library converts them."""
     if wanted != out.dtype:
-        return False
+        return None
     if wanted == stored:
-        plan.read(source, out, None, field)
-        return True
+        return None, field
     word = _dtypes.converts(wanted)
     if field is not None or word is None or _dtypes.converts(stored) != stored.str:
-        return False
-    plan.read(source, out, word)
-    return True
+        return None
+    return (word,)
+
+
+def read_into(
+    source: Source,
+    plan: Plan,
+    out: AnyArray | None,
+    dtype: npt.DTypeLike | None,
+    casting: Casting,
+    field: str | None,
+) -> AnyArray:
+    """Do the steps of `steps_into`."""
+    steps = steps_into(source, plan, out, dtype, casting, field)
+    while True:
+        try:
+            source._read(*next(steps))
+        except StopIteration as end:
+            result: AnyArray = end.value
+            return result
 
 
 # ---- Boxes ------------------------------------------------------------------------------

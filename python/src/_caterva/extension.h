@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 typedef struct module_state {
-    PyTypeObject *array_type, *view_type;
+    PyTypeObject *array_type, *view_type, *request_type;
     PyObject *raise;          /* caterva._errors.make: the exception for a status      */
     PyObject *read_fancy;     /* caterva._indexing: reading what is no basic index     */
     PyObject *write_fancy;    /* the same for writing                                  */
@@ -33,5 +33,6 @@ typedef struct module_state {
 /* Adds what each file defines; -1 with an exception. */
 int array_add_type(PyObject *module, module_state *state);
 int view_add_type(PyObject *module, module_state *state);
+int request_add_type(PyObject *module, module_state *state);
 
 #endif

@@ -52,6 +52,13 @@ void gate_wait(gate *g)
     PyEval_RestoreThread(thread);
 }
 
+bool gate_enter_at_once(gate *g)
+{
+    if (atomic_fetch_add(&g->inside, 1) < GATE_SHUT) return true;
+    gate_leave(g);
+    return false;
+}
+
 void gate_wake(gate *g)
 {
     pthread_mutex_lock(&g->lock);

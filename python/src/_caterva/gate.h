@@ -47,6 +47,11 @@ static inline void gate_enter(gate *g)
         gate_wait(g);
 }
 
+/* The same, but false and outside where it would have to wait. */
+bool gate_enter_at_once(gate *g);
+
+static inline bool gate_is_shut(gate *g) { return atomic_load(&g->inside) >= GATE_SHUT; }
+
 static inline void gate_leave(gate *g)
 {
     if (atomic_fetch_sub_explicit(&g->inside, 1, memory_order_release) == GATE_SHUT + 1)

@@ -152,6 +152,17 @@ static int recover(array_object *self)
 
 /* ---- Going in ---------------------------------------------------------------- */
 
+_Thread_local bool handle_tells;
+
+static int fail_shut(void)
+{
+    PyErr_SetString(
+        PyExc_ValueError,
+        "the array is being closed, refreshed or kept up by another thread, which "
+        "waits for this callback");
+    return -1;
+}
+
 int array_enter(array_object *self)
 {
     if (call_is_under_way(self)) {
@@ -160,7 +171,10 @@ int array_enter(array_object *self)
         return -1;
     }
     if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
-    gate_enter(&self->gate);
+    if (!handle_tells)
+        gate_enter(&self->gate);
+    else if (!gate_enter_at_once(&self->gate))
+        return fail_shut();
     if (self->handle) return 0;
     gate_leave(&self->gate);
     PyErr_SetString(PyExc_ValueError, "the array is closed");
@@ -171,6 +185,7 @@ int handle_shut_gate(array_object *self)
 {
     if (!call_is_under_way(self)) {
         if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
+        if (handle_tells && gate_is_shut(&self->gate)) return fail_shut();
         gate_shut(&self->gate);
         return 0;
     }

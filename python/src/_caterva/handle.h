@@ -25,6 +25,10 @@ typedef struct array_object {
     PyObject *weak;
 } array_object;
 
+/* True on a thread that tells of a read in the background: who has shut a gate may be waiting
+ * for it, so it waits at none. */
+extern _Thread_local bool handle_tells;
+
 /* Enters the gate: 0, or -1 and ValueError when the array is closed. */
 int array_enter(array_object *self);
 static inline void array_leave(array_object *self) { gate_leave(&self->gate); }

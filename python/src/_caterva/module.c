@@ -46,8 +46,8 @@ static int execute(PyObject *module)
     import_array1(-1);
     gate_watch_forks();
     if (import_helpers(state) < 0 || add_constants(module) < 0) return -1;
-    if (array_add_type(module, state) < 0) return -1;
-    return view_add_type(module, state);
+    if (array_add_type(module, state) < 0 || view_add_type(module, state) < 0) return -1;
+    return request_add_type(module, state);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
@@ -56,6 +56,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     if (!state) return 0;
     Py_VISIT((PyObject *)state->array_type);
     Py_VISIT((PyObject *)state->view_type);
+    Py_VISIT((PyObject *)state->request_type);
     Py_VISIT(state->raise);
     Py_VISIT(state->read_fancy);
     Py_VISIT(state->write_fancy);
@@ -70,6 +71,7 @@ static int clear(PyObject *module)
     if (!state) return 0;
     Py_CLEAR(state->array_type);
     Py_CLEAR(state->view_type);
+    Py_CLEAR(state->request_type);
     Py_CLEAR(state->raise);
     Py_CLEAR(state->read_fancy);
     Py_CLEAR(state->write_fancy);

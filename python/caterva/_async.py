@@ -1,0 +1,164 @@
+"""Reads that nobody waits for: futures that the library's threads fulfil."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import os
+import threading
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from . import _indexing
+from ._indexing import AnyArray, Casting, make_plan
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ._array import Array
+    from ._caterva import Request
+
+_outstanding: set[Reading] = set()
+_ended = False
+
+
+class Reading(concurrent.futures.Future[AnyArray]):
+    """A read under way: ``await`` it, or ask for its ``result()``.
+
+    It is a future of `concurrent.futures`, for ``as_completed`` and ``wait``. `cancel` has it
+    stop between two blocks; then it counts as cancelled, also when it was just done. Functions
+    of ``add_done_callback`` are called on a thread of the library: they should be quick.
+    """
+
+    def __init__(self, array: Array, steps: Generator[_indexing.Step, None, AnyArray]) -> None:
+        super().__init__()
+        self._array: Array | None = array
+        self._steps = steps
+        self._lock = threading.Lock()
+        self._request: Request | None = None
+        self._n = 0  # steps that were begun
+        self._asked = False  # to stop
+        self._decided = False
+
+    def _advance(self) -> None:
+        """Begin the next step, or give the result."""
+        array = self._array
+        assert array is not None
+        try:
+            step = next(self._steps)
+        except StopIteration as end:
+            self._settle(end.value, None)
+            return
+        self._n += 1
+        n = self._n
+        request = array._read_begin(self._told, *step)
+        with self._lock:
+            if self._n == n:  # else this one is over, and another on its way
+                self._request = request
+            asked = self._asked
+        if asked:
+            request.cancel()
+
+    def _told(self, error: BaseException | None) -> None:
+        """On a thread of the library: a step is over."""
+        if error is None and not self._asked:
+            try:
+                self._advance()
+                return
+            except BaseException as other:
+                error = other
+        self._settle(None, error)
+
+    def _settle(self, result: AnyArray | None, error: BaseException | None) -> None:
+        with self._lock:
+            self._decided = True
+            cancelled = self._asked
+        self._array = None
+        _outstanding.discard(self)
+        if cancelled:
+            super().cancel()
+            self.set_running_or_notify_cancel()
+        elif error is not None:
+            self.set_exception(error)
+        else:
+            assert result is not None
+            self.set_result(result)
+
+    def cancel(self) -> bool:
+        """Have the read stop; True where that was not too late."""
+        with self._lock:
+            if self._decided:
+                return self.cancelled()
+            self._asked = True
+            request = self._request
+        if request is not None:
+            request.cancel()
+        return True
+
+    async def _over(self) -> AnyArray:
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+
+        def tell(_: object) -> None:
+            try:
+                loop.call_soon_threadsafe(over.set_result, None)
+            except RuntimeError:  # the loop was closed meanwhile
+                return
+
+        self.add_done_callback(tell)
+        try:
+            await asyncio.wait((over,))
+        except asyncio.CancelledError:
+            self.cancel()
+            await asyncio.wait((over,))  # until then the memory is the library's
+            raise
+        if self.cancelled():
+            raise asyncio.CancelledError
+        return self.result()
+
+    def __await__(self) -> Generator[Any, None, AnyArray]:
+        return self._over().__await__()
+
+
+def begin(
+    array: Array,
+    sel: Any,
+    out: AnyArray | None,
+    dtype: npt.DTypeLike | None,
+    casting: Casting,
+    field: str | None,
+) -> Reading:
+    """What `Array.read_async` does."""
+    if _ended:
+        raise RuntimeError("the interpreter is ending: nothing is read in the background")
+    plan = make_plan(sel, array.shape)
+    reading = Reading(array, _indexing.steps_into(array, plan, out, dtype, casting, field))
+    _outstanding.add(reading)
+    try:
+        reading._advance()
+    except BaseException:
+        _outstanding.discard(reading)
+        raise
+    return reading
+
+
+# ---- The end -----------------------------------------------------------------------------
+
+
+def _end() -> None:
+    """No thread of the library may enter an interpreter that is gone."""
+    global _ended
+    _ended = True
+    while _outstanding:
+        for reading in tuple(_outstanding):
+            reading.cancel()
+            if reading._request is not None:
+                reading._request.wait()
+        time.sleep(0)
+
+
+atexit.register(_end)
+# What was outstanding is the parent's.
+os.register_at_fork(after_in_child=_outstanding.clear)

@@ -1,0 +1,321 @@
+"""Reads in the background: awaited, as futures, cancelled, beside everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import random
+import sys
+import threading
+import weakref
+from typing import Any
+
+import caterva
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import PATIENCE, cube, in_child, run_program, status_of, times
+from test_indexing import _assert_same, _outcome, arrays, keys
+
+
+def slow(path: str = "slow.b2nd", n: int = 160) -> np.ndarray[Any, Any]:
+    """An array whose whole takes a while to decode; its items."""
+    items = np.random.default_rng(5).integers(0, 1 << 20, (n, n, n), "i4")
+    caterva.save(path, items, chunks=(n, n, n), blocks=(8, 8, n), level=1)
+    return items
+
+
+@given(st.data())
+def test_what_is_awaited_is_what_read_gives(data: st.DataObject) -> None:
+    items, array = data.draw(arrays())
+    key = data.draw(keys(items.shape))
+    theirs = _outcome(lambda: array.read(key))
+    _assert_same(_outcome(lambda: array.read_async(key).result(PATIENCE)), theirs)
+    if isinstance(theirs, Exception):
+        return
+    out = np.empty(theirs.shape, theirs.dtype, data.draw(st.sampled_from("CF")))
+
+    async def read() -> Any:
+        return await array.read_async(key, out=out)
+
+    assert asyncio.run(read()) is out
+    assert out.tobytes() == theirs.tobytes()
+
+
+def test_dtypes_and_fields() -> None:
+    items = np.zeros((6, 7), [("a", "i2"), ("b", "f8", (2,))])
+    items["a"], items["b"] = np.arange(42).reshape(6, 7), 1.5
+    array = caterva.asarray(items, chunks=(2, 3))
+    numbers = caterva.asarray(items["a"].copy(), chunks=(2, 3))
+    for options in ({"field": "a"}, {"field": "b"}):
+        result = array.read_async(np.s_[1:, ::2], **options).result(PATIENCE)
+        assert np.array_equal(result, items[options["field"]][1:, ::2])
+    result = numbers.read_async([1, 5, 2], dtype="f4").result(PATIENCE)
+    assert result.dtype == "f4" and np.array_equal(result, items["a"][[1, 5, 2]])
+    with pytest.raises(TypeError, match="cast"):
+        numbers.read_async(0, dtype="i1", casting="safe")
+    with pytest.raises(IndexError):
+        numbers.read_async(9)
+
+
+def test_many_at_once_in_one_loop() -> None:
+    items = cube("cube.b2nd")
+    array = caterva.open("cube.b2nd", cache_bytes=-1)
+
+    async def read() -> list[Any]:
+        return await asyncio.gather(*(array.read_async(i % 48) for i in range(500)))
+
+    for i, plane in enumerate(asyncio.run(read())):
+        assert np.array_equal(plane, items[i % 48])
+
+
+def test_the_loop_goes_on_meanwhile() -> None:
+    items = slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1)
+
+    async def count() -> tuple[int, Any]:
+        reading, n = array.read_async(), 0
+        while not reading.done():
+            n += 1
+            await asyncio.sleep(0)
+        return n, await reading
+
+    n, result = asyncio.run(count())
+    assert n > 10
+    assert np.array_equal(result, items)
+
+
+def test_as_futures_of_concurrent_futures() -> None:
+    items = cube("cube.b2nd")
+    array = caterva.open("cube.b2nd")
+    readings = {array.read_async(np.s_[:, i]): i for i in range(48)}
+    heard: list[Any] = []
+    for reading in concurrent.futures.as_completed(readings, PATIENCE):
+        assert np.array_equal(reading.result(), items[:, readings[reading]])
+        reading.add_done_callback(heard.append)
+    assert len(heard) == 48
+    last = array.read_async(5)
+    done, not_done = concurrent.futures.wait([last], PATIENCE)
+    assert done == {last} and not not_done and not last.cancel() and not last.cancelled()
+
+
+def test_cancelling_a_future() -> None:
+    slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    first, second = array.read_async(), array.read_async()
+    assert second.cancel() and first.cancel()
+    for reading in (first, second):
+        with pytest.raises(concurrent.futures.CancelledError):
+            reading.result(PATIENCE)
+        assert reading.cancelled() and reading.done() and reading.cancel()
+    done, _ = concurrent.futures.wait([first, second], PATIENCE)
+    assert len(done) == 2
+    assert array[0].shape == (160, 160)
+
+
+def test_cancelling_an_await_cancels_the_read() -> None:
+    items = slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    out = np.zeros_like(items)
+
+    async def cancelled() -> None:
+        reading = array.read_async(out=out)
+        task = asyncio.ensure_future(reading)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert reading.cancelled()
+        out[...] = 7
+        await asyncio.sleep(0.02)
+        assert (out == 7).all(), "the library is done with the memory"
+
+    asyncio.run(cancelled())
+
+    async def timed_out() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(array.read_async(), 0)
+
+    asyncio.run(timed_out())
+
+
+def test_errors_arrive() -> None:
+    cube("cube.b2nd", 32)
+    with caterva.open("cube.b2nd") as array:
+        chunk = array.chunk(1)
+    with open("cube.b2nd", "r+b") as file:
+        file.seek(chunk.position + chunk.stored_bytes // 2)
+        file.write(bytes(range(256)))
+    array = caterva.open("cube.b2nd")
+    with pytest.raises(caterva.CorruptError):
+        array.read_async().result(PATIENCE)
+
+    async def read() -> None:
+        await array.read_async()
+
+    with pytest.raises(caterva.CorruptError):
+        asyncio.run(read())
+
+
+def test_closing_ends_what_is_outstanding() -> None:
+    slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    readings = [array.read_async() for _ in range(8)]
+    array.close()
+    assert all(reading.done() for reading in readings)
+    with pytest.raises(caterva.StoppedError):
+        readings[-1].result()
+    with pytest.raises(ValueError, match="closed"):
+        array.read_async(0)
+
+
+def test_callbacks_beside_close_and_refresh() -> None:
+    """Who closes or refreshes waits for callbacks: they must not wait for him."""
+    cube("cube.b2nd")
+    for _ in range(20):
+        array = caterva.open("cube.b2nd", cache_bytes=-1)
+        heard: list[Any] = []
+
+        def use(_: Any, array: Any = array, heard: Any = heard) -> None:
+            try:
+                heard.append(array[1, 2, 3])
+                array.refresh()
+            except (ValueError, RuntimeError) as error:
+                heard.append(error)
+
+        for i in range(20):
+            array.read_async(i).add_done_callback(use)
+        array.refresh()
+        for i in range(20):
+            array.read_async(i).add_done_callback(use)
+        array.close()
+        assert len(heard) >= 40
+
+
+def test_a_reading_keeps_its_array() -> None:
+    items = slow()
+    reading = caterva.open("slow.b2nd", cache_bytes=-1).read_async()
+    gc.collect()
+    assert np.array_equal(reading.result(PATIENCE), items)
+    array = caterva.open("slow.b2nd")
+    gone = weakref.ref(array)
+    array.read_async(0).result(PATIENCE)
+    array.read_async(1)
+    del array
+    end = threading.Event()
+    for _ in range(1000):
+        gc.collect()
+        if gone() is None:
+            return
+        end.wait(0.01)
+    raise AssertionError("the array is kept")
+
+
+def test_writes_between() -> None:
+    array = caterva.zeros((40, 50), "i4", chunks=(10, 50))
+    readings = []
+    for value in range(1, 30):
+        array[...] = value
+        readings.append(array.read_async())
+    for value, reading in enumerate(readings, 1):
+        plane = reading.result(PATIENCE)
+        assert (plane == plane[0, 0]).all() and plane[0, 0] >= value
+    array.append(np.zeros((1, 50), "i4"))
+    assert array.read_async().result(PATIENCE).shape == (41, 50)
+
+
+def test_a_crowd_of_loops(pytestconfig: pytest.Config) -> None:
+    items = cube("cube.b2nd")
+    array = caterva.open("cube.b2nd", cache_bytes=1 << 18)
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    failures: list[BaseException] = []
+
+    async def one(own: random.Random) -> None:
+        i, kind = own.randrange(48), own.randrange(4)
+        reading = array.read_async(np.s_[:, i, ::3])
+        if kind == 0 and reading.cancel():
+            return
+        if kind == 1:
+            try:
+                await asyncio.wait_for(reading, own.random() / 1000)
+            except TimeoutError:
+                return
+        assert np.array_equal(await reading, items[:, i, ::3])
+
+    async def many(own: random.Random) -> None:
+        for _ in range(times(pytestconfig, 5, 200)):
+            await asyncio.gather(*(one(own) for _ in range(40)))
+
+    def run(k: int) -> None:
+        try:
+            asyncio.run(many(random.Random(f"{seed} {k}")))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert not failures
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_forks_beside_them() -> None:
+    items = cube("cube.b2nd")
+    array = caterva.open("cube.b2nd", cache_bytes=-1)
+
+    def work() -> None:
+        assert np.array_equal(array.read_async(7).result(PATIENCE), items[7])
+        array.close()
+
+    for _ in range(20):
+        readings = [array.read_async(i) for i in range(48)]
+        process = in_child(work)
+        for i, reading in enumerate(readings):
+            assert np.array_equal(reading.result(PATIENCE), items[i])
+        assert status_of(process) == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["", "sys.exit(0)", "del a, r", "a.close()", "os.fork() or time.sleep(0.1)", "daemon()"],
+)
+def test_the_interpreter_ends_meanwhile(end: str) -> None:
+    slow(n=96)
+    text = (
+        "import caterva, os, sys, threading, time\n"
+        "a = caterva.open('slow.b2nd', cache_bytes=-1)\n"
+        "def run():\n"
+        "    while True: a.read_async(3)\n"
+        "def daemon():\n"
+        "    threading.Thread(target=run, daemon=True).start()\n"
+        "    time.sleep(0.05)\n"
+        "r = [a.read_async() for _ in range(20)]\n"
+    )
+    for _ in range(3):
+        done = run_program(text + end)
+        assert "Fatal" not in done.stderr
+        if end != "daemon()":
+            assert done.stderr == "" or "DeprecationWarning" in done.stderr
+
+
+def test_memory_of_readings_stays_flat(pytestconfig: pytest.Config) -> None:
+    array = caterva.asarray(np.arange(4000).reshape(40, 100), chunks=(10, 100))
+
+    def some(n: int) -> None:
+        for i in range(n):
+            array.read_async(i % 40).result(PATIENCE)
+            array.read_async([1, 2]).cancel()
+        array.read_async().result(PATIENCE)
+
+    some(200)
+    gc.collect()
+    blocks = sys.getallocatedblocks()
+    some(times(pytestconfig, 1000, 50_000))
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 300
