@@ -117,7 +117,7 @@ typedef struct cli_args {
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
     const char *astype, *casting, *view_dtype, *rgb, *prefer;
     cli_texts every;
-    bool follow, short_lines;
+    bool follow, short_lines, long_lines, recursive;
     int64_t wait; /* milliseconds, default 0 */
 } cli_args;
 
@@ -152,6 +152,7 @@ typedef struct cli_args {
 #define CLI_OPT_FOLLOW (1UL << 28) /* every, follow */
 #define CLI_OPT_SHORT (1UL << 29)
 #define CLI_OPT_COMPACT_AT (UINT64_C(1) << 44)
+#define CLI_OPT_LIST (UINT64_C(1) << 45) /* long, recursive */
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
@@ -221,6 +222,7 @@ extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
     cli_command_repack, cli_command_verify, cli_command_repair, cli_command_seal,
     cli_command_compact, cli_command_diff, cli_command_stats, cli_command_view,
-    cli_command_attr, cli_command_bench, cli_command_tune, cli_command_completion;
+    cli_command_attr, cli_command_ls, cli_command_tree, cli_command_bench, cli_command_tune,
+    cli_command_completion;
 
 #endif

@@ -3,8 +3,11 @@
  * any of its threads, but never twice at once. */
 #include "sources/damage.h"
 #include "sources/described.h"
+#include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 typedef struct verification {
@@ -145,7 +148,38 @@ static cli_exit verify_file(const cli_args *args, const char *path)
     return code;
 }
 
-static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, verify_file); }
+/* What is no array and no group is nobody's to verify, but for what should be one. */
+static cli_exit verify_entry(const cli_args *args, const tree_part *part,
+                             const caterva_tree_entry *entry)
+{
+    bool is_damaged = strcmp(entry->kind_name, "damaged") == 0;
+    if (entry->kind != CATERVA_TREE_ARRAY && !is_damaged) return CLI_OK;
+    char *url = tree_part_url(part, entry);
+    cli_exit code = url ? verify_file(args, url) : CLI_IO;
+    free(url);
+    return code;
+}
+
+/* All arrays of a tree, or of a group of one, as if each were given. */
+static cli_exit verify_tree(const cli_args *args, const char *text)
+{
+    tree_part part;
+    cli_exit worst = tree_part_open(text, &part);
+    size_t n = worst == CLI_OK ? part.list->n : 0;
+    for (size_t i = 0; i < n && worst != CLI_INTERRUPTED; i++) {
+        cli_exit code = verify_entry(args, &part, part.list->entries[i]);
+        if (code > worst) worst = code;
+    }
+    tree_part_close(&part);
+    return worst;
+}
+
+static cli_exit verify_any(const cli_args *args, const char *path)
+{
+    return tree_part_is(path) ? verify_tree(args, path) : verify_file(args, path);
+}
+
+static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, verify_any); }
 
 const cli_command cli_command_verify = {
     .name = "verify",
@@ -157,7 +191,7 @@ const cli_command cli_command_verify = {
         "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
         "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
         "1 when there is damage, 4 when FILE cannot be opened at all; of several files the\n"
-        "worst, and none stops the others.",
+        "worst, and none stops the others. Of a tree (.b2z, .b2d) all arrays are checked.",
     .options =
         CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,

@@ -17,7 +17,8 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     do status = caterva_open(path, &options, out, &err);
     while (cli_try_again(args, status, &patience));
     if (status == CATERVA_OK) return CLI_OK;
-    if (err.code == CATERVA_ECORRUPT || err.code == CATERVA_ENOTFOUND)
+    if (err.code == CATERVA_ECORRUPT || err.code == CATERVA_ENOTFOUND ||
+        err.code == CATERVA_EUNSUPPORTED)
         CLI_TRY(probe_explain(path));
     return cli_fail_array(path, &err);
 }

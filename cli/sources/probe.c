@@ -2,6 +2,7 @@
  * are kept for the reader that comes. What is recognised and cannot be read is named. */
 #include "sources/probe.h"
 
+#include "sources/trees.h"
 #include "terminal/stream.h"
 
 #include <errno.h>
@@ -107,6 +108,10 @@ cli_exit probe_open(const char *path, probe *out)
         look_at_directory(path, out);
         return CLI_OK;
     }
+    if (!standard && tree_part_is_within(path)) {
+        out->format = FORMAT_ARRAY;
+        return CLI_OK;
+    }
     out->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (out->fd < 0 || fstat(out->fd, &st) != 0) return cli_fail_sys("cannot open %s", path);
     cli_exit code = look_at_file(name, &st, out);
@@ -140,5 +145,10 @@ cli_exit probe_explain(const char *path)
                         "%s is a NumPy file and no b2nd array; 'caterva convert' makes one "
                         "of it",
                         path);
+    if (tree_part_is(path))
+        return cli_fail(
+            CLI_UNSUPPORTED,
+            "%s is a tree of arrays: 'caterva ls' lists them, and %s::/NAME is one", path,
+            path);
     return p.other ? probe_refuse(path, p.other) : CLI_OK;
 }

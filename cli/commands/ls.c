@@ -1,0 +1,152 @@
+/* Room: cli/commands. `caterva ls`: what is in a tree. Only -l and --json open the arrays,
+ * to tell their shapes. */
+#include "formats/item.h"
+#include "formats/json.h"
+#include "formats/numbers.h"
+#include "sources/trees.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What an array is; info NULL: it cannot be opened. */
+typedef struct opened {
+    caterva_array *array;
+    const caterva_info *info;
+} opened;
+
+static opened open_entry(const tree_part *part, const caterva_tree_entry *entry)
+{
+    opened o = {.array = NULL};
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.cache_bytes = -1;
+    options.threads = 1;
+    if (entry->kind != CATERVA_TREE_ARRAY) return o;
+    if (caterva_tree_open_array(part->tree, entry->key, &options, &o.array, NULL) ==
+        CATERVA_OK)
+        if (caterva_info_get(o.array, &o.info, NULL) != CATERVA_OK) o.info = NULL;
+    return o;
+}
+
+static void close_entry(opened *o)
+{
+    caterva_info_release(o->info);
+    caterva_discard(o->array);
+}
+
+/* Without -r only what is right in the group. */
+static bool is_listed(const cli_args *args, const char *name)
+{
+    return args->recursive || !strchr(name, '/');
+}
+
+/* ---- Lines ---------------------------------------------------------------------------- */
+
+static void print_details(const tree_part *part, const caterva_tree_entry *entry)
+{
+    char shape[CATERVA_MAX_DIMS * 21] = "-", type[ITEM_NAME_SIZE] = "-";
+    char bytes[NUMBER_TEXT_SIZE];
+    opened o = open_entry(part, entry);
+    if (o.info) {
+        caterva_dtype *dtype = NULL;
+        size_t used = (size_t)snprintf(shape, sizeof shape, "%s", o.info->ndim ? "" : "()");
+        for (int d = 0; d < o.info->ndim; d++)
+            used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld",
+                                     d ? "," : "", (long long)o.info->shape[d]);
+        (void)caterva_dtype_parse(o.info->dtype, &dtype, NULL);
+        item_type_name(dtype, o.info->dtype, type);
+        caterva_dtype_free(dtype);
+    }
+    close_entry(&o);
+    const char *stored =
+        entry->path || entry->embedded ? number_bytes(entry->stored_bytes, bytes) : "-";
+    printf("%-11s %-16s %-9s %10s  ", cli_show(entry->kind_name).text, shape, type, stored);
+}
+
+static void print_line(const cli_args *args, const tree_part *part,
+                       const caterva_tree_entry *entry, const char *name)
+{
+    if (args->long_lines) print_details(part, entry);
+    printf("%s%s\n", cli_show(name).text, entry->kind == CATERVA_TREE_GROUP ? "/" : "");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+static void put_entry(json *j, const tree_part *part, const caterva_tree_entry *entry)
+{
+    static const char *const kinds[] = {"array", "group", "other"};
+    opened o = open_entry(part, entry);
+    json_object_begin(j, NULL);
+    json_text(j, "key", entry->key);
+    json_text(j, "kind", kinds[entry->kind]);
+    json_text(j, "kind_name", entry->kind_name);
+    json_bool(j, "read_only", entry->read_only);
+    json_bool(j, "embedded", entry->embedded);
+    json_int(j, "stored_bytes", entry->stored_bytes);
+    json_text(j, "path", entry->path);
+    if (o.info) {
+        json_ints(j, "shape", o.info->shape, o.info->ndim);
+        json_text(j, "dtype", o.info->dtype);
+    }
+    json_object_end(j);
+    close_entry(&o);
+}
+
+static cli_exit print_json(const cli_args *args, const char *text, const tree_part *part)
+{
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", text);
+    json_text(&j, "group", part->group);
+    json_array_begin(&j, "entries");
+    for (size_t i = 0; i < part->list->n; i++) {
+        const caterva_tree_entry *entry = part->list->entries[i];
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        if (is_listed(args, tree_part_name(part, entry))) put_entry(&j, part, entry);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    putchar('\n');
+    return CLI_OK;
+}
+
+/* ---- The commands ----------------------------------------------------------------------- */
+
+static cli_exit print_lines(const cli_args *args, const char *text, const tree_part *part)
+{
+    if (args->n_positional > 1)
+        printf("%s%s:\n", text == args->files[0] ? "" : "\n", cli_show(text).text);
+    for (size_t i = 0; i < part->list->n; i++) {
+        const caterva_tree_entry *entry = part->list->entries[i];
+        const char *name = tree_part_name(part, entry);
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        if (is_listed(args, name)) print_line(args, part, entry, name);
+    }
+    return CLI_OK;
+}
+
+static cli_exit ls(const cli_args *args, const char *text)
+{
+    tree_part part;
+    cli_exit code = tree_part_open(text, &part);
+    if (code == CLI_OK)
+        code = args->json ? print_json(args, text, &part) : print_lines(args, text, &part);
+    tree_part_close(&part);
+    return code;
+}
+
+static cli_exit run_ls(const cli_args *args) { return cli_each_file(args, ls); }
+
+const cli_command cli_command_ls = {
+    .name = "ls",
+    .synopsis = "TREE...",
+    .summary = "what is in a tree of arrays: TREE.b2z, TREE.b2d, TREE::/group",
+    .details =
+        "Lists what is in each TREE, an archive .b2z, a directory .b2d or a file .b2e of\n"
+        "several arrays, or in a group of one: TREE::/group. Names of groups end with a\n"
+        "slash. TREE::/name is one of its arrays for every command that reads.",
+    .options = CLI_OPT_JSON | CLI_OPT_LIST,
+    .min_args = 1,
+    .max_args = CLI_ANY_NUMBER,
+    .run = run_ls,
+};

@@ -1,0 +1,31 @@
+/* Trees of arrays, for commands: "TREE" or "TREE::/group". */
+#ifndef CLI_TREES_H
+#define CLI_TREES_H
+
+#include "cli.h"
+
+typedef struct tree_part {
+    char *path;        /* of the tree */
+    const char *group; /* "/" is all of it */
+    caterva_tree *tree;
+    const caterva_tree_list *list; /* what is in the group */
+} tree_part;
+
+/* Opens the tree and lists the group. Release *out with tree_part_close, also after a
+ * failure. */
+cli_exit tree_part_open(const char *text, tree_part *out);
+void tree_part_close(tree_part *part);
+
+/* Whether `text` names a tree or a group, so that it is no array. */
+bool tree_part_is(const char *text);
+
+/* Whether it is written as one in a tree is, "TREE::/key", and is no file's name. */
+bool tree_part_is_within(const char *text);
+
+/* "TREE::/key" of an entry; owned. NULL without memory, after a sentence. */
+char *tree_part_url(const tree_part *part, const caterva_tree_entry *entry);
+
+/* The entry's name in the group that is listed: "x", "g/x". */
+const char *tree_part_name(const tree_part *part, const caterva_tree_entry *entry);
+
+#endif

@@ -1,0 +1,133 @@
+"""ls, tree, and the reporting commands on arrays in trees."""
+
+import json
+import shutil
+import zipfile
+
+from tool_cli import DATA, Case, main, run
+
+TREES = DATA / "trees"
+
+
+class Trees(Case):
+    def setUp(self):
+        super().setUp()
+        if not TREES.exists():
+            self.skipTest(f"there is no {TREES}")
+        self.tree = self.path("tree.b2z")
+        shutil.copy(TREES / "tree.b2z", self.tree)
+        with zipfile.ZipFile(self.tree) as archive:
+            archive.extractall(self.path("tree.b2d"))
+
+    def test_ls(self):
+        for name in ("tree.b2z", "tree.b2d"):
+            tree = self.path(name)
+            self.assertEqual(self.text("ls", tree).split(),
+                             ["empty/", "model/", "raw/", "s0", "tbl", "time"])
+            self.assertEqual(self.text("ls", f"{tree}::/model").split(), ["lat", "lon", "temp"])
+            self.assertEqual(self.text("ls", f"{tree}::"), self.text("ls", tree))
+            self.assertEqual(self.text("ls", f"{tree}::/empty"), "")
+        lines = self.text("ls", "-lr", self.tree).splitlines()
+        self.assertEqual(lines[4].split(), ["array", "24,10,20", "float32", "3.1", "KiB",
+                                            "model/temp"])
+        self.assertEqual([line.split()[0] for line in lines[6:8]], ["batcharray", "vlarray"])
+        both = self.text("ls", self.tree, f"{self.tree}::/raw")
+        self.assertEqual(both.split("\n\n")[1], f"{self.tree}::/raw:\nbatch\nobj\nsc\n")
+
+    def test_json(self):
+        found = json.loads(self.text("ls", "-r", "--json", self.tree))
+        entries = {e["key"]: e for e in found["entries"]}
+        self.assertEqual((found["schema"], found["group"], len(entries)), (1, "/", 16))
+        self.assertEqual(entries["/model/temp"], {
+            "key": "/model/temp", "kind": "array", "kind_name": "array", "read_only": True,
+            "embedded": False, "stored_bytes": 3125, "path": "model/temp.b2nd",
+            "shape": [24, 10, 20], "dtype": "<f4"})
+        self.assertEqual(entries["/tbl"]["kind_name"], "ctable")
+        self.assertEqual(entries["/empty"]["kind"], "group")
+
+    def test_tree(self):
+        self.assertEqual(self.text("tree", f"{self.tree}::/model"), f"""{self.tree}::/model
+├── lat  float64 (10)
+├── lon  float64 (20)
+└── temp  float32 (24, 10, 20)
+""")
+        lines = self.text("tree", self.tree).splitlines()
+        self.assertEqual(lines[1:4], ["├── empty/", "├── model/", "│   ├── lat  float64 (10)"])
+        self.assertEqual(lines[-4:], ["│   │   ├── x  int64 (1)", "│   │   └── y  float64 (1)",
+                                      "│   └── _valid_rows  bool (1)", "└── time  int64 (24)"])
+
+    def test_samples(self):
+        """Every sample: what is in it."""
+        for name, kinds in {
+            "dict.b2z": {"/a": "array", "/d": "group", "/d/b": "array"},
+            "cf.b2z": dict.fromkeys(["/lat", "/lon", "/t2m", "/time"], "array"),
+            "embed.b2e": {"/g": "group", "/g/n2": "array", "/n1": "array"},
+            "minimal_embed_b2tree.b2e": {},
+            "xarray_blosc2.b2z": {
+                **dict.fromkeys(["/_coord_crs", "/_coord_lat", "/_coord_lon",
+                                 "/_coord_spatial_ref", "/_coord_time", "/t2m"], "array"),
+                "/dataset.json": "deflated"},
+        }.items():
+            found = json.loads(self.text("ls", "-r", "--json", TREES / name))["entries"]
+            self.assertEqual({e["key"]: e["kind_name"] for e in found}, kinds, name)
+        shutil.copytree(self.path("tree.b2d"), self.path("odd.b2d"))
+        for name in ("lazy.b2nd", "op.b2nd"):
+            shutil.copy(TREES / name, self.path("odd.b2d") / name)
+        found = json.loads(self.text("ls", "--json", self.path("odd.b2d")))["entries"]
+        kinds = {e["key"]: (e["kind"], e["kind_name"]) for e in found}
+        self.assertEqual(kinds["/lazy"], ("other", "lazyexpr"))
+        self.assertEqual(kinds["/op"], ("array", "array"))
+
+    def test_commands(self):
+        """On an array of an archive what they say of the file alone, but for its name."""
+        file = self.path("tree.b2d") / "model" / "temp.b2nd"
+        for name in (f"{self.tree}::/model/temp", f"{self.path('tree.b2d')}::/model/temp"):
+            for command in (["info"], ["info", "--json"], ["stats"], ["verify"], ["get"],
+                            ["info", "--short"], ["verify", "--json"]):
+                self.assertEqual(self.text(*command, name).replace(name, "FILE"),
+                                 self.text(*command, file).replace(str(file), "FILE"))
+            self.assertEqual(self.text("get", name, "0,:2,-1"), self.text("get", file, "0,:2,-1"))
+            self.ok("convert", name, self.path("out.npy"), "-f")
+            self.ok("convert", name, self.path("out.b2nd"), "-f")
+            self.ok("diff", name, self.path("out.b2nd"))
+            self.assertEqual(self.text("attr", "get", name, "units"), '"K"\n')
+        name = f"{TREES / 'embed.b2e'}::/n1"
+        self.assertEqual(self.text("get", name).split(), list("01234"))
+
+    def test_verify(self):
+        lines = self.text("verify", "--short", self.tree).splitlines()
+        self.assertEqual([line.split("::")[1] for line in lines],
+                         ["/model/lat", "/model/lon", "/model/temp", "/raw/sc", "/s0",
+                          "/tbl/_cols/x", "/tbl/_cols/y", "/tbl/_valid_rows", "/time"])
+        file = self.path("tree.b2d") / "model" / "temp.b2nd"
+        data = bytearray(file.read_bytes())
+        data[300:2000] = b"\xff" * 1700
+        file.write_bytes(data)
+        (self.path("tree.b2d") / "s0.b2nd").write_bytes(b"no frame at all")
+        status, out, err = run("verify", self.path("tree.b2d"))
+        self.assertEqual(status, 4)
+        self.assertIn("::/model/temp: damaged", out.decode())
+        self.assertIn("::/s0", err)
+        self.assertEqual(run("verify", f"{self.path('tree.b2d')}::/raw")[0], 0)
+
+    def test_written_in_a_directory(self):
+        """An array of a directory can be written; one of an archive never."""
+        name = f"{self.path('tree.b2d')}::/model/lat"
+        self.ok("convert", name, self.path("lat.npy"))
+        self.ok("append", name, self.path("lat.npy"))
+        self.assertEqual(json.loads(self.text("info", "--json", name))["shape"], [20])
+        self.fails(2, "append", f"{self.tree}::/model/lat", self.path("lat.npy"))
+
+    def test_refusals(self):
+        for expected, words in ((5, ("info", self.tree)), (5, ("get", f"{self.tree}::/model")),
+                                (3, ("get", f"{self.tree}::/none")), (3, ("ls", "none.b2z")),
+                                (3, ("ls", f"{self.tree}::/none")),
+                                (5, ("ls", TREES / "op.b2nd")), (5, ("get", f"{self.tree}::/tbl")),
+                                (5, ("get", f"{self.tree}::/raw/batch")), (5, ("ls", self.folder)),
+                                (2, ("get", f"{self.tree}::/model/../time"))):
+            self.fails(expected, *words)
+        self.assertIn("caterva ls", self.fails(5, "info", self.path("tree.b2d")))
+
+
+if __name__ == "__main__":
+    main()
