@@ -1423,18 +1423,20 @@ typedef struct caterva_store {
                            caterva_error *err);
     /* Writes all the bytes, and makes the store as long as they need; a gap reads as
      * zeros. When it fails, or the program dies in it, any of these bytes may have been
-     * written, and no others.                                                         */
+     * written, and no others; but of up to 512 bytes at position 0, which is how a commit
+     * becomes visible, all or none, as a disk writes a sector.                         */
     caterva_status (*write)(void *context, uint64_t pos, const void *src, size_t size,
                             caterva_error *err);
     /* Cuts the store to `size` bytes, or lets it grow by zeros.                       */
     caterva_status (*truncate)(void *context, uint64_t size, caterva_error *err);
     /* Returns when all that was written and cut so far stays, whatever happens. A commit
-     * is as durable as this is; CATERVA_DURABLE_NONE never calls it.                  */
+     * is as durable as this is; CATERVA_DURABILITY_NONE never calls it.               */
     caterva_status (*sync)(void *context, caterva_error *err);
     /* Might anybody else have the store open for reading? As long as this says so, a
      * writer never uses the space of replaced chunks again. NULL: always.             */
     int (*has_readers)(void *context);
-    /* Called once, when the last array that is in the store has been closed. NULL: not. */
+    /* Called once for each handle that caterva_store_open or caterva_store_create gave, when
+     * it and what still reads for it are closed. NULL: not.                              */
     void (*close)(void *context);
     uint64_t latency_ns;       /* of a read, about; 0: not known. Hints: this version   */
     uint64_t bytes_per_second; /* plans its reads without them                          */

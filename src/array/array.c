@@ -8,6 +8,7 @@
 #include "codec/pipeline.h"
 #include "format/own_attribute.h"
 #include "frame/attribute.h"
+#include "store/refusals.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ cv_status cv_array_check(const caterva_array *array, cv_error *err)
 cv_status cv_array_check_writable(const caterva_array *array, cv_error *err)
 {
     CV_TRY(cv_array_check(array, err));
-    if (array->pending) return CV_OK;
+    if (array->pending) return cv_store_check_writable(array->frame->store, err);
     return cv_fail(err, CATERVA_EREADONLY, -1, "the array is open for reading only");
 }
 

@@ -135,7 +135,8 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
 
     bool found = false;
     cv_array_lock_alone(array);
-    cv_status status = replace_attribute(array, name, &added, &found, err);
+    cv_status status = cv_pending_check(array->pending, err);
+    if (status == CV_OK) status = replace_attribute(array, name, &added, &found, err);
     if (status == CV_OK) cv_array_changed(array);
     cv_array_unlock(array);
     cv_buffer_free(&encoded);
@@ -148,7 +149,8 @@ caterva_status caterva_attr_remove(caterva_array *array, const char *name, cater
     CV_TRY(check_name(name, err));
     bool found = false;
     cv_array_lock_alone(array);
-    cv_status status = replace_attribute(array, name, NULL, &found, err);
+    cv_status status = cv_pending_check(array->pending, err);
+    if (status == CV_OK) status = replace_attribute(array, name, NULL, &found, err);
     if (status == CV_OK && !found)
         status = cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%s\"", name);
     if (status == CV_OK) cv_array_changed(array);

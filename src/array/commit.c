@@ -4,6 +4,7 @@
 #include "array/describe.h"
 #include "engine/write/flush.h"
 #include "frame/tidy.h"
+#include "store/refusals.h"
 
 /* After a commit or rollback: reads stand on the frame's current state. */
 static void renew(caterva_array *array)
@@ -40,16 +41,22 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     return CV_OK;
 }
 
+static cv_status commit_at_close(caterva_array *array, cv_error *err)
+{
+    const cv_store *store = array->frame->store;
+    if (!cv_pending_any(array->pending) && cv_store_is_parents(store)) return CV_OK;
+    CV_TRY(caterva_commit(array, err));
+    if (!store->in_memory) cv_txn_tidy(array->pending->txn);
+    cv_array_compact_at_close(array);
+    return CV_OK;
+}
+
 caterva_status caterva_close(caterva_array *array, caterva_error *err)
 {
     if (!array) return CV_OK;
-    cv_status status = CV_OK;
     cv_errands_close(&array->reads);
     cv_prefetch_cancel(&array->prefetch);
-    if (array->pending) status = caterva_commit(array, err);
-    if (array->pending && status == CV_OK && !array->frame->store->in_memory)
-        cv_txn_tidy(array->pending->txn);
-    if (status == CV_OK) cv_array_compact_at_close(array);
+    cv_status status = array->pending ? commit_at_close(array, err) : CV_OK;
     cv_array_free(array);
     return status;
 }

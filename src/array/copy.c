@@ -65,7 +65,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
                       caterva_array **out, cv_error *err)
 {
     const cv_snapshot *state = cv_array_state(source);
-    if (source->pending) CV_TRY(cv_pending_check(source->pending, err));
+    if (source->pending) CV_TRY(cv_pending_check_whole(source->pending, err));
     CV_TRY(set_box(&state->grid, order, err));
     set_partition(state, order);
     cv_copy_set_kind(source, url, order);

@@ -177,7 +177,7 @@ static cv_status move_part(view_copy *c, const caterva_view *part, int64_t at, i
     cv_move move = {.source = &source, .target = c->to->pending};
     int64_t packed = cv_max_i64(1, c->order->options.memory / (2 * c->grid->chunk_bytes));
     int threads = (int)cv_min_i64(cv_min_i64(source.threads, c->to->threads), packed);
-    if (source.pending) status = cv_pending_check(source.pending, err);
+    if (source.pending) status = cv_pending_check_whole(source.pending, err);
     if (status == CV_OK) status = cv_view_check(part->base, &source.snapshot->grid, err);
     if (status == CV_OK && draw_move(c, part, at, &move)) {
         status = cv_move_chunks(&move, threads, on_chunk, c->watch, err);

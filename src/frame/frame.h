@@ -16,7 +16,7 @@ typedef struct cv_frame {
     cv_snapshot *current; /* one reference is the frame's */
     cv_layout_cache *layouts;
     caterva_durability durability;
-    bool poisoned; /* a commit failed half-way: what is on disk is unknown */
+    bool poisoned; /* a sync or header write failed: what is on disk is unknown */
 } cv_frame;
 
 /* Opens what `store` holds; owns the store from then on, also on failure.

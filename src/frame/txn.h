@@ -17,6 +17,9 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err);
 /* Releases it; what was put and not committed is dropped. */
 void cv_txn_free(cv_txn *txn);
 
+/* CATERVA_EIO when the frame is poisoned: it takes no further change. */
+cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
+
 /* True when something was put since the last commit, or nothing of the frame
  * was ever committed. */
 bool cv_txn_pending(const cv_txn *txn);

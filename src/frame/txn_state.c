@@ -9,7 +9,8 @@ cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
 {
     if (!txn->frame->poisoned) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1,
-                   "a commit failed half-way: what is on disk is unknown, reopen the array");
+                   "a sync or a write of the header failed: what is on disk is unknown, reopen "
+                   "the array");
 }
 
 cv_status cv_txn_own_index(cv_txn *txn, cv_error *err)

@@ -46,7 +46,4 @@ typedef struct cv_txn {
  * lock, or by the only thread. */
 cv_status cv_txn_own_index(cv_txn *txn, cv_error *err);
 
-/* CATERVA_EIO when the frame is poisoned. */
-cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
-
 #endif

@@ -229,7 +229,8 @@ static void leave(program *p)
 static void custom_close(cv_store *store)
 {
     custom_store *c = (custom_store *)store;
-    if (!store->published) (void)custom_truncate(store, CV_FRAME_OBJECT, 0, NULL);
+    if (!store->published && !cv_store_is_parents(store))
+        (void)custom_truncate(store, CV_FRAME_OBJECT, 0, NULL);
     unlist_writer(c);
     leave(c->program);
     cv_free(c);

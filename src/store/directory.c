@@ -387,7 +387,7 @@ static void directory_close(cv_store *store)
     directory_store *d = (directory_store *)store;
     if (d->holder.give_up) cv_fd_holder_remove(&d->holder);
     cv_chunk_files_close(&d->chunks);
-    if (!store->published) cv_place_remove_temp(&d->place);
+    if (!store->published && !cv_store_is_parents(store)) cv_place_remove_temp(&d->place);
     cv_place_close(&d->place);
     cv_home_close(&d->home);
     cv_file_close(&d->frame);

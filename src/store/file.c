@@ -206,7 +206,7 @@ static bool file_has_others(cv_store *store, uint64_t state)
 static void file_close(cv_store *store)
 {
     file_store *f = (file_store *)store;
-    if (!store->published) cv_place_remove_temp(&f->place);
+    if (!store->published && !cv_store_is_parents(store)) cv_place_remove_temp(&f->place);
     cv_place_close(&f->place);
     cv_home_close(&f->home);
     cv_file_copy_free(&f->copy);

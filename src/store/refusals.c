@@ -3,6 +3,7 @@
 #include "store/refusals.h"
 
 #include "base/heap.h"
+#include "base/os_lock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,9 +56,18 @@ cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t
                    (unsigned long long)end, size, (unsigned long long)pos);
 }
 
+bool cv_store_is_parents(const cv_store *store)
+{
+    return !store->in_memory && cv_os_is_other_process(store->opened);
+}
+
 cv_status cv_store_check_writable(const cv_store *store, cv_error *err)
 {
-    if (store->writable) return CV_OK;
+    if (store->writable && !cv_store_is_parents(store)) return CV_OK;
+    if (store->writable)
+        return cv_fail(err, CATERVA_EBUSY, -1,
+                       "this %s is open for writing in the process that forked this one",
+                       store->ops->name);
     return cv_fail(err, CATERVA_EREADONLY, -1, "this %s was opened for reading only",
                    store->ops->name);
 }

@@ -26,7 +26,11 @@ cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path);
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
                            uint64_t end);
 
-/* CATERVA_EREADONLY unless the store may be written. */
+/* True in a child of fork for a store that was opened before: whatever of it is not in this
+ * process's memory is the parent's. */
+bool cv_store_is_parents(const cv_store *store);
+
+/* CATERVA_EREADONLY unless the store may be written; CATERVA_EBUSY when it is a parent's. */
 cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
 
 /* CATERVA_ENOTFOUND unless `object` is the frame: for stores without others. */

@@ -141,6 +141,64 @@ static void a_child_that_closes_takes_no_lock(void)
     CHECK_OK(caterva_close(writer, &err), err);
 }
 
+/* Returns in the parent, when the child has made `what` of the array and gone. */
+static void in_a_child(void (*what)(caterva_array *), caterva_array *array)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) {
+        what(array);
+        _exit(0);
+    }
+    CHECK(wait_for(child) == 0, "the child");
+}
+
+static void close_pending(caterva_array *array)
+{
+    caterva_error err;
+    CHECK(caterva_close(array, &err) == CATERVA_EBUSY, "closed: %s", err.message);
+}
+
+static void close_unchanged(caterva_array *array)
+{
+    caterva_error err;
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+static void change(caterva_array *array)
+{
+    caterva_error err;
+    int32_t item = 7;
+    const int64_t start[] = {0}, stop[] = {1};
+    CHECK(caterva_write(array, start, stop, &item, sizeof item, &err) == CATERVA_EBUSY,
+          "written: %s", err.message);
+    CHECK(caterva_attr_set(array, "a", "b", 1, &err) == CATERVA_EBUSY, "set");
+    CHECK(caterva_commit(array, &err) == CATERVA_EBUSY, "committed");
+    caterva_discard(array);
+}
+
+/* Whatever a child does to the parent's handle, the parent's array is the parent's. */
+static void a_child_changes_nothing(void)
+{
+    static void (*const deeds[])(caterva_array *) = {close_pending, caterva_discard, change};
+    caterva_error err;
+    for (size_t i = 0; i < sizeof deeds / sizeof deeds[0]; i++)
+        for (int is_new = 0; is_new < 2; is_new++) {
+            caterva_array *array = is_new ? create() : open_array(CATERVA_MODE_WRITE);
+            write_all(array, (int32_t)i);
+            in_a_child(deeds[i], array);
+            CHECK_OK(caterva_close(array, &err), err);
+            array = open_array(CATERVA_MODE_READ);
+            expect_all(array);
+            CHECK_OK(caterva_close(array, &err), err);
+        }
+    caterva_array *array = open_array(CATERVA_MODE_WRITE);
+    in_a_child(close_unchanged, array);
+    write_all(array, 9);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
 static long long stored_bytes(void)
 {
     struct stat st;
@@ -204,6 +262,7 @@ int main(void)
         a_child_abandons_only_its_own();
         closing_ends_locks();
         a_child_that_closes_takes_no_lock();
+        a_child_changes_nothing();
         if (layout == CATERVA_LAYOUT_CONTIGUOUS) files_do_not_grow();
         streams_are_not_files();
         scratch_remove(path);

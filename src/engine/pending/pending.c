@@ -317,6 +317,12 @@ bool cv_pending_over_budget(cv_pending *pending)
 
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err)
 {
+    CV_TRY(cv_txn_check(pending->txn, err));
+    return cv_pending_check_whole(pending, err);
+}
+
+cv_status cv_pending_check_whole(const cv_pending *pending, cv_error *err)
+{
     if (!pending->broken) return CV_OK;
     return cv_fail(err, CATERVA_EROLLBACK, -1,
                    "a change of shape failed half-way: roll back what is pending first");

@@ -106,8 +106,12 @@ cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out
  * forgotten. After cv_txn_reshape; `from` is the grid before it. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
-/* CATERVA_EROLLBACK when what is pending must be rolled back. */
+/* Before a change. CATERVA_EIO when what is on disk is unknown, CATERVA_EROLLBACK when what
+ * is pending must be rolled back. */
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
+
+/* The latter alone: for who reads what is pending. */
+cv_status cv_pending_check_whole(const cv_pending *pending, cv_error *err);
 
 void cv_pending_rollback(cv_pending *pending);
 
