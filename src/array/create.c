@@ -89,8 +89,10 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return CV_OK;
     }
     if (!o->dtype) {
-        if (o->item_size < 1)
+        if (o->item_size == 0)
             return cv_fail(err, CATERVA_EINVAL, -1, "neither dtype nor item_size is given");
+        if (o->item_size < 0)
+            return cv_fail(err, CATERVA_EINVAL, -1, "item_size is %d", o->item_size);
         b->item_size = o->item_size;
         snprintf(b->dtype, sizeof b->dtype, "|V%d", o->item_size);
         b->dtype_text = b->dtype;
@@ -106,7 +108,7 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes",
                        o->dtype);
     if (o->item_size != 0 && o->item_size != b->item_size)
-        return cv_fail(err, CATERVA_EDTYPE, -1,
+        return cv_fail(err, CATERVA_EINVAL, -1,
                        "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
                        (long long)b->item_size);
     bool converts = o->item_size != 0; /* a copy's word for it */

@@ -30,6 +30,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (strcmp(url, "mem:") == 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"mem:\" names nothing to open: use caterva_frame_open");
+    if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     char *path = cv_os_absolute(url); /* the working directory may change */
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
     cv_status status = open_url(path, &o, out, err);

@@ -6,6 +6,7 @@
 #include "support/refuse.h"
 #include "support/scratch.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -35,7 +36,7 @@ static void abuse_create_arguments(void)
     REFUSE(EINVAL_BIT, caterva_create(NULL, &o, &array, err));
     REFUSE(EINVAL_BIT, caterva_create("mem:", NULL, &array, err));
     REFUSE(EINVAL_BIT, caterva_create("mem:", &o, NULL, err));
-    REFUSE(EINVAL_BIT | ENOTFOUND_BIT | EIO_BIT, caterva_create("", &o, &array, err));
+    REFUSE(EINVAL_BIT, caterva_create("", &o, &array, err));
     o.struct_size = 0;
     refuse_create(&o, EINVAL_BIT, "struct size", 0);
     o = small_options();
@@ -111,25 +112,29 @@ static void abuse_items(void)
         caterva_create_options o = small_options();
         o.dtype = items[i].dtype;
         o.item_size = items[i].item_size;
-        refuse_create(&o, EINVAL_BIT | EDTYPE_BIT, "dtype and item size", i);
+        refuse_create(&o, EINVAL_BIT, "dtype and item size", i);
     }
 }
 
 static void abuse_codec(void)
 {
+    enum { NUMBER = EINVAL_BIT, UNKNOWN = EUNSUPPORTED_BIT, DICT = EPIPELINE_BIT };
     static const struct {
+        unsigned allowed;
         int codec, codec_meta, level, use_dict;
-    } codecs[] = {{-1, 0, 5, 0},  {3, 0, 5, 0},   {6, 0, 5, 0},        {31, 0, 5, 0},
-                  {99, 0, 5, 0},  {255, 0, 5, 0}, {256, 0, 5, 0},      {1, -1, 5, 0},
-                  {1, 256, 5, 0}, {1, 0, -1, 0},  {1, 0, 10, 0},       {5, 0, 100, 0},
-                  {0, 0, 5, 1},   {4, 0, 5, 1},   {5, 0, INT32_MIN, 0}};
+    } codecs[] = {
+        {NUMBER, -1, 0, 5, 0},  {UNKNOWN, 3, 0, 5, 0},  {UNKNOWN, 6, 0, 5, 0},
+        {UNKNOWN, 31, 0, 5, 0}, {UNKNOWN, 99, 0, 5, 0}, {UNKNOWN, 255, 0, 5, 0},
+        {NUMBER, 256, 0, 5, 0}, {NUMBER, 1, -1, 5, 0},  {NUMBER, 1, 256, 5, 0},
+        {NUMBER, 1, 0, -1, 0},  {NUMBER, 1, 0, 10, 0},  {NUMBER, 5, 0, 100, 0},
+        {DICT, 0, 0, 5, 1},     {DICT, 4, 0, 5, 1},     {NUMBER, 5, 0, INT32_MIN, 0}};
     for (int i = 0; i < COUNT(codecs); i++) {
         caterva_create_options o = small_options();
         o.codec = codecs[i].codec;
         o.codec_meta = codecs[i].codec_meta;
         o.level = codecs[i].level;
         o.use_dict = codecs[i].use_dict;
-        refuse_create(&o, EINVAL_BIT | EUNSUPPORTED_BIT | EPIPELINE_BIT, "codec", i);
+        refuse_create(&o, codecs[i].allowed, "codec", i);
     }
 }
 
@@ -142,7 +147,8 @@ static void abuse_filters(void)
         caterva_create_options o = small_options();
         o.filters[i % CATERVA_MAX_FILTERS] = filters[i][0];
         o.filters_meta[i % CATERVA_MAX_FILTERS] = filters[i][1];
-        refuse_create(&o, EINVAL_BIT | EUNSUPPORTED_BIT | EPIPELINE_BIT, "filter", i);
+        bool is_number = filters[i][0] >= 5 && filters[i][0] <= 255; /* of no filter here */
+        refuse_create(&o, is_number ? EUNSUPPORTED_BIT : EINVAL_BIT, "filter", i);
     }
 }
 
@@ -211,8 +217,8 @@ static void abuse_open(void)
     REFUSE(EINVAL_BIT, caterva_open(NULL, &o, &array, err));
     REFUSE(EINVAL_BIT, caterva_open(path, &o, NULL, err));
     REFUSE(ENOTFOUND_BIT, caterva_open(path, &o, &array, err));
-    REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_open("", &o, &array, err));
-    REFUSE(EINVAL_BIT | ENOTFOUND_BIT, caterva_open("mem:", &o, &array, err));
+    REFUSE(EINVAL_BIT, caterva_open("", &o, &array, err));
+    REFUSE(EINVAL_BIT, caterva_open("mem:", &o, &array, err));
     scratch_path(path, "folder");
     CHECK(mkdir(path, 0777) == 0, "cannot make %s", path);
     REFUSE(ECORRUPT_BIT | EUNSUPPORTED_BIT | ENOTFOUND_BIT,
@@ -318,7 +324,8 @@ static void abuse_copy(void)
     for (int i = 0; i < COUNT(dtypes); i++) {
         create = (caterva_create_options)CATERVA_CREATE_INIT;
         create.dtype = dtypes[i];
-        refuse_copy(source, &options, EINVAL_BIT | EDTYPE_BIT);
+        bool other_size = i == 0 || i == 3; /* a dtype, but not of these items */
+        refuse_copy(source, &options, other_size ? EDTYPE_BIT : EINVAL_BIT);
     }
     create = (caterva_create_options)CATERVA_CREATE_INIT;
     create.chunk_shape = zero;

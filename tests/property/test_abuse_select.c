@@ -52,13 +52,14 @@ static void refuse_selection(caterva_array *array, unsigned allowed,
     refuse_async(array, allowed, s, &b);
 }
 
-static void expect_words(caterva_array *array, const caterva_selection *s, const char *words)
+static void expect_words(caterva_array *array, unsigned allowed, const caterva_selection *s,
+                         const char *words)
 {
-    caterva_error err;
+    caterva_error said;
     caterva_buffer b = plain();
-    caterva_status status = caterva_read_selection(array, s, &b, &err);
-    CHECK(status != CATERVA_OK && status == err.code, "%s", caterva_status_name(status));
-    CHECK(strstr(err.message, words) != NULL, "'%s' lacks '%s'", err.message, words);
+    REFUSE(allowed, caterva_read_selection(array, s, &b, err));
+    (void)caterva_read_selection(array, s, &b, &said);
+    CHECK(strstr(said.message, words) != NULL, "'%s' lacks '%s'", said.message, words);
 }
 
 static void abuse_kinds(caterva_array *array)
@@ -69,7 +70,7 @@ static void abuse_kinds(caterva_array *array)
     refuse_selection(array, EINVAL_BIT, &s); /* no stop */
     s.stop = stop;
     refuse_selection(array, ERANGE_BIT, &s);
-    expect_words(array, &s, "[0, 8) on axis 1");
+    expect_words(array, ERANGE_BIT, &s, "[0, 8) on axis 1");
     s = (caterva_selection)CATERVA_SELECTION_INIT;
     s.stop = stop;
     refuse_selection(array, EINVAL_BIT, &s);
@@ -92,7 +93,7 @@ static void abuse_axis(caterva_array *array, unsigned allowed, int axis, caterva
     s.axes = axes;
     s.n_axes = 2;
     refuse_selection(array, allowed, &s);
-    expect_words(array, &s, words);
+    expect_words(array, allowed, &s, words);
 }
 
 static void abuse_axes(caterva_array *array)
@@ -133,7 +134,7 @@ static void abuse_axes(caterva_array *array)
     s.axes = axes;
     refuse_selection(array, ERANGE_BIT, &s);
     s.n_axes = -1;
-    refuse_selection(array, ERANGE_BIT, &s);
+    refuse_selection(array, EINVAL_BIT, &s);
     s.n_axes = 1;
     s.axes = NULL;
     refuse_selection(array, EINVAL_BIT, &s);
@@ -148,7 +149,7 @@ static void abuse_points_and_masks(caterva_array *array)
     s.points = points;
     s.n_points = 3;
     refuse_selection(array, ERANGE_BIT, &s);
-    expect_words(array, &s, "point 2: index 7 is out of range for axis 1");
+    expect_words(array, ERANGE_BIT, &s, "point 2: index 7 is out of range for axis 1");
     s.n_points = -1;
     refuse_selection(array, EINVAL_BIT, &s);
     s.n_points = 1;
@@ -164,7 +165,7 @@ static void abuse_points_and_masks(caterva_array *array)
     refuse_selection(array, ESHAPE_BIT, &s);
     s.mask_size = 43;
     refuse_selection(array, ESHAPE_BIT, &s);
-    expect_words(array, &s, "42 items, the mask 43");
+    expect_words(array, ESHAPE_BIT, &s, "42 items, the mask 43");
 }
 
 /* Repeats of a list may ask for more than can be counted. */
@@ -179,7 +180,7 @@ static void abuse_sizes_of_results(caterva_array *array)
     s.kind = CATERVA_SELECTION_AXES;
     s.axes = axes;
     s.n_axes = 2;
-    expect_words(array, &s, "the items span 36000000 bytes, the buffer has 256");
+    expect_words(array, ESHORT_BIT, &s, "the items span 36000000 bytes, the buffer has 256");
 }
 
 /* ---- Buffers ------------------------------------------------------------------ */

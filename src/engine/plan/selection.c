@@ -130,7 +130,7 @@ static cv_status init_axes(cv_selection *s, const caterva_selection *words, cv_e
 {
     static const caterva_axis all = {.kind = CATERVA_AXIS_ALL};
     if (words->n_axes < 0 || words->n_axes > s->grid->ndim)
-        return cv_fail(err, CATERVA_ERANGE, -1,
+        return cv_fail(err, words->n_axes < 0 ? CATERVA_EINVAL : CATERVA_ERANGE, -1,
                        "a selection of %d axes, the array has %d dimensions", words->n_axes,
                        s->grid->ndim);
     if (words->n_axes > 0 && !words->axes)
