@@ -1,25 +1,33 @@
 /* Caterva: n-dimensional arrays in compressed chunks.
  *
- * An array is cut into chunks and each chunk into blocks; a read decodes only
- * the blocks it touches, in parallel. A file is a Blosc2 frame with the `b2nd`
- * (or older `caterva`) metalayer: python-blosc2 and C-Blosc2 read what this
- * library writes, and it reads what they write.
+ * An array is cut into chunks and each chunk into blocks. A read decodes only the blocks it
+ * touches, in parallel. A file is a Blosc2 frame with the `b2nd` (or older `caterva`)
+ * metalayer: python-blosc2 and C-Blosc2 read what this library writes, and it reads what
+ * they write.
  *
- * Start simple: caterva_open, caterva_read, caterva_close. Every function that
- * can fail returns a caterva_status and takes a caterva_error (NULL is fine)
- * last. What a function hands out through `**out` belongs to the caller, and
- * its comment names the function that releases it; what it returns is
- * borrowed. Releasing NULL is fine.
+ * Start simple: caterva_open, caterva_read, caterva_close. Every function that can fail
+ * returns a caterva_status and takes a caterva_error last (NULL is fine). What a function
+ * hands out through `**out` belongs to you, and its comment names the function that
+ * releases it. What a function returns is borrowed. Releasing NULL is fine.
  *
- * Threads: any number of threads may read through one handle at once, also
- * beside a thread that writes through it. caterva_close needs the handle
- * alone. The library keeps no state of the process but a lazily started,
- * fork-safe pool of worker threads, a cache of decoded blocks, bounded in
- * bytes, the list of new arrays that were not committed yet, and a list of files that
- * it may close when descriptors are short; it prints nothing and reads no environment.
- * The pool's threads live on after the last handle, so the shared library stays loaded
- * after dlclose. A plug-in that links the static library must not be unloaded (link it
- * with -Wl,-z,nodelete). */
+ * Threads. The comment of each function names its class:
+ *
+ *   any     call it from any thread at any time; it waits for no other call
+ *   shared  call it from any thread, also while other threads use the handle; it runs
+ *           beside other shared calls and waits while a call that takes turns runs
+ *   turns   call it from any thread, also while other threads use the handle; it runs
+ *           alone, waits until the calls under way return, and others wait for it
+ *   alone   no other thread may be in a call with the handle, or begin one
+ *
+ * Handles for reading make nobody wait. On different handles all calls run beside each
+ * other.
+ *
+ * State. The library keeps a fork-safe pool of worker threads that it starts at first need,
+ * a cache of decoded blocks that is bounded in bytes, a list of new arrays that were not
+ * committed yet, and a list of files that it may close when descriptors are short. It
+ * prints nothing and reads no environment. The pool's threads live on after the last
+ * handle, so the shared library stays loaded after dlclose. Never unload a plug-in that
+ * links the static library (link it with -Wl,-z,nodelete). */
 #ifndef CATERVA_H
 #define CATERVA_H
 
@@ -62,8 +70,8 @@ extern "C" {
 
 /* ---- Statuses and errors ------------------------------------------------ */
 
-/* What every function that can fail returns. Each value says one thing, and never
- * changes its meaning. */
+/* What every function that can fail returns. Each value says one thing and never changes
+ * its meaning. */
 typedef enum caterva_status {
     CATERVA_OK = 0,
     CATERVA_EINVAL = -1,       /* an argument breaks a documented rule                */
@@ -86,7 +94,7 @@ typedef enum caterva_status {
     CATERVA_EPIPELINE = -18    /* codec and filters cannot encode these items         */
 } caterva_status;
 
-/* Filled on failure, left alone on success. */
+/* A function fills it when it fails and leaves it alone when it succeeds. */
 typedef struct caterva_error {
     caterva_status code;
     int sys_errno;     /* 0 unless a system call failed               */
@@ -95,22 +103,27 @@ typedef struct caterva_error {
                           characters and other bytes in names stand as \xNN */
 } caterva_error;
 
-/* The library's version, "MAJOR.MINOR.PATCH". Static. */
+/* Returns the library's version, "MAJOR.MINOR.PATCH". Static.
+ * Thread: any. */
 CATERVA_API const char *caterva_version(void);
 
-/* C-Blosc2's version, as found at run time. Static. */
+/* Returns the version of the C-Blosc2 that runs. Static.
+ * Thread: any. */
 CATERVA_API const char *caterva_codec_version(void);
 
-/* "CATERVA_EINVAL" and so on; "unknown status" for other numbers. Static. */
+/* Returns "CATERVA_EINVAL" and so on; "unknown status" for other numbers. Static.
+ * Thread: any. */
 CATERVA_API const char *caterva_status_name(caterva_status status);
 
 /* ---- Codecs and filters ------------------------------------------------- */
 
-/* Numbers as in Blosc2 frames. Codecs from 32 on are n-d plugins of libblosc2;
- * `level` 0..9 and, for plugins, `codec_meta` as libblosc2 documents them.
- * What would not give back the items that went in, or what its filters say they make
- * of them, is CATERVA_EPIPELINE, by name, at creation, copying and writing: delta with two
- * other filters, trunc-prec behind shuffle, zfp on integers, and the like. */
+/* Codecs, numbered as in Blosc2 frames. Those from 32 on are n-d plugins of libblosc2.
+ * `level` is 0..9; plugins take `codec_meta` as libblosc2 documents it.
+ *
+ * Some pipelines do not give back the items that went in, or not what their filters
+ * promise: delta with two other filters, trunc-prec behind shuffle, zfp on integers, and
+ * the like. Creating, copying or writing with one of them returns CATERVA_EPIPELINE and
+ * names it. */
 typedef enum caterva_codec {
     CATERVA_CODEC_BLOSCLZ = 0,
     CATERVA_CODEC_LZ4 = 1,
@@ -135,8 +148,9 @@ typedef enum caterva_filter {
     CATERVA_FILTER_INT_TRUNC = 36  /* lossy; meta: bits kept (or, negative, cleared)          */
 } caterva_filter;
 
-/* Name <-> number, as the command line spells them ("lz4", "bitshuffle", ...).
- * NULL or -1 when there is none. Names are static. */
+/* Turn a name, as the command line spells it ("lz4", "bitshuffle", ...), into a number and
+ * back. Return NULL or -1 when there is none. Names are static.
+ * Thread: any. */
 CATERVA_API const char *caterva_codec_name(int codec);
 CATERVA_API int caterva_codec_number(const char *name);
 CATERVA_API const char *caterva_filter_name(int filter);
@@ -144,8 +158,8 @@ CATERVA_API int caterva_filter_number(const char *name);
 
 /* ---- dtypes ------------------------------------------------------------- */
 
-/* A parsed NumPy type description: "<f8", "|S8", "<M8[ns]", or a list of
- * fields such as "[('a', '<f4'), ('b', '<f8', (3,))]". */
+/* A parsed NumPy type description: "<f8", "|S8", "<M8[ns]", or a list of fields such as
+ * "[('a', '<f4'), ('b', '<f8', (3,))]". */
 typedef struct caterva_dtype caterva_dtype;
 
 typedef struct caterva_field {
@@ -165,45 +179,66 @@ struct caterva_dtype {
     const caterva_field *fields;
 };
 
-/* Parses a description. CATERVA_EINVAL says what is wrong and where.
- * Release *out with caterva_dtype_free. */
+/* Parses a description. CATERVA_EINVAL says what is wrong and at which character. Release
+ * *out with caterva_dtype_free.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_dtype_parse(const char *text, caterva_dtype **out,
                                                caterva_error *err);
 CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 
 /* ---- Progress and stopping ---------------------------------------------- */
 
-/* Calls that may take long tell a function of yours how far they are, between blocks and
- * chunks, and stop when it returns non-zero: their status is then CATERVA_ESTOPPED.
+/* Long calls tell a function of yours how far they are, and stop when it returns non-zero.
+ * They then return CATERVA_ESTOPPED.
  *
  *     int on_progress(void *context, int64_t done, int64_t total)
  *
- * Statistics, copies, verify and repair have one in their options. For every other call
- * through a handle (reads, writes, commit and close, changes of shape, ...) give one with
- * the options that open or create it; that one hears of statistics, copies and verify, too.
+ * You hand it over in one of two places. The options that open or create a handle have one
+ * for every call through that handle. The options of statistics, copies, verify, repair,
+ * compact and seal have one for that call alone. A call with both tells both, maybe at
+ * once.
  *
- * - It is called often, from any thread, never twice at once: be quick, and look at a
- *   clock before you draw. It must not use the array. (The handle's and the one of a
- *   call's own options are two, and may be called at once.)
- * - Through a handle `done` and `total` count decoded bytes; `total` grows when a call
- *   finds more to do. Calls that run at once through one handle are counted together.
- * - `done` never goes back and never passes `total`; a call that succeeds ends with
- *   done == total. Calls with nothing to do tell nothing.
- * - A stopped call leaves what any failure leaves: the committed state is untouched, what
- *   was pending before stays pending. Who says stop when all is done (done == total) may
- *   come too late: the call then succeeds. A stopped commit can be done again, or rolled back;
- *   a stopped caterva_close drops what is pending and releases the handle. What a stopped
- *   write or read was about is undefined.
- * - Syncing, and libblosc2 inside a single block, cannot be stopped; nor can a chunk with
- *   a dictionary or the delta filter, whose blocks hang together. */
+ *   what tells, and stops           how often        counts
+ *   reads, prefetched or not        each block       bytes, of the handle
+ *   writes, changes of shape        each block       bytes, of the handle
+ *   commit, close, frame_copy       each chunk       bytes, of the handle
+ *   compact, seal                   each chunk       bytes, of the call
+ *   statistics, reductions          each of 64+ jobs steps, of the call; bytes, of the handle
+ *   copies, verify, repair          each chunk       chunks, of the call; bytes, of the handle
+ *   measure                         each chunk       bytes, of the handle
+ *   caterva_read_async              cancel it        tells nobody
+ *
+ * These can take longer than 100 ms without telling: caterva_frame_append while it writes
+ * the finished frame, caterva_frame_open with `copy` while it copies, caterva_unlink of a
+ * directory with very many chunks, caterva_buffer_convert, attributes of many megabytes,
+ * the sorting of lists and points with millions of entries, and syncing to disk. All other
+ * calls return at once.
+ *
+ * - Your function is called often, from any thread, but never twice at once. Be quick, and
+ *   look at a clock before you draw. Do not use the array in it.
+ * - Through a handle `done` and `total` count decoded bytes. `total` grows when a call
+ *   finds
+ *   more to do. Calls that run at once through one handle are counted together.
+ * - `done` never goes back and never passes `total`. A call that succeeds ends with done ==
+ *   total. A call with nothing to do tells nothing.
+ * - A stopped call leaves what any failed call leaves: the committed state is untouched,
+ *   and
+ *   what was pending stays pending. You can do a stopped commit again, or roll it back. A
+ *   stopped caterva_close drops what is pending and releases the handle. The items that a
+ *   stopped read or write was about are undefined.
+ * - A stop that comes when everything is done (done == total) may come too late; the call
+ *   then
+ *   succeeds.
+ * - Nothing can stop a single block inside libblosc2, nor a chunk with a dictionary or the
+ *   delta filter, whose blocks depend on each other. */
 
 /* ---- Options ------------------------------------------------------------ */
 
-/* Options begin with struct_size, which is how an old program stays valid with
- * a new library: start from the _INIT macro, never from garbage. Zero means
- * "choose for me" everywhere. Pointers are borrowed for the call only. A program made
- * for a newer library may pass a longer struct to this one as long as what this one does
- * not know is zero; else CATERVA_EINVAL names the byte. */
+/* Options begin with struct_size, which keeps an old program valid with a new library:
+ * start from the _INIT macro, never from garbage. Zero means "choose for me" everywhere.
+ * The library borrows pointers for the call only. A program made for a newer library may
+ * pass a longer struct to this one as long as the part that this one does not know is zero;
+ * otherwise CATERVA_EINVAL names the byte. */
 
 typedef enum caterva_durability {
     CATERVA_DURABILITY_FULL = 0, /* commit survives power loss (two syncs)                */
@@ -229,7 +264,7 @@ typedef enum caterva_metalayer_kind {
     CATERVA_METALAYER_NONE     /* of an open array: a frame of plain items  */
 } caterva_metalayer_kind;
 
-/* A fixed metalayer that the user adds at creation. */
+/* A fixed metalayer of yours, added at creation. */
 typedef struct caterva_metalayer {
     const char *name; /* 1..31 bytes of UTF-8; "b2nd" and "caterva" are taken */
     const void *content;
@@ -310,89 +345,105 @@ typedef struct caterva_open_options {
 /* An open array. */
 typedef struct caterva_array caterva_array;
 
-/* Makes a new array at `url`: a path, or "mem:" for one in memory. All cells
- * hold the fill. Nothing appears at the path before the first commit (or
- * close), and then whole: it is written under a temporary name beside it and
- * renamed. CATERVA_EEXIST when something is there and `overwrite` is 0.
+/* Makes a new array at `url`: a path, or "mem:" for one in memory. All cells hold the fill.
+ * Nothing appears at the path before the first commit (or close), and then the whole array:
+ * the library writes under a temporary name beside it and renames. Returns CATERVA_EEXIST
+ * when something is there and `overwrite` is 0.
  *
- * With `overwrite`, the new array takes the place of a file or of an array's directory
- * there, and keeps its permissions, owner and group as far as the process may set them.
- * CATERVA_EBUSY when that is open for writing, or is a directory that is open for reading:
- * this call says so, and so does the first commit, which decides; the new array stays
- * pending then, and a later commit may succeed. Handles that read a file go on seeing it.
- * Release *out with caterva_close or caterva_discard. */
+ * With `overwrite` the new array replaces a file, or the directory of an array. It keeps
+ * the permissions, owner and group of what it replaces as far as the process may set them.
+ * Returns CATERVA_EBUSY when that is open for writing, or is a directory that is open for
+ * reading. The first commit checks again and decides; if it says CATERVA_EBUSY the new
+ * array stays pending, and a later commit may succeed. Handles that read a replaced file go
+ * on seeing it.
+ *
+ * Release *out with caterva_close or caterva_discard.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_create(const char *url,
                                           const caterva_create_options *options,
                                           caterva_array **out, caterva_error *err);
 
-/* The same, and writes the whole array from `src`: C order, `src_size` bytes at
- * least the array's. Not yet committed. On failure nothing is left behind. */
+/* Creates an array and writes all of it from `src`: C order, `src_size` bytes, at least as
+ * many as the array has. Does not commit. Leaves nothing behind when it fails.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_create_from_memory(const char *url,
                                                       const caterva_create_options *options,
                                                       const void *src, size_t src_size,
                                                       caterva_array **out,
                                                       caterva_error *err);
 
-/* Opens the array at `url`: a file, or the directory of a sparse frame. A Blosc2 frame
- * of plain items, without the array's metalayer, is a 1-d array of them and can be read
- * only: with CATERVA_MODE_WRITE it is CATERVA_EUNSUPPORTED.
- * `options` NULL: reading. A relative path is taken from the working directory of
- * now, for good. CATERVA_ENOTFOUND, CATERVA_ECORRUPT (with the byte
- * position) or CATERVA_EUNSUPPORTED say why not; with CATERVA_MODE_WRITE also
- * CATERVA_EBUSY while another handle or process writes there.
- * Release *out with caterva_close or caterva_discard. */
+/* Opens the array at `url`: a file, or the directory of a sparse frame. `options` NULL
+ * opens it for reading. Resolves a relative path once, against the working directory of
+ * now. Costs a few small reads, however many chunks there are.
+ *
+ * A Blosc2 frame of plain items, without the array's metalayer, opens as a 1-d array that
+ * can only be read (CATERVA_EUNSUPPORTED with CATERVA_MODE_WRITE).
+ *
+ * Returns CATERVA_ENOTFOUND when nothing is there, CATERVA_ECORRUPT with the byte position,
+ * CATERVA_EUNSUPPORTED for what this library cannot read, and, with CATERVA_MODE_WRITE,
+ * CATERVA_EBUSY while another handle or process writes there. Release *out with
+ * caterva_close or caterva_discard.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_open(const char *url, const caterva_open_options *options,
                                         caterva_array **out, caterva_error *err);
 
-/* Opens `size` bytes in memory that are a whole contiguous frame. With `copy`
- * 0 they are borrowed: they must stay unchanged until the handle is closed,
- * and the mode must be CATERVA_MODE_READ. With `copy` 1 the array may be written;
- * caterva_frame_copy gives the new bytes. */
+/* Opens `size` bytes in memory that are a whole contiguous frame. With `copy` 0 the library
+ * borrows them: leave them unchanged until you close the handle, and open for reading. With
+ * `copy` 1 you may also write; caterva_frame_copy gives you the new bytes.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
                                               const caterva_open_options *options,
                                               caterva_array **out, caterva_error *err);
 
-/* Makes everything written so far durable (as far as the handle's durability
- * says) and visible to others, all or nothing: after a failure the last
- * committed state is untouched and pending changes are kept. Nothing pending:
- * does nothing. CATERVA_EIO when others moved, deleted or replaced the file or directory
- * while it was open for writing: what is committed there would be lost. */
+/* Makes everything written so far visible to others and as durable as the handle's
+ * durability says, all or nothing. After a failure the last committed state is untouched
+ * and your changes are still pending. Does nothing when nothing is pending. Waits for a
+ * caterva_verify of the same handle; returns CATERVA_EBUSY inside a function that
+ * caterva_verify calls.
+ *
+ * Returns CATERVA_EIO when somebody moved, deleted or replaced the file or directory while
+ * it was open for writing: a commit there would be lost.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *err);
 
-/* Drops everything since the last commit; a new array that was never committed
- * holds its fill again. */
+/* Drops everything since the last commit. A new array that was never committed holds its
+ * fill again.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error *err);
 
-/* Commits what is pending and releases the handle, like fclose: released also
- * when the commit fails. A handle for writing then tidies, unless somebody reads
- * an older state: a file ends with its frame, dead space before the index is given
- * back where that is worth a commit and nobody reads, and chunk files that were
- * replaced go; with compact_percent in its options the file is compacted when so much
- * of it is dead. Failing to tidy is no error: the data are committed. */
+/* Commits what is pending and releases the handle, like fclose: it releases the handle also
+ * when the commit fails. Cancels the handle's reads of caterva_read_async first.
+ *
+ * A handle for writing then tidies up, unless somebody reads an older state: it cuts the
+ * file behind its frame, gives back dead space before the index where that is worth a
+ * commit, removes chunk files that were replaced, and compacts the file when
+ * compact_percent says so. Failing to tidy up is no error: the data are committed.
+ * Thread: alone. */
 CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *err);
 
-/* Releases the handle and drops what is pending. A new array that was never
- * committed leaves nothing behind. */
+/* Releases the handle and drops what is pending. A new array that was never committed
+ * leaves nothing behind. Cancels the handle's reads of caterva_read_async first.
+ * Thread: alone. */
 CATERVA_API void caterva_discard(caterva_array *array);
 
-/* Removes what this process has under temporary names: the files and directories of new
- * arrays that were not committed yet, those that copies, compact and repair are making
- * among them. For a program that must leave at once, with _exit and without closing its
- * handles, which are good for nothing afterwards. In a child of fork it leaves alone what
- * the parent has. Any thread; not from a signal handler. */
+/* Removes everything that this process keeps under temporary names: new arrays that were
+ * not committed yet, and what copies, compact and repair are making. Call it when the
+ * program must leave at once, with _exit and without closing its handles; those are good
+ * for nothing afterwards. In a child of fork it leaves alone what the parent has. Not for
+ * signal handlers.
+ * Thread: any. */
 CATERVA_API void caterva_abandon(void);
 
-/* Turns a handle for reading to the last committed state; until then it goes on
- * seeing the state it opened. The handle keeps all options it was opened with, and looks
- * where it was opened: at the path from the root, made at caterva_open, whatever the
- * working directory is now. What stands there decides: an array that was put in its
- * place is what the handle turns to, and after its directory was renamed there is
- * nothing (CATERVA_ENOTFOUND; the handle goes on as it was). Needs the handle alone.
- * Handles for writing and arrays in memory: does
- * nothing. */
+/* Turns a handle for reading to the last committed state; until then the handle goes on
+ * seeing the state it opened. It keeps all options, and looks at the path that caterva_open
+ * resolved, whatever the working directory is now. If another array has taken that place
+ * the handle turns to it; if nothing is there any more this returns CATERVA_ENOTFOUND and
+ * the handle goes on as it was. Reads of caterva_read_async that are outstanding are done
+ * first, on the old state. Does nothing for handles for writing and for arrays in memory.
+ * Thread: alone. */
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
-/* Options of what keeps a file in order. NULL in their place: all as the defaults. */
+/* Options of caterva_compact and caterva_seal. NULL in their place means the defaults. */
 typedef struct caterva_upkeep_options {
     size_t struct_size;
     caterva_durability durability;
@@ -402,46 +453,52 @@ typedef struct caterva_upkeep_options {
 } caterva_upkeep_options;
 #define CATERVA_UPKEEP_INIT CATERVA_INIT_(caterva_upkeep_options)
 
-/* Rewrites the array at `url` without its dead space, chunks copied compressed,
- * beside it, and renames: all or nothing. CATERVA_EBUSY while it is written and,
- * of a directory, read elsewhere. Handles that read a file go on seeing the old
- * one; caterva_refresh turns them. */
+/* Rewrites the array at `url` without its dead space: copies compressed chunks into a new
+ * file beside it and renames, all or nothing. Takes the space of both for a while. Handles
+ * that read a file go on seeing the old one until caterva_refresh. Returns CATERVA_EBUSY
+ * while somebody writes the array, and, for a directory, while somebody reads it.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_compact(const char *url,
                                            const caterva_upkeep_options *options,
                                            caterva_error *err);
 
-/* Seals the array at `url`: chunks that have no checksums get them as they are, all
- * at once and not some at each commit (which reads 64 MiB of such chunks at most);
- * from then on any change of their bytes is noticed. Data are not decoded and, in
- * a file, not moved; in a directory each such chunk becomes a new file. Chunks whose
- * headers are damaged stay without: caterva_verify names them.
- * CATERVA_EBUSY while it is written elsewhere. */
+/* Gives checksums to the chunks of the array at `url` that have none; from then on any
+ * change of their bytes is noticed. Commits do the same bit by bit (64 MiB of such chunks
+ * each). This does not decode data and, in a file, does not move them; in a directory each
+ * such chunk becomes a new file. Chunks with damaged headers stay without; caterva_verify
+ * names them. Returns CATERVA_EBUSY while somebody else writes the array.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_seal(const char *url,
                                         const caterva_upkeep_options *options,
                                         caterva_error *err);
 
-/* The array as one contiguous frame in memory, pending changes included:
- * compact, chunks copied compressed. Release *frame with caterva_free. */
+/* Copies the array, pending changes included, into one contiguous frame in memory: compact,
+ * chunks copied compressed. Takes twice the memory of the frame for a while. Release *frame
+ * with caterva_free.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *size,
                                             caterva_error *err);
 
-/* The same at the end of the file at `path`, which is made when there is none and
- * otherwise keeps what it holds: *offset is where the frame begins, for
- * caterva_open_options. Takes the memory of the frame. On failure the file has the
- * length it had. CATERVA_EBUSY while an array at its beginning is written. Do not write
- * to such an array afterwards: its commits take the space behind it for their own. */
+/* Appends such a frame to the file at `path`, which it creates when there is none. *offset
+ * says where the frame begins, for caterva_open_options. Takes the memory of the frame.
+ * After a failure the file is as long as it was. Returns CATERVA_EBUSY while somebody
+ * writes an array at the file's beginning. Do not write to such an array afterwards: its
+ * commits take the space behind it for their own.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_frame_append(caterva_array *array, const char *path,
                                                caterva_durability durability,
                                                uint64_t *offset, caterva_error *err);
 
-/* Deletes the array at `url`, a file or directory, and only that: what cannot be opened
- * as an array, or a directory that holds anything else, is left as it is (the statuses
- * of caterva_open; CATERVA_EEXIST). CATERVA_EBUSY while it is written and, of a
- * directory, read elsewhere; handles that read a file go on. Of a symbolic link the
- * array goes, and the link stays. */
+/* Deletes the array at `url`, a file or directory. It deletes nothing but arrays: for what
+ * does not open as one it returns the status of caterva_open, and for a directory that
+ * holds anything else CATERVA_EEXIST. Returns CATERVA_EBUSY while somebody writes the
+ * array, and, for a directory, while somebody reads it; handles that read a file go on. If
+ * `url` is a symbolic link, this deletes the array it points to and keeps the link.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_unlink(const char *url, caterva_error *err);
 
-/* Releases memory handed out by this library. */
+/* Releases memory that this library handed out.
+ * Thread: any. */
 CATERVA_API void caterva_free(void *memory);
 
 /* ---- What is it --------------------------------------------------------- */
@@ -489,21 +546,24 @@ typedef struct caterva_info {
                               of which no chunk is stored                                */
 } caterva_info;
 
-/* Describes the array as its handle sees it, pending changes included: *out is a
- * reference to a description that never changes and outlives whatever happens to the
- * array, caterva_refresh and caterva_close too. After a change of shape, attributes or
- * metalayers, a commit or a rollback the next call gives another one; until then all
- * calls give the same. Costs little: no store is read. Any thread, also beside one that
- * changes the array. Release *out with caterva_info_release. */
+/* Gives you a reference to a description of the array as its handle sees it, pending
+ * changes included. A description never changes and outlives whatever happens to the array,
+ * caterva_refresh and caterva_close too. All calls give the same one until the shape, the
+ * attributes or the metalayers change, or a commit or rollback happens. Costs little: it
+ * reads nothing from the store. Only the first call for a state may wait for a write under
+ * way. Release *out with caterva_info_release.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
                                             caterva_error *err);
 CATERVA_API void caterva_info_release(const caterva_info *info); /* NULL is fine */
 
-/* 1 while the handle has changes that are not committed, else 0, also for NULL. A new
- * array has some until its first commit. Any thread. */
+/* Returns 1 while the handle has changes that are not committed, else 0, also for NULL. A
+ * new array has some until its first commit.
+ * Thread: shared. */
 CATERVA_API int caterva_has_pending(caterva_array *array);
 
-/* The metalayer of that name, NULL without it. Borrowed from `info`. */
+/* Finds the metalayer of that name, or returns NULL. Borrowed from `info`.
+ * Thread: any. */
 CATERVA_API const caterva_metalayer *caterva_info_metalayer(const caterva_info *info,
                                                             const char *name);
 
@@ -529,8 +589,9 @@ typedef struct caterva_chunk_info {
 } caterva_chunk_info;
 #define CATERVA_CHUNK_INFO_INIT CATERVA_INIT_(caterva_chunk_info)
 
-/* Describes chunk `chunk` in [0, n_chunks) as of the last commit; reads its
- * header from the store. */
+/* Describes chunk `chunk` in [0, n_chunks) as of the last commit. Reads the chunk's header
+ * from the store. Returns CATERVA_ERANGE for other numbers.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_chunk_describe(caterva_array *array, int64_t chunk,
                                                   caterva_chunk_info *out, caterva_error *err);
 
@@ -545,14 +606,15 @@ typedef struct caterva_space {
 } caterva_space;
 #define CATERVA_SPACE_INIT CATERVA_INIT_(caterva_space)
 
-/* Counts chunks and live bytes as of the last commit; reads every chunk
- * header, so it costs one small read for each stored chunk. */
+/* Counts chunks and live bytes as of the last commit. Costs one small read for each stored
+ * chunk.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_measure(caterva_array *array, caterva_space *out,
                                            caterva_error *err);
 
 /* ---- Casts --------------------------------------------------------------- */
 
-/* Which casts are allowed where items are wanted in another dtype: NumPy's words. */
+/* Says which casts you allow where you want items in another dtype, in NumPy's words. */
 typedef enum caterva_casting {
     CATERVA_CASTING_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32    */
     CATERVA_CASTING_SAFE,          /* that keep every value                               */
@@ -562,8 +624,8 @@ typedef enum caterva_casting {
 
 /* ---- Selections and buffers --------------------------------------------------------- */
 
-/* What to take along one axis. A zero-filled one takes the whole axis. Indices
- * may be negative, as in Python: -1 is the last. */
+/* Says what to take along one axis. A zero-filled one takes the whole axis. Indices may be
+ * negative, as in Python: -1 is the last. */
 typedef enum caterva_axis_kind {
     CATERVA_AXIS_ALL = 0,
     CATERVA_AXIS_INDEX, /* the one item `start`; the axis is dropped from the result */
@@ -572,8 +634,8 @@ typedef enum caterva_axis_kind {
     CATERVA_AXIS_MASK   /* the items i where mask[i] is not 0; n is the axis' length */
 } caterva_axis_kind;
 
-/* A bound of a slice that is left out: x[::-1] is start and stop CATERVA_AXIS_OMIT,
- * step -1. */
+/* A bound of a slice that you leave out: for x[::-1] set start and stop to
+ * CATERVA_AXIS_OMIT and step to -1. */
 #define CATERVA_AXIS_OMIT INT64_MIN
 
 typedef struct caterva_axis {
@@ -591,7 +653,7 @@ typedef enum caterva_selection_kind {
     CATERVA_SELECTION_MASK     /* the items where a mask of the array's shape says so */
 } caterva_selection_kind;
 
-/* Which items, in the words of NumPy for an array `a`:
+/* Says which items of an array `a` you mean, in the words of NumPy:
  *
  *   BOX     a[start[0]:stop[0], ...]; both NULL: everything
  *   AXES    a[np.ix_(...)], each axis after its own kind, also mixed: of two
@@ -601,9 +663,9 @@ typedef enum caterva_selection_kind {
  *           each axis of the array
  *   MASK    a[mask]: the items in C order
  *
- * The result has one axis for each axis not dropped (BOX, AXES), or a single one
- * (POINTS, MASK). A zero-filled selection is the whole array. All pointers are
- * borrowed for the call. */
+ * The result has one axis for each axis that is not dropped (BOX, AXES), or a single one
+ * (POINTS, MASK). A zero-filled selection is the whole array. The library borrows all
+ * pointers for the call. */
 typedef struct caterva_selection {
     size_t struct_size;
     caterva_selection_kind kind;
@@ -617,13 +679,14 @@ typedef struct caterva_selection {
 } caterva_selection;
 #define CATERVA_SELECTION_INIT CATERVA_INIT_(caterva_selection)
 
-/* The caller's memory. Item (i, j, ...) lies at data + i * strides[0] + ...;
- * `data` is the item (0, 0, ...), which with negative strides is not the lowest.
+/* Describes memory of yours. Item (i, j, ...) lies at data + i * strides[0] + j *
+ * strides[1] + ...; `data` is the item (0, 0, ...), which with negative strides is not the
+ * lowest.
  *
- * shape NULL: the selection's; else `ndim` entries that must equal it. When it is
- * the source of a write the shape may also be one that NumPy would broadcast:
- * fewer axes, or axes of 1 item, are repeated; and strides may be 0.
- * strides NULL: C order. Items of a destination must not overlap. */
+ * `shape` NULL means the selection's shape; otherwise its `ndim` entries must equal that.
+ * The source of a write may also have a shape that NumPy would broadcast: fewer axes, or
+ * axes of 1 item, are repeated; and its strides may be 0. `strides` NULL means C order. The
+ * items of a destination must not overlap. */
 typedef struct caterva_buffer {
     size_t struct_size;
     void *data;             /* not written when it is a source                  */
@@ -645,30 +708,33 @@ typedef struct caterva_buffer {
 
 /* ---- Read and write ----------------------------------------------------- */
 
-/* Copies the box [start, stop) into `dst` in C order; `dst_size` bytes at
- * least the box's. 0 <= start <= stop <= shape on each axis; ndim entries each
- * (NULL for ndim 0). On failure `dst` is undefined inside the box. */
+/* Copies the box [start, stop) into `dst` in C order. `start` and `stop` have ndim entries
+ * (NULL for ndim 0) with 0 <= start <= stop <= shape on each axis. Returns CATERVA_ERANGE
+ * for other boxes and CATERVA_ESHORT when `dst_size` is less than the box's bytes. When it
+ * fails, the items of `dst` are undefined.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_read(caterva_array *array, const int64_t *start,
                                         const int64_t *stop, void *dst, size_t dst_size,
                                         caterva_error *err);
 
-/* Writes the box [start, stop) from `src`, C order, `src_size` bytes at least
- * the box's. Seen at once through this handle, by others after the commit. On
- * failure what the box holds is undefined until it is written again or rolled
- * back; the committed state is untouched. The handle must be open for
- * writing. */
+/* Writes the box [start, stop) from `src`, in C order. This handle sees the new items at
+ * once, others after the commit. The handle must be open for writing (CATERVA_EREADONLY).
+ * Other statuses are those of caterva_read. When the write fails, the items of the box are
+ * undefined until you write them again or roll back; the committed state is untouched.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *start,
                                          const int64_t *stop, const void *src, size_t src_size,
                                          caterva_error *err);
 
 /* ---- Statistics and reductions ------------------------------------------ */
 
-/* Computed block by block, in parallel: the array never stands in memory, special
- * chunks are counted without decoding, pending changes are seen. Items are bool,
- * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes or times, in either byte order;
- * CATERVA_EDTYPE for others. Results do not depend on the number of threads. Of what is
- * selected several times every time counts. Lists, points and masks take the memory that
- * they take in caterva_read_selection, and 8 bytes for each selected index of an axis' mask. */
+/* The library computes these block by block, in parallel: the array never stands in memory,
+ * special chunks are counted without decoding, and pending changes are seen. Items are
+ * bool, integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes, or times, in either byte
+ * order; others are CATERVA_EDTYPE. Results do not depend on the number of threads. An item
+ * that is selected several times counts every time. Lists, points and masks take the memory
+ * that they take in caterva_read_selection, and an axis' mask 8 bytes more for each
+ * selected index. */
 
 typedef struct caterva_reduce_options {
     size_t struct_size;
@@ -704,17 +770,19 @@ typedef struct caterva_stats {
 } caterva_stats;
 #define CATERVA_STATS_INIT CATERVA_INIT_(caterva_stats)
 
-/* Statistics of all selected items. `options` NULL: of the whole array. */
+/* Computes the statistics of all selected items. `options` NULL: of the whole array.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_statistics(caterva_array *array,
                                               const caterva_reduce_options *options,
                                               caterva_stats *out, caterva_error *err);
 
 #define CATERVA_MAX_BINS 1000000
 
-/* Counts the numbers in [range[0], range[1]], both finite, in `n_bins` bins of equal
- * width, as numpy.histogram does: a bin holds its lower edge, the last one also its
- * upper. What lies outside, and NaN, is not counted. counts: n_bins entries. A range
- * that doubles cannot cut into so many is CATERVA_EINVAL. */
+/* Counts the selected numbers that lie in [range[0], range[1]], both finite, in `n_bins`
+ * bins of equal width, as numpy.histogram does: a bin holds its lower edge, the last one
+ * also its upper. Other numbers and NaN are not counted. `counts` has n_bins entries.
+ * Returns CATERVA_EINVAL for a range that doubles cannot cut into so many bins.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_histogram(caterva_array *array,
                                              const caterva_reduce_options *options,
                                              const double range[2], int64_t n_bins,
@@ -727,14 +795,21 @@ typedef enum caterva_reduction {
     CATERVA_REDUCTION_MEAN
 } caterva_reduction;
 
-/* Reduces along the axes of the options into `dst`: C order over the other axes of the
+/* Reduces along the axes of the options into `dst`, in C order over the other axes of the
  * selection's result. Points and masks of the array have a single axis, which must go
- * (CATERVA_EUNSUPPORTED). Minimum and maximum: items as the array has them; CATERVA_EINVAL of nothing.
- * Sum, in this machine's byte order: int64 of signed integers, uint64 of unsigned ones
- * and bool, modulo 2^64 as in NumPy; double of floats (also of those that NumPy sums in
- * their own precision). Mean: double. Times have minimum and maximum only. On failure
- * `dst` is undefined. Threads work on different parts of the result: a small one is
- * computed on few, unless it is a single item. */
+ * (CATERVA_EUNSUPPORTED).
+ *
+ * - Minimum and maximum give items as the array has them; of nothing they are
+ *   CATERVA_EINVAL.
+ * - Sum gives int64 of signed integers, uint64 of unsigned ones and bool, modulo 2^64 as in
+ *   NumPy, and double of floats, all in this machine's byte order.
+ * - Mean gives double.
+ * - Times have minimum and maximum only.
+ *
+ * Returns CATERVA_ESHORT when `dst_size` is too small for the result. When it fails, `dst`
+ * is undefined. Threads work on different parts of the result: few work on a small one,
+ * unless it is a single item.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
                                           const caterva_reduce_options *options, void *dst,
                                           size_t dst_size, caterva_error *err);
@@ -747,7 +822,7 @@ CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reductio
  *     while (caterva_chunk_next(array, &it, &err) == CATERVA_OK && !it.done)
  *         ... it.chunk.kind, it.chunk.start, it.chunk.stop ...
  *
- * An iterator holds nothing to release; set `next` to begin elsewhere. */
+ * An iterator holds nothing to release. Set `next` to begin elsewhere. */
 typedef struct caterva_chunk_iter {
     size_t struct_size;
     int64_t next;             /* number of the chunk that comes next */
@@ -756,6 +831,8 @@ typedef struct caterva_chunk_iter {
 } caterva_chunk_iter;
 #define CATERVA_CHUNK_ITER_INIT CATERVA_INIT_(caterva_chunk_iter)
 
+/* Describes the next chunk in iter->chunk, or sets iter->done.
+ * Thread: shared; an iterator belongs to one thread at a time. */
 CATERVA_API caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter,
                                               caterva_error *err);
 
@@ -769,13 +846,14 @@ typedef struct caterva_block_info {
 } caterva_block_info;
 #define CATERVA_BLOCK_INFO_INIT CATERVA_INIT_(caterva_block_info)
 
-/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind
- * is its chunk's. */
+/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind is
+ * its chunk's. Returns CATERVA_ERANGE for other numbers.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_block_describe(caterva_array *array, int64_t chunk,
                                                   int64_t block, caterva_block_info *out,
                                                   caterva_error *err);
 
-/* Goes over the blocks of one chunk: set `chunk` to its number. */
+/* Goes over the blocks of one chunk in the same way: set `chunk` to its number. */
 typedef struct caterva_block_iter {
     size_t struct_size;
     int64_t chunk;
@@ -785,30 +863,35 @@ typedef struct caterva_block_iter {
 } caterva_block_iter;
 #define CATERVA_BLOCK_ITER_INIT CATERVA_INIT_(caterva_block_iter)
 
+/* Describes the next block in iter->block, or sets iter->done.
+ * Thread: shared; an iterator belongs to one thread at a time. */
 CATERVA_API caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
                                               caterva_error *err);
 
-/* Decodes chunk `chunk` into `dst`, chunk_bytes of the info at least: its blocks in C
- * order, items in C order inside each, padding (undefined) included. Pending changes
- * are seen. For other orders, and for items alone, caterva_read. */
+/* Decodes chunk `chunk` into `dst`, which has room for chunk_bytes of the info: its blocks
+ * in C order, items in C order inside each, padding (undefined) included. Sees pending
+ * changes. For other orders, and for items alone, use caterva_read.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
                                               size_t dst_size, caterva_error *err);
 
-/* Copies a chunk as it is stored, a Blosc2 chunk of *size bytes, at most chunk_bytes +
- * 32: for another array of the same item size and partition. A chunk that takes no
- * space comes as a header of 32 bytes. `dst` NULL gives the size only; it is also given
- * when `dst_size` is too small (CATERVA_ESHORT). Pending changes are seen; on a handle
- * for writing this needs what a write needs. */
+/* Copies a chunk as it is stored, a Blosc2 chunk of *size bytes (at most chunk_bytes + 32),
+ * for another array of the same item size and partition. A chunk that takes no space comes
+ * as a header of 32 bytes. With `dst` NULL you get the size only; you also get it when
+ * `dst_size` is too small (CATERVA_ESHORT). Sees pending changes: a handle for writing
+ * encodes them first.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk,
                                                      void *dst, size_t dst_size,
                                                      size_t *size, caterva_error *err);
 
-/* Makes a Blosc2 chunk of `src_size` bytes chunk `chunk` of the array; any codec and
- * filters that an array may have (those that look at the geometry: only where the
- * array's own do). It may come from anywhere: its header and block starts are checked
- * against the grid, and it is decoded once, all of it, before it is taken;
- * CATERVA_ECORRUPT or CATERVA_EUNSUPPORTED say why not, and nothing is changed then.
- * Seen at once through this handle, by others after the commit. */
+/* Makes a Blosc2 chunk of `src_size` bytes chunk `chunk` of the array. It may have any
+ * codec and filters that an array may have; those that look at the geometry only where the
+ * array's own do. It may come from anywhere: the library checks its header and block starts
+ * against the grid and decodes all of it once before it takes it. CATERVA_ECORRUPT or
+ * CATERVA_EUNSUPPORTED say why not, and nothing has changed then. This handle sees the
+ * chunk at once, others after the commit.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
                                                       const void *src, size_t src_size,
                                                       caterva_error *err);
@@ -838,46 +921,53 @@ typedef struct caterva_copy_options {
 } caterva_copy_options;
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)
 
-/* Makes a new array at `url` (as caterva_create) from a box of `source`, pending
- * changes included, and commits it: with another partition, codec or layout, and
- * without dead space. Attributes, metalayers and the fill travel along. `options`
- * NULL: all as the source.
+/* Makes a new array at `url` (as caterva_create does) from a box of `source`, pending
+ * changes included, and commits it: with another partition, codec or layout, and without
+ * dead space. Attributes, metalayers and the fill travel along. `options` NULL: all as the
+ * source. "mem:" is always contiguous.
  *
- * Where partition, codec, level and filters stay and the box begins where chunks
- * do, chunks are moved as they are stored, without decoding; otherwise items are
- * decoded and encoded slab by slab, most source blocks once, within `memory` (the
- * least it takes: three chunks of the new array, decoded). Writers of the source
- * wait meanwhile. "mem:" is always contiguous.
+ * Where partition, codec, level and filters stay and the box begins where chunks do, this
+ * moves chunks as they are stored, without decoding. Otherwise it decodes and encodes items
+ * slab by slab, most source blocks once, within `memory` (at least three decoded chunks of
+ * the new array). Who writes to the source waits meanwhile.
  *
- * On failure nothing is left behind. On success *out is the new array, open for
- * writing; release it with caterva_close or caterva_discard. NULL: it is closed. */
+ * Leaves nothing behind when it fails. On success *out is the new array, open for writing;
+ * release it with caterva_close or caterva_discard. `out` NULL: it is closed.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
                                         const caterva_copy_options *options,
                                         caterva_array **out, caterva_error *err);
 
 /* ---- Selections in and out ---------------------------------------------- */
 
-/* The shape of the result; `shape` has room for CATERVA_MAX_DIMS entries, the
- * first *ndim are set. CATERVA_ERANGE names the axis and the number that does not
- * fit the array. */
+/* Computes the shape of a selection's result. `shape` has room for CATERVA_MAX_DIMS
+ * entries; the first *ndim are set. CATERVA_ERANGE names the axis and the number that does
+ * not fit the array. Goes over lists and masks once.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_selection_shape(caterva_array *array,
                                                    const caterva_selection *selection,
                                                    int64_t *shape, int *ndim,
                                                    caterva_error *err);
 
-/* Copies the selected items into `dst` (`selection` NULL: everything). Only the
- * blocks that hold a wanted item are decoded, each once, in parallel. Beside
- * the blocks at work this takes, for lists and points, 32 bytes for each index
- * and 24 for each touched block; for a mask of the array, 8 bytes for each line
- * of items in a block; for boxes and slices nothing. Another dtype than the array's
- * takes a converted block for each thread. On failure what `dst` holds
- * at the result's places is undefined. */
+/* Copies the selected items into `dst` (`selection` NULL: everything). Decodes only the
+ * blocks that hold a wanted item, each once, in parallel.
+ *
+ * Beside the blocks at work this takes memory: for lists and points 32 bytes for each index
+ * and 24 for each touched block; for a mask of the array 8 bytes for each line of items in
+ * a block; for boxes and slices nothing. Another dtype than the array's takes a converted
+ * block for each thread.
+ *
+ * Returns CATERVA_ERANGE for what lies outside, CATERVA_ESHAPE for a buffer or mask of
+ * another shape, CATERVA_ESHORT for a buffer that is too small, CATERVA_ECAST for a cast
+ * that `casting` does not allow, CATERVA_EDTYPE for items that cannot be converted. When it
+ * fails, the items at the result's places are undefined.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_read_selection(caterva_array *array,
                                                   const caterva_selection *selection,
                                                   const caterva_buffer *dst,
                                                   caterva_error *err);
 
-/* How a read that nobody waits for is told of. */
+/* Says whom caterva_read_async tells. */
 typedef struct caterva_async_options {
     size_t struct_size;
     /* Called once for each call that returned CATERVA_OK: when the read is done, has failed
@@ -887,91 +977,104 @@ typedef struct caterva_async_options {
 } caterva_async_options;
 #define CATERVA_ASYNC_INIT CATERVA_INIT_(caterva_async_options)
 
-/* A read that is under way, or over. Any thread, also several at once. */
+/* A read of caterva_read_async, from the call until you release it. */
 typedef struct caterva_request caterva_request;
 
-/* Does what caterva_read_selection does, but returns at once: threads of the library's pool
- * do the read, and one of them calls on_done. Reads wait in a queue of the handle, in the
- * order they were called; as many are done at once as the handle has `threads`. Any number
- * may be outstanding; each takes about 2 KiB, and what its selection has of lists and masks.
+/* Does what caterva_read_selection does, but returns at once. Threads of the library's pool
+ * do the read, and the one that did it calls on_done. The handle keeps the reads in a queue
+ * and begins them in the order you called them, as many at once as the handle has
+ * `threads`. Any number may be outstanding; each takes about 2 KiB and the memory of its
+ * selection's lists and masks.
  *
- * `selection`, `dst` and `options` are copied, with all they point at but the memory of
- * dst->data: that is the library's until on_done is called, or until
- * caterva_request_wait returns. What is wrong with the arguments is returned at once, with
- * the statuses of caterva_read_selection, and on_done is not called.
+ * This copies `selection`, `dst` and `options` with all they point at, except the memory at
+ * dst->data: that is the library's until on_done is called. Wrong arguments are returned at
+ * once, with the statuses of caterva_read_selection, and on_done is not called. So are
+ * CATERVA_ENOMEM, also when the system has no thread to give, and CATERVA_ESTOPPED, when
+ * the array is being closed.
  *
- * *out is set before the read begins; cancel it, wait for it, and release it with
- * caterva_request_release, at any time. `out` NULL: nobody will. Without on_done somebody
- * must: CATERVA_EINVAL when both are NULL.
+ * *out is set before the read begins. Cancel it, wait for it, and release it with
+ * caterva_request_release, at any time. Pass `out` NULL if you will do neither. With
+ * neither `out` nor on_done nobody would know when the read is done: CATERVA_EINVAL.
  *
- * - What is read. Through a handle for reading the state that it saw at the call, also
- *   when caterva_refresh comes after it. Through a handle for writing what a caterva_read
- *   of another thread might: the state, pending changes included, at one moment between
- *   the call and on_done; CATERVA_ESTALE when the shape has changed until then.
- * - on_done runs on a thread of the pool, never on the caller's before this returns, and
- *   maybe before this returns. caterva_close, caterva_discard and caterva_refresh may call
- *   it on theirs. It may call any function of the library, caterva_read_async too, and
- *   close the array when no other call uses it; but not wait for another request
- *   (CATERVA_EBUSY). It should be quick:
- *   a thread that is in it reads nothing.
- * - caterva_close and caterva_discard cancel what is outstanding, and return when all
- *   on_done have: hold no lock over them that on_done takes. caterva_refresh does first
- *   what was outstanding.
- * - Writes, commits and forks wait for the reads that are being done at that moment, not
- *   for those that wait, nor for on_done. In a child of fork nothing is outstanding: it
- *   may release the requests of its parent, which is told of them.
- * - The handle's on_progress does not hear of it.
+ * - What it reads. Through a handle for reading: the state that the handle saw at the call,
+ *   also when caterva_refresh comes after it. Through a handle for writing: what a caterva_read
+ *   in another thread might see, pending changes included, at one moment between the call and
+ *   on_done; CATERVA_ESTALE if the shape has changed by then.
+ * - on_done is called exactly once, also after a failure, caterva_request_cancel and
+ *   caterva_close. It runs on a thread of the pool, maybe before this function has returned,
+ *   but never inside it. caterva_close, caterva_discard and caterva_refresh may call it, too.
+ * - on_done may call any function of the library, also caterva_read_async, and may close
+ *   the
+ *   array when no other call uses it. It must not wait for another request (CATERVA_EBUSY). Be
+ *   quick: a thread that is in on_done reads nothing.
+ * - caterva_close and caterva_discard cancel what is outstanding and return when every
+ *   on_done
+ *   has: hold no lock over them that on_done takes. caterva_refresh does outstanding reads
+ *   first.
+ * - A write, a commit or a fork waits for the reads that are being done at that moment. It
+ *   does
+ *   not wait for reads in the queue, nor for on_done.
+ * - In a child of fork nothing is outstanding. The child may release requests of its
+ *   parent;
+ *   on_done is called in the parent.
  *
- * Does not wait for a writer of the same handle. CATERVA_ENOMEM: also when the system has
- * no thread to give. CATERVA_ESTOPPED: the array is being closed. */
+ * Thread: any. */
 CATERVA_API caterva_status caterva_read_async(caterva_array *array,
                                               const caterva_selection *selection,
                                               const caterva_buffer *dst,
                                               const caterva_async_options *options,
                                               caterva_request **out, caterva_error *err);
 
-/* Has the read end soon: one that waits does not begin, one under way stops between two
- * blocks. Its status is then CATERVA_ESTOPPED, unless it was done already; on_done is
- * called as ever, and not by this function. What the buffer holds is undefined. Returns at
- * once. */
+/* Asks the read to end soon, and returns at once. A read in the queue does not begin; a
+ * read under way stops between two blocks. Its status is CATERVA_ESTOPPED unless it was
+ * done already. on_done is called as ever, and not by this function. What the buffer holds
+ * is undefined.
+ * Thread: any. */
 CATERVA_API void caterva_request_cancel(caterva_request *request); /* NULL is fine */
 
-/* Waits until on_done has returned, and gives the status of the read. Within the request's
- * own on_done: at once. In a child of fork, of a request of the parent that was not over:
- * CATERVA_ESTOPPED, at once. */
+/* Waits until on_done has returned, and returns the status of the read. Inside the
+ * request's own on_done it returns at once. In a child of fork it returns CATERVA_ESTOPPED
+ * at once for a request of the parent that was not over.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_request_wait(caterva_request *request, caterva_error *err);
 
-/* Gives the request back; the read goes on. Also in on_done. */
+/* Releases the request, also inside on_done; the read goes on.
+ * Thread: any, once. */
 CATERVA_API void caterva_request_release(caterva_request *request); /* NULL is fine */
 
-/* Writes the selected items from `src`. Of an item selected twice the last value
- * (in C order of the result) stays, as in NumPy. Otherwise as caterva_write, and
- * with the memory of caterva_read_selection; a source of another dtype is converted
- * whole before. */
+/* Writes the selected items from `src`. If an item is selected twice, the last value (in C
+ * order of the result) stays, as in NumPy. Otherwise as caterva_write, with the statuses
+ * and the memory of caterva_read_selection. A source of another dtype is converted whole
+ * first.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
                                                    const caterva_selection *selection,
                                                    const caterva_buffer *src,
                                                    caterva_error *err);
 
-/* Converts `n` items, one behind the other, from src->data to dst->data, without an
- * array: from src->dtype to dst->dtype as dst->casting allows it. The sizes must hold n
- * items; shape, strides and field are NULL; the memory must not overlap. Equal dtypes are
+/* Converts `n` items, one behind the other, from src->data to dst->data, without an array:
+ * from src->dtype to dst->dtype as dst->casting allows. The sizes must hold n items; shape,
+ * strides and field are NULL; the memory must not overlap. Items of equal dtypes are
  * copied, whatever they are; others must be numbers.
- * CATERVA_ECAST: a cast that is not allowed. CATERVA_EDTYPE: items that are no numbers.
- * CATERVA_ESHORT: too little memory. CATERVA_EINVAL: a dtype that is none. Any thread. */
+ *
+ * Returns CATERVA_ECAST for a cast that is not allowed, CATERVA_EDTYPE for items that are
+ * no numbers, CATERVA_ESHORT for too little memory, CATERVA_EINVAL for a dtype that is
+ * none.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
                                            const caterva_buffer *dst, caterva_error *err);
 
 /* ---- The block cache ---------------------------------------------------- */
 
-/* Blocks that a read wants in part are kept decoded, for the reads that want
- * the rest of them. Blocks wanted whole are not kept, those that a scan has come
- * to the end of are the first to go, and one request fills no more than three
- * quarters of the cache. Every read is exact: what a handle
- * finds in the cache is what it would decode from the state it sees. All handles
- * of the process share one cache of 64 MiB, but for those opened with their own
- * or none (`cache_bytes`). It takes memory as blocks come, and gives it back as
- * handles are closed. */
+/* The cache keeps blocks decoded that a read wanted in part, for the reads that want the
+ * rest of them. It does not keep blocks that were wanted whole. The blocks that a scan has
+ * come to the end of go first, and one request fills no more than three quarters of the
+ * cache. Every read is exact: what a handle finds in the cache is what it would decode from
+ * the state it sees.
+ *
+ * All handles of the process share one cache of 64 MiB, except those opened with their own
+ * or with none (`cache_bytes`). It takes memory as blocks come and gives it back as handles
+ * are closed. */
 
 typedef struct caterva_cache_info {
     size_t struct_size;
@@ -986,90 +1089,108 @@ typedef struct caterva_cache_info {
 } caterva_cache_info;
 #define CATERVA_CACHE_INFO_INIT CATERVA_INIT_(caterva_cache_info)
 
-/* Sets the size of the shared cache; 0 empties it and keeps it empty. Below 0:
- * CATERVA_EINVAL. Any thread, any time. */
+/* Sets the size of the shared cache in bytes. 0 empties it and keeps it empty. Below 0:
+ * CATERVA_EINVAL.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err);
 
-/* Fills *out for the cache that `array` uses (all zero without one), or, for
- * NULL, for the shared one. */
+/* Counts what is in the cache that `array` uses (all zero without one), or, with NULL, in
+ * the shared one.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_cache_describe(const caterva_array *array,
                                                   caterva_cache_info *out,
                                                   caterva_error *err);
 
-/* Has the blocks of the box [start, stop) decoded into the cache, and returns at once.
- * Only a hint: blocks that are there already are left alone; boxes that wait get no
- * more than half of the cache together, and what is behind that is left out, as is a
- * box when eight wait; of what fails nothing is told, the read that comes to it will.
- * Does nothing through a handle without a cache or with `threads` 1: the threads that
- * decode are those of the handle beyond its caller's, and reads go first.
+/* Asks for the blocks of the box [start, stop) to be decoded into the cache, and returns at
+ * once. This is a hint. Blocks that are there already are left alone. Boxes that wait get
+ * no more than half of the cache together; what goes beyond that is left out, and so is a
+ * box when eight wait. Errors are not reported here: the read that needs the block reports
+ * them. Does nothing through a handle without a cache or with `threads` 1: the threads that
+ * decode are the handle's beyond its caller's, and reads go first. Returns CATERVA_ERANGE
+ * if the box is not inside the array.
  *
- * Any thread, any time, also beside writes, which it waits for; what is written is
- * seen. Closing the handle, and fork, wait for the few blocks that are being decoded;
- * what is left of the boxes is dropped, as it is by caterva_refresh and in a child.
- * CATERVA_ERANGE for a box that is none, as in caterva_read.
+ * A write waits for the few blocks that are being decoded, and what it writes is seen. So
+ * do closing the handle and fork; what is left of the boxes is dropped then, as it is by
+ * caterva_refresh.
  *
- * A scan needs no such call: when a thread reads three boxes, each the one before moved
- * by the same step along one axis, the next layer of blocks along the axis is prefetched
- * whenever the scan has come to a new one. A selection, also of a view, is a box when it
- * has neither steps nor lists. Not when its boxes want most of their blocks whole, when
- * the handle has one thread or several threads read through it, when the machine has not
- * two cores for each scan that is read ahead of, or when two layers are more than three
- * quarters of the cache; `no_read_ahead` in the options switches it off. */
+ * A scan needs no such call. When a thread reads three boxes, each moved from the one
+ * before by the same step along one axis, the library prefetches the next layer of blocks
+ * along that axis whenever the scan comes to a new one. A selection, also of a view, counts
+ * as a box when it has neither steps nor lists. There is no read-ahead when the boxes want
+ * most of their blocks whole, when the handle has one thread, when several threads read
+ * through it, when the machine has not two cores for each scan that is read ahead of, when
+ * two layers are more than three quarters of the cache, or when no_read_ahead switches it
+ * off.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
                                             const int64_t *stop, caterva_error *err);
 
 /* ---- Views -------------------------------------------------------------- */
 
-/* An array seen through slices, steps, transposition and new axes, or several seen
- * as one. Making a view touches no data and costs a small struct; reading and writing
- * through it is a selection of the array below, which must stay open. A view sees
- * what the array's handle sees. Once made a view never changes; any number of threads
- * may read through it. Views made of it stay valid when it is freed. When the array's
- * shape changes, reads through older views give CATERVA_ESTALE. */
+/* A view shows an array through slices, steps, transposition and new axes, or shows several
+ * arrays as one. Making a view touches no data and costs a small struct. Reading and
+ * writing through it is a selection of the array below, which must stay open. A view shows
+ * what the array's handle sees, and never changes once made. Views made of it stay valid
+ * when you free it. When the array's shape changes, reads through older views return
+ * CATERVA_ESTALE. */
 typedef struct caterva_view caterva_view;
 
-/* The whole array. Release *out, as all below, with caterva_view_free. */
+/* Makes a view of the whole array. Release *out, as all views below, with
+ * caterva_view_free.
+ * Thread: shared; caterva_view_free: any, once. */
 CATERVA_API caterva_status caterva_view_of(caterva_array *array, caterva_view **out,
                                            caterva_error *err);
 CATERVA_API void caterva_view_free(caterva_view *view); /* NULL is fine */
 
-/* a[...] with slices and indices (dropped axes); lists only in even steps, axes
- * behind n_axes whole. */
+/* Makes a view of a[...] with slices and indices (which drop their axis). Lists are fine
+ * only in even steps. Axes behind n_axes are taken whole.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_view_select(const caterva_view *view,
                                                const caterva_axis *axes, int n_axes,
                                                caterva_view **out, caterva_error *err);
 
-/* Axis i of the result is axis order[i]; NULL: reversed. */
+/* Makes a view whose axis i is axis order[i] of the old one. `order` NULL reverses the
+ * axes.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_view_transpose(const caterva_view *view, const int *order,
                                                   caterva_view **out, caterva_error *err);
 
-/* A new axis of one item in front of `axis` in [0, ndim]; at most 16 in all. */
+/* Makes a view with a new axis of one item in front of `axis` in [0, ndim]; at most 16 in
+ * all.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_view_expand(const caterva_view *view, int axis,
                                                caterva_view **out, caterva_error *err);
 
-/* Takes away `axis`, which must have one item. */
+/* Makes a view without `axis`, which must have one item.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_view_squeeze(const caterva_view *view, int axis,
                                                 caterva_view **out, caterva_error *err);
 
-/* `n` >= 1 views one behind the other along `axis`: same dtype, same shape but for
- * that axis. The result can be read only. */
+/* Makes one view of `n` >= 1 views, one behind the other along `axis`. They have the same
+ * dtype, and the same shape but for that axis. The result can only be read.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_view_concat(const caterva_view *const *views, int n,
                                                int axis, caterva_view **out,
                                                caterva_error *err);
 
-/* The same along a new axis in front of `axis`; all of one shape. */
+/* Makes one view of `n` >= 1 views of one shape, along a new axis in front of `axis`.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_view_stack(const caterva_view *const *views, int n,
                                               int axis, caterva_view **out,
                                               caterva_error *err);
 
-/* Number of axes, and their lengths: borrowed, ndim entries. Of NULL: 0 and NULL. */
+/* Return the number of axes, their lengths (ndim entries) and the dtype. Borrowed from the
+ * view. Of NULL: 0 and NULL.
+ * Thread: any. */
 CATERVA_API int caterva_view_ndim(const caterva_view *view);
 CATERVA_API const int64_t *caterva_view_shape(const caterva_view *view);
 CATERVA_API const char *caterva_view_dtype(const caterva_view *view); /* borrowed */
 
-/* As caterva_read_selection and caterva_write_selection, with the view in place of the
- * array. Lists and points take 8 bytes more for each index; a mask of the view takes
- * the memory of so many points. */
+/* Read and write as caterva_read_selection and caterva_write_selection do, with the view in
+ * place of the array. Lists and points take 8 bytes more for each index; a mask of the view
+ * takes the memory of so many points. A view of several arrays is CATERVA_EREADONLY.
+ * Thread: shared for caterva_view_read, turns for caterva_view_write, on the arrays below.
+ */
 CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
                                              const caterva_selection *selection,
                                              const caterva_buffer *dst, caterva_error *err);
@@ -1077,9 +1198,10 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
                                               const caterva_selection *selection,
                                               const caterva_buffer *src, caterva_error *err);
 
-/* As caterva_statistics, caterva_histogram and caterva_reduce, with the view in place of
- * the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a view of several
- * arrays, and for a list that takes the item of a new axis several times. */
+/* Compute as caterva_statistics, caterva_histogram and caterva_reduce do, with the view in
+ * place of the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a view of
+ * several arrays, and for a list that takes the item of a new axis several times.
+ * Thread: shared, on the array below. */
 CATERVA_API caterva_status caterva_view_statistics(const caterva_view *view,
                                                    const caterva_reduce_options *options,
                                                    caterva_stats *out, caterva_error *err);
@@ -1093,83 +1215,97 @@ CATERVA_API caterva_status caterva_view_reduce(const caterva_view *view,
                                                void *dst, size_t dst_size,
                                                caterva_error *err);
 
-/* Makes a new array at `url` of the view's items, as caterva_copy does of an array's
- * and with its options, but for start and stop: select from the view. What they leave
- * open is as the first array below the view has it; axes that it has not get chunks
- * and blocks of one item.
+/* Makes a new array at `url` of the view's items, as caterva_copy does of an array's and
+ * with its options, except start and stop: select from the view instead. What the options
+ * leave open is as the first array below the view has it. Axes that this array does not
+ * have get chunks and blocks of one item.
  *
- * Of arrays concatenated, or stacked, the chunks are moved as they are stored wherever
- * they fall on chunks of the new array: same partition (with chunks of 1 along a new
- * axis), codec, level and filters, and, along the axis of the join, all before them
- * whole chunks. All else is decoded and encoded slab by slab within `memory`. Writing
- * to the arrays meanwhile makes it undefined which state is copied. */
+ * Where arrays are concatenated or stacked, this moves chunks as they are stored wherever
+ * they fall on chunks of the new array: same partition (with chunks of 1 along a new axis),
+ * codec, level and filters, and only whole chunks before them along the axis of the join.
+ * It decodes and encodes all else slab by slab within `memory`. If somebody writes to the
+ * arrays meanwhile, it is undefined which state is copied.
+ * Thread: shared, on the arrays below. */
 CATERVA_API caterva_status caterva_view_copy(const caterva_view *view, const char *url,
                                              const caterva_copy_options *options,
                                              caterva_array **out, caterva_error *err);
 
 /* ---- Changes of shape --------------------------------------------------- */
 
-/* On any axis, at any position; chunks that stay whole keep their bytes. New
- * cells hold the array's fill (zeros in files of other writers), and cells that
- * go out of view are cleared: growing again brings nothing back. Seen at once
- * through this handle, by others after the commit. Of wrong arguments nothing
- * is changed; another failure leaves what is pending fit for caterva_rollback
- * only, and the committed state untouched. */
+/* These work on any axis, at any position. Chunks that stay whole keep their bytes. New
+ * cells hold the array's fill (zeros in files of other writers). Cells that go out of view
+ * are cleared: growing again brings nothing back. This handle sees the new shape at once,
+ * others after the commit.
+ *
+ * When an argument is wrong, nothing has changed. On any other failure the committed state
+ * is untouched, but you must call caterva_rollback before you change the array again
+ * (CATERVA_EROLLBACK). */
 
-/* To `shape` (ndim entries), each axis grown or shrunk at its end. */
+/* Grows or shrinks each axis at its end, to `shape` (ndim entries).
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_resize(caterva_array *array, const int64_t *shape,
                                           caterva_error *err);
 
-/* `n` items more at the end of `axis`, from `src`, whose shape is the array's but for `n`
- * on that axis, or one that is broadcast to it. */
+/* Appends `n` items at the end of `axis`, from `src`, whose shape is the array's but for
+ * `n` on that axis, or one that is broadcast to it.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_append(caterva_array *array, int axis, int64_t n,
                                           const caterva_buffer *src, caterva_error *err);
 
-/* The same in front of position `at` in [0, shape[axis]]; src NULL: the fill.
- * Costs an edit of the index where `at` and `n` are multiples of the chunk
- * shape, else a move of all behind. */
+/* Inserts `n` items in front of position `at` in [0, shape[axis]], from `src` as in
+ * caterva_append; `src` NULL inserts the fill. Costs an edit of the index where `at` and
+ * `n` are multiples of the chunk shape, otherwise it moves everything behind.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_t n,
                                           const caterva_buffer *src, caterva_error *err);
 
-/* Takes items [start, stop) of `axis` out; what is behind moves up. */
+/* Removes items [start, stop) of `axis`; what is behind moves up.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_remove(caterva_array *array, int axis, int64_t start,
                                           int64_t stop, caterva_error *err);
 
 /* ---- Attributes and metalayers ------------------------------------------ */
 
-/* Attributes are Blosc2's variable-length metalayers. Values are bytes;
- * python-blosc2 stores msgpack in them. Their names are in caterva_info, and so are
- * names and contents of the fixed metalayers. */
+/* Attributes are Blosc2's variable-length metalayers. Their values are bytes; python-blosc2
+ * stores msgpack in them. caterva_info lists their names, and names and contents of the
+ * fixed metalayers. */
 
-/* The value's bytes, decompressed: all of them, whatever memory that takes. Ask
- * caterva_attr_read for the size before, where a file is not to be trusted. Release
- * *value with caterva_free. CATERVA_ENOTFOUND when there is no such name. */
+/* Gives you the value's bytes, decompressed: all of them, whatever memory that takes. If
+ * you do not trust the file, ask caterva_attr_read for the size first. Release *value with
+ * caterva_free. Returns CATERVA_ENOTFOUND when there is no such name.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_attr_get(caterva_array *array, const char *name,
                                             void **value, size_t *size, caterva_error *err);
 
 /* Copies bytes of the value from byte `start` on, as many as there are and `dst_size` has
- * room for, and says in *size how many the whole value has. `dst` NULL gives the size
- * only, which costs nothing: a few bytes of a file can stand for gigabytes. Otherwise it
- * takes the memory of a block of the value, and CATERVA_EUNSUPPORTED says that this would
- * be more than 32 MiB. CATERVA_ENOTFOUND when there is no such name, CATERVA_ERANGE when
- * `start` is behind the end. */
+ * room for, and sets *size to the size of the whole value. `dst` NULL gives the size only,
+ * which costs nothing: a few bytes of a file can stand for gigabytes. Otherwise this takes
+ * the memory of a block of the value, and returns CATERVA_EUNSUPPORTED if that is more than
+ * 32 MiB. Returns CATERVA_ENOTFOUND when there is no such name, CATERVA_ERANGE when `start`
+ * is behind the end.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_attr_read(caterva_array *array, const char *name,
                                              int64_t start, void *dst, size_t dst_size,
                                              int64_t *size, caterva_error *err);
 
-/* Sets an attribute to `size` bytes (python-blosc2 expects msgpack); pending
- * until the commit. Names have 1 to 31 bytes of UTF-8 (python-blosc2 reads no attribute
- * of an array with a name that is none); at most 16 attributes, ours included where the
- * array has a fill. */
+/* Sets an attribute to `size` bytes (python-blosc2 expects msgpack); pending until the
+ * commit. Names have 1 to 31 bytes of UTF-8 (with any other name in a file python-blosc2
+ * reads none of the array's attributes). There are at most 16 attributes, one of them ours
+ * where the array has a fill.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_attr_set(caterva_array *array, const char *name,
                                             const void *value, size_t size,
                                             caterva_error *err);
 
-/* CATERVA_ENOTFOUND when there is none. */
+/* Removes an attribute; pending until the commit. Returns CATERVA_ENOTFOUND when there is
+ * none.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_attr_remove(caterva_array *array, const char *name,
                                                caterva_error *err);
 
-/* Replaces the content of one of the user's metalayers; its length stays. */
+/* Replaces the content of one of your metalayers; its length stays. Pending until the
+ * commit.
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
                                                const void *content, size_t size,
                                                caterva_error *err);
@@ -1286,16 +1422,17 @@ typedef struct caterva_verify_result {
 } caterva_verify_result;
 #define CATERVA_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_verify_result)
 
-/* Checks the structure, the checksums of index and chunk headers, every block
- * start, that no two chunks overlap, every attribute, and (unless quick) that every
- * block has its checksum and decodes; in parallel. What is stored is read anew, also
- * where the handle has it in memory. Damage is reported, not returned: the status is
- * CATERVA_OK when the check ran to its end. Other threads may read and write meanwhile;
- * a commit through this handle waits until the check is over.
+/* Checks the structure, the checksums of index and chunk headers, every block start, that
+ * no two chunks overlap, every attribute, and (unless quick) that every block has its
+ * checksum and decodes; in parallel. Reads what is stored anew, also where the handle has
+ * it in memory. Reports damage through on_damage and `result`: the status is CATERVA_OK
+ * when the check ran to its end. Other threads may read and write meanwhile; a commit
+ * through this handle waits until the check is over.
  *
- * Memory: beside the index, which the handle keeps (up to 12 bytes for each chunk), at
- * most 32 MiB for the places of chunks, 24 MiB more while they are sorted (where the C
- * library's qsort takes memory), and what each thread needs for a block. */
+ * Memory: beside the index, which the handle keeps (up to 12 bytes for each chunk), at most
+ * 32 MiB for the places of chunks, 24 MiB more while they are sorted (where the C library's
+ * qsort takes memory), and what each thread needs for a block.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
                                           caterva_verify_result *result, caterva_error *err);
@@ -1313,16 +1450,18 @@ typedef struct caterva_skip_options {
 } caterva_skip_options;
 #define CATERVA_SKIP_INIT CATERVA_INIT_(caterva_skip_options)
 
-/* caterva_read_selection that goes on after damage: of a chunk that cannot be read, all
- * that is wanted of it becomes the fill, and on_damage is called. CATERVA_OK also then.
- * An array whose index is damaged has no readable chunk: CATERVA_ECORRUPT. */
+/* Reads as caterva_read_selection does, but goes on after damage: where a chunk cannot be
+ * read, all that you want of it becomes the fill, and on_damage is called. Returns
+ * CATERVA_OK also then. An array whose index is damaged has no readable chunk:
+ * CATERVA_ECORRUPT.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
                                                  const caterva_selection *selection,
                                                  const caterva_buffer *dst,
                                                  const caterva_skip_options *options,
                                                  caterva_error *err);
 
-/* What a repair stands on. */
+/* Says what a repair is based on. */
 typedef enum caterva_found {
     CATERVA_FOUND_STANDING = 0, /* the header as it stands                               */
     CATERVA_FOUND_COPY,         /* the copy of the newest header: it was torn or damaged */
@@ -1366,25 +1505,29 @@ typedef struct caterva_repair_result {
 } caterva_repair_result;
 #define CATERVA_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_repair_result)
 
-/* Repairs the array at `url`, a file or directory, that is damaged or cannot be
- * opened. A torn or damaged header is restored from its copy, in place: a single write
- * (of a directory, a rename), which can be done again when it was interrupted. In all
- * other cases what can be read goes into a new array, chunks copied compressed, and the
- * damaged one is left alone; lost chunks hold the fill, and each is told of. A sound array
- * is left as it is, and nothing written.
+/* Repairs the array at `url`, a file or directory, that is damaged or cannot be opened.
  *
- * "Can be read" means what caterva_verify means: every block decodes. Nobody else
- * may be writing; with `output` NULL that is seen to (CATERVA_EBUSY).
- * CATERVA_ECORRUPT when nothing can be made of it; nothing is written then. */
+ * - It restores a torn or damaged header from its copy, in place: a single write (of a
+ *   directory, a rename), which you can do again if it was interrupted.
+ * - Otherwise it puts what can be read into a new array, copying chunks compressed, and
+ *   leaves
+ *   the damaged one alone. Lost chunks hold the fill, and on_damage hears of each.
+ * - It leaves a sound array as it is and writes nothing.
+ *
+ * "Can be read" means what caterva_verify means: every block decodes. Nobody else may be
+ * writing; with `output` NULL the library makes sure of that (CATERVA_EBUSY). Returns
+ * CATERVA_ECORRUPT and writes nothing when nothing can be made of it.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_repair(const char *url,
                                           const caterva_repair_options *options,
                                           caterva_repair_result *result, caterva_error *err);
 
 /* ---- Partition ---------------------------------------------------------- */
 
-/* The chunk and block shape the library would choose for an array of this
- * shape and item size. Each given shape (not NULL) is kept and the other one
- * chosen to fit. ndim entries each. */
+/* Chooses the chunk and block shape that the library would take for an array of this shape
+ * and item size. Keeps a given shape (not NULL) and chooses the other one to fit. ndim
+ * entries each.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *shape,
                                                     int64_t item_size,
                                                     const int32_t *given_chunk_shape,
@@ -1394,20 +1537,20 @@ CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *sha
 
 /* ---- Stores of the program's own ------------------------------------------ */
 
-/* Where a program keeps a frame that is neither in a file nor in memory: a blob of a
- * database, a member of an archive, an object somewhere. Begin with CATERVA_STORE_INIT
+/* Functions of yours that keep a frame where there is neither a file nor memory: in a blob
+ * of a database, a member of an archive, an object somewhere. Begin with CATERVA_STORE_INIT
  * and set `size` and `read`; to write, also `write`, `truncate` and `sync`.
  *
  * Threads. The pool's threads call these functions, too, and several at once: `size` and
- * `read` beside each other and beside a `write` of other bytes, and `write` of bytes apart
- * beside each other. The library never reads bytes while they are written. With
+ * `read` beside each other and beside a `write` of other bytes, and `write` of separate
+ * bytes beside each other. The library never reads bytes while it writes them. With
  * `one_at_a_time` it holds a lock around each call. The functions must not use an array
  * that is in the store, and must return: no longjmp, no exception.
  *
  * Errors. A function returns CATERVA_OK, or CATERVA_EIO, ENOMEM, EBUSY, ENOTFOUND or
  * ESTOPPED (other statuses count as CATERVA_EIO), and may put one sentence into
- * err->message and an errno number into err->sys_errno; `err` is never NULL. The caller
- * of the library finds the sentence behind the name of the store and what it was to do. */
+ * err->message and an errno number into err->sys_errno; `err` is never NULL. Your caller
+ * finds the sentence behind the name of the store and what it was to do. */
 typedef struct caterva_store {
     size_t struct_size;
     void *context;        /* handed to every function                                  */
@@ -1443,34 +1586,37 @@ typedef struct caterva_store {
 } caterva_store;
 #define CATERVA_STORE_INIT CATERVA_INIT_(caterva_store)
 
-/* Opens the frame that `store` holds, as caterva_open does a file's. The struct is copied.
- * On success the array owns the store: caterva_close and caterva_discard call `close`. On
- * failure it stays the caller's, and `close` is not called.
+/* Opens the frame that `store` holds, as caterva_open does a file's. Copies the struct. On
+ * success the array owns the store: caterva_close and caterva_discard call `close`. On
+ * failure it stays yours, and `close` is not called.
  *
  * CATERVA_MODE_WRITE needs the functions to write; nobody but this handle may write while
  * it is open. caterva_refresh reads the state anew. There is no URL: caterva_compact,
- * caterva_seal, caterva_repair and caterva_unlink do not reach the array; caterva_copy makes
- * a file of it. caterva_open_options.offset must be 0, and keep_bytes has no effect. */
+ * caterva_seal, caterva_repair and caterva_unlink do not reach the array; caterva_copy
+ * makes a file of it. caterva_open_options.offset must be 0, and keep_bytes has no effect.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_store_open(const caterva_store *store,
                                               const caterva_open_options *options,
                                               caterva_array **out, caterva_error *err);
 
-/* Creates an array in the store, as caterva_create does in a file, and owns it as
- * caterva_store_open. CATERVA_EEXIST when it holds any bytes, unless `options` say
- * overwrite: then they are cut off at once, and not at the first commit. Closed without a
- * commit, the store is left empty. The layout is CATERVA_LAYOUT_CONTIGUOUS. */
+/* Creates an array in the store, as caterva_create does in a file, and owns the store as
+ * caterva_store_open does. Returns CATERVA_EEXIST when the store holds any bytes, unless
+ * `options` say overwrite: then it cuts them off at once, and not at the first commit. If
+ * you close without a commit the store is left empty. The layout is
+ * CATERVA_LAYOUT_CONTIGUOUS.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_store_create(const caterva_store *store,
                                                 const caterva_create_options *options,
                                                 caterva_array **out, caterva_error *err);
 
 /* ---- Memory of the program's own ------------------------------------------ */
 
-/* Where the library gets its memory, instead of malloc. Begin with
+/* Functions of yours that give the library its memory, instead of malloc. Begin with
  * CATERVA_ALLOCATOR_INIT and set both functions.
  *
- * Any thread may call them, the pool's threads too, and several at once. They must not
- * call this library, and must return: no longjmp, no exception. Memory from `allocate`
- * may be released by another thread.                                                  */
+ * Any thread may call them, the pool's threads too, and several at once. They must not call
+ * this library, and must return: no longjmp, no exception. One thread may release what
+ * another one allocated. */
 typedef struct caterva_allocator {
     size_t struct_size;
     void *context; /* handed to both functions; must live as long as the process */
@@ -1484,18 +1630,19 @@ typedef struct caterva_allocator {
 } caterva_allocator;
 #define CATERVA_ALLOCATOR_INIT CATERVA_INIT_(caterva_allocator)
 
-/* Has the library take all its memory from `allocator`, from now on and in the whole
+/* Makes the library take all its memory from `allocator`, from now on and in the whole
  * process. Copies the struct. Call it once, first of all: as soon as the library has
  * allocated anything, also for a call that has ended, this returns CATERVA_EBUSY and
- * changes nothing. CATERVA_EINVAL when a function is NULL. Any thread.
+ * changes nothing. Returns CATERVA_EINVAL when a function is NULL.
  *
  * Every allocation of the library goes through it: handles, buffers, cached blocks, the
- * segments of arrays in memory, and what it hands out. Release the latter with
- * caterva_free (or the function that its comment names), never with `release` or free.
- * Four things do not: C-Blosc2, which has no such hook and uses malloc for the contexts
- * and scratch of each thread; the stacks of the pool's threads; what the C library
- * allocates inside its own calls (listing a directory, resolving a path); and memory
- * that you lend, which is never released. */
+ * segments of arrays in memory, and what it hands out. Release the latter with caterva_free
+ * (or the function that its comment names), never with `release` or free. Four things do
+ * not go through it: C-Blosc2, which has no such hook and uses malloc for the contexts and
+ * scratch of each thread; the stacks of the pool's threads; what the C library allocates
+ * inside its own calls (listing a directory, resolving a path); and memory that you lend,
+ * which is never released.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *allocator,
                                                  caterva_error *err);
 

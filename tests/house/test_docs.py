@@ -45,6 +45,18 @@ class Docs(unittest.TestCase):
         for name in names:
             self.assertRegex(page, r"(?m)^### .*`%s`" % name)
 
+    def test_every_function_names_its_thread_class(self):
+        classes = re.findall(r"^ \*   (\w+) +(?:call it|no other)", HEADER, re.M)
+        self.assertEqual(classes, ["any", "shared", "turns", "alone"])
+        for paragraph in re.split(r"\n\n+", HEADER):
+            names = functions(paragraph)
+            if not names:
+                continue
+            comment = re.match(r"/\*.*?\*/", paragraph, re.S)
+            self.assertIsNotNone(comment, "%s has no comment" % names[0])
+            self.assertRegex(comment.group(), r"\n \* Thread: (%s)\b" % "|".join(classes),
+                             "the comment of %s" % names[0])
+
     def test_every_link_leads_somewhere(self):
         count = 0
         for page in PAGES:
