@@ -1312,9 +1312,9 @@ CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const 
 
 /* ---- Values of attributes, and dimensions -------------------------------- */
 
-/* What an attribute holds is one MessagePack value, as python-blosc2 writes it. These
- * functions read and write such values; they need no array. Nothing in a value is ever
- * executed: a pickle is bytes like any others. */
+/* An attribute holds one MessagePack value, as python-blosc2 writes it. These functions
+ * read and write such values; they need no array. They never execute anything in a value: a
+ * pickle is bytes like any others. */
 typedef enum caterva_value_kind {
     CATERVA_VALUE_NIL = 0,
     CATERVA_VALUE_BOOL,      /* integer: 0 or 1                                        */
@@ -1350,16 +1350,19 @@ typedef struct caterva_value {
 #define CATERVA_VALUE_INIT CATERVA_INIT_(caterva_value)
 
 /* Reads what stands at byte *at of a packed value, and moves *at behind it; begin with 0.
- * Of a list, tuple, set or map that is its head: what stands inside comes with the next
- * calls, and after the last of it *at is `size`. CATERVA_ECORRUPT when the bytes are no
- * MessagePack. Takes no memory. Any thread. */
+ * Of a list, tuple, set or map it reads the head: the next calls read what stands inside,
+ * and after the last of it *at is `size`. Takes no memory. Returns CATERVA_ECORRUPT when
+ * the bytes are no MessagePack.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
                                               caterva_value *out, caterva_error *err);
 
 /* Packs an array of NumPy: `size` bytes of items in C order, of the scalar type `dtype`
- * ("<i2", "int16", "<M8[ns]"). ndim 0 is a lone item that keeps its type: the _FillValue
- * of int16 items. CATERVA_EDTYPE: no scalar type; CATERVA_ESHORT: not as many bytes as the
- * shape has items. Release *packed with caterva_free. Any thread. */
+ * ("<i2", "int16", "<M8[ns]"). With ndim 0 it packs a single item that keeps its type: the
+ * _FillValue of int16 items. Returns CATERVA_EDTYPE when `dtype` is no scalar type,
+ * CATERVA_ESHORT when there are fewer bytes than the shape has items. Release *packed with
+ * caterva_free.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_value_pack_array(const char *dtype, int ndim,
                                                     const int64_t *shape, const void *items,
                                                     size_t size, void **packed,
@@ -1375,14 +1378,16 @@ CATERVA_API caterva_status caterva_value_pack_array(const char *dtype, int ndim,
  *     {"$ext": number, "data": base64}  any other extension type
  *
  * NaN and the infinities become the texts "NaN", "Infinity" and "-Infinity", and stay texts
- * outside "$array" and "$complex". Release *json with caterva_free. Any thread. */
+ * outside "$array" and "$complex". Release *json with caterva_free.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size, char **json,
                                                  size_t *json_size, caterva_error *err);
 
-/* Packs one JSON text. With `dtype`, a scalar type that is no complex one, the JSON is a
- * number, true, false or text, or lists of them of one shape, and the value an array of
- * NumPy; NULL packs what the JSON says. CATERVA_EINVAL says what was expected, and at which
- * byte. Release *packed with caterva_free. Any thread. */
+/* Packs one JSON text. With `dtype`, a scalar type but no complex one, the JSON is a
+ * number, true, false or text, or lists of them of one shape, and the value becomes an
+ * array of NumPy; NULL packs what the JSON says. CATERVA_EINVAL says what was expected, and
+ * at which byte. Release *packed with caterva_free.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_value_from_json(const char *json, size_t json_size,
                                                    const char *dtype, void **packed,
                                                    size_t *packed_size, caterva_error *err);
@@ -1648,21 +1653,22 @@ CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *alloca
 
 /* ---- Trees of arrays ------------------------------------------------------ */
 
-/* Several arrays in one place, in groups, exactly as python-blosc2's TreeStore and DictStore
- * have them: a directory (`.b2d`) with a file for each array, or one zip archive (`.b2z`)
- * whose members are stored as they are and read in place. A file of an EmbedStore (`.b2e`)
- * can be read, too. An array of a tree has a key, "/group/name".
+/* A tree keeps several arrays in one place, in groups, exactly as python-blosc2's TreeStore
+ * and DictStore do: a directory (`.b2d`) with a file for each array, or one zip archive
+ * (`.b2z`) whose members are stored as they are and read in place. It can also be a file of
+ * an EmbedStore (`.b2e`), to be read. An array of a tree has a key, "/group/name".
  *
  * Wherever this library takes the URL of an array that exists, "weather.b2z::/group/name"
  * and "weather.b2d::/group/name" name one in a tree: opening one so needs nothing of what
  * follows. A file whose own name has "::" in it is still found by that name.
  *
- * A `.b2z` never changes in place: its arrays are open for reading only. So are arrays that
- * lie inside embed.b2e, where python-blosc2 keeps small ones, and the columns of its tables.
+ * A `.b2z` never changes in place: its arrays open for reading only. So do arrays that lie
+ * inside embed.b2e, where python-blosc2 keeps small ones, and the columns of its tables.
  *
- * What an archive says is checked before anything is read by it: members must lie apart
- * from each other, names must not lead out of the tree (CATERVA_ECORRUPT); members that are
- * deflated or encrypted are listed, and refused by name (CATERVA_EUNSUPPORTED). */
+ * The library checks what an archive says before it reads anything by it: members must lie
+ * apart from each other, names must not lead out of the tree (CATERVA_ECORRUPT). It lists
+ * members that are deflated or encrypted, and refuses them by name (CATERVA_EUNSUPPORTED).
+ */
 typedef struct caterva_tree caterva_tree;
 
 typedef enum caterva_tree_kind {
@@ -1693,7 +1699,7 @@ typedef struct caterva_tree_list {
     const caterva_tree_entry *const *entries; /* n of them, sorted by key */
 } caterva_tree_list;
 
-/* Options of an open tree. NULL in their place: all as the defaults. */
+/* Options of caterva_tree_open. NULL in their place means the defaults. */
 typedef struct caterva_tree_options {
     size_t struct_size;
     caterva_mode mode; /* CATERVA_MODE_READ */
@@ -1701,34 +1707,36 @@ typedef struct caterva_tree_options {
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 
-/* Opens the tree at `path`, a directory or file. Of an archive this reads the directory,
- * as long as it is, and embed.b2e: nothing of the arrays.
- * CATERVA_ENOTFOUND: nothing is there. CATERVA_EUNSUPPORTED: it is no tree.
- * CATERVA_ECORRUPT: an archive that was cut, or says what cannot be; embed.b2e damaged.
- * Release *out with caterva_tree_close. */
+/* Opens the tree at `path`, a directory or file. Of an archive this reads the directory, as
+ * long as it is, and embed.b2e, but nothing of the arrays. Returns CATERVA_ENOTFOUND when
+ * nothing is there, CATERVA_EUNSUPPORTED when it is no tree, CATERVA_ECORRUPT when an
+ * archive was cut or says what cannot be, or embed.b2e is damaged. Release *out with
+ * caterva_tree_close.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
                                              caterva_tree **out, caterva_error *err);
 
-/* Releases the handle; arrays and lists that came from it stay valid. NULL is fine. Needs
- * the handle alone. */
+/* Releases the handle; arrays and lists that came from it stay valid. NULL is fine.
+ * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
 
 /* Lists what is in `group` and below it ("/group"; NULL or "/": everything). *out never
- * changes; a directory is looked at anew by each call. Reads the first bytes of every file
- * or member, which tell its kind. CATERVA_ENOTFOUND: there is no such group.
- * Any thread. Release *out with caterva_tree_list_release. */
+ * changes; of a directory each call looks anew. Reads the first bytes of every file or
+ * member, which tell its kind. Returns CATERVA_ENOTFOUND when there is no such group.
+ * Release *out with caterva_tree_list_release.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
                                                  const caterva_tree_list **out,
                                                  caterva_error *err);
 CATERVA_API void caterva_tree_list_release(const caterva_tree_list *list); /* NULL is fine */
 
 /* Opens the array of that key; `options` as in caterva_open. The array outlives the tree's
- * handle. Of an archive it reads the file that the tree was opened from, also when another
- * one has its name by now. Any thread.
- * CATERVA_ENOTFOUND: there is no such key. CATERVA_EUNSUPPORTED: it is no array.
- * CATERVA_EREADONLY: CATERVA_MODE_WRITE for what can only be read.
- * Release *out with caterva_close or caterva_discard. */
+ * handle. Of an archive this reads the file that the tree was opened from, also when
+ * another one has its name by now. Returns CATERVA_ENOTFOUND when there is no such key,
+ * CATERVA_EUNSUPPORTED when it is no array, CATERVA_EREADONLY for CATERVA_MODE_WRITE where
+ * it can only be read. Release *out with caterva_close or caterva_discard.
+ * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
                                                    const caterva_open_options *options,
                                                    caterva_array **out, caterva_error *err);
