@@ -378,6 +378,35 @@ static void read_fitting(const void *frame, size_t size, int threads, rng *r)
     free(out);
 }
 
+/* Who reads all of it once has it; who reads all of it again and again is served. */
+static void read_all_of_fitting(const void *frame, size_t size, int threads)
+{
+    enum { BYTES = N_ITEMS * sizeof(int32_t) + N_BLOCKS * 256, N_READS = 4 };
+    static const int64_t start[3] = {0}, stop[3] = {SIDE, SIDE, SIDE};
+    static const int most[N_READS] = {N_BLOCKS, N_BLOCKS, 0, 0};
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
+    caterva_array *array = NULL;
+    int32_t *out = check_alloc(N_ITEMS * sizeof out[0]);
+    options.threads = threads;
+    options.cache_bytes = BYTES;
+    CHECK_OK(caterva_frame_open(frame, size, 0, &options, &array, &err), err);
+    for (int i = 0; i < N_READS; i++) {
+        memset(out, 0, N_ITEMS * sizeof out[0]);
+        atomic_store(&n_decoded, 0);
+        CHECK_OK(caterva_read(array, start, stop, out, N_ITEMS * sizeof out[0], &err), err);
+        int decoded = atomic_load(&n_decoded);
+        CHECK(decoded == most[i], "read %d of all: %d blocks decoded", i, decoded);
+        CHECK(memcmp(out, items, N_ITEMS * sizeof out[0]) == 0, "read %d of all", i);
+        caterva_cache_describe(array, &counts, NULL);
+        CHECK(counts.blocks == (i == 0 ? 0 : N_BLOCKS), "read %d: %lld blocks kept", i,
+              (long long)counts.blocks);
+    }
+    CHECK_OK(caterva_close(array, &err), err);
+    free(out);
+}
+
 /* Scans of it through a cache full of what another handle has used: they make themselves
  * room, and leave it to nobody at their end. */
 static void scan_fitting_beside_another(const void *frame, size_t size, int axis)
@@ -436,6 +465,7 @@ int main(int argc, char **argv)
     }
     read_scans(frame, size);
     for (int round = 0; round < 20; round++) read_fitting(frame, size, 1 + round % 3, &r);
+    for (int threads = 1; threads <= 3; threads++) read_all_of_fitting(frame, size, threads);
     for (int axis = 0; axis < 3; axis++) scan_fitting_beside_another(frame, size, axis);
     free(a.items);
     free(items);

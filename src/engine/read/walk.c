@@ -150,7 +150,7 @@ static void connect(cv_walk_chunk *c)
     const cv_delivery *d = w->delivery;
     bool keeps = w->cache && !w->source->scan;
     c->fits = keeps && (w->request.box || w->request.selection) && array_fits(w);
-    c->stays = c->fits && !d->once && w->n_blocks < w->source->snapshot->grid.n_all_blocks;
+    c->stays = c->fits && !d->once && (w->again || !cv_walk_wants_all(w));
     c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
                               .take = keeps || !d->take ? take_fresh : d->take,
                               .fill = d->fill ? d->fill : fill_nothing,
@@ -467,6 +467,7 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
     w->n_chunks = grid->n_chunks;
     w->n_blocks = grid->n_blocks;
     w->keep_covered = false;
+    w->again = false;
     if (request.box) {
         int64_t n_whole;
         w->n_chunks = request.box->n_chunks;

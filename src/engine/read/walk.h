@@ -12,9 +12,9 @@
  * and wants its inside again. Of a request larger than the cache a share of the blocks is
  * kept (cv_cache_admits). What was found says by how its parts follow each other whether
  * it will be wanted again (cache/sweep.h). Of an array that fits the cache all stays at
- * the first touch; only what a request wants whole that wants all blocks does not, nor
- * what a fold wants whole: who has seen everything has it. A source that says `scan` has
- * nothing kept.
+ * the first touch; only what a request wants whole that wants all blocks does not until
+ * it comes again, nor what a fold wants whole: who has seen everything has it. A source
+ * that says `scan` has nothing kept.
  *
  * A delivery is a few functions and a context. They get the chunk of the walk and a tag,
  * the number of the block among those that the request touches in the chunk; of a
@@ -74,6 +74,7 @@ typedef struct cv_walk {
     int64_t n_blocks;  /* of them, or about so many */
     int64_t bytes;     /* of those, decoded */
     bool keep_covered; /* blocks wanted whole may enter the cache, too */
+    bool again;        /* all of the array was wanted before */
 } cv_walk;
 
 /* One chunk of a walk. */
@@ -105,6 +106,12 @@ struct cv_walk_chunk {
 /* Plans nothing, touches nothing; any number of threads may then use the walk. */
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
+
+/* Whether it touches every block of the array. */
+static inline bool cv_walk_wants_all(const cv_walk *walk)
+{
+    return walk->n_blocks >= walk->source->snapshot->grid.n_all_blocks;
+}
 
 /* The k-th touched chunk's share `share` of `n_shares`, on the calling thread, delivered
  * with `context` in place of the walk's. */

@@ -80,9 +80,20 @@ static bool looks_alone(const cv_walk *w)
 {
     const cv_request *r = &w->request;
     if (!w->cache || cv_cache_is_empty(w->cache)) return false;
-    if (w->delivery->take_items) return true;
+    if (w->delivery->take_items)
+        return w->source->threads == 1 ||
+               r->box->n_items < 2 * CV_COPY_PER_HELPER / r->box->grid->item_size;
     if (w->delivery->needs_worker || !r->selection) return false;
     return w->source->threads == 1 || r->selection->n_items <= CV_MOST_ITEMS_ALONE;
+}
+
+/* Whether all of the array was wanted before, and had to be decoded. */
+static bool comes_again(const cv_walk *w)
+{
+    atomic_int *n_whole = &w->source->workers->n_whole;
+    if (!w->cache || !cv_walk_wants_all(w)) return false;
+    if (atomic_load_explicit(n_whole, memory_order_relaxed) >= 2) return true;
+    return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
 }
 
 cv_status cv_walk_run(cv_walk *w, cv_error *err)
@@ -97,6 +108,7 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     if (looks_alone(w)) CV_TRY(cv_walk_decoded(w, &r.first_chunk, err));
     int64_t n_chunks = w->n_chunks - r.first_chunk;
     if (n_chunks == 0) return CV_OK;
+    w->again = comes_again(w);
     int helpers = cut_parts(&r, n_chunks);
     return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
 }

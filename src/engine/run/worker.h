@@ -11,6 +11,8 @@
 #include "frame/fetch.h"
 #include "frame/layout_memo.h"
 
+#include <stdatomic.h>
+
 typedef struct cv_worker {
     cv_decoder *decoder;
     cv_encoder *encoder; /* made at first need: cv_worker_encoder */
@@ -45,6 +47,7 @@ typedef struct cv_workers {
     cv_codec_spec spec;
     cv_buffer geometry; /* what spec borrows */
     cv_cache *cache;    /* of decoded blocks, or NULL; borrowed */
+    atomic_int n_whole; /* reads that wanted all of the array and had to decode; up to 2 */
 } cv_workers;
 
 /* For chunks as `snapshot` describes them. */
