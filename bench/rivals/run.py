@@ -28,6 +28,7 @@ from table import print_table
 
 MODULES = ("rival_blosc2", "rival_hdf5", "rival_zarr", "rival_tensorstore", "rival_tiledb")
 MIB = 1 << 20
+FITTING = 192  # side of a cube that fits 64 MiB twice
 
 
 def make_cube(noisy, side):
@@ -138,11 +139,15 @@ class Comparison:
         ours = self.library.open(self.folder / "ours.b2nd", values.shape, values.dtype,
                                  threads, cache)
         rival.open(path, threads)
+        if setting.get("fits"):
+            for side in (ours, rival):
+                for start in (0, 1, 0):  # all but a part, so that it stays, and all
+                    side.read([start] * 3, list(values.shape))
         for name, lengths, n in READS:
             self.add(setting, rival, threads, name,
                      *duel(ours, rival, values, lengths, n, budget))
         ours.close()
-        for axis in range(3):
+        for axis in range(0 if setting.get("fits") else 3):
             # As users get it without asking, with 64 MiB for decoded blocks, empty here.
             ours = self.library.open(self.folder / "ours.b2nd", values.shape, values.dtype,
                                      threads, 64 * MIB)
@@ -152,6 +157,11 @@ class Comparison:
             self.add(setting, rival, threads, f"scan {axis}", our_time, their_time,
                      not (our_all and their_all))
         rival.close()
+
+    def run_fitting(self, setting, values, rivals):
+        """Rivals with 64 MiB beside us with as much, of which the array takes less than
+        half: all has been read before, and nobody decodes."""
+        self.run({**setting, "fits": True}, values, [r for r in rivals if r.big_cache])
 
     def run(self, setting, values, rivals):
         family, path = None, None
@@ -215,6 +225,12 @@ def main():
                 setting = {"data": "noisy" if noisy else "compressible", "chunk": chunk}
                 for module in modules:
                     comparison.run(setting, values, module.rivals())
+        for noisy in (True, False):
+            values = make_cube(noisy, min(FITTING, options.side))
+            for chunk in (128, 32):
+                setting = {"data": "noisy" if noisy else "compressible", "chunk": chunk}
+                for module in modules:
+                    comparison.run_fitting(setting, values, module.rivals())
     print(f"caterva {library.version}, block cache: {'yes' if library.has_cache else 'no'}; "
           + "; ".join(versions.values()))
     for name, why in skipped.items():

@@ -18,8 +18,11 @@ def ratio(row):
 
 def tables(rows):
     """Yields a title and lines of cells for each kind of data and chunk."""
-    for setting in dict.fromkeys((row["data"], row["chunk"]) for row in rows):
-        here = [row for row in rows if (row["data"], row["chunk"]) == setting]
+    def setting_of(row):
+        return row["data"], row["chunk"], row.get("fits", False)
+
+    for setting in dict.fromkeys(map(setting_of, rows)):
+        here = [row for row in rows if setting_of(row) == setting]
         names = list(dict.fromkeys(row["read"] for row in here if row["read"] != "create"))
         lines = [["rival", "T"] + names + ["create"]]
         for rival, threads in dict.fromkeys(
@@ -37,7 +40,8 @@ def tables(rows):
             lines.append(["caterva (best)", str(threads)] + [
                 seconds(ours[name, threads]) if (name, threads) in ours else ""
                 for name in names + ["create"]])
-        yield f"{setting[0]}, chunks of {setting[1]}^3", lines
+        fits = ", all of it in caches of 64 MiB" if setting[2] else ""
+        yield f"{setting[0]}, chunks of {setting[1]}^3{fits}", lines
 
 
 def print_table(rows):

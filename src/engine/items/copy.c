@@ -106,15 +106,38 @@ CV_WARMING void warm_ahead(const runs *r, int64_t i)
 }
 
 /* Runs of `half` to twice as many bytes: the first and the last `half`, which may
- * overlap. A call of memcpy costs more than such a run. */
+ * overlap. A call of memcpy costs more than such a run. What the loops go by is copied
+ * out of `r`, which the compiler must else take for a part of what is written. */
 #define DEFINE_SHORT_RUNS(name, half)                                                        \
+    static inline void name##_copy(const uint8_t *src, uint8_t *dst, size_t last)            \
+    {                                                                                        \
+        memcpy(dst, src, half);                                                              \
+        memcpy(dst + last, src + last, half);                                                \
+    }                                                                                        \
+    CV_WARMING void name##_warm(const uint8_t *dst, size_t last)                             \
+    {                                                                                        \
+        __builtin_prefetch(dst, 1);                                                          \
+        if ((half) >= CV_LINE_BYTES) __builtin_prefetch(dst + CV_LINE_BYTES, 1);             \
+        __builtin_prefetch(dst + last + (half)-1, 1);                                        \
+    }                                                                                        \
     static void name(const runs *r, const uint8_t *src, uint8_t *dst)                        \
     {                                                                                        \
-        size_t last = r->size - (half);                                                      \
-        for (int64_t i = 0; i < r->n; i++, src += r->src_step, dst += r->dst_step) {         \
-            warm_ahead(r, i);                                                                \
-            memcpy(dst, src, half);                                                          \
-            memcpy(dst + last, src + last, half);                                            \
+        const int64_t n = r->n, from = r->src_step, to = r->dst_step;                        \
+        const size_t last = r->size - (half);                                                \
+        const int64_t n_warming = r->warms ? n - RUNS_AHEAD : 0;                             \
+        const uint8_t *ahead = r->dst + RUNS_AHEAD * to;                                     \
+        const uint8_t *behind = r->warms ? r->behind : NULL;                                 \
+        int64_t i = 0;                                                                       \
+        for (; i < n_warming; i++, src += from, dst += to, ahead += to) {                    \
+            name##_warm(ahead, last);                                                        \
+            name##_copy(src, dst, last);                                                     \
+        }                                                                                    \
+        for (; i < n; i++, src += from, dst += to) {                                         \
+            if (behind) {                                                                    \
+                name##_warm(behind, last);                                                   \
+                behind += to;                                                                \
+            }                                                                                \
+            name##_copy(src, dst, last);                                                     \
         }                                                                                    \
     }
 
