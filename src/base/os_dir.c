@@ -13,6 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef STATX_INO
+#include <sys/sysmacros.h>
+#endif
+
 const cv_dir cv_dir_here = {AT_FDCWD + 1};
 
 void cv_dir_close(cv_dir *dir)
@@ -99,6 +103,21 @@ int cv_dir_get_info(cv_dir dir, const char *name, cv_file_info *out)
 int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out)
 {
     return get_info(dir, name, AT_SYMLINK_NOFOLLOW, out);
+}
+
+/* Linux since 6.13: who has asked for a file's times has its next write enter a new one,
+ * into the journal, too. A write and a look by fstatat 2.9 us, without the times 1.9. */
+bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode)
+{
+    cv_file_info info = {0};
+#ifdef STATX_INO
+    struct statx found;
+    if (statx(cv_posix_dir(dir), name, 0, STATX_INO, &found) == 0)
+        return found.stx_ino == inode &&
+               makedev(found.stx_dev_major, found.stx_dev_minor) == device;
+#endif
+    return cv_dir_get_info(dir, name, &info) == 0 && info.device == device &&
+           info.inode == inode;
 }
 
 static bool are_same(const cv_file_info *a, const cv_file_info *b)

@@ -43,6 +43,10 @@ int cv_dir_open_names(const char *path, cv_dir *out);
 int cv_dir_get_info(cv_dir dir, const char *name, cv_file_info *out);
 int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out);
 
+/* Whether `name` leads to the file of this number, links followed; and nothing else is asked
+ * about it, which costs less of a file that is being written. */
+bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode);
+
 /* Whether `name` is, now, what is open as `file`. */
 bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
 

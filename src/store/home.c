@@ -91,9 +91,7 @@ void cv_home_close(cv_home *home)
 /* What was remembered stands there. */
 static bool stands_at(const cv_home *home, cv_dir dir, const char *name)
 {
-    cv_file_info info;
-    if (cv_dir_get_info(dir, name, &info)) return false;
-    return info.device == home->device && info.inode == home->inode;
+    return cv_dir_leads_to(dir, name, home->device, home->inode);
 }
 
 /* Where its name is looked up. */

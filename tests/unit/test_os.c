@@ -188,6 +188,17 @@ static void test_names_fd_notices_replacing(void **state)
     assert_int_equal(cv_dir_rename(dir, "b", "a"), 0);
     assert_false(cv_dir_names(dir, "a", file));
     assert_false(cv_dir_names(dir, "a", (cv_file){0}));
+    cv_file_info info;
+    assert_int_equal(cv_dir_get_info(dir, "a", &info), 0);
+    assert_true(cv_dir_leads_to(dir, "a", info.device, info.inode));
+    assert_false(cv_dir_leads_to(dir, "b", info.device, info.inode));
+    assert_false(cv_dir_leads_to(dir, "a", info.device, info.inode + 1));
+    assert_false(cv_dir_leads_to(dir, "a", info.device + 1, info.inode));
+    assert_int_equal(cv_file_get_info(file, &info), 0);
+    assert_false(cv_dir_leads_to(dir, "a", info.device, info.inode));
+    assert_int_equal(symlinkat("a", cv_posix_dir(dir), "link"), 0);
+    assert_int_equal(cv_dir_get_info(dir, "a", &info), 0);
+    assert_true(cv_dir_leads_to(dir, "link", info.device, info.inode));
     cv_file_close(&file);
     cv_dir_close(&dir);
 }
