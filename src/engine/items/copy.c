@@ -390,8 +390,9 @@ void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuf
     copy_merged(&box, &r, choose_unshuffle(&r), src.block + src.pos / item_size, dst.data);
 }
 
+/* `skewed`: runs may begin inside a line, and reach one line further then. */
 static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
-                        int most_lines)
+                        bool skewed, int most_lines)
 {
     merged_box box;
     merge(ndim, shape, src.strides, src.strides, &box);
@@ -405,22 +406,24 @@ static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_st
     int left = most_lines;
     do {
         const uint8_t *run = from;
-        for (int64_t i = 0; i < r.n && left > 0; i++, run += r.src_step)
-            for (int64_t at = 0; at < size; at += step, left--)
+        for (int64_t i = 0; i < r.n && left > 0; i++, run += r.src_step) {
+            int64_t at = skewed ? -(int64_t)((uintptr_t)run % CV_LINE_BYTES) : 0;
+            for (; at < size; at += step, left--)
                 __builtin_prefetch(run + at, 0, 2); /* as far as the second cache */
+        }
     } while (left > 0 && next_run(&box, 2, index, &from, &unused));
 }
 
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
 {
     enum { MOST_LINES = 64 };
-    warm(ndim, shape, item_size, src, MOST_LINES);
+    warm(ndim, shape, item_size, src, false, MOST_LINES);
 }
 
 void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src)
 {
     enum { MOST_LINES = 1024 };
-    warm(ndim, shape, item_size, src, MOST_LINES);
+    warm(ndim, shape, item_size, src, true, MOST_LINES);
 }
 
 void cv_warm_to_write(uint8_t *dst, size_t size)
