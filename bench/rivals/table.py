@@ -26,7 +26,7 @@ def tables(rows):
         names = list(dict.fromkeys(row["read"] for row in here if row["read"] != "create"))
         lines = [["rival", "T"] + names + ["create"]]
         for rival, threads in dict.fromkeys(
-                (row["rival"], row["threads"]) for row in here if row["read"] != "create"):
+                (row["rival"], row["threads"]) for row in here):
             cells = {row["read"]: row for row in here
                      if row["rival"] == rival and row["threads"] == threads}
             lines.append([rival, str(threads)] + [
