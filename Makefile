@@ -7,13 +7,16 @@ help:
 	@echo 'make demo INPUT=FILE  the same with your own .npy'
 	@echo 'make test             every test, optimised and again under ASan and UBSan'
 	@echo 'make python           the Python package: a wheel, installed into build/python-venv'
+	@echo 'make wheels           what would be published: sdist and wheels, audited, in build/dist'
+	@echo 'make peers            suites of dask, h5py, zarr, python-blosc2 over our arrays'
 	@echo 'make soak             the long tests: crashes, damage, threads, fuzzing (an hour)'
 	@echo 'make lint             clang-tidy and cppcheck'
 	@echo 'make bench            build and run the benchmarks against C-Blosc2'
 	@echo 'make bench RUNS=5     the same five times; medians count'
 	@echo 'make bench-rivals     against python-blosc2, HDF5, Zarr, TensorStore, TileDB'
+	@echo 'make bench-python     the Python package against h5py, zarr, tensorstore, python-blosc2'
 	@echo 'make install          build and install below PREFIX ($(PREFIX))'
-	@echo 'make docs             run the manual again and put in what it prints'
+	@echo 'make docs             run the manual and the notebook again; the Python reference as HTML'
 	@echo 'make format           clang-format over all sources'
 	@echo 'make clean            remove all builds (build/deps and the venvs stay)'
 
@@ -26,6 +29,12 @@ test:
 python:
 	@scripts/python
 
+wheels:
+	@scripts/wheels
+
+peers:
+	@scripts/peers
+
 soak:
 	@scripts/soak $(FUZZ_SECONDS)
 
@@ -37,6 +46,9 @@ bench:
 
 bench-rivals:
 	@scripts/bench-rivals
+
+bench-python:
+	@scripts/bench-python $(if $(RUNS),--runs '$(RUNS)')
 
 install:
 	@scripts/bootstrap
@@ -51,7 +63,8 @@ format:
 	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs build/python build/wheels
+	rm -rf build/release build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs build/python build/python-address build/python-thread build/wheels build/dist
 	rm -f build/CTestTestfile.cmake build/test.log
 
-.PHONY: help demo test python soak lint bench bench-rivals install docs format clean
+.PHONY: help demo test python wheels peers soak lint bench bench-rivals bench-python install \
+        docs format clean
