@@ -145,3 +145,37 @@ def test_two_threads_close_at_once() -> None:
         for thread in threads:
             thread.join(PATIENCE)
         assert array.closed
+
+
+def test_progress_is_changed_beside_calls() -> None:
+    """What a call tells is kept as long as the call."""
+    array = caterva.zeros((64, 64, 64), "i4", chunks=(8, 64, 64), blocks=(1, 64, 64))
+    array[...] = np.random.default_rng(1).integers(0, 100, array.shape)
+    end = threading.Event()
+    failures: list[BaseException] = []
+
+    def count(own: list[int]) -> Callable[[int, int], None]:
+        return lambda done, total: own.append(done)
+
+    def change() -> None:
+        while not end.is_set():
+            array.progress = count([])
+            array.progress = None
+
+    def use() -> None:
+        try:
+            for _ in range(100):
+                array.statistics()
+        except BaseException as error:
+            failures.append(error)
+
+    changing = threading.Thread(target=change)
+    using = [threading.Thread(target=use) for _ in range(3)]
+    for thread in (changing, *using):
+        thread.start()
+    for thread in using:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    end.set()
+    changing.join(PATIENCE)
+    assert not changing.is_alive() and not failures

@@ -150,9 +150,12 @@ static PyObject *get_offset(PyObject *object, void *unused)
 static PyObject *get_progress(PyObject *object, void *unused)
 {
     (void)unused;
-    PyObject *progress = ((array_object *)object)->progress;
+    PyObject *progress;
+    Py_BEGIN_CRITICAL_SECTION(object);
+    progress = ((array_object *)object)->progress;
     if (!progress) progress = Py_None;
     Py_INCREF(progress);
+    Py_END_CRITICAL_SECTION();
     return progress;
 }
 
@@ -164,9 +167,14 @@ static int set_progress(PyObject *object, PyObject *value, void *unused)
         PyErr_SetString(PyExc_TypeError, "progress is a function (done, total), or None");
         return -1;
     }
-    PyObject *before = self->progress;
+    if (handle_shut_gate(self) < 0) return -1; /* calls under way borrow what is there */
+    PyObject *before;
+    Py_BEGIN_CRITICAL_SECTION(object);
+    before = self->progress;
     self->progress = value == Py_None ? NULL : value;
     Py_XINCREF(self->progress);
+    Py_END_CRITICAL_SECTION();
+    gate_open(&self->gate);
     Py_XDECREF(before);
     return 0;
 }

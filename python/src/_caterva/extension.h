@@ -19,6 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifndef Py_BEGIN_CRITICAL_SECTION /* of Pythons without the GIL */
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION() }
+#endif
+
 typedef struct module_state {
     PyTypeObject *array_type, *view_type, *request_type;
     PyObject *raise;          /* caterva._errors.make: the exception for a status      */
