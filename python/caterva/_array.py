@@ -2,190 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _caterva, _indexing, _options, _reduce
 from ._attributes import Attributes, Metalayers
-from ._image import view_image
-from ._indexing import AnyArray, make_plan
+from ._indexing import AnyArray
 from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
-from ._selectors import Astype, Fields, Outer, Vector, Views
+from ._readable import Readable
+from ._selectors import Views
 
 if TYPE_CHECKING:
     from ._async import Reading
     from ._view import View
-
-
-class Readable:
-    """What arrays and views have in common: reading."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:  # the extension has them
-
-        @property
-        def shape(self) -> tuple[int, ...]: ...
-
-        @property
-        def dtype(self) -> np.dtype[Any]: ...
-
-        @property
-        def view(self) -> Any: ...
-
-        def __getitem__(self, key: Any, /) -> Any: ...
-
-        def _read(self, kind: int, what: Any, memory: AnyArray, /, *how: Any) -> None: ...
-
-        def _write(self, kind: int, what: Any, memory: AnyArray, /, *how: Any) -> None: ...
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-        return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one item."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all items, decoded."""
-        return self.size * self.itemsize
-
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> AnyArray:
-        if copy is False:
-            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
-        return self.read(dtype=dtype, casting="unsafe")
-
-    def __iter__(self) -> Iterator[Any]:
-        if self.ndim == 0:
-            raise TypeError("iteration over a 0-d array")
-        step = max(1, _rows_at_once(self))
-        for first in range(0, self.shape[0], step):
-            yield from self[first : first + step]
-
-    def __bool__(self) -> bool:
-        if self.size == 1:
-            return bool(np.asarray(self).reshape(())[()])
-        raise ValueError("the truth value of an array that has not one item is ambiguous")
-
-    def read(
-        self,
-        sel: Any = ...,
-        *,
-        out: AnyArray | None = None,
-        dtype: npt.DTypeLike | None = None,
-        casting: _indexing.Casting = "same_kind",
-        field: str | None = None,
-    ) -> AnyArray:
-        """Read a selection, into memory of yours or as another dtype.
-
-        Parameters
-        ----------
-        sel
-            What would stand between the brackets of ``a[...]``.
-        out
-            An array of the result's shape to read into, of any strides.
-        dtype
-            The items' dtype in the result; None is that of `out`, or the array's.
-        casting
-            Which casts are allowed, in NumPy's words.
-        field
-            The name of a field of structured items (``"a.b"`` of a nested one), which is
-            read alone.
-
-        Returns
-        -------
-        numpy.ndarray
-            `out`, or a new array.
-
-        Examples
-        --------
-        >>> import caterva, numpy as np
-        >>> a = caterva.asarray(np.arange(6).reshape(2, 3))
-        >>> a.read(np.s_[:, ::-1], dtype="f4")
-        array([[2., 1., 0.],
-               [5., 4., 3.]], dtype=float32)
-        """
-        plain = out is not None and dtype is None and field is None
-        if plain and isinstance(self, _caterva.Array) and self._read_basic(sel, out):
-            return cast(AnyArray, out)
-        plan = make_plan(sel, self.shape)
-        return _indexing.read_into(self, plan, out, dtype, casting, field)
-
-    def astype(self, dtype: npt.DTypeLike, *, casting: _indexing.Casting = "unsafe") -> Astype:
-        """The array as one of another dtype, converted as it is read.
-
-        Examples
-        --------
-        >>> import caterva
-        >>> caterva.full(3, 7).astype("f8")[1:]
-        array([7., 7.])
-        """
-        return Astype(self, np.dtype(dtype), casting)
-
-    @property
-    def oindex(self) -> Outer:
-        """Index each axis by itself: of two lists every pair is taken.
-
-        Examples
-        --------
-        >>> import caterva, numpy as np
-        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
-        >>> a.oindex[[0, 2], [1, 3]]
-        array([[ 1,  3],
-               [ 9, 11]])
-        """
-        return Outer(self)
-
-    @property
-    def vindex(self) -> Vector:
-        """Index by lists that go together, whose axes come first in the result.
-
-        Examples
-        --------
-        >>> import caterva, numpy as np
-        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
-        >>> a.vindex[[0, 2], [1, 3]]
-        array([ 1, 11])
-        """
-        return Vector(self)
-
-    @property
-    def fields(self) -> Fields:
-        """The fields of structured items by name.
-
-        Examples
-        --------
-        >>> import caterva
-        >>> a = caterva.zeros(3, dtype=[("x", "f4"), ("n", "i2")])
-        >>> a.fields["n"][1:] = 5
-        >>> a.fields["n"][:]
-        array([0, 5, 5], dtype=int16)
-        """
-        return Fields(self)
-
-    view_image = view_image
-
-
-def _rows_at_once(array: Readable, budget: int = 1 << 24) -> int:
-    """How many items of the first axis take about so many bytes."""
-    row = max(1, math.prod(array.shape[1:]) * array.itemsize)
-    return budget // row
 
 
 class Array(_caterva.Array, Readable):

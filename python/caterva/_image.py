@@ -13,7 +13,7 @@ import numpy as np
 from ._indexing import AnyArray
 
 if TYPE_CHECKING:
-    from ._array import Readable
+    from ._readable import Readable
 
 # Some anchors of the well-known maps, between which colours are mixed.
 _MAPS = {

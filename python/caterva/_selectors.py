@@ -10,7 +10,8 @@ from . import _indexing
 from ._indexing import AnyArray, Casting
 
 if TYPE_CHECKING:
-    from ._array import Array, Readable
+    from ._array import Array
+    from ._readable import Readable
     from ._view import View
 
 

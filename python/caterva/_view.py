@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _caterva, _indexing, _options
-from ._array import Array, Readable
+from ._array import Array
+from ._readable import Readable
 
 
 class View(_caterva.View, Readable):
