@@ -3,7 +3,6 @@
 
 usage: demo.py ARRAY.npy OUT.b2nd PICTURE.png SELECTION"""
 
-import subprocess
 import sys
 
 import caterva
@@ -15,8 +14,7 @@ caterva.save(path, np.load(source, mmap_mode="r"), overwrite=True)
 a = caterva.open(path)
 print(f"{a.shape} {a.dtype}, mean {a.mean():.2f}, {a.nbytes} bytes in {a.info.frame_bytes}")
 
-subprocess.run([sys.executable, "-m", "caterva", "view", path, selection, "--png", picture],
-               check=True)
+a.view_image(eval(f"np.s_[{selection}]")).save(picture)
 original = np.load(source, mmap_mode="r")
 for place in a.iter_chunks():
     if not np.array_equal(a[place], original[place], equal_nan=a.dtype.kind in "fc"):

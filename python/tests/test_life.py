@@ -482,7 +482,8 @@ def test_nothing_leaks(request: pytest.FixtureRequest) -> None:
         once(n)
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 500
-    assert _rss() - before < (8 << 20)
+    if "CATERVA_SANITIZED" not in os.environ:  # a sanitizer keeps what is given back
+        assert _rss() - before < (8 << 20)
 
 
 def test_references_are_counted() -> None:

@@ -372,7 +372,8 @@ def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
         _operations(array, i)
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 200
-    assert resident() - before < 8 << 20
+    if "CATERVA_SANITIZED" not in os.environ:  # a sanitizer keeps what is given back
+        assert resident() - before < 8 << 20
 
 
 def test_opening_keeps_nothing(pytestconfig: pytest.Config) -> None:
