@@ -1288,10 +1288,20 @@ CATERVA_API caterva_status caterva_attr_read(caterva_array *array, const char *n
                                              int64_t start, void *dst, size_t dst_size,
                                              int64_t *size, caterva_error *err);
 
-/* Sets an attribute to `size` bytes (python-blosc2 expects msgpack); pending until the
- * commit. Names have 1 to 31 bytes of UTF-8 (with any other name in a file python-blosc2
- * reads none of the array's attributes). There are at most 16 attributes, one of them ours
- * where the array has a fill.
+/* Sets an attribute to `size` bytes: one MessagePack value, as python-blosc2 expects; pending
+ * until the commit. Names have 1 to 65535 bytes of UTF-8, and there may be as many as you
+ * like. Where they stand in the file:
+ *
+ * - C-Blosc2 can change a frame of at most 16 attributes whose names have 31 bytes. While all
+ *   fit, each has a key of its own ("vlmeta"), as python-blosc2 writes them.
+ * - Then the attribute `attrs` is a map of those that do not fit: all longer names, and what
+ *   comes behind the first 15, or 14 where the array has a fill. python-blosc2 opens the file
+ *   and shows the others, and the map as one attribute.
+ * - All functions here know both places, in files of other writers, too, and there also a
+ *   map that is JSON text. A key of its own comes before one in the map.
+ *
+ * CATERVA_EINVAL when the bytes are no MessagePack value and would have to stand in the map,
+ * or when the map would have more than 64 MiB.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_attr_set(caterva_array *array, const char *name,
                                             const void *value, size_t size,
@@ -1391,6 +1401,22 @@ CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size
 CATERVA_API caterva_status caterva_value_from_json(const char *json, size_t json_size,
                                                    const char *dtype, void **packed,
                                                    size_t *packed_size, caterva_error *err);
+
+/* The names of the array's dimensions: *names has one for each axis, NULL for an axis without
+ * one. They come from the attribute `dims`, a list of text or nil; without it from
+ * `dimension_names`, else `_ARRAY_DIMENSIONS`, as Zarr has them. What is no list of one entry
+ * for each axis is passed over. CATERVA_ENOTFOUND when there is none. One block of memory:
+ * release *names with caterva_free. Any thread. */
+CATERVA_API caterva_status caterva_dims_get(caterva_array *array, const char ***names,
+                                            caterva_error *err);
+
+/* Names the dimensions: one name for each axis, UTF-8, NULL for none; or with `names` NULL
+ * takes all names away. Sets the attribute `dims` and removes `dimension_names` and
+ * `_ARRAY_DIMENSIONS`, which would say something else; pending until the commit. Copies,
+ * views' copies among them, keep the names of the axes that they keep. Needs the handle
+ * alone. */
+CATERVA_API caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
+                                            caterva_error *err);
 
 /* ---- Verify ------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "formats/json.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
+#include "sources/dims.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,6 +99,31 @@ static void print_partition(const report *r)
     printf("     ");
     print_product(info->block_counts, info->ndim, info->n_blocks, "per chunk");
     printf(", %s each\n", number_bytes(info->block_bytes, bytes));
+}
+
+static void print_dims(const report *r)
+{
+    const char **names = dims_of(r->array);
+    if (!names) return;
+    printf("  %-8s ", "dims");
+    for (int d = 0; d < r->info->ndim; d++)
+        printf("%s%s", d ? ", " : "", names[d] ? cli_show(names[d]).text : "-");
+    printf("%s\n", r->info->ndim ? "" : "()");
+    caterva_free(names);
+}
+
+/* null without names; null for an axis that has none. */
+static void put_dims(json *j, const report *r)
+{
+    const char **names = dims_of(r->array);
+    if (!names) {
+        json_null(j, "dims");
+        return;
+    }
+    json_array_begin(j, "dims");
+    for (int d = 0; d < r->info->ndim; d++) json_text(j, NULL, names[d]);
+    json_array_end(j);
+    caterva_free(names);
 }
 
 /* A power of ten may be negative; the file has its low byte. */
@@ -207,6 +233,7 @@ static cli_exit print_text(const report *r)
            info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);
+    print_dims(r);
     CLI_TRY(print_codec(r));
     print_remarks(r);
     return print_metadata(r);
@@ -371,6 +398,7 @@ static cli_exit print_json(const report *r, bool chunks)
               r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
     json_bool(&j, "sealed", r->info->sealed);
     put_partition(&j, r->info);
+    put_dims(&j, r);
     put_codec(&j, r->info);
     CLI_TRY(put_fill(&j, r));
     put_counts(&j, r);

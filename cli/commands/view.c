@@ -7,6 +7,7 @@
 #include "formats/numbers.h"
 #include "pictures/picture.h"
 #include "sources/described.h"
+#include "sources/dims.h"
 #include "sources/source.h"
 #include "terminal/output.h"
 
@@ -59,7 +60,9 @@ typedef struct viewing {
     const cli_args *args;
     caterva_dtype *dtype;
     selection sel;
-    array_shape shape; /* of the selection */
+    array_shape shape;                  /* of the selection */
+    const char **dims;                  /* of the array; NULL: none */
+    const char *axes[CATERVA_MAX_DIMS]; /* their names in the selection; NULL: none */
     int channels;
     int64_t step[2]; /* along rows and columns: every so many items are read */
 } viewing;
@@ -85,16 +88,30 @@ static cli_exit find_channels(viewing *v)
     return CLI_OK;
 }
 
+/* "(5, 20, 30)", and the names of its axes, where they have such. */
+static cli_exit fail_axes(const viewing *v, const char *shape)
+{
+    char names[400] = "";
+    size_t used = 0;
+    bool named = false;
+    for (int r = 0; r < v->shape.ndim; r++) {
+        named = named || v->axes[r];
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.20s", r ? ", " : "",
+                                 v->axes[r] ? cli_show(v->axes[r]).text : "-");
+    }
+    return cli_fail(CLI_USAGE,
+                    "a picture needs two axes, the selection has the shape %s%s%s%s%s", shape,
+                    named ? ", axes (" : "", named ? names : "", named ? ")" : "",
+                    v->shape.ndim > 2 ? "; choose a slice such as 0,:,:" : "");
+}
+
 static cli_exit check_viewing(viewing *v, const char *dtype)
 {
     char shape[SHAPE_TEXT_SIZE];
     const array_shape *s = &v->shape;
     CLI_TRY(find_channels(v));
     shape_text(s->ndim, s->shape, shape);
-    if (s->ndim != (v->channels > 1 ? 3 : 2))
-        return cli_fail(CLI_USAGE,
-                        "a picture needs two axes, the selection has the shape %s%s", shape,
-                        s->ndim > 2 ? "; choose a slice such as 0,:,:" : "");
+    if (s->ndim != (v->channels > 1 ? 3 : 2)) return fail_axes(v, shape);
     if (s->shape[0] == 0 || s->shape[1] == 0)
         return cli_fail(CLI_USAGE, "the selection %s is empty", shape);
     if (item_is_number(v->dtype)) return CLI_OK;
@@ -118,12 +135,24 @@ static void thin(viewing *v)
     }
 }
 
+/* " (time)", or nothing. */
+enum { AXIS_NAME_SIZE = 64 };
+
+static const char *axis_name(const viewing *v, int r, char text[AXIS_NAME_SIZE])
+{
+    text[0] = '\0';
+    if (v->axes[r]) snprintf(text, AXIS_NAME_SIZE, " (%.58s)", cli_show(v->axes[r]).text);
+    return text;
+}
+
 static void say_thinned(const viewing *v)
 {
     if (v->step[0] == 1 && v->step[1] == 1) return;
+    char rows[AXIS_NAME_SIZE], columns[AXIS_NAME_SIZE];
     fprintf(stderr,
-            "caterva: sampled: one of %lld rows and one of %lld columns of %lld x %lld\n",
-            (long long)v->step[0], (long long)v->step[1], (long long)v->shape.shape[0],
+            "caterva: sampled: one of %lld rows%s and one of %lld columns%s of %lld x %lld\n",
+            (long long)v->step[0], axis_name(v, 0, rows), (long long)v->step[1],
+            axis_name(v, 1, columns), (long long)v->shape.shape[0],
             (long long)v->shape.shape[1]);
 }
 
@@ -149,13 +178,14 @@ static cli_exit parse_viewing(viewing *v, const caterva_info *info)
     CLI_TRY(selection_parse(text, info->ndim, info->shape, &v->sel));
     if (v->sel.n_result == 1 && !v->sel.points) selection_add_axis(&v->sel);
     v->shape.ndim = selection_shape(&v->sel, v->shape.shape);
+    for (int r = 0; r < v->shape.ndim; r++) v->axes[r] = dims_of_result(v->dims, &v->sel, r);
     CLI_TRY(descr_parse(CLI_CORRUPT, v->args->positional[0], info->dtype, &v->dtype));
     return check_viewing(v, info->dtype);
 }
 
 static cli_exit view(const cli_args *args, caterva_array *array)
 {
-    viewing v = {.args = args};
+    viewing v = {.args = args, .dims = dims_of(array)};
     source *from = NULL;
     cli_exit code = parse_viewing(&v, info_of(array));
     if (code == CLI_OK) {
@@ -172,6 +202,7 @@ static cli_exit view(const cli_args *args, caterva_array *array)
     }
     selection_free(&v.sel);
     caterva_dtype_free(v.dtype);
+    caterva_free(v.dims);
     return code;
 }
 

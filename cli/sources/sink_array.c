@@ -2,6 +2,7 @@
  * Nothing is seen by others before finish commits; abandon drops the handle, which
  * leaves no new file and an old one as it was. */
 #include "sources/described.h"
+#include "sources/dims.h"
 #include "sources/sink.h"
 
 #include <stdlib.h>
@@ -110,6 +111,7 @@ cli_exit sink_of_new_array(const cli_args *args, const char *path, const source 
     selection whole;
     selection_whole(from->shape.ndim, from->shape.shape, &whole);
     if (like) code = copy_attributes(like, array, path, args->skip_damaged);
+    if (like && code == CLI_OK) code = dims_carry(like, from, array, path);
     if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
     caterva_discard(array);
     return code;

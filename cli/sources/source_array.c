@@ -57,6 +57,7 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out)
     transfer_neutral(s->base.align, s->base.stretch);
     for (int d = 0; d < info->ndim; d++) {
         s->base.shape.shape[d] = info->shape[d];
+        s->base.axes[d] = d + 1;
         s->base.align[d] = info->chunk_shape[d] > 0 ? info->chunk_shape[d] : 1;
     }
     if (!s->base.dtype) {
@@ -218,6 +219,7 @@ static void describe_selection(select_source *s)
     for (int r = 0; r < s->sel.n_result; r++) {
         if (s->sel.result[r] < 0) continue;
         const selection_axis *a = &s->sel.axis[s->sel.result[r]];
+        base->axes[r] = s->inner->axes[s->sel.result[r]];
         if (a->step == 1 && !a->list) base->align[r] = s->inner->align[s->sel.result[r]];
         if (holds_bounds) base->stretch[r] = a->step < 0 ? -a->step : a->step;
     }

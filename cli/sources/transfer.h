@@ -23,6 +23,7 @@ struct source {
     char *dtype;                       /* NumPy description; owned */
     int64_t align[CATERVA_MAX_DIMS];   /* boxes cut at its multiples cost least */
     int64_t stretch[CATERVA_MAX_DIMS]; /* items held for each one delivered */
+    int axes[CATERVA_MAX_DIMS]; /* of the array below, counted from 1; 0: a new one */
     bool in_order;
     bool takes_lists; /* without read_selected: boxes of single items are cheap enough */
     bool decodes;     /* reading takes the processor, not only the disk */

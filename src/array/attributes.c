@@ -1,24 +1,30 @@
 /* Room: array. Attributes and fixed metalayers, by name. The attribute that this
  * library keeps for itself is not shown and cannot be set. */
+#include "frame/attributes.h"
 #include "array/array.h"
 #include "array/describe.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "format/own_attribute.h"
-#include "frame/attribute.h"
+#include "frame/place_attributes.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static cv_status find(const cv_snapshot *snapshot, const char *name, const cv_attribute **out,
+                      cv_error *err)
+{
+    const cv_attributes *all;
+    CV_TRY(cv_snapshot_attributes(snapshot, &all, err));
+    return cv_attributes_find(all, name, out, err);
+}
+
 static cv_status get_attribute(const cv_snapshot *snapshot, const char *name,
                                cv_buffer *value, cv_error *err)
 {
-    const cv_trailer *trailer = &snapshot->trailer;
-    const cv_metalayer *attribute =
-        cv_metalayers_find(trailer->attributes, trailer->n_attributes, name);
-    if (!attribute)
-        return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
-    return cv_frame_attribute(attribute, value, err);
+    const cv_attribute *attribute;
+    CV_TRY(find(snapshot, name, &attribute, err));
+    return cv_attribute_value(attribute, value, err);
 }
 
 caterva_status caterva_attr_get(caterva_array *array, const char *name, void **value,
@@ -44,18 +50,15 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
 static cv_status read_part(const cv_snapshot *snapshot, const char *name, int64_t start,
                            void *dst, size_t dst_size, int64_t *size, cv_error *err)
 {
-    const cv_trailer *trailer = &snapshot->trailer;
-    const cv_metalayer *attribute =
-        cv_metalayers_find(trailer->attributes, trailer->n_attributes, name);
-    if (!attribute)
-        return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
-    CV_TRY(cv_frame_attribute_size(attribute, size, err));
+    const cv_attribute *attribute;
+    CV_TRY(find(snapshot, name, &attribute, err));
+    CV_TRY(cv_attribute_size(attribute, size, err));
     if (start < 0 || start > *size)
         return cv_fail(err, CATERVA_ERANGE, -1, "byte %lld is not in [0, %lld]",
                        (long long)start, (long long)*size);
     int64_t left = *size - start;
     int64_t wanted = dst_size < (size_t)left ? (int64_t)dst_size : left;
-    return dst ? cv_frame_attribute_read(attribute, start, dst, wanted, err) : CV_OK;
+    return dst ? cv_attribute_read(attribute, start, dst, wanted, err) : CV_OK;
 }
 
 caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t start,
@@ -75,47 +78,64 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
 
 static cv_status check_name(const char *name, cv_error *err)
 {
-    if (!name || !name[0] || strlen(name) > CV_MAX_NAME)
+    if (!name || !name[0] || strlen(name) > CV_MAX_ATTRIBUTE_NAME)
         return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
-                       CV_MAX_NAME);
+                       CV_MAX_ATTRIBUTE_NAME);
     /* python-blosc2 decodes all names at once: one that is none hides every other. */
     if (!cv_is_utf8(name))
-        return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name is UTF-8, \"%s\" is not",
-                       name);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "an attribute's name is UTF-8, \"%.100s\" is not", name);
     if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own",
                        name);
     return CV_OK;
 }
 
-/* The attributes without `name`, and with `added` where it is not NULL. */
-static cv_status replace_attribute(caterva_array *array, const char *name,
-                                   const cv_metalayer *added, bool *found, cv_error *err)
+/* The library's own attribute, and where it stands in the trailer; or NULL. */
+static const cv_metalayer *find_own(const cv_trailer *t, int *at)
 {
-    const cv_trailer *old = &cv_array_state(array)->trailer;
-    size_t size = ((size_t)old->n_attributes + 1) * sizeof(cv_metalayer);
-    cv_metalayer *list = cv_malloc(size);
+    const cv_metalayer *own =
+        cv_metalayers_find(t->attributes, t->n_attributes, CV_OWN_ATTRIBUTE);
+    *at = own ? (int)(own - t->attributes) : 0;
+    return own;
+}
+
+static cv_status change(caterva_array *array, const cv_attribute *list, int n, cv_error *err)
+{
+    int own_at;
+    const cv_metalayer *own = find_own(&cv_array_state(array)->trailer, &own_at);
+    cv_placed placed;
+    CV_TRY(cv_attributes_place(list, n, own, own_at, &placed, err));
+    cv_change change = {
+        .set_attributes = true, .attributes = placed.layers, .n_attributes = placed.n};
+    cv_status status = cv_txn_change(array->pending->txn, &change, err);
+    cv_placed_free(&placed);
+    if (status == CV_OK) cv_array_changed(array);
+    return status;
+}
+
+/* One attribute is put in its old place, or behind the others; NULL takes it away. */
+static cv_status replace_attribute(caterva_array *array, const char *name,
+                                   const cv_attribute *added, cv_error *err)
+{
+    const cv_attributes *all;
+    const cv_attribute *old = NULL;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(cv_snapshot_attributes(cv_array_state(array), &all, err));
+    cv_status status = cv_attributes_find(all, name, &old, err);
+    if (status != CV_OK && !added) return status;
+    size_t size = ((size_t)all->n + 1) * sizeof(cv_attribute);
+    cv_attribute *list = cv_malloc(size);
     if (!list) return cv_fail_memory(err, size, "the attributes");
     int n = 0;
-    *found = false;
-    for (int i = 0; i < old->n_attributes; i++) {
-        bool same = strcmp(old->attributes[i].name, name) == 0;
-        *found = *found || same;
-        if (!same)
-            list[n++] = old->attributes[i];
-        else if (added) /* in its old place */
+    for (int i = 0; i < all->n; i++) {
+        if (&all->list[i] != old)
+            list[n++] = all->list[i];
+        else if (added)
             list[n++] = *added;
     }
-    if (added && !*found) list[n++] = *added;
-    cv_status status = CV_OK;
-    if (added && !*found && n > CV_MAX_METALAYERS)
-        status =
-            cv_fail(err, CATERVA_EINVAL, -1,
-                    "%d attributes: with more than %d C-Blosc2 could not change the file", n,
-                    CV_MAX_METALAYERS);
-    cv_change change = {.set_attributes = true, .attributes = list, .n_attributes = n};
-    if (status == CV_OK && (added || *found))
-        status = cv_txn_change(array->pending->txn, &change, err);
+    if (!old && added) list[n++] = *added;
+    status = change(array, list, n, err);
     cv_free(list);
     return status;
 }
@@ -126,20 +146,11 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     CV_TRY(cv_array_check_writable(array, err));
     CV_TRY(check_name(name, err));
     if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
-    cv_metalayer added = {.size = 0};
-    cv_buffer encoded = {0};
-    CV_TRY(cv_encode_plain(value, size, &encoded, err));
-    snprintf(added.name, sizeof added.name, "%s", name);
-    added.data = encoded.data;
-    added.size = (uint32_t)encoded.size;
-
-    bool found = false;
+    cv_attribute added = {
+        .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
     cv_array_lock_alone(array);
-    cv_status status = cv_pending_check(array->pending, err);
-    if (status == CV_OK) status = replace_attribute(array, name, &added, &found, err);
-    if (status == CV_OK) cv_array_changed(array);
+    cv_status status = replace_attribute(array, name, &added, err);
     cv_array_unlock(array);
-    cv_buffer_free(&encoded);
     return status;
 }
 
@@ -147,13 +158,8 @@ caterva_status caterva_attr_remove(caterva_array *array, const char *name, cater
 {
     CV_TRY(cv_array_check_writable(array, err));
     CV_TRY(check_name(name, err));
-    bool found = false;
     cv_array_lock_alone(array);
-    cv_status status = cv_pending_check(array->pending, err);
-    if (status == CV_OK) status = replace_attribute(array, name, NULL, &found, err);
-    if (status == CV_OK && !found)
-        status = cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%s\"", name);
-    if (status == CV_OK) cv_array_changed(array);
+    cv_status status = replace_attribute(array, name, NULL, err);
     cv_array_unlock(array);
     return status;
 }

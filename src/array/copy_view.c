@@ -7,6 +7,7 @@
  *                                                 next part that begins at an edge  */
 #include "array/copy_order.h"
 #include "array/create.h"
+#include "array/dims.h"
 #include "array/view.h"
 #include "array/view_read.h"
 #include "base/arith.h"
@@ -225,6 +226,21 @@ static void set_partition(const caterva_view *over, const cv_snapshot *state,
     create->block_shape = order->block_shape;
 }
 
+/* Each axis of the view has the name of the axis of the first array that it shows. */
+static cv_status carry_dims(const caterva_view *view, const cv_snapshot *state,
+                            caterva_array *to, cv_error *err)
+{
+    int axes[CV_MAX_DIMS];
+    const caterva_view *at = view;
+    for (int d = 0; d < view->grid.ndim; d++) axes[d] = view->base_axis[d];
+    while (!at->base->array) {
+        at = at->base->parts[0];
+        for (int d = 0; d < view->grid.ndim; d++)
+            axes[d] = axes[d] < 0 ? -1 : at->base_axis[axes[d]];
+    }
+    return cv_dims_carry(state, axes, to, err);
+}
+
 static cv_status create_like(const caterva_view *view, const char *url, cv_copy_order *order,
                              caterva_array **out, cv_error *err)
 {
@@ -239,10 +255,13 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     /* A view of a view of several has axes of its own: then the library chooses. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         set_partition(over, state, order);
+    *out = NULL;
     cv_status status = cv_copy_set_conversion(first, order, err);
     if (status == CV_OK) {
         cv_copy_set_kind(first, url, order);
         status = cv_array_create(url, &order->create, state, out, err);
+        if (status == CV_OK) status = carry_dims(view, state, *out, err);
+        if (status != CV_OK) cv_array_free(*out);
     }
     cv_array_unlock(first);
     return status;

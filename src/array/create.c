@@ -12,6 +12,7 @@
 #include "engine/plan/partition.h"
 #include "format/dtype.h"
 #include "format/own_attribute.h"
+#include "frame/place_attributes.h"
 #include "store/custom.h"
 #include "store/directory_open.h"
 #include "store/file.h"
@@ -36,6 +37,7 @@ typedef struct blueprint {
     uint8_t nan[8];           /* the fill, where it is NaN */
     cv_buffer own;            /* our attribute's value */
     cv_metalayer *attributes; /* ours and those of `like` */
+    cv_placed placed;         /* or so, where they have to move */
     cv_frame_seed seed;
 } blueprint;
 
@@ -295,6 +297,17 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     return status;
 }
 
+/* Ours has no key left: others make room. */
+static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_error *err)
+{
+    const cv_attributes *all;
+    CV_TRY(cv_snapshot_attributes(b->like, &all, err));
+    CV_TRY(cv_attributes_place(all->list, all->n, own, 0, &b->placed, err));
+    b->seed.attributes = b->placed.layers;
+    b->seed.n_attributes = b->placed.n;
+    return CV_OK;
+}
+
 /* Ours, made anew where there is a fill, and a copy's others as they are. */
 static cv_status set_attributes(blueprint *b, cv_error *err)
 {
@@ -312,11 +325,7 @@ static cv_status set_attributes(blueprint *b, cv_error *err)
         cv_metalayer own = {.name = CV_OWN_ATTRIBUTE, .data = b->own.data};
         own.size = (uint32_t)b->own.size;
         b->attributes[kept++] = own;
-        if (kept > CV_MAX_METALAYERS)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "%d attributes and the fill: with more than %d C-Blosc2 could "
-                           "not change the file",
-                           kept - 1, CV_MAX_METALAYERS);
+        if (kept > CV_MAX_METALAYERS) return place_attributes(b, &own, err);
     }
     b->seed.attributes = b->attributes;
     b->seed.n_attributes = kept;
@@ -408,6 +417,7 @@ static cv_status create(cv_store *store, const char *path, const blueprint *b,
 static void free_blueprint(blueprint *b)
 {
     cv_free(b->attributes);
+    cv_placed_free(&b->placed);
     cv_buffer_free(&b->meta);
     cv_buffer_free(&b->own);
 }

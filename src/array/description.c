@@ -4,7 +4,6 @@
 
 #include "base/heap.h"
 #include "format/dtype.h"
-#include "format/own_attribute.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,11 +89,6 @@ static void describe_header(const cv_snapshot *s, caterva_info *info)
 
 /* ---- Names and contents ------------------------------------------------- */
 
-static bool is_own(const cv_metalayer *attribute)
-{
-    return strcmp(attribute->name, CV_OWN_ATTRIBUTE) == 0;
-}
-
 /* One piece of memory, the struct at its front. Measuring, `at` is NULL and only `used`
  * moves. */
 typedef struct arena {
@@ -124,16 +118,12 @@ static const char *keep_text(arena *a, const char *text)
     return text ? keep(a, text, strlen(text) + 1) : NULL;
 }
 
-static int keep_attributes(arena *a, const cv_trailer *trailer, const char **names)
+static void keep_attributes(arena *a, const cv_attributes *all, const char **names)
 {
-    int n = 0;
-    for (int i = 0; i < trailer->n_attributes; i++) {
-        if (is_own(&trailer->attributes[i])) continue;
-        const char *name = keep_text(a, trailer->attributes[i].name);
-        if (names) names[n] = name;
-        n++;
+    for (int i = 0; i < all->n; i++) {
+        const char *name = keep_text(a, all->list[i].name);
+        if (names) names[i] = name;
     }
-    return n;
 }
 
 static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalayer *layers)
@@ -148,15 +138,16 @@ static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalaye
 }
 
 /* All that the info points at. */
-static void keep_all(arena *a, const cv_described *from, caterva_info *info)
+static void keep_all(arena *a, const cv_described *from, const cv_attributes *attributes,
+                     caterva_info *info)
 {
-    const cv_trailer *trailer = &from->state->trailer;
     const cv_frame_header *h = &from->state->header;
-    const char **names = take(a, (size_t)trailer->n_attributes * sizeof names[0]);
+    const char **names = take(a, (size_t)attributes->n * sizeof names[0]);
     caterva_metalayer *layers = take(a, (size_t)h->n_metalayers * sizeof layers[0]);
     size_t item_size = (size_t)from->state->grid.item_size;
     info->attribute_names = names;
-    info->n_attributes = keep_attributes(a, trailer, names);
+    info->n_attributes = attributes->n;
+    keep_attributes(a, attributes, names);
     info->metalayers = layers;
     info->n_metalayers = h->n_metalayers;
     keep_metalayers(a, h, layers);
@@ -171,15 +162,17 @@ static void keep_all(arena *a, const cv_described *from, caterva_info *info)
 cv_status cv_description_create(const cv_described *from, cv_description **out, cv_error *err)
 {
     arena all = {.used = sizeof(cv_description)};
+    const cv_attributes *attributes;
     caterva_info measured;
-    keep_all(&all, from, &measured);
+    CV_TRY(cv_snapshot_attributes(from->state, &attributes, err));
+    keep_all(&all, from, attributes, &measured);
     cv_description *d = cv_calloc(1, all.used);
     if (!d) return cv_fail_memory(err, all.used, "a description");
     all = (arena){.at = (uint8_t *)d, .used = sizeof(cv_description)};
     atomic_init(&d->references, 1);
     describe_grid(&from->state->grid, &d->info);
     describe_header(from->committed, &d->info);
-    keep_all(&all, from, &d->info);
+    keep_all(&all, from, attributes, &d->info);
     d->info.struct_size = sizeof d->info;
     d->info.dtype_disagrees = from->type->disagrees;
     d->info.in_memory = from->in_memory;

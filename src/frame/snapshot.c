@@ -20,6 +20,7 @@ cv_snapshot *cv_snapshot_new(void)
     atomic_init(&snapshot->index_ready, false);
     atomic_init(&snapshot->index_lookups, 0);
     atomic_init(&snapshot->head_ready, false);
+    atomic_init(&snapshot->attributes, NULL);
     cv_mutex_init(&snapshot->index_lock);
     cv_mutex_init(&snapshot->head_lock);
     return snapshot;
@@ -36,12 +37,31 @@ void cv_snapshot_release(cv_snapshot *snapshot)
     if (atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) > 1) return;
     cv_buffer_free(&snapshot->header_bytes);
     cv_buffer_free(&snapshot->trailer_bytes);
+    cv_attributes_free(atomic_load(&snapshot->attributes));
     cv_trailer_free(&snapshot->trailer);
     cv_index_free(&snapshot->index);
     cv_seal_head_free(&snapshot->head);
     cv_mutex_destroy(&snapshot->index_lock);
     cv_mutex_destroy(&snapshot->head_lock);
     cv_free(snapshot);
+}
+
+/* ---- Attributes --------------------------------------------------------- */
+
+/* Who comes first keeps its own for all: another one throws its away. */
+cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
+                                 cv_error *err)
+{
+    cv_snapshot *s = (cv_snapshot *)(uintptr_t)snapshot;
+    cv_attributes *known = atomic_load_explicit(&s->attributes, memory_order_acquire);
+    cv_attributes *loaded = NULL;
+    if (!known) CV_TRY(cv_attributes_load(&s->trailer, &loaded, err));
+    if (loaded && atomic_compare_exchange_strong(&s->attributes, &known, loaded))
+        known = loaded;
+    else
+        cv_attributes_free(loaded);
+    *out = known;
+    return CV_OK;
 }
 
 /* ---- Header ------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "format/array_meta.h"
 #include "format/frame_header.h"
 #include "format/trailer.h"
+#include "frame/attributes.h"
 #include "frame/index.h"
 #include "store/store.h"
 
@@ -39,6 +40,9 @@ typedef struct cv_snapshot {
     atomic_bool index_ready;
     atomic_int index_lookups; /* made without it */
     cv_index index;
+
+    /* The attributes of both places, merged at first need. */
+    _Atomic(cv_attributes *) attributes;
 } cv_snapshot;
 
 /* An empty snapshot with one reference, or NULL without memory. */
@@ -67,6 +71,10 @@ cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_erro
 /* Might another opening read an older state than this committed one, and so bytes that
  * it does not use? A state has a number to be known by when its seal holds. */
 bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store);
+
+/* Its attributes, borrowed as long as the snapshot is. Any thread. */
+cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
+                                 cv_error *err);
 
 /* Fills in what follows from header_bytes: header, meta, grid; each checked
  * against the others. */

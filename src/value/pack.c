@@ -154,6 +154,12 @@ void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size)
     append(p, bytes, size);
 }
 
+void cv_pack_value(cv_packer *p, const void *bytes, size_t size)
+{
+    count_value(p);
+    append(p, bytes, size);
+}
+
 /* ---- What has parts ----------------------------------------------------- */
 
 static bool reserve_head(cv_packer *p)

@@ -48,6 +48,9 @@ void cv_pack_text(cv_packer *p, const void *text, size_t size);
 void cv_pack_binary(cv_packer *p, const void *bytes, size_t size);
 void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size);
 
+/* One whole value, packed already. */
+void cv_pack_value(cv_packer *p, const void *bytes, size_t size);
+
 /* What is packed until the end stands inside. */
 void cv_pack_begin(cv_packer *p, cv_pack_kind kind);
 void cv_pack_end(cv_packer *p);

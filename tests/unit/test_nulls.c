@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { N = 10, MAX_NAMES = 200 };
+enum { N = 10, MAX_NAMES = 300 };
 
 static const char *seen[MAX_NAMES];
 static int n_seen;
@@ -372,6 +372,42 @@ static void attributes(void **state)
     REFUSED(caterva_metalayer_update(array, "x", NULL, 1, &err));
 }
 
+static void values(void **state)
+{
+    (void)state;
+    void *packed;
+    char *json;
+    const char **names;
+    size_t size, at = 0;
+    caterva_value v = CATERVA_VALUE_INIT;
+    REFUSED(caterva_value_next(NULL, 1, &at, &v, &err));
+    REFUSED(caterva_value_next("\xc0", 1, NULL, &v, &err));
+    REFUSED(caterva_value_next("\xc0", 1, &at, NULL, &err));
+    TAKEN(caterva_value_next("\xc0", 1, &at, &v, &err));
+    REFUSED(caterva_value_pack_array(NULL, 0, NULL, "x", 1, &packed, &size, &err));
+    REFUSED(caterva_value_pack_array("|u1", 1, NULL, "x", 1, &packed, &size, &err));
+    REFUSED(caterva_value_pack_array("|u1", 0, NULL, NULL, 1, &packed, &size, &err));
+    REFUSED(caterva_value_pack_array("|u1", 0, NULL, "x", 1, NULL, &size, &err));
+    REFUSED(caterva_value_pack_array("|u1", 0, NULL, "x", 1, &packed, NULL, &err));
+    TAKEN(caterva_value_pack_array("|u1", 0, NULL, "x", 1, &packed, &size, &err));
+    caterva_free(packed);
+    REFUSED(caterva_value_to_json(NULL, 1, &json, &size, &err));
+    REFUSED(caterva_value_to_json("\xc0", 1, NULL, &size, &err));
+    REFUSED(caterva_value_to_json("\xc0", 1, &json, NULL, &err));
+    TAKEN(caterva_value_to_json(NULL, 0, &json, &size, &err));
+    caterva_free(json);
+    REFUSED(caterva_value_from_json(NULL, 1, NULL, &packed, &size, &err));
+    REFUSED(caterva_value_from_json(NULL, 0, NULL, &packed, &size, &err));
+    REFUSED(caterva_value_from_json("1", 1, NULL, NULL, &size, &err));
+    REFUSED(caterva_value_from_json("1", 1, NULL, &packed, NULL, &err));
+    TAKEN(caterva_value_from_json("1", 1, NULL, &packed, &size, &err));
+    caterva_free(packed);
+    REFUSED(caterva_dims_get(NULL, &names, &err));
+    REFUSED(caterva_dims_get(array, NULL, &err));
+    REFUSED(caterva_dims_set(NULL, NULL, &err));
+    TAKEN(caterva_dims_set(array, NULL, &err));
+}
+
 /* ---- Is that all? ------------------------------------------------------- */
 
 static bool was_seen(const char *name, size_t size)
@@ -424,6 +460,7 @@ int main(void)
         cmocka_unit_test(views),
         cmocka_unit_test(numbers_and_copies),
         cmocka_unit_test(attributes),
+        cmocka_unit_test(values),
         cmocka_unit_test(no_function_is_left_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,12 @@
+/* Names of dimensions, for those who make an array of another one's axes. */
+#ifndef CV_ARRAY_DIMS_H
+#define CV_ARRAY_DIMS_H
+
+#include "array/array.h"
+
+/* Axis d of `to` takes the name of axis axes[d] of the other array, -1: none. Nothing
+ * happens where that one has no names, or the axes are its own. */
+cv_status cv_dims_carry(const cv_snapshot *from, const int *axes, caterva_array *to,
+                        cv_error *err);
+
+#endif

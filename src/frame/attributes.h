@@ -1,0 +1,58 @@
+/* All attributes of a frame, wherever they stand. Two places:
+ *
+ *     trailer    "units"  -> chunk     a key of its own: a name of 31 bytes, 16 in all,
+ *                "dims"   -> chunk     the library's own among them
+ *                "attrs"  -> chunk     a map of all others:
+ *                              {"straight_vertical_longitude_from_pole": -45.0, ...}
+ *
+ * An `attrs` that is no map of names, nor JSON text of one, is an attribute like others. */
+#ifndef CV_FRAME_ATTRIBUTES_H
+#define CV_FRAME_ATTRIBUTES_H
+
+#include "base/buffer.h"
+#include "format/trailer.h"
+
+#define CV_ATTRIBUTES_MAP "attrs"
+
+/* The longest name that is written. */
+enum { CV_MAX_ATTRIBUTE_NAME = 65535 };
+
+typedef enum cv_attribute_form {
+    CV_ATTRIBUTE_CHUNK,  /* encoded: a key of its own   */
+    CV_ATTRIBUTE_PACKED, /* a MessagePack value: in the map */
+    CV_ATTRIBUTE_RAW     /* bytes to be stored: nowhere yet */
+} cv_attribute_form;
+
+typedef struct cv_attribute {
+    const char *name; /* NUL-terminated */
+    cv_attribute_form form;
+    const uint8_t *data;
+    size_t size;
+} cv_attribute;
+
+/* The library's own is not among them. Immutable. */
+typedef struct cv_attributes {
+    cv_attribute *list; /* keys of their own, then the map's, each in file order */
+    int n;
+    int *by_name;         /* places in the list, ordered by name */
+    cv_buffer names, map; /* what the list points at */
+    cv_status map_status; /* why the map could not be read; then it is one of the list */
+    cv_error map_error;
+} cv_attributes;
+
+/* Reads both places; what the list points at of the trailer must outlive it. Fails without
+ * memory only. */
+cv_status cv_attributes_load(const cv_trailer *trailer, cv_attributes **out, cv_error *err);
+void cv_attributes_free(cv_attributes *all); /* NULL is fine */
+
+/* CATERVA_ENOTFOUND without one of that name; the map's error when it might be in there. */
+cv_status cv_attributes_find(const cv_attributes *all, const char *name,
+                             const cv_attribute **out, cv_error *err);
+
+/* Its value, appended; how long that is; bytes [start, start + size) of it. */
+cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_error *err);
+cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err);
+cv_status cv_attribute_read(const cv_attribute *a, int64_t start, void *dst, int64_t size,
+                            cv_error *err);
+
+#endif
