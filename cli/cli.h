@@ -101,7 +101,7 @@ typedef struct cli_args {
     char **files; /* all positional arguments, of commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
-    bool quiet, guess, skip_damaged;
+    bool quiet, guess, skip_damaged, nearest;
     int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space, 0: never */
     int64_t precision;
@@ -115,7 +115,7 @@ typedef struct cli_args {
     int64_t bins; /* default 0 */
     const char *output, *from, *to, *shape, *dtype, *chunks, *blocks, *codec, *filters;
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
-    const char *astype, *casting, *view_dtype, *rgb, *prefer;
+    const char *astype, *casting, *view_dtype, *rgb, *prefer, *sel;
     cli_texts every;
     bool follow, short_lines, long_lines, recursive;
     int64_t wait; /* milliseconds, default 0 */
@@ -156,6 +156,7 @@ typedef struct cli_args {
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
+#define CLI_OPT_SEL (UINT64_C(1) << 45) /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
 #define CLI_OPT_NONE (1UL << 27)              /* of a command with no option but --help */
 

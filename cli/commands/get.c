@@ -4,7 +4,9 @@
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "sources/cast.h"
+#include "sources/coordinates.h"
 #include "sources/described.h"
+#include "sources/dims.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
 
@@ -44,17 +46,46 @@ static cli_exit open_damaged(const cli_args *args, caterva_array *array, source 
     return code;
 }
 
+static cli_exit parse_coordinates(const cli_args *args, caterva_array *array, selection *sel)
+{
+    const char *path = args->positional[0];
+    const caterva_info *info = info_of(array);
+    coordinate_files *files;
+    coordinate_finder finder;
+    const char **names = dims_of(array);
+    if (!names)
+        return cli_fail(CLI_USAGE,
+                        "%s: its dimensions have no names, so --sel has none to take", path);
+    cli_exit code = coordinate_files_open(args, path, &files, &finder);
+    if (code == CLI_OK) {
+        code = coordinates_parse(args->sel, info->ndim, info->shape, names, &finder,
+                                 args->nearest, sel);
+        coordinate_files_close(files);
+    }
+    caterva_free(names);
+    return code;
+}
+
+static cli_exit parse_selection(const cli_args *args, caterva_array *array, selection *sel)
+{
+    const caterva_info *info = info_of(array);
+    const char *text = args->n_positional > 1 ? args->positional[1] : NULL;
+    if (args->sel && text)
+        return cli_fail(CLI_USAGE, "SEL and --sel both select; give one of them");
+    if (args->nearest && !args->sel) return cli_fail(CLI_USAGE, "--nearest is for --sel");
+    if (args->sel) return parse_coordinates(args, array, sel);
+    return selection_parse(text, info->ndim, info->shape, sel);
+}
+
 /* *all is the array's own source, which the selection owns. */
 static cli_exit open_selection(const cli_args *args, caterva_array *array, source **all,
                                source **from)
 {
     const char *path = args->positional[0];
-    const caterva_info *info = info_of(array);
     selection sel;
     if (args->fill && !args->skip_damaged)
         return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
-    CLI_TRY(selection_parse(args->n_positional > 1 ? args->positional[1] : NULL, info->ndim,
-                            info->shape, &sel));
+    CLI_TRY(parse_selection(args, array, &sel));
     cli_exit code = args->skip_damaged ? open_damaged(args, array, all)
                                        : source_of_array(array, path, all);
     if (code == CLI_OK) return source_select(*all, &sel, from);
@@ -118,10 +149,15 @@ const cli_command cli_command_get = {
         "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
         "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd; an array keeps\n"
         "the attributes, metalayers and codec of FILE. --astype converts the items.\n"
+        "--sel selects by the names of dimensions and the values of their coordinates, "
+        "which\n"
+        "are arrays of these names beside FILE, or in an enclosing group of its tree:\n"
+        "'lat=40:50' is all from 40 to 50, 'time=2020-01:2020-02' two months to their end,\n"
+        "'lat=45' the item of this value. Where there is no such array it takes indices.\n"
         "With --skip-damaged the exit status is 1 when a chunk was skipped.",
     .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
                CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
-               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS,
+               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL,
     .min_args = 1,
     .max_args = 2,
     .run = run_get,

@@ -1,0 +1,43 @@
+/* Items of an axis by their coordinates: the values of a 1-d array of the same length. */
+#ifndef CLI_COORDINATE_H
+#define CLI_COORDINATE_H
+
+#include "formats/moment.h"
+#include "sources/selection.h"
+
+typedef enum coordinate_kind {
+    COORDINATE_WHOLE,
+    COORDINATE_SINGLE,
+    COORDINATE_REAL
+} coordinate_kind;
+
+/* One value, as its kind says. */
+typedef union coordinate_value {
+    int64_t whole;
+    double real; /* also of float32 */
+} coordinate_value;
+
+typedef struct coordinate {
+    const char *name; /* of the axis, for messages */
+    coordinate_kind kind;
+    int64_t n;
+    bool is_time; /* then values are counts of `time`, and texts moments */
+    time_count time;
+    /* Reads values [start, start + n) into `values`. */
+    cli_exit (*read)(void *context, int64_t start, int64_t n, coordinate_value *values);
+    void *context;
+} coordinate;
+
+/* The items that `text`, `size` bytes, names:
+ *
+ *     45.5, 2020-01-01           the one item of this value; with `nearest` the next to it.
+ *                                The axis is dropped
+ *     40:50, 2020-01:2020-02     all from the first to the last value, which belong to them:
+ *     :50, 40:                   a month, a day or a second to its end
+ *
+ * For the latter, values must only rise or only fall. CLI_USAGE, with a sentence, where
+ * there is no such item, or more than one. */
+cli_exit coordinate_match(const coordinate *c, const char *text, size_t size, bool nearest,
+                          selection_axis *out);
+
+#endif
