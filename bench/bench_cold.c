@@ -90,7 +90,7 @@ static double stored(caterva_array *array, const cold_file *file, const cold_box
                     chunk = chunk * n_chunks + i[d] / PER_CHUNK;
                     block = block * PER_CHUNK + i[d] % PER_CHUNK;
                 }
-                caterva_block_info info;
+                caterva_block_info info = CATERVA_BLOCK_INFO_INIT;
                 bench_need_ok(caterva_block_describe(array, chunk, block, &info, &err), &err,
                               file->path);
                 total += info.stored_bytes;
