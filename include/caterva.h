@@ -1568,15 +1568,22 @@ CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *sha
 
 /* ---- Stores of the program's own ------------------------------------------ */
 
+/* One of several ranges that caterva_store.read_many reads at once. */
+typedef struct caterva_store_range {
+    uint64_t pos;
+    size_t size; /* 1 at least; all of them are to be read */
+    void *dst;
+} caterva_store_range;
+
 /* Functions of yours that keep a frame where there is neither a file nor memory: in a blob
  * of a database, a member of an archive, an object somewhere. Begin with CATERVA_STORE_INIT
  * and set `size` and `read`; to write, also `write`, `truncate` and `sync`.
  *
  * Threads. The pool's threads call these functions, too, and several at once: `size` and
  * `read` beside each other and beside a `write` of other bytes, and `write` of separate
- * bytes beside each other. The library never reads bytes while it writes them. With
- * `one_at_a_time` it holds a lock around each call. The functions must not use an array
- * that is in the store, and must return: no longjmp, no exception.
+ * bytes beside each other; `read_many` is like `read` in this. The library never reads bytes
+ * while it writes them. With `one_at_a_time` it holds a lock around each call. The functions
+ * must not use an array that is in the store, and must return: no longjmp, no exception.
  *
  * Errors. A function returns CATERVA_OK, or CATERVA_EIO, ENOMEM, EBUSY, ENOTFOUND or
  * ESTOPPED (other statuses count as CATERVA_EIO), and may put one sentence into
@@ -1612,8 +1619,25 @@ typedef struct caterva_store {
     /* Called once for each handle that caterva_store_open or caterva_store_create gave, when
      * it and what still reads for it are closed. NULL: not.                              */
     void (*close)(void *context);
-    uint64_t latency_ns;       /* of a read, about; 0: not known. Hints: this version   */
-    uint64_t bytes_per_second; /* plans its reads without them                          */
+    uint64_t latency_ns;       /* of a read, about, and what one transfers: with        */
+    uint64_t bytes_per_second; /* `read_many` they say over which gaps reading is worth
+                                  it. 0: not known                                      */
+    /* Optional, for a store whose reads take long: reads n ranges, many at once. With it a
+     * call of the library asks for all that it knows it needs in a few such calls: of a
+     * read the heads of all chunks first, then all blocks. Ranges may touch, and stand in
+     * any order.
+     *
+     * Calls arrived(token, i) as soon as range i is whole at its dst, once for each, in any
+     * order, on the thread that called: the library decodes it in there, while other ranges
+     * are on their way. When `arrived` returns other than 0 nothing more is wanted: return
+     * CATERVA_ESTOPPED soon, with no range being written to any more. Who waits long calls
+     * arrived(token, n) every 100 ms or so, to hear that.
+     *
+     * When it fails, or leaves ranges out, the library reads what has not arrived with
+     * `read`, and what that says counts.                                              */
+    caterva_status (*read_many)(void *context, const caterva_store_range *ranges, size_t n,
+                                int (*arrived)(void *token, size_t range), void *token,
+                                caterva_error *err);
 } caterva_store;
 #define CATERVA_STORE_INIT CATERVA_INIT_(caterva_store)
 

@@ -9,11 +9,9 @@
 
 #include <stdlib.h>
 
-/* Reading over a gap is cheaper than another system call up to about here. */
-enum { JOIN_GAP = 4096 };
-
-/* Runs that are read together. */
-enum { RUNS = 32 };
+/* Runs that are read together; and over gaps wider than this one no more is read than what
+ * is wanted. */
+enum { RUNS = 32, SMALL_GAP = 4096 };
 
 static int by_position(const void *a, const void *b)
 {
@@ -24,12 +22,14 @@ static int by_position(const void *a, const void *b)
 
 static cv_block_range range_of(const cv_layout *layout, const cv_wanted *wanted)
 {
-    return layout->blocks[wanted->block];
+    if (layout->n_blocks > 0) return layout->blocks[wanted->block];
+    int64_t start = CV_CHUNK_HEADER_SIZE + wanted->block * layout->block_bytes;
+    return (cv_block_range){(int32_t)start, (int32_t)(start + layout->block_bytes)};
 }
 
 /* Stored order, which nearly always is block order already. `streams` serves
  * as the sort key; the fetch sets it for good. */
-static void sort_by_position(const cv_layout *layout, cv_wanted *wanted, int64_t n)
+void cv_fetch_sort(const cv_layout *layout, cv_wanted *wanted, int64_t n)
 {
     bool sorted = true;
     for (int64_t i = 1; i < n && sorted; i++)
@@ -77,14 +77,17 @@ static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, 
  * the file. Blocks may share bytes (hostile files); a run then ends where its largest
  * end is. */
 static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t first,
-                       int64_t n, size_t budget, cv_block_range *run)
+                       int64_t n, size_t budget, int64_t gap, cv_block_range *run)
 {
     *run = range_of(layout, &wanted[first]);
-    int64_t i = first + 1;
+    int64_t i = first + 1, wanted_bytes = run->end - run->start;
     for (; i < n; i++) {
         cv_block_range next = range_of(layout, &wanted[i]);
-        if (next.start < run->start || next.start > run->end + JOIN_GAP) break;
+        if (next.start < run->start || next.start > run->end + gap) break;
         if ((size_t)(next.end - run->start) > budget) break;
+        wanted_bytes += next.end - next.start;
+        bool is_wide = next.start > run->end + SMALL_GAP;
+        if (is_wide && next.end - run->start > 2 * wanted_bytes) break;
         if (next.end > run->end) run->end = next.end;
     }
     return i;
@@ -92,14 +95,14 @@ static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t
 
 /* First pass: how many blocks fit the budget, and the buffer they need. */
 static int64_t measure(const cv_layout *layout, const cv_wanted *wanted, int64_t n,
-                       size_t budget, size_t *needed)
+                       size_t budget, int64_t gap, size_t *needed)
 {
     *needed = 0;
     int64_t i = 0;
     while (i < n) {
         cv_block_range run;
         size_t left = budget > *needed ? budget - *needed : 0;
-        int64_t end = run_end(layout, wanted, i, n, left, &run);
+        int64_t end = run_end(layout, wanted, i, n, left, gap, &run);
         size_t size = CV_BLOCK_PREFIX + (size_t)(run.end - run.start);
         if (i > 0 && *needed + size > budget) break;
         *needed += size;
@@ -117,20 +120,36 @@ typedef struct fetching {
     int64_t first;      /* where the first one begins */
 } fetching;
 
+void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
+                       const cv_wanted *wanted, int64_t n, size_t most, cv_fetch_run *run)
+{
+    cv_block_range range;
+    int64_t gap = cv_store_join_gap(frame->store);
+    run->last = run_end(layout, wanted, run->first, n, most, gap, &range);
+    run->start = range.start;
+    run->size = (size_t)(range.end - range.start);
+}
+
+void cv_fetch_place(const cv_layout *layout, cv_wanted *wanted, const cv_fetch_run *run,
+                    uint8_t *bytes)
+{
+    for (int64_t i = run->first; i < run->last; i++) {
+        describe(layout, &wanted[i]);
+        wanted[i].packed.streams = bytes + (range_of(layout, &wanted[i]).start - run->start);
+        wanted[i].packed.in_place = true;
+    }
+}
+
 /* A run is there: its blocks are described. */
 static cv_status take_run(void *context, size_t run, cv_error *err)
 {
     const fetching *f = context;
-    (void)err;
     const cv_store_range *range = &f->ranges[run];
-    uint64_t begin = range->pos - f->layout->pos;
-    for (int64_t i = run == 0 ? f->first : f->ends[run - 1]; i < f->ends[run]; i++) {
-        cv_wanted *wanted = &f->wanted[i];
-        describe(f->layout, wanted);
-        wanted->packed.streams =
-            (uint8_t *)range->dst + ((uint64_t)range_of(f->layout, wanted).start - begin);
-        wanted->packed.in_place = true;
-    }
+    (void)err;
+    cv_fetch_run at = {.first = run == 0 ? f->first : f->ends[run - 1],
+                       .last = f->ends[run],
+                       .start = (int64_t)(range->pos - f->layout->pos)};
+    cv_fetch_place(f->layout, f->wanted, &at, range->dst);
     return CV_OK;
 }
 
@@ -139,11 +158,12 @@ static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *
                            cv_error *err)
 {
     size_t needed, used = 0;
-    *fetched = measure(layout, wanted, n, budget, &needed);
+    int64_t gap = cv_store_join_gap(frame->store);
+    *fetched = measure(layout, wanted, n, budget, gap, &needed);
     CV_TRY(cv_buffer_reserve(buffer, needed, err));
 
     fetching f;
-    const cv_arrivals arrivals = {take_run, &f};
+    const cv_arrivals arrivals = {.arrived = take_run, .context = &f};
     f.layout = layout;
     f.wanted = wanted;
     for (int64_t i = 0; i < *fetched;) {
@@ -151,7 +171,7 @@ static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *
         for (f.first = i; i < *fetched && n_runs < RUNS; n_runs++) {
             cv_block_range run;
             size_t left = budget > used ? budget - used : 0;
-            i = run_end(layout, wanted, i, n, left, &run);
+            i = run_end(layout, wanted, i, n, left, gap, &run);
             size_t size = (size_t)(run.end - run.start);
             f.ends[n_runs] = i;
             f.ranges[n_runs] =
@@ -170,7 +190,7 @@ cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *w
 {
     *fetched = n;
     if (borrow(frame, layout, wanted, n)) return CV_OK;
-    sort_by_position(layout, wanted, n);
+    cv_fetch_sort(layout, wanted, n);
     return read_runs(frame, layout, wanted, n, budget, buffer, fetched, err);
 }
 

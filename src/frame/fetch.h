@@ -26,6 +26,24 @@ cv_status cv_fetch_in_order(cv_frame *frame, const cv_layout *layout, cv_wanted 
                             int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
                             cv_error *err);
 
+/* A run of blocks of the list that is read at once: bytes [start, start + size) of the chunk,
+ * behind CV_BLOCK_PREFIX bytes of room. */
+typedef struct cv_fetch_run {
+    int64_t first, last; /* of the list */
+    int64_t start;
+    size_t size;
+} cv_fetch_run;
+
+/* The same in steps, for who reads runs of many chunks at once, of any access but
+ * CV_ACCESS_CHUNK: the list in stored order; the run that begins with wanted[first], of at
+ * most `most` bytes unless its first block has more; and its blocks, when its bytes are at
+ * `bytes`. */
+void cv_fetch_sort(const cv_layout *layout, cv_wanted *wanted, int64_t n);
+void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
+                       const cv_wanted *wanted, int64_t n, size_t most, cv_fetch_run *run);
+void cv_fetch_place(const cv_layout *layout, cv_wanted *wanted, const cv_fetch_run *run,
+                    uint8_t *bytes);
+
 /* The whole stored chunk where it is at hand without reading, else NULL. It stays
  * as long as the layout is held. */
 const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout);

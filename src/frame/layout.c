@@ -42,6 +42,7 @@ typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
+    bool keeps_small;    /* the layout of a small chunk has all of it */
     cv_small_room *room; /* for the layout, and the bytes behind it; NULL: it is kept */
     cv_buffer buffer;
     uint8_t *small; /* CHECKED_READ bytes in place of the buffer */
@@ -177,7 +178,8 @@ static cv_status parse_layout(cv_store *store, const cv_snapshot *snapshot,
     bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed && !plain;
     bool whole = header.special == CV_SPECIAL_NONE && !head->borrowed &&
                  (size_t)header.cbytes <= head->size;
-    bool copied = whole && !head->room && header.cbytes <= CV_CHUNK_HEADER_SIZE + SMALL_CHUNK;
+    int32_t most = head->keeps_small ? header.cbytes : CV_CHUNK_HEADER_SIZE + SMALL_CHUNK;
+    bool copied = whole && !head->room && header.cbytes <= most;
     parts p = {.n_blocks = has_blocks ? grid->n_blocks : 0,
                .n_sums = cv_block_table_blocks(&header, grid->n_blocks),
                .item_size = header.special == CV_SPECIAL_VALUE ? (size_t)grid->item_size : 0,
@@ -190,6 +192,7 @@ static cv_status parse_layout(cv_store *store, const cv_snapshot *snapshot,
     if (whole && head->room) layout->chunk = (uint8_t *)head->bytes;
     layout->access = plain ? CV_ACCESS_CHUNK : cv_codec_access(layout->header_bytes);
     layout->table_size = cv_block_table_size(p.n_sums);
+    layout->block_bytes = (int32_t)grid->block_bytes;
 
     cv_status status = read_body(store, ref, head, &expect, layout, err);
     if (status == CV_OK)
@@ -213,6 +216,14 @@ static const cv_block_range *ranges_of(const cv_layout *layout)
     return layout->n_blocks > 0 ? layout->blocks : NULL;
 }
 
+void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_object *object,
+                          uint64_t *pos)
+{
+    bool is_behind = ref->table_pos == 0;
+    *object = is_behind ? ref->object : CV_FRAME_OBJECT;
+    *pos = is_behind ? ref->pos + (uint64_t)layout->header.cbytes : ref->table_pos;
+}
+
 /* The table's bytes, where they stand in what was read of the chunk, or read. */
 static cv_status find_table(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
                             const cv_layout *layout, cv_buffer *buffer, const uint8_t **out,
@@ -223,8 +234,9 @@ static cv_status find_table(cv_store *store, const cv_chunk_ref *ref, const chun
         *out = head->bytes + cbytes;
         return CV_OK;
     }
-    cv_object object = ref->table_pos == 0 ? ref->object : CV_FRAME_OBJECT;
-    uint64_t pos = ref->table_pos == 0 ? ref->pos + cbytes : ref->table_pos;
+    cv_object object;
+    uint64_t pos;
+    cv_layout_find_table(layout, ref, &object, &pos);
     CV_TRY(cv_buffer_resize(buffer, size, err));
     *out = buffer->data;
     return cv_store_read(store, object, pos, buffer->data, size, err);
@@ -313,6 +325,11 @@ uint32_t cv_layout_checked_name(const cv_snapshot *snapshot, const cv_chunk_ref 
     return snapshot->unchecked ? 0 : ref->name;
 }
 
+bool cv_layout_is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+{
+    return cv_layout_checked_name(snapshot, ref) != 0;
+}
+
 size_t cv_layout_bytes(const cv_layout *layout)
 {
     size_t each = sizeof(cv_block_range) + sizeof(uint32_t);
@@ -323,7 +340,7 @@ size_t cv_layout_bytes(const cv_layout *layout)
 static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     const cv_grid *grid = &snapshot->grid;
-    bool checked = cv_layout_checked_name(snapshot, ref) != 0;
+    bool checked = cv_layout_is_checked(snapshot, ref);
     if (cv_layout_is_small(grid))
         return CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes +
                (checked ? cv_block_table_size(grid->n_blocks) : 0);
@@ -354,24 +371,32 @@ static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *
     return status;
 }
 
+cv_status cv_layout_begin(cv_store *store, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref, uint64_t *limit, size_t *size,
+                          cv_error *err)
+{
+    CV_TRY(find_limit(store, ref, limit, err));
+    if (*limit < CV_CHUNK_HEADER_SIZE)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)ref->pos,
+                       "chunk %lld has %llu bytes, less than a chunk's header",
+                       (long long)ref->chunk, (unsigned long long)*limit);
+    uint64_t wanted = first_read(snapshot, ref);
+    *size = (size_t)(wanted < *limit ? wanted : *limit);
+    return CV_OK;
+}
+
 cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
                          const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
                          cv_error *err)
 {
-    const cv_grid *grid = &snapshot->grid;
-    bool checked = cv_layout_checked_name(snapshot, ref) != 0;
+    bool checked = cv_layout_is_checked(snapshot, ref);
     uint64_t limit;
-    CV_TRY(find_limit(store, ref, &limit, err));
-    if (limit < CV_CHUNK_HEADER_SIZE)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)ref->pos,
-                       "chunk %lld has %llu bytes, less than a chunk's header",
-                       (long long)ref->chunk, (unsigned long long)limit);
+    size_t size;
+    CV_TRY(cv_layout_begin(store, snapshot, ref, &limit, &size, err));
 
-    uint64_t wanted = first_read(snapshot, ref);
     uint8_t bytes[CHECKED_READ];
     chunk_head head = {.room = room, .small = bytes};
-    cv_status status =
-        read_head(store, grid, ref, (size_t)(wanted < limit ? wanted : limit), &head, err);
+    cv_status status = read_head(store, &snapshot->grid, ref, size, &head, err);
     if (status == CV_OK) status = parse_layout(store, snapshot, ref, &head, limit, out, err);
     if (status == CV_OK && checked) {
         status = check_layout(store, ref, &head, *out, err);
@@ -379,6 +404,28 @@ cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
     }
     cv_buffer_free(&head.buffer);
     return status;
+}
+
+static chunk_head head_of(const cv_chunk_head *given)
+{
+    return (chunk_head){.bytes = given->bytes, .size = given->size};
+}
+
+cv_status cv_layout_parse(cv_store *store, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref, const cv_chunk_head *given,
+                          cv_layout **out, cv_error *err)
+{
+    chunk_head head = head_of(given);
+    head.keeps_small = cv_layout_is_small(&snapshot->grid);
+    return parse_layout(store, snapshot, ref, &head, given->limit, out, err);
+}
+
+cv_status cv_layout_check(cv_store *store, cv_layout *layout, const cv_chunk_ref *ref,
+                          const cv_chunk_head *given, const uint8_t *table, cv_error *err)
+{
+    const chunk_head head = head_of(given);
+    CV_TRY(take_table(layout, ref, table, err));
+    return check_head(store, ref, &head, layout, err);
 }
 
 cv_status cv_layout_read_small(cv_store *store, const cv_snapshot *snapshot,

@@ -17,6 +17,7 @@ typedef struct cv_layout {
     uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
     cv_block_access access; /* when header.special is NONE */
     int64_t n_blocks;       /* entries of `blocks`; 0 when raw or special */
+    int32_t block_bytes;    /* of the grid: so are blocks cut where there are no streams */
     size_t table_size;      /* bytes of its block table, if it has one */
     cv_block_range *blocks;
     uint32_t head_sum; /* where there are `sums`: CRC32C of what is before blocks */
@@ -51,6 +52,30 @@ cv_status cv_layout_read_small(cv_store *store, const cv_snapshot *snapshot,
 cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
                          const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
                          cv_error *err);
+
+/* The same in steps, for who reads many at once (layout_wave.h). First the chunk's limit, as
+ * its reference has it or the store, and how many of its bytes are read at first. */
+cv_status cv_layout_begin(cv_store *store, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref, uint64_t *limit, size_t *size,
+                          cv_error *err);
+
+/* Then a layout of those bytes, not checked yet; of a small chunk with its bytes. What they
+ * do not reach, which is rare, is read. */
+typedef struct cv_chunk_head {
+    const uint8_t *bytes;
+    size_t size;
+    uint64_t limit;
+} cv_chunk_head;
+cv_status cv_layout_parse(cv_store *store, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref, const cv_chunk_head *head, cv_layout **out,
+                          cv_error *err);
+
+/* Then where its block table is, table_size bytes, when the layout is to be checked. */
+bool cv_layout_is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref);
+void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_object *object,
+                          uint64_t *pos);
+cv_status cv_layout_check(cv_store *store, cv_layout *layout, const cv_chunk_ref *ref,
+                          const cv_chunk_head *head, const uint8_t *table, cv_error *err);
 
 /* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
 void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);

@@ -168,7 +168,7 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
 
 /* Another thread may have been faster; there is one of a chunk all the same. Without
  * memory for its set it is not kept. */
-static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
+void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     stripe *locked;
     atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
@@ -179,12 +179,18 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
     cv_layout_release(gone);
 }
 
+cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref)
+{
+    return lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
+}
+
 cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
                         const cv_chunk_ref *ref, cv_layout **out, cv_error *err)
 {
     *out = lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
     if (*out) return CV_OK;
     CV_TRY(cv_layout_read(cache->store, snapshot, ref, NULL, out, err));
-    keep(cache, ref, *out);
+    cv_layout_keep(cache, ref, *out);
     return CV_OK;
 }

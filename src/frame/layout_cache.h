@@ -18,6 +18,11 @@ void cv_layout_cache_free(cv_layout_cache *cache);
 cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
                         const cv_chunk_ref *ref, cv_layout **out, cv_error *err);
 
+/* The same where it is kept already, else NULL; and what was read elsewhere is kept, too. */
+cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref);
+void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout);
+
 /* Forgets all layouts, or that of the chunk at `pos`. When a rollback, or the use of
  * dead space, gives positions to other chunks, with no read under way; to have them
  * read anew, at any time. */

@@ -151,6 +151,94 @@ static cv_status custom_read(cv_store *store, cv_object object, uint64_t pos, vo
     return cv_fail_past_end(err, p->name, pos, size, end_pos);
 }
 
+/* ---- Many ranges --------------------------------------------------------------- */
+
+/* A wave on its way through the program. */
+typedef struct custom_wave {
+    size_t n, n_arrived;
+    uint8_t *has_arrived;
+    const cv_arrivals *arrivals;
+    cv_status status; /* what the one who waits said */
+    cv_error error;
+} custom_wave;
+
+/* What the program says is not trusted: a range arrives once, and is one of those asked for. */
+static int take_arrival(void *token, size_t range)
+{
+    custom_wave *w = token;
+    const cv_arrivals *a = w->arrivals;
+    if (w->status == CV_OK && range >= w->n) {
+        w->status = cv_watch_tick(a->watch, 0, &w->error);
+    } else if (w->status == CV_OK && !w->has_arrived[range]) {
+        w->has_arrived[range] = 1;
+        w->n_arrived++;
+        w->status = a->arrived(a->context, range, &w->error);
+    }
+    return w->status != CV_OK;
+}
+
+static cv_status read_left(cv_store *store, const cv_store_range *ranges,
+                           const custom_wave *w, cv_error *err)
+{
+    const cv_arrivals *a = w->arrivals;
+    for (size_t i = 0; i < w->n; i++) {
+        const cv_store_range *r = &ranges[i];
+        if (w->has_arrived[i]) continue;
+        cv_status status = cv_store_read(store, r->object, r->pos, r->dst, r->size, err);
+        if (status != CV_OK && a->failed) a->failed(a->context, i);
+        CV_TRY(status);
+        CV_TRY(a->arrived(a->context, i, err));
+    }
+    return CV_OK;
+}
+
+/* Ranges that no frame can have are for `read` to refuse. */
+static cv_status ask_program(program *p, const cv_store_range *ranges, custom_wave *w)
+{
+    cv_error ignored = {.code = CATERVA_OK};
+    caterva_store_range *given = cv_malloc(w->n * sizeof *given);
+    if (!given) return CV_OK;
+    bool fits = true;
+    for (size_t i = 0; i < w->n; i++) {
+        uint64_t end_pos;
+        given[i] = (caterva_store_range){ranges[i].pos, ranges[i].size, ranges[i].dst};
+        fits = fits && ranges[i].object == CV_FRAME_OBJECT && ranges[i].size > 0 &&
+               cv_add_u64(ranges[i].pos, ranges[i].size, &end_pos) && end_pos <= INT64_MAX;
+    }
+    if (fits) {
+        begin(p);
+        (void)p->calls.read_many(p->calls.context, given, w->n, take_arrival, w, &ignored);
+        end(p);
+    }
+    cv_free(given);
+    return w->status;
+}
+
+static cv_status custom_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                  const cv_arrivals *arrivals, cv_error *err)
+{
+    program *p = ((custom_store *)store)->program;
+    if (!p->calls.read_many) return cv_store_read_each(store, ranges, n, arrivals, err);
+    custom_wave w = {.n = n, .arrivals = arrivals, .has_arrived = cv_calloc(n, 1)};
+    if (!w.has_arrived) return cv_fail_memory(err, n, "a list of ranges");
+    cv_status status = ask_program(p, ranges, &w);
+    if (status != CV_OK && err) *err = w.error;
+    if (status == CV_OK && w.n_arrived < n) status = read_left(store, ranges, &w, err);
+    cv_free(w.has_arrived);
+    return status;
+}
+
+/* What a read takes, in the bytes that come meanwhile: reading over less than that is
+ * quicker than another read. */
+static uint32_t join_gap_of(const caterva_store *s)
+{
+    enum { MOST = 1 << 20, LEAST = 4096 };
+    double gap = 1e-9 * (double)s->latency_ns * (double)s->bytes_per_second;
+    return gap > MOST ? MOST : gap > LEAST ? (uint32_t)gap : LEAST;
+}
+
+/* ---- Changing ------------------------------------------------------------------- */
+
 static cv_status custom_write(cv_store *store, cv_object object, uint64_t pos,
                               const void *src, size_t size, cv_error *err)
 {
@@ -240,6 +328,7 @@ static const cv_store_ops custom_ops = {
     .name = "store of the program's own",
     .size = custom_size,
     .read = custom_read,
+    .read_many = custom_read_many,
     .write = custom_write,
     .truncate = custom_truncate,
     .sync = custom_sync,
@@ -293,6 +382,8 @@ static cv_status new_store(program *p, bool writable, custom_store **out, cv_err
                          .writable = writable,
                          .published = true,
                          .has_no_name = true,
+                         .is_far = p->calls.read_many != NULL,
+                         .join_gap = join_gap_of(&p->calls),
                          .opened = cv_os_now()};
     c->program = p;
     atomic_fetch_add(&p->users, 1);

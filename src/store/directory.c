@@ -10,6 +10,7 @@
 #include "store/directory.h"
 
 #include "base/heap.h"
+#include "store/deep.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
@@ -183,6 +184,32 @@ static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos,
     if (error) return fail_object(d, object, error, "read", err);
     if (done == size) return CV_OK;
     return cv_fail_past_end(err, object_name(object).text, pos, size, end);
+}
+
+static bool directory_is_near(cv_store *store, cv_object object, uint64_t pos)
+{
+    directory_store *d = (directory_store *)store;
+    held_object held;
+    uint8_t byte;
+    if (hold(d, object, &held, NULL) != CV_OK) return true; /* the read says why */
+    bool is_near = held.bytes || cv_file_read_at_once(held.file, &byte, 1, pos);
+    let_go(d, held);
+    return is_near;
+}
+
+static void ask_for(cv_store *store, const cv_store_range *range)
+{
+    directory_store *d = (directory_store *)store;
+    held_object held;
+    if (hold(d, range->object, &held, NULL) != CV_OK) return;
+    if (!held.bytes) cv_file_fetch(held.file, range->pos, range->size);
+    let_go(d, held);
+}
+
+static cv_status directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                     const cv_arrivals *arrivals, cv_error *err)
+{
+    return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
 }
 
 /* ---- Changing ----------------------------------------------------------- */
@@ -406,6 +433,8 @@ static const cv_store_ops directory_ops = {
     .name = "directory",
     .size = directory_size,
     .read = directory_read,
+    .read_many = directory_read_many,
+    .is_near = directory_is_near,
     .write = directory_write,
     .truncate = directory_truncate,
     .sync = directory_sync,

@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/os_lock.h"
 #include "base/warm.h"
+#include "store/deep.h"
 #include "store/descriptors.h"
 #include "store/file_copy.h"
 #include "store/home.h"
@@ -60,21 +61,26 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
     return cv_fail_past_end(err, f->shown.text, pos, size, end);
 }
 
-/* Is the first range not in memory, the others hardly are: the system is asked for all of
- * them before the first is waited for. 1024 ranges of 80 KiB of a file that was not in
- * memory took 229 ms one after the other and 106 ms asked for so. In memory nothing is
- * asked: that costs a call for each. */
-static cv_status file_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
-                                const cv_arrivals *arrivals, cv_error *err)
+static bool file_is_near(cv_store *store, cv_object object, uint64_t pos)
 {
     file_store *f = (file_store *)store;
     uint64_t at;
-    bool cold = cv_add_u64(f->offset, ranges[0].pos, &at) &&
-                !cv_file_read_at_once(f->file, ranges[0].dst, ranges[0].size, at);
-    for (size_t i = 0; cold && i < n; i++)
-        if (cv_add_u64(f->offset, ranges[i].pos, &at))
-            cv_file_fetch(f->file, at, ranges[i].size);
-    return cv_store_read_each(store, ranges, n, arrivals, err);
+    uint8_t byte;
+    if (object != CV_FRAME_OBJECT || cv_file_copy_view(&f->copy, pos, 1)) return true;
+    return !cv_add_u64(f->offset, pos, &at) || cv_file_read_at_once(f->file, &byte, 1, at);
+}
+
+static void ask_for(cv_store *store, const cv_store_range *range)
+{
+    file_store *f = (file_store *)store;
+    uint64_t at;
+    if (cv_add_u64(f->offset, range->pos, &at)) cv_file_fetch(f->file, at, range->size);
+}
+
+static cv_status file_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                const cv_arrivals *arrivals, cv_error *err)
+{
+    return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
 }
 
 static const uint8_t *file_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
@@ -220,6 +226,7 @@ static const cv_store_ops file_ops = {
     .size = file_size,
     .read = file_read,
     .read_many = file_read_many,
+    .is_near = file_is_near,
     .view = file_view,
     .warm = file_warm,
     .read_anew = file_read_anew,

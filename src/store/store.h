@@ -14,7 +14,7 @@
  * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
  * writing, or is a directory that is open for reading.
  *
- * Threads: read, read_many, view, warm, read_anew and size may run at once with each
+ * Threads: read, read_many, is_near, view, warm, read_anew and size may run at once with each
  * other and with one writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others: one thread at
  * a time, but `write` of disjoint ranges may run in parallel. */
@@ -23,6 +23,7 @@
 
 #include "base/os_lock.h"
 #include "base/status.h"
+#include "base/watch.h"
 
 typedef int64_t cv_object;
 #define CV_FRAME_OBJECT ((cv_object)-1)
@@ -37,11 +38,17 @@ typedef struct cv_store_range {
     void *dst;
 } cv_store_range;
 
-/* Who waits for ranges. `arrived` is called for each as soon as its bytes are there, in any
- * order, on the thread that asked; what is not CV_OK cancels the rest and is returned. */
+/* Who waits for ranges. */
 typedef struct cv_arrivals {
+    /* Called for each range as soon as its bytes are there, in any order, on the thread that
+     * asked; what is not CV_OK cancels the rest and is returned. It waits for nobody and
+     * reads nothing: more ranges arrive meanwhile. */
     cv_status (*arrived)(void *context, size_t range, cv_error *err);
+    /* Told which range it is that could not be read, before that is returned. NULL: nobody
+     * asks. */
+    void (*failed)(void *context, size_t range);
     void *context;
+    cv_watch *watch; /* told now and then by a store that waits long; or NULL */
 } cv_arrivals;
 
 typedef struct cv_store_ops {
@@ -52,10 +59,14 @@ typedef struct cv_store_ops {
      * the position where they end. */
     cv_status (*read)(cv_store *store, cv_object object, uint64_t pos, void *dst, size_t size,
                       cv_error *err);
-    /* Reads n ranges, each as `read` does, all of them under way at once where that helps;
-     * which were read after a failure is not said. Op may be NULL: one after the other. */
+    /* A wave: reads n ranges, each as `read` does, all of them under way at once; which were
+     * read after a failure is not said. Op may be NULL: one after the other. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
+    /* Whether a read at `pos` would find its bytes in memory, as far as can be told for less
+     * than the read costs. Op may be NULL: they are as near as they get. Not asked of a store
+     * that `is_far`. */
+    bool (*is_near)(cv_store *store, cv_object object, uint64_t pos);
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
@@ -116,6 +127,9 @@ struct cv_store {
                         * for a thread of their own */
     bool has_no_name; /* the program's own: nothing is put in its place or deleted */
     bool published;
+    bool is_far; /* each read takes long, so what is known to be wanted is read in waves */
+    uint32_t
+        join_gap; /* reading over so many bytes costs less than another range; 0: a page */
     cv_os_moment opened; /* whose locks those of its files are */
 };
 
@@ -130,20 +144,39 @@ static inline cv_status cv_store_read(cv_store *s, cv_object o, uint64_t pos, vo
 {
     return s->ops->read(s, o, pos, dst, size, e);
 }
+static inline bool cv_store_is_near(cv_store *s, cv_object o, uint64_t pos)
+{
+    return !s->is_far && (!s->ops->is_near || s->ops->is_near(s, o, pos));
+}
+static inline int64_t cv_store_join_gap(const cv_store *s)
+{
+    return s->join_gap > 0 ? (int64_t)s->join_gap : 4096;
+}
 static inline cv_status cv_store_read_each(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
 {
     for (size_t i = 0; i < n; i++) {
         const cv_store_range *r = &ranges[i];
-        CV_TRY(s->ops->read(s, r->object, r->pos, r->dst, r->size, e));
+        cv_status status = s->ops->read(s, r->object, r->pos, r->dst, r->size, e);
+        if (status != CV_OK && arrivals->failed) arrivals->failed(arrivals->context, i);
+        CV_TRY(status);
         CV_TRY(arrivals->arrived(arrivals->context, i, e));
     }
     return CV_OK;
 }
+/* For who knows that they are not near. */
+static inline cv_status cv_store_read_wave(cv_store *s, const cv_store_range *ranges,
+                                           size_t n, const cv_arrivals *arrivals, cv_error *e)
+{
+    if (s->ops->read_many) return s->ops->read_many(s, ranges, n, arrivals, e);
+    return cv_store_read_each(s, ranges, n, arrivals, e);
+}
+/* Is the first range near, the others mostly are: then a wave would cost, and gain nothing. */
 static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
 {
-    if (n > 1 && s->ops->read_many) return s->ops->read_many(s, ranges, n, arrivals, e);
+    if (n > 1 && !cv_store_is_near(s, ranges[0].object, ranges[0].pos))
+        return cv_store_read_wave(s, ranges, n, arrivals, e);
     return cv_store_read_each(s, ranges, n, arrivals, e);
 }
 static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t pos,

@@ -149,6 +149,9 @@ static void live(rng *r)
     blob_init(&p.blob);
     p.blob.short_reads = rng_one_in(r, 2);
     p.blob.slow = rng_one_in(r, 4);
+    p.blob.waves = rng_one_in(r, 2);
+    p.blob.leaves_out = rng_one_in(r, 4);
+    p.blob.lies = rng_one_in(r, 4);
     scratch_path(p.path, "beside");
     create_both(&p);
     for (int i = 0; i < STEPS; i++) {
@@ -275,8 +278,9 @@ static void reads_fail(blob *b)
         if (array) status = caterva_read(array, zero, shape, values, sizeof values, &err);
         failed = b->calls > b->fail_at;
         b->fail_at = -1;
-        CHECK(failed == (status != CATERVA_OK), "call %ld goes unnoticed", call);
-        if (failed) expect_words(status, &err, call);
+        bool helped = b->waves && status == CATERVA_OK; /* `read` read what a wave did not */
+        CHECK(failed == (status != CATERVA_OK) || helped, "call %ld goes unnoticed", call);
+        if (failed && !helped) expect_words(status, &err, call);
         if (array)
             CHECK_OK(caterva_read(array, zero, shape, values, sizeof values, &err), err);
         caterva_discard(array);
@@ -289,13 +293,16 @@ int main(int argc, char **argv)
     uint64_t rounds = number_argument(argc, argv, 2, 40);
     blob b;
     for (uint64_t i = 0; i < rounds; i++) live(&r);
-    blob_init(&b);
     long n = 0;
-    for (int half = 0; half < 2; half++)
-        for (n = 0; fail_at(&b, n, half != 0); n++) {}
-    CHECK(n > 10, "only %ld calls", n);
-    reads_fail(&b);
-    blob_free(&b);
+    for (int waves = 0; waves < 2; waves++) {
+        blob_init(&b);
+        b.waves = waves != 0;
+        for (int half = 0; half < 2; half++)
+            for (n = 0; fail_at(&b, n, half != 0); n++) {}
+        CHECK(n > 10, "only %ld calls", n);
+        reads_fail(&b);
+        blob_free(&b);
+    }
     printf("%" PRIu64 " rounds, each of %ld calls failed\n", rounds, n);
     return 0;
 }

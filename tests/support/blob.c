@@ -49,11 +49,20 @@ static caterva_status blob_size(void *context, uint64_t *size, caterva_error *er
     return end(b, failed);
 }
 
+static bool is_bad(const blob *b, uint64_t pos, size_t size, caterva_error *err)
+{
+    if (b->bad == 0 || b->bad < pos || b->bad - pos >= size) return false;
+    if (b->why) strncpy(err->message, b->why, sizeof err->message - 1);
+    return true;
+}
+
 static caterva_status blob_read(void *context, uint64_t pos, void *dst, size_t size,
                                 size_t *done, caterva_error *err)
 {
     blob *b = context;
-    bool failed = begin(b, err);
+    bool failed = begin(b, err) || is_bad(b, pos, size, err);
+    atomic_fetch_add(&b->n_reads, 1);
+    atomic_fetch_add(&b->n_bytes, (long)size);
     pthread_mutex_lock(&b->lock);
     uint64_t left = pos < b->size ? b->size - pos : 0;
     *done = size < left ? size : (size_t)left;
@@ -61,6 +70,41 @@ static caterva_status blob_read(void *context, uint64_t pos, void *dst, size_t s
     memcpy(dst, b->bytes + (*done > 0 ? pos : 0), *done);
     pthread_mutex_unlock(&b->lock);
     return end(b, failed);
+}
+
+/* One range after the other, in an order of which the library knows nothing. */
+static caterva_status blob_read_many(void *context, const caterva_store_range *ranges,
+                                     size_t n, int (*arrived)(void *token, size_t range),
+                                     void *token, caterva_error *err)
+{
+    blob *b = context;
+    bool failed = begin(b, err);
+    bool stopped = false;
+    size_t step = n % 7 == 0 ? 5 : 7, half = failed ? n / 2 : n;
+    atomic_fetch_add(&b->n_waves, 1);
+    atomic_fetch_add(&b->n_ranges, (long)n);
+    if (b->slow) stopped = arrived(token, n) != 0;
+    for (size_t k = 0; k < half && !stopped; k++) {
+        size_t i = n % step == 0 ? k : (k * step + 3) % n;
+        const caterva_store_range *r = &ranges[i];
+        CHECK(r->size > 0, "a range of no bytes");
+        if (b->leaves_out && i % 3 == 0) continue;
+        if (is_bad(b, r->pos, r->size, err)) {
+            failed = true;
+            continue;
+        }
+        pthread_mutex_lock(&b->lock);
+        bool inside = r->pos <= b->size && r->size <= b->size - r->pos;
+        if (inside) memcpy(r->dst, b->bytes + r->pos, r->size);
+        pthread_mutex_unlock(&b->lock);
+        if (!inside) continue;
+        atomic_fetch_add(&b->n_bytes, (long)r->size);
+        stopped = arrived(token, i) != 0;
+        if (b->lies && !stopped) stopped = arrived(token, i) || arrived(token, n + i);
+    }
+    if (stopped) atomic_fetch_add(&b->n_stopped, 1);
+    caterva_status status = end(b, failed);
+    return stopped ? CATERVA_ESTOPPED : status;
 }
 
 static caterva_status blob_write(void *context, uint64_t pos, const void *src, size_t size,
@@ -114,5 +158,6 @@ caterva_store blob_store(blob *b)
     s.sync = blob_sync;
     s.has_readers = blob_has_readers;
     s.close = blob_close;
+    if (b->waves) s.read_many = blob_read_many;
     return s;
 }

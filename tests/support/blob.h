@@ -23,6 +23,13 @@ typedef struct blob {
     int status;      /* with which it fails */
     const char *why; /* NULL: it says nothing */
     int n_syncs, n_closed;
+    /* With `waves` it reads many ranges at once, and they arrive in an order of its own. */
+    bool waves;
+    bool leaves_out; /* every third range of a wave, and says that all is well */
+    bool lies;       /* ranges arrive twice, and such as nobody asked for */
+    uint64_t bad;    /* the byte here cannot be read; 0: all can */
+    atomic_long n_waves, n_ranges, n_reads, n_bytes; /* of waves and reads */
+    atomic_long n_stopped;                           /* waves that heard to stop */
 } blob;
 
 void blob_init(blob *b);

@@ -46,7 +46,7 @@ static void ask_for_all(waiting *w)
 static void check_store(cv_store *store)
 {
     static waiting w;
-    const cv_arrivals arrivals = {take, &w};
+    const cv_arrivals arrivals = {.arrived = take, .context = &w};
     ask_for_all(&w);
     assert_int_equal(cv_store_read_many(store, w.ranges, N, &arrivals, &error), CV_OK);
     for (int i = 0; i < N; i++) assert_int_equal(w.n_arrived[i], 1);

@@ -18,8 +18,11 @@ typedef struct decode_task {
     const cv_grid *grid;
     const cv_layout *layout;
     cv_worker *worker;
+    cv_wanted *wanted;
     int64_t n;
     const cv_block_sink *sink;
+    bool is_placed;       /* the list's bytes are at hand */
+    const uint8_t *chunk; /* or the whole chunk's are; else NULL */
 } decode_task;
 
 /* Puts chunk and block before what the codec said. */
@@ -38,17 +41,18 @@ static cv_status name_block(cv_status status, const cv_chunk_ref *ref, int64_t b
                    (long long)ref->chunk, (long long)pos, reason);
 }
 
-static void fill_all(const cv_grid *grid, cv_worker *worker, int64_t n,
-                     const cv_block_sink *sink, const uint8_t *item)
+static void fill_all(const decode_task *task, const uint8_t *item)
 {
-    if (worker->watch) cv_watch_add(worker->watch, n * grid->block_bytes);
-    for (int64_t i = 0; i < n; i++) sink->fill(sink->context, worker->wanted[i].tag, item);
+    const cv_block_sink *sink = task->sink;
+    if (task->worker->watch)
+        cv_watch_add(task->worker->watch, task->n * task->grid->block_bytes);
+    for (int64_t i = 0; i < task->n; i++)
+        sink->fill(sink->context, task->wanted[i].tag, item);
 }
 
-static void fill_nan(const cv_grid *grid, cv_worker *worker, int64_t n,
-                     const cv_block_sink *sink)
+static void fill_nan(const decode_task *task)
 {
-    fill_all(grid, worker, n, sink, cv_nan_item(grid->item_size));
+    fill_all(task, cv_nan_item(task->grid->item_size));
 }
 
 cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
@@ -155,21 +159,28 @@ static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
                            fetched, err);
 }
 
+static cv_status decode_each(const decode_task *task, const cv_chunk_ref *ref,
+                             const cv_wanted *wanted, int64_t n, cv_error *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        CV_TRY(cv_layout_check_block(task->layout, ref, wanted[i].block,
+                                     wanted[i].packed.streams, err));
+        cv_status status = decode_one(task, &wanted[i], err);
+        if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
+        CV_TRY(tell_block(task, err));
+    }
+    return CV_OK;
+}
+
 /* Blocks with streams of their own: the usual chunk. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
     for (int64_t done = 0; done < task->n;) {
-        cv_wanted *wanted = task->worker->wanted + done;
-        int64_t fetched;
-        CV_TRY(fetch(task, wanted, task->n - done, &fetched, err));
-        for (int64_t i = 0; i < fetched; i++) {
-            CV_TRY(cv_layout_check_block(task->layout, ref, wanted[i].block,
-                                         wanted[i].packed.streams, err));
-            cv_status status = decode_one(task, &wanted[i], err);
-            if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
-            CV_TRY(tell_block(task, err));
-        }
+        cv_wanted *wanted = task->wanted + done;
+        int64_t fetched = task->n;
+        if (!task->is_placed) CV_TRY(fetch(task, wanted, task->n - done, &fetched, err));
+        CV_TRY(decode_each(task, ref, wanted, fetched, err));
         done += fetched;
     }
     return CV_OK;
@@ -180,18 +191,19 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
 {
     const cv_layout *layout = task->layout;
     size_t size = (size_t)task->grid->block_bytes;
-    const uint8_t *chunk = cv_chunk_view(task->frame, layout);
+    const uint8_t *chunk = task->is_placed ? NULL : cv_chunk_view(task->frame, layout);
     for (int64_t i = 0; i < task->n; i++) {
         CV_TRY(tell_block(task, err));
-        const cv_wanted *wanted = &task->worker->wanted[i];
+        const cv_wanted *wanted = &task->wanted[i];
         int64_t pos = wanted->block * task->grid->block_bytes;
-        if (chunk) {
-            CV_TRY(cv_layout_check_block(layout, ref, wanted->block,
-                                         chunk + CV_CHUNK_HEADER_SIZE + pos, err));
-            if (layout->chunk) /* was read for this */
-                hand_on(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+        if (chunk || task->is_placed) {
+            const uint8_t *block =
+                task->is_placed ? wanted->packed.streams : chunk + CV_CHUNK_HEADER_SIZE + pos;
+            CV_TRY(cv_layout_check_block(layout, ref, wanted->block, block, err));
+            if (layout->chunk || task->is_placed) /* was read for this */
+                hand_on(task, wanted->tag, block);
             else
-                deliver(task, wanted->tag, chunk + CV_CHUNK_HEADER_SIZE + pos);
+                deliver(task, wanted->tag, block);
             continue;
         }
         target t = find_target(task, wanted->tag);
@@ -212,8 +224,9 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     cv_worker *worker = task->worker;
     size_t size = (size_t)task->grid->chunk_bytes;
     int32_t chunk_bytes = task->layout->header.nbytes;
-    const uint8_t *chunk;
-    CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
+    const uint8_t *chunk = task->chunk;
+    if (!chunk)
+        CV_TRY(cv_fetch_chunk(task->frame, task->layout, &worker->packed, &chunk, err));
     CV_TRY(cv_layout_check_chunk(task->layout, ref, chunk, err));
     CV_TRY(cv_buffer_resize(&worker->chunk, size, err));
     cv_status status = cv_decode_chunk(worker->decoder, chunk, task->layout->header.cbytes,
@@ -222,7 +235,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     memset(worker->chunk.data + chunk_bytes, 0, size - (size_t)chunk_bytes);
     for (int64_t i = 0; i < task->n; i++) {
         CV_TRY(tell_block(task, err));
-        const cv_wanted *wanted = &worker->wanted[i];
+        const cv_wanted *wanted = &task->wanted[i];
         hand_on(task, wanted->tag,
                 worker->chunk.data + wanted->block * task->grid->block_bytes);
     }
@@ -236,13 +249,9 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
     case CV_SPECIAL_NONE:
         CV_TRY(cv_buffer_resize(&task->worker->block, (size_t)task->grid->block_bytes, err));
         break;
-    case CV_SPECIAL_NAN:
-        fill_nan(task->grid, task->worker, task->n, task->sink);
-        return CV_OK;
-    case CV_SPECIAL_VALUE:
-        fill_all(task->grid, task->worker, task->n, task->sink, task->layout->item);
-        return CV_OK;
-    default: fill_all(task->grid, task->worker, task->n, task->sink, NULL); return CV_OK;
+    case CV_SPECIAL_NAN: fill_nan(task); return CV_OK;
+    case CV_SPECIAL_VALUE: fill_all(task, task->layout->item); return CV_OK;
+    default: fill_all(task, NULL); return CV_OK;
     }
     switch (task->layout->access) {
     case CV_ACCESS_RAW: return copy_raw(task, ref, err);
@@ -289,17 +298,37 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
                            const cv_block_sink *sink, cv_error *err)
 {
+    decode_task task = {.frame = frame,
+                        .grid = &snapshot->grid,
+                        .worker = worker,
+                        .wanted = worker->wanted,
+                        .n = n,
+                        .sink = sink};
     if (ref->kind == CV_REF_NAN) {
-        fill_nan(&snapshot->grid, worker, n, sink);
+        fill_nan(&task);
         return CV_OK;
     }
     if (ref->kind != CV_REF_STORED) {
-        fill_all(&snapshot->grid, worker, n, sink,
-                 ref->kind == CV_REF_ITEM ? ref->item : NULL);
+        fill_all(&task, ref->kind == CV_REF_ITEM ? ref->item : NULL);
         return CV_OK;
     }
-    const cv_layout *layout;
-    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
-    decode_task task = {frame, &snapshot->grid, layout, worker, n, sink};
+    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &task.layout, err));
+    return decode_stored(&task, ref, err);
+}
+
+cv_status cv_decode_fetched(cv_frame *frame, const cv_snapshot *snapshot,
+                            const cv_chunk_ref *ref, cv_worker *worker,
+                            const cv_fetched *fetched, const cv_block_sink *sink,
+                            cv_error *err)
+{
+    const decode_task task = {.frame = frame,
+                              .grid = &snapshot->grid,
+                              .layout = fetched->layout,
+                              .worker = worker,
+                              .wanted = fetched->wanted,
+                              .n = fetched->n,
+                              .sink = sink,
+                              .is_placed = fetched->is_placed,
+                              .chunk = fetched->chunk};
     return decode_stored(&task, ref, err);
 }

@@ -53,4 +53,18 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
                            const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
                            const cv_block_sink *sink, cv_error *err);
 
+/* The same for blocks of a layout that is at hand, and whose bytes are, too, where they were
+ * read: those of `wanted` placed by cv_fetch_place, or, of a CV_ACCESS_CHUNK chunk, `chunk`. */
+typedef struct cv_fetched {
+    const cv_layout *layout;
+    cv_wanted *wanted;
+    int64_t n;
+    bool is_placed;
+    const uint8_t *chunk; /* NULL: not read */
+} cv_fetched;
+cv_status cv_decode_fetched(cv_frame *frame, const cv_snapshot *snapshot,
+                            const cv_chunk_ref *ref, cv_worker *worker,
+                            const cv_fetched *fetched, const cv_block_sink *sink,
+                            cv_error *err);
+
 #endif

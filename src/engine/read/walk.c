@@ -7,7 +7,6 @@
 
 #include "base/arith.h"
 #include "engine/cache/rotated.h"
-#include "engine/run/thresholds.h"
 
 #include <string.h>
 
@@ -313,8 +312,8 @@ static cv_status deliver_in_order(cv_walk_chunk *c, int64_t first, int64_t n, cv
     return status;
 }
 
-/* Delivers those of blocks [first, last) that are there decoded, and decodes the others. */
-static cv_status walk_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
+/* Delivers those of blocks [first, last) that are there decoded, and lists the others. */
+static cv_status find_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
 {
     if (last - first > c->worker->max_wanted)
         CV_TRY(cv_worker_wanted(c->worker, last - first, err));
@@ -328,12 +327,19 @@ static cv_status walk_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_err
         deliver_found(c, first, n, f);
         for (int64_t i = 0; i < n; i++) add_wanted(c, first + i, &f[i]);
     }
+    return CV_OK;
+}
+
+/* And decodes those. */
+static cv_status walk_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
+{
+    CV_TRY(find_list(c, first, last, err));
     return decode_wanted(c, err);
 }
 
 /* ---- One chunk ----------------------------------------------------------- */
 
-static inline cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_error *err)
+static inline void aim(cv_walk_chunk *c, const cv_walk *w, int64_t k)
 {
     const cv_source *s = w->source;
     c->walk = w;
@@ -346,26 +352,47 @@ static inline cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_
     c->failed = false;
     plan_chunk(c, k);
     c->dirty = s->pending ? cv_pending_find(s->pending, c->chunk) : NULL;
+}
+
+static inline cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_error *err)
+{
+    const cv_source *s = w->source;
+    aim(c, w, k);
     CV_TRY(cv_source_find(s, c->chunk, &c->ref, err));
     if (w->cache) c->key = cv_block_key(s->frame, &c->ref);
     cv_layout_warm(s->frame->store, s->snapshot, &c->ref);
     return CV_OK;
 }
 
-static cv_status enter_with(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker *worker,
-                            cv_error *err)
+static inline void staff(cv_walk_chunk *c, cv_worker *worker)
 {
-    CV_TRY(enter(c, w, k, err));
     c->worker = worker;
-    worker->watch = w->source->watch;
+    worker->watch = c->walk->source->watch;
     connect(c);
-    return CV_OK;
 }
 
 cv_status cv_walk_enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker *worker,
                         cv_error *err)
 {
-    return enter_with(c, w, k, worker, err);
+    CV_TRY(enter(c, w, k, err));
+    staff(c, worker);
+    return CV_OK;
+}
+
+void cv_walk_enter_found(cv_walk_chunk *c, const cv_walk *w, int64_t k,
+                         const cv_chunk_ref *ref, cv_worker *worker)
+{
+    aim(c, w, k);
+    c->ref = *ref;
+    if (w->cache) c->key = cv_block_key(w->source->frame, ref);
+    staff(c, worker);
+}
+
+cv_status cv_walk_check(const cv_walk_chunk *c, cv_error *err)
+{
+    if (!c->failed) return CV_OK;
+    size_t size = (size_t)c->walk->source->snapshot->grid.block_bytes;
+    return cv_fail_memory(err, size, "a block");
 }
 
 static cv_status walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
@@ -377,13 +404,17 @@ static cv_status walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_e
             cv_blocks_at_once(s->frame, s->snapshot, &c->ref, c->worker, step, &step, err));
     for (; first < last; first += step)
         CV_TRY(walk_list(c, first, cv_min_i64(first + step, last), err));
-    if (!c->failed) return CV_OK;
-    return cv_fail_memory(err, (size_t)s->snapshot->grid.block_bytes, "a block");
+    return cv_walk_check(c, err);
 }
 
 cv_status cv_walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
 {
     return walk_blocks(c, first, last, err);
+}
+
+cv_status cv_walk_find(cv_walk_chunk *c, cv_error *err)
+{
+    return find_list(c, 0, c->n_blocks, err);
 }
 
 /* A chunk that is one item everywhere is the first share's, however many blocks it has. */
@@ -401,7 +432,7 @@ cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
 {
     cv_walk_chunk c;
     bool done = false;
-    CV_TRY(enter_with(&c, w, share->chunk, worker, err));
+    CV_TRY(cv_walk_enter(&c, w, share->chunk, worker, err));
     c.context = context;
     if (w->delivery->asks_first && !c.dirty)
         CV_TRY(fill_whole(&c, share->share == 0, &done, err));

@@ -128,6 +128,15 @@ cv_status cv_walk_enter(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
                         cv_worker *worker, cv_error *err);
 cv_status cv_walk_blocks(cv_walk_chunk *chunk, int64_t first, int64_t last, cv_error *err);
 
+/* For waves. Of a chunk that was entered: delivers all that is there decoded, and leaves the
+ * other blocks at worker->wanted[0..chunk->n_wanted). Then the chunk is entered anew where
+ * its blocks are, with what was found out of it: nothing is read. CATERVA_ENOMEM where the
+ * delivery had no memory. */
+cv_status cv_walk_find(cv_walk_chunk *chunk, cv_error *err);
+void cv_walk_enter_found(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
+                         const cv_chunk_ref *ref, cv_worker *worker);
+cv_status cv_walk_check(const cv_walk_chunk *chunk, cv_error *err);
+
 /* Of a request by number: blocks worker->wanted[0..*n), as they are stored, whatever is
  * dirty. After a failure *n are left that may not have been delivered. */
 cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, int64_t *n,

@@ -3,6 +3,7 @@
 #include "engine/read/walk_run.h"
 
 #include "base/arith.h"
+#include "engine/read/wave.h"
 #include "engine/run/thresholds.h"
 #include "frame/index_read.h"
 
@@ -110,6 +111,8 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     if (n_chunks == 0) return CV_OK;
     w->again = comes_again(w);
     int helpers = cut_parts(&r, n_chunks);
+    if (cv_wave_is_worth(w, r.first_chunk))
+        return cv_wave_run(w, r.first_chunk, helpers, err);
     return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
 }
 

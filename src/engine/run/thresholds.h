@@ -50,6 +50,20 @@ enum {
     CV_LEAST_BEHIND = 32 * 1024,
     CV_MOST_BEHIND = 64 << 20,
 
+    /* From so much decoded it is asked whether a request's bytes are in memory, which takes
+     * 0.3 us; what takes less time than that costs more is read as if they were. */
+    CV_LEAST_WAVE = 64 * 1024,
+
+    /* Bytes as they are stored that a wave reads, and of a range of it, which one thread
+     * decodes. */
+    CV_WAVE_BYTES = 16 << 20,
+    CV_WAVE_RANGE = 256 * 1024,
+
+    /* Blocks, chunks and bytes of their heads that a request asks for at once. */
+    CV_WAVE_BLOCKS = 16384,
+    CV_WAVE_CHUNKS = 2048,
+    CV_WAVE_HEADS = 16 << 20,
+
     /* Jobs that statistics are cut into, the same number however many threads there are:
      * enough of them for any machine, few enough that their tallies take no memory. */
     CV_LEAST_TALLIES = 64,

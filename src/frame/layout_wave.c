@@ -1,0 +1,219 @@
+/* Room: frame. Layouts of many chunks, read together. Whose blocks are wanted is not known
+ * here.
+ *
+ *     wave 1   heads of all chunks      [head]....[table?] [head]....[table?] ...
+ *     wave 2   tables not among them    [table] ...
+ */
+#include "frame/layout_wave.h"
+
+#include "base/arith.h"
+#include "format/block_table.h"
+#include "frame/layout_cache.h"
+
+#include <stdio.h>
+
+/* What a range of a wave is of. */
+typedef struct part {
+    size_t wish;
+    bool is_table;
+} part;
+
+typedef struct wave {
+    cv_frame *frame;
+    const cv_snapshot *snapshot;
+    cv_layout_wish *wishes;
+    size_t n;
+    cv_buffer parts, ranges; /* of the wave under way */
+    cv_buffer heads, tables;
+    size_t n_parts, n_bytes;
+    cv_watch *watch;
+    size_t failed; /* the range that could not be read; SIZE_MAX: none */
+} wave;
+
+void cv_name_chunk(int64_t chunk, cv_error *err)
+{
+    char reason[sizeof err->message];
+    if (!err) return;
+    snprintf(reason, sizeof reason, "%s", err->message);
+    snprintf(err->message, sizeof err->message, "chunk %lld: %.200s", (long long)chunk,
+             reason);
+}
+
+void cv_layout_wave_release(cv_layout_wish *wishes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        cv_layout_release(wishes[i].layout);
+        wishes[i].layout = NULL;
+    }
+}
+
+/* ---- Ranges ---------------------------------------------------------------- */
+
+static part *part_at(const wave *w, size_t i) { return (part *)(void *)w->parts.data + i; }
+
+static cv_store_range *range_at(const wave *w, size_t i)
+{
+    return (cv_store_range *)(void *)w->ranges.data + i;
+}
+
+static cv_status add_part(wave *w, part p, cv_object object, uint64_t pos, size_t size,
+                          cv_error *err)
+{
+    cv_store_range range = {object, pos, size, NULL};
+    CV_TRY(cv_buffer_append(&w->parts, &p, sizeof p, err));
+    CV_TRY(cv_buffer_append(&w->ranges, &range, sizeof range, err));
+    w->n_parts++;
+    w->n_bytes += size;
+    return CV_OK;
+}
+
+static cv_status take(void *context, size_t range, cv_error *err)
+{
+    const wave *w = context;
+    (void)range;
+    return cv_watch_tick(w->watch, 0, err);
+}
+
+static void note_failed(void *context, size_t range) { ((wave *)context)->failed = range; }
+
+static cv_status read_parts(wave *w, cv_buffer *bytes, cv_error *err)
+{
+    const cv_arrivals arrivals = {take, note_failed, w, w->watch};
+    if (w->n_parts == 0) return CV_OK;
+    CV_TRY(cv_buffer_reserve(bytes, w->n_bytes, err));
+    uint8_t *to = bytes->data;
+    for (size_t i = 0; i < w->n_parts; i++) {
+        cv_store_range *range = range_at(w, i);
+        cv_layout_wish *wish = &w->wishes[part_at(w, i)->wish];
+        range->dst = to;
+        if (part_at(w, i)->is_table)
+            wish->table = to;
+        else
+            wish->head.bytes = to;
+        to += range->size;
+    }
+    w->failed = SIZE_MAX;
+    cv_status status =
+        cv_store_read_wave(w->frame->store, range_at(w, 0), w->n_parts, &arrivals, err);
+    if (status != CV_OK && w->failed < w->n_parts)
+        cv_name_chunk(w->wishes[part_at(w, w->failed)->wish].ref.chunk, err);
+    return status;
+}
+
+static void forget_parts(wave *w)
+{
+    w->parts.size = w->ranges.size = 0;
+    w->n_parts = w->n_bytes = 0;
+}
+
+/* ---- First the heads ------------------------------------------------------- */
+
+/* Where the table is known to be, or else guessed, apart from the chunk's first bytes. */
+static bool guess_table(const wave *w, cv_layout_wish *wish)
+{
+    const cv_chunk_ref *ref = &wish->ref;
+    size_t size = cv_block_table_size(w->snapshot->grid.n_blocks);
+    if (!cv_layout_is_checked(w->snapshot, ref)) return false;
+    wish->table_pos = ref->table_pos;
+    if (ref->table_pos > 0) return true;
+    uint64_t end = wish->end > 0 ? wish->end : ref->object >= 0 ? wish->head.limit : 0;
+    if (end < ref->pos + wish->head.size + size) return false;
+    if (end > ref->pos + wish->head.limit) return false;
+    wish->table_pos = end - size;
+    return true;
+}
+
+static cv_status ask_for_heads(wave *w, cv_error *err)
+{
+    cv_store *store = w->frame->store;
+    size_t table_size = cv_block_table_size(w->snapshot->grid.n_blocks);
+    bool is_small = cv_layout_is_small(&w->snapshot->grid);
+    for (size_t i = 0; i < w->n; i++) {
+        cv_layout_wish *wish = &w->wishes[i];
+        const cv_chunk_ref *ref = &wish->ref;
+        if (!is_small) wish->layout = cv_layout_find(w->frame->layouts, w->snapshot, ref);
+        if (wish->layout) continue;
+        CV_TRY(cv_layout_begin(store, w->snapshot, ref, &wish->head.limit, &wish->head.size,
+                               err));
+        CV_TRY(add_part(w, (part){i, false}, ref->object, ref->pos, wish->head.size, err));
+        if (!guess_table(w, wish)) continue;
+        cv_object object = ref->table_pos > 0 ? CV_FRAME_OBJECT : ref->object;
+        CV_TRY(add_part(w, (part){i, true}, object, wish->table_pos, table_size, err));
+    }
+    return CV_OK;
+}
+
+/* ---- Then the tables -------------------------------------------------------- */
+
+/* The table stands where it was guessed, or among the first bytes; else it is not at hand. */
+static void look_for_table(const wave *w, cv_layout_wish *wish, cv_object object,
+                           uint64_t pos)
+{
+    const cv_layout *layout = wish->layout;
+    size_t size = layout->table_size;
+    size_t guessed = cv_block_table_size(w->snapshot->grid.n_blocks);
+    uint64_t first = wish->ref.pos, end;
+    const uint8_t *table = wish->table;
+    wish->table = NULL;
+    if (!cv_add_u64(pos, size, &end)) return;
+    if (object == wish->ref.object && pos >= first && end <= first + wish->head.size)
+        wish->table = wish->head.bytes + (pos - first);
+    else if (table && pos >= wish->table_pos && end <= wish->table_pos + guessed)
+        wish->table = table + (pos - wish->table_pos);
+}
+
+static cv_status parse(wave *w, size_t i, cv_error *err)
+{
+    cv_layout_wish *wish = &w->wishes[i];
+    cv_object object;
+    uint64_t pos;
+    if (wish->layout) return CV_OK;
+    CV_TRY(cv_layout_parse(w->frame->store, w->snapshot, &wish->ref, &wish->head,
+                           &wish->layout, err));
+    if (!cv_layout_is_checked(w->snapshot, &wish->ref)) return CV_OK;
+    cv_layout_find_table(wish->layout, &wish->ref, &object, &pos);
+    look_for_table(w, wish, object, pos);
+    if (wish->table) return CV_OK;
+    return add_part(w, (part){i, true}, object, pos, wish->layout->table_size, err);
+}
+
+/* Only what was read in this wave has first bytes. */
+static cv_status check(wave *w, cv_layout_wish *wish, cv_error *err)
+{
+    if (!wish->head.bytes) return CV_OK;
+    if (cv_layout_is_checked(w->snapshot, &wish->ref))
+        CV_TRY(cv_layout_check(w->frame->store, wish->layout, &wish->ref, &wish->head,
+                               wish->table, err));
+    if (!cv_layout_is_small(&w->snapshot->grid))
+        cv_layout_keep(w->frame->layouts, &wish->ref, wish->layout);
+    return CV_OK;
+}
+
+static cv_status run(wave *w, cv_error *err)
+{
+    CV_TRY(ask_for_heads(w, err));
+    CV_TRY(read_parts(w, &w->heads, err));
+    forget_parts(w);
+    for (size_t i = 0; i < w->n; i++) CV_TRY(parse(w, i, err));
+    CV_TRY(read_parts(w, &w->tables, err));
+    for (size_t i = 0; i < w->n; i++) CV_TRY(check(w, &w->wishes[i], err));
+    return CV_OK;
+}
+
+cv_status cv_layout_wave(cv_frame *frame, const cv_snapshot *snapshot, cv_layout_wish *wishes,
+                         size_t n, cv_watch *watch, cv_error *err)
+{
+    wave w = {.frame = frame, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
+    for (size_t i = 0; i < n; i++) {
+        wishes[i].layout = NULL;
+        wishes[i].head = (cv_chunk_head){.bytes = NULL};
+        wishes[i].table = NULL;
+    }
+    cv_status status = run(&w, err);
+    if (status != CV_OK) cv_layout_wave_release(wishes, n);
+    cv_buffer_free(&w.parts);
+    cv_buffer_free(&w.ranges);
+    cv_buffer_free(&w.heads);
+    cv_buffer_free(&w.tables);
+    return status;
+}
