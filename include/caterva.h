@@ -479,6 +479,21 @@ CATERVA_API caterva_status caterva_seal(const char *url,
 CATERVA_API caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *size,
                                             caterva_error *err);
 
+/* Hands you the array as one contiguous frame, pending changes included, piece after piece
+ * in order, without the whole of it in memory. `take` gets `size` bytes of `total` and
+ * returns non-zero to stop (CATERVA_ESTOPPED); a piece is borrowed for the call. Do not use
+ * the array in it.
+ *
+ * A file, or an array in memory, that has nothing pending is handed over as it lies, dead
+ * space included: nothing is copied but what the store cannot lend, at most 1 MiB at a
+ * time, and nothing is checked. A directory, and an array with changes pending, take the
+ * memory of a compact frame.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_frame_pieces(caterva_array *array,
+                                                int (*take)(void *context, const void *piece,
+                                                            size_t size, uint64_t total),
+                                                void *context, caterva_error *err);
+
 /* Appends such a frame to the file at `path`, which it creates when there is none. *offset
  * says where the frame begins, for caterva_open_options. Takes the memory of the frame.
  * After a failure the file is as long as it was. Returns CATERVA_EBUSY while somebody

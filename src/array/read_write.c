@@ -107,3 +107,32 @@ caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *si
     if (status == CV_OK) status = cv_transfer_to_memory(&source, frame, size, err);
     return cv_array_finish(array, status);
 }
+
+static cv_status plain_to_pieces(caterva_array *array, cv_take_fn take, void *context,
+                                 cv_error *err)
+{
+    caterva_array *copy;
+    CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
+    cv_status status = cv_hand_over(copy->frame, copy->snapshot, take, context, err);
+    cv_array_free(copy);
+    return status;
+}
+
+caterva_status caterva_frame_pieces(caterva_array *array,
+                                    int (*take)(void *context, const void *piece, size_t size,
+                                                uint64_t total),
+                                    void *context, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!take) return cv_fail(err, CATERVA_EINVAL, -1, "take is NULL");
+    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
+        return plain_to_pieces(array, take, context, err);
+    cv_array_lock_alone(array);
+    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
+    cv_source source = cv_array_source(array);
+    bool as_it_lies = !source.pending && !array->snapshot->header.sparse;
+    if (status == CV_OK)
+        status = as_it_lies ? cv_hand_over(array->frame, array->snapshot, take, context, err)
+                            : cv_transfer_pieces(&source, take, context, err);
+    return cv_array_finish(array, status);
+}

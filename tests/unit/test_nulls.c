@@ -135,6 +135,8 @@ static void opening(void **state)
     REFUSED(caterva_frame_copy(NULL, &frame, &size, &err));
     REFUSED(caterva_frame_copy(array, NULL, &size, &err));
     REFUSED(caterva_frame_copy(array, &frame, NULL, &err));
+    REFUSED(caterva_frame_pieces(NULL, NULL, NULL, &err));
+    REFUSED(caterva_frame_pieces(array, NULL, NULL, &err));
     REFUSED(caterva_frame_append(NULL, "x", CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_frame_append(array, NULL, CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_unlink(NULL, &err));

@@ -173,3 +173,17 @@ cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *s
     cv_frame_close(frame);
     return status;
 }
+
+cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *context,
+                             cv_error *err)
+{
+    cv_store *store;
+    cv_frame *frame;
+    CV_TRY(cv_store_memory_create(&store, err));
+    CV_TRY(cv_transfer(source, store, false, CATERVA_DURABILITY_NONE, &frame, err));
+    cv_snapshot *snapshot = cv_frame_snapshot(frame);
+    cv_status status = cv_hand_over(frame, snapshot, take, context, err);
+    cv_snapshot_release(snapshot);
+    cv_frame_close(frame);
+    return status;
+}

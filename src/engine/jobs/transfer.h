@@ -2,6 +2,7 @@
 #ifndef CV_ENGINE_TRANSFER_H
 #define CV_ENGINE_TRANSFER_H
 
+#include "engine/jobs/hand_over.h"
 #include "engine/read/read.h"
 
 /* Copies one chunk as it is stored into another transaction, as its chunk
@@ -20,5 +21,9 @@ cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
  * flushed), as a compact contiguous frame into fresh memory: *bytes is malloc'ed. */
 cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
                                 cv_error *err);
+
+/* The same frame, handed over piece by piece: see hand_over.h. */
+cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *context,
+                             cv_error *err);
 
 #endif
