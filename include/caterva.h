@@ -1417,19 +1417,20 @@ CATERVA_API caterva_status caterva_value_from_json(const char *json, size_t json
                                                    const char *dtype, void **packed,
                                                    size_t *packed_size, caterva_error *err);
 
-/* The names of the array's dimensions: *names has one for each axis, NULL for an axis without
- * one. They come from the attribute `dims`, a list of text or nil; without it from
- * `dimension_names`, else `_ARRAY_DIMENSIONS`, as Zarr has them. What is no list of one entry
- * for each axis is passed over. CATERVA_ENOTFOUND when there is none. One block of memory:
- * release *names with caterva_free. Any thread. */
+/* Gives you the names of the array's dimensions: *names has one for each axis, NULL for an
+ * axis without one. They come from the attribute `dims`, a list of text or nil; without it
+ * from `dimension_names`, else `_ARRAY_DIMENSIONS`, as Zarr has them. An attribute that is
+ * no list of one entry for each axis is passed over. Returns CATERVA_ENOTFOUND when there
+ * is none. One block of memory: release *names with caterva_free.
+ * Thread: shared. */
 CATERVA_API caterva_status caterva_dims_get(caterva_array *array, const char ***names,
                                             caterva_error *err);
 
-/* Names the dimensions: one name for each axis, UTF-8, NULL for none; or with `names` NULL
+/* Names the dimensions: one name for each axis, UTF-8, NULL for none; with `names` NULL it
  * takes all names away. Sets the attribute `dims` and removes `dimension_names` and
  * `_ARRAY_DIMENSIONS`, which would say something else; pending until the commit. Copies,
- * views' copies among them, keep the names of the axes that they keep. Needs the handle
- * alone. */
+ * views' copies among them, keep the names of the axes that they keep.
+ * Thread: alone. */
 CATERVA_API caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
                                             caterva_error *err);
 
