@@ -1087,6 +1087,10 @@ CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int
  * cache. Every read is exact: what a handle finds in the cache is what it would decode from
  * the state it sees.
  *
+ * If all blocks of an array fit the cache together, the cache keeps every block that is read
+ * of it, also those wanted whole and those at the end of a scan. Only the first read of all
+ * of the array at once leaves nothing there.
+ *
  * All handles of the process share one cache of 64 MiB, except those opened with their own
  * or with none (`cache_bytes`). It takes memory as blocks come and gives it back as handles
  * are closed. */
