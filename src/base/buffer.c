@@ -33,11 +33,12 @@ cv_status cv_buffer_resize(cv_buffer *buffer, size_t size, cv_error *err)
     return CV_OK;
 }
 
-cv_status cv_buffer_append(cv_buffer *buffer, const void *bytes, size_t size, cv_error *err)
+cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t size,
+                                cv_error *err)
 {
     if (size > SIZE_MAX - buffer->size) return cv_fail_memory(err, size, "a buffer");
     CV_TRY(cv_buffer_reserve(buffer, buffer->size + size, err));
-    if (size > 0) memcpy(buffer->data + buffer->size, bytes, size);
+    memcpy(buffer->data + buffer->size, bytes, size);
     buffer->size += size;
     return CV_OK;
 }

@@ -4,6 +4,8 @@
 
 #include "base/status.h"
 
+#include <string.h>
+
 typedef struct cv_buffer {
     uint8_t *data; /* owned; 64-byte aligned */
     size_t size;
@@ -16,7 +18,21 @@ cv_status cv_buffer_reserve(cv_buffer *buffer, size_t capacity, cv_error *err);
 /* Sets `size`, growing when needed; new bytes are undefined. */
 cv_status cv_buffer_resize(cv_buffer *buffer, size_t size, cv_error *err);
 
-cv_status cv_buffer_append(cv_buffer *buffer, const void *bytes, size_t size, cv_error *err);
+/* The same where there is no room yet. */
+cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t size,
+                                cv_error *err);
+
+/* Headers are written byte by byte. */
+static inline cv_status cv_buffer_append(cv_buffer *buffer, const void *bytes, size_t size,
+                                         cv_error *err)
+{
+    if (size == 0) return CV_OK;
+    if (size > buffer->capacity - buffer->size)
+        return cv_buffer_append_more(buffer, bytes, size, err);
+    memcpy(buffer->data + buffer->size, bytes, size);
+    buffer->size += size;
+    return CV_OK;
+}
 
 void cv_buffer_free(cv_buffer *buffer); /* leaves it empty and usable */
 
