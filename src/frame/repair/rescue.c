@@ -361,7 +361,11 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
         out->state = NULL; /* the caller's no more */
         return status;
     }
-    if (status != CATERVA_ENOMEM) status = find_copies(s, err);
+    if (status == CATERVA_ENOMEM) { /* no answer, and so no reason */
+        *err = out->reason;
+        return status;
+    }
+    status = find_copies(s, err);
     if (status == CV_OK) status = try_all_states(s, out, err);
     if (status != CV_OK && status != CATERVA_ENOMEM && guess && s->standing)
         status = guess_order(s, out, err);
