@@ -44,6 +44,16 @@ static cv_status find_ends(cv_txn *txn, cv_error *err)
     return cv_holes_begin(txn, stored, err);
 }
 
+/* After a failed sync or header write the disk may hold the new state: what
+ * seems free space may be its. */
+cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
+{
+    if (!txn->frame->poisoned) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "a sync or a write of the header failed: what is on disk is unknown, reopen "
+                   "the array");
+}
+
 cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
 {
     cv_txn *txn = cv_calloc(1, sizeof *txn);
