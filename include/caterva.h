@@ -248,7 +248,8 @@ typedef enum caterva_durability {
 
 typedef enum caterva_fill {
     CATERVA_FILL_ZEROS = 0,
-    CATERVA_FILL_UNINIT, /* reads as zeros until written                      */
+    CATERVA_FILL_UNINIT, /* reads as zeros until written; other libraries may
+                            read any bytes there                              */
     CATERVA_FILL_NAN,    /* item size 4 or 8                                  */
     CATERVA_FILL_VALUE   /* every item is *fill_value                         */
 } caterva_fill;
@@ -287,7 +288,8 @@ typedef struct caterva_create_options {
     int codec;                  /* caterva_codec                                      */
     int codec_meta;             /* 0..255                                             */
     int level;                  /* 0..9                                               */
-    int use_dict;               /* lz4, lz4hc, zstd only                              */
+    int use_dict;               /* lz4, lz4hc, zstd only. C-Blosc2 misreads parts of
+                                   such chunks, see docs/format.md                    */
     int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order        */
     int filters_meta[CATERVA_MAX_FILTERS]; /* -128..255, the low byte is stored       */
     const caterva_metalayer *metalayers;   /* user's fixed metalayers                 */
@@ -701,7 +703,8 @@ typedef struct caterva_selection {
  * `shape` NULL means the selection's shape; otherwise its `ndim` entries must equal that.
  * The source of a write may also have a shape that NumPy would broadcast: fewer axes, or
  * axes of 1 item, are repeated; and its strides may be 0. `strides` NULL means C order. The
- * items of a destination must not overlap. */
+ * items of a destination must not overlap: a stride of 0 is refused, others are yours to
+ * see to. */
 typedef struct caterva_buffer {
     size_t struct_size;
     void *data;             /* not written when it is a source                  */
@@ -939,7 +942,8 @@ typedef struct caterva_copy_options {
 /* Makes a new array at `url` (as caterva_create does) from a box of `source`, pending
  * changes included, and commits it: with another partition, codec or layout, and without
  * dead space. Attributes, metalayers and the fill travel along. `options` NULL: all as the
- * source. "mem:" is always contiguous.
+ * source. "mem:" is contiguous, also a copy of a directory; asking for another layout there is
+ * CATERVA_EINVAL.
  *
  * Where partition, codec, level and filters stay and the box begins where chunks do, this
  * moves chunks as they are stored, without decoding. Otherwise it decodes and encodes items

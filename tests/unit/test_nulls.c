@@ -430,6 +430,19 @@ static bool takes_no_pointer(const char *name)
     return false;
 }
 
+static void trees(void **state)
+{
+    (void)state;
+    caterva_tree *tree;
+    const caterva_tree_list *list;
+    REFUSED(caterva_tree_open(NULL, NULL, &tree, &err));
+    REFUSED(caterva_tree_open("none.b2d", NULL, NULL, &err));
+    TAKEN(caterva_tree_close(NULL, &err));
+    REFUSED(caterva_tree_get_list(NULL, NULL, &list, &err));
+    REFUSED(caterva_tree_open_array(NULL, "/a", NULL, &other, &err));
+    QUIET(caterva_tree_list_release(NULL));
+}
+
 static void no_function_is_left_out(void **state)
 {
     (void)state;
