@@ -1736,8 +1736,9 @@ CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *alloca
  * and "weather.b2d::/group/name" name one in a tree: opening one so needs nothing of what
  * follows. A file whose own name has "::" in it is still found by that name.
  *
- * A `.b2z` never changes in place: its arrays open for reading only. So do arrays that lie
- * inside embed.b2e, where python-blosc2 keeps small ones, and the columns of its tables.
+ * Work in a `.b2d` and publish it as a `.b2z`: an archive never changes in place, its arrays
+ * are open for reading only. So are arrays that lie inside embed.b2e, where python-blosc2
+ * keeps small ones, and the columns of its tables.
  *
  * The library checks what an archive says before it reads anything by it: members must lie
  * apart from each other, names must not lead out of the tree (CATERVA_ECORRUPT). It lists
@@ -1776,16 +1777,18 @@ typedef struct caterva_tree_list {
 /* Options of caterva_tree_open. NULL in their place means the defaults. */
 typedef struct caterva_tree_options {
     size_t struct_size;
-    caterva_mode mode; /* CATERVA_MODE_READ */
-    caterva_durability durability; /* of what is written: nothing yet */
+    caterva_mode mode;             /* CATERVA_MODE_WRITE: directories only               */
+    caterva_durability durability; /* of names that are made, removed and moved; that of
+                                      arrays is in their own options                     */
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 
 /* Opens the tree at `path`, a directory or file. Of an archive this reads the directory, as
  * long as it is, and embed.b2e, but nothing of the arrays. Returns CATERVA_ENOTFOUND when
  * nothing is there, CATERVA_EUNSUPPORTED when it is no tree, CATERVA_ECORRUPT when an
- * archive was cut or says what cannot be, or embed.b2e is damaged. Release *out with
- * caterva_tree_close.
+ * archive was cut or says what cannot be, or embed.b2e is damaged; with
+ * CATERVA_MODE_WRITE also CATERVA_EREADONLY for what is no directory, and CATERVA_EBUSY
+ * while another handle has the tree open for writing. Release *out with caterva_tree_close.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
@@ -1814,6 +1817,72 @@ CATERVA_API void caterva_tree_list_release(const caterva_tree_list *list); /* NU
 CATERVA_API caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
                                                    const caterva_open_options *options,
                                                    caterva_array **out, caterva_error *err);
+
+/* Makes an empty tree at `path`, a directory, and opens it for writing; `mode` of the
+ * options does not count. It appears whole, under its name. CATERVA_EEXIST when anything is
+ * there. Release *out with caterva_tree_close.
+ * Thread: any. */
+CATERVA_API caterva_status caterva_tree_create(const char *path,
+                                               const caterva_tree_options *options,
+                                               caterva_tree **out, caterva_error *err);
+
+/* Makes a new array of that key, as caterva_create makes a file: it is there from its first
+ * commit on. The groups of the key are made. CATERVA_EEXIST: the key is a group's, or
+ * something's already unless `options` say overwrite; or a part of it is an array's.
+ * caterva_create with "weather.b2d::/group/name" does the same, and makes the tree where
+ * there is nothing of that name. Release *out with caterva_close or caterva_discard.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
+                                                     const caterva_create_options *options,
+                                                     caterva_array **out, caterva_error *err);
+
+/* Makes an empty group, and those it lies in. CATERVA_EEXIST: the key is taken.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
+                                                     caterva_error *err);
+
+/* Removes the array or other leaf of that key, or a group with all that is in it, which
+ * goes from view at once. CATERVA_EBUSY while an array of it is open for writing.
+ * CATERVA_EEXIST: files of others are in the group, and nothing is removed.
+ * CATERVA_EREADONLY: it lies inside embed.b2e, or is one of python-blosc2's objects.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *key,
+                                               caterva_error *err);
+
+/* Gives the array, leaf or group another key, in one step; the groups of the new one are
+ * made. The statuses of caterva_tree_remove, and CATERVA_EEXIST when `to` is taken.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *from,
+                                             const char *to, caterva_error *err);
+
+typedef struct caterva_tree_pack_options {
+    size_t struct_size;
+    int overwrite; /* caterva_tree_pack: 1: replace the file that is there           */
+    caterva_durability durability; /* CATERVA_DURABILITY_NONE: nothing is synced         */
+    /* Hears in bytes; non-zero stops: CATERVA_ESTOPPED, and nothing has changed.      */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_tree_pack_options;
+#define CATERVA_TREE_PACK_INIT CATERVA_INIT_(caterva_tree_pack_options)
+
+/* Writes the tree, a directory or an archive, as an archive (.b2z) at `path`: all files that
+ * are not hidden, stored as they are, embed.b2e last. The archive appears whole, in the
+ * place of an older one with `overwrite`; who reads that goes on. Takes a buffer of memory
+ * and 100 bytes for each file.
+ * CATERVA_EBUSY while the tree, or an array in it, is open for writing elsewhere, and while
+ * the file at `path` is. CATERVA_ECORRUPT: a member's checksum in the source is wrong.
+ * `options` NULL: the defaults.
+ * Thread: shared. */
+CATERVA_API caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
+                                             const caterva_tree_pack_options *options,
+                                             caterva_error *err);
+
+/* Writes the tree as a directory (.b2d) at `path`, which appears whole; CATERVA_EEXIST when
+ * anything is there, whatever `overwrite` says. Otherwise as caterva_tree_pack.
+ * Thread: shared. */
+CATERVA_API caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
+                                               const caterva_tree_pack_options *options,
+                                               caterva_error *err);
 
 #ifdef __cplusplus
 }

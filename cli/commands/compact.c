@@ -1,6 +1,8 @@
 /* Room: cli/commands. `caterva compact`: dead space goes back to the file system. The library
  * makes the compact copy and renames it; here only bytes are counted. */
 #include "formats/json.h"
+#include "sources/described.h"
+#include "sources/trees.h"
 #include "terminal/progress.h"
 
 #include <dirent.h>
@@ -30,10 +32,22 @@ static cli_exit count_directory(const char *path, int64_t *bytes)
     return code;
 }
 
+/* An array in a tree has no path of its own. */
+static cli_exit count_frame(const char *path, int64_t *bytes)
+{
+    caterva_array *array;
+    cli_args args = {.threads = 1};
+    CLI_TRY(cli_open_array(&args, path, CATERVA_MODE_READ, &array));
+    *bytes = info_of(array)->frame_bytes;
+    caterva_discard(array);
+    return CLI_OK;
+}
+
 static cli_exit count_bytes(const char *path, int64_t *bytes)
 {
     struct stat st;
     *bytes = 0;
+    if (tree_part_is_within(path)) return count_frame(path, bytes);
     if (stat(path, &st) != 0) return cli_fail_sys("cannot look at %s", path);
     if (S_ISDIR(st.st_mode)) return count_directory(path, bytes);
     *bytes = st.st_size;

@@ -2,6 +2,7 @@
  * all that knows extensions; a content is never guessed, so that a file is always
  * read the same way. */
 #include "sources/source.h"
+#include "sources/trees.h"
 #include "words.h"
 
 #include <stdio.h>
@@ -44,6 +45,10 @@ cli_exit format_find(const char *path, const char *named, const char *option,
         return cli_fail(CLI_USAGE, "%s: there is no format '%s'%s", option, named,
                         words_suggest(named, words_of_option("to")).text);
     if (named) return CLI_OK;
+    if (tree_part_is_within(path)) { /* a key may end with any dot */
+        *out = FORMAT_ARRAY;
+        return CLI_OK;
+    }
     const char *slash = strrchr(path, '/');
     const char *dot = strrchr(slash ? slash : path, '.');
     for (size_t i = 0; dot && i < COUNT(extensions); i++)

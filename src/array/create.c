@@ -4,6 +4,7 @@
 
 #include "array/cache.h"
 #include "array/compact.h"
+#include "array/leaf.h"
 #include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/text.h"
@@ -422,15 +423,23 @@ static void free_blueprint(blueprint *b)
     cv_buffer_free(&b->own);
 }
 
+static cv_status create_at(const char *url, blueprint *b, caterva_array **out, cv_error *err)
+{
+    cv_store *store = NULL;
+    CV_TRY(create_store(url, &b->options, &store, err));
+    return create(store, strcmp(url, "mem:") == 0 ? NULL : url, b, out, err);
+}
+
 cv_status cv_array_create(const char *url, const caterva_create_options *options,
                           const cv_snapshot *like, caterva_array **out, cv_error *err)
 {
     blueprint b = {.options = *options, .like = like};
-    cv_store *store = NULL;
+    char *place = NULL; /* of a leaf of a tree */
     cv_status status = draw(&b, err);
-    if (status == CV_OK) status = create_store(url, &b.options, &store, err);
-    const char *path = strcmp(url, "mem:") == 0 ? NULL : url;
-    if (status == CV_OK) status = create(store, path, &b, out, err);
+    if (status == CV_OK && cv_array_is_leaf_url(url))
+        status = cv_array_leaf_place(url, options->overwrite != 0, &place, err);
+    if (status == CV_OK) status = create_at(place ? place : url, &b, out, err);
+    cv_free(place);
     free_blueprint(&b);
     return status;
 }

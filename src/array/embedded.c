@@ -5,6 +5,7 @@
 
 #include "array/cache.h"
 #include "base/heap.h"
+#include "engine/read/read.h"
 #include "store/refusals.h"
 #include "tree/names.h"
 
@@ -13,8 +14,11 @@
 static cv_status read_bytes(void *context, uint64_t pos, void *dst, size_t size,
                             cv_error *err)
 {
-    int64_t start = (int64_t)pos, stop = start + (int64_t)size; /* within the array */
-    return caterva_read(context, &start, &stop, dst, size, err);
+    int64_t start = (int64_t)pos, stop = start + (int64_t)size;
+    cv_source source = cv_array_source(context); /* of a handle that only reads */
+    cv_plan plan;
+    CV_TRY(cv_plan_box(&source.snapshot->grid, &start, &stop, &plan, err));
+    return cv_read_box(&source, &plan, dst, err);
 }
 
 /* One thread: who reads the leaf may be one of the pool's. */

@@ -6,6 +6,8 @@
 #include "array/opened.h"
 #include "base/heap.h"
 #include "store/open.h"
+#include "tree/change.h"
+#include "tree/make.h"
 #include "tree/names.h"
 
 #include <stdio.h>
@@ -92,18 +94,75 @@ bool cv_array_is_leaf_url(const char *url)
     return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
 }
 
+static cv_status open_tree_of(const char *url, const char **key, cv_tree **out, cv_error *err)
+{
+    size_t size;
+    *key = cv_tree_url_key(url, &size);
+    char *path = cv_strndup(url, size);
+    if (!path) return cv_fail_memory(err, size, "a path");
+    cv_status status = cv_tree_open(path, out, err);
+    cv_free(path);
+    return status;
+}
+
 cv_status cv_array_open_leaf_url(const char *url, const caterva_open_options *o,
                                  caterva_array **out, cv_error *err)
 {
-    size_t size;
+    const char *key;
     cv_tree *tree;
-    const char *key = cv_tree_url_key(url, &size);
+    CV_TRY(open_tree_of(url, &key, &tree, err));
+    cv_status status = cv_array_open_leaf(tree, key, o, out, err);
+    cv_tree_close(tree);
+    return status;
+}
+
+/* ---- Files ---------------------------------------------------------------------------- */
+
+static cv_status file_of(const cv_tree *tree, const char *key, char **path, cv_error *err)
+{
+    static const caterva_open_options writing = {.mode = CATERVA_MODE_WRITE};
+    cv_leaf leaf;
+    CV_TRY(cv_tree_find(tree, key, &leaf, err));
+    cv_status status = check_mode(tree, &leaf, key, &writing, err);
+    if (status == CV_OK) status = cv_tree_path(tree, leaf.path, path, err);
+    cv_leaf_free(&leaf);
+    return status;
+}
+
+cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err)
+{
+    const char *key;
+    cv_tree *tree;
+    CV_TRY(open_tree_of(url, &key, &tree, err));
+    cv_status status = file_of(tree, key, path, err);
+    cv_tree_close(tree);
+    return status;
+}
+
+/* "NEW.b2d::/key": the tree is made with its first array. */
+static cv_status make_tree_of(const char *url, cv_error *err)
+{
+    size_t size;
+    cv_file_info info;
+    (void)cv_tree_url_key(url, &size);
+    if (size < 5 || memcmp(url + size - 4, ".b2d", 4) != 0) return CV_OK;
     char *path = cv_strndup(url, size);
     if (!path) return cv_fail_memory(err, size, "a path");
-    cv_status status = cv_tree_open(path, &tree, err);
+    cv_status status = CV_OK;
+    if (cv_dir_get_info(cv_dir_here, path, &info) == ENOENT)
+        status = cv_make_tree(path, true, err);
     cv_free(path);
-    CV_TRY(status);
-    status = cv_array_open_leaf(tree, key, o, out, err);
+    return status;
+}
+
+cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_error *err)
+{
+    const char *key;
+    cv_tree *tree;
+    CV_TRY(make_tree_of(url, err));
+    CV_TRY(open_tree_of(url, &key, &tree, err));
+    cv_status status = cv_tree_lock(tree, err);
+    if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);
     cv_tree_close(tree);
     return status;
 }

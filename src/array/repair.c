@@ -2,6 +2,7 @@
  * header is put back or what can be read goes into a new array. */
 #include "array/array.h"
 #include "array/describe.h"
+#include "array/leaf.h"
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
@@ -187,13 +188,17 @@ caterva_status caterva_repair(const char *url, const caterva_repair_options *opt
     caterva_repair_result full = {.found = CATERVA_FOUND_STANDING};
     repair r = {.url = url, .result = &full};
     cv_salvage salvage = {0};
+    char *file = NULL; /* of a leaf of a tree */
     CV_TRY(read_options(&r, options, err));
+    if (cv_array_is_leaf_url(url)) CV_TRY(cv_array_leaf_file(url, &file, err));
+    if (file) r.url = file;
     cv_status status = run(&r, &salvage, err);
     cv_salvage_free(&salvage);
     cv_array_free(r.array);
     cv_snapshot_release(r.rescue.state);
     cv_store_close(r.store);
     cv_free(r.fill);
+    cv_free(file);
     cv_output_fill(result, &full, sizeof full);
     return status;
 }

@@ -1,16 +1,19 @@
 /* Room: array. Trees for the program: what it gives is checked here, all else is the
  * room tree's. */
+#include "array/create.h"
 #include "array/embedded.h"
 #include "array/leaf.h"
 #include "array/opened.h"
 #include "base/heap.h"
+#include "base/thread.h"
+#include "tree/change.h"
+#include "tree/make.h"
 #include "tree/names.h"
-
-#include <string.h>
+#include "tree/pack.h"
 
 struct caterva_tree {
     cv_tree *tree;
-    caterva_tree_options options;
+    cv_mutex lock; /* one change of keys at a time */
 };
 
 static cv_status check_tree(const caterva_tree *tree, cv_error *err)
@@ -21,14 +24,48 @@ static cv_status check_tree(const caterva_tree *tree, cv_error *err)
 
 /* ---- Opening ------------------------------------------------------------------------ */
 
+static cv_status check_durability(caterva_durability durability, cv_error *err)
+{
+    if (durability >= CATERVA_DURABILITY_FULL && durability <= CATERVA_DURABILITY_NONE)
+        return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known", (int)durability);
+}
+
 static cv_status copy_options(const caterva_tree_options *options, caterva_tree_options *out,
                               cv_error *err)
 {
     static const caterva_tree_options defaults = CATERVA_TREE_INIT;
     CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "tree options",
                            err));
-    if (out->mode == CATERVA_MODE_READ) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "tree mode %d is not READ", (int)out->mode);
+    if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "tree mode %d is neither READ nor WRITE",
+                       (int)out->mode);
+    return check_durability(out->durability, err);
+}
+
+/* Takes over `inner`, also on failure. */
+static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva_tree **out,
+                          cv_error *err)
+{
+    caterva_tree *tree = cv_calloc(1, sizeof *tree);
+    if (!tree) {
+        cv_tree_close(inner);
+        return cv_fail_memory(err, sizeof *tree, "a tree handle");
+    }
+    inner->durable = o->durability != CATERVA_DURABILITY_NONE;
+    tree->tree = inner;
+    cv_mutex_init(&tree->lock);
+    *out = tree;
+    return CV_OK;
+}
+
+static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_tree **out,
+                            cv_error *err)
+{
+    CV_TRY(cv_tree_open(path, out, err));
+    cv_status status = o->mode == CATERVA_MODE_WRITE ? cv_tree_lock(*out, err) : CV_OK;
+    if (status != CV_OK) cv_tree_close(*out);
+    return status;
 }
 
 caterva_status caterva_tree_open(const char *path, const caterva_tree_options *options,
@@ -38,23 +75,17 @@ caterva_status caterva_tree_open(const char *path, const caterva_tree_options *o
     if (!path || !out) return cv_fail(err, CATERVA_EINVAL, -1, "path or out is NULL");
     *out = NULL;
     CV_TRY(copy_options(options, &o, err));
-    caterva_tree *tree = cv_calloc(1, sizeof *tree);
-    if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree handle");
-    tree->options = o;
-    cv_status status = cv_tree_open(path, &tree->tree, err);
-    if (status != CV_OK) {
-        cv_free(tree);
-        return status;
-    }
-    *out = tree;
-    return CV_OK;
+    cv_tree *inner;
+    CV_TRY(open_inner(path, &o, &inner, err));
+    return new_tree(inner, &o, out, err);
 }
 
 caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
 {
-    (void)err; /* nothing can be lost of a tree that was read */
+    (void)err; /* names are on the medium already */
     if (!tree) return CV_OK;
     cv_tree_close(tree->tree);
+    cv_mutex_destroy(&tree->lock);
     cv_free(tree);
     return CV_OK;
 }
@@ -110,5 +141,113 @@ caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
     if (!key || !out) return cv_fail(err, CATERVA_EINVAL, -1, "key or out is NULL");
     *out = NULL;
     CV_TRY(cv_array_open_options(options, &o, err));
+    if (o.mode == CATERVA_MODE_WRITE && !tree->tree->writable &&
+        tree->tree->form == CV_TREE_DIRECTORY)
+        return cv_fail(err, CATERVA_EREADONLY, -1, "the tree %s is open for reading only",
+                       tree->tree->shown.text);
     return cv_array_open_leaf(tree->tree, key, &o, out, err);
+}
+
+/* ---- Changes ------------------------------------------------------------------------ */
+
+caterva_status caterva_tree_create(const char *path, const caterva_tree_options *options,
+                                   caterva_tree **out, caterva_error *err)
+{
+    caterva_tree_options o;
+    if (!path || !out) return cv_fail(err, CATERVA_EINVAL, -1, "path or out is NULL");
+    *out = NULL;
+    CV_TRY(copy_options(options, &o, err));
+    o.mode = CATERVA_MODE_WRITE;
+    CV_TRY(cv_make_tree(path, o.durability != CATERVA_DURABILITY_NONE, err));
+    cv_tree *inner;
+    CV_TRY(open_inner(path, &o, &inner, err));
+    return new_tree(inner, &o, out, err);
+}
+
+caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
+                                         const caterva_create_options *options,
+                                         caterva_array **out, caterva_error *err)
+{
+    caterva_create_options o;
+    char *path;
+    CV_TRY(check_tree(tree, err));
+    if (!key || !options || !out)
+        return cv_fail(err, CATERVA_EINVAL, -1, "key, options or out is NULL");
+    *out = NULL;
+    CV_TRY(cv_options_copy(&o, sizeof o, options, "create options", err));
+    if (o.layout != CATERVA_LAYOUT_CONTIGUOUS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
+    cv_mutex_lock(&tree->lock);
+    cv_status status = cv_change_place(tree->tree, key, o.overwrite != 0, &path, err);
+    if (status == CV_OK) {
+        status = cv_array_create(path, &o, NULL, out, err);
+        cv_free(path);
+    }
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
+                                         caterva_error *err)
+{
+    CV_TRY(check_tree(tree, err));
+    if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
+    cv_mutex_lock(&tree->lock);
+    cv_status status = cv_change_group(tree->tree, key, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+caterva_status caterva_tree_remove(caterva_tree *tree, const char *key, caterva_error *err)
+{
+    CV_TRY(check_tree(tree, err));
+    if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
+    cv_mutex_lock(&tree->lock);
+    cv_status status = cv_change_remove(tree->tree, key, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const char *to,
+                                 caterva_error *err)
+{
+    CV_TRY(check_tree(tree, err));
+    if (!from || !to) return cv_fail(err, CATERVA_EINVAL, -1, "from or to is NULL");
+    cv_mutex_lock(&tree->lock);
+    cv_status status = cv_change_move(tree->tree, from, to, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+/* ---- Archives and directories of all of it -------------------------------------------- */
+
+typedef cv_status (*pack_fn)(const cv_tree *tree, const char *path,
+                             const caterva_tree_pack_options *options, cv_error *err);
+
+static cv_status pack(caterva_tree *tree, const char *path,
+                      const caterva_tree_pack_options *options, pack_fn run, cv_error *err)
+{
+    static const caterva_tree_pack_options defaults = CATERVA_TREE_PACK_INIT;
+    caterva_tree_pack_options o;
+    CV_TRY(check_tree(tree, err));
+    if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
+    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "pack options", err));
+    CV_TRY(check_durability(o.durability, err));
+    cv_mutex_lock(&tree->lock);
+    cv_status status = run(tree->tree, path, &o, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
+                                 const caterva_tree_pack_options *options, caterva_error *err)
+{
+    return pack(tree, path, options, cv_tree_pack, err);
+}
+
+caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
+                                   const caterva_tree_pack_options *options,
+                                   caterva_error *err)
+{
+    return pack(tree, path, options, cv_tree_unpack, err);
 }

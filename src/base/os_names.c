@@ -90,6 +90,11 @@ int cv_dir_exchange(cv_dir dir, const char *a, const char *b)
     return rename_specially(dir, a, b, RENAME_BOTH_WAYS);
 }
 
+int cv_dir_make(cv_dir dir, const char *name)
+{
+    return mkdirat(cv_posix_dir(dir), name, 0777) ? errno : 0;
+}
+
 /* ---- Temporary names ---------------------------------------------------- */
 
 /* Scatters the bits of a number (the finaliser of splitmix64). */

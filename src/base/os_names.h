@@ -20,6 +20,9 @@ int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to);
  * system cannot; nothing has changed then. */
 int cv_dir_exchange(cv_dir dir, const char *a, const char *b);
 
+/* Makes a directory, with what umask leaves of 0777. EEXIST when the name is taken. */
+int cv_dir_make(cv_dir dir, const char *name);
+
 enum { CV_OS_TEMP_NAME = 256 };
 
 /* ".<name>.<tag>-XXXXXX" into `temp`: a name likely, not sure, to be free; ask

@@ -51,6 +51,7 @@ static const field locator_fields[] = {F(4, signature), F(4, disk), F(8, end_pos
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define READ(table, bytes, out) read_fields(table, COUNT(table), bytes, out)
+#define WRITE(table, values, out, err) write_fields(table, COUNT(table), values, out, err)
 
 enum {
     LOCAL = 0x04034b50,
@@ -59,8 +60,10 @@ enum {
     END64 = 0x06064b50,
     LOCATOR = 0x07064b50
 };
-enum { LOCATOR_SIZE = 20, END64_SIZE = 56 };
-static const uint64_t wide32 = UINT32_MAX;
+enum { LOCATOR_SIZE = 20, END64_SIZE = 56, END64_REST = END64_SIZE - 12 };
+enum { PLAIN_VERSION = 20, ZIP64_VERSION = 45, UNIX = 3 << 8, FIRST_DAY = 0x21 };
+static const uint64_t regular_file = (uint64_t)0100644 << 16;
+static const uint64_t wide16 = UINT16_MAX, wide32 = UINT32_MAX;
 
 static void read_fields(const field *fields, size_t n, const uint8_t *bytes, numbers *out)
 {
@@ -71,6 +74,18 @@ static void read_fields(const field *fields, size_t n, const uint8_t *bytes, num
         values[fields[i].at] = value;
         bytes += fields[i].width;
     }
+}
+
+static cv_status write_fields(const field *fields, size_t n, const numbers *in,
+                              cv_buffer *out, cv_error *err)
+{
+    const uint64_t *values = &in->signature;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t bytes[8];
+        cv_store_le64(bytes, values[fields[i].at]);
+        CV_TRY(cv_buffer_append(out, bytes, fields[i].width, err));
+    }
+    return CV_OK;
 }
 
 /* ---- The end ---------------------------------------------------------------- */
@@ -245,4 +260,124 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                        (unsigned long long)pos);
     *data_at = CV_ZIP_LOCAL_SIZE + name_size + n.extra_size;
     return CV_OK;
+}
+
+/* ---- Writing ---------------------------------------------------------------- */
+
+/* The wide sizes of a member, and what stands in their places. */
+static cv_status narrow(uint64_t *value, cv_buffer *extra, cv_error *err)
+{
+    uint8_t bytes[8];
+    if (*value < wide32) return CV_OK;
+    cv_store_le64(bytes, *value);
+    *value = wide32;
+    return cv_buffer_append(extra, bytes, sizeof bytes, err);
+}
+
+static numbers numbers_of(const cv_zip_member *m)
+{
+    return (numbers){.needs = PLAIN_VERSION,
+                     .made_by = UNIX | PLAIN_VERSION,
+                     .flags = m->flags,
+                     .method = m->method,
+                     .date = FIRST_DAY,
+                     .crc = m->crc,
+                     .packed_size = m->packed_size,
+                     .size = m->size,
+                     .name_size = m->name_size};
+}
+
+/* Puts the head of the extra field where it was left room for; empty, it goes. */
+static void finish_extra(numbers *n, cv_buffer *wide)
+{
+    uint8_t head[4] = {1, 0, (uint8_t)(wide->size - 4), 0};
+    if (wide->size == sizeof head) {
+        wide->size = 0;
+        return;
+    }
+    memcpy(wide->data, head, sizeof head);
+    n->extra_size = wide->size;
+    n->needs = ZIP64_VERSION;
+    n->made_by = UNIX | ZIP64_VERSION;
+}
+
+/* A local header has both sizes wide, or none. */
+static cv_status local_extra(numbers *n, cv_buffer *wide, cv_error *err)
+{
+    CV_TRY(cv_buffer_resize(wide, 4, err));
+    if (n->size >= wide32 || n->packed_size >= wide32) {
+        uint8_t bytes[16];
+        cv_store_le64(bytes, n->size);
+        cv_store_le64(bytes + 8, n->packed_size);
+        n->size = n->packed_size = wide32;
+        CV_TRY(cv_buffer_append(wide, bytes, sizeof bytes, err));
+    }
+    finish_extra(n, wide);
+    return CV_OK;
+}
+
+static cv_status record_extra(numbers *n, cv_buffer *wide, cv_error *err)
+{
+    CV_TRY(cv_buffer_resize(wide, 4, err));
+    CV_TRY(narrow(&n->size, wide, err));
+    CV_TRY(narrow(&n->packed_size, wide, err));
+    CV_TRY(narrow(&n->header_pos, wide, err));
+    finish_extra(n, wide);
+    return CV_OK;
+}
+
+cv_status cv_zip_local_write(const cv_zip_member *m, cv_buffer *out, cv_error *err)
+{
+    numbers n = numbers_of(m);
+    cv_buffer wide = {0};
+    n.signature = LOCAL;
+    cv_status status = local_extra(&n, &wide, err);
+    if (status == CV_OK) status = WRITE(local_fields, &n, out, err);
+    if (status == CV_OK) status = cv_buffer_append(out, m->name, m->name_size, err);
+    if (status == CV_OK) status = cv_buffer_append(out, wide.data, wide.size, err);
+    cv_buffer_free(&wide);
+    return status;
+}
+
+cv_status cv_zip_record_write(const cv_zip_member *m, cv_buffer *out, cv_error *err)
+{
+    numbers n = numbers_of(m);
+    cv_buffer wide = {0};
+    n.signature = RECORD;
+    n.outer = regular_file;
+    n.header_pos = m->header_pos;
+    cv_status status = record_extra(&n, &wide, err);
+    if (status == CV_OK) status = WRITE(record_fields, &n, out, err);
+    if (status == CV_OK) status = cv_buffer_append(out, m->name, m->name_size, err);
+    if (status == CV_OK) status = cv_buffer_append(out, wide.data, wide.size, err);
+    cv_buffer_free(&wide);
+    return status;
+}
+
+static uint64_t at_most(uint64_t value, uint64_t most) { return value < most ? value : most; }
+
+cv_status cv_zip_end_write(const cv_zip_end *e, cv_buffer *out, cv_error *err)
+{
+    numbers n = {.n = e->n_members,
+                 .disk_n = e->n_members,
+                 .directory_size = e->directory_size,
+                 .directory_pos = e->directory_pos,
+                 .needs = ZIP64_VERSION,
+                 .made_by = UNIX | ZIP64_VERSION,
+                 .rest_size = END64_REST,
+                 .end_pos = e->directory_pos + e->directory_size,
+                 .disks = 0};
+    if (n.n >= wide16 || n.directory_size >= wide32 || n.directory_pos >= wide32) {
+        n.signature = END64;
+        CV_TRY(WRITE(end64_fields, &n, out, err));
+        n.signature = LOCATOR;
+        n.disks = 1;
+        CV_TRY(WRITE(locator_fields, &n, out, err));
+        n.disks = 0;
+    }
+    n.signature = END;
+    n.n = n.disk_n = at_most(n.n, wide16);
+    n.directory_size = at_most(n.directory_size, wide32);
+    n.directory_pos = at_most(n.directory_pos, wide32);
+    return WRITE(end_fields, &n, out, err);
 }

@@ -59,4 +59,9 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
+/* Append a local header, a record, and the end; zip64 where it takes that. */
+cv_status cv_zip_local_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
+cv_status cv_zip_record_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
+cv_status cv_zip_end_write(const cv_zip_end *end, cv_buffer *out, cv_error *err);
+
 #endif

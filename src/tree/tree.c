@@ -207,6 +207,17 @@ cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err)
     return CV_OK;
 }
 
+cv_status cv_tree_lock(cv_tree *tree, cv_error *err)
+{
+    if (tree->form != CV_TREE_DIRECTORY)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "%s never changes in place: unpack it to write", tree->shown.text);
+    int error = cv_file_lock(cv_dir_as_file(tree->dir));
+    if (error) return cv_fail_lock(err, error, tree->path);
+    tree->writable = true;
+    return CV_OK;
+}
+
 void cv_tree_close(cv_tree *tree)
 {
     if (!tree) return;

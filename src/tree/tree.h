@@ -27,6 +27,8 @@ typedef struct cv_tree {
     cv_shown_path shown;
     cv_file file;         /* of an archive or file */
     cv_dir dir;           /* of a directory */
+    bool writable;        /* a directory, locked against other writers */
+    bool durable;         /* names are synced */
     cv_contents contents; /* of an archive or file: such never change in place */
 } cv_tree;
 
@@ -34,6 +36,10 @@ typedef struct cv_tree {
  * nothing. Release *out with cv_tree_close. */
 cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
+
+/* From now on nobody else can open it for writing. CATERVA_EREADONLY for what is no
+ * directory, CATERVA_EBUSY when somebody has. */
+cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
 
 /* A look at a directory, or what is known of the others: release *own in any case. */
 cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,

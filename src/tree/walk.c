@@ -14,6 +14,7 @@ typedef struct walk {
     size_t next;     /* the one to be listed in it */
     cv_buffer path;  /* of the directory that is listed and a name in it */
     cv_members *out;
+    bool takes_all;
 } walk;
 
 /* "a/b" of the directory and a name in it, into w->path. */
@@ -33,7 +34,7 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     CV_TRY(join(w, name, err));
     const char *path = (const char *)w->path.data;
     if (cv_dir_get_link_info(w->root, path, &info) != 0) return CV_OK; /* gone meanwhile */
-    if (info.kind == CV_KIND_LINK) {
+    if (info.kind == CV_KIND_LINK && !w->takes_all) {
         bool leads_to_file =
             cv_dir_get_info(w->root, path, &target) == 0 && target.kind == CV_KIND_FILE;
         if (!leads_to_file) return CV_OK;
@@ -41,7 +42,7 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     }
     if (info.kind == CV_KIND_DIRECTORY)
         return cv_buffer_append(&w->queue, path, w->path.size, err);
-    if (info.kind != CV_KIND_FILE) return CV_OK;
+    if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;
     cv_member member = {.size = info.size};
     return cv_members_add(w->out, &member, path, w->path.size - 1, err);
 }
@@ -66,22 +67,37 @@ static cv_status list(walk *w, cv_error *err)
     while (status == CV_OK && (name = cv_listing_next(&listing, &error)) != NULL) {
         bool is_good =
             name[0] != '.' && cv_tree_check_path(name, strlen(name), NULL) == CV_OK;
-        if (is_good) status = take(w, name, err);
+        if (is_good || w->takes_all) status = take(w, name, err);
     }
     cv_listing_close(&listing);
     if (status == CV_OK && error) status = fail_listing(w, error, err);
     return status;
 }
 
+static cv_status run(walk *w, cv_error *err)
+{
+    cv_status status = cv_buffer_append(&w->queue, "", 1, err);
+    while (status == CV_OK && w->next < w->queue.size) {
+        status = list(w, err);
+        w->next += strlen((const char *)w->queue.data + w->next) + 1;
+    }
+    cv_buffer_free(&w->path);
+    return status;
+}
+
 cv_status cv_walk(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
 {
     walk w = {.root = dir, .shown = shown, .out = out};
-    cv_status status = cv_buffer_append(&w.queue, "", 1, err);
-    while (status == CV_OK && w.next < w.queue.size) {
-        status = list(&w, err);
-        w.next += strlen((const char *)w.queue.data + w.next) + 1;
-    }
+    cv_status status = run(&w, err);
     cv_buffer_free(&w.queue);
-    cv_buffer_free(&w.path);
+    return status;
+}
+
+cv_status cv_walk_all(cv_dir dir, const char *shown, cv_members *out, cv_buffer *directories,
+                      cv_error *err)
+{
+    walk w = {.root = dir, .shown = shown, .out = out, .takes_all = true};
+    cv_status status = run(&w, err);
+    *directories = w.queue;
     return status;
 }

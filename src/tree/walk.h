@@ -11,4 +11,10 @@
  * directory cannot be listed. */
 cv_status cv_walk(cv_dir dir, const char *shown, cv_members *out, cv_error *err);
 
+/* The same with nothing passed over, for who removes it: links are files, hidden ones are
+ * there, and `directories` gets the paths of directories, each behind the one it is in and
+ * with its NUL. */
+cv_status cv_walk_all(cv_dir dir, const char *shown, cv_members *out, cv_buffer *directories,
+                      cv_error *err);
+
 #endif

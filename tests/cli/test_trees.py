@@ -118,6 +118,32 @@ class Trees(Case):
         self.assertEqual(json.loads(self.text("info", "--json", name))["shape"], [20])
         self.fails(2, "append", f"{self.tree}::/model/lat", self.path("lat.npy"))
 
+    def test_pack(self):
+        """A tree made, packed, unpacked and changed: nothing else is left."""
+        self.ok("convert", f"{self.tree}::/model/lat", self.path("lat.npy"))
+        new, packed, back = self.path("n.b2d"), self.path("n.b2z"), self.path("back.b2d")
+        self.ok("convert", self.path("lat.npy"), f"{new}::/g/lat")
+        self.ok("create", f"{new}::/zeros", "--shape", "3,4", "--dtype", "<f4")
+        self.ok("pack", new, packed)
+        self.fails(3, "pack", new, packed)
+        self.ok("pack", "-f", new, packed)
+        self.assertEqual(self.text("ls", "-r", packed).split(), ["g/", "g/lat", "zeros"])
+        self.assertEqual(self.text("get", f"{packed}::/g/lat"),
+                         self.text("get", f"{self.tree}::/model/lat"))
+        self.ok("unpack", packed, back)
+        self.fails(3, "unpack", packed, back)
+        self.ok("unpack", self.tree, self.path("all.b2d"))
+        for file in sorted(self.path("tree.b2d").rglob("*.b2*")):
+            if file.is_file():
+                copy = self.path("all.b2d") / file.relative_to(self.path("tree.b2d"))
+                self.assertEqual(copy.read_bytes(), file.read_bytes())
+        self.fails(5, "unpack", TREES / "xarray_blosc2.b2z", self.path("x.b2d"))
+        self.assertEqual([n for n in self.names() if n.startswith(".") or n == "x.b2d"], [])
+        self.text("compact", f"{back}::/zeros")
+        self.fails(2, "compact", f"{packed}::/zeros")
+        self.assertEqual(self.fails(2, "create", f"{packed}::/y", "--shape", "3", "--dtype",
+                                    "<f4").count("unpack"), 1)
+
     def test_refusals(self):
         for expected, words in ((5, ("info", self.tree)), (5, ("get", f"{self.tree}::/model")),
                                 (3, ("get", f"{self.tree}::/none")), (3, ("ls", "none.b2z")),

@@ -186,6 +186,50 @@ class Trees(unittest.TestCase):
                 path = self.folder / f"t{number}{rng.choice(['.b2z', '.b2d'])}"
                 check_tree(self, Model(rng, path, store), path)
 
+    def test_ours(self):
+        """Trees of ours: python-blosc2 reads them, changes them, packs them; and so back."""
+        for number in range(TREES):
+            with self.subTest(number):
+                rng = random.Random(SEED * 1000 + 500 + number)
+                self.make_and_change(rng, self.folder / f"o{number}.b2d")
+
+    def make_and_change(self, rng, path):
+        items, npy = {}, self.folder / "x.npy"
+        for _ in range(rng.randrange(1, 8)):
+            key = "/" + "/".join(rng.choice(NAMES[:4] + NAMES[6:8])
+                                 for _ in range(rng.choice([1, 2, 3])))
+            taken = any((key + "/").startswith(k + "/") or k.startswith(key + "/")
+                        for k in items)
+            if taken and key not in items:
+                continue
+            items[key] = random_items(rng)
+            np.save(npy, items[key])
+            ok("convert", "-f", npy, f"{path}::{key}", "--no-progress")
+        packed = path.with_suffix(".b2z")
+        ok("pack", path, packed)
+        self.assertEqual(subprocess.run(["unzip", "-tqq", packed]).returncode, 0)
+        with zipfile.ZipFile(packed) as archive:
+            self.assertIsNone(archive.testzip())
+            self.assertEqual(archive.namelist()[-1], "embed.b2e")
+        for name in (path, packed):
+            with blosc2.TreeStore(str(name), mode="r") as tree:
+                for key, values in items.items():
+                    self.assertTrue(equal(np.asarray(tree[key][...]), values), (name, key))
+        new = random_items(rng)
+        with blosc2.TreeStore(str(packed), mode="a") as tree:
+            tree["/zz/new"] = new
+            tree.attrs["changed"] = True
+            gone = sorted(items)[0]
+            del tree[gone]
+        found = listing(packed)
+        self.assertEqual({k for k, e in found.items() if e["kind"] == "array"},
+                         {*items, "/zz/new"} - {gone})
+        back = path.with_name(path.stem + "-back.b2d")
+        ok("unpack", packed, back)
+        for key, values in {**items, "/zz/new": new}.items():
+            if key != gone:
+                self.assertTrue(equal(items_of(back, key), values), key)
+
     def test_repacked(self):
         """Archives that other tools made of a tree's files."""
         model = Model(random.Random(SEED), self.folder / "t.b2d", blosc2.DictStore)

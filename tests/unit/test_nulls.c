@@ -439,7 +439,16 @@ static void trees(void **state)
     REFUSED(caterva_tree_open("none.b2d", NULL, NULL, &err));
     TAKEN(caterva_tree_close(NULL, &err));
     REFUSED(caterva_tree_get_list(NULL, NULL, &list, &err));
+    caterva_array *other;
     REFUSED(caterva_tree_open_array(NULL, "/a", NULL, &other, &err));
+    REFUSED(caterva_tree_create(NULL, NULL, &tree, &err));
+    REFUSED(caterva_tree_create("none.b2d", NULL, NULL, &err));
+    REFUSED(caterva_tree_create_array(NULL, "/a", &create_options, &other, &err));
+    REFUSED(caterva_tree_create_group(NULL, "/g", &err));
+    REFUSED(caterva_tree_remove(NULL, "/a", &err));
+    REFUSED(caterva_tree_move(NULL, "/a", "/b", &err));
+    REFUSED(caterva_tree_pack(NULL, "none.b2z", NULL, &err));
+    REFUSED(caterva_tree_unpack(NULL, "none.b2d", NULL, &err));
     QUIET(caterva_tree_list_release(NULL));
 }
 
@@ -476,6 +485,7 @@ int main(void)
         cmocka_unit_test(numbers_and_copies),
         cmocka_unit_test(attributes),
         cmocka_unit_test(values),
+        cmocka_unit_test(trees),
         cmocka_unit_test(no_function_is_left_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

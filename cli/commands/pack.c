@@ -1,0 +1,72 @@
+/* Room: cli/commands. `caterva pack` and `unpack`: a tree as one archive, or as a
+ * directory. */
+#include "cli.h"
+#include "terminal/progress.h"
+
+#include <stdio.h>
+
+typedef caterva_status (*pack_fn)(caterva_tree *tree, const char *path,
+                                  const caterva_tree_pack_options *options,
+                                  caterva_error *err);
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    (void)total;
+    progress_step(context, done);
+    return cli_interrupted();
+}
+
+static cli_exit run(const cli_args *args, pack_fn pack)
+{
+    caterva_error err;
+    caterva_tree *tree;
+    progress bar;
+    const char *from = args->positional[0], *to = args->positional[1];
+    caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
+    options.overwrite = args->force;
+    options.on_progress = on_progress;
+    options.context = &bar;
+    if (caterva_tree_open(from, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(from, &err);
+    cli_mind_temporaries();
+    cli_patience patience = {0};
+    caterva_status status;
+    progress_start(&bar, args, 0, 0);
+    do status = pack(tree, to, &options, &err);
+    while (cli_try_again(args, status, &patience));
+    progress_end(&bar);
+    caterva_tree_close(tree, NULL);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(to, &err);
+}
+
+static cli_exit run_pack(const cli_args *args) { return run(args, caterva_tree_pack); }
+
+static cli_exit run_unpack(const cli_args *args) { return run(args, caterva_tree_unpack); }
+
+const cli_command cli_command_pack = {
+    .name = "pack",
+    .synopsis = "TREE OUT",
+    .summary = "one archive .b2z of a tree that is a directory .b2d",
+    .details =
+        "Writes all files of TREE, a directory .b2d or an archive, into the archive OUT,\n"
+        "as they are, so that its arrays can be read in place. OUT appears whole;\n"
+        "nothing may be writing to the arrays of TREE.",
+    .options = CLI_OPT_FORCE | CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
+    .min_args = 2,
+    .max_args = 2,
+    .run = run_pack,
+};
+
+const cli_command cli_command_unpack = {
+    .name = "unpack",
+    .synopsis = "TREE OUT",
+    .summary = "the directory .b2d of an archive, to be written to",
+    .details =
+        "Writes all members of the archive TREE into a new directory OUT, which appears\n"
+        "whole; their checksums are checked. Arrays can be written there, and the\n"
+        "directory packed again.",
+    .options = CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
+    .min_args = 2,
+    .max_args = 2,
+    .run = run_unpack,
+};

@@ -1,0 +1,304 @@
+/* Room: tree. Keys made, removed and given to others. A look at the directory comes first:
+ * what is in the way, or cannot be changed, is refused before anything is. */
+#include "tree/change.h"
+
+#include "base/heap.h"
+#include "store/descriptors.h"
+#include "tree/find.h"
+#include "tree/make.h"
+#include "tree/names.h"
+
+#include <string.h>
+
+static const char *const own_names[] = {CV_TREE_ATTRIBUTES, "_meta", "_cols", "_valid_rows"};
+
+/* ---- Keys ----------------------------------------------------------------------------- */
+
+/* A key that may be somebody's: not the root, and no name that python-blosc2 has for parts
+ * of its own. */
+static cv_status check_new_key(const char *key, cv_error *err)
+{
+    size_t size = strlen(key);
+    CV_TRY(cv_tree_check_key(key, err));
+    if (size == 1) return cv_fail(err, CATERVA_EINVAL, -1, "the key \"/\" is the tree's own");
+    for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++)
+        if (cv_tree_is_named(key, size, own_names[i]))
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "%.100s: python-blosc2 has the name %s for itself", key,
+                           own_names[i]);
+    return CV_OK;
+}
+
+static cv_status check_writable(const cv_tree *tree, cv_error *err)
+{
+    if (tree->writable) return CV_OK;
+    return cv_fail(err, CATERVA_EREADONLY, -1, "the tree %s is open for reading only",
+                   tree->shown.text);
+}
+
+static const cv_member *find_file(const cv_contents *c, const char *key, size_t size)
+{
+    for (size_t i = 0; i < c->members.n; i++) {
+        const char *path = c->members.list[i].path;
+        if (cv_tree_is_leaf(path) && cv_tree_stem(path) == size - 1 &&
+            memcmp(path, key + 1, size - 1) == 0)
+            return &c->members.list[i];
+    }
+    return NULL;
+}
+
+/* What is inside embed.b2e, or registered there: at the key or below it. */
+static cv_status check_not_embedded(const cv_tree *tree, const cv_contents *c,
+                                    const char *key, cv_error *err)
+{
+    for (size_t i = 0; i < c->embed.n; i++) {
+        const cv_embed_entry *e = &c->embed.list[i];
+        bool is_object = e->what == CV_EMBED_OBJECT;
+        if (strcmp(e->key, key) != 0 && !cv_tree_is_within(e->key, key) &&
+            !(is_object && cv_tree_is_within(key, e->key)))
+            continue;
+        if (is_object)
+            return cv_fail(err, CATERVA_EREADONLY, -1,
+                           "%.80s in %s is an object of python-blosc2, a %.30s: it is not "
+                           "changed here",
+                           e->key, tree->shown.text, e->kind);
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "%.80s lies inside the %s of %s, which is not changed here", e->key,
+                       CV_TREE_EMBED, tree->shown.text);
+    }
+    return CV_OK;
+}
+
+/* Each group of the key is a group, or nothing yet. */
+static cv_status check_parents(const cv_contents *c, const char *key, cv_error *err)
+{
+    size_t size = strlen(key);
+    while ((size = cv_tree_parent(key, size)) > 0) {
+        const cv_member *file = find_file(c, key, size);
+        if (file)
+            return cv_fail(err, CATERVA_EEXIST, -1,
+                           "%.100s cannot be: %.100s is no group but a leaf", key,
+                           file->path);
+    }
+    return CV_OK;
+}
+
+static cv_status check_free(const cv_tree *tree, const cv_contents *c, const char *key,
+                            bool overwrite, cv_error *err)
+{
+    const cv_member *file = find_file(c, key, strlen(key));
+    CV_TRY(check_not_embedded(tree, c, key, err));
+    CV_TRY(check_parents(c, key, err));
+    if (cv_contents_has_group(c, key))
+        return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is a group", key,
+                       tree->shown.text);
+    if (!file) return CV_OK;
+    const char *suffix = file->path + cv_tree_stem(file->path);
+    if (overwrite && strcmp(suffix, CV_TREE_ARRAY_SUFFIX) == 0) return CV_OK;
+    return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s exists already", key,
+                   tree->shown.text);
+}
+
+static cv_status look_and_check_free(const cv_tree *tree, const char *key, bool overwrite,
+                                     cv_error *err)
+{
+    cv_contents own;
+    const cv_contents *contents;
+    CV_TRY(check_writable(tree, err));
+    CV_TRY(check_new_key(key, err));
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = check_free(tree, contents, key, overwrite, err);
+    cv_contents_free(&own);
+    return status;
+}
+
+/* "g/x" + suffix. Owned. */
+static cv_status name_of(const char *key, const char *suffix, char **out, cv_error *err)
+{
+    size_t size = strlen(key), more = strlen(suffix) + 1;
+    *out = cv_malloc(size + more);
+    if (!*out) return cv_fail_memory(err, size + more, "a path");
+    memcpy(*out, key + 1, size - 1);
+    memcpy(*out + size - 1, suffix, more);
+    return CV_OK;
+}
+
+/* ---- Made ------------------------------------------------------------------------------- */
+
+cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char **path,
+                          cv_error *err)
+{
+    char *name;
+    CV_TRY(look_and_check_free(tree, key, overwrite, err));
+    CV_TRY(name_of(key, CV_TREE_ARRAY_SUFFIX, &name, err));
+    cv_status status = cv_make_parents(tree->dir, name, err);
+    if (status == CV_OK) status = cv_tree_path(tree, name, path, err);
+    cv_free(name);
+    return status;
+}
+
+cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
+{
+    char *name;
+    cv_buffer bytes = {0};
+    CV_TRY(look_and_check_free(tree, key, false, err));
+    CV_TRY(name_of(key, "/" CV_TREE_ATTRIBUTES ".b2f", &name, err));
+    cv_status status = cv_make_group(&bytes, err);
+    if (status == CV_OK) status = cv_make_file(tree->dir, name, &bytes, tree->durable, err);
+    cv_buffer_free(&bytes);
+    cv_free(name);
+    return status;
+}
+
+/* ---- Removed and moved ------------------------------------------------------------------ */
+
+/* Something of the tree, found: a file by its name, or a group's directory. */
+typedef struct thing {
+    char *name; /* owned */
+    bool is_group;
+} thing;
+
+static cv_status check_not_written(const cv_tree *tree, const char *name, cv_error *err)
+{
+    cv_file file;
+    int error = cv_open_file(tree->dir, name, CV_OPEN_READ, 0, &file);
+    if (error) return cv_fail_open(err, error, name);
+    error = cv_file_ask_lock(file);
+    cv_file_close(&file);
+    return error ? cv_fail_lock(err, error, name) : CV_OK;
+}
+
+/* All files of the group are leaves, and nobody writes to one. */
+static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
+                             cv_error *err)
+{
+    size_t size = strlen(key + 1);
+    for (size_t i = 0; i < c->members.n; i++) {
+        const char *path = c->members.list[i].path;
+        if (strncmp(path, key + 1, size) != 0 || path[size] != '/') continue;
+        if (!cv_tree_is_leaf(path))
+            return cv_fail(err, CATERVA_EEXIST, -1,
+                           "%.80s in %s holds a file that is no leaf: %.60s", key,
+                           tree->shown.text, path);
+        CV_TRY(check_not_written(tree, path, err));
+    }
+    return CV_OK;
+}
+
+static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const char *key,
+                            thing *out, cv_error *err)
+{
+    CV_TRY(check_not_embedded(tree, c, key, err));
+    const cv_member *file = find_file(c, key, strlen(key));
+    if (file) {
+        CV_TRY(check_not_written(tree, file->path, err));
+        out->name = cv_strdup(file->path);
+    } else if (cv_contents_has_group(c, key)) {
+        CV_TRY(check_group(tree, c, key, err));
+        out->name = cv_strdup(key + 1);
+        out->is_group = true;
+    } else {
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %.80s in %s", key,
+                       tree->shown.text);
+    }
+    return out->name ? CV_OK : cv_fail_memory(err, strlen(key), "a path");
+}
+
+/* The names are on the medium where this is asked for. */
+static cv_status settle(const cv_tree *tree, const char *name, cv_error *err)
+{
+    cv_dir dir;
+    size_t size = cv_tree_parent(name, strlen(name));
+    if (!tree->durable) return CV_OK;
+    char *parent = cv_strndup(name, size);
+    if (!parent) return cv_fail_memory(err, size, "a path");
+    int error = cv_open_dir(tree->dir, *parent ? parent : ".", 0, &dir);
+    cv_free(parent);
+    if (error == ENOENT) return CV_OK; /* it went with what was in it */
+    if (!error) error = cv_dir_sync(dir);
+    if (error) return cv_fail_sys(err, error, "cannot sync %s", tree->shown.text);
+    cv_dir_close(&dir);
+    return CV_OK;
+}
+
+static cv_status fail_change(const cv_tree *tree, const char *what, const thing *t, int error,
+                             cv_error *err)
+{
+    return cv_fail_sys(err, error, "cannot %s %.60s in %s", what, t->name, tree->shown.text);
+}
+
+/* Out of sight by one rename, then for good. */
+static cv_status remove_group(const cv_tree *tree, const thing *t, cv_error *err)
+{
+    cv_dir dir;
+    char temp[CV_OS_TEMP_NAME];
+    int error = EEXIST;
+    for (int i = 0; error == EEXIST && i < 100; i++) {
+        cv_os_temp_name("group", "deleted", temp);
+        error = cv_dir_rename_new(tree->dir, t->name, temp);
+    }
+    if (error) return fail_change(tree, "remove", t, error, err);
+    if (cv_dir_open(tree->dir, temp, CV_OPEN_NO_LINK, &dir) == 0) {
+        cv_remove_all(dir, tree->shown.text);
+        cv_dir_close(&dir);
+    }
+    (void)cv_dir_remove_directory(tree->dir, temp);
+    return CV_OK;
+}
+
+static cv_status remove_thing(const cv_tree *tree, const thing *t, cv_error *err)
+{
+    if (t->is_group) return remove_group(tree, t, err);
+    int error = cv_dir_remove(tree->dir, t->name);
+    return error ? fail_change(tree, "remove", t, error, err) : CV_OK;
+}
+
+cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err)
+{
+    cv_contents own;
+    thing t = {0};
+    const cv_contents *contents;
+    CV_TRY(check_writable(tree, err));
+    CV_TRY(check_new_key(key, err));
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = find_thing(tree, contents, key, &t, err);
+    if (status == CV_OK) status = remove_thing(tree, &t, err);
+    if (status == CV_OK) status = settle(tree, t.name, err);
+    cv_contents_free(&own);
+    cv_free(t.name);
+    return status;
+}
+
+static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
+                            cv_error *err)
+{
+    char *name;
+    const char *suffix = t->is_group ? "" : t->name + cv_tree_stem(t->name);
+    CV_TRY(name_of(to, suffix, &name, err));
+    cv_status status = cv_make_parents(tree->dir, name, err);
+    int error = status == CV_OK ? cv_dir_rename_new(tree->dir, t->name, name) : 0;
+    if (error) status = fail_change(tree, "move", t, error, err);
+    if (status == CV_OK) status = settle(tree, name, err);
+    if (status == CV_OK) status = settle(tree, t->name, err);
+    cv_free(name);
+    return status;
+}
+
+cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err)
+{
+    cv_contents own;
+    thing t = {0};
+    const cv_contents *contents;
+    CV_TRY(check_writable(tree, err));
+    CV_TRY(check_new_key(from, err));
+    CV_TRY(check_new_key(to, err));
+    if (cv_tree_is_within(to, from))
+        return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot move into itself", from);
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = find_thing(tree, contents, from, &t, err);
+    if (status == CV_OK) status = check_free(tree, contents, to, false, err);
+    if (status == CV_OK) status = move_thing(tree, &t, to, err);
+    cv_contents_free(&own);
+    cv_free(t.name);
+    return status;
+}

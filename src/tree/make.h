@@ -1,0 +1,43 @@
+/* New trees: the bytes that every one begins with, and directories that appear whole. */
+#ifndef CV_TREE_MAKE_H
+#define CV_TREE_MAKE_H
+
+#include "base/buffer.h"
+#include "base/os_names.h"
+#include "store/refusals.h"
+
+/* The embed.b2e of a tree with nothing inside it, and the leaf of a group without
+ * attributes: as python-blosc2 writes them, byte for byte. */
+cv_status cv_make_embed(cv_buffer *out, cv_error *err);
+cv_status cv_make_group(cv_buffer *out, cv_error *err);
+
+/* A directory under a temporary name beside its own. */
+typedef struct cv_new_directory {
+    cv_dir parent;
+    cv_dir dir;
+    char *name;
+    char temp[CV_OS_TEMP_NAME];
+    cv_shown_path shown;
+    bool published;
+} cv_new_directory;
+
+/* CATERVA_EEXIST when there is anything at `path`. Release with cv_new_directory_close,
+ * which removes what was not published. */
+cv_status cv_new_directory_open(const char *path, cv_new_directory *out, cv_error *err);
+cv_status cv_new_directory_publish(cv_new_directory *made, bool durable, cv_error *err);
+void cv_new_directory_close(cv_new_directory *made);
+
+/* Makes an empty tree, which appears whole. CATERVA_EEXIST when there is anything. */
+cv_status cv_make_tree(const char *path, bool durable, cv_error *err);
+
+/* Writes a new file `name` in `dir`, and the directories in its path. */
+cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
+                       cv_error *err);
+
+/* Makes the directories in the path of `name`; those that are there are fine. */
+cv_status cv_make_parents(cv_dir dir, const char *name, cv_error *err);
+
+/* Removes all files and directories below `dir`. Does what it can. */
+void cv_remove_all(cv_dir dir, const char *shown);
+
+#endif
