@@ -1,6 +1,7 @@
 /* Trees made, changed, packed and unpacked: what is there afterwards, and what is refused
  * with nothing changed. */
 #include "check.h"
+#include "random.h"
 #include "scratch.h"
 
 #include <caterva.h>
@@ -15,6 +16,7 @@
 static caterva_error err;
 static char path[SCRATCH_PATH];
 static caterva_tree *tree;
+static rng random_numbers;
 
 /* ---- Arrays and lists --------------------------------------------------------------- */
 
@@ -273,6 +275,62 @@ static void test_damaged_member(void)
     CHECK_OK(caterva_tree_close(packed, &err), err);
 }
 
+/* ---- Damage --------------------------------------------------------------------------- */
+
+/* Whether the array, which is sealed, can still be read; then it is what was written. */
+static int reads_right(caterva_tree *t, const char *key, int32_t first)
+{
+    static const int64_t start[] = {0, 0}, stop[] = {3, 4};
+    int32_t items[12] = {0};
+    caterva_array *array;
+    if (caterva_tree_open_array(t, key, NULL, &array, &err) != CATERVA_OK) return 0;
+    const caterva_info *info;
+    CHECK_OK(caterva_info_get(array, &info, &err), err);
+    int good = info->ndim == 2 && info->shape[0] == 3 && info->shape[1] == 4 &&
+               strcmp(info->dtype, "<i4") == 0;
+    caterva_info_release(info);
+    CHECK(good, "%s has another shape or dtype", key);
+    good = caterva_read(array, start, stop, items, sizeof items, &err) == CATERVA_OK;
+    for (int i = 0; good && i < 12; i++)
+        CHECK(items[i] == first + i, "%s: item %d is silently %d", key, i, items[i]);
+    caterva_discard(array);
+    return good;
+}
+
+/* A few bytes anywhere in an archive are changed: its arrays are refused, or right. */
+static void test_mutations(void)
+{
+    enum { ROUNDS = 400 };
+    char archive[SCRATCH_PATH], changed[SCRATCH_PATH];
+    size_t size;
+    int right = 0, refused_trees = 0;
+    uint8_t *bytes = scratch_load(scratch_path(archive, "t.b2z"), &size);
+    scratch_path(changed, "changed.b2z");
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t at[4];
+        uint8_t was[4];
+        caterva_tree *t;
+        int n = 1 + (int)(rng_next(&random_numbers) % 4);
+        for (int i = 0; i < n; i++) {
+            at[i] = rng_next(&random_numbers) % size;
+            was[i] = bytes[at[i]];
+            bytes[at[i]] ^= (uint8_t)(1 + rng_next(&random_numbers) % 255);
+        }
+        scratch_save(changed, bytes, size);
+        while (n-- > 0) bytes[at[n]] = was[n];
+        if (caterva_tree_open(changed, NULL, &t, &err) != CATERVA_OK) {
+            refused_trees++;
+            continue;
+        }
+        right += reads_right(t, "/g/k/a", 100) + reads_right(t, "/Größe/été", 7);
+        CHECK_OK(caterva_tree_close(t, &err), err);
+    }
+    free(bytes);
+    printf("%d rounds: %d archives refused, %d of the others' arrays right\n", ROUNDS,
+           refused_trees, right);
+    CHECK(right > 0 && refused_trees > 0, "nothing was tried");
+}
+
 /* The URL of an array that is not there yet. */
 static void test_urls(void)
 {
@@ -295,13 +353,15 @@ static void test_urls(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    random_numbers = rng_from_seed(seed_argument(argc, argv, 1));
     test_create();
     test_keys_in_the_way();
     test_moves();
     test_removals();
     test_pack();
+    test_mutations();
     test_damaged_member();
     test_urls();
     return 0;
