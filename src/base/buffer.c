@@ -38,7 +38,7 @@ cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t siz
 {
     if (size > SIZE_MAX - buffer->size) return cv_fail_memory(err, size, "a buffer");
     CV_TRY(cv_buffer_reserve(buffer, buffer->size + size, err));
-    memcpy(buffer->data + buffer->size, bytes, size);
+    if (size > 0) memcpy(buffer->data + buffer->size, bytes, size);
     buffer->size += size;
     return CV_OK;
 }

@@ -18,7 +18,7 @@ cv_status cv_buffer_reserve(cv_buffer *buffer, size_t capacity, cv_error *err);
 /* Sets `size`, growing when needed; new bytes are undefined. */
 cv_status cv_buffer_resize(cv_buffer *buffer, size_t size, cv_error *err);
 
-/* The same where there is no room yet. */
+/* The same of much, or where there is no room yet. */
 cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t size,
                                 cv_error *err);
 
@@ -26,10 +26,10 @@ cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t siz
 static inline cv_status cv_buffer_append(cv_buffer *buffer, const void *bytes, size_t size,
                                          cv_error *err)
 {
-    if (size == 0) return CV_OK;
-    if (size > buffer->capacity - buffer->size)
+    enum { FEW = 256 };
+    if (size > FEW || size > buffer->capacity - buffer->size)
         return cv_buffer_append_more(buffer, bytes, size, err);
-    memcpy(buffer->data + buffer->size, bytes, size);
+    if (size > 0) memcpy(buffer->data + buffer->size, bytes, size);
     buffer->size += size;
     return CV_OK;
 }
