@@ -385,9 +385,15 @@ void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuf
     int64_t strides[CV_MAX_DIMS];
     for (int d = 0; d < ndim; d++) strides[d] = src.strides[d] / item_size;
     merge(ndim, shape, strides, dst.strides, &box);
+    const uint8_t *from = src.block + src.pos / item_size;
+    int64_t plane = src.size / item_size;
+    if (box.ndim == 0) {
+        for (int64_t k = 0; k < item_size; k++) dst.data[k] = from[k * plane];
+        return;
+    }
     runs r = runs_of(&box, 1, item_size);
-    r.plane = src.size / item_size;
-    copy_merged(&box, &r, choose_unshuffle(&r), src.block + src.pos / item_size, dst.data);
+    r.plane = plane;
+    copy_merged(&box, &r, choose_unshuffle(&r), from, dst.data);
 }
 
 /* `skewed`: runs may begin inside a line, and reach one line further then. */
