@@ -139,7 +139,8 @@ static cli_exit pack_argument(const cli_args *args, void **value, size_t *size)
              "'%s%s%s'",
              is_word ? "\"" : "", is_word ? text : "[\"text\", 1, {\"key\": null}]",
              is_word ? "\"" : "");
-    return json_pack(text, length, args->dtype, what, hint, value, size);
+    json_input in = {text, length, args->dtype, what, hint};
+    return json_pack(&in, value, size);
 }
 
 static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
@@ -147,8 +148,9 @@ static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
     char *text;
     size_t length;
     CLI_TRY(stream_read_input(MAX_VALUE, &text, &length));
-    cli_exit code = json_pack(text, length, args->dtype, "standard input",
-                              "; text needs double quotes", value, size);
+    json_input in = {text, length, args->dtype, "standard input",
+                     "; text needs double quotes"};
+    cli_exit code = json_pack(&in, value, size);
     free(text);
     return code;
 }

@@ -51,15 +51,15 @@ static cli_exit parse_coordinates(const cli_args *args, caterva_array *array, se
     const char *path = args->positional[0];
     const caterva_info *info = info_of(array);
     coordinate_files *files;
-    coordinate_finder finder;
+    coordinate_finder finder = {.context = NULL};
     const char **names = dims_of(array);
     if (!names)
         return cli_fail(CLI_USAGE,
                         "%s: its dimensions have no names, so --sel has none to take", path);
     cli_exit code = coordinate_files_open(args, path, &files, &finder);
+    finder.nearest = args->nearest;
     if (code == CLI_OK) {
-        code = coordinates_parse(args->sel, info->ndim, info->shape, names, &finder,
-                                 args->nearest, sel);
+        code = coordinates_parse(args->sel, info->ndim, info->shape, names, &finder, sel);
         coordinate_files_close(files);
     }
     caterva_free(names);

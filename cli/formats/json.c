@@ -187,13 +187,13 @@ cli_exit json_value(json *j, const char *key, const void *packed, size_t size)
     return CLI_OK;
 }
 
-cli_exit json_pack(const char *text, size_t size, const char *dtype, const char *what,
-                   const char *hint, void **out, size_t *out_size)
+cli_exit json_pack(const json_input *in, void **out, size_t *out_size)
 {
     caterva_error err;
-    caterva_status status = caterva_value_from_json(text, size, dtype, out, out_size, &err);
+    caterva_status status =
+        caterva_value_from_json(in->text, in->size, in->dtype, out, out_size, &err);
     if (status == CATERVA_OK) return CLI_OK;
     if (status == CATERVA_EDTYPE) return cli_fail(CLI_USAGE, "--dtype: %s", err.message);
     if (status != CATERVA_EINVAL) return cli_fail(CLI_IO, "%s", err.message);
-    return cli_fail(CLI_USAGE, "%s is not JSON: %s%s", what, err.message, hint);
+    return cli_fail(CLI_USAGE, "%s is not JSON: %s%s", in->what, err.message, in->hint);
 }

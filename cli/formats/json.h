@@ -47,10 +47,16 @@ const char *json_shortest(double value, char text[JSON_REAL_SIZE]);
  * {"$binary": base64}. */
 cli_exit json_value(json *j, const char *key, const void *packed, size_t size);
 
-/* The other way: one JSON value as MessagePack, or with `dtype` as an array of NumPy. When
- * it is not JSON, CLI_USAGE with a sentence "<what> is not JSON: ...<hint>". Release *out
- * with caterva_free. */
-cli_exit json_pack(const char *text, size_t size, const char *dtype, const char *what,
-                   const char *hint, void **out, size_t *out_size);
+/* JSON that somebody gave, and what to say of it when it is none. */
+typedef struct json_input {
+    const char *text;
+    size_t size;
+    const char *dtype; /* NULL; or it becomes an array of NumPy */
+    const char *what, *hint;
+} json_input;
+
+/* The other way: one JSON value as MessagePack. When it is none, CLI_USAGE with a sentence
+ * "<what> is not JSON: ...<hint>". Release *out with caterva_free. */
+cli_exit json_pack(const json_input *in, void **out, size_t *out_size);
 
 #endif

@@ -94,12 +94,12 @@ static cli_exit take_indices(const part *p, int64_t extent, selection_axis *out)
 }
 
 static cli_exit take_axis(const part *p, int64_t extent, const char *name,
-                          const coordinate_finder *finder, bool nearest, selection_axis *out)
+                          const coordinate_finder *finder, selection_axis *out)
 {
     const coordinate *c = NULL;
     CLI_TRY(finder->find(finder->context, name, extent, &c));
     if (!c) return take_indices(p, extent, out);
-    return coordinate_match(c, p->value, p->value_size, nearest, out);
+    return coordinate_match(c, p->value, p->value_size, finder->nearest, out);
 }
 
 static void keep_axes(selection *sel)
@@ -111,7 +111,7 @@ static void keep_axes(selection *sel)
 
 cli_exit coordinates_parse(const char *text, int ndim, const int64_t *shape,
                            const char *const *names, const coordinate_finder *finder,
-                           bool nearest, selection *out)
+                           selection *out)
 {
     bool taken[CATERVA_MAX_DIMS] = {false};
     const char *at = text;
@@ -126,7 +126,7 @@ cli_exit coordinates_parse(const char *text, int ndim, const int64_t *shape,
         if (code == CLI_OK && taken[d])
             code = cli_fail(CLI_USAGE, "--sel '%s' names %s twice", text,
                             cli_show(names[d]).text);
-        if (code == CLI_OK) code = take_axis(&p, shape[d], names[d], finder, nearest, &axis);
+        if (code == CLI_OK) code = take_axis(&p, shape[d], names[d], finder, &axis);
         if (code != CLI_OK) break;
         taken[d] = true;
         out->axis[d] = axis;

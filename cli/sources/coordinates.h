@@ -11,13 +11,14 @@ typedef struct coordinate_finder {
      * selected by their indices. `n`: items of the axis. */
     cli_exit (*find)(void *context, const char *name, int64_t n, const coordinate **out);
     void *context;
+    bool nearest; /* single values take the item next to them */
 } coordinate_finder;
 
 /* Reads `text` for an array of this shape, whose axes have these names (NULL: none).
  * CLI_USAGE with a sentence where it cannot be. Release with selection_free. */
 cli_exit coordinates_parse(const char *text, int ndim, const int64_t *shape,
                            const char *const *names, const coordinate_finder *finder,
-                           bool nearest, selection *out);
+                           selection *out);
 
 /* The finder of an array in a file: the coordinate of `time` is the array time.b2nd beside
  * it, or in an enclosing group of its tree. Close it with coordinate_files_close. */

@@ -177,12 +177,12 @@ class Attributes(Case):
         copy = self.path("copy.b2nd")
         self.ok("repack", self.array, copy)
         self.assertEqual(self.text("attr", "list", copy), self.text("attr", "list", self.array))
-        for key in list(expected)[:-3]:
-            self.ok("attr", "rm", self.array, key)
+        for i in range(20): # those behind move up
+            self.ok("attr", "rm", self.array, f"k{i}")
         array = blosc2.open(str(self.array))
         seen = array.schunk.vlmeta.getall()
-        self.assertEqual(set(seen), {"_FillValue", "k199", "deep", "attrs"})
-        self.assertEqual(seen["attrs"], {long: -45.0})
+        self.assertEqual(set(seen), {f"k{i}" for i in range(20, 34)} | {"_FillValue", "attrs"})
+        self.assertEqual(len(seen["attrs"]), 182 - 14)
 
     def test_maps_of_others(self):
         """Merged, also from JSON; what is no map is an attribute, and moves into one when
