@@ -124,19 +124,15 @@ CV_WARMING void warm_ahead(const runs *r, int64_t i)
     {                                                                                        \
         const int64_t n = r->n, from = r->src_step, to = r->dst_step;                        \
         const size_t last = r->size - (half);                                                \
-        const int64_t n_warming = r->warms ? n - RUNS_AHEAD : 0;                             \
+        int64_t i = 0, n_warming = r->warms ? n - RUNS_AHEAD : 0;                            \
         const uint8_t *ahead = r->dst + RUNS_AHEAD * to;                                     \
         const uint8_t *behind = r->warms ? r->behind : NULL;                                 \
-        int64_t i = 0;                                                                       \
         for (; i < n_warming; i++, src += from, dst += to, ahead += to) {                    \
             name##_warm(ahead, last);                                                        \
             name##_copy(src, dst, last);                                                     \
         }                                                                                    \
         for (; i < n; i++, src += from, dst += to) {                                         \
-            if (behind) {                                                                    \
-                name##_warm(behind, last);                                                   \
-                behind += to;                                                                \
-            }                                                                                \
+            if (behind) name##_warm(behind + (i - n_warming) * to, last);                    \
             name##_copy(src, dst, last);                                                     \
         }                                                                                    \
     }
