@@ -22,6 +22,9 @@
  * Handles for reading make nobody wait. On different handles all calls run beside each
  * other.
  *
+ * A handle with one thread encodes and decodes with that of the caller. While a write
+ * encodes one chunk, a thread of the pool may write the chunk before it to the file.
+ *
  * State. The library keeps a fork-safe pool of worker threads that it starts at first need,
  * a cache of decoded blocks that is bounded in bytes, a list of new arrays that were not
  * committed yet, and a list of files that it may close when descriptors are short. It
