@@ -156,7 +156,7 @@ typedef struct cli_args {
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
-#define CLI_OPT_SEL (UINT64_C(1) << 45) /* sel, nearest */
+#define CLI_OPT_SEL (UINT64_C(1) << 46) /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
 #define CLI_OPT_NONE (1UL << 27)              /* of a command with no option but --help */
 

@@ -54,7 +54,10 @@ void tree_part_close(tree_part *part)
 bool tree_part_is(const char *text)
 {
     tree_part part = {.path = NULL};
-    bool is_it = split(text, &part) == CLI_OK && open_and_list(&part, NULL) == CATERVA_OK;
+    bool is_it = false;
+    if (split(text, &part) == CLI_OK && open_and_list(&part, NULL) == CATERVA_OK)
+        for (size_t i = 0; i < part.list->n && !is_it; i++)
+            is_it = part.list->entries[i]->kind != CATERVA_TREE_OTHER;
     tree_part_close(&part);
     return is_it;
 }

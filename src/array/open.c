@@ -33,7 +33,8 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     char *path = cv_os_absolute(url); /* the working directory may change */
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
-    cv_status status = open_url(path, &o, out, err);
+    /* Sentences name the file as the caller does. */
+    cv_status status = open_url(cv_array_is_leaf_url(url) ? path : url, &o, out, err);
     if (status == CV_OK && !(*out)->path)
         (*out)->path = path;
     else

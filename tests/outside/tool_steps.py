@@ -387,7 +387,7 @@ class Steps(Life):
         tries = [(api.ERANGE, lambda: w.insert(ndim, 0, 1, None)),
                  (api.ERANGE, lambda: w.remove(-1, 0, 0)),
                  (api.EINVAL, lambda: w.set_attribute("", b"x")),
-                 (api.EINVAL, lambda: w.set_attribute("x" * 32, b"x")),
+                 (api.EINVAL, lambda: w.set_attribute("x" * 65536, b"x")),
                  (api.EINVAL, lambda: w.update_metalayer("user", self.now.metalayer + b"x"))]
         if ndim:
             into = np.empty(beyond, self.dtype)
