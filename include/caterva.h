@@ -1523,9 +1523,10 @@ CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
 typedef enum caterva_found {
     CATERVA_FOUND_STANDING = 0, /* the header as it stands                               */
     CATERVA_FOUND_COPY,         /* the copy of the newest header: it was torn or damaged */
-    CATERVA_FOUND_OLDER,        /* the copy of an older one: later commits are lost. What
-                                   they wrote over dead space cannot be told in an
-                                   unsealed file: a chunk may hold a later commit's items */
+    CATERVA_FOUND_OLDER,        /* the copy of an older one, or of one that the file does not
+                                   show to be the last: later commits are lost. What they
+                                   wrote over dead space cannot be told in an unsealed
+                                   file: a chunk may hold a later commit's items         */
     CATERVA_FOUND_ORDER         /* no index: chunks numbered in stored order, which is
                                    right only for arrays written once, from the first
                                    chunk to the last, and without special chunks         */

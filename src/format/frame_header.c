@@ -106,6 +106,18 @@ cv_status cv_frame_header_peek(const uint8_t *bytes, size_t size, uint32_t *head
     return CV_OK;
 }
 
+bool cv_frame_header_peek_sizes(const uint8_t *bytes, size_t size, uint64_t *frame_size,
+                                int64_t *cbytes)
+{
+    cv_reader reader = cv_reader_open(bytes, size, 0, "frame header");
+    wire_header wire = {0};
+    read_wire(&reader, &wire); /* stops at what is damaged: a size of 0 was not read */
+    *frame_size = wire.frame_size;
+    *cbytes = wire.cbytes;
+    return wire.header_size > 0 && wire.frame_size > 0 && wire.frame_size <= INT64_MAX &&
+           wire.cbytes > 0 && (uint64_t)wire.cbytes < wire.frame_size;
+}
+
 static cv_status check_kind(const wire_header *wire, cv_error *err)
 {
     int version = wire->general_flags & VERSION_MASK;

@@ -39,6 +39,12 @@ typedef struct cv_frame_header {
 cv_status cv_frame_header_peek(const uint8_t *bytes, size_t size, uint32_t *header_size,
                                cv_error *err);
 
+/* The two sizes that tell where a commit's tail stands, from the first CV_FRAME_HEADER_MIN
+ * bytes of a header that may be damaged. False when they cannot be made out, or cannot
+ * both be right. */
+bool cv_frame_header_peek_sizes(const uint8_t *bytes, size_t size, uint64_t *frame_size,
+                                int64_t *cbytes);
+
 /* Parses `size` = header_size bytes; metalayers borrow from `bytes`. Every
  * field is checked for its own range here (sizes not negative, header within
  * frame, known version, split mode, filter count...), not against geometry. */

@@ -37,6 +37,19 @@ bool cv_seal_footer_read(const uint8_t bytes[CV_SEAL_FOOTER], cv_seal_footer *ou
     return out->size >= CV_SEAL_FOOTER && out->head_size <= out->size - CV_SEAL_FOOTER;
 }
 
+bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_footer *out)
+{
+    while (*at <= size && size - *at >= CV_SEAL_FOOTER) {
+        const uint8_t *hit =
+            memmem(bytes + *at, size - *at, FOOTER_MAGIC, sizeof FOOTER_MAGIC);
+        if (!hit || (size_t)(hit - bytes) > size - CV_SEAL_FOOTER) return false;
+        *at = (size_t)(hit - bytes);
+        if (cv_seal_footer_read(hit, out)) return true;
+        ++*at;
+    }
+    return false;
+}
+
 /* ---- The root ----------------------------------------------------------- */
 
 enum { FINGERPRINT_NONE = 0, FINGERPRINT_128 = 3, FINGERPRINT_SIZE = 16 };

@@ -40,6 +40,10 @@ typedef struct cv_seal_footer {
 void cv_seal_footer_write(const cv_seal_footer *footer, uint8_t out[CV_SEAL_FOOTER]);
 bool cv_seal_footer_read(const uint8_t bytes[CV_SEAL_FOOTER], cv_seal_footer *out);
 
+/* Looks on from `*at` in `bytes` for what looks like a footer; *at is then its place.
+ * False when there is none. */
+bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_footer *out);
+
 typedef enum cv_seal_state {
     CV_SEAL_NONE = 0, /* no fingerprint: another writer, or none of ours yet */
     CV_SEAL_WHOLE,    /* header, trailer and all below are vouched for */

@@ -6,6 +6,7 @@
  * usage: test_repair [FLIPS [SEED]] */
 #include "base/arith.h"
 #include "support/check.h"
+#include "support/newest_copy.h"
 #include "support/repaired.h"
 #include "support/unseal.h"
 
@@ -174,6 +175,30 @@ static void indexes_are_lost(const sample *s)
     }
 }
 
+/* The header and its copy at once. Copies of older headers are there: what one of them
+ * gives is not the last commit, and not complete. */
+static void copies_are_lost(rng *r, const sample *s, int rounds)
+{
+    char what[96];
+    cv_header_copy copy = {.size = 0};
+    CHECK(newest_copy(s->bytes, s->size, 0, &copy), "no copy");
+    for (int i = 0; i < rounds; i++) {
+        uint8_t *bytes = copy_of(s);
+        size_t header = (size_t)rng_between(r, 0, (int64_t)header_size(s) - 1);
+        size_t at = (size_t)(copy.pos + (uint64_t)rng_between(r, 0, (int64_t)copy.size - 1));
+        bytes[header] ^= (uint8_t)(1u << rng_int(r, 0, 7));
+        bytes[at] ^= (uint8_t)(1u << rng_int(r, 0, 7));
+        if (rng_one_in(r, 4)) memset(bytes, 0, header_size(s));
+        if (rng_one_in(r, 4)) memset(bytes + copy.pos, 0, (size_t)copy.size);
+        snprintf(what, sizeof what, "%s, header at %zu, copy at %zu", writer_names[s->writer],
+                 header, at);
+        verdict v = judge_repair(s, bytes, s->size, -1, 0, what);
+        CHECK(v.status != CATERVA_OK || v.result.found != CATERVA_FOUND_COPY, "%s: its copy",
+              what);
+        free(bytes);
+    }
+}
+
 /* Any damage at all: nothing but an end is asked for. */
 static void anything_happens(rng *r, const sample *s, int rounds)
 {
@@ -237,6 +262,7 @@ static void run(rng *r, writer w, int flips)
     bytes_are_flipped(r, &s, flips);
     anything_happens(r, &s, flips);
     if (w != BLOSC2) indexes_are_lost(&s);
+    if (w != BLOSC2) copies_are_lost(r, &s, flips);
     if (w == ONE_HANDLE || w == REOPENED) torn_headers_come_back(r, &s);
     sample_free(&s);
 }

@@ -4,85 +4,35 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "format/header_copy.h"
 #include "frame/index_read.h"
+#include "frame/repair/copies.h"
 #include "frame/repair/refind.h"
 #include "frame/sealed.h"
 #include "frame/tail.h"
 
 #include <string.h>
 
-/* The newest copies of a file, by their numbers, newest first. */
-enum { MAX_COPIES = 16 };
-
-typedef struct found_copy {
-    uint64_t commit;
-    cv_buffer header;
-    uint64_t frame_size;
-    int64_t cbytes;
-} found_copy;
-
 typedef struct search {
     cv_store *store;
     cv_snapshot *standing; /* the header at the frame's beginning, or NULL */
-    found_copy copies[MAX_COPIES];
-    int n_copies;
+    cv_copies copies;
+    bool has_last;  /* nothing tells of a commit later than the newest copy's */
+    bool condemned; /* the seal says that the standing header is not the one it was */
 } search;
 
 /* ---- Copies ------------------------------------------------------------- */
 
-static void drop_copy(found_copy *copy) { cv_buffer_free(&copy->header); }
-
-static cv_status add_copy(search *s, const cv_header_copy *copy, cv_error *err)
-{
-    int at = s->n_copies;
-    while (at > 0 && s->copies[at - 1].commit < copy->commit) at--;
-    if (at == MAX_COPIES) return CV_OK;
-    cv_frame_header header;
-    CV_TRY(cv_frame_header_parse(copy->header, copy->header_size, &header, err));
-    found_copy added = {
-        .commit = copy->commit, .frame_size = header.frame_size, .cbytes = header.cbytes};
-    CV_TRY(cv_buffer_append(&added.header, copy->header, copy->header_size, err));
-    if (s->n_copies == MAX_COPIES) drop_copy(&s->copies[--s->n_copies]);
-    memmove(s->copies + at + 1, s->copies + at,
-            (size_t)(s->n_copies - at) * sizeof s->copies[0]);
-    s->copies[at] = added;
-    s->n_copies++;
-    return CV_OK;
-}
-
-/* Copies that begin in the first `fresh` bytes of the window; those behind them
- * were found in the window before. */
-static cv_status search_window(search *s, const cv_buffer *window, uint64_t pos, size_t fresh,
-                               cv_error *err)
-{
-    cv_header_copy copy;
-    for (size_t at = fresh;
-         cv_header_copy_before(window->data, window->size, pos, &at, &copy);)
-        CV_TRY(add_copy(s, &copy, err));
-    return CV_OK;
-}
-
-/* Back from the end, in windows that overlap by the largest copy. What cannot be
- * read holds no copy. */
 static cv_status find_copies(search *s, cv_error *err)
 {
-    enum { STEP = 1 << 20 };
-    uint64_t overlap = cv_header_copy_size(CV_HEADER_COPY_MAX), end;
-    if (cv_store_size(s->store, CV_FRAME_OBJECT, &end, NULL) != CV_OK) return CV_OK;
-    cv_buffer window = {0};
-    cv_status status = CV_OK;
-    for (uint64_t stored = end; end > 0 && status == CV_OK;) {
-        uint64_t start = end > STEP ? end - STEP : 0;
-        uint64_t stop = end + overlap < stored ? end + overlap : stored;
-        status = cv_buffer_resize(&window, (size_t)(stop - start), err);
-        if (status == CV_OK && cv_store_read(s->store, CV_FRAME_OBJECT, start, window.data,
-                                             window.size, NULL) == CV_OK)
-            status = search_window(s, &window, start, (size_t)(end - start), err);
-        end = start;
-    }
-    cv_buffer_free(&window);
-    return status;
+    CV_TRY(cv_copies_find(s->store, &s->copies, err));
+    s->has_last = s->copies.n > 0 && cv_copies_have_last(&s->copies, s->store);
+    return CV_OK;
+}
+
+/* What the copy `i` is: that of the last commit, or of an older one. */
+static caterva_found found_by(const search *s, int i)
+{
+    return i == 0 && s->has_last ? CATERVA_FOUND_COPY : CATERVA_FOUND_OLDER;
 }
 
 static bool is_ours(const cv_snapshot *state)
@@ -98,27 +48,29 @@ static bool is_torn(const search *s, const cv_snapshot *state)
 {
     const cv_frame_header *h = &state->header;
     if (!is_ours(state)) return false;
-    for (int i = 0; i < s->n_copies; i++) {
-        const found_copy *c = &s->copies[i];
+    for (int i = 0; i < s->copies.n; i++) {
+        const cv_found_copy *c = &s->copies.items[i];
         bool is_it = c->header.size == state->header_bytes.size &&
                      memcmp(c->header.data, state->header_bytes.data, c->header.size) == 0;
         if (is_it) return false;
     }
-    for (int i = 0; i < s->n_copies; i++) {
-        const found_copy *c = &s->copies[i];
+    for (int i = 0; i < s->copies.n; i++) {
+        const cv_found_copy *c = &s->copies.items[i];
         if (c->cbytes == h->cbytes || (i == 0 && c->frame_size == h->frame_size)) return true;
     }
     return false;
 }
 
-/* Nothing that a commit changed of the header is that of a copy: the header is
- * newer than all of them, and its own copy lost. */
+/* Nothing that a commit changed of the header is that of a copy, or the file tells of a
+ * later commit: the header is newer than all of them, and its own copy lost. */
 static bool is_older(const search *s)
 {
     if (!s->standing) return false;
+    if (s->copies.n > 0 && !s->has_last) return true;
     const cv_frame_header *h = &s->standing->header;
-    for (int i = 0; i < s->n_copies; i++)
-        if (s->copies[i].cbytes == h->cbytes || s->copies[i].frame_size == h->frame_size)
+    for (int i = 0; i < s->copies.n; i++)
+        if (s->copies.items[i].cbytes == h->cbytes ||
+            s->copies.items[i].frame_size == h->frame_size)
             return false;
     return true;
 }
@@ -191,14 +143,14 @@ static cv_status try_states(const search *s, asked first, asked last, cv_rescue 
 {
     bool older = is_older(s); /* the copies are, than the header */
     cv_status status = CATERVA_ECORRUPT;
-    int n = s->n_copies + 1, standing = older || s->n_copies == 0 ? 0 : 1;
+    int n = s->copies.n + 1, standing = older || s->copies.n == 0 ? 0 : 1;
     for (int i = 0; i < n && status != CV_OK && status != CATERVA_ENOMEM; i++) {
         int copy = i < standing ? i : i - 1;
         if (i != standing)
-            status = try_all(s, &s->copies[copy].header,
-                             older || copy > 0 ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
-                             first, last, out, err);
-        else if (s->standing)
+            status = try_all(s, &s->copies.items[copy].header,
+                             older ? CATERVA_FOUND_OLDER : found_by(s, copy), first, last,
+                             out, err);
+        else if (s->standing && !s->condemned)
             status = try_all(s, &s->standing->header_bytes, CATERVA_FOUND_STANDING, first,
                              last, out, err);
     }
@@ -327,10 +279,9 @@ static cv_status doubt_standing(search *s, cv_rescue *out, cv_error *err)
     if (cv_tail_copy_size(state) == 0 || has_own_copy(state, s->store)) return CV_OK;
     CV_TRY(find_copies(s, err));
     if (!is_torn(s, state)) return CV_OK;
-    for (int i = 0; i < s->n_copies; i++) {
-        cv_status status =
-            try_all(s, &s->copies[i].header, i > 0 ? CATERVA_FOUND_OLDER : CATERVA_FOUND_COPY,
-                    ALL_OF_IT, NO_SEAL, &other, err);
+    for (int i = 0; i < s->copies.n; i++) {
+        cv_status status = try_all(s, &s->copies.items[i].header, found_by(s, i), ALL_OF_IT,
+                                   NO_SEAL, &other, err);
         if (status == CATERVA_ENOMEM) return status;
         if (status != CV_OK) continue;
         *out = other;
@@ -365,6 +316,8 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
         *err = out->reason;
         return status;
     }
+    /* Of a header that can be read only its checksum is wrong at byte 0. */
+    s->condemned = s->standing && out->reason.position == 0;
     status = find_copies(s, err);
     if (status == CV_OK) status = try_all_states(s, out, err);
     if (status != CV_OK && status != CATERVA_ENOMEM && guess && s->standing)
@@ -387,7 +340,7 @@ cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *
     cv_status status = find(&s, guess, out, &error);
     if (status != CV_OK && err) *err = error;
     cv_snapshot_release(s.standing);
-    for (int i = 0; i < s.n_copies; i++) drop_copy(&s.copies[i]);
+    cv_copies_free(&s.copies);
     return status;
 }
 
