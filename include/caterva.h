@@ -1561,6 +1561,9 @@ typedef struct caterva_repair_result {
     int lost_attributes;  /* -1: the trailer is lost, and all there were               */
     int in_place;         /* 1: the header was restored, all else is as it was         */
     int written;          /* 1: the output is there. Neither: the array is sound       */
+    int64_t unverified_chunks; /* take space, and no checksum vouches for them: only what
+                                  does not decode is lost. The output has checksums of
+                                  what they hold, right or wrong                       */
 } caterva_repair_result;
 #define CATERVA_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_repair_result)
 

@@ -77,6 +77,9 @@ static void print_doubts(const repairing *r, const caterva_repair_result *result
     if (result->found == CATERVA_FOUND_ORDER)
         printf("%s: the chunks were numbered as they lie, which is a guess\n",
                cli_show(r->path).text);
+    if (result->unverified_chunks > 0 && result->written)
+        printf("%s: %lld chunks have no checksums: a wrong item in them is not noticed\n",
+               cli_show(r->path).text, (long long)result->unverified_chunks);
 }
 
 static void print_losses(const repairing *r, const caterva_repair_result *result)
@@ -117,6 +120,7 @@ static void put_verdict(const repairing *r, const caterva_repair_result *result)
         json_null(r->j, "lost_attributes");
     else
         json_int(r->j, "lost_attributes", result->lost_attributes);
+    json_int(r->j, "unverified_chunks", result->unverified_chunks);
     json_bool(r->j, "in_place", result->in_place);
     json_text(r->j, "output", result->written ? r->output : NULL);
     json_object_end(r->j);

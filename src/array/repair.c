@@ -114,6 +114,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
     result->found = r->rescue.found;
     result->n_chunks = source->snapshot->grid.n_chunks;
     result->lost_chunks = salvage->result.damaged_chunks;
+    result->unverified_chunks = salvage->result.unverified_chunks;
     if (r->rescue.trailer_lost) result->lost_attributes = -1;
     result->complete = result->lost_chunks == 0 && result->lost_attributes == 0 &&
                        result->found <= CATERVA_FOUND_COPY;

@@ -199,6 +199,27 @@ static void copies_are_lost(rng *r, const sample *s, int rounds)
     }
 }
 
+/* A damaged chunk under a damaged seal: the table behind the chunk still tells. */
+static void seals_are_lost(rng *r, const sample *s)
+{
+    static const char magic[] = "cvseal1\n";
+    char what[96];
+    size_t footer = s->size - sizeof magic;
+    while (memcmp(s->bytes + footer, magic, sizeof magic - 1) != 0) footer--;
+    for (int64_t i = 0; i < 4 * s->n_chunks; i++) {
+        uint8_t *bytes = copy_of(s);
+        const extent *chunk = &s->chunks[i % s->n_chunks];
+        size_t at = (size_t)rng_between(r, chunk->pos, chunk->pos + chunk->size - 1);
+        size_t in_seal = footer - (size_t)rng_int(r, 1, 40);
+        bytes[at] ^= (uint8_t)(1u << rng_int(r, 0, 7));
+        bytes[in_seal] ^= (uint8_t)(1u << rng_int(r, 0, 7));
+        snprintf(what, sizeof what, "%s, chunk %lld at %zu, seal at %zu",
+                 writer_names[s->writer], (long long)(i % s->n_chunks), at, in_seal);
+        judge_repair(s, bytes, s->size, -1, 0, what);
+        free(bytes);
+    }
+}
+
 /* Any damage at all: nothing but an end is asked for. */
 static void anything_happens(rng *r, const sample *s, int rounds)
 {
@@ -263,6 +284,7 @@ static void run(rng *r, writer w, int flips)
     anything_happens(r, &s, flips);
     if (w != BLOSC2) indexes_are_lost(&s);
     if (w != BLOSC2) copies_are_lost(r, &s, flips);
+    if (w == ONE_HANDLE || w == REOPENED) seals_are_lost(r, &s);
     if (w == ONE_HANDLE || w == REOPENED) torn_headers_come_back(r, &s);
     sample_free(&s);
 }

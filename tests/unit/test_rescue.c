@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -66,8 +67,44 @@ static void files_are_numbered_by_their_names(void **state)
     scratch_remove(repaired);
 }
 
+/* The seal does not vouch any more; the table behind each chunk still does, where it is. */
+static void tables_vouch_without_a_seal(void **state)
+{
+    (void)state;
+    static const char magic[] = "cvseal1\n";
+    char path[SCRATCH_PATH];
+    caterva_error err;
+    geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
+    pipeline plain = {.codec = CATERVA_CODEC_LZ4, .level = 0};
+    for (int damage = 0; damage < 2; damage++) {
+        caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
+        caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
+        scratch_remove(scratch_path(path, "unsealed"));
+        caterva_array *array = made_array(path, &g, &plain, CATERVA_LAYOUT_CONTIGUOUS);
+        CHECK_OK(made_write(array, 0, N, 0, 1, &err), err);
+        CHECK_OK(caterva_commit(array, &err), err);
+        CHECK_OK(caterva_chunk_describe(array, 1, &info, &err), err);
+        CHECK_OK(caterva_close(array, &err), err);
+
+        size_t size;
+        uint8_t *bytes = scratch_load(path, &size);
+        size_t footer = size - sizeof magic;
+        while (memcmp(bytes + footer, magic, sizeof magic - 1) != 0) footer--;
+        size_t end = (size_t)(info.position + info.stored_bytes);
+        bytes[damage ? end + 10 : end - 60] ^= 1; /* of the table; of an item */
+        bytes[footer - 1] ^= 1;
+        scratch_save(path, bytes, size);
+        free(bytes);
+        CHECK_OK(repair(path, 0, &result, &err), err);
+        assert_true(result.written && !result.complete);
+        assert_int_equal(result.lost_chunks, damage ? 0 : 1);
+        assert_int_equal(result.unverified_chunks, damage ? 1 : 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(files_are_numbered_by_their_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(files_are_numbered_by_their_names),
+                                       cmocka_unit_test(tables_vouch_without_a_seal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,3 +258,41 @@ cv_status cv_refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
     atomic_store(&state->index_ready, true);
     return CV_OK;
 }
+
+/* ---- Names without a seal ----------------------------------------------- */
+
+static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
+{
+    cv_chunk_ref ref;
+    cv_chunk_header header;
+    cv_found_table table;
+    int64_t entry = cv_index_get(&r->state->index, chunk);
+    if (cv_offset_is_special(entry)) return CV_OK;
+    if (cv_chunk_ref_make(r->state, chunk, entry, &ref, NULL) != CV_OK) return CV_OK;
+    cv_range range = {ref.object, ref.pos, r->state->index_pos};
+    if (ref.object != CV_FRAME_OBJECT &&
+        cv_store_size(r->store, ref.object, &range.end, NULL) != CV_OK)
+        return CV_OK;
+    if (!read_header(r, range, &header)) return CV_OK;
+    uint64_t cost = cv_block_table_size(r->state->grid.n_blocks);
+    if (r->left < cost) return CV_OK;
+    r->left -= cost;
+    range.pos += (uint64_t)header.cbytes;
+    CV_TRY(cv_refind_table(r->store, &r->state->grid, &header, range, &table, err));
+    if (table.size == 0 || table.name == 0) return CV_OK;
+    return cv_index_set_name(&r->state->index, chunk, table.name, err);
+}
+
+cv_status cv_refind_names(cv_snapshot *state, cv_store *store, cv_error *err)
+{
+    refind r = {.state = state, .store = store};
+    const cv_index *index = &state->index;
+    int64_t n = state->grid.n_chunks;
+    if (!index->pages) return CV_OK; /* equal entries: special, or they overlap */
+    if (cv_snapshot_check_room(state, store, cv_index_count_stored(index), NULL) != CV_OK)
+        return CV_OK; /* they are all lost */
+    r.left = store->has_chunk_objects ? UINT64_MAX
+                                      : 2 * (state->index_pos - state->header.header_size);
+    for (int64_t i = 0; i < n; i++) CV_TRY(refind_name(&r, i, err));
+    return CV_OK;
+}

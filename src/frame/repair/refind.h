@@ -27,4 +27,9 @@ cv_status cv_refind_table(cv_store *store, const cv_grid *grid, const cv_chunk_h
  * CATERVA_ECORRUPT when there is none to find. */
 cv_status cv_refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err);
 
+/* Gives the chunks of a state of ours whose seal is lost, and whose index is decoded, the
+ * names of the tables that stand right behind them, so that their checksums count. Where
+ * none stands, the chunk stays without. Nobody else has the state yet. */
+cv_status cv_refind_names(cv_snapshot *state, cv_store *store, cv_error *err);
+
 #endif

@@ -96,7 +96,8 @@ static cv_status complete(const search *s, cv_snapshot *state, asked what, cv_er
     if (state->grid.n_chunks == 0) return CV_OK;
     state->refound = what == NO_INDEX;
     if (what == NO_INDEX) return cv_refind_chunks(state, s->store, err);
-    return cv_snapshot_index(state, s->store, &index, err);
+    CV_TRY(cv_snapshot_index(state, s->store, &index, err));
+    return what == NO_SEAL && is_ours(state) ? cv_refind_names(state, s->store, err) : CV_OK;
 }
 
 /* The state of these header bytes; a failed attempt leaves nothing behind. */
