@@ -79,7 +79,8 @@ class Repair(Made):
         self.assertEqual((damage["chunk"], damage["index"]), (-1, []))
         self.assertEqual(facts, {"schema": 1, "file": str(path), "damages": [],
                                  "complete": True, "found": "copy", "chunks": 6,
-                                 "lost_chunks": 0, "lost_attributes": 0, "in_place": True,
+                                 "lost_chunks": 0, "lost_attributes": 0, "unverified_chunks": 0,
+                                 "in_place": True,
                                  "output": None})
         self.assertEqual(self.names(), ["a.b2nd", "a.npy"])
 
