@@ -548,7 +548,7 @@ def repair(
     if fill is not None and not isinstance(fill, bytes):
         fill = np.asarray(fill).tobytes()
     level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    found, complete, n, lost, attributes, in_place, written, places = _caterva.repair(
+    found, complete, n, lost, unverified, attributes, in_place, written, places = _caterva.repair(
         _place(path),
         None if output is None else _place(output),
         overwrite,
@@ -563,6 +563,7 @@ def repair(
         complete,
         n,
         lost,
+        unverified,
         None if attributes < 0 else attributes,
         in_place,
         written,

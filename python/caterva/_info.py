@@ -195,6 +195,7 @@ class Repair:
     complete: bool
     n_chunks: int
     lost_chunks: int
+    unverified_chunks: int  # without a checksum: they are what decoded
     lost_attributes: int | None
     in_place: bool
     written: bool

@@ -295,6 +295,7 @@ def test_verify_and_repair_tell_of_damage() -> None:
         assert not report
     result = caterva.repair("a.b2nd", "b.b2nd")
     assert result.written and result.lost_chunks == 1 and result.damages
+    assert result.unverified_chunks == 0
     assert np.array_equal(caterva.load("b.b2nd")[6:], items[6:])
 
 

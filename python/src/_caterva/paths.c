@@ -80,14 +80,16 @@ static PyObject *report_of(repairing *r, const caterva_repair_result *result)
 {
     PyObject *list = damages_take(&r->found, r->ndim);
     if (!list) return NULL;
-    return Py_BuildValue("iOLLiOON", (int)result->found, result->complete ? Py_True : Py_False,
-                         (long long)result->n_chunks, (long long)result->lost_chunks,
+    return Py_BuildValue("iOLLLiOON", (int)result->found,
+                         result->complete ? Py_True : Py_False, (long long)result->n_chunks,
+                         (long long)result->lost_chunks, (long long)result->unverified_chunks,
                          result->lost_attributes, result->in_place ? Py_True : Py_False,
                          result->written ? Py_True : Py_False, list);
 }
 
 /* (url, output or None, overwrite, guess, threads, durability, fill bytes or None, progress)
- * to (found, complete, chunks, lost chunks, lost attributes, in place, written, [damages]) */
+ * to (found, complete, chunks, lost chunks, unverified chunks, lost attributes, in place,
+ * written, [damages]) */
 PyObject *function_repair(PyObject *module, PyObject *args)
 {
     const char *url;
@@ -98,8 +100,8 @@ PyObject *function_repair(PyObject *module, PyObject *args)
     caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     int durability;
     call c;
-    if (!PyArg_ParseTuple(args, "szppiiz#O", &url, &o.output, &o.overwrite, &o.guess, &o.threads,
-                          &durability, &r.fill, &fill_size, &progress))
+    if (!PyArg_ParseTuple(args, "szppiiz#O", &url, &o.output, &o.overwrite, &o.guess,
+                          &o.threads, &durability, &r.fill, &fill_size, &progress))
         return NULL;
     r.fill_size = (size_t)fill_size;
     o.durability = (caterva_durability)durability;
