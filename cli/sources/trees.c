@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Where "::" stands before a key; as the library, a file of that whole name comes first. */
@@ -51,13 +52,25 @@ void tree_part_close(tree_part *part)
     *part = (tree_part){.path = NULL};
 }
 
+/* Of a member that any archive may have: an .npz file is no tree. */
+static bool is_anything(const caterva_tree_entry *entry)
+{
+    static const char *const kinds[] = {"file", "deflated", "encrypted"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(entry->kind_name, kinds[i]) == 0) return true;
+    return false;
+}
+
 bool tree_part_is(const char *text)
 {
     tree_part part = {.path = NULL};
-    bool is_it = false;
-    if (split(text, &part) == CLI_OK && open_and_list(&part, NULL) == CATERVA_OK)
-        for (size_t i = 0; i < part.list->n && !is_it; i++)
-            is_it = part.list->entries[i]->kind != CATERVA_TREE_OTHER;
+    bool is_it = split(text, &part) == CLI_OK && open_and_list(&part, NULL) == CATERVA_OK;
+    struct stat st;
+    size_t n = 0;
+    if (is_it && stat(part.path, &st) == 0 && S_ISREG(st.st_mode) && part.list->n > 0) {
+        while (n < part.list->n && is_anything(part.list->entries[n])) n++;
+        is_it = n < part.list->n;
+    }
     tree_part_close(&part);
     return is_it;
 }
