@@ -118,6 +118,19 @@ static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
            cv_chunk_header_parse(bytes, &expect, out, NULL) == CV_OK;
 }
 
+/* The table right behind the chunk at the range's beginning; its size is 0 when there is
+ * none, or when looking for tables has cost enough. */
+static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header,
+                              cv_found_table *table, cv_error *err)
+{
+    uint64_t cost = cv_block_table_size(r->state->grid.n_blocks);
+    *table = (cv_found_table){.size = 0};
+    if (!read_header(r, range, header) || r->left < cost) return CV_OK;
+    r->left -= cost;
+    range.pos += (uint64_t)header->cbytes;
+    return cv_refind_table(r->store, &r->state->grid, header, range, table, err);
+}
+
 /* *size: bytes of chunk and table; 0: there are none. */
 static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *size,
                          cv_error *err)
@@ -125,12 +138,7 @@ static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *siz
     cv_chunk_header header;
     cv_found_table table;
     *size = 0;
-    if (!read_header(r, range, &header)) return CV_OK;
-    uint64_t cost = cv_block_table_size(r->state->grid.n_blocks);
-    if (r->left < cost) return CV_OK;
-    r->left -= cost;
-    range.pos += (uint64_t)header.cbytes;
-    CV_TRY(cv_refind_table(r->store, &r->state->grid, &header, range, &table, err));
+    CV_TRY(table_behind(r, range, &header, &table, err));
     if (table.size == 0) return CV_OK;
     *size = (uint64_t)header.cbytes + table.size;
     return place(r, table.name, entry, err);
@@ -273,12 +281,7 @@ static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
     if (ref.object != CV_FRAME_OBJECT &&
         cv_store_size(r->store, ref.object, &range.end, NULL) != CV_OK)
         return CV_OK;
-    if (!read_header(r, range, &header)) return CV_OK;
-    uint64_t cost = cv_block_table_size(r->state->grid.n_blocks);
-    if (r->left < cost) return CV_OK;
-    r->left -= cost;
-    range.pos += (uint64_t)header.cbytes;
-    CV_TRY(cv_refind_table(r->store, &r->state->grid, &header, range, &table, err));
+    CV_TRY(table_behind(r, range, &header, &table, err));
     if (table.size == 0 || table.name == 0) return CV_OK;
     return cv_index_set_name(&r->state->index, chunk, table.name, err);
 }
