@@ -1,24 +1,11 @@
 /* Any text as a selection by coordinates, of axes whose coordinates rise, fall, turn, are
  * times in several calendars, or are not there: what is accepted lies inside the array. */
-#include "fuzz.h"
+#include "refusals.h"
 
 #include "sources/coordinates.h"
 #include "sources/index_file.h"
 
-#include <stdarg.h>
-
-/* Stand for the command line's, which would print. */
-cli_exit cli_fail(cli_exit code, const char *fmt, ...)
-{
-    char sentence[1024];
-    va_list arguments;
-    va_start(arguments, fmt);
-    int n = vsnprintf(sentence, sizeof sentence, fmt, arguments);
-    va_end(arguments);
-    FUZZ_NEED(n > 0, "a refusal without a sentence");
-    return code;
-}
-
+/* Stands for the command line's. */
 cli_shown cli_show(const char *text)
 {
     cli_shown shown;

@@ -1,23 +1,9 @@
 /* Any text as a selection of the command line, for arrays of several shapes:
  * what is accepted lies inside the array. */
-#include "fuzz.h"
+#include "refusals.h"
 
 #include "sources/index_file.h"
 #include "sources/selection.h"
-
-#include <stdarg.h>
-
-/* Stands for the command line's, which would print. */
-cli_exit cli_fail(cli_exit code, const char *fmt, ...)
-{
-    char sentence[1024];
-    va_list arguments;
-    va_start(arguments, fmt);
-    int n = vsnprintf(sentence, sizeof sentence, fmt, arguments);
-    va_end(arguments);
-    FUZZ_NEED(n > 0, "a refusal without a sentence");
-    return code;
-}
 
 /* No file is read: a mask of 7 items or a list of two, as the name says. */
 cli_exit index_file_load(const char *path, index_file *out)

@@ -1,0 +1,22 @@
+/* Stands for the command line's sentences, which would be printed. Once in a program. */
+#ifndef FUZZ_REFUSALS_H
+#define FUZZ_REFUSALS_H
+
+#include "fuzz.h"
+
+#include "cli.h"
+
+#include <stdarg.h>
+
+cli_exit cli_fail(cli_exit code, const char *fmt, ...)
+{
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, fmt);
+    int n = vsnprintf(sentence, sizeof sentence, fmt, arguments);
+    va_end(arguments);
+    FUZZ_NEED(n > 0, "a refusal without a sentence");
+    return code;
+}
+
+#endif
