@@ -23,7 +23,7 @@ static cv_status check_mode(const cv_tree *tree, const cv_leaf *leaf, const char
         return cv_fail(err, CATERVA_EREADONLY, -1,
                        "%.80s lies inside %s of %s and can be read only", key, CV_TREE_EMBED,
                        tree->shown.text);
-    if (tree->form == CV_TREE_DIRECTORY) return CV_OK;
+    if (tree->form == CV_TREE_DIRECTORY) return cv_tree_check_own(tree, key, err);
     return cv_fail(err, CATERVA_EREADONLY, -1,
                    "%s is an archive, which never changes in place: unpack it to write to "
                    "%.80s",

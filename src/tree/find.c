@@ -135,4 +135,21 @@ cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_er
     return status;
 }
 
+cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err)
+{
+    cv_store *store;
+    cv_embed embed = {0};
+    CV_TRY(cv_tree_embed_store(tree, &store, err));
+    cv_status status = cv_embed_read(store, &embed, err);
+    for (size_t i = 0; i < embed.n && status == CV_OK; i++) {
+        const cv_embed_entry *e = &embed.list[i];
+        if (e->what == CV_EMBED_OBJECT && cv_tree_is_within(key, e->key))
+            status = cv_fail(err, CATERVA_EREADONLY, -1,
+                             "%.80s is a part of a %.30s in %s and can be read only", key,
+                             e->kind, tree->shown.text);
+    }
+    cv_embed_free(&embed);
+    return status;
+}
+
 void cv_leaf_free(cv_leaf *leaf) { cv_free(leaf->path); }

@@ -17,6 +17,10 @@ typedef struct cv_leaf {
 cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_error *err);
 void cv_leaf_free(cv_leaf *leaf);
 
+/* CATERVA_EREADONLY when the key lies inside one of python-blosc2's objects, such as a
+ * column of a table: its other parts would not follow. Of a tree that is a directory. */
+cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err);
+
 /* Whether there is such a group; "/" is there always. */
 bool cv_contents_has_group(const cv_contents *contents, const char *key);
 

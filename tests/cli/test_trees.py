@@ -94,6 +94,13 @@ class Trees(Case):
         name = f"{TREES / 'embed.b2e'}::/n1"
         self.assertEqual(self.text("get", name).split(), list("01234"))
 
+    def test_columns_of_tables_are_read_only(self):
+        name = f"{self.path('tree.b2d')}::/tbl/_cols/x"
+        before = self.text("get", name)
+        self.assertIn("is a part of a ctable", self.fails(2, "put", name, "0", "--fill", "1"))
+        self.assertEqual(self.text("get", name), before)
+        self.ok("put", f"{self.path('tree.b2d')}::/s0", "0", "--fill", "1")
+
     def test_verify(self):
         lines = self.text("verify", "--short", self.tree).splitlines()
         self.assertEqual([line.split("::")[1] for line in lines],
