@@ -99,7 +99,7 @@ class Trees(Case):
         before = self.text("get", name)
         self.assertIn("is a part of a ctable", self.fails(2, "put", name, "0", "--fill", "1"))
         self.assertEqual(self.text("get", name), before)
-        self.ok("put", f"{self.path('tree.b2d')}::/s0", "0", "--fill", "1")
+        self.ok("put", f"{self.path('tree.b2d')}::/model/lat", "0", "--fill", "1")
 
     def test_verify(self):
         lines = self.text("verify", "--short", self.tree).splitlines()
