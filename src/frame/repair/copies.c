@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "format/header_copy.h"
+#include "format/trailer.h"
 
 #include <string.h>
 
@@ -135,6 +136,28 @@ static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
     return agree(&c->items[0], frame_size, cbytes);
 }
 
+/* Is what ends the file the rest of an older commit's frame, whose copy was overwritten?
+ * A commit leaves the tail of the one before it whole, and writes its own in one piece:
+ * copy, index, seal, trailer. One that reaches back over the newest copy's frame, or has
+ * not even room for its ends behind it, is older, and so is one whose seal says so. */
+static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t stored)
+{
+    uint8_t tail[CV_TRAILER_TAIL], bytes[CV_SEAL_FOOTER];
+    uint32_t size;
+    cv_seal_footer footer;
+    uint64_t room = stored - newest->end;
+    if (room < cv_header_copy_size((uint32_t)newest->header.size) + CV_TRAILER_MIN)
+        return true;
+    uint64_t at = stored - sizeof tail;
+    if (cv_store_read(store, CV_FRAME_OBJECT, at, tail, sizeof tail, NULL) != CV_OK ||
+        cv_trailer_peek(tail, (int64_t)at, &size, NULL) != CV_OK)
+        return false;
+    if (size + sizeof bytes > room) return true;
+    at = stored - size - sizeof bytes;
+    return cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, NULL) == CV_OK &&
+           cv_seal_footer_read(bytes, &footer) && footer.commit <= newest->commit;
+}
+
 /* Bytes behind the newest copy's frame that no older commit explains. */
 static bool has_more(const cv_copies *c, cv_store *store)
 {
@@ -142,7 +165,8 @@ static bool has_more(const cv_copies *c, cv_store *store)
     if (cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) != CV_OK) return true;
     for (int i = 0; i < c->n; i++)
         if (c->items[i].end >= stored) return false;
-    return !is_frame_at(store, c->items[0].end);
+    return !is_older_rest(&c->items[0], store, stored) &&
+           !is_frame_at(store, c->items[0].end);
 }
 
 bool cv_copies_have_last(const cv_copies *c, cv_store *store)
