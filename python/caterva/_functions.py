@@ -548,15 +548,17 @@ def repair(
     if fill is not None and not isinstance(fill, bytes):
         fill = np.asarray(fill).tobytes()
     level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    found, complete, n, lost, unverified, attributes, in_place, written, places = _caterva.repair(
-        _place(path),
-        None if output is None else _place(output),
-        overwrite,
-        guess,
-        threads,
-        level,
-        fill,
-        _options.progress_of(progress),
+    found, complete, n, lost, unverified, attributes, in_place, written, places = (
+        _caterva.repair(
+            _place(path),
+            None if output is None else _place(output),
+            overwrite,
+            guess,
+            threads,
+            level,
+            fill,
+            _options.progress_of(progress),
+        )
     )
     return Repair(
         FOUND[found],

@@ -63,6 +63,11 @@ def in_child(work: Callable[[], None]) -> int:
         os._exit(status)
 
 
+def until_caught(attempt: Callable[[], bool]) -> None:
+    """Make attempts until one meets a read in its midst, which a loaded machine may prevent."""
+    assert any(attempt() for _ in range(100)), "no read was met in its midst"
+
+
 def status_of(process: int) -> int:
     """Wait for a child; its exit status, -9 when it had to be killed: it hung."""
     end = time.monotonic() + PATIENCE
