@@ -153,8 +153,8 @@ class Array(_caterva.Array, Readable):
         >>> caterva.zeros((400, 300), "f4", chunks=(100, 300)).info.n_chunks
         4
         """
-        parts, pending = self._describe(), self._has_pending()
-        return Info(parts, self.dtype, self.path, self.writable, pending)
+        parts = self._describe() | {"dims": self.dims}
+        return Info(parts, self.dtype, self.path, self.writable, self._has_pending())
 
     def space(self) -> Space:
         """How chunks are stored, and how many bytes of the file are dead: looks at each chunk.
@@ -453,6 +453,29 @@ class Array(_caterva.Array, Readable):
         {'unit': 'K'}
         """
         return Attributes(self)
+
+    @property
+    def dims(self) -> tuple[str | None, ...]:
+        """Names of the dimensions, None for an axis without one; pending until the commit.
+
+        They are read as Caterva, python-blosc2 and Zarr name them, and set as one name for
+        each axis; None takes all names away. Copies keep those of the axes that they keep.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros((2, 3), dims=("time", "x"))
+        >>> a.dims
+        ('time', 'x')
+        >>> a.dims = ["t", None]
+        >>> a.attrs["dims"]
+        ['t', None]
+        """
+        return self._dims_get() or (None,) * self.ndim
+
+    @dims.setter
+    def dims(self, names: Sequence[str | None] | None) -> None:
+        self._dims_set(None if names is None else _options.names_of(names))
 
     @property
     def metalayers(self) -> Metalayers:

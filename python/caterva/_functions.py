@@ -64,6 +64,8 @@ def create(
         ``"contiguous"`` (one file) or ``"sparse"`` (a file for each chunk).
     metalayers
         Named values that are fixed now: bytes, or what msgpack takes.
+    dims
+        Names of the dimensions, one or None for each axis; see `Array.dims`.
     overwrite
         Replace what is at `path`, at the first commit.
     threads, durability, dirty_budget, cache_bytes, read_ahead, compact_percent, progress
@@ -89,13 +91,26 @@ def create(
     """
     asked = dict(options)
     progress = _options.progress_of(asked.pop("progress", None))  # type: ignore[arg-type]
+    dims = asked.pop("dims", None)
     items = np.dtype(dtype)
     lengths = _options.shape_of(shape)
     if items.subdtype is not None:
         lengths, items = lengths + items.shape, items.base
     words = _options.storage_options(lengths, items, asked)
     words |= _options.fill_options(fill_value, items)
-    return _caterva.create(Array, _place(path), words, progress)
+    return _named(_caterva.create(Array, _place(path), words, progress), dims)
+
+
+def _named(array: Array, dims: Any) -> Array:
+    """A new array with its dimensions named, where they are to be."""
+    if dims is None:
+        return array
+    try:
+        array.dims = dims
+    except BaseException:
+        array.discard()
+        raise
+    return array
 
 
 def zeros(
@@ -426,7 +441,7 @@ def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any
 def copy(x: Array | View, path: Path | None = None, sel: Any = ..., **options: Any) -> Array:
     """Copy an array or a view to a new place; see `Array.copy`."""
     options = dict(options)
-    fill_value = options.pop("fill_value", None)
+    fill_value, dims = options.pop("fill_value", None), options.pop("dims", None)
     progress = _options.progress_of(options.pop("progress", None))
     source: Array | View = x
     if isinstance(x, View) or not _is_box(x, sel):
@@ -438,8 +453,7 @@ def copy(x: Array | View, path: Path | None = None, sel: Any = ..., **options: A
         words["shape"] = source.shape
     if source is x and isinstance(x, Array):
         how["start"], how["stop"] = _indexing.box_around(sel, x.shape)
-    array = _caterva.copy(Array, source, _place(path), words, how, progress)
-    return array
+    return _named(_caterva.copy(Array, source, _place(path), words, how, progress), dims)
 
 
 # ---- Files ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ._info import bytes_text
+from ._info import bytes_text, dims_text
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -100,6 +100,8 @@ def drawing(shape: Sequence[int], chunks: Sequence[int]) -> str:
 
 def _rows(info: Info) -> Iterator[tuple[str, str]]:
     yield "Shape", f"{info.shape}, {info.dtype}"
+    if any(info.dims):
+        yield "Dimensions", dims_text(info.dims)
     yield "Bytes", f"{bytes_text(info.data_bytes)}, stored {bytes_text(info.frame_bytes)}"
     if info.frame_bytes:
         yield "Ratio", f"{info.ratio:.2f}"

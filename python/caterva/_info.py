@@ -24,6 +24,11 @@ def bytes_text(n: int) -> str:
     return f"{size:.1f} {unit}" if unit != "B" else f"{n} B"
 
 
+def dims_text(dims: tuple[str | None, ...]) -> str:
+    """Names of dimensions as people read them; a dash for an axis without one."""
+    return ", ".join("-" if name is None else name for name in dims)
+
+
 def _name(number: int, name: Any, meta: int) -> str:
     text = name(number) or str(number)
     return f"{text}:{meta}" if meta else str(text)
@@ -59,6 +64,7 @@ class Info:
         raw = parts["fill_value"]
         self.fill_value: Any = np.frombuffer(raw or bytes(dtype.itemsize), dtype)[0]
         self.shape: tuple[int, ...] = parts["shape"]
+        self.dims: tuple[str | None, ...] = parts["dims"]
         self.chunks: tuple[int, ...] = parts["chunks"]
         self.blocks: tuple[int, ...] = parts["blocks"]
         self.chunk_counts: tuple[int, ...] = parts["chunk_counts"]
@@ -100,6 +106,8 @@ class Info:
             f"  stored      {bytes_text(self.frame_bytes)}, ratio {self.ratio:.2f}, "
             f"{self.layout}, {sealed}",
         ]
+        if any(self.dims):
+            lines.insert(2, f"  dims        {dims_text(self.dims)}")
         if self.pending:
             lines.append("  pending     changes that are not committed")
         if self.attributes:

@@ -2,8 +2,8 @@
 
 Beside msgpack's own types these are tuples (a list that begins with ``"__tuple__"``),
 complex numbers, sets and NumPy arrays (extensions 44, 45 and 46). Scalars of NumPy are
-written as the numbers that they are. Other extensions are given as `Extension`: nothing
-that a file says is ever executed.
+arrays without axes, which keep their type; its text and bytes are text and bytes. Other
+extensions are given as `Extension`: nothing that a file says is ever executed.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _sequence(values: list[Any]) -> bytes:
 
 def pack(value: Any) -> bytes:
     """The msgpack of a value; TypeError when there is none."""
-    if isinstance(value, np.generic) and not isinstance(value, np.void):
-        value = value.item() if value.dtype.kind not in "mM" else np.asarray(value)
+    if isinstance(value, np.generic):
+        value = value.item() if value.dtype.kind in "SU" else np.asarray(value)
     match value:
         case None:
             return b"\xc0"
@@ -118,8 +118,8 @@ def pack(value: Any) -> bytes:
             return _extension(_COMPLEX, struct.pack(">dd", value.real, value.imag))
         case set() | frozenset():
             return _extension(_SET, pack(list(value)))
-        case np.ndarray() | np.void():
-            return _array(np.asarray(value))
+        case np.ndarray():
+            return _array(value)
         case Extension():
             return _extension(value.code, value.data)
     raise TypeError(f"an attribute cannot hold a value of type {type(value).__name__}")
@@ -222,7 +222,8 @@ def _field(described: Any) -> tuple[Any, ...]:
     return (name, spec, *(tuple(n) for n in shape))
 
 
-def _decode_array(payload: Any) -> np.ndarray[Any, Any]:
+def _decode_array(payload: Any) -> Any:
+    """An array, or where it has no axes the scalar in it."""
     described = payload["dtype"]
     if "str" in described:
         dtype = np.dtype(described["str"])
@@ -231,7 +232,7 @@ def _decode_array(payload: Any) -> np.ndarray[Any, Any]:
     shape = tuple(payload["shape"])
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(payload["data"]):
         raise ValueError(f"an array of shape {shape} and dtype {dtype} does not fit its bytes")
-    return np.frombuffer(payload["data"], dtype).reshape(shape)
+    return np.frombuffer(payload["data"], dtype).reshape(shape)[() if shape == () else ...]
 
 
 def _decode_extension(code: int, data: bytes) -> Any:

@@ -50,6 +50,7 @@ class Storage(Handle, total=False):
     layout: Layout
     metalayers: Mapping[str, Any] | None
     metalayer: Literal["b2nd", "caterva"]
+    dims: Sequence[str | None] | None
     overwrite: bool
 
 
@@ -81,6 +82,17 @@ def shape_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
     if any(n < 0 for n in lengths):
         raise ValueError(f"{what} {lengths} has a negative length")
     return lengths
+
+
+def names_of(dims: Any) -> tuple[str | None, ...]:
+    """Names of dimensions as a tuple."""
+    if isinstance(dims, str):
+        raise TypeError(f"dims are one name for each axis, not the text {dims!r}")
+    names = tuple(dims)
+    for name in names:
+        if not (name is None or isinstance(name, str)):
+            raise TypeError(f"a dimension's name is text or None, not {name!r}")
+    return names
 
 
 # ---- Codecs and filters ---------------------------------------------------------------

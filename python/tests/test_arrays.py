@@ -293,6 +293,61 @@ def test_attributes_are_blosc2s() -> None:
     assert theirs["fields"]["y"][0] == 2.0
 
 
+SCALARS: list[Any] = [
+    np.int8(-1), np.uint8(255), np.int16(-32767), np.uint64(1 << 63), np.float32(1.5),
+    np.float64(-0.0), np.float16(2), np.complex64(1 + 2j), np.bool_(True),
+    np.datetime64("2020-01-02T03", "h"), np.timedelta64(5, "D"), np.dtype(">i4").type(7),
+]  # fmt: skip
+
+
+def test_scalars_keep_their_type() -> None:
+    a = caterva.zeros(3, path="scalars.b2nd")
+    for n, value in enumerate(SCALARS):
+        a.attrs[f"v{n}"] = value
+    a.attrs["list"] = [np.int16(3), {"x": np.float32(4)}]
+    a.attrs["text"], a.attrs["bytes"] = np.str_("ä"), np.bytes_(b"b")
+    a.close()
+    a = caterva.open("scalars.b2nd")
+    for n, value in enumerate(SCALARS):
+        there = a.attrs[f"v{n}"]
+        assert type(there) is type(value) and there.dtype == value.dtype
+        assert there.tobytes() == value.tobytes()
+    assert [type(v) for v in a.attrs["list"]] == [np.int16, dict]
+    assert type(a.attrs["list"][1]["x"]) is np.float32
+    assert (a.attrs["text"], a.attrs["bytes"]) == ("ä", b"b")
+    opened = blosc2.open("scalars.b2nd", mode="r")
+    theirs = opened.schunk.vlmeta
+    assert theirs["v2"].dtype == np.int16 and theirs["v2"] == -32767
+
+
+def test_dimensions_have_names() -> None:
+    a = caterva.create((2, 3), "i2", "dims.b2nd", dims=("time", None))
+    assert a.dims == ("time", None) and a.attrs["dims"] == ["time", None]
+    a.dims = ["t", "x"]
+    assert a.info.dims == ("t", "x") and "t, x" in repr(a.info) and "t, x" in a._repr_html_()
+    a.close()
+    with caterva.open("dims.b2nd", "r+") as b:
+        assert b.dims == ("t", "x")
+        assert b.copy(sel=np.s_[1:]).dims == b.dims
+        assert b.T.copy().dims == ("x", "t") and b.view[0].copy().dims == ("x",)
+        assert b.copy(dims=("u", "v")).dims == ("u", "v")
+        b.dims = None
+        assert b.dims == (None, None) and "dims" not in b.attrs
+        with pytest.raises(ValueError, match="1 names"):
+            b.dims = ["x"]
+        with pytest.raises(TypeError, match="text"):
+            b.dims = "xy"
+        with pytest.raises(TypeError, match="3"):
+            b.dims = ["x", 3]  # type: ignore[list-item]
+        b.attrs["_ARRAY_DIMENSIONS"] = ["p", "q"]
+        assert b.dims == ("p", "q")
+    with pytest.raises(ValueError):
+        caterva.zeros(3, path="never.b2nd", dims=("a", "b"))
+    assert not Path("never.b2nd").exists()
+    with pytest.raises(caterva.Error):
+        caterva.open("dims.b2nd").dims = ["x", "y"]
+
+
 def test_attributes_that_are_no_msgpack() -> None:
     a = caterva.zeros(3)
     for raw in (

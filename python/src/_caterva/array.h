@@ -24,6 +24,7 @@ int array_assign(PyObject *self, PyObject *key, PyObject *value);
 /* Of the files that have methods of the type. */
 extern PyMethodDef array_life_methods[], array_index_methods[], array_transfer_methods[],
     array_chunk_methods[], array_attribute_methods[], array_reduce_methods[],
-    array_upkeep_methods[], array_shape_methods[], array_request_methods[];
+    array_upkeep_methods[], array_shape_methods[], array_request_methods[],
+    array_dims_methods[];
 
 #endif
