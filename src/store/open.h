@@ -8,7 +8,9 @@
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err);
 
-/* A new store of the same kind that publish puts in the place of `old`, a file or
+/* These two know files and directories, and take any other store for a file.
+ *
+ * A new store of the same kind that publish puts in the place of `old`, a file or
  * directory that is open for writing and stays so until then: its lock keeps others out.
  * CATERVA_EBUSY then for a directory that is read elsewhere. */
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);

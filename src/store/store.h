@@ -5,9 +5,9 @@
  * chunks.b2frame of a directory); objects >= 0 are the chunk files of a
  * directory (%08X.chunk) and exist only there.
  *
- * A store made by a *_create function is unpublished: it lives under a
- * temporary name beside its target, and closing it removes it. publish renames
- * it into place. One opened with a *_open function is published.
+ * A store made by a *_create function is unpublished: closing it leaves nothing behind.
+ * In the file system it lives under a temporary name beside its target, and publish
+ * renames it into place. One opened with a *_open function is published.
  *
  * With `overwrite`, what stands at the path of a new store is replaced, and the new one
  * lets in whom the old one did: permissions, owner and group, lists of access and
@@ -52,7 +52,7 @@ typedef struct cv_arrivals {
 } cv_arrivals;
 
 typedef struct cv_store_ops {
-    const char *name; /* "file", "memory", "directory", ... */
+    const char *name; /* "file", "memory", ...: sentences say "this %s", "a %s" */
     /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
     cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
     /* Reads exactly `size` bytes; fewer in the object is CATERVA_ECORRUPT with
@@ -117,7 +117,7 @@ typedef struct cv_store_ops {
     void (*close)(cv_store *store);
 } cv_store_ops;
 
-/* Every store begins with this. */
+/* Every store begins with this, set by whoever makes it. */
 struct cv_store {
     const cv_store_ops *ops;
     bool has_chunk_objects; /* a directory: chunks are objects of their own */
@@ -130,7 +130,8 @@ struct cv_store {
     bool is_far; /* each read takes long, so what is known to be wanted is read in waves */
     uint32_t
         join_gap; /* reading over so many bytes costs less than another range; 0: a page */
-    cv_os_moment opened; /* whose locks those of its files are */
+    cv_os_moment opened; /* cv_os_now() when it was made, unless in_memory: whose locks those
+                          * of its files are, and that a child of fork does not write */
 };
 
 /* ---- Calls through the vtable ------------------------------------------- */
