@@ -1785,8 +1785,9 @@ typedef struct caterva_tree_list {
 typedef struct caterva_tree_options {
     size_t struct_size;
     caterva_mode mode;             /* CATERVA_MODE_WRITE: directories only               */
-    caterva_durability durability; /* of names that are made, removed and moved; that of
-                                      arrays is in their own options                     */
+    caterva_durability durability; /* of names that are made, removed and moved, and of
+                                      caterva_tree_commit; that of an array's own commits is
+                                      in its options                                     */
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 
@@ -1801,7 +1802,9 @@ CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
                                              caterva_tree **out, caterva_error *err);
 
-/* Releases the handle; arrays and lists that came from it stay valid. NULL is fine.
+/* Commits attributes of groups that are pending, and releases the handle, also when that
+ * fails; arrays and lists that came from it stay valid, and what is pending in an array is
+ * the array's. NULL is fine.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
 
@@ -1861,6 +1864,124 @@ CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *k
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *from,
                                              const char *to, caterva_error *err);
+
+/* ---- Commits of trees ----------------------------------------------------- */
+
+/* Commits, as one, all that is pending in the tree: in the arrays that are open for writing
+ * through this handle (caterva_tree_open_array, caterva_tree_create_array; new ones among
+ * them), and attributes of groups. Whatever happens to the process, the file system or the
+ * power, all of it is there afterwards or nothing, for readers of this library.
+ *
+ * Each array first writes everything but its header. Then a file `.caterva-commit` appears
+ * in the tree, which holds the new headers: that is the commit. The headers are written,
+ * new files get their names, and the file goes. Where a writer was killed before that, it
+ * still stands: who opens the tree for reading, or an array as "weather.b2d::/group/name",
+ * reads what it says, and who opens them for writing finishes the commit first. Programs
+ * that do not know it, python-blosc2 among them, find each array whole, but some as before.
+ *
+ * Who opens several arrays while somebody commits may get some as before and others as
+ * after it; once an array is seen as after, all that are opened later are.
+ *
+ * Syncs as the strictest of the tree's durability and that of the arrays says;
+ * CATERVA_DURABILITY_ORDERED counts as CATERVA_DURABILITY_FULL.
+ *
+ * On failure nothing was committed, and what is pending stays so, with two exceptions that
+ * the sentence tells of: an array whose sync failed must be opened again; and after a
+ * failure that comes behind the commit itself (CATERVA_EIO) the commit stands, and is
+ * finished when you close all handles and open the tree for writing.
+ * CATERVA_EREADONLY when the tree is open for reading. CATERVA_EBUSY in a function that a
+ * verify of one of the arrays calls.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err);
+
+/* Drops all that caterva_tree_commit would commit, as caterva_rollback does in one array. A
+ * new array is empty then, and still to be committed or discarded.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err);
+
+/* ---- Attributes of groups ------------------------------------------------- */
+
+/* A group's attributes are those of a file `__vlmeta__.b2f` in it, as python-blosc2 has them;
+ * "/" has some, too. Values and names are as those of arrays (caterva_attr_set). They can be
+ * read of every tree and changed in a directory that is open for writing. What is changed is
+ * pending until caterva_tree_commit or caterva_tree_close; through this handle it is seen at
+ * once. */
+
+/* Lists the names: *names has *n of them, in the order in which they are stored. One block of
+ * memory: release *names with caterva_free. Returns CATERVA_ENOTFOUND when there is no such
+ * group; one without attributes has none.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_attr_list(caterva_tree *tree, const char *group,
+                                                  const char ***names, size_t *n,
+                                                  caterva_error *err);
+
+/* As caterva_attr_get; CATERVA_ENOTFOUND also when there is no such group.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group,
+                                                 const char *name, void **value, size_t *size,
+                                                 caterva_error *err);
+
+/* As caterva_attr_set. The group is made with its first attribute, at the commit, where
+ * there is none. CATERVA_EREADONLY when the tree is open for reading, and for groups that are
+ * python-blosc2's objects; CATERVA_EEXIST when the key is an array's.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_attr_set(caterva_tree *tree, const char *group,
+                                                 const char *name, const void *value,
+                                                 size_t size, caterva_error *err);
+
+/* As caterva_attr_remove; the group stays.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_attr_remove(caterva_tree *tree, const char *group,
+                                                    const char *name, caterva_error *err);
+
+/* ---- Verify of trees ------------------------------------------------------ */
+
+/* The library makes these: what was found in one member of a tree. */
+typedef struct caterva_tree_member {
+    size_t struct_size;
+    const char *key;       /* as in caterva_tree_entry; "/" is embed.b2e and what stands for
+                              the tree itself; "/g/__vlmeta__": attributes of "/g"         */
+    const char *kind_name; /* as there; "attributes", "tree"                             */
+    int64_t damages;       /* places that on_damage was called for                       */
+    int sealed;            /* 1: checksums of this library vouch for what it holds        */
+    caterva_verify_result result; /* of arrays                                           */
+} caterva_tree_member;
+
+typedef struct caterva_tree_verify_options {
+    size_t struct_size;
+    int quick;   /* 1: structure and chunk headers only: no decoding, and the checksums of
+                    an archive's members are not computed                                 */
+    int threads; /* at most so many for each array; 0: all cores                          */
+    /* Called for each damaged place, before on_member of its member. */
+    void (*on_damage)(void *context, const char *key, const caterva_damage *damage);
+    /* Called for each member when it is done; return non-zero to stop: CATERVA_ESTOPPED. */
+    int (*on_member)(void *context, const caterva_tree_member *member);
+    /* Called now and then with stored bytes done; return non-zero to stop. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_tree_verify_options;
+#define CATERVA_TREE_VERIFY_INIT CATERVA_INIT_(caterva_tree_verify_options)
+
+typedef struct caterva_tree_verify_result {
+    size_t struct_size;
+    int64_t members;         /* checked                                                  */
+    int64_t damaged_members;
+    int64_t damages;
+    int64_t unsealed_members; /* only what does not decode was noticed in them            */
+} caterva_tree_verify_result;
+#define CATERVA_TREE_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_tree_verify_result)
+
+/* Verifies all that is in `group` and below it (NULL or "/": everything, embed.b2e and a
+ * commit that is not finished among it): arrays as caterva_verify does, of other frames that
+ * their structure holds and their attributes decode, of an archive's members that their
+ * checksums are right. Reports damage through the functions in `options` and `result`: the
+ * status is CATERVA_OK when the check ran to its end. References to other places and what
+ * python-blosc2 makes of its own objects are not looked at.
+ * Thread: any. */
+CATERVA_API caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
+                                               const caterva_tree_verify_options *options,
+                                               caterva_tree_verify_result *result,
+                                               caterva_error *err);
 
 typedef struct caterva_tree_pack_options {
     size_t struct_size;

@@ -5,6 +5,7 @@
 #include "array/description.h"
 #include "array/gate.h"
 #include "array/sized.h"
+#include "array/writers.h"
 #include "engine/plan/selection.h"
 #include "engine/read/read_ahead.h"
 #include "engine/run/errands.h"
@@ -26,6 +27,8 @@ struct caterva_array {
     cv_snapshot *snapshot;       /* the committed state; replaced by a commit */
     uint8_t *fill;               /* the item that new cells hold; NULL: zeros */
     char *path;                  /* of the file or directory, absolute; NULL in memory */
+    char *url;                   /* by which it is opened again; NULL: by its path */
+    cv_writers *writers;         /* of the tree that it was opened to be changed through */
     caterva_open_options opened; /* how */
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */

@@ -4,7 +4,6 @@
 #include "array/array.h"
 #include "array/describe.h"
 #include "base/heap.h"
-#include "base/text.h"
 #include "format/own_attribute.h"
 #include "frame/place_attributes.h"
 
@@ -76,21 +75,6 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
 
 /* ---- Changing attributes ------------------------------------------------ */
 
-static cv_status check_name(const char *name, cv_error *err)
-{
-    if (!name || !name[0] || strlen(name) > CV_MAX_ATTRIBUTE_NAME)
-        return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
-                       CV_MAX_ATTRIBUTE_NAME);
-    /* python-blosc2 decodes all names at once: one that is none hides every other. */
-    if (!cv_is_utf8(name))
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "an attribute's name is UTF-8, \"%.100s\" is not", name);
-    if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own",
-                       name);
-    return CV_OK;
-}
-
 /* The library's own attribute, and where it stands in the trailer; or NULL. */
 static const cv_metalayer *find_own(const cv_trailer *t, int *at)
 {
@@ -114,28 +98,16 @@ static cv_status change(caterva_array *array, const cv_attribute *list, int n, c
     return status;
 }
 
-/* One attribute is put in its old place, or behind the others; NULL takes it away. */
 static cv_status replace_attribute(caterva_array *array, const char *name,
                                    const cv_attribute *added, cv_error *err)
 {
     const cv_attributes *all;
-    const cv_attribute *old = NULL;
+    cv_attribute *list;
+    int n;
     CV_TRY(cv_pending_check(array->pending, err));
     CV_TRY(cv_snapshot_attributes(cv_array_state(array), &all, err));
-    cv_status status = cv_attributes_find(all, name, &old, err);
-    if (status != CV_OK && !added) return status;
-    size_t size = ((size_t)all->n + 1) * sizeof(cv_attribute);
-    cv_attribute *list = cv_malloc(size);
-    if (!list) return cv_fail_memory(err, size, "the attributes");
-    int n = 0;
-    for (int i = 0; i < all->n; i++) {
-        if (&all->list[i] != old)
-            list[n++] = all->list[i];
-        else if (added)
-            list[n++] = *added;
-    }
-    if (!old && added) list[n++] = *added;
-    status = change(array, list, n, err);
+    CV_TRY(cv_attributes_replace(all, name, added, &list, &n, err));
+    cv_status status = change(array, list, n, err);
     cv_free(list);
     return status;
 }
@@ -144,7 +116,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
                                 size_t size, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(check_name(name, err));
+    CV_TRY(cv_attributes_check_name(name, err));
     if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
     cv_attribute added = {
         .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
@@ -157,7 +129,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
 caterva_status caterva_attr_remove(caterva_array *array, const char *name, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(check_name(name, err));
+    CV_TRY(cv_attributes_check_name(name, err));
     cv_array_lock_alone(array);
     cv_status status = replace_attribute(array, name, NULL, err);
     cv_array_unlock(array);

@@ -1,13 +1,13 @@
 /* Room: array. Commit, rollback and close: what a handle for writing does to the frame. */
-#include "array/array.h"
+#include "array/commit.h"
+
 #include "array/compact.h"
 #include "array/describe.h"
 #include "engine/write/flush.h"
 #include "frame/tidy.h"
 #include "store/refusals.h"
 
-/* After a commit or rollback: reads stand on the frame's current state. */
-static void renew(caterva_array *array)
+void cv_array_renew(caterva_array *array)
 {
     cv_snapshot_release(array->snapshot);
     array->snapshot = cv_frame_snapshot(array->frame);
@@ -22,7 +22,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     cv_status status = CV_OK;
     if (cv_pending_any(array->pending)) {
         status = cv_pending_commit(array->pending, err);
-        if (status == CV_OK) renew(array);
+        if (status == CV_OK) cv_array_renew(array);
     }
     status = cv_array_finish(array, status);
     cv_gate_open(&array->gate);

@@ -5,7 +5,7 @@
 #include "array/embedded.h"
 #include "array/opened.h"
 #include "base/heap.h"
-#include "store/open.h"
+#include "store/file.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -40,19 +40,68 @@ static cv_status url_of(const cv_tree *tree, const char *key, char **out, cv_err
     return CV_OK;
 }
 
-static cv_status open_file(const cv_tree *tree, const cv_leaf *leaf,
+/* Before an array is opened for writing by its URL: a commit that nobody finished is. While
+ * its writer lives, the tree is his, and so are the files of the commit. */
+static cv_status finish_commit(const cv_tree *tree, cv_error *err)
+{
+    cv_tree *own;
+    cv_journal journal;
+    if (tree->form != CV_TREE_DIRECTORY || tree->writable) return CV_OK;
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+    bool stands = journal.n > 0;
+    cv_journal_free(&journal);
+    if (!stands) return CV_OK;
+    CV_TRY(cv_tree_open(tree->path, &own, err));
+    cv_error reason = {0};
+    cv_status status = cv_tree_lock(own, &reason);
+    cv_tree_close(own);
+    if (status != CV_OK && status != CATERVA_EBUSY && err) *err = reason;
+    return status == CATERVA_EBUSY ? CV_OK : status;
+}
+
+/* The file is locked: no commit that holds it can come now, but one may have been left. */
+static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *err)
+{
+    cv_journal journal;
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+    bool found = cv_journal_find(&journal, path) != NULL;
+    cv_journal_free(&journal);
+    if (!found) return CV_OK;
+    return cv_fail(err, tree->writable ? CATERVA_EIO : CATERVA_EBUSY, -1,
+                   "a commit to %s is not finished: close all that is open of it, and open "
+                   "it again",
+                   tree->shown.text);
+}
+
+static cv_status open_to_write(const cv_tree *tree, const cv_leaf *leaf, const char *path,
+                               cv_store **out, cv_error *err)
+{
+    CV_TRY(cv_store_file_open(path, 0, true, out, err));
+    cv_status status = check_settled(tree, leaf->path, err);
+    if (status != CV_OK) cv_store_close(*out);
+    return status;
+}
+
+static cv_status open_file(const cv_tree *tree, const cv_leaf *leaf, const char *key,
                            const caterva_open_options *o, caterva_array **out, cv_error *err)
 {
-    char *path;
+    char *path, *url = NULL;
     cv_store *store;
+    bool writes = o->mode == CATERVA_MODE_WRITE;
     CV_TRY(cv_tree_path(tree, leaf->path, &path, err));
-    cv_status status = cv_store_open(path, 0, o->mode == CATERVA_MODE_WRITE, &store, err);
-    if (status == CV_OK) status = cv_array_open_store(store, o, out, err);
+    cv_status status = writes ? CV_OK : url_of(tree, key, &url, err);
     if (status == CV_OK)
-        (*out)->path = path;
-    else
+        status = writes ? open_to_write(tree, leaf, path, &store, err)
+                        : cv_tree_store(tree, &leaf->member, &store, err);
+    if (status == CV_OK) status = cv_array_open_store(store, o, out, err);
+    if (status != CV_OK) {
         cv_free(path);
-    return status;
+        cv_free(url);
+        return status;
+    }
+    (*out)->path = path;
+    (*out)->url = url;
+    return CV_OK;
 }
 
 static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const char *key,
@@ -77,11 +126,12 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
                              cv_error *err)
 {
     cv_leaf leaf;
+    if (o->mode == CATERVA_MODE_WRITE) CV_TRY(finish_commit(tree, err));
     CV_TRY(cv_tree_find(tree, key, &leaf, err));
     cv_status status = check_mode(tree, &leaf, key, o, err);
     if (status == CV_OK)
         status = !leaf.is_embedded && tree->form == CV_TREE_DIRECTORY
-                     ? open_file(tree, &leaf, o, out, err)
+                     ? open_file(tree, &leaf, key, o, out, err)
                      : open_read_only(tree, &leaf, key, o, out, err);
     cv_leaf_free(&leaf);
     return status;
@@ -122,8 +172,10 @@ static cv_status file_of(const cv_tree *tree, const char *key, char **path, cv_e
 {
     static const caterva_open_options writing = {.mode = CATERVA_MODE_WRITE};
     cv_leaf leaf;
+    CV_TRY(finish_commit(tree, err));
     CV_TRY(cv_tree_find(tree, key, &leaf, err));
     cv_status status = check_mode(tree, &leaf, key, &writing, err);
+    if (status == CV_OK) status = check_settled(tree, leaf.path, err);
     if (status == CV_OK) status = cv_tree_path(tree, leaf.path, path, err);
     cv_leaf_free(&leaf);
     return status;

@@ -91,7 +91,7 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     if (array->path && array->path[0] != '/')
         return cv_fail(err, CATERVA_EIO, -1,
                        "the path was relative to a directory that has no name");
-    if (array->path) return open_url(array->path, &o, out, err);
+    if (array->path) return open_url(array->url ? array->url : array->path, &o, out, err);
     CV_TRY(cv_store_custom_again(array->frame->store, &store, err));
     return store ? cv_array_open_store(store, &o, out, err) : CV_OK;
 }

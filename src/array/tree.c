@@ -4,23 +4,14 @@
 #include "array/embedded.h"
 #include "array/leaf.h"
 #include "array/opened.h"
+#include "array/tree_commit.h"
 #include "base/heap.h"
-#include "base/thread.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
 #include "tree/pack.h"
 
-struct caterva_tree {
-    cv_tree *tree;
-    cv_mutex lock; /* one change of keys at a time */
-};
-
-static cv_status check_tree(const caterva_tree *tree, cv_error *err)
-{
-    if (tree) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "the tree handle is NULL");
-}
+#include <string.h>
 
 /* ---- Opening ------------------------------------------------------------------------ */
 
@@ -52,8 +43,15 @@ static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva
         cv_tree_close(inner);
         return cv_fail_memory(err, sizeof *tree, "a tree handle");
     }
+    tree->writers = cv_writers_new();
+    if (!tree->writers) {
+        cv_tree_close(inner);
+        cv_free(tree);
+        return cv_fail_memory(err, sizeof *tree->writers, "a tree handle");
+    }
     inner->durable = o->durability != CATERVA_DURABILITY_NONE;
     tree->tree = inner;
+    tree->durability = o->durability;
     cv_mutex_init(&tree->lock);
     *out = tree;
     return CV_OK;
@@ -82,12 +80,14 @@ caterva_status caterva_tree_open(const char *path, const caterva_tree_options *o
 
 caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
 {
-    (void)err; /* names are on the medium already */
     if (!tree) return CV_OK;
+    cv_status status = cv_tree_commit_groups(tree, err);
+    cv_groups_clear(&tree->groups);
+    cv_writers_release(tree->writers);
     cv_tree_close(tree->tree);
     cv_mutex_destroy(&tree->lock);
     cv_free(tree);
-    return CV_OK;
+    return status;
 }
 
 /* ---- Listing ------------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
 {
     cv_contents own;
     const cv_contents *contents;
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
     *out = NULL;
     if (!group) group = "/";
@@ -132,20 +132,33 @@ void caterva_tree_list_release(const caterva_tree_list *list) { cv_catalog_free(
 
 /* ---- Arrays ------------------------------------------------------------------------- */
 
+/* The handle becomes one of those that the tree commits. Frees it on failure. */
+static cv_status join(caterva_tree *tree, caterva_array **array, cv_error *err)
+{
+    const char *path = (*array)->path + strlen(tree->tree->path) + 1;
+    cv_status status = cv_writers_join(tree->writers, *array, path, err);
+    if (status == CV_OK) {
+        (*array)->writers = tree->writers;
+        return CV_OK;
+    }
+    cv_array_free(*array);
+    *array = NULL;
+    return status;
+}
+
 caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
                                        const caterva_open_options *options,
                                        caterva_array **out, caterva_error *err)
 {
     caterva_open_options o;
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!key || !out) return cv_fail(err, CATERVA_EINVAL, -1, "key or out is NULL");
     *out = NULL;
     CV_TRY(cv_array_open_options(options, &o, err));
-    if (o.mode == CATERVA_MODE_WRITE && !tree->tree->writable &&
-        tree->tree->form == CV_TREE_DIRECTORY)
-        return cv_fail(err, CATERVA_EREADONLY, -1, "the tree %s is open for reading only",
-                       tree->tree->shown.text);
-    return cv_array_open_leaf(tree->tree, key, &o, out, err);
+    if (o.mode == CATERVA_MODE_WRITE && tree->tree->form == CV_TREE_DIRECTORY)
+        CV_TRY(cv_tree_handle_check_writable(tree, err));
+    CV_TRY(cv_array_open_leaf(tree->tree, key, &o, out, err));
+    return o.mode == CATERVA_MODE_WRITE ? join(tree, out, err) : CV_OK;
 }
 
 /* ---- Changes ------------------------------------------------------------------------ */
@@ -170,7 +183,7 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
 {
     caterva_create_options o;
     char *path;
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!key || !options || !out)
         return cv_fail(err, CATERVA_EINVAL, -1, "key, options or out is NULL");
     *out = NULL;
@@ -183,6 +196,7 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
         status = cv_array_create(path, &o, NULL, out, err);
         cv_free(path);
     }
+    if (status == CV_OK) status = join(tree, out, err);
     cv_mutex_unlock(&tree->lock);
     return status;
 }
@@ -190,7 +204,7 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
 caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
                                          caterva_error *err)
 {
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
     cv_mutex_lock(&tree->lock);
     cv_status status = cv_change_group(tree->tree, key, err);
@@ -200,10 +214,11 @@ caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
 
 caterva_status caterva_tree_remove(caterva_tree *tree, const char *key, caterva_error *err)
 {
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
     cv_mutex_lock(&tree->lock);
     cv_status status = cv_change_remove(tree->tree, key, err);
+    if (status == CV_OK) (void)cv_groups_move(&tree->groups, key, NULL, NULL);
     cv_mutex_unlock(&tree->lock);
     return status;
 }
@@ -211,10 +226,11 @@ caterva_status caterva_tree_remove(caterva_tree *tree, const char *key, caterva_
 caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const char *to,
                                  caterva_error *err)
 {
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!from || !to) return cv_fail(err, CATERVA_EINVAL, -1, "from or to is NULL");
     cv_mutex_lock(&tree->lock);
     cv_status status = cv_change_move(tree->tree, from, to, err);
+    if (status == CV_OK) status = cv_groups_move(&tree->groups, from, to, err);
     cv_mutex_unlock(&tree->lock);
     return status;
 }
@@ -229,7 +245,7 @@ static cv_status pack(caterva_tree *tree, const char *path,
 {
     static const caterva_tree_pack_options defaults = CATERVA_TREE_PACK_INIT;
     caterva_tree_pack_options o;
-    CV_TRY(check_tree(tree, err));
+    CV_TRY(cv_tree_handle_check(tree, err));
     if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
     CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "pack options", err));
     CV_TRY(check_durability(o.durability, err));

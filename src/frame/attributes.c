@@ -294,3 +294,43 @@ cv_status cv_attributes_find(const cv_attributes *all, const char *name,
     if (err) *err = all->map_error;
     return all->map_status;
 }
+
+/* ---- One of them changed ------------------------------------------------- */
+
+cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
+                                const cv_attribute *added, cv_attribute **list, int *n,
+                                cv_error *err)
+{
+    static const cv_attributes none;
+    const cv_attribute *old = NULL;
+    if (!all) all = &none;
+    cv_status status = cv_attributes_find(all, name, &old, err);
+    if (status != CV_OK && !added) return status;
+    size_t size = ((size_t)all->n + 1) * sizeof(cv_attribute);
+    *list = cv_malloc(size);
+    if (!*list) return cv_fail_memory(err, size, "the attributes");
+    *n = 0;
+    for (int i = 0; i < all->n; i++) {
+        if (&all->list[i] != old)
+            (*list)[(*n)++] = all->list[i];
+        else if (added)
+            (*list)[(*n)++] = *added;
+    }
+    if (!old && added) (*list)[(*n)++] = *added;
+    return CV_OK;
+}
+
+cv_status cv_attributes_check_name(const char *name, cv_error *err)
+{
+    if (!name || !name[0] || strlen(name) > CV_MAX_ATTRIBUTE_NAME)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
+                       CV_MAX_ATTRIBUTE_NAME);
+    /* python-blosc2 decodes all names at once: one that is none hides every other. */
+    if (!cv_is_utf8(name))
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "an attribute's name is UTF-8, \"%.100s\" is not", name);
+    if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own",
+                       name);
+    return CV_OK;
+}

@@ -49,6 +49,16 @@ void cv_attributes_free(cv_attributes *all); /* NULL is fine */
 cv_status cv_attributes_find(const cv_attributes *all, const char *name,
                              const cv_attribute **out, cv_error *err);
 
+/* The list with one attribute put in its old place, or behind the others; `added` NULL takes
+ * it away: CATERVA_ENOTFOUND without one. `all` NULL: there are none. Free *list with cv_free;
+ * it borrows from `all` and `added`. */
+cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
+                                const cv_attribute *added, cv_attribute **list, int *n,
+                                cv_error *err);
+
+/* Whether an attribute may be set by this name. CATERVA_EINVAL. */
+cv_status cv_attributes_check_name(const char *name, cv_error *err);
+
 /* Its value, appended; how long that is; bytes [start, start + size) of it. */
 cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_error *err);
 cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err);

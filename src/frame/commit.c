@@ -14,7 +14,10 @@
  * chunk files go after that, when nobody reads an older state.
  *
  * A sync or header write that fails leaves unknown what reached the disk: the
- * frame is poisoned and takes no further change. */
+ * frame is poisoned and takes no further change.
+ *
+ * A commit of several frames prepares each, up to 3, makes all new headers known together
+ * (which is what commits them), and completes each, from 4 on. */
 #include "frame/commit.h"
 
 #include "base/arith.h"
@@ -36,7 +39,7 @@
 enum { HEADER_WRITE_START = 16 };
 
 /* The next state, while it is being built. */
-typedef struct commit {
+typedef struct cv_commit {
     cv_txn *txn;
     cv_snapshot *next;
     cv_tail tail;
@@ -44,6 +47,8 @@ typedef struct commit {
     uint64_t tail_pos;  /* contiguous: where the tail goes */
     int64_t *old_files; /* directory: those the next state does not name */
     size_t n_old_files;
+    bool fresh;          /* not published yet */
+    bool syncs, settles; /* what it writes; and the header, too */
 } commit;
 
 /* ---- A directory's chunk files ------------------------------------------ */
@@ -201,13 +206,19 @@ static cv_status sync_object(commit *c, cv_object object, cv_error *err)
     return status;
 }
 
+cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t size,
+                               cv_error *err)
+{
+    return cv_store_write(store, CV_FRAME_OBJECT, HEADER_WRITE_START,
+                          header + HEADER_WRITE_START, size - HEADER_WRITE_START, err);
+}
+
 /* The step that makes the new state the committed one. */
 static cv_status write_header(commit *c, cv_error *err)
 {
     const cv_buffer *header = &c->next->header_bytes;
-    cv_status status = cv_store_write(c->txn->frame->store, CV_FRAME_OBJECT,
-                                      HEADER_WRITE_START, header->data + HEADER_WRITE_START,
-                                      header->size - HEADER_WRITE_START, err);
+    cv_status status =
+        cv_commit_put_header(c->txn->frame->store, header->data, header->size, err);
     if (status != CV_OK) c->txn->frame->poisoned = true;
     return status;
 }
@@ -223,26 +234,27 @@ static cv_status publish_store(commit *c, bool durable, cv_error *err)
     return status;
 }
 
-static cv_status write_contiguous(commit *c, cv_error *err)
+/* Of a contiguous frame: all that nobody sees yet. */
+static cv_status write_unseen(commit *c, cv_error *err)
 {
     cv_frame *frame = c->txn->frame;
     const cv_buffer *header = &c->next->header_bytes;
-    bool fresh = !frame->store->published;
-    bool first_sync = frame->durability != CATERVA_DURABILITY_NONE;
-    bool second_sync = frame->durability == CATERVA_DURABILITY_FULL;
-
     CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.bytes.data,
                           c->tail.bytes.size, err));
-    if (fresh) { /* nobody can see it yet: the header may go with the rest */
+    if (c->fresh) { /* nobody can see it yet: the header may go with the rest */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
         cv_second_trailer_write(c->txn, c->next);
     }
-    if (first_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
-    if (fresh) return publish_store(c, second_sync, err);
+    return c->syncs ? sync_object(c, CV_FRAME_OBJECT, err) : CV_OK;
+}
 
+/* After that: what makes it seen. */
+static cv_status write_seen(commit *c, cv_error *err)
+{
+    if (c->fresh) return publish_store(c, c->settles, err);
     CV_TRY(write_header(c, err));
-    if (second_sync) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
+    if (c->settles) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
     cv_second_trailer_write(c->txn, c->next);
     return CV_OK;
 }
@@ -333,34 +345,109 @@ static cv_status check_name_again(cv_txn *txn, cv_error *err)
     return status;
 }
 
-cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
-{
-    CV_TRY(cv_txn_check(txn, err));
-    if (!cv_txn_pending(txn)) return CV_OK;
+/* ---- The steps ---------------------------------------------------------- */
 
-    bool fresh = !txn->frame->store->published;
-    if (!fresh) CV_TRY(cv_store_check_name(txn->frame->store, err));
+/* Something is pending. */
+static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
+{
+    caterva_durability durability = txn->frame->durability;
+    *c = (commit){.txn = txn,
+                  .fresh = !txn->frame->store->published,
+                  .syncs = durability != CATERVA_DURABILITY_NONE,
+                  .settles = durability == CATERVA_DURABILITY_FULL};
+    if (!c->fresh) CV_TRY(cv_store_check_name(txn->frame->store, err));
     CV_TRY(cv_adopt_some(txn, false, NULL, err));
     cv_files_remove_old(txn, txn->base); /* their last readers have come on here */
-    commit c = {.txn = txn, .next = cv_snapshot_new(), .tail = {.bytes = txn->tail}};
-    cv_status status =
-        c.next ? build(&c, err) : cv_fail_memory(err, sizeof *c.next, "a commit");
-    if (status == CV_OK)
-        status =
-            txn->base->header.sparse ? write_directory(&c, err) : write_contiguous(&c, err);
-    if (status == CV_OK) status = check_name_again(txn, err);
-    if (status == CV_OK) {
-        cv_files_replaced(txn, c.old_files, c.n_old_files);
-        cv_files_remove_old(txn, c.next);
-        account(&c, fresh);
-        publish(&c);
-        cv_txn_reset(txn);
+    c->next = cv_snapshot_new();
+    if (!c->next) return cv_fail_memory(err, sizeof *c->next, "a commit");
+    c->tail.bytes = txn->tail;
+    txn->tail = (cv_buffer){0};
+    return build(c, err);
+}
+
+static cv_status complete(commit *c, cv_error *err)
+{
+    CV_TRY(check_name_again(c->txn, err));
+    cv_files_replaced(c->txn, c->old_files, c->n_old_files);
+    cv_files_remove_old(c->txn, c->next);
+    account(c, c->fresh);
+    publish(c);
+    cv_txn_reset(c->txn);
+    return CV_OK;
+}
+
+static void end(commit *c)
+{
+    cv_snapshot_release(c->next);
+    if (c->tail.bytes.data) { /* the next one uses it again */
+        cv_buffer_free(&c->txn->tail);
+        c->txn->tail = c->tail.bytes;
+        c->txn->tail.size = 0;
     }
-    cv_snapshot_release(c.next);
-    txn->tail = c.tail.bytes;
-    txn->tail.size = 0;
-    cv_free(c.old_files);
+    cv_free(c->old_files);
+}
+
+static cv_status write_all(commit *c, cv_error *err)
+{
+    if (c->txn->base->header.sparse) return write_directory(c, err);
+    CV_TRY(write_unseen(c, err));
+    return write_seen(c, err);
+}
+
+cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
+{
+    commit c;
+    CV_TRY(cv_txn_check(txn, err));
+    if (!cv_txn_pending(txn)) return CV_OK;
+    cv_status status = begin(txn, &c, err);
+    if (status == CV_OK) status = write_all(&c, err);
+    if (status == CV_OK) status = complete(&c, err);
+    end(&c);
     return status;
+}
+
+/* ---- The same, of several frames ---------------------------------------- */
+
+cv_status cv_commit_prepare(cv_txn *txn, bool durable, cv_commit **out, cv_error *err)
+{
+    *out = NULL;
+    CV_TRY(cv_txn_check(txn, err));
+    if (!cv_txn_pending(txn)) return CV_OK;
+    commit *c = cv_malloc(sizeof *c);
+    if (!c) return cv_fail_memory(err, sizeof *c, "a commit");
+    cv_status status = begin(txn, c, err);
+    c->syncs = c->settles = durable;
+    assert(!txn->base->header.sparse);
+    if (status == CV_OK) status = write_unseen(c, err);
+    if (status != CV_OK) {
+        cv_commit_drop(c);
+        return status;
+    }
+    *out = c;
+    return CV_OK;
+}
+
+bool cv_commit_is_first(const cv_commit *c) { return c->fresh; }
+
+const cv_snapshot *cv_commit_state(const cv_commit *c) { return c->next; }
+
+const cv_snapshot *cv_commit_base(const cv_commit *c) { return c->txn->base; }
+
+cv_status cv_commit_complete(cv_commit *c, cv_error *err)
+{
+    cv_status status = write_seen(c, err);
+    if (status == CV_OK) status = complete(c, err);
+    cv_commit_drop(c);
+    return status;
+}
+
+void cv_commit_doubt(cv_commit *c) { c->txn->frame->poisoned = true; }
+
+void cv_commit_drop(cv_commit *c)
+{
+    if (!c) return;
+    end(c);
+    cv_free(c);
 }
 
 /* Before long lists are made of chunks that cannot all be there. Where some share a place

@@ -13,4 +13,35 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
  * nothing is pending and all is sealed already. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
 
+/* ---- Several frames at once --------------------------------------------- */
+
+/* One of them: written, but for what makes it seen. */
+typedef struct cv_commit cv_commit;
+
+/* Writes what is pending of a contiguous frame, but its header, and syncs when `durable`,
+ * whatever the frame's durability is: as a commit that has failed before it wrote the
+ * header. *out NULL: nothing is pending. Ends with cv_commit_complete or cv_commit_drop,
+ * before the transaction changes. */
+cv_status cv_commit_prepare(cv_txn *txn, bool durable, cv_commit **out, cv_error *err);
+
+/* Whether it gives the frame its name, instead of a new header; the state that it makes the
+ * committed one, and the one that is. Borrowed. */
+bool cv_commit_is_first(const cv_commit *commit);
+const cv_snapshot *cv_commit_state(const cv_commit *commit);
+const cv_snapshot *cv_commit_base(const cv_commit *commit);
+
+/* Writes the header, or publishes, and ends it, also on failure. */
+cv_status cv_commit_complete(cv_commit *commit, cv_error *err);
+
+/* It may be committed or not, elsewhere: the frame is poisoned. */
+void cv_commit_doubt(cv_commit *commit);
+
+/* Ends it without a commit: all stays pending. NULL is fine. */
+void cv_commit_drop(cv_commit *commit);
+
+/* The write that makes the state of another header, of the same size and longer than 16
+ * bytes, the committed one: for who completes a commit of somebody else's. */
+cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t size,
+                               cv_error *err);
+
 #endif

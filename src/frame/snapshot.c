@@ -4,6 +4,7 @@
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
+#include "base/crc32c.h"
 #include "base/heap.h"
 #include "format/chunk_header.h"
 #include "frame/kinds.h"
@@ -47,6 +48,12 @@ void cv_snapshot_release(cv_snapshot *snapshot)
 }
 
 /* ---- Attributes --------------------------------------------------------- */
+
+uint32_t cv_snapshot_name(const cv_snapshot *s)
+{
+    uint32_t name = cv_crc32c(0, s->header_bytes.data, s->header_bytes.size);
+    return cv_crc32c(name, s->trailer_bytes.data, s->trailer_bytes.size);
+}
 
 /* Who comes first keeps its own for all: another one throws its away. */
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,

@@ -76,6 +76,9 @@ bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store)
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err);
 
+/* A number that tells states of one frame apart: what its header and trailer hold. */
+uint32_t cv_snapshot_name(const cv_snapshot *snapshot);
+
 /* Fills in what follows from header_bytes: header, meta, grid; each checked
  * against the others. */
 cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);

@@ -23,6 +23,7 @@ typedef struct file_store {
     cv_home home;    /* of one that is written and has its name */
     cv_shown_path shown;
     cv_file_copy copy;
+    bool leaves_temp;
 } file_store;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -212,7 +213,8 @@ static bool file_has_others(cv_store *store, uint64_t state)
 static void file_close(cv_store *store)
 {
     file_store *f = (file_store *)store;
-    if (!store->published && !cv_store_is_parents(store)) cv_place_remove_temp(&f->place);
+    if (!store->published && !f->leaves_temp && !cv_store_is_parents(store))
+        cv_place_remove_temp(&f->place);
     cv_place_close(&f->place);
     cv_home_close(&f->home);
     cv_file_copy_free(&f->copy);
@@ -401,6 +403,20 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
     cv_place place;
     CV_TRY(cv_place_open(path, overwrite, &place, err));
     return create_at(&place, out, err);
+}
+
+const char *cv_store_file_temp(const cv_store *store)
+{
+    bool has_one = store->ops == &file_ops && !store->published;
+    return has_one ? ((const file_store *)store)->place.temp : NULL;
+}
+
+void cv_store_file_leave_temp(cv_store *store, bool leave)
+{
+    file_store *f = (file_store *)store;
+    f->leaves_temp = leave;
+    cv_temporaries_remove(&f->place.listed);
+    if (!leave) cv_place_list(&f->place);
 }
 
 cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err)

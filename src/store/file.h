@@ -18,6 +18,13 @@ cv_status cv_store_file_part(cv_file file, const char *path, uint64_t offset, ui
 
 cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err);
+
+/* The name that a new file of this store has in its directory until it is published; NULL
+ * of other stores. And whether it stays there when the store is closed before that, because
+ * somebody else knows of it. */
+const char *cv_store_file_temp(const cv_store *store);
+void cv_store_file_leave_temp(cv_store *store, bool leave);
+
 cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err);
 cv_status cv_store_file_delete(cv_store *store, cv_error *err);
 

@@ -123,6 +123,52 @@ static cv_status name_of(const char *key, const char *suffix, char **out, cv_err
     return CV_OK;
 }
 
+/* ---- Groups with attributes ------------------------------------------------------------- */
+
+static cv_status check_no_leaf(const cv_tree *tree, const cv_embed *embed, const char *key,
+                               cv_error *err)
+{
+    const cv_embed_entry *object = cv_embed_find(embed, CV_EMBED_OBJECT, key);
+    if (object)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "%.80s in %s is an object of python-blosc2, a %.30s: it is not "
+                       "changed here",
+                       key, tree->shown.text, object->kind);
+    if (!cv_embed_find(embed, CV_EMBED_LEAF, key) &&
+        !cv_embed_find(embed, CV_EMBED_REMOTE, key) && !cv_tree_has_file(tree, key))
+        return CV_OK;
+    return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is no group but a leaf", key,
+                   tree->shown.text);
+}
+
+static cv_status check_parts(const cv_tree *tree, const cv_embed *embed, const char *key,
+                             cv_error *err)
+{
+    cv_status status = CV_OK;
+    char *part = cv_strdup(key);
+    if (!part) return cv_fail_memory(err, strlen(key), "a key");
+    for (size_t size = strlen(key); size > 1 && status == CV_OK;) {
+        part[size] = '\0';
+        status = check_no_leaf(tree, embed, part, err);
+        size = cv_tree_parent(key, size);
+    }
+    cv_free(part);
+    return status;
+}
+
+cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *err)
+{
+    cv_store *store;
+    cv_embed embed = {0};
+    CV_TRY(check_writable(tree, err));
+    if (strcmp(key, "/") != 0) CV_TRY(check_new_key(key, err));
+    CV_TRY(cv_tree_embed_store(tree, &store, err));
+    CV_TRY(cv_embed_read(store, &embed, err));
+    cv_status status = check_parts(tree, &embed, key, err);
+    cv_embed_free(&embed);
+    return status;
+}
+
 /* ---- Made ------------------------------------------------------------------------------- */
 
 cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char **path,

@@ -10,6 +10,10 @@
 cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char **path,
                           cv_error *err);
 
+/* Whether the group may have attributes set: it is one, "/" among them, or may be one.
+ * Nothing is made. */
+cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *err);
+
 cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err);
 cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err);
 cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err);

@@ -50,16 +50,28 @@ static cv_status tell(cv_copy_watch *w, size_t size, cv_error *err)
                    (long long)w->done, (long long)w->total);
 }
 
-static cv_status copy_piece(const cv_copy_source *s, uint8_t *bytes, uint64_t at, size_t size,
-                            cv_file to, uint64_t pos, cv_error *err)
+static cv_status read_piece(const cv_copy_source *s, uint8_t *bytes, uint64_t at, size_t size,
+                            cv_error *err)
 {
     size_t done;
     int error = cv_file_read(s->file, bytes, size, s->pos + at, &done);
     if (!error && done < size)
         return cv_fail_past_end(err, cv_show_path(s->member->path).text, at, size, at + done);
-    if (!error) error = cv_file_write(to, bytes, size, pos + at);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot read %s", cv_show_path(s->member->path).text);
+}
+
+static cv_status write_piece(const cv_copy_source *s, const uint8_t *bytes, size_t size,
+                             cv_file to, uint64_t pos, cv_error *err)
+{
+    int error = cv_file_write(to, bytes, size, pos);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot copy %s", cv_show_path(s->member->path).text);
+}
+
+static size_t piece_at(const cv_copy_source *s, uint64_t at)
+{
+    return s->size - at < PIECE ? (size_t)(s->size - at) : PIECE;
 }
 
 static cv_status check_crc(const cv_copy_source *s, uint32_t crc, cv_error *err)
@@ -79,14 +91,32 @@ cv_status cv_copy_bytes(const cv_copy_source *s, cv_file to, uint64_t pos,
     cv_status status = CV_OK;
     *crc = 0;
     for (uint64_t at = 0; at < s->size && status == CV_OK;) {
-        size_t size = s->size - at < PIECE ? (size_t)(s->size - at) : PIECE;
-        status = copy_piece(s, bytes, at, size, to, pos, err);
+        size_t size = piece_at(s, at);
+        status = read_piece(s, bytes, at, size, err);
+        if (status == CV_OK) status = write_piece(s, bytes, size, to, pos + at, err);
         if (status == CV_OK) *crc = cv_crc32(*crc, bytes, size);
         if (status == CV_OK) status = tell(watch, size, err);
         at += size;
     }
     cv_free(bytes);
     return status == CV_OK ? check_crc(s, *crc, err) : status;
+}
+
+cv_status cv_copy_check(const cv_copy_source *s, cv_copy_watch *watch, cv_error *err)
+{
+    uint8_t *bytes = cv_malloc(PIECE);
+    if (!bytes) return cv_fail_memory(err, PIECE, "a checksum");
+    cv_status status = CV_OK;
+    uint32_t crc = 0;
+    for (uint64_t at = 0; at < s->size && status == CV_OK;) {
+        size_t size = piece_at(s, at);
+        status = read_piece(s, bytes, at, size, err);
+        if (status == CV_OK) crc = cv_crc32(crc, bytes, size);
+        if (status == CV_OK) status = tell(watch, size, err);
+        at += size;
+    }
+    cv_free(bytes);
+    return status == CV_OK ? check_crc(s, crc, err) : status;
 }
 
 cv_status cv_copy_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,

@@ -31,6 +31,9 @@ void cv_copy_source_close(cv_copy_source *source);
 cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
                         cv_copy_watch *watch, uint32_t *crc, cv_error *err);
 
+/* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
+cv_status cv_copy_check(const cv_copy_source *source, cv_copy_watch *watch, cv_error *err);
+
 /* The contents of the tree to be copied: not of a tree that is one file. *total is the sum
  * of all bytes. */
 cv_status cv_copy_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,

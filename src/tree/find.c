@@ -28,6 +28,12 @@ static cv_status take_path(cv_leaf *out, char *path, const cv_member *member)
     return CV_OK;
 }
 
+static bool is_path_of(const char *path, const char *key)
+{
+    size_t stem = cv_tree_stem(path);
+    return strlen(key + 1) == stem && memcmp(key + 1, path, stem) == 0;
+}
+
 /* CATERVA_ENOTFOUND, without a sentence, when there is none. */
 static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
                                    cv_error *err)
@@ -45,12 +51,30 @@ static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf
     return CATERVA_ENOTFOUND;
 }
 
+/* What a commit has made that is not finished: with its new name, wherever it is. */
+static cv_status find_committed(const cv_tree *tree, const char *key, cv_leaf *out,
+                                cv_error *err)
+{
+    cv_journal journal;
+    cv_status status = CATERVA_ENOTFOUND;
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+    for (size_t i = 0; i < journal.n && status == CATERVA_ENOTFOUND; i++) {
+        cv_member member = {0};
+        const cv_journal_step *step = &journal.steps[i];
+        if (!is_path_of(step->path, key)) continue;
+        if (!cv_journal_has_file(tree->dir, step, &member.size)) continue;
+        char *path = cv_strdup(step->path);
+        status = path ? take_path(out, path, &member)
+                      : cv_fail_memory(err, strlen(step->path), "a path");
+    }
+    cv_journal_free(&journal);
+    return status;
+}
+
 /* Of another suffix: whether it holds a frame is seen when it is opened. */
 static bool is_other_leaf(const cv_member *member, const char *key)
 {
-    size_t stem = cv_tree_stem(member->path);
-    return strlen(key + 1) == stem && memcmp(key + 1, member->path, stem) == 0 &&
-           strcmp(member->path, CV_TREE_EMBED) != 0;
+    return is_path_of(member->path, key) && strcmp(member->path, CV_TREE_EMBED) != 0;
 }
 
 static const cv_member *find_member(const cv_contents *contents, const char *key)
@@ -127,6 +151,7 @@ cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_er
     CV_TRY(cv_tree_check_key(key, err));
     if (tree->form == CV_TREE_DIRECTORY && key[1]) {
         cv_status status = find_in_directory(tree, key, out, err);
+        if (status == CATERVA_ENOTFOUND) status = find_committed(tree, key, out, err);
         if (status != CATERVA_ENOTFOUND) return status;
     }
     cv_status status = cv_tree_look(tree, &own, &contents, err);
@@ -153,3 +178,113 @@ cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err)
 }
 
 void cv_leaf_free(cv_leaf *leaf) { cv_free(leaf->path); }
+
+/* ---- Attributes of groups ----------------------------------------------------------- */
+
+bool cv_tree_has_file(const cv_tree *tree, const char *key)
+{
+    cv_leaf leaf = {0};
+    bool found = find_in_directory(tree, key, &leaf, NULL) == CV_OK;
+    cv_leaf_free(&leaf);
+    return found;
+}
+
+/* "/g/__vlmeta__" */
+static cv_status attributes_key(const char *group, char **out, cv_error *err)
+{
+    size_t size = strlen(group) + sizeof CV_TREE_ATTRIBUTES + 1;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a key");
+    (void)snprintf(*out, size, "%s/%s", group[1] ? group : "", CV_TREE_ATTRIBUTES);
+    return CV_OK;
+}
+
+cv_status cv_tree_attributes_path(const char *group, char **out, cv_error *err)
+{
+    char *key;
+    CV_TRY(attributes_key(group, &key, err));
+    cv_status status = file_of(key, ".b2f", out, err);
+    cv_free(key);
+    return status;
+}
+
+/* A file by its name, also one that a commit has made and not renamed yet. */
+static cv_status find_path(const cv_tree *tree, char *path, bool *found, cv_leaf *out,
+                           cv_error *err)
+{
+    cv_file_info info;
+    cv_journal journal;
+    cv_member member = {0};
+    *found = cv_dir_get_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_FILE;
+    member.size = *found ? info.size : 0;
+    if (!*found) {
+        CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+        const cv_journal_step *step = cv_journal_find(&journal, path);
+        *found = step && cv_journal_has_file(tree->dir, step, &member.size);
+        cv_journal_free(&journal);
+    }
+    return *found ? take_path(out, path, &member) : CV_OK;
+}
+
+static bool has_group(const cv_tree *tree, const cv_contents *c, const char *group)
+{
+    cv_file_info info;
+    if (cv_contents_has_group(c, group)) return true;
+    return tree->form == CV_TREE_DIRECTORY &&
+           cv_dir_get_link_info(tree->dir, group + 1, &info) == 0 &&
+           info.kind == CV_KIND_DIRECTORY;
+}
+
+/* What is inside embed.b2e, or a member of an archive. */
+static cv_status find_in_contents(const cv_tree *tree, const cv_contents *c,
+                                  const char *group, const char *key, cv_leaf *out,
+                                  cv_error *err)
+{
+    const cv_member *member = find_member(c, key);
+    const cv_embed_entry *leaf = cv_embed_find(&c->embed, CV_EMBED_LEAF, key);
+    if (member) {
+        char *path = cv_strdup(member->path);
+        if (!path) return cv_fail_memory(err, strlen(member->path), "a path");
+        return take_path(out, path, member);
+    }
+    if (leaf)
+        *out = (cv_leaf){.is_embedded = true, .offset = leaf->offset, .size = leaf->size};
+    if (leaf || has_group(tree, c, group)) return CV_OK;
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no group %.80s in %s", group,
+                   tree->shown.text);
+}
+
+static cv_status find_attributes(const cv_tree *tree, const char *group, const char *key,
+                                 cv_leaf *out, cv_error *err)
+{
+    cv_contents own = {.has_embed = false};
+    const cv_contents *contents = &tree->contents;
+    if (tree->form == CV_TREE_DIRECTORY) { /* without a look at all its files */
+        cv_store *store;
+        CV_TRY(cv_tree_embed_store(tree, &store, err));
+        CV_TRY(cv_embed_read(store, &own.embed, err));
+        contents = &own;
+    }
+    cv_status status = find_in_contents(tree, contents, group, key, out, err);
+    cv_contents_free(&own);
+    return status;
+}
+
+cv_status cv_tree_find_attributes(const cv_tree *tree, const char *group, cv_leaf *out,
+                                  cv_error *err)
+{
+    char *key, *path = NULL;
+    bool found = false;
+    *out = (cv_leaf){.is_embedded = false};
+    CV_TRY(cv_tree_check_key(group, err));
+    if (tree->form == CV_TREE_DIRECTORY) {
+        CV_TRY(cv_tree_attributes_path(group, &path, err));
+        cv_status status = find_path(tree, path, &found, out, err);
+        if (!found) cv_free(path);
+        if (status != CV_OK || found) return status;
+    }
+    CV_TRY(attributes_key(group, &key, err));
+    cv_status status = find_attributes(tree, group, key, out, err);
+    cv_free(key);
+    return status;
+}

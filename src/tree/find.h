@@ -21,6 +21,17 @@ void cv_leaf_free(cv_leaf *leaf);
  * column of a table: its other parts would not follow. Of a tree that is a directory. */
 cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err);
 
+/* Whether a file of a directory has the key, as python-blosc2 names it. */
+bool cv_tree_has_file(const cv_tree *tree, const char *key);
+
+/* Where the attributes of a group are: a leaf, or neither path nor embedded: it has none.
+ * CATERVA_ENOTFOUND when there is no such group. Release with cv_leaf_free. */
+cv_status cv_tree_find_attributes(const cv_tree *tree, const char *group, cv_leaf *out,
+                                  cv_error *err);
+
+/* The file that they are in or can be: "g/__vlmeta__.b2f". Owned: cv_free. */
+cv_status cv_tree_attributes_path(const char *group, char **out, cv_error *err);
+
 /* Whether there is such a group; "/" is there always. */
 bool cv_contents_has_group(const cv_contents *contents, const char *key);
 

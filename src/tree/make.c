@@ -4,7 +4,7 @@
 
 #include "base/heap.h"
 #include "codec/encode.h"
-#include "format/frame_header.h"
+#include "format/seal.h"
 #include "format/trailer.h"
 #include "store/descriptors.h"
 #include "tree/names.h"
@@ -80,6 +80,18 @@ cv_status cv_make_group(cv_buffer *out, cv_error *err)
     return write_frame(&h, NULL, 0, out, err);
 }
 
+cv_status cv_make_group_with(const cv_metalayer *attributes, int n,
+                             const cv_frame_header *like, cv_buffer *out, cv_error *err)
+{
+    enum { CHUNK_SIZE = 1 << 24, THREADS = 1 };
+    cv_frame_header h = like ? *like : header_of(CHUNK_SIZE, THREADS);
+    h.has_attributes = n > 0;
+    CV_TRY(write_frame(&h, attributes, n, out, err));
+    cv_seal_root_write(out->data + h.header_size, out->size - h.header_size, out->data,
+                       h.header_size);
+    return CV_OK;
+}
+
 /* ---- Files ---------------------------------------------------------------------------- */
 
 static cv_status fail_making(const char *name, int error, cv_error *err)
@@ -119,6 +131,35 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
     cv_file_close(&file);
     if (!error) error = cv_dir_rename_new(dir, temp, name);
     if (error) (void)cv_dir_remove(dir, temp);
+    return error ? fail_making(name, error, err) : CV_OK;
+}
+
+static cv_status open_parent_of(cv_dir dir, const char *name, cv_dir *out, cv_error *err)
+{
+    const char *slash = strrchr(name, '/');
+    char *parent = slash ? cv_strndup(name, (size_t)(slash - name)) : cv_strdup(".");
+    if (!parent) return cv_fail_memory(err, strlen(name), "a path");
+    int error = cv_open_dir(dir, parent, 0, out);
+    cv_free(parent);
+    return error ? fail_making(name, error, err) : CV_OK;
+}
+
+cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
+                       char temp[CV_OS_TEMP_NAME], cv_error *err)
+{
+    cv_file file;
+    cv_dir parent;
+    const char *slash = strrchr(name, '/');
+    CV_TRY(cv_make_parents(dir, name, err));
+    CV_TRY(open_parent_of(dir, name, &parent, err));
+    int error = cv_dir_create_temp_file(parent, slash ? slash + 1 : name, 0666, temp, &file);
+    if (!error) {
+        error = cv_file_write(file, bytes->data, bytes->size, 0);
+        if (!error && durable) error = cv_file_sync(file);
+        cv_file_close(&file);
+        if (error) (void)cv_dir_remove(parent, temp);
+    }
+    cv_dir_close(&parent);
     return error ? fail_making(name, error, err) : CV_OK;
 }
 

@@ -4,12 +4,18 @@
 
 #include "base/buffer.h"
 #include "base/os_names.h"
+#include "format/frame_header.h"
 #include "store/refusals.h"
 
 /* The embed.b2e of a tree with nothing inside it, and the leaf of a group without
  * attributes: as python-blosc2 writes them, byte for byte. */
 cv_status cv_make_embed(cv_buffer *out, cv_error *err);
 cv_status cv_make_group(cv_buffer *out, cv_error *err);
+
+/* The leaf of a group with these attributes, sealed; `like`, the header of the one that it
+ * replaces, or NULL. */
+cv_status cv_make_group_with(const cv_metalayer *attributes, int n,
+                             const cv_frame_header *like, cv_buffer *out, cv_error *err);
 
 /* A directory under a temporary name beside its own. */
 typedef struct cv_new_directory {
@@ -33,6 +39,10 @@ cv_status cv_make_tree(const char *path, bool durable, cv_error *err);
 /* Writes a new file `name` in `dir`, and the directories in its path. */
 cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        cv_error *err);
+
+/* The same under a temporary name in the directory of `name`; `temp` is the name in that. */
+cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
+                       char temp[CV_OS_TEMP_NAME], cv_error *err);
 
 /* Makes the directories in the path of `name`; those that are there are fine. */
 cv_status cv_make_parents(cv_dir dir, const char *name, cv_error *err);

@@ -2,6 +2,7 @@
 #ifndef CV_TREE_MEMBERS_H
 #define CV_TREE_MEMBERS_H
 
+#include "format/journal.h"
 #include "format/zip.h"
 
 typedef struct cv_member {
@@ -11,6 +12,7 @@ typedef struct cv_member {
     uint64_t end;        /* and where the next one begins */
     uint32_t crc;        /* of an archive */
     uint16_t flags, method;
+    const cv_journal_step *step; /* of a directory: has another name yet, see journal.h */
 } cv_member;
 
 typedef struct cv_members {

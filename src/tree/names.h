@@ -5,8 +5,9 @@
 
 #include "base/status.h"
 
-#define CV_TREE_EMBED "embed.b2e"       /* of every tree: what lies inside it, and kinds */
-#define CV_TREE_ATTRIBUTES "__vlmeta__" /* the leaf that carries a group's attributes */
+#define CV_TREE_EMBED "embed.b2e"         /* of every tree: what lies inside it, and kinds */
+#define CV_TREE_ATTRIBUTES "__vlmeta__"   /* the leaf that carries a group's attributes */
+#define CV_TREE_JOURNAL ".caterva-commit" /* of a directory: a commit that is not finished */
 #define CV_TREE_ARRAY_SUFFIX ".b2nd"
 
 /* Refuses a member's path that could lead out of the tree, or is no name: empty, from the

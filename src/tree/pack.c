@@ -169,12 +169,16 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
 
 /* ---- The tree that is copied -------------------------------------------------------------- */
 
-/* Nobody makes or removes files meanwhile, but who has it open for writing already: we. */
+/* Nobody makes or removes files meanwhile, but who has it open for writing already: we. A
+ * commit that is not finished is: what is copied is files. */
 static cv_status hold(const cv_tree *tree, cv_error *err)
 {
     if (tree->form != CV_TREE_DIRECTORY || tree->writable) return CV_OK;
     int error = cv_file_lock(cv_dir_as_file(tree->dir));
-    return error ? cv_fail_lock(err, error, tree->path) : CV_OK;
+    if (error) return cv_fail_lock(err, error, tree->path);
+    cv_status status = cv_journal_finish(tree->dir, tree->path, tree->shown.text, err);
+    if (status != CV_OK) cv_file_unlock(cv_dir_as_file(tree->dir));
+    return status;
 }
 
 static void let_go(const cv_tree *tree)

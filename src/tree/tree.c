@@ -37,11 +37,11 @@ static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_stor
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err)
 {
-    char *path;
+    cv_journal journal;
     if (tree->form == CV_TREE_ARCHIVE) return open_part(tree, member, out, err);
-    CV_TRY(cv_tree_path(tree, member->path, &path, err));
-    cv_status status = cv_store_file_open(path, 0, false, out, err);
-    cv_free(path);
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+    cv_status status = cv_journal_open(&journal, tree->path, member->path, out, err);
+    cv_journal_free(&journal);
     return status;
 }
 
@@ -61,7 +61,12 @@ static cv_status head_of_file(const cv_tree *tree, const cv_member *member, uint
                               size_t size, size_t *done, cv_error *err)
 {
     cv_file file;
-    int error = cv_open_file(tree->dir, member->path, CV_OPEN_READ, 0, &file);
+    char *name = NULL;
+    if (member->step) CV_TRY(cv_journal_file(member->step, &name, err));
+    int error = cv_open_file(tree->dir, name ? name : member->path, CV_OPEN_READ, 0, &file);
+    if (name && error == ENOENT) /* it has its name by now */
+        error = cv_open_file(tree->dir, member->path, CV_OPEN_READ, 0, &file);
+    cv_free(name);
     if (error) return cv_fail_open(err, error, member->path);
     error = cv_file_read(file, dst, size, 0, done);
     cv_file_close(&file);
@@ -91,6 +96,7 @@ void cv_contents_free(cv_contents *contents)
 {
     cv_members_free(&contents->members);
     cv_embed_free(&contents->embed);
+    cv_journal_free(&contents->journal);
 }
 
 /* Whose fault it is stands before what is wrong. */
@@ -111,10 +117,40 @@ static bool is_embed(const cv_contents *contents)
     return cv_members_find(&contents->members, CV_TREE_EMBED) != NULL;
 }
 
+/* Files that a commit has made, and that have not got their names yet. Before the others
+ * are looked at: then none is missed that gets its name meanwhile. */
+static cv_status add_committed(const cv_tree *tree, cv_contents *out, cv_error *err)
+{
+    for (size_t i = 0; i < out->journal.n; i++) {
+        cv_member member = {0};
+        const cv_journal_step *step = &out->journal.steps[i];
+        if (cv_journal_has_file(tree->dir, step, &member.size))
+            CV_TRY(
+                cv_members_add(&out->members, &member, step->path, strlen(step->path), err));
+    }
+    return CV_OK;
+}
+
+static void set_steps(const cv_tree *tree, cv_contents *contents)
+{
+    for (size_t i = 0; i < contents->journal.n; i++) {
+        uint64_t size;
+        const cv_journal_step *step = &contents->journal.steps[i];
+        const cv_member *found = cv_members_find(&contents->members, step->path);
+        if (!found || !cv_journal_has_file(tree->dir, step, &size)) continue;
+        cv_member *member = &contents->members.list[found - contents->members.list];
+        member->step = step;
+        member->size = size;
+    }
+}
+
 static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_error *err)
 {
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &out->journal, err));
+    CV_TRY(add_committed(tree, out, err));
     CV_TRY(cv_walk(tree->dir, tree->shown.text, &out->members, err));
     cv_members_complete(&out->members);
+    set_steps(tree, out);
     if (is_embed(out)) return read_embed(tree, out, err);
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "the directory %s holds no tree: it has no %s",
                    tree->shown.text, CV_TREE_EMBED);
@@ -215,7 +251,7 @@ cv_status cv_tree_lock(cv_tree *tree, cv_error *err)
     int error = cv_file_lock(cv_dir_as_file(tree->dir));
     if (error) return cv_fail_lock(err, error, tree->path);
     tree->writable = true;
-    return CV_OK;
+    return cv_journal_finish(tree->dir, tree->path, tree->shown.text, err);
 }
 
 void cv_tree_close(cv_tree *tree)

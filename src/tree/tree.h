@@ -5,6 +5,7 @@
 #include "base/os_dir.h"
 #include "store/refusals.h"
 #include "tree/embed.h"
+#include "tree/journal.h"
 #include "tree/members.h"
 
 typedef enum cv_tree_form {
@@ -17,7 +18,8 @@ typedef enum cv_tree_form {
 typedef struct cv_contents {
     cv_members members;
     cv_embed embed;
-    bool has_embed; /* there is an embed.b2e */
+    bool has_embed;     /* there is an embed.b2e */
+    cv_journal journal; /* of a directory */
 } cv_contents;
 
 /* Never changes while it is open; any thread. */
@@ -37,8 +39,8 @@ typedef struct cv_tree {
 cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
-/* From now on nobody else can open it for writing. CATERVA_EREADONLY for what is no
- * directory, CATERVA_EBUSY when somebody has. */
+/* From now on nobody else can open it for writing, and a commit that was not finished is.
+ * CATERVA_EREADONLY for what is no directory, CATERVA_EBUSY when somebody has. */
 cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
 
 /* A look at a directory, or what is known of the others: release *own in any case. */

@@ -99,7 +99,9 @@ class Header(unittest.TestCase):
         fixed = {"caterva_error", "caterva_axis", "caterva_metalayer", "caterva_number",
                  "caterva_store_range"}
         lent = {"caterva_dtype", "caterva_field", "caterva_damage"}
-        made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list"}  # by the library
+        # These the library makes.
+        made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list",
+                "caterva_tree_member"}
         first = dict(re.findall(r"struct (caterva_\w+) \{\s*(?:/\*.*?\*/\s*)?([^;]*);",
                                 HEADER.read_text(), re.S))
         sized = {name for name, member in first.items() if member == "size_t struct_size"}

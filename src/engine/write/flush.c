@@ -7,7 +7,6 @@
 #include "engine/read/places.h"
 #include "engine/write/splice.h"
 #include "format/block_table.h"
-#include "frame/commit.h"
 #include "frame/put.h"
 
 #include <stdlib.h>
@@ -281,10 +280,24 @@ static cv_status settle(cv_pending *pending, cv_error *err)
     return status;
 }
 
-cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
+/* All that is pending is in the transaction. */
+static cv_status finish(cv_pending *pending, cv_error *err)
 {
     CV_TRY(cv_pending_check(pending, err));
     CV_TRY(cv_pending_flush(pending, err));
-    CV_TRY(settle(pending, err));
+    return settle(pending, err);
+}
+
+cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
+{
+    CV_TRY(finish(pending, err));
     return cv_txn_commit(pending->txn, err);
+}
+
+cv_status cv_pending_prepare(cv_pending *pending, bool durable, cv_commit **out,
+                             cv_error *err)
+{
+    *out = NULL;
+    CV_TRY(finish(pending, err));
+    return cv_commit_prepare(pending->txn, durable, out, err);
 }

@@ -4,6 +4,7 @@
 #define CV_ENGINE_FLUSH_H
 
 #include "engine/pending/pending.h"
+#include "frame/commit.h"
 
 /* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
  * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */
@@ -29,5 +30,9 @@ cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err);
 
 /* Flushes and commits. */
 cv_status cv_pending_commit(cv_pending *pending, cv_error *err);
+
+/* Flushes and prepares a commit of several frames, see cv_commit_prepare. */
+cv_status cv_pending_prepare(cv_pending *pending, bool durable, cv_commit **out,
+                             cv_error *err);
 
 #endif

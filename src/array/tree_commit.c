@@ -1,0 +1,284 @@
+/* Room: array. Commits of several arrays and of groups' attributes, as one. Promises: until
+ * the journal appears, nothing is changed; from then on all of it is committed.
+ *
+ *   1. all arrays are locked; each writes everything but its header, and syncs; attributes
+ *      of groups are written under temporary names
+ *   2. the journal, which holds the new headers and names, is published by a rename
+ *   3. headers are written and files renamed, and synced
+ *   4. the journal goes
+ *
+ * One array or group alone needs no journal. */
+#include "array/tree_commit.h"
+
+#include "array/commit.h"
+#include "base/heap.h"
+#include "engine/write/flush.h"
+#include "store/file.h"
+#include "tree/names.h"
+
+#include <string.h>
+
+/* One array of a commit. */
+typedef struct part {
+    caterva_array *array;
+    const char *path;
+    cv_commit *prepared; /* NULL: nothing was pending */
+} part;
+
+typedef struct commit {
+    caterva_tree *tree;
+    part *parts;
+    size_t n;
+    size_t n_closed, n_locked; /* so many of them, from the first on */
+    size_t n_prepared;         /* arrays and groups */
+    bool durable;
+    cv_journal_step *steps;
+    size_t n_steps;
+} commit;
+
+/* ---- Who takes part ------------------------------------------------------- */
+
+static cv_status list_parts(commit *c, cv_error *err)
+{
+    const cv_writers *w = c->tree->writers;
+    size_t n = w->n + c->tree->groups.n;
+    c->parts = cv_calloc(w->n + 1, sizeof *c->parts);
+    c->steps = cv_calloc(n + 1, sizeof *c->steps);
+    if (!c->parts || !c->steps) return cv_fail_memory(err, n * sizeof *c->steps, "a commit");
+    c->n = w->n;
+    c->durable = c->tree->durability != CATERVA_DURABILITY_NONE;
+    for (size_t i = 0; i < w->n; i++) {
+        c->parts[i] = (part){.array = w->list[i].array, .path = w->list[i].path};
+        if (c->parts[i].array->frame->durability != CATERVA_DURABILITY_NONE)
+            c->durable = true;
+    }
+    return CV_OK;
+}
+
+/* All gates before the first lock: who verifies one array may read another meanwhile. */
+static cv_status lock_parts(commit *c, cv_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) CV_TRY(cv_array_check_writable(c->parts[i].array, err));
+    for (; c->n_closed < c->n; c->n_closed++)
+        CV_TRY(cv_gate_close(&c->parts[c->n_closed].array->gate, err));
+    for (; c->n_locked < c->n; c->n_locked++)
+        cv_array_lock_alone(c->parts[c->n_locked].array);
+    return CV_OK;
+}
+
+static void unlock_parts(commit *c, cv_status status)
+{
+    while (c->n_locked > 0) (void)cv_array_finish(c->parts[--c->n_locked].array, status);
+    while (c->n_closed > 0) cv_gate_open(&c->parts[--c->n_closed].array->gate);
+}
+
+/* ---- Written, and not seen ------------------------------------------------- */
+
+/* The file is where the journal will look for it: no link led elsewhere. */
+static cv_status check_temp(const commit *c, const cv_journal_step *step, cv_error *err)
+{
+    uint64_t size;
+    if (cv_journal_has_file(c->tree->tree->dir, step, &size)) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%.80s in %s is a link to elsewhere: commit it alone", step->path,
+                   c->tree->tree->shown.text);
+}
+
+static cv_status add_array(commit *c, const part *p, cv_error *err)
+{
+    cv_file_info info;
+    cv_journal_step *step = &c->steps[c->n_steps++];
+    const cv_snapshot *state = cv_commit_state(p->prepared);
+    *step = (cv_journal_step){.path = p->path};
+    if (cv_commit_is_first(p->prepared)) {
+        step->file = cv_store_file_temp(p->array->frame->store);
+        step->replaces = cv_dir_get_info(c->tree->tree->dir, p->path, &info) == 0;
+        return check_temp(c, step, err);
+    }
+    step->commit = state->footer.commit;
+    step->old_name = cv_snapshot_name(cv_commit_base(p->prepared));
+    step->header = state->header_bytes.data;
+    step->header_size = (uint32_t)state->header_bytes.size;
+    return CV_OK;
+}
+
+static cv_status prepare_arrays(commit *c, cv_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        part *p = &c->parts[i];
+        cv_pending *pending = p->array->pending;
+        if (!cv_pending_any(pending)) continue;
+        CV_TRY(cv_pending_prepare(pending, c->durable, &p->prepared, err));
+        if (p->prepared) c->n_prepared++;
+    }
+    return CV_OK;
+}
+
+static cv_status prepare(commit *c, cv_error *err)
+{
+    cv_groups *groups = &c->tree->groups;
+    CV_TRY(prepare_arrays(c, err));
+    CV_TRY(cv_groups_prepare(groups, c->tree->tree, c->durable, err));
+    c->n_prepared += groups->n;
+    for (size_t i = 0; i < c->n && c->n_prepared > 1; i++)
+        if (c->parts[i].prepared) CV_TRY(add_array(c, &c->parts[i], err));
+    for (size_t i = 0; i < groups->n; i++)
+        c->steps[c->n_steps++] = (cv_journal_step){
+            .path = groups->list[i].path, .file = groups->list[i].temp, .replaces = true};
+    return CV_OK;
+}
+
+static void abandon(commit *c)
+{
+    for (size_t i = 0; i < c->n; i++) cv_commit_drop(c->parts[i].prepared);
+    cv_groups_abandon(&c->tree->groups, c->tree->tree);
+}
+
+/* ---- Committed ------------------------------------------------------------ */
+
+/* Whether new files stay when their arrays are closed unpublished: others know of them. */
+static void leave_temps(const commit *c, bool leave)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->parts[i].prepared && cv_commit_is_first(c->parts[i].prepared))
+            cv_store_file_leave_temp(c->parts[i].array->frame->store, leave);
+}
+
+static void doubt(commit *c)
+{
+    c->tree->unfinished = true;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->parts[i].prepared) cv_commit_doubt(c->parts[i].prepared);
+}
+
+static cv_status publish(commit *c, cv_error *err)
+{
+    bool doubtful;
+    const cv_tree *tree = c->tree->tree;
+    if (c->n_prepared < 2) return CV_OK;
+    leave_temps(c, true);
+    cv_status status = cv_journal_publish(tree->dir, tree->shown.text, c->steps, c->n_steps,
+                                          c->durable, &doubtful, err);
+    if (status == CV_OK) return CV_OK;
+    if (doubtful)
+        doubt(c);
+    else
+        leave_temps(c, false);
+    return status;
+}
+
+/* All of them, also when one fails: the first failure is told. */
+static cv_status complete_parts(commit *c, cv_error *err)
+{
+    cv_status status = CV_OK;
+    for (size_t i = 0; i < c->n; i++) {
+        part *p = &c->parts[i];
+        if (!p->prepared) continue;
+        cv_status one = cv_commit_complete(p->prepared, status == CV_OK ? err : NULL);
+        p->prepared = NULL;
+        if (one == CV_OK) cv_array_renew(p->array);
+        if (status == CV_OK) status = one;
+    }
+    cv_status groups = cv_groups_complete(&c->tree->groups, c->tree->tree, c->durable,
+                                          status == CV_OK ? err : NULL);
+    return status == CV_OK ? groups : status;
+}
+
+static cv_status complete(commit *c, cv_error *err)
+{
+    cv_error reason = {0};
+    const cv_tree *tree = c->tree->tree;
+    cv_status status = complete_parts(c, &reason);
+    if (c->n_prepared < 2) {
+        if (status != CV_OK && err) *err = reason;
+        if (status == CV_OK) cv_groups_clear(&c->tree->groups);
+        return status;
+    }
+    cv_groups_clear(&c->tree->groups);
+    if (status == CV_OK) { /* one that stays does no harm */
+        (void)cv_journal_remove(tree->dir, tree->shown.text, NULL);
+        return CV_OK;
+    }
+    c->tree->unfinished = true;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "the commit to %.50s stands, and is finished when the tree is opened for "
+                   "writing again: %.100s",
+                   tree->shown.text, reason.message);
+}
+
+static cv_status run(commit *c, cv_error *err)
+{
+    cv_status status = prepare(c, err);
+    if (status == CV_OK) status = publish(c, err);
+    if (status == CV_OK) return complete(c, err);
+    if (c->tree->unfinished) { /* what is there may be committed */
+        for (size_t i = 0; i < c->n; i++) cv_commit_drop(c->parts[i].prepared);
+        cv_groups_clear(&c->tree->groups);
+    } else {
+        abandon(c);
+    }
+    return status;
+}
+
+/* Called with the tree's lock. */
+static cv_status commit_tree(caterva_tree *tree, cv_error *err)
+{
+    commit c = {.tree = tree};
+    cv_mutex_lock(&tree->writers->lock);
+    cv_status status = list_parts(&c, err);
+    if (status == CV_OK) status = lock_parts(&c, err);
+    if (status == CV_OK) status = run(&c, err);
+    unlock_parts(&c, status);
+    cv_mutex_unlock(&tree->writers->lock);
+    cv_free(c.parts);
+    cv_free(c.steps);
+    return status;
+}
+
+caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    cv_mutex_lock(&tree->lock);
+    cv_status status = commit_tree(tree, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+/* ---- Groups alone --------------------------------------------------------- */
+
+cv_status cv_tree_commit_groups(caterva_tree *tree, cv_error *err)
+{
+    commit c = {.tree = tree};
+    if (tree->groups.n == 0) return CV_OK;
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    c.durable = tree->durability != CATERVA_DURABILITY_NONE;
+    c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);
+    if (!c.steps) return cv_fail_memory(err, sizeof *c.steps, "a commit");
+    cv_status status = run(&c, err);
+    cv_free(c.steps);
+    return status;
+}
+
+/* ---- Rollback --------------------------------------------------------------- */
+
+static cv_status roll_back(caterva_tree *tree, cv_error *err)
+{
+    cv_status status = CV_OK;
+    cv_groups_clear(&tree->groups);
+    cv_mutex_lock(&tree->writers->lock);
+    for (size_t i = 0; i < tree->writers->n; i++) {
+        cv_status one = caterva_rollback(tree->writers->list[i].array, err);
+        if (status == CV_OK) status = one;
+    }
+    cv_mutex_unlock(&tree->writers->lock);
+    return status;
+}
+
+caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    cv_mutex_lock(&tree->lock);
+    cv_status status = roll_back(tree, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}

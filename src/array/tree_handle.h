@@ -1,0 +1,24 @@
+/* The handle of a tree behind the public API, shared by this room's files. */
+#ifndef CV_ARRAY_TREE_HANDLE_H
+#define CV_ARRAY_TREE_HANDLE_H
+
+#include "array/writers.h"
+#include "tree/groups.h"
+
+struct caterva_tree {
+    cv_tree *tree;
+    caterva_durability durability;
+    cv_mutex lock; /* one change of keys or attributes at a time */
+    cv_writers *writers;
+    cv_groups groups; /* attributes that are pending */
+    bool unfinished;  /* a commit stands that could not be finished */
+};
+
+/* CATERVA_EINVAL for a NULL handle. */
+cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
+
+/* CATERVA_EREADONLY unless it is open for writing; CATERVA_EIO when a commit stands that
+ * could not be finished. */
+cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
+
+#endif

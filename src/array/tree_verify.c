@@ -1,0 +1,278 @@
+/* Room: array. Verify of trees: each member for itself, whatever is wrong with another.
+ * Arrays are verified as any array; of other frames the structure is looked at, of an
+ * archive's members the checksum, too. */
+#include "array/array.h"
+#include "array/embedded.h"
+#include "array/tree_handle.h"
+#include "frame/attribute.h"
+#include "tree/copy.h"
+#include "tree/find.h"
+#include "tree/names.h"
+
+#include <stdio.h>
+
+typedef struct verification {
+    caterva_tree *tree;
+    caterva_tree_verify_options options;
+    caterva_tree_verify_result result;
+    const cv_contents *contents; /* of an archive */
+    cv_copy_watch watch;
+    caterva_tree_member member; /* the one that is looked at */
+} verification;
+
+/* ---- Reports -------------------------------------------------------------- */
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    verification *v = context;
+    v->member.damages++;
+    v->result.damages++;
+    if (v->options.on_damage) v->options.on_damage(v->options.context, v->member.key, damage);
+}
+
+static void report(verification *v, const cv_error *err)
+{
+    caterva_damage damage = {
+        .chunk = -1, .position = err->position, .code = err->code, .message = err->message};
+    on_damage(v, &damage);
+}
+
+static bool is_damage(cv_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
+           status == CATERVA_ENOTFOUND || status == CATERVA_EIO;
+}
+
+/* What one member says is told, and the others are looked at; what is no fault of the
+ * member's ends the work. */
+static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
+{
+    if (status == CV_OK) return CV_OK;
+    if (is_damage(status)) {
+        report(v, why);
+        return CV_OK;
+    }
+    if (err) *err = *why;
+    return status;
+}
+
+static void begin(verification *v, const char *key, const char *kind_name)
+{
+    v->member = (caterva_tree_member){
+        .struct_size = sizeof v->member, .key = key, .kind_name = kind_name};
+    v->member.result.struct_size = sizeof v->member.result;
+}
+
+static cv_status finish(verification *v, cv_error *err)
+{
+    v->result.members++;
+    v->result.damaged_members += v->member.damages > 0;
+    v->result.unsealed_members += !v->member.sealed;
+    if (!v->options.on_member || v->options.on_member(v->options.context, &v->member) == 0)
+        return CV_OK;
+    return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld members",
+                   (long long)v->result.members);
+}
+
+/* ---- One member ----------------------------------------------------------- */
+
+static cv_status verify_handle(verification *v, caterva_array *array, cv_error *err)
+{
+    caterva_verify_options o = CATERVA_VERIFY_INIT;
+    o.quick = v->options.quick;
+    o.on_damage = on_damage;
+    o.context = v;
+    v->member.sealed = array->snapshot->seal == CV_SEAL_WHOLE;
+    return caterva_verify(array, &o, &v->member.result, err);
+}
+
+static cv_status verify_array(verification *v, const char *key, cv_error *err)
+{
+    caterva_array *array;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    cv_error why = {.position = -1};
+    o.threads = v->options.threads;
+    o.cache_bytes = -1;
+    cv_status status = caterva_tree_open_array(v->tree, key, &o, &array, &why);
+    if (status != CV_OK) return settle(v, status, &why, err);
+    status = verify_handle(v, array, &why);
+    cv_array_free(array);
+    return settle(v, status, &why, err);
+}
+
+static cv_status check_attributes(const cv_snapshot *s, cv_error *err)
+{
+    for (int i = 0; i < s->trailer.n_attributes; i++)
+        CV_TRY(cv_frame_attribute_check(&s->trailer.attributes[i], err));
+    return CV_OK;
+}
+
+/* A frame whose items are nobody's business here. */
+static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
+{
+    cv_snapshot *s = NULL;
+    cv_error why = {.position = -1};
+    cv_status status = cv_snapshot_load_any(store, &s, &why);
+    if (status == CV_OK) v->member.sealed = s->seal == CV_SEAL_WHOLE;
+    if (status == CV_OK && !v->options.quick) status = check_attributes(s, &why);
+    cv_snapshot_release(s);
+    return settle(v, status, &why, err);
+}
+
+static cv_status verify_leaf(verification *v, const cv_leaf *leaf, cv_error *err)
+{
+    cv_store *store;
+    cv_error why = {.position = -1};
+    const cv_tree *tree = v->tree->tree;
+    cv_status status = leaf->is_embedded ? cv_embedded_store(tree, leaf, &store, &why)
+                                         : cv_tree_store(tree, &leaf->member, &store, &why);
+    if (status != CV_OK) return settle(v, status, &why, err);
+    status = verify_store(v, store, err);
+    cv_store_close(store);
+    return status;
+}
+
+static cv_status verify_other(verification *v, const char *key, cv_error *err)
+{
+    cv_leaf leaf;
+    cv_error why = {.position = -1};
+    cv_status status = cv_tree_find(v->tree->tree, key, &leaf, &why);
+    if (status != CV_OK) return settle(v, status, &why, err);
+    status = verify_leaf(v, &leaf, err);
+    cv_leaf_free(&leaf);
+    return status;
+}
+
+/* Of an archive, what its directory says of the member's bytes. */
+static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
+{
+    enum { STORED = 0 };
+    cv_copy_source source;
+    cv_error why = {.position = -1};
+    if (v->tree->tree->form != CV_TREE_ARCHIVE || v->options.quick || !path) return CV_OK;
+    const cv_member *member = cv_members_find(&v->contents->members, path);
+    if (!member || member->method != STORED) return CV_OK;
+    cv_status status = cv_copy_source_open(v->tree->tree, member, &source, &why);
+    if (status == CV_OK) {
+        status = cv_copy_check(&source, &v->watch, &why);
+        cv_copy_source_close(&source);
+    }
+    return settle(v, status, &why, err);
+}
+
+/* ---- All of them ---------------------------------------------------------- */
+
+static bool is_frame(const char *kind_name)
+{
+    static const char *const others[] = {"file", "deflated", "encrypted", "remote"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i], kind_name) == 0) return false;
+    return true;
+}
+
+static cv_status verify_attributes(verification *v, const char *group, cv_error *err)
+{
+    cv_leaf leaf;
+    cv_error why = {.position = -1};
+    char key[4200];
+    (void)snprintf(key, sizeof key, "%s/%s", group[1] ? group : "", CV_TREE_ATTRIBUTES);
+    cv_status status = cv_tree_find_attributes(v->tree->tree, group, &leaf, &why);
+    bool has_some = status == CV_OK && (leaf.path || leaf.is_embedded);
+    if (status == CATERVA_ENOTFOUND || (status == CV_OK && !has_some)) return CV_OK;
+    begin(v, key, "attributes");
+    status = status == CV_OK ? verify_leaf(v, &leaf, err) : settle(v, status, &why, err);
+    if (status == CV_OK && has_some) status = verify_checksum(v, leaf.path, err);
+    if (has_some) cv_leaf_free(&leaf);
+    return status == CV_OK ? finish(v, err) : status;
+}
+
+static cv_status tell(verification *v, int64_t bytes, cv_error *err)
+{
+    cv_copy_watch *w = &v->watch;
+    w->done += bytes;
+    if (!w->tell || w->tell(w->context, w->done, w->total) == 0) return CV_OK;
+    return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld of %lld bytes",
+                   (long long)w->done, (long long)w->total);
+}
+
+static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, cv_error *err)
+{
+    if (entry->kind == CATERVA_TREE_GROUP) return verify_attributes(v, entry->key, err);
+    if (entry->kind == CATERVA_TREE_OTHER && !entry->path && !entry->embedded) return CV_OK;
+    begin(v, entry->key, entry->kind_name);
+    if (entry->kind == CATERVA_TREE_ARRAY)
+        CV_TRY(verify_array(v, entry->key, err));
+    else if (is_frame(entry->kind_name))
+        CV_TRY(verify_other(v, entry->key, err));
+    CV_TRY(verify_checksum(v, entry->path, err));
+    CV_TRY(finish(v, err));
+    return tell(v, entry->stored_bytes, err);
+}
+
+/* embed.b2e is a frame of bytes, which arrays may lie in. */
+static cv_status verify_embed(verification *v, cv_error *err)
+{
+    cv_embed_bytes bytes;
+    cv_error why = {.position = -1};
+    begin(v, "/", "tree");
+    if (v->contents && !v->contents->has_embed) return CV_OK; /* an archive of others */
+    cv_status status = cv_embedded_open(v->tree->tree, &bytes, &why);
+    if (status == CV_OK) {
+        status = verify_handle(v, bytes.context, &why);
+        cv_embedded_close(&bytes);
+    }
+    CV_TRY(settle(v, status, &why, err));
+    CV_TRY(verify_checksum(v, CV_TREE_EMBED, err));
+    return finish(v, err);
+}
+
+static cv_status verify_list(verification *v, const caterva_tree_list *list,
+                             const char *group, cv_error *err)
+{
+    for (size_t i = 0; i < list->n; i++) v->watch.total += list->entries[i]->stored_bytes;
+    if (v->tree->tree->form == CV_TREE_ARCHIVE) v->watch.total *= 1 + !v->options.quick;
+    if (!group[1]) CV_TRY(verify_embed(v, err));
+    CV_TRY(verify_attributes(v, group, err));
+    for (size_t i = 0; i < list->n; i++) CV_TRY(verify_entry(v, list->entries[i], err));
+    return CV_OK;
+}
+
+/* A tree that cannot be listed is one damaged member. */
+static cv_status verify(verification *v, const char *group, cv_error *err)
+{
+    cv_error why = {.position = -1};
+    const caterva_tree_list *list;
+    v->watch.tell = v->options.on_progress;
+    v->watch.context = v->options.context;
+    cv_status status = caterva_tree_get_list(v->tree, group, &list, &why);
+    if (status == CATERVA_ENOTFOUND && group[1]) {
+        if (err) *err = why;
+        return status;
+    }
+    if (status != CV_OK) {
+        begin(v, "/", "tree");
+        CV_TRY(settle(v, status, &why, err));
+        return finish(v, err);
+    }
+    if (v->tree->tree->form != CV_TREE_DIRECTORY) v->contents = &v->tree->tree->contents;
+    status = verify_list(v, list, group, err);
+    caterva_tree_list_release(list);
+    return status;
+}
+
+caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
+                                   const caterva_tree_verify_options *options,
+                                   caterva_tree_verify_result *result, caterva_error *err)
+{
+    static const caterva_tree_verify_options defaults = CATERVA_TREE_VERIFY_INIT;
+    verification v = {.tree = tree};
+    CV_TRY(cv_tree_handle_check(tree, err));
+    CV_TRY(cv_output_check(result, sizeof *result, "tree verify result", err));
+    CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
+                           "tree verify options", err));
+    if (!group) group = "/";
+    CV_TRY(cv_tree_check_key(group, err));
+    cv_status status = verify(&v, group, err);
+    cv_output_fill(result, &v.result, sizeof v.result);
+    return status;
+}

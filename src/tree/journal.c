@@ -1,0 +1,359 @@
+/* Room: tree. The journal of a directory. Promises: a header is put where the one that it
+ * replaces still stands, and only when all that it tells of is there; so a journal that
+ * stood too long does no harm. Must not know what the arrays hold. */
+#include "tree/journal.h"
+
+#include "base/heap.h"
+#include "frame/commit.h"
+#include "store/descriptors.h"
+#include "store/file.h"
+#include "store/headed.h"
+#include "store/place.h"
+#include "tree/names.h"
+
+#include <stdio.h>
+
+enum { LONGEST = 1 << 30 };
+
+/* ---- Read ----------------------------------------------------------------- */
+
+void cv_journal_free(cv_journal *journal)
+{
+    cv_free(journal->steps);
+    cv_buffer_free(&journal->bytes);
+    *journal = (cv_journal){.n = 0};
+}
+
+static cv_status read_bytes(cv_file file, const char *shown, cv_buffer *out, cv_error *err)
+{
+    uint64_t size;
+    size_t done = 0;
+    int error = cv_file_size(file, &size);
+    if (!error && size > LONGEST)
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "%s in %s has %llu bytes", CV_TREE_JOURNAL,
+                       shown, (unsigned long long)size);
+    if (!error) {
+        CV_TRY(cv_buffer_resize(out, (size_t)size, err));
+        error = cv_file_read(file, out->data, out->size, 0, &done);
+        out->size = done;
+    }
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot read %s in %s", CV_TREE_JOURNAL, shown);
+}
+
+static cv_status check_step(const cv_journal_step *step, cv_error *err)
+{
+    CV_TRY(cv_tree_check_path(step->path, strlen(step->path), err));
+    bool good = cv_tree_is_leaf(step->path);
+    if (step->file) {
+        CV_TRY(cv_tree_check_path(step->file, strlen(step->file), err));
+        good = good && step->file[0] == '.' && !strchr(step->file, '/');
+    } else {
+        good = good && step->header_size > 16;
+    }
+    if (good) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "a step for %.100s cannot be", step->path);
+}
+
+static cv_status parse(cv_journal *journal, cv_error *err)
+{
+    CV_TRY(cv_journal_parse(journal->bytes.data, journal->bytes.size, &journal->steps,
+                            &journal->n, err));
+    for (size_t i = 0; i < journal->n; i++) CV_TRY(check_step(&journal->steps[i], err));
+    return CV_OK;
+}
+
+static cv_status load(cv_file file, const char *shown, cv_journal *out, cv_error *err)
+{
+    cv_error reason = {0};
+    CV_TRY(read_bytes(file, shown, &out->bytes, err));
+    cv_status status = parse(out, &reason);
+    if (status == CV_OK) return CV_OK;
+    return cv_fail(err, status, reason.position, "%s in %.60s: %.120s", CV_TREE_JOURNAL,
+                   shown, reason.message);
+}
+
+cv_status cv_journal_look(cv_dir dir, const char *shown, cv_journal *out, cv_error *err)
+{
+    cv_file file;
+    *out = (cv_journal){.n = 0};
+    int error = cv_open_file(dir, CV_TREE_JOURNAL, CV_OPEN_READ | CV_OPEN_NO_LINK, 0, &file);
+    if (error == ENOENT) return CV_OK;
+    if (error) return cv_fail_sys(err, error, "cannot open %s in %s", CV_TREE_JOURNAL, shown);
+    cv_status status = load(file, shown, out, err);
+    cv_file_close(&file);
+    if (status != CV_OK) cv_journal_free(out);
+    return status;
+}
+
+const cv_journal_step *cv_journal_find(const cv_journal *journal, const char *path)
+{
+    for (size_t i = 0; i < journal->n; i++)
+        if (strcmp(journal->steps[i].path, path) == 0) return &journal->steps[i];
+    return NULL;
+}
+
+cv_status cv_journal_file(const cv_journal_step *step, char **out, cv_error *err)
+{
+    const char *slash = strrchr(step->path, '/');
+    int parent = slash ? (int)(slash - step->path) + 1 : 0; /* a path is short */
+    size_t size = (size_t)parent + strlen(step->file) + 1;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(*out, size, "%.*s%s", parent, step->path, step->file);
+    return CV_OK;
+}
+
+bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size)
+{
+    char *file;
+    cv_file_info info = {.size = 0};
+    if (!step->file || cv_journal_file(step, &file, NULL) != CV_OK) return false;
+    bool found = cv_dir_get_link_info(dir, file, &info) == 0 && info.kind == CV_KIND_FILE;
+    cv_free(file);
+    *size = info.size;
+    return found;
+}
+
+/* ---- A state judged ------------------------------------------------------- */
+
+/* Does the store hold the whole state that the step's header tells of? */
+static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *out,
+                           cv_error *err)
+{
+    cv_snapshot *s = NULL;
+    cv_status status = cv_snapshot_load_any(headed, &s, err);
+    *out = status == CV_OK && s->seal == CV_SEAL_WHOLE && s->footer.commit == step->commit;
+    cv_snapshot_release(s);
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ? CV_OK : status;
+}
+
+/* Does the header stand that the step replaces? One that cannot be read was torn by the
+ * very write. */
+static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out,
+                         cv_error *err)
+{
+    cv_snapshot *s = NULL;
+    cv_status status = cv_snapshot_load_any(store, &s, err);
+    *out = status == CATERVA_ECORRUPT ||
+           (status == CV_OK && s->header_bytes.size == step->header_size &&
+            cv_snapshot_name(s) == step->old_name);
+    cv_snapshot_release(s);
+    return status == CATERVA_ECORRUPT ? CV_OK : status;
+}
+
+/* *out: the file of `store` as after the step, a store that owns it; NULL when the file has
+ * the new header already, or one that is neither. Takes over `store`, also on failure. */
+static cv_status judge(cv_store *store, const cv_journal_step *step, cv_store **out,
+                       cv_error *err)
+{
+    uint64_t size;
+    bool is_old = false, is_whole = false;
+    cv_store *headed = NULL;
+    *out = NULL;
+    cv_status status = cv_store_size(store, CV_FRAME_OBJECT, &size, err);
+    if (status == CV_OK) status = has_old(store, step, &is_old, err);
+    if (status == CV_OK && is_old && size >= step->header_size)
+        status = cv_store_headed(store, step->header, step->header_size, &headed, err);
+    if (headed) status = holds_new(headed, step, &is_whole, err);
+    if (status == CV_OK && is_whole)
+        *out = headed;
+    else
+        cv_store_close(headed ? headed : store);
+    return status;
+}
+
+/* ---- As a reader sees it -------------------------------------------------- */
+
+static cv_status join(const char *root, const char *path, char **out, cv_error *err)
+{
+    size_t size = strlen(root) + strlen(path) + 2;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(*out, size, "%s/%s", root, path);
+    return CV_OK;
+}
+
+static cv_status open_path(const char *root, const char *path, bool writable, cv_store **out,
+                           cv_error *err)
+{
+    char *whole;
+    CV_TRY(join(root, path, &whole, err));
+    cv_status status = cv_store_file_open(whole, 0, writable, out, err);
+    cv_free(whole);
+    return status;
+}
+
+/* Its new name comes when the old one goes. */
+static cv_status open_file(const char *root, const cv_journal_step *step, cv_store **out,
+                           cv_error *err)
+{
+    char *file;
+    CV_TRY(cv_journal_file(step, &file, err));
+    cv_status status = open_path(root, file, false, out, err);
+    cv_free(file);
+    if (status != CATERVA_ENOTFOUND) return status;
+    return open_path(root, step->path, false, out, err);
+}
+
+static cv_status open_header(const char *root, const cv_journal_step *step, cv_store **out,
+                             cv_error *err)
+{
+    cv_store *store;
+    CV_TRY(open_path(root, step->path, false, &store, err));
+    CV_TRY(judge(store, step, out, err));
+    if (*out) return CV_OK;
+    return open_path(root, step->path, false, out, err); /* which says anew what it reads */
+}
+
+cv_status cv_journal_open(const cv_journal *journal, const char *root, const char *path,
+                          cv_store **out, cv_error *err)
+{
+    const cv_journal_step *step = cv_journal_find(journal, path);
+    if (!step) return open_path(root, path, false, out, err);
+    return step->file ? open_file(root, step, out, err) : open_header(root, step, out, err);
+}
+
+/* ---- Published and removed ------------------------------------------------ */
+
+/* Under another name first: what is called a journal is whole. */
+static cv_status write_temp(cv_dir dir, const cv_buffer *bytes, bool durable,
+                            char temp[CV_OS_TEMP_NAME], cv_error *err)
+{
+    cv_file file;
+    int error = cv_dir_create_temp_file(dir, "caterva-commit", 0666, temp, &file);
+    if (error) return cv_fail_sys(err, error, "cannot make %s", CV_TREE_JOURNAL);
+    error = cv_file_write(file, bytes->data, bytes->size, 0);
+    if (!error && durable) error = cv_file_sync(file);
+    cv_file_close(&file);
+    if (!error) return CV_OK;
+    (void)cv_dir_remove(dir, temp);
+    return cv_fail_sys(err, error, "cannot write %s", CV_TREE_JOURNAL);
+}
+
+cv_status cv_journal_publish(cv_dir dir, const char *shown, const cv_journal_step *steps,
+                             size_t n, bool durable, bool *doubtful, cv_error *err)
+{
+    char temp[CV_OS_TEMP_NAME];
+    cv_buffer bytes = {0};
+    *doubtful = false;
+    cv_status status = cv_journal_write(steps, n, &bytes, err);
+    if (status == CV_OK) status = write_temp(dir, &bytes, durable, temp, err);
+    cv_buffer_free(&bytes);
+    CV_TRY(status);
+    int error = cv_dir_rename(dir, temp, CV_TREE_JOURNAL);
+    if (error) {
+        (void)cv_dir_remove(dir, temp);
+        return cv_fail_sys(err, error, "cannot commit to %s", shown);
+    }
+    error = durable ? cv_dir_sync(dir) : 0;
+    *doubtful = error != 0;
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error,
+                       "cannot sync %s: whether the commit stands is unknown, close all and "
+                       "open the tree again",
+                       shown);
+}
+
+cv_status cv_journal_remove(cv_dir dir, const char *shown, cv_error *err)
+{
+    int error = cv_dir_remove(dir, CV_TREE_JOURNAL);
+    if (!error || error == ENOENT) return CV_OK;
+    return cv_fail_sys(err, error, "cannot remove %s in %s", CV_TREE_JOURNAL, shown);
+}
+
+/* ---- Finished ------------------------------------------------------------- */
+
+/* Without chunks its trailer stands twice, and the second is written by who closes it. */
+static cv_status write_second_trailer(cv_store *store, cv_error *err)
+{
+    cv_txn *txn;
+    cv_frame *frame;
+    CV_TRY(cv_frame_open(store, CATERVA_DURABILITY_FULL, false, &frame, err));
+    cv_status status = CV_OK;
+    if (frame->current->grid.n_chunks == 0) {
+        status = cv_txn_begin(frame, &txn, err);
+        if (status == CV_OK) cv_txn_free(txn);
+    }
+    cv_frame_close(frame);
+    return status;
+}
+
+/* `store` is open for writing. Releases it. */
+static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_error *err)
+{
+    cv_status status = cv_commit_put_header(store, step->header, step->header_size, err);
+    if (status == CV_OK) status = cv_store_sync(store, CV_FRAME_OBJECT, err);
+    if (status == CV_OK) return write_second_trailer(store, err);
+    cv_store_close(store);
+    return status;
+}
+
+/* Locked before it is judged: nobody changes it meanwhile. */
+static cv_status finish_header(const char *root, const cv_journal_step *step, cv_error *err)
+{
+    cv_store *reader, *store, *headed = NULL;
+    cv_status status = open_path(root, step->path, true, &store, err);
+    if (status == CATERVA_ENOTFOUND) return CV_OK; /* removed since */
+    CV_TRY(status);
+    status = open_path(root, step->path, false, &reader, err);
+    if (status == CV_OK) status = judge(reader, step, &headed, err);
+    cv_store_close(headed);
+    if (headed) return put_header(store, step, err);
+    cv_store_close(store);
+    return status;
+}
+
+static cv_status move_file(cv_place *place, const cv_journal_step *step, cv_error *err)
+{
+    cv_file made;
+    bool moved;
+    (void)snprintf(place->temp, sizeof place->temp, "%s", step->file);
+    int error = cv_open_file(place->dir, step->file, CV_OPEN_BOTH, 0, &made);
+    if (error) return cv_fail_open(err, error, step->file);
+    cv_status status = cv_place_publish(place, made, (cv_file){0}, true, &moved, err);
+    cv_file_close(&made);
+    return status;
+}
+
+/* Where somebody else's file has the name meanwhile, it stays. */
+static cv_status finish_file(cv_dir dir, const char *root, const cv_journal_step *step,
+                             cv_error *err)
+{
+    cv_place place;
+    uint64_t bytes;
+    char *whole;
+    if (!cv_journal_has_file(dir, step, &bytes)) return CV_OK; /* done, or removed since */
+    CV_TRY(join(root, step->path, &whole, err));
+    cv_status status = cv_place_open(whole, step->replaces, &place, err);
+    cv_free(whole);
+    if (status == CV_OK) {
+        status = move_file(&place, step, err);
+        cv_place_close(&place);
+    }
+    return status == CATERVA_EEXIST ? CV_OK : status;
+}
+
+static cv_status finish(cv_dir dir, const char *root, const cv_journal *journal,
+                        cv_error *err)
+{
+    for (size_t i = 0; i < journal->n; i++) {
+        const cv_journal_step *step = &journal->steps[i];
+        CV_TRY(step->file ? finish_file(dir, root, step, err)
+                          : finish_header(root, step, err));
+    }
+    return CV_OK;
+}
+
+cv_status cv_journal_finish(cv_dir dir, const char *root, const char *shown, cv_error *err)
+{
+    cv_journal journal;
+    CV_TRY(cv_journal_look(dir, shown, &journal, err));
+    if (journal.bytes.size == 0) return CV_OK;
+    cv_error reason = {0};
+    cv_status status = finish(dir, root, &journal, &reason);
+    cv_journal_free(&journal);
+    if (status == CV_OK) return cv_journal_remove(dir, shown, err);
+    return cv_fail(err, status, reason.position,
+                   "a commit to %.60s cannot be finished: %.120s", shown, reason.message);
+}
