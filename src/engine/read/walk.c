@@ -7,159 +7,12 @@
 
 #include "base/arith.h"
 #include "engine/cache/rotated.h"
+#include "engine/read/walk_keep.h"
 
 #include <string.h>
 
 /* Blocks that are looked for in the cache together. */
 enum { BATCH = 8 };
-
-/* ---- What is wanted ------------------------------------------------------ */
-
-static void plan_chunk(cv_walk_chunk *c, int64_t k)
-{
-    const cv_request *r = &c->walk->request;
-    if (r->box) {
-        cv_plan_chunk(r->box, k, &c->at.box);
-        c->chunk = c->at.box.chunk;
-        c->n_blocks = c->at.box.n_blocks;
-    } else if (r->selection) {
-        r->selection->ops->chunk(r->selection, k, &c->at.selection);
-        c->chunk = c->at.selection.chunk;
-        c->n_blocks = c->at.selection.n_blocks;
-    } else {
-        c->chunk = k;
-        c->n_blocks = c->walk->source->snapshot->grid.n_blocks;
-    }
-}
-
-/* False: the touched block holds nothing that is wanted. Of what is no box the block's
- * number is known, and whether it is covered. */
-static inline bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
-{
-    const cv_request *r = &c->walk->request;
-    if (r->box) {
-        cv_plan_block(r->box, &c->at.box, tag, out);
-        return true;
-    }
-    cv_select_block block = {.block = tag, .wanted = true, .covers = true};
-    if (r->selection) r->selection->ops->block(r->selection, &c->at.selection, tag, &block);
-    out->block = block.block;
-    out->covers = block.covers;
-    return block.wanted;
-}
-
-const cv_block_job *cv_walk_block(cv_walk_chunk *c, int64_t tag)
-{
-    if (c->tag != tag) (void)plan_block(c, tag, &c->block);
-    c->tag = tag;
-    return &c->block;
-}
-
-/* ---- What the cache keeps ------------------------------------------------ */
-
-static bool array_fits(const cv_walk *w)
-{
-    const cv_grid *grid = &w->source->snapshot->grid;
-    return grid->n_all_blocks <= cv_cache_capacity(w->cache, (size_t)grid->block_bytes);
-}
-
-static bool is_kept(const cv_walk_chunk *c, const cv_block_job *block)
-{
-    const cv_walk *w = c->walk;
-    if (w->delivery->only_missing) return true;
-    if (block->covers && !w->keep_covered && !c->stays) return false;
-    return c->fits || cv_cache_admits(w->cache, &c->key, w->bytes);
-}
-
-static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
-{
-    const cv_walk *w = c->walk;
-    const cv_grid *grid = &w->source->snapshot->grid;
-    bool ahead = w->delivery->only_missing;
-    c->key.block = (int32_t)block->block;
-    if (!is_kept(c, block)) return NULL;
-    cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes);
-    c->is_full = !room;
-    if (room && ahead)
-        cv_cached_mark_ahead(room);
-    else if (room && w->request.box)
-        (void)cv_sweep_note(cv_cached_sweep(room), grid, block);
-    return room;
-}
-
-/* Where the next read is likely to want the neighbour. Then the block is decoded to
- * scratch first. */
-static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
-{
-    return c->walk->request.box &&
-           cv_rotated_is_better(&c->walk->source->snapshot->grid, block);
-}
-
-static uint8_t *find_room(void *context, int64_t tag)
-{
-    cv_walk_chunk *c = context;
-    const cv_block_job *block = cv_walk_block(c, tag);
-    if (is_kept_rotated(c, block)) return NULL;
-    c->room = reserve(c, block);
-    if (!c->room) return NULL;
-    uint8_t *room = cv_cached_room(c->room);
-    cv_warm_to_write(room, (size_t)c->walk->source->snapshot->grid.block_bytes);
-    return room;
-}
-
-static void settle_room(void *context, bool good)
-{
-    cv_walk_chunk *c = context;
-    cv_cache_settle(c->walk->cache, c->room, good);
-}
-
-/* A block that was decoded just now. */
-static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
-{
-    cv_walk_chunk *c = context;
-    if (c->walk->delivery->take) c->walk->delivery->take(c, tag, decoded);
-    const cv_block_job *block = cv_walk_block(c, tag);
-    if (!is_kept_rotated(c, block)) return;
-    cv_cached *room = reserve(c, block);
-    if (!room) return;
-    cv_rotate(&c->walk->source->snapshot->grid, decoded, cv_cached_room(room));
-    cv_cached_mark_rotated(room);
-    cv_cache_settle(c->walk->cache, room, true);
-}
-
-/* What is kept rotated is wanted whole first. */
-static bool unshuffles(void *context, int64_t tag)
-{
-    cv_walk_chunk *c = context;
-    return !is_kept_rotated(c, cv_walk_block(c, tag)) &&
-           c->walk->delivery->unshuffles(c, tag);
-}
-
-static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
-{
-    (void)context;
-    (void)tag;
-    (void)item;
-}
-
-/* Of a walk that keeps nothing the delivery's functions are called straight away. */
-static void connect(cv_walk_chunk *c)
-{
-    const cv_walk *w = c->walk;
-    const cv_delivery *d = w->delivery;
-    bool keeps = w->cache && !w->source->scan;
-    c->fits = keeps && (w->request.box || w->request.selection) && array_fits(w);
-    c->stays = c->fits && !d->once && (w->again || !cv_walk_wants_all(w));
-    c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
-                              .take = keeps || !d->take ? take_fresh : d->take,
-                              .fill = d->fill ? d->fill : fill_nothing,
-                              .context = c,
-                              .room = keeps ? find_room : NULL,
-                              .settle = settle_room,
-                              .unshuffles = d->unshuffles ? unshuffles : NULL,
-                              .take_shuffled = d->take_shuffled,
-                              .in_order = d->in_order};
-}
 
 /* ---- Blocks that are there decoded --------------------------------------- */
 
@@ -224,7 +77,7 @@ static inline void look_for(cv_walk_chunk *c, int64_t tag, found *f)
     f->cached = NULL;
     f->bytes = NULL;
     f->is_rotated = false;
-    f->is_wanted = plan_block(c, tag, &f->block);
+    f->is_wanted = cv_walk_plan_block(c, tag, &f->block);
     if (!f->is_wanted) return;
     if (c->dirty && c->dirty->blocks[f->block.block]) {
         f->bytes = c->dirty->blocks[f->block.block];
@@ -261,7 +114,7 @@ static inline void release(const cv_walk_chunk *c, const found *f)
     if (w->request.box)
         step =
             cv_sweep_note(cv_cached_sweep(f->cached), &w->source->snapshot->grid, &f->block);
-    bool is_last = step == CV_STEP_LAST && !array_fits(w);
+    bool is_last = step == CV_STEP_LAST && !cv_walk_array_fits(w);
     if (step == CV_STEP_BACK)
         cv_cache_release(f->cached);
     else
@@ -350,7 +203,7 @@ static inline void aim(cv_walk_chunk *c, const cv_walk *w, int64_t k)
     c->room = NULL;
     c->is_full = false;
     c->failed = false;
-    plan_chunk(c, k);
+    cv_walk_plan_chunk(c, k);
     c->dirty = s->pending ? cv_pending_find(s->pending, c->chunk) : NULL;
 }
 
@@ -368,7 +221,7 @@ static inline void staff(cv_walk_chunk *c, cv_worker *worker)
 {
     c->worker = worker;
     worker->watch = c->walk->source->watch;
-    connect(c);
+    cv_walk_connect(c);
 }
 
 cv_status cv_walk_enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker *worker,

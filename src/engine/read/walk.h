@@ -30,88 +30,11 @@
 #ifndef CV_ENGINE_WALK_H
 #define CV_ENGINE_WALK_H
 
-#include "engine/items/copy.h"
-#include "engine/plan/plan.h"
-#include "engine/plan/select_kind.h"
-#include "engine/read/blocks.h"
-#include "engine/read/source.h"
-
-/* What is wanted, borrowed: one of the two, or neither, which is whole chunks. */
-typedef struct cv_request {
-    const cv_plan *box;
-    const cv_select_plan *selection;
-} cv_request;
-
-typedef struct cv_walk_chunk cv_walk_chunk;
-
-typedef struct cv_delivery {
-    /* As in cv_block_sink; `context` is the cv_walk_chunk. */
-    uint8_t *(*place)(void *chunk, int64_t tag);
-    void (*take)(void *chunk, int64_t tag, const uint8_t *block);
-    void (*fill)(void *chunk, int64_t tag, const uint8_t *item);
-    bool (*unshuffles)(void *chunk, int64_t tag);
-    void (*take_shuffled)(void *chunk, int64_t tag, const uint8_t *shuffled);
-    /* In place of `take`, for a block of a box that was found: its wanted items where
-     * they lie, which may be rotated. Needs no worker. */
-    void (*take_items)(const cv_walk_chunk *chunk, const cv_block_job *block,
-                       cv_strided items);
-    /* All that is wanted of the chunk is one item; NULL: zero bytes. */
-    void (*fill_chunk)(const cv_walk_chunk *chunk, const uint8_t *item);
-    bool needs_worker; /* also for what was found; with take_items it does not matter */
-    bool asks_first;   /* whether a chunk is one item everywhere, for fill_chunk */
-    bool in_order;     /* blocks of a share come in the order of their tags */
-    bool once;         /* what is wanted whole has been seen, whatever fits the cache */
-    bool only_missing; /* nothing becomes of blocks that are there; others are kept */
-} cv_delivery;
-
-typedef struct cv_walk {
-    const cv_source *source;
-    cv_request request;
-    const cv_delivery *delivery;
-    void *context; /* the delivery's */
-    cv_cache *cache;
-    int64_t n_chunks;  /* touched */
-    int64_t n_blocks;  /* of them, or about so many */
-    int64_t bytes;     /* of those, decoded */
-    bool keep_covered; /* blocks wanted whole may enter the cache, too */
-    bool again;        /* all of the array was wanted before */
-} cv_walk;
-
-/* One chunk of a walk. */
-struct cv_walk_chunk {
-    const cv_walk *walk;
-    cv_worker *worker;
-    void *context; /* the delivery's */
-    int64_t chunk; /* number in the array */
-    int64_t n_blocks;
-    union {
-        cv_chunk_job box;
-        cv_select_chunk selection;
-    } at;
-    cv_chunk_ref ref;
-    bool is_full; /* the cache had no room */
-    bool fits;    /* the array in the cache: what is wanted in part stays */
-    bool stays;   /* the same of what is wanted whole */
-    bool failed;  /* the delivery had no memory */
-    /* The walk's own. */
-    cv_cache_key key;            /* where the chunk is stored */
-    const cv_dirty_chunk *dirty; /* or NULL */
-    cv_block_job block;          /* of the tag last asked for; of boxes */
-    int64_t tag;
-    cv_cached *room; /* in the cache, for the block being decoded; not in it yet */
-    int64_t n_wanted;
-    cv_block_sink sink;
-};
+#include "engine/read/walk_chunk.h"
 
 /* Plans nothing, touches nothing; any number of threads may then use the walk. */
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
-
-/* Whether it touches every block of the array. */
-static inline bool cv_walk_wants_all(const cv_walk *walk)
-{
-    return walk->n_blocks >= walk->source->snapshot->grid.n_all_blocks;
-}
 
 /* The k-th touched chunk's share `share` of `n_shares`, on the calling thread, delivered
  * with `context` in place of the walk's. */
@@ -145,8 +68,5 @@ cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, 
 /* Walks over leading chunks whose blocks are all there decoded, without a worker, and
  * counts them; for deliveries that need none for what was found. */
 cv_status cv_walk_decoded(const cv_walk *walk, int64_t *n_done, cv_error *err);
-
-/* Of a box: touched block `tag`. */
-const cv_block_job *cv_walk_block(cv_walk_chunk *chunk, int64_t tag);
 
 #endif
