@@ -28,11 +28,17 @@ from ._errors import (
     StoreError,
     UnsupportedError,
 )
-from ._functions import (
-    asarray,
+from ._files import (
     cache,
     choose_partition,
     compact,
+    remove,
+    repair,
+    seal,
+    set_cache_limit,
+)
+from ._functions import (
+    asarray,
     copy,
     create,
     empty,
@@ -40,15 +46,13 @@ from ._functions import (
     full,
     load,
     open,
-    remove,
-    repair,
     save,
-    seal,
-    set_cache_limit,
     zeros,
 )
+from ._group import Entry, Group
 from ._image import Image
 from ._info import Info, Report, Space
+from ._tree import Tree, open_tree
 from ._tune import tune
 from ._view import View, concat, stack
 
@@ -57,8 +61,10 @@ __all__ = [
     "BusyError",
     "CorruptError",
     "DTypeError",
+    "Entry",
     "Error",
     "ExistsError",
+    "Group",
     "Image",
     "Info",
     "InvalidError",
@@ -73,6 +79,7 @@ __all__ = [
     "Status",
     "StoppedError",
     "StoreError",
+    "Tree",
     "UnsupportedError",
     "View",
     "__version__",
@@ -89,6 +96,7 @@ __all__ = [
     "full",
     "load",
     "open",
+    "open_tree",
     "remove",
     "repair",
     "save",

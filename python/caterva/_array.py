@@ -82,7 +82,8 @@ class Array(_caterva.Array, Readable):
         self._close(kind is None and self.writable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ._functions import from_pickled_frame, from_pickled_path, state_of_file
+        from ._functions import from_pickled_frame, from_pickled_path
+        from ._places import state_of_file
 
         if self.closed:
             raise ValueError("the array is closed")
@@ -98,7 +99,7 @@ class Array(_caterva.Array, Readable):
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         # Of what is stored: another commit is another token. What a handle for writing
         # holds may change at any time: its token is its own.
-        from ._functions import state_of_file
+        from ._places import state_of_file
 
         if self.path is None:
             return ("caterva", self.to_bytes())

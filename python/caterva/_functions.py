@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _caterva, _dtypes, _indexing, _options
 from ._array import Array
-from ._errors import StaleError
-from ._info import FOUND, Repair, damages_of
+from ._errors import StaleError, UnsupportedError
+from ._filling import SLAB_BYTES, fill, is_array, named, new_words
+from ._group import Group
 from ._options import Opening, Path, Storage
+from ._places import SUFFIXES, is_tree, place_of, split_url, state_of_file
+from ._tree import Mode, open_tree
 from ._view import View, view_of
-
-Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
-
-_SLAB_BYTES = 1 << 26  # that are moved at once
-
-
-def _place(path: Path | None) -> str:
-    """The place as handles keep it: whole, whatever the working directory is later."""
-    url = _options.url_of(path)
-    return url if url == _options.MEMORY or "://" in url else os.path.abspath(url)
-
 
 # ---- Making ---------------------------------------------------------------------------
 
@@ -89,28 +82,8 @@ def create(
     array([[ 0,  1,  2,  3],
            [-1, -1, -1, -1]], dtype=int32)
     """
-    asked = dict(options)
-    progress = _options.progress_of(asked.pop("progress", None))  # type: ignore[arg-type]
-    dims = asked.pop("dims", None)
-    items = np.dtype(dtype)
-    lengths = _options.shape_of(shape)
-    if items.subdtype is not None:
-        lengths, items = lengths + items.shape, items.base
-    words = _options.storage_options(lengths, items, asked)
-    words |= _options.fill_options(fill_value, items)
-    return _named(_caterva.create(Array, _place(path), words, progress), dims)
-
-
-def _named(array: Array, dims: Any) -> Array:
-    """A new array with its dimensions named, where they are to be."""
-    if dims is None:
-        return array
-    try:
-        array.dims = dims
-    except BaseException:
-        array.discard()
-        raise
-    return array
+    words, progress, dims = new_words(shape, dtype, fill_value, dict(options))
+    return named(_caterva.create(Array, place_of(path), words, progress), dims)
 
 
 def zeros(
@@ -175,12 +148,14 @@ def open(
     dtype: npt.DTypeLike | None = None,
     **options: Any,
 ) -> Array:
-    """Open the array at `path`, or make it.
+    """Open the array at `path`, or make it; also a tree of arrays, or a group of it.
 
     Parameters
     ----------
     path
-        A file, or the directory of a sparse array.
+        A file, or the directory of a sparse array; ``"tree.b2d::/group/name"`` is an array
+        in a tree. Of a tree (``.b2d``, ``.b2z``) itself this gives a `Tree`, as `open_tree`
+        does, and of ``"tree.b2d::/group"`` a `Group`.
     mode
         ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but
         made when there is nothing, ``"w"`` made anew in place of what is there, ``"x"``
@@ -233,8 +208,11 @@ def open(
     """
     if mode not in ("r", "r+", "a", "w", "x"):
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
+    place = place_of(path)
+    if shape is None and _leads_to_a_tree(place, mode):
+        return cast(Array, open_tree(place, mode, **options))
     if mode == "a":
-        mode = "r+" if os.path.lexists(_place(path)) else "x"
+        mode = "r+" if _is_there(place) else "x"
         if mode == "r+":
             options = {
                 k: v
@@ -248,7 +226,46 @@ def open(
         return create(shape, float if dtype is None else dtype, path, **options)
     progress = _options.progress_of(options.pop("progress", None))
     words = _options.open_options(mode == "r+", options)
-    return _caterva.open(Array, _place(path), words, progress)
+    try:
+        return _caterva.open(Array, place, words, progress)
+    except UnsupportedError:
+        if (group := _group_of(place, mode, options)) is None:
+            raise
+        return cast(Array, group)
+
+
+def _leads_to_a_tree(place: str, mode: Mode) -> bool:
+    if place == _options.MEMORY or "://" in place or split_url(place)[1] is not None:
+        return False
+    if os.path.lexists(place):
+        return is_tree(place)
+    return mode in ("a", "w", "x") and place.endswith(SUFFIXES)
+
+
+def _is_there(place: str) -> bool:
+    """Whether there is something at a path, or at a key of a tree."""
+    tree, key = split_url(place)
+    if key is None or os.path.lexists(place):
+        return os.path.lexists(place)
+    if not os.path.lexists(tree):
+        return False
+    with open_tree(tree) as opened:
+        return key in opened
+
+
+def _group_of(place: str, mode: Mode, options: dict[str, Any]) -> Group | None:
+    """The group that a URL names in a tree."""
+    tree, key = split_url(place)
+    if key is None or not is_tree(tree):
+        return None
+    opened = open_tree(tree, mode, **options)
+    found = None
+    with contextlib.suppress(KeyError, UnsupportedError):
+        found = opened[key]
+    if isinstance(found, Group):
+        return found
+    opened.close()
+    return None
 
 
 def from_bytes(
@@ -285,13 +302,6 @@ def from_pickled_frame(frame: bytes, writable: bool) -> Array:
     return from_bytes(frame, writable=writable)
 
 
-def state_of_file(path: str) -> tuple[int, int, int]:
-    """What every commit changes: inode, time and size of the file with the header."""
-    inner = os.path.join(path, "chunks.b2frame")
-    status = os.stat(inner if os.path.isdir(path) else path)
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
 def from_pickled_path(path: str, offset: int, state: tuple[int, int, int]) -> Array:
     """What the pickle of an array that is read calls; a commit since then refuses it."""
     array = open(path, offset=offset)
@@ -302,22 +312,6 @@ def from_pickled_path(path: str, offset: int, state: tuple[int, int, int]) -> Ar
 
 
 # ---- From other arrays ------------------------------------------------------------------
-
-
-def _is_array(x: Any) -> bool:
-    return all(hasattr(x, name) for name in ("shape", "dtype", "__getitem__"))
-
-
-def _fill(array: Array, x: Any) -> None:
-    """Write all of `x`, an array of anybody's, in slabs of whole chunks."""
-    if isinstance(x, np.ndarray) and not isinstance(x, np.memmap):
-        array[...] = x
-        return
-    budget = _SLAB_BYTES // max(1, array.itemsize)
-    for place in _indexing.iter_boxes(
-        ..., array.shape, _indexing.slab_shape(array.shape, array.chunks, budget)
-    ):
-        array[place] = np.asarray(x[place])
 
 
 def _rows(first: Any, rest: Iterator[Any], n: int) -> Iterator[npt.NDArray[Any]]:
@@ -335,7 +329,7 @@ def _from_iterator(
     except StopIteration:
         raise ValueError("the iterator is empty: there is no shape to take") from None
     array = create((0, *first.shape), first.dtype if dtype is None else dtype, path, **options)
-    n = max(1, min(array.chunks[0], _SLAB_BYTES // max(1, first.nbytes)))
+    n = max(1, min(array.chunks[0], SLAB_BYTES // max(1, first.nbytes)))
     try:
         for rows in _rows(first, x, n):
             array.append(rows)
@@ -380,12 +374,12 @@ def asarray(
         return copy(x, path, **options)
     if isinstance(x, Iterator):
         return _from_iterator(x, dtype, path, options | {"fill_value": fill_value})
-    if not _is_array(x):
+    if not is_array(x):
         x = np.asarray(x, dtype)
     items = np.dtype(x.dtype) if dtype is None else np.dtype(dtype)
     array = create(x.shape, items, path, fill_value=fill_value, **options)
     try:
-        _fill(array, x)
+        fill(array, x)
     except BaseException:
         array.discard()
         raise
@@ -453,174 +447,4 @@ def copy(x: Array | View, path: Path | None = None, sel: Any = ..., **options: A
         words["shape"] = source.shape
     if source is x and isinstance(x, Array):
         how["start"], how["stop"] = _indexing.box_around(sel, x.shape)
-    return _named(_caterva.copy(Array, source, _place(path), words, how, progress), dims)
-
-
-# ---- Files ------------------------------------------------------------------------------
-
-
-def remove(path: Path) -> None:
-    """Delete the array at `path`, and nothing that is none.
-
-    Examples
-    --------
-    >>> import caterva, os
-    >>> caterva.save("gone.b2nd", [1, 2])
-    >>> caterva.remove("gone.b2nd")
-    >>> os.path.exists("gone.b2nd")
-    False
-    """
-    _caterva.unlink(_place(path))
-
-
-class Upkeep(TypedDict, total=False):
-    """How safely a file is kept up, and who hears of it."""
-
-    durability: _options.Durability
-    progress: _options.Progress | Literal["tqdm"] | None
-
-
-def _upkeep(function: Any, path: Path, how: Upkeep) -> None:
-    if unknown := how.keys() - Upkeep.__annotations__.keys():
-        raise TypeError(f"there is no option {min(unknown)!r}")
-    durability = how.get("durability", "full")
-    level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    function(_place(path), level, _options.progress_of(how.get("progress")))
-
-
-def compact(path: Path, **how: Unpack[Upkeep]) -> None:
-    """Rewrite the array at `path` without its dead space.
-
-    Parameters
-    ----------
-    durability
-        ``"full"`` unless said; see `open`.
-    progress
-        Function ``(done, total)`` that hears of it, or ``"tqdm"``.
-
-    Examples
-    --------
-    >>> import caterva
-    >>> caterva.save("compacted.b2nd", range(9), overwrite=True)
-    >>> caterva.compact("compacted.b2nd")
-    """
-    _upkeep(_caterva.compact, path, how)
-
-
-def seal(path: Path, **how: Unpack[Upkeep]) -> None:
-    """Give checksums to all chunks of the array at `path` that have none.
-
-    The options are those of `compact`.
-
-    Examples
-    --------
-    >>> import caterva
-    >>> caterva.save("sealed.b2nd", range(9), overwrite=True)
-    >>> caterva.seal("sealed.b2nd")
-    """
-    _upkeep(_caterva.seal, path, how)
-
-
-def repair(
-    path: Path,
-    output: Path | None = None,
-    *,
-    overwrite: bool = False,
-    guess: bool = False,
-    fill_value: npt.NDArray[Any] | np.generic | bytes | None = None,
-    threads: int = 0,
-    durability: _options.Durability = "full",
-    progress: _options.Progress | None = None,
-) -> Repair:
-    """Repair the array at `path`, which is damaged or cannot be opened.
-
-    Parameters
-    ----------
-    output
-        Where what can be read goes; None restores a header in place where that is all,
-        and else adds ``.repaired`` to the path.
-    overwrite
-        Replace what is at the output.
-    guess
-        Number chunks as they lie when there is no index at all.
-    fill_value
-        One item for lost chunks, as bytes or as a scalar of the array's dtype.
-
-    Returns
-    -------
-    Repair
-        ``written`` and ``in_place`` both False: the array is sound.
-
-    Examples
-    --------
-    >>> import caterva
-    >>> caterva.save("sound.b2nd", range(9), overwrite=True)
-    >>> caterva.repair("sound.b2nd").written
-    False
-    """
-    fill = fill_value
-    if fill is not None and not isinstance(fill, bytes):
-        fill = np.asarray(fill).tobytes()
-    level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    found, complete, n, lost, unverified, attributes, in_place, written, places = (
-        _caterva.repair(
-            _place(path),
-            None if output is None else _place(output),
-            overwrite,
-            guess,
-            threads,
-            level,
-            fill,
-            _options.progress_of(progress),
-        )
-    )
-    return Repair(
-        FOUND[found],
-        complete,
-        n,
-        lost,
-        unverified,
-        None if attributes < 0 else attributes,
-        in_place,
-        written,
-        damages_of(places),
-    )
-
-
-# ---- Partitions and the cache -------------------------------------------------------------
-
-
-def choose_partition(
-    shape: int | Sequence[int],
-    dtype: npt.DTypeLike = float,
-    *,
-    chunks: Sequence[int] | None = None,
-    blocks: Sequence[int] | None = None,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The chunk and block shape that the library would choose; what is given is kept.
-
-    Examples
-    --------
-    >>> import caterva
-    >>> caterva.choose_partition((1000, 1000, 1000), "f4")
-    ((64, 128, 128), (16, 16, 32))
-    """
-    lengths = _options.shape_of(shape)
-    return _caterva.choose_partition(lengths, np.dtype(dtype).itemsize, chunks, blocks)
-
-
-def set_cache_limit(nbytes: int) -> None:
-    """Set the size of the cache of decoded blocks that arrays share; 0 is none."""
-    _caterva.cache_limit(nbytes)
-
-
-def cache() -> dict[str, int]:
-    """Counts of the cache that arrays share.
-
-    Examples
-    --------
-    >>> import caterva
-    >>> caterva.cache()["limit"]
-    67108864
-    """
-    return _caterva.cache_counts()
+    return named(_caterva.copy(Array, source, place_of(path), words, how, progress), dims)

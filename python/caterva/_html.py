@@ -10,6 +10,7 @@ from ._info import bytes_text, dims_text
 
 if TYPE_CHECKING:
     from ._array import Array
+    from ._group import Group
     from ._info import Info
 
 _LARGEST, _SMALLEST = 160, 24  # px, of an axis
@@ -128,3 +129,38 @@ def html_of(array: Array) -> str:
         f"<div><b>caterva.Array</b> {title}<table>{table}</table></div>"
         f"{drawing(info.shape, info.chunks)}</div>"
     )
+
+
+# ---- Trees ---------------------------------------------------------------------------
+
+
+def _members(group: Group) -> Iterator[str]:
+    """Items of a list: groups that open, and arrays in a line each."""
+    from ._group import Group
+
+    for name in group:
+        member = group[name]
+        title = html.escape(name)
+        if isinstance(member, Group):
+            inside = f"<summary><b>{title}</b></summary>{_list(member)}"
+            yield f"<li><details open>{inside}</details>"
+            continue
+        axes = ", ".join(
+            str(n) if dim is None else f"{html.escape(dim)}: {n}"
+            for dim, n in zip(member.dims, member.shape, strict=True)
+        )
+        yield f"<li>{title} <span>({axes}) {html.escape(str(member.dtype))}</span>"
+
+
+def _list(group: Group) -> str:
+    return f"<ul style='margin:0'>{''.join(_members(group))}</ul>"
+
+
+def html_of_group(group: Group) -> str:
+    """What ``_repr_html_`` of groups and trees gives."""
+    title = html.escape(group.tree.path)
+    if group.tree.closed:
+        return f"<b>caterva.Tree</b> {title}, closed"
+    kind = type(group).__name__
+    key = "" if group.name == "/" else f"::{html.escape(group.name)}"
+    return f"<div><b>caterva.{kind}</b> {title}{key}{_list(group)}</div>"

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from caterva import _array, _functions, _view
 
+OWNERS = (caterva.Array, caterva.View, caterva.Group, caterva.Tree)
+
 
 def _tests() -> list[doctest.DocTest]:
     finder = doctest.DocTestFinder()
@@ -19,7 +21,7 @@ def _tests() -> list[doctest.DocTest]:
         value = getattr(caterva, name)
         if inspect.isfunction(value) or inspect.isclass(value):
             found += finder.find(value, f"caterva.{name}", module=False)
-    for owner in (caterva.Array, caterva.View):
+    for owner in OWNERS:
         for name in dir(owner):
             if not name.startswith("_"):
                 found += finder.find(
@@ -38,7 +40,7 @@ def test_examples_run(test: doctest.DocTest) -> None:
 
 def _public() -> list[tuple[str, Any]]:
     names = [(f"caterva.{n}", getattr(caterva, n)) for n in caterva.__all__ if n[0] != "_"]
-    for owner in (caterva.Array, caterva.View):
+    for owner in OWNERS:
         names += [
             (f"{owner.__name__}.{n}", getattr(owner, n)) for n in dir(owner) if n[0] != "_"
         ]

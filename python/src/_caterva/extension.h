@@ -25,7 +25,7 @@
 #endif
 
 typedef struct module_state {
-    PyTypeObject *array_type, *view_type, *request_type;
+    PyTypeObject *array_type, *view_type, *request_type, *tree_type;
     PyObject *raise;          /* caterva._errors.make: the exception for a status      */
     PyObject *read_fancy;     /* caterva._indexing: reading what is no basic index     */
     PyObject *write_fancy;    /* the same for writing                                  */
@@ -39,5 +39,6 @@ typedef struct module_state {
 int array_add_type(PyObject *module, module_state *state);
 int view_add_type(PyObject *module, module_state *state);
 int request_add_type(PyObject *module, module_state *state);
+int tree_add_type(PyObject *module, module_state *state);
 
 #endif

@@ -19,5 +19,7 @@ PyMethodDef module_functions[] = {
     {"cache_limit", function_cache_limit, METH_VARARGS, NULL},
     {"cache_counts", function_cache_counts, METH_VARARGS, NULL},
     {"join", function_join, METH_VARARGS, NULL},
+    {"tree_open", function_tree_open, METH_VARARGS, NULL},
+    {"tree_create", function_tree_create, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -42,4 +42,11 @@ PyObject *cache_counts_dict(const caterva_cache_info *n);
 
 PyObject *function_join(PyObject *module, PyObject *args); /* (type, views, axis, stacked) */
 
+/* ---- tree.c ------------------------------------------------------------ */
+
+/* (path, writing, durability) */
+PyObject *function_tree_open(PyObject *module, PyObject *args);
+/* (path, durability) */
+PyObject *function_tree_create(PyObject *module, PyObject *args);
+
 #endif

@@ -47,7 +47,8 @@ static int execute(PyObject *module)
     gate_watch_forks();
     if (import_helpers(state) < 0 || add_constants(module) < 0) return -1;
     if (array_add_type(module, state) < 0 || view_add_type(module, state) < 0) return -1;
-    return request_add_type(module, state);
+    if (request_add_type(module, state) < 0) return -1;
+    return tree_add_type(module, state);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
@@ -57,6 +58,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)state->array_type);
     Py_VISIT((PyObject *)state->view_type);
     Py_VISIT((PyObject *)state->request_type);
+    Py_VISIT((PyObject *)state->tree_type);
     Py_VISIT(state->raise);
     Py_VISIT(state->read_fancy);
     Py_VISIT(state->write_fancy);
@@ -72,6 +74,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->array_type);
     Py_CLEAR(state->view_type);
     Py_CLEAR(state->request_type);
+    Py_CLEAR(state->tree_type);
     Py_CLEAR(state->raise);
     Py_CLEAR(state->read_fancy);
     Py_CLEAR(state->write_fancy);

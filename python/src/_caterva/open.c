@@ -65,8 +65,7 @@ PyObject *function_open_frame(PyObject *module, PyObject *args)
     return array_wrap(state, (PyTypeObject *)type, &birth);
 }
 
-/* To open for writing what was made with these. */
-static caterva_open_options open_options_like(const caterva_create_options *o)
+caterva_open_options open_options_like(const caterva_create_options *o)
 {
     caterva_open_options again = CATERVA_OPEN_INIT;
     again.mode = CATERVA_MODE_WRITE;

@@ -17,6 +17,9 @@ typedef struct create_parts {
 int create_options_parse(PyObject *dict, create_parts *parts, caterva_create_options *out);
 int open_options_parse(PyObject *dict, caterva_open_options *out);
 
+/* To open for writing what was made with these. */
+caterva_open_options open_options_like(const caterva_create_options *o);
+
 /* `n` <= CATERVA_MAX_DIMS numbers of a sequence; its length, or -1 with an exception. */
 int parse_int64s(PyObject *sequence, const char *what, int64_t *out);
 int parse_int32s(PyObject *sequence, const char *what, int32_t *out);

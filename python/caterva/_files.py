@@ -1,0 +1,181 @@
+"""What is done to files; partitions, and the cache that arrays share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _caterva, _options
+from ._info import FOUND, Repair, damages_of
+from ._options import Path
+from ._places import place_of
+
+
+def remove(path: Path) -> None:
+    """Delete the array at `path`, and nothing that is none.
+
+    Examples
+    --------
+    >>> import caterva, os
+    >>> caterva.save("gone.b2nd", [1, 2])
+    >>> caterva.remove("gone.b2nd")
+    >>> os.path.exists("gone.b2nd")
+    False
+    """
+    _caterva.unlink(place_of(path))
+
+
+class Upkeep(TypedDict, total=False):
+    """How safely a file is kept up, and who hears of it."""
+
+    durability: _options.Durability
+    progress: _options.Progress | Literal["tqdm"] | None
+
+
+def _upkeep(function: Any, path: Path, how: Upkeep) -> None:
+    if unknown := how.keys() - Upkeep.__annotations__.keys():
+        raise TypeError(f"there is no option {min(unknown)!r}")
+    durability = how.get("durability", "full")
+    level = _options.number_of(durability, _options.DURABILITIES, "durability")
+    function(place_of(path), level, _options.progress_of(how.get("progress")))
+
+
+def compact(path: Path, **how: Unpack[Upkeep]) -> None:
+    """Rewrite the array at `path` without its dead space.
+
+    Parameters
+    ----------
+    durability
+        ``"full"`` unless said; see `open`.
+    progress
+        Function ``(done, total)`` that hears of it, or ``"tqdm"``.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.save("compacted.b2nd", range(9), overwrite=True)
+    >>> caterva.compact("compacted.b2nd")
+    """
+    _upkeep(_caterva.compact, path, how)
+
+
+def seal(path: Path, **how: Unpack[Upkeep]) -> None:
+    """Give checksums to all chunks of the array at `path` that have none.
+
+    The options are those of `compact`.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.save("sealed.b2nd", range(9), overwrite=True)
+    >>> caterva.seal("sealed.b2nd")
+    """
+    _upkeep(_caterva.seal, path, how)
+
+
+def repair(
+    path: Path,
+    output: Path | None = None,
+    *,
+    overwrite: bool = False,
+    guess: bool = False,
+    fill_value: npt.NDArray[Any] | np.generic | bytes | None = None,
+    threads: int = 0,
+    durability: _options.Durability = "full",
+    progress: _options.Progress | None = None,
+) -> Repair:
+    """Repair the array at `path`, which is damaged or cannot be opened.
+
+    Parameters
+    ----------
+    output
+        Where what can be read goes; None restores a header in place where that is all,
+        and else adds ``.repaired`` to the path.
+    overwrite
+        Replace what is at the output.
+    guess
+        Number chunks as they lie when there is no index at all.
+    fill_value
+        One item for lost chunks, as bytes or as a scalar of the array's dtype.
+
+    Returns
+    -------
+    Repair
+        ``written`` and ``in_place`` both False: the array is sound.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.save("sound.b2nd", range(9), overwrite=True)
+    >>> caterva.repair("sound.b2nd").written
+    False
+    """
+    fill = fill_value
+    if fill is not None and not isinstance(fill, bytes):
+        fill = np.asarray(fill).tobytes()
+    level = _options.number_of(durability, _options.DURABILITIES, "durability")
+    found, complete, n, lost, unverified, attributes, in_place, written, places = (
+        _caterva.repair(
+            place_of(path),
+            None if output is None else place_of(output),
+            overwrite,
+            guess,
+            threads,
+            level,
+            fill,
+            _options.progress_of(progress),
+        )
+    )
+    return Repair(
+        FOUND[found],
+        complete,
+        n,
+        lost,
+        unverified,
+        None if attributes < 0 else attributes,
+        in_place,
+        written,
+        damages_of(places),
+    )
+
+
+# ---- Partitions and the cache -------------------------------------------------------------
+
+
+def choose_partition(
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike = float,
+    *,
+    chunks: Sequence[int] | None = None,
+    blocks: Sequence[int] | None = None,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The chunk and block shape that the library would choose; what is given is kept.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.choose_partition((1000, 1000, 1000), "f4")
+    ((64, 128, 128), (16, 16, 32))
+    """
+    lengths = _options.shape_of(shape)
+    return _caterva.choose_partition(lengths, np.dtype(dtype).itemsize, chunks, blocks)
+
+
+def set_cache_limit(nbytes: int) -> None:
+    """Set the size of the cache of decoded blocks that arrays share; 0 is none."""
+    _caterva.cache_limit(nbytes)
+
+
+def cache() -> dict[str, int]:
+    """Counts of the cache that arrays share.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.cache()["limit"]
+    67108864
+    """
+    return _caterva.cache_counts()

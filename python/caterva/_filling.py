@@ -1,0 +1,64 @@
+"""New arrays: the options that they are made with, and the items that they get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import _indexing, _options
+from ._array import Array
+
+SLAB_BYTES = 1 << 26  # that are moved at once
+
+
+def new_words(
+    shape: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
+) -> tuple[dict[str, Any], _options.Progress | None, Any]:
+    """What the extension makes an array with, who hears of it, and names of dimensions."""
+    asked = dict(options)
+    progress = _options.progress_of(asked.pop("progress", None))
+    dims = asked.pop("dims", None)
+    items = np.dtype(dtype)
+    lengths = _options.shape_of(shape)
+    if items.subdtype is not None:
+        lengths, items = lengths + items.shape, items.base
+    words = _options.storage_options(lengths, items, asked)
+    return words | _options.fill_options(fill_value, items), progress, dims
+
+
+def named(array: Array, dims: Any) -> Array:
+    """A new array with its dimensions named, where they are to be."""
+    if dims is None:
+        return array
+    try:
+        array.dims = dims
+    except BaseException:
+        array.discard()
+        raise
+    return array
+
+
+def is_array(x: Any) -> bool:
+    """True for anybody's arrays, which are read by indexing."""
+    return all(hasattr(x, name) for name in ("shape", "dtype", "__getitem__"))
+
+
+def sized(x: Any, dtype: Any) -> Any:
+    """Lists and iterators as an array."""
+    if isinstance(x, Iterator):
+        return np.stack([np.asarray(item, dtype) for item in x])
+    return np.asarray(x, dtype)
+
+
+def fill(array: Array, x: Any) -> None:
+    """Write all of `x`, an array of anybody's, in slabs of whole chunks."""
+    if isinstance(x, np.ndarray | np.generic) and not isinstance(x, np.memmap):
+        array[...] = x
+        return
+    budget = SLAB_BYTES // max(1, array.itemsize)
+    for place in _indexing.iter_boxes(
+        ..., array.shape, _indexing.slab_shape(array.shape, array.chunks, budget)
+    ):
+        array[place] = np.asarray(x[place])

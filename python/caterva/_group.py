@@ -1,0 +1,273 @@
+"""Groups of a tree as mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from ._array import Array
+from ._errors import NotFoundError, UnsupportedError
+
+if TYPE_CHECKING:
+    from ._tree import Tree
+
+_KINDS = ("array", "group", "other")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands at a key of a tree: an array, a group, or something that is neither."""
+
+    key: str
+    kind: str
+    """``array``, ``group`` or ``other``."""
+    kind_name: str
+    """``array``, ``group``, or what python-blosc2 calls it: ``schunk``, ``ctable``..."""
+    read_only: bool
+    """It can never be opened for writing where it is."""
+    embedded: bool
+    stored_bytes: int
+    path: str | None
+    """The file or member."""
+
+
+def _entry(parts: tuple[Any, ...]) -> Entry:
+    key, kind, *rest = parts
+    return Entry(key, _KINDS[kind], *rest)
+
+
+class Group(MutableMapping[str, Any]):
+    """Arrays and groups by name: a mapping, whose names may be paths.
+
+    ``g["name"]`` is an `Array` or a `Group`, ``g["a/b"]`` one in the group ``a``, and
+    ``g["/a"]`` is found from the root of the tree. ``g["name"] = x`` stores anything that
+    `asarray` takes as an array in the place of what is there.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> with caterva.open_tree("groups.b2d", "w") as t:
+    ...     t["model/lat"] = [10.0, 20.0]
+    ...     t["model/lon"] = [1, 2, 3]
+    >>> model = caterva.open_tree("groups.b2d")["model"]
+    >>> list(model), model["lon"][1:]
+    (['lat', 'lon'], array([2, 3]))
+    """
+
+    __slots__ = ("_key", "_owner")
+
+    def __init__(self, owner: Tree, key: str) -> None:
+        self._owner = owner
+        self._key = key  # "" is the root's, "/g" a group's
+
+    # ---- Names --------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The key from the root: ``/`` is the tree's own."""
+        return self._key or "/"
+
+    @property
+    def tree(self) -> Tree:
+        """The tree that it is in."""
+        return self._owner
+
+    def _full(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise TypeError(f"a name in a tree is text, not {name!r}")
+        if name in ("", "/"):
+            return self._key if name == "" else ""
+        return name if name.startswith("/") else f"{self._key}/{name}"
+
+    def entries(self) -> list[Entry]:
+        """All that is in the group and below it, also what is no array, sorted by key.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("entries.b2d", "w")
+        >>> t["g/x"] = [1, 2]
+        >>> t.commit()
+        >>> [(e.key, e.kind) for e in t.entries()]
+        [('/g', 'group'), ('/g/x', 'array')]
+        """
+        return list(map(_entry, self._owner._listed(self._key)))
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """The arrays of the group and of those below it, by their keys."""
+        for entry in self.entries():
+            if entry.kind == "array":
+                yield entry.key, self._owner._array(entry.key)
+
+    # ---- The mapping ---------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        key = self._full(name)
+        if key == "":
+            return self._owner
+        try:
+            return self._owner._array(key)
+        except NotFoundError:
+            if not self._owner._has_group(key):  # of new arrays
+                raise KeyError(name) from None
+        except UnsupportedError:
+            if not self._owner._has_group(key):
+                raise
+        return Group(self._owner, key)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.create_array(name, data=value, overwrite=True)
+
+    def __delitem__(self, name: str) -> None:
+        try:
+            self._owner._drop(self._full(name))
+        except NotFoundError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            self[name]
+        except (KeyError, UnsupportedError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        skip = len(self._key) + 1
+        for key, kind, *_ in self._owner._listed(self._key):
+            if kind < 2 and "/" not in key[skip:]:
+                yield key[skip:]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Group)
+        return same and (other._owner is self._owner and other._key == self._key)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((id(self._owner), self._key))
+
+    # ---- New members ---------------------------------------------------------------
+
+    def create_array(
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        data: Any = None,
+        fill_value: Any = None,
+        **options: Any,
+    ) -> Array:
+        """Make a new array in the group, and the groups of its name.
+
+        Parameters
+        ----------
+        shape, dtype, fill_value, **options
+            As in `create`; dtype None is that of `data`.
+        data
+            What it holds: anything that `asarray` takes.
+
+        Returns
+        -------
+        Array
+            Open for writing. It is there for others from the tree's next commit on.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.open_tree("made.b2d", "w") as t:
+        ...     a = t.create_array("g/x", (2, 3), "i2", dims=("y", "x"))
+        ...     a[1] = 7
+        >>> caterva.open("made.b2d::/g/x").dims
+        ('y', 'x')
+        """
+        key = self._full(name)
+        if data is None:
+            if shape is None:
+                raise TypeError("say the shape of a new array, or the data that it holds")
+            items = float if dtype is None else dtype
+            return self._owner._create(key, shape, items, fill_value, options)
+        return self._owner._create_from(key, data, dtype, fill_value, options)
+
+    def create_group(self, name: str) -> Group:
+        """Make an empty group, and those that it lies in: at once.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("grown.b2d", "w")
+        >>> t.create_group("a/b")
+        <caterva.Group '/a/b' empty>
+        """
+        key = self._full(name)
+        self._owner._writing()._create_group(key)
+        return Group(self._owner, key)
+
+    def require_group(self, name: str) -> Group:
+        """The group of that name, made where there is none."""
+        key = self._full(name)
+        if key and not self._owner._has_group(key):
+            return self.create_group(name)
+        return Group(self._owner, key)
+
+    def move(self, name: str, to: str) -> None:
+        """Give an array or group another name: at once, after a commit of all that is pending.
+
+        Arrays of it that are open are closed: get them from the tree again.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("moved.b2d", "w")
+        >>> t["a"] = [1, 2]
+        >>> t.move("a", "g/b")
+        >>> list(t["g"])
+        ['b']
+        """
+        try:
+            self._owner._rename(self._full(name), self._full(to))
+        except NotFoundError:
+            raise KeyError(name) from None
+
+    # ---- What belongs to the group ----------------------------------------------------
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """The dimensions that the group's own arrays name, with their lengths.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("named.b2d", "w")
+        >>> _ = t.create_array("t2m", (2, 3), dims=("time", "lat"))
+        >>> t.dims
+        {'time': 2, 'lat': 3}
+        """
+        found: dict[str, int] = {}
+        for name in self:
+            member = self[name]
+            if isinstance(member, Array):
+                for dim, length in zip(member.dims, member.shape, strict=True):
+                    if dim is not None:
+                        found.setdefault(dim, length)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<caterva.{type(self).__name__} {self.name!r} {self._counts()}>"
+
+    def _counts(self) -> str:
+        members = [kind for _, kind, *_ in self._owner._listed(self._key)]
+        counts = (("array", members.count(0)), ("group", members.count(1)))
+        texts = [f"{n} {what}{'s' * (n > 1)}" for what, n in counts if n]
+        return ", ".join(texts) or "empty"
+
+    def _repr_html_(self) -> str:
+        from ._html import html_of_group
+
+        return html_of_group(self)

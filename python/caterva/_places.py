@@ -1,0 +1,77 @@
+"""Where trees are: their paths, and the URLs of what is in them."""
+
+from __future__ import annotations
+
+import os
+
+from ._options import MEMORY, Path, url_of
+
+SUFFIXES = (".b2d", ".b2z", ".b2e")
+
+
+def split_url(url: str) -> tuple[str, str | None]:
+    """The tree and the key of ``tree.b2d::/key``; the key is None where there is none."""
+    at = url.find("::")
+    while at >= 0:
+        key = url[at + 2 :]
+        if key == "" or key.startswith("/"):
+            return url[:at], key or "/"
+        at = url.find("::", at + 1)
+    return url, None
+
+
+def place_of(path: Path | None) -> str:
+    """The place as handles keep it: whole, whatever the working directory is later."""
+    url = url_of(path)
+    if url == MEMORY or "://" in url:
+        return url
+    tree, key = split_url(url)
+    return os.path.abspath(url) if key is None else f"{os.path.abspath(tree)}::{key}"
+
+
+def place_of_tree(path: Path) -> str:
+    """The place as trees keep it: whole, whatever the working directory is later."""
+    return os.path.abspath(os.fspath(path))
+
+
+def is_tree(place: str) -> bool:
+    """Whether what stands there is a tree and no array."""
+    if os.path.isdir(place):
+        inside = set(os.listdir(place))
+        return "chunks.b2frame" not in inside and (
+            "embed.b2e" in inside or place.endswith(".b2d")
+        )
+    if place.endswith(".b2e"):
+        return os.path.isfile(place)
+    try:
+        with open(place, "rb") as file:
+            return file.read(4) in (b"PK\3\4", b"PK\5\6")
+    except OSError:
+        return False
+
+
+def state_of_tree(path: str) -> tuple[int, int, int] | None:
+    """What tells an archive from another of the same name; None of a directory, whose arrays
+    tell for themselves."""
+    status = os.stat(path)
+    if os.path.isdir(path):
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _file_of(path: str) -> str:
+    """The file that every commit of an array changes."""
+    tree, key = split_url(path)
+    if key is None or os.path.lexists(path):
+        inner = os.path.join(path, "chunks.b2frame")
+        return inner if os.path.isdir(path) else path
+    if not os.path.isdir(tree):
+        return tree
+    member = _file_of(f"{tree}{key}.b2nd")
+    return member if os.path.exists(member) else os.path.join(tree, "embed.b2e")
+
+
+def state_of_file(path: str) -> tuple[int, int, int]:
+    """What every commit changes: inode, time and size of the file with the header."""
+    status = os.stat(_file_of(path))
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,427 @@
+"""Several arrays in one place: a tree that holds them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self, TypeAlias
+
+from . import _caterva, _options
+from ._array import Array
+from ._errors import NotFoundError, ReadOnlyError, StaleError
+from ._filling import fill, is_array, named, new_words, sized
+from ._group import Group
+from ._options import Path
+from ._places import place_of_tree, state_of_tree
+from ._view import View
+
+Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
+
+
+class Tree(Group):
+    """Several arrays in groups, in a directory (``.b2d``) or one file (``.b2z``).
+
+    Made by `open_tree`, and by `open` of such a path. A directory can be changed; an archive
+    is read in place and never changes: `pack` makes one of a directory.
+
+    What is written to arrays of the tree is pending until `commit` or `close`, and then all
+    of it is there. As a context manager the tree is closed at the end of the block:
+    committed, or, at an exception, with what was pending dropped. New groups, names that
+    are moved and what is deleted take effect at once.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> with caterva.open_tree("weather.b2d", "w") as t:
+    ...     t["time"] = [0, 6, 12]
+    ...     t["model/t2m"] = [271.5, 272.0, 274.5]
+    >>> t = caterva.open_tree("weather.b2d")
+    >>> t["model/t2m"][-1], "model" in t, len(t)
+    (np.float64(274.5), True, 2)
+    """
+
+    __slots__ = ("_arrays", "_handle", "_lock", "_new", "_options", "__weakref__")
+
+    def __init__(self, handle: _caterva.Tree, options: dict[str, Any]) -> None:
+        super().__init__(self, "")
+        self._handle = handle
+        self._options = options  # of the arrays that it opens
+        self._arrays: dict[str, Array] = {}
+        self._lock = threading.RLock()
+        self._new: set[str] = set()  # arrays that were never committed
+
+    # ---- Life ---------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """The directory or file."""
+        return self._handle.path
+
+    @property
+    def closed(self) -> bool:
+        """True once `close` was called."""
+        return self._handle.closed
+
+    @property
+    def writable(self) -> bool:
+        """True if it was opened for writing."""
+        return self._handle.writable
+
+    def commit(self) -> None:
+        """Make all that is pending in the tree durable and visible to others.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("kept.b2d", "w")
+        >>> t["x"] = [1, 2, 3]
+        >>> t.commit()
+        >>> caterva.open("kept.b2d::/x")[:]
+        array([1, 2, 3])
+        """
+        with self._lock:
+            self._writing()
+            for array in self._open_arrays():
+                array.commit()
+            self._new.clear()
+
+    def rollback(self) -> None:
+        """Drop what is pending in the arrays of the tree; new ones are gone.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("rolled.b2d", "w")
+        >>> t["x"] = [1, 2, 3]
+        >>> t.commit()
+        >>> t["x"][:] = 0
+        >>> t.rollback()
+        >>> t["x"][:]
+        array([1, 2, 3])
+        """
+        with self._lock:
+            self._writing()
+            for key in tuple(self._new):
+                self._forget(key)
+            for array in self._open_arrays():
+                if array.writable:
+                    array.rollback()
+
+    def close(self) -> None:
+        """Commit what is pending and release the tree and, when it is written, its arrays.
+
+        Arrays that are read stay open as long as they are used. Closing twice is fine.
+        """
+        with self._lock:
+            if not self.closed:
+                self._close(commit=True)
+
+    def discard(self) -> None:
+        """Drop what is pending and release the tree, as `close` does."""
+        with self._lock:
+            if not self.closed:
+                self._close(commit=False)
+
+    def _close(self, commit: bool) -> None:
+        try:
+            if self.writable:
+                if commit:
+                    self.commit()
+                self._let_go(commit)
+        finally:
+            self._arrays.clear()
+            self._handle._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.closed:
+            raise ValueError("the tree is closed")
+        if self.writable:
+            raise TypeError(
+                f"{self.path} is open for writing: only trees that are read can be pickled; "
+                "close it, or pass its path"
+            )
+        return from_pickle, (self.path, state_of_tree(self.path), self._options)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<caterva.Tree {self.path!r}, closed>"
+        mode = "r+" if self.writable else "r"
+        return f"<caterva.Tree {self.path!r} {self._counts()} mode={mode!r}>"
+
+    # ---- The whole ------------------------------------------------------------------
+
+    def pack(
+        self,
+        path: Path,
+        *,
+        overwrite: bool = False,
+        progress: _options.Progress | Literal["tqdm"] | None = None,
+    ) -> None:
+        """Write the tree as one file, ``.b2z``, which appears whole.
+
+        What is pending is committed before. Arrays that are open for writing are closed: get
+        them from the tree again.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.open_tree("work.b2d", "w") as t:
+        ...     t["x"] = [1, 2, 3]
+        ...     t.pack("published.b2z", overwrite=True)
+        >>> caterva.open("published.b2z::/x")[:]
+        array([1, 2, 3])
+        """
+        self._settle()
+        heard = _options.progress_of(progress)
+        self._handle._pack(os.path.abspath(path), int(overwrite), self._durability(), heard)
+
+    def unpack(
+        self, path: Path, *, progress: _options.Progress | Literal["tqdm"] | None = None
+    ) -> None:
+        """Write the tree as a directory, ``.b2d``, where nothing may be; as `pack` does."""
+        self._settle()
+        heard = _options.progress_of(progress)
+        self._handle._unpack(os.path.abspath(path), 0, self._durability(), heard)
+
+    def _durability(self) -> int:
+        durability: int = self._options["durability"]
+        return durability
+
+    def _settle(self) -> None:
+        if self.writable:
+            with self._lock:
+                self.commit()
+                self._let_go(commit=True)
+
+    # ---- What groups ask for -----------------------------------------------------------
+
+    def _writing(self) -> _caterva.Tree:
+        """The handle, which is to be changed."""
+        if self.writable or self.closed:
+            return self._handle
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        if os.path.isdir(self.path):
+            raise ReadOnlyError(f'{self.path} is open for reading: open it with mode "r+"')
+        raise ReadOnlyError(
+            f"{self.path} is an archive, which never changes: unpack it to a .b2d, change "
+            "that, and pack it"
+        )
+
+    def _open_arrays(self) -> list[Array]:
+        return [array for array in self._arrays.values() if not array.closed]
+
+    def _let_go(self, commit: bool) -> None:
+        """Close the arrays that are open for writing."""
+        for array in self._open_arrays():
+            array._close(commit and array.writable)
+        self._arrays.clear()
+        self._new.clear()
+
+    def _listed(self, key: str) -> list[tuple[Any, ...]]:
+        """The entries of a group and below it, new arrays among them."""
+        new = [k for k in self._new if k.startswith(key + "/")]
+        if not new:
+            return list(self._handle._list(key or None))
+        found: dict[str, tuple[Any, ...]] = {}
+        for name in new:
+            found[name] = (name, 0, "array", False, False, 0, None)
+            while (name := name.rpartition("/")[0]) and name != key:
+                found[name] = (name, 1, "group", False, False, 0, None)
+        with contextlib.suppress(NotFoundError):
+            found |= {entry[0]: entry for entry in self._handle._list(key or None)}
+        return sorted(found.values(), key=lambda entry: entry[0].split("/"))
+
+    def _has_group(self, key: str) -> bool:
+        if any(k.startswith(key + "/") for k in self._new):
+            return True
+        try:
+            self._handle._list(key)
+        except NotFoundError:
+            return False
+        return True
+
+    def _array(self, key: str) -> Array:
+        """The array of that key, the same object as long as it is open."""
+        array = self._arrays.get(key)
+        if array is not None and not array.closed:
+            return array
+        with self._lock:
+            array = self._arrays.get(key)
+            if array is None or array.closed:
+                array = self._arrays[key] = self._open(key)
+            return array
+
+    def _open(self, key: str) -> Array:
+        words = dict(self._options)
+        if self.writable:
+            try:
+                return self._handle._open_array(Array, key, words | {"mode": 1}, None)
+            except ReadOnlyError:
+                pass  # it lies where nothing can be written
+        return self._handle._open_array(Array, key, words, None)
+
+    def _create(
+        self, key: str, shape: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
+    ) -> Array:
+        words, progress, dims = new_words(shape, dtype, fill_value, self._inherited(options))
+        with self._lock:
+            handle = self._writing()
+            if words["overwrite"]:
+                self._forget(key)
+            array = named(handle._create_array(Array, key, words, progress), dims)
+            self._arrays[key] = array
+            self._new.add(key)
+            return array
+
+    def _inherited(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options of a new array: those of the tree's handle where nothing else is said."""
+        own: dict[str, Any] = {
+            name: self._options[name]
+            for name in ("threads", "dirty_budget", "cache_bytes", "compact_percent")
+            if name in self._options
+        }
+        own["durability"] = _options.DURABILITIES[self._durability()]
+        return own | options
+
+    def _create_from(
+        self, key: str, data: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
+    ) -> Array:
+        source = data if is_array(data) else sized(data, dtype)
+        if isinstance(data, Array | View):
+            options = _as_stored(data, options)
+        items = source.dtype if dtype is None else dtype
+        array = self._create(key, source.shape, items, fill_value, options)
+        try:
+            fill(array, source)
+            if isinstance(data, Array):
+                for name in data.attrs:
+                    array.attrs.set_raw(name, data.attrs.raw(name))
+        except BaseException:
+            self._forget(key)
+            raise
+        return array
+
+    def _forget(self, key: str) -> None:
+        """Drop what is pending in the arrays of a key, and below it."""
+        for other in [k for k in self._arrays if k == key or k.startswith(key + "/")]:
+            self._arrays.pop(other).discard()
+            self._new.discard(other)
+
+    def _drop(self, key: str) -> None:
+        with self._lock:
+            handle = self._writing()
+            new = any(k == key or k.startswith(key + "/") for k in self._new)
+            self._forget(key)
+            try:
+                handle._remove(key)
+            except NotFoundError:
+                if not new:
+                    raise
+
+    def _rename(self, key: str, to: str) -> None:
+        with self._lock:
+            handle = self._writing()
+            self._settle()
+            handle._move(key, to)
+
+
+def _as_stored(data: Array | View, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of an array that is made of another: its chunks and names of dimensions."""
+    if isinstance(data, Array):
+        like = {"chunks": data.chunks, "blocks": data.blocks}
+        if not like.keys() & options.keys():
+            options = like | options
+    return options
+
+
+# ---- Trees by their path -------------------------------------------------------------------
+
+
+def from_pickle(path: str, state: Any, options: dict[str, Any]) -> Tree:
+    """What the pickle of a tree calls; another archive of that name is refused."""
+    if state is not None and state_of_tree(path) != tuple(state):
+        raise StaleError(f"{path} was changed since the tree was pickled")
+    return Tree(_caterva.tree_open(path, False, options["durability"]), options)
+
+
+def open_tree(path: Path, mode: Mode = "r", **options: Any) -> Tree:
+    """Open the tree at `path`, or make it.
+
+    Parameters
+    ----------
+    path
+        A directory (``.b2d``), or to be read an archive (``.b2z``) or a file with all leaves
+        inside it (``.b2e``).
+    mode
+        ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but made
+        when there is nothing, ``"w"`` emptied first, ``"x"`` made where nothing may be.
+    **options
+        Those of `open`, for the arrays that the tree opens: ``threads``, ``durability``,
+        ``cache_bytes`` and so on.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is nothing.
+    NotImplementedError
+        When it is no tree.
+    BlockingIOError
+        When somebody else has it open for writing, too.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> with caterva.open_tree("opened.b2d", "w") as t:
+    ...     t["g/x"] = [1, 2, 3]
+    >>> caterva.open_tree("opened.b2d")["g/x"][1:]
+    array([2, 3])
+    """
+    if mode not in ("r", "r+", "a", "w", "x"):
+        raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
+    place = place_of_tree(path)
+    words = _options.open_options(False, options)
+    there = os.path.lexists(place)
+    if mode == "x" or (mode in ("a", "w") and not there):
+        _refuse_archive(place)
+        return Tree(_caterva.tree_create(place, words["durability"]), words)
+    tree = Tree(_caterva.tree_open(place, mode != "r", words["durability"]), words)
+    if mode == "w":
+        with contextlib.ExitStack() as failing:
+            failing.callback(tree.discard)
+            _empty(tree)
+            failing.pop_all()
+    return tree
+
+
+def _refuse_archive(place: str) -> None:
+    if place.endswith(".b2z"):
+        raise ReadOnlyError(
+            f"{place} is to be an archive, which never changes: make a .b2d and pack it"
+        )
+
+
+def _empty(tree: Tree) -> None:
+    for name in [e.key for e in tree.entries() if e.key.count("/") == 1]:
+        del tree[name]

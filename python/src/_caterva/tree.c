@@ -1,0 +1,245 @@
+/* The type Tree: an object around a handle of several arrays in one place, and its end. */
+#include "tree.h"
+
+#include "functions.h"
+
+#include <stddef.h>
+#include <structmember.h>
+#include <unistd.h>
+
+/* ---- Made and gone --------------------------------------------------------- */
+
+PyObject *tree_wrap(module_state *state, PyTypeObject *type, caterva_tree *handle,
+                    const caterva_tree_options *again, PyObject *place)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    tree_object *self = (tree_object *)allocate(type, 0);
+    if (!self) {
+        caterva_tree_close(handle, NULL);
+        return NULL;
+    }
+    gate_init(&self->gate);
+    self->state = state;
+    self->handle = handle;
+    self->again = *again;
+    self->process = getpid();
+    Py_INCREF(self->place = place);
+    return (PyObject *)self;
+}
+
+/* Behind the shut gate, or where nobody has the object any more. */
+static int release(tree_object *self)
+{
+    caterva_tree *handle = self->handle;
+    self->handle = NULL;
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_tree_close(handle, &c.err);
+    return call_end(self->state, &c, status);
+}
+
+static void dealloc(PyObject *object)
+{
+    tree_object *self = (tree_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject *kind, *value, *traceback;
+    PyObject_GC_UnTrack(object);
+    if (self->weak) PyObject_ClearWeakRefs(object);
+    PyErr_Fetch(&kind, &value, &traceback);
+    if (release(self) < 0) PyErr_WriteUnraisable((PyObject *)type);
+    PyErr_Restore(kind, value, traceback);
+    gate_destroy(&self->gate);
+    Py_CLEAR(self->place);
+    freefunc release_memory = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release_memory(object);
+    Py_DECREF(type);
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    return 0;
+}
+
+/* ---- Going in ---------------------------------------------------------------- */
+
+/* In a child of fork whose parent was using the handle in other threads. */
+static int reopen(tree_object *self)
+{
+    self->handle = NULL;
+    if (self->again.mode == CATERVA_MODE_WRITE) {
+        PyErr_SetString(PyExc_ValueError, "the tree is the parent's, which was using it in "
+                                          "another thread when this process was forked");
+        return -1;
+    }
+    const char *path = PyUnicode_AsUTF8AndSize(self->place, NULL);
+    if (!path) return -1;
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_tree_open(path, &self->again, &self->handle, &c.err);
+    return call_end(self->state, &c, status);
+}
+
+static int recover(tree_object *self)
+{
+    int result = self->handle ? reopen(self) : 0;
+    gate_open(&self->gate);
+    return result;
+}
+
+int tree_enter(tree_object *self)
+{
+    if (call_is_under_way(self)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a tree cannot be used by what hears of its progress");
+        return -1;
+    }
+    if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
+    gate_enter(&self->gate);
+    if (self->handle) return 0;
+    gate_leave(&self->gate);
+    PyErr_SetString(PyExc_ValueError, "the tree is closed");
+    return -1;
+}
+
+static PyObject *close_tree(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    tree_object *self = (tree_object *)object;
+    if (call_is_under_way(self)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a tree cannot be closed by what hears of its progress");
+        return NULL;
+    }
+    if (gate_lost_threads(&self->gate) && recover(self) < 0) return NULL;
+    gate_shut(&self->gate);
+    int result = release(self);
+    gate_open(&self->gate);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- Attributes of the object --------------------------------------------- */
+
+static PyObject *get_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((tree_object *)object)->handle == NULL);
+}
+
+static PyObject *get_writable(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((tree_object *)object)->again.mode == CATERVA_MODE_WRITE);
+}
+
+static PyObject *get_path(PyObject *object, void *unused)
+{
+    (void)unused;
+    PyObject *place = ((tree_object *)object)->place;
+    Py_INCREF(place);
+    return place;
+}
+
+static PyGetSetDef properties[] = {
+    {"closed", get_closed, NULL, "True once `close` was called.", NULL},
+    {"writable", get_writable, NULL, "True if the tree was opened for writing.", NULL},
+    {"path", get_path, NULL, "The directory or file.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- The type -------------------------------------------------------------- */
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(tree_object, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+enum { MAX_METHODS = 40 };
+static PyMethodDef own_methods[] = {
+    {"_close", close_tree, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyMethodDef methods[MAX_METHODS + 1];
+
+static void gather_methods(void)
+{
+    static PyMethodDef *const lists[] = {own_methods, tree_member_methods};
+    int n = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        for (PyMethodDef *m = lists[i]; m->ml_name && n < MAX_METHODS; m++) methods[n++] = *m;
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_tp_members, members},
+    {Py_tp_doc, "An open handle of a tree; caterva.Tree is what Python sees."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "caterva._caterva.Tree",
+    .basicsize = sizeof(tree_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int tree_add_type(PyObject *module, module_state *state)
+{
+    gather_methods();
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->tree_type = (PyTypeObject *)type;
+    return type ? PyModule_AddObjectRef(module, "Tree", type) : -1;
+}
+
+/* ---- Opened, made ------------------------------------------------------------ */
+
+/* (path, writing, durability) */
+PyObject *function_tree_open(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    caterva_tree *handle;
+    PyObject *place;
+    int writing, durability;
+    const char *path;
+    call c;
+    if (!PyArg_ParseTuple(args, "Upi", &place, &writing, &durability) ||
+        !(path = PyUnicode_AsUTF8AndSize(place, NULL)))
+        return NULL;
+    options.mode = writing ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
+    options.durability = (caterva_durability)durability;
+    call_begin(&c, NULL, NULL);
+    caterva_status status = caterva_tree_open(path, &options, &handle, &c.err);
+    if (call_end(state, &c, status) == 0)
+        return tree_wrap(state, state->tree_type, handle, &options, place);
+    if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
+    return NULL;
+}
+
+/* (path, durability) */
+PyObject *function_tree_create(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    caterva_tree *handle;
+    PyObject *place;
+    int durability;
+    const char *path;
+    call c;
+    if (!PyArg_ParseTuple(args, "Ui", &place, &durability) ||
+        !(path = PyUnicode_AsUTF8AndSize(place, NULL)))
+        return NULL;
+    options.mode = CATERVA_MODE_WRITE;
+    options.durability = (caterva_durability)durability;
+    call_begin(&c, NULL, NULL);
+    caterva_status status = caterva_tree_create(path, &options, &handle, &c.err);
+    if (call_end(state, &c, status) == 0)
+        return tree_wrap(state, state->tree_type, handle, &options, place);
+    if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
+    return NULL;
+}

@@ -1,0 +1,210 @@
+/* What is in a tree: listed, opened, made, removed, moved; and all of it packed. */
+#include "options.h"
+#include "tree.h"
+
+/* ---- Listing ------------------------------------------------------------------ */
+
+static PyObject *tuple_of_entry(const caterva_tree_entry *e)
+{
+    return Py_BuildValue("(sisOOLz)", e->key, (int)e->kind, e->kind_name,
+                         e->read_only ? Py_True : Py_False, e->embedded ? Py_True : Py_False,
+                         (long long)e->stored_bytes, e->path);
+}
+
+/* (group or None) to [(key, kind, kind's name, read only, embedded, stored bytes, path)] */
+static PyObject *list_members(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const caterva_tree_list *list;
+    const char *group;
+    call c;
+    if (!PyArg_ParseTuple(args, "z", &group) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_tree_get_list(self->handle, group, &list, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) {
+        if (status == CATERVA_OK) caterva_tree_list_release(list);
+        return NULL;
+    }
+    PyObject *entries = PyList_New((Py_ssize_t)list->n);
+    for (size_t i = 0; entries && i < list->n; i++) {
+        PyObject *entry = tuple_of_entry(list->entries[i]);
+        if (!entry || PyList_SetItem(entries, (Py_ssize_t)i, entry) < 0) Py_CLEAR(entries);
+    }
+    caterva_tree_list_release(list);
+    return entries;
+}
+
+/* ---- Arrays --------------------------------------------------------------------- */
+
+typedef struct array_request {
+    PyObject *type, *dict, *progress;
+    const char *key;
+} array_request;
+
+static int parse_request(tree_object *self, PyObject *args, array_request *r)
+{
+    if (!PyArg_ParseTuple(args, "OsO!O", &r->type, &r->key, &PyDict_Type, &r->dict,
+                          &r->progress))
+        return -1;
+    if (PyType_Check(r->type) &&
+        PyType_IsSubtype((PyTypeObject *)r->type, self->state->array_type))
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "the first argument is a type of arrays");
+    return -1;
+}
+
+/* The object for an array of this tree, which is found by its URL, too. */
+static PyObject *wrap_array(tree_object *self, const array_request *r, array_birth *birth)
+{
+    birth->place = PyUnicode_FromFormat("%U::%s", self->place, r->key);
+    birth->progress = r->progress;
+    if (!birth->place) {
+        caterva_discard(birth->handle);
+        return NULL;
+    }
+    PyObject *array = array_wrap(self->state, (PyTypeObject *)r->type, birth);
+    Py_DECREF(birth->place);
+    return array;
+}
+
+/* (type, key, options, progress) */
+static PyObject *open_array(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    array_birth birth = {0};
+    array_request r;
+    call c;
+    if (parse_request(self, args, &r) < 0 || open_options_parse(r.dict, &birth.again) < 0 ||
+        tree_enter(self) < 0)
+        return NULL;
+    call_begin(&c, self, r.progress);
+    caterva_status status =
+        caterva_tree_open_array(self->handle, r.key, &birth.again, &birth.handle, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result == 0) return wrap_array(self, &r, &birth);
+    if (status == CATERVA_OK) caterva_discard(birth.handle);
+    return NULL;
+}
+
+/* (type, key, options, progress) */
+static PyObject *create_array(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    create_parts parts = {.metalayers = NULL};
+    caterva_create_options options;
+    array_birth birth = {0};
+    array_request r;
+    call c;
+    if (parse_request(self, args, &r) < 0) return NULL;
+    if (create_options_parse(r.dict, &parts, &options) < 0 || tree_enter(self) < 0) {
+        PyMem_Free(parts.metalayers);
+        return NULL;
+    }
+    call_begin(&c, self, r.progress);
+    caterva_status status =
+        caterva_tree_create_array(self->handle, r.key, &options, &birth.handle, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    PyMem_Free(parts.metalayers);
+    birth.again = open_options_like(&options);
+    if (result == 0) return wrap_array(self, &r, &birth);
+    if (status == CATERVA_OK) caterva_discard(birth.handle);
+    return NULL;
+}
+
+/* ---- Groups and names ----------------------------------------------------------- */
+
+typedef caterva_status key_function(caterva_tree *tree, const char *key, caterva_error *err);
+
+static PyObject *with_key(PyObject *object, PyObject *args, key_function *function)
+{
+    tree_object *self = (tree_object *)object;
+    const char *key;
+    call c;
+    if (!PyArg_ParseTuple(args, "s", &key) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = function(self->handle, key, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *create_group(PyObject *object, PyObject *args)
+{
+    return with_key(object, args, caterva_tree_create_group);
+}
+
+static PyObject *remove_member(PyObject *object, PyObject *args)
+{
+    return with_key(object, args, caterva_tree_remove);
+}
+
+static PyObject *move_member(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *from, *to;
+    call c;
+    if (!PyArg_ParseTuple(args, "ss", &from, &to) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_tree_move(self->handle, from, to, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- The whole ------------------------------------------------------------------- */
+
+typedef caterva_status pack_function(caterva_tree *tree, const char *path,
+                                     const caterva_tree_pack_options *options,
+                                     caterva_error *err);
+
+/* (path, overwrite, durability, progress) */
+static PyObject *write_whole(PyObject *object, PyObject *args, pack_function *function)
+{
+    tree_object *self = (tree_object *)object;
+    caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
+    const char *path;
+    int durability;
+    PyObject *progress;
+    call c;
+    if (!PyArg_ParseTuple(args, "spiO", &path, &options.overwrite, &durability, &progress) ||
+        tree_enter(self) < 0)
+        return NULL;
+    options.durability = (caterva_durability)durability;
+    options.on_progress = call_hook;
+    options.context = &c;
+    call_begin(&c, self, progress);
+    c.own = true;
+    caterva_status status = function(self->handle, path, &options, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *pack(PyObject *object, PyObject *args)
+{
+    return write_whole(object, args, caterva_tree_pack);
+}
+
+static PyObject *unpack(PyObject *object, PyObject *args)
+{
+    return write_whole(object, args, caterva_tree_unpack);
+}
+
+PyMethodDef tree_member_methods[] = {
+    {"_list", list_members, METH_VARARGS, NULL},
+    {"_open_array", open_array, METH_VARARGS, NULL},
+    {"_create_array", create_array, METH_VARARGS, NULL},
+    {"_create_group", create_group, METH_VARARGS, NULL},
+    {"_remove", remove_member, METH_VARARGS, NULL},
+    {"_move", move_member, METH_VARARGS, NULL},
+    {"_pack", pack, METH_VARARGS, NULL},
+    {"_unpack", unpack, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
