@@ -186,7 +186,7 @@ cv_status cv_description_create(const cv_described *from, cv_description **out, 
 
 void cv_description_release(const cv_description *description)
 {
-    cv_description *d = (cv_description *)(uintptr_t)description;
+    cv_description *d = cv_unconst(description);
     if (!d) return;
     if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
 }

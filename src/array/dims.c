@@ -59,8 +59,8 @@ static cv_status parse(const cv_buffer *value, int ndim, const char ***out, cv_e
     bool is_tuple = list.number > 0 && cv_token_is_text(&first, CV_TUPLE_MARK);
     if (is_tuple) t = ahead;
     size_t size;
-    if (list.kind != CV_TOKEN_LIST || list.number != (uint64_t)(ndim + is_tuple) ||
-        !measure(t, ndim, &size))
+    uint64_t n = (uint64_t)ndim + is_tuple;
+    if (list.kind != CV_TOKEN_LIST || list.number != n || !measure(t, ndim, &size))
         return CV_OK;
     return keep_names(t, ndim, size, out, err);
 }
@@ -177,7 +177,7 @@ caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
 cv_status cv_dims_carry(const cv_snapshot *from, const int *axes, caterva_array *to,
                         cv_error *err)
 {
-    const char **names, *passed, *kept[CV_MAX_DIMS];
+    const char **names, *passed, *kept[CV_MAX_DIMS] = {NULL};
     int ndim = cv_array_state(to)->grid.ndim;
     bool same = ndim == from->grid.ndim;
     for (int d = 0; d < ndim; d++) same = same && axes[d] == d;

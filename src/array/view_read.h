@@ -14,8 +14,8 @@ typedef struct cv_mapped {
 
 /* Maps a selection of at least one item, and the memory of its result. Release with
  * cv_mapped_free, also after a failure. */
-cv_status cv_view_map(const caterva_view *view, const cv_selection *selection,
-                      const cv_memory *memory, cv_mapped *out, cv_error *err);
+cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
+                      const cv_memory *memory, cv_mapped *m, cv_error *err);
 void cv_mapped_free(cv_mapped *mapped);
 
 /* CATERVA_ESTALE when the array's grid is not the one that views were made of. */

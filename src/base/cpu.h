@@ -34,8 +34,8 @@ typedef enum cv_cpu_feature {
  * a load; any thread. */
 bool cv_cpu_can(unsigned features);
 
-/* For tests and benchmarks: from now on only `features` are used, of those that the
+/* For tests and benchmarks: from now on only `wanted` are used, of those that the
  * processor has. 0 leaves the portable kernels, ~0u takes everything back. */
-void cv_cpu_allow(unsigned features);
+void cv_cpu_allow(unsigned wanted);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Functions in the place of the system's: as caterva_allocator has them. */
 typedef struct cv_heap_functions {
@@ -68,6 +69,14 @@ void *cv_large_pages(size_t size);
 /* Copies of a text, or of at most `most` bytes of it. NULL without memory. */
 char *cv_strdup(const char *text);
 char *cv_strndup(const char *text, size_t most);
+
+/* What stands behind a pointer that is const for everybody but who made it. */
+static inline void *cv_unconst(const void *memory)
+{
+    void *own;
+    memcpy(&own, &memory, sizeof own);
+    return own;
+}
 
 /* What any of these handed out; NULL is fine. */
 static inline void cv_free(void *memory)

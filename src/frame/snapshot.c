@@ -59,7 +59,7 @@ uint32_t cv_snapshot_name(const cv_snapshot *s)
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err)
 {
-    cv_snapshot *s = (cv_snapshot *)(uintptr_t)snapshot;
+    cv_snapshot *s = cv_unconst(snapshot);
     cv_attributes *known = atomic_load_explicit(&s->attributes, memory_order_acquire);
     cv_attributes *loaded = NULL;
     if (!known) CV_TRY(cv_attributes_load(&s->trailer, &loaded, err));

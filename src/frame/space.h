@@ -28,7 +28,7 @@ typedef struct cv_extents {
 void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 
 /* Takes out whatever lies in [pos, pos + size). */
-void cv_extents_cut(cv_extents *extents, uint64_t pos, uint64_t size);
+void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size);
 
 /* Whether an extent begins at `pos`; its size then. */
 bool cv_extents_has(const cv_extents *extents, uint64_t pos, uint64_t *size);

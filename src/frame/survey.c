@@ -241,7 +241,7 @@ static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_
     if (state->grid.n_chunks > 0) CV_TRY(cv_snapshot_index(state, frame->store, &index, err));
     size_t n = count_stored(index);
     if (n > MOST_ROOMS) return CV_OK;
-    s->rooms = cv_malloc((n + 1) * sizeof s->rooms[0]);
+    s->rooms = cv_calloc(n + 1, sizeof s->rooms[0]);
     if (!s->rooms) return cv_fail_memory(err, (n + 1) * sizeof s->rooms[0], "a survey");
     bool ours = list_chunks(s, state, index);
     CV_TRY(sort_rooms(s, err));

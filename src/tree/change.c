@@ -218,10 +218,9 @@ static cv_status check_not_written(const cv_tree *tree, const char *name, cv_err
 static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
                              cv_error *err)
 {
-    size_t size = strlen(key + 1);
     for (size_t i = 0; i < c->members.n; i++) {
         const char *path = c->members.list[i].path;
-        if (strncmp(path, key + 1, size) != 0 || path[size] != '/') continue;
+        if (!cv_tree_is_path_in(path, key + 1)) continue;
         if (!cv_tree_is_leaf(path))
             return cv_fail(err, CATERVA_EEXIST, -1,
                            "%.80s in %s holds a file that is no leaf: %.60s", key,

@@ -96,12 +96,8 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
 
 bool cv_contents_has_group(const cv_contents *c, const char *key)
 {
-    for (size_t i = 0; i < c->members.n; i++) {
-        size_t size = strlen(key + 1);
-        const char *path = c->members.list[i].path;
-        if (strncmp(path, key + 1, size) == 0 && (size == 0 || path[size] == '/'))
-            return true;
-    }
+    for (size_t i = 0; i < c->members.n; i++)
+        if (cv_tree_is_path_in(c->members.list[i].path, key + 1)) return true;
     for (size_t i = 0; i < c->embed.n; i++)
         if (cv_tree_is_within(c->embed.list[i].key, key)) return true;
     return !key[1];

@@ -101,6 +101,12 @@ bool cv_tree_is_within(const char *key, const char *group)
     return strncmp(key, group, size) == 0 && key[size] == '/';
 }
 
+bool cv_tree_is_path_in(const char *path, const char *folder)
+{
+    size_t size = strlen(folder);
+    return size == 0 || (strncmp(path, folder, size) == 0 && path[size] == '/');
+}
+
 int cv_tree_compare(const char *a, const char *b)
 {
     while (*a && *a == *b) a++, b++;

@@ -33,8 +33,9 @@ int cv_tree_compare(const char *a, const char *b);
 /* The bytes of the key that are its group's: of "/g/x" those of "/g", of "/x" none. */
 size_t cv_tree_parent(const char *key, size_t size);
 
-/* Whether `key` lies in the group, which "" is for the whole tree. */
+/* Whether `key` lies in the group, which "" is for the whole tree; and a path in the folder. */
 bool cv_tree_is_within(const char *key, const char *group);
+bool cv_tree_is_path_in(const char *path, const char *folder);
 
 /* Cuts "TREE::/g/x": the key behind the first "::" that a slash or nothing follows, or NULL
  * when there is none. "TREE::" has the key "/". */

@@ -110,7 +110,8 @@ static void take_code(cv_json_scan *s)
 static void take_escape(cv_json_scan *s)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-    char c = s->at < s->end ? *s->at : '\0';
+    char c = '\0';
+    if (s->at < s->end) c = *s->at;
     const char *letter = c ? strchr(letters, c) : NULL;
     if (letter) {
         put(s, &meant[letter - letters], 1);

@@ -33,6 +33,7 @@ typedef struct found {
 /* Items are asked for: they arrive while other blocks are looked for. */
 static inline void find_items(const cv_grid *grid, found *f)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): cv_walk_plan_block has set it */
     int64_t pos = f->block.block_pos;
     f->items.strides = grid->item_strides;
     if (f->is_rotated) {
