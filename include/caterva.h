@@ -1802,8 +1802,8 @@ CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
                                              caterva_tree **out, caterva_error *err);
 
-/* Commits attributes of groups that are pending, and releases the handle, also when that
- * fails; arrays and lists that came from it stay valid, and what is pending in an array is
+/* Commits attributes of groups that are pending, unless a caterva_tree_commit of them failed,
+ * and releases the handle, also when that fails; arrays and lists that came from it stay valid, and what is pending in an array is
  * the array's. NULL is fine.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);

@@ -240,6 +240,7 @@ caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
     CV_TRY(cv_tree_handle_check_writable(tree, err));
     cv_mutex_lock(&tree->lock);
     cv_status status = commit_tree(tree, err);
+    tree->failed = status != CV_OK;
     cv_mutex_unlock(&tree->lock);
     return status;
 }
@@ -249,7 +250,7 @@ caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
 cv_status cv_tree_commit_groups(caterva_tree *tree, cv_error *err)
 {
     commit c = {.tree = tree};
-    if (tree->groups.n == 0) return CV_OK;
+    if (tree->groups.n == 0 || tree->failed) return CV_OK;
     CV_TRY(cv_tree_handle_check_writable(tree, err));
     c.durable = tree->durability != CATERVA_DURABILITY_NONE;
     c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);
@@ -265,6 +266,7 @@ static cv_status roll_back(caterva_tree *tree, cv_error *err)
 {
     cv_status status = CV_OK;
     cv_groups_clear(&tree->groups);
+    tree->failed = false;
     cv_mutex_lock(&tree->writers->lock);
     for (size_t i = 0; i < tree->writers->n; i++) {
         cv_status one = caterva_rollback(tree->writers->list[i].array, err);
