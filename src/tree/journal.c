@@ -44,12 +44,11 @@ static cv_status read_bytes(cv_file file, const char *shown, cv_buffer *out, cv_
 static cv_status check_step(const cv_journal_step *step, cv_error *err)
 {
     CV_TRY(cv_tree_check_path(step->path, strlen(step->path), err));
-    bool good = cv_tree_is_leaf(step->path);
+    bool good = step->header_size > 16;
     if (step->file) {
         CV_TRY(cv_tree_check_path(step->file, strlen(step->file), err));
-        good = good && step->file[0] == '.' && !strchr(step->file, '/');
-    } else {
-        good = good && step->header_size > 16;
+        good = cv_tree_is_leaf(step->path) && step->file[0] == '.' &&
+               !strchr(step->file, '/');
     }
     if (good) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1, "a step for %.100s cannot be", step->path);
