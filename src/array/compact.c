@@ -33,10 +33,8 @@ cv_status cv_array_check_compact(int percent, cv_error *err)
 static bool is_worth_it(caterva_array *array)
 {
     uint64_t dead, size;
-    const cv_store *store = array->frame->store;
-    bool is_file = array->pending && !store->in_memory && !store->has_no_name &&
-                   !store->has_chunk_objects;
-    if (array->compact_percent == 0 || !is_file) return false;
+    bool compacts_itself = array->pending && array->frame->store->compacts_itself;
+    if (array->compact_percent == 0 || !compacts_itself) return false;
     if (!cv_txn_dead(array->pending->txn, &dead, &size)) return false;
     return dead >= MIN_DEAD && (double)dead * 100 >= (double)size * array->compact_percent;
 }

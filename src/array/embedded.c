@@ -132,7 +132,7 @@ cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store *
 {
     embedded_store *e = cv_calloc(1, sizeof *e);
     if (!e) return cv_fail_memory(err, sizeof *e, "a leaf");
-    e->base = (cv_store){.ops = &embedded_ops, .published = true, .has_no_name = true};
+    e->base = (cv_store){.ops = &embedded_ops, .published = true};
     e->offset = leaf->offset;
     e->size = leaf->size;
     cv_status status = cv_embedded_open(tree, &e->bytes, err);

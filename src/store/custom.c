@@ -381,7 +381,6 @@ static cv_status new_store(program *p, bool writable, custom_store **out, cv_err
     c->base = (cv_store){.ops = &custom_ops,
                          .writable = writable,
                          .published = true,
-                         .has_no_name = true,
                          .is_far = p->calls.read_many != NULL,
                          .join_gap = join_gap_of(&p->calls),
                          .opened = cv_os_now()};

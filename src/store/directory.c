@@ -158,8 +158,7 @@ void cv_directory_follow(directory_store *d)
         use_frame(d, frame);
 }
 
-static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size,
-                                cv_error *err)
+cv_status cv_directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -170,8 +169,8 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
     return error ? fail_object(d, object, error, "look at", err) : CV_OK;
 }
 
-static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
-                                size_t size, cv_error *err)
+cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                            size_t size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -186,7 +185,7 @@ static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos,
     return cv_fail_past_end(err, object_name(object).text, pos, size, end);
 }
 
-static bool directory_is_near(cv_store *store, cv_object object, uint64_t pos)
+bool cv_directory_is_near(cv_store *store, cv_object object, uint64_t pos)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -206,8 +205,8 @@ static void ask_for(cv_store *store, const cv_store_range *range)
     let_go(d, held);
 }
 
-static cv_status directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
-                                     const cv_arrivals *arrivals, cv_error *err)
+cv_status cv_directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                 const cv_arrivals *arrivals, cv_error *err)
 {
     return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
 }
@@ -223,8 +222,8 @@ static cv_status check_chunk(const cv_store *store, cv_object object, cv_error *
                    "the frame of a directory is replaced, not written");
 }
 
-static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos,
-                                 const void *src, size_t size, cv_error *err)
+cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                             size_t size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
@@ -237,8 +236,8 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
 }
 
-static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t size,
-                                    cv_error *err)
+cv_status cv_directory_truncate(cv_store *store, cv_object object, uint64_t size,
+                                cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
@@ -252,7 +251,7 @@ static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t 
 
 /* Of a directory, CV_FRAME_OBJECT means the names in it: the bytes of the
  * frame itself are synced by replace. */
-static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err)
+cv_status cv_directory_sync(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     if (object == CV_FRAME_OBJECT) {
@@ -302,8 +301,8 @@ static int write_new_frame(directory_store *d, const void *bytes, size_t size, b
     return error;
 }
 
-static cv_status directory_replace(cv_store *store, const void *bytes, size_t size,
-                                   bool durable, cv_error *err)
+cv_status cv_directory_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                               cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_file frame;
@@ -315,7 +314,7 @@ static cv_status directory_replace(cv_store *store, const void *bytes, size_t si
     return CV_OK;
 }
 
-static cv_status directory_remove(cv_store *store, cv_object object, cv_error *err)
+cv_status cv_directory_remove(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     CV_TRY(check_chunk(store, object, err));
@@ -323,158 +322,11 @@ static cv_status directory_remove(cv_store *store, cv_object object, cv_error *e
     return error ? fail_object(d, object, error, "remove", err) : CV_OK;
 }
 
-static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
-                                cv_error *err)
+cv_status cv_directory_list(cv_store *store, cv_object **objects, size_t *n, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     int error = cv_sframe_list(d->dir, objects, n);
     if (!error) return CV_OK;
     if (error == ENOMEM) return cv_fail_memory(err, *n * sizeof **objects, "a list of files");
     return cv_fail_sys(err, error, "cannot list the directory %s", d->shown.text);
-}
-
-static void directory_reads_state(cv_store *store, uint64_t state)
-{
-    cv_file self = cv_directory_self((directory_store *)store);
-    if (state)
-        (void)cv_file_share_number(self, state);
-    else
-        cv_file_unshare(self);
-}
-
-static bool directory_has_readers(cv_store *store)
-{
-    return cv_file_is_shared(cv_directory_self((directory_store *)store));
-}
-
-static bool directory_has_others(cv_store *store, uint64_t state)
-{
-    return cv_file_is_shared_but(cv_directory_self((directory_store *)store), state);
-}
-
-/* ---- Publishing and closing --------------------------------------------- */
-
-/* What is replaced may have been given other access since the files were made. */
-static int liken_files(directory_store *d)
-{
-    cv_likeness like = cv_target_likeness(&d->place.old, true);
-    const cv_os_access *a = &d->chunks.access, *b = &like.inner;
-    cv_object *ids;
-    size_t n;
-    like.inner.mode &= 0666;
-    bool same = a->mode == b->mode && a->user == b->user && a->group == b->group;
-    if (!like.known || (d->chunks.has_access && same)) return 0;
-    cv_chunk_files_set_access(&d->chunks, b);
-    int error = cv_file_set_access(d->lock, b);
-    if (!error) error = cv_sframe_list(d->dir, &ids, &n);
-    if (error) return error;
-    for (size_t i = 0; i < n && !error; i++) {
-        cv_chunk_handle chunk;
-        error = cv_chunk_acquire(&d->chunks, ids[i], &chunk);
-        if (error) break;
-        error = cv_file_set_access(chunk.file, b);
-        cv_chunk_release(chunk);
-    }
-    cv_free(ids);
-    return error;
-}
-
-static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
-{
-    directory_store *d = (directory_store *)store;
-    if (store->published) return CV_OK;
-    cv_status status = cv_place_publish(&d->place, cv_directory_self(d), d->frame, durable,
-                                        &store->published, err);
-    if (!store->published) return status;
-    cv_home_take(&d->place, cv_directory_self(d), &d->home);
-    int error = liken_files(d);
-    if (!d->place.is_left) cv_place_close(&d->place);
-    if (status == CV_OK && error)
-        status =
-            cv_fail_sys(err, error, "cannot set the access of files in %s", d->shown.text);
-    return status;
-}
-
-/* Also the frame must be the one that was put there last: a commit would undo what
- * others have put in its place. */
-static cv_status directory_check_name(cv_store *store, cv_error *err)
-{
-    directory_store *d = (directory_store *)store;
-    CV_TRY(cv_home_check(&d->home, cv_directory_self(d), &d->shown, err));
-    cv_rwlock_read(&d->frame_lock);
-    bool current = cv_dir_names(d->dir, CV_SFRAME_FRAME, d->frame);
-    cv_rwlock_unlock(&d->frame_lock);
-    if (current) return CV_OK;
-    return cv_fail(err, CATERVA_EIO, -1, "others replaced or deleted %s of %s",
-                   CV_SFRAME_FRAME, d->shown.text);
-}
-
-static void directory_close(cv_store *store)
-{
-    directory_store *d = (directory_store *)store;
-    if (d->holder.give_up) cv_fd_holder_remove(&d->holder);
-    cv_chunk_files_close(&d->chunks);
-    if (!store->published && !cv_store_is_parents(store)) cv_place_remove_temp(&d->place);
-    cv_place_close(&d->place);
-    cv_home_close(&d->home);
-    cv_file_close(&d->frame);
-    cv_free(d->frame_bytes);
-    if (cv_os_has_forked(store->opened)) {
-        cv_file_unlock(d->lock);
-        cv_file_unlock(cv_directory_self(d));
-    }
-    cv_file_close(&d->lock);
-    cv_dir_close(&d->dir);
-    cv_rwlock_destroy(&d->frame_lock);
-    cv_free(d);
-}
-
-static const cv_store_ops directory_ops = {
-    .name = "directory",
-    .size = directory_size,
-    .read = directory_read,
-    .read_many = directory_read_many,
-    .is_near = directory_is_near,
-    .write = directory_write,
-    .truncate = directory_truncate,
-    .sync = directory_sync,
-    .replace = directory_replace,
-    .remove = directory_remove,
-    .list = directory_list,
-    .publish = directory_publish,
-    .reads_state = directory_reads_state,
-    .has_readers = directory_has_readers,
-    .has_others = directory_has_others,
-    .check_name = directory_check_name,
-    .close = directory_close,
-};
-
-/* ---- Making ------------------------------------------------------------- */
-
-cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
-                           directory_store **out, cv_error *err)
-{
-    directory_store *d = cv_calloc(1, sizeof *d);
-    if (!d) {
-        if (place) {
-            cv_place_remove_temp(place);
-            cv_place_close(place);
-        }
-        cv_dir_close(&dir);
-        return cv_fail_memory(err, sizeof *d, "a store");
-    }
-    d->base = (cv_store){.ops = &directory_ops, .has_chunk_objects = true};
-    d->base.published = place == NULL;
-    d->base.opened = cv_os_now();
-    d->base.slow_writes = true;
-    d->dir = dir;
-    if (place) {
-        d->place = *place;
-        cv_place_list(&d->place);
-    }
-    d->shown = cv_show_path(path);
-    cv_rwlock_init(&d->frame_lock);
-    cv_chunk_files_init(&d->chunks, dir);
-    *out = d;
-    return CV_OK;
 }

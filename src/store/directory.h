@@ -28,10 +28,22 @@ static inline cv_file cv_directory_self(const directory_store *d)
     return cv_dir_as_file(d->dir);
 }
 
-/* A store of nothing but the open directory. Takes over `dir` and, when it is not NULL,
- * `place`, also on failure. */
-cv_status cv_directory_new(cv_dir dir, const char *path, cv_place *place,
-                           directory_store **out, cv_error *err);
+/* The operations on bytes, for the table of operations. */
+cv_status cv_directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
+cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                            size_t size, cv_error *err);
+cv_status cv_directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                 const cv_arrivals *arrivals, cv_error *err);
+bool cv_directory_is_near(cv_store *store, cv_object object, uint64_t pos);
+cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                             size_t size, cv_error *err);
+cv_status cv_directory_truncate(cv_store *store, cv_object object, uint64_t size,
+                                cv_error *err);
+cv_status cv_directory_sync(cv_store *store, cv_object object, cv_error *err);
+cv_status cv_directory_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                               cv_error *err);
+cv_status cv_directory_remove(cv_store *store, cv_object object, cv_error *err);
+cv_status cv_directory_list(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
 
 /* Complete: from now on its descriptors are at others' disposal. */
 void cv_directory_share_descriptors(directory_store *d);

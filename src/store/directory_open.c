@@ -1,12 +1,169 @@
-/* Room: store. Opening, creating and deleting directories of arrays: locks, names, and
- * who may see the files. */
+/* Room: store. The store of a directory as a whole: who reads it, its name, locks and who
+ * may see the files; opening, creating, publishing, closing and deleting it. What its bytes
+ * are is told in directory.c. */
 #include "store/directory_open.h"
 
+#include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/directory.h"
 #include "store/sframe.h"
 
 #include <assert.h>
+
+/* ---- Who reads it ------------------------------------------------------- */
+
+static void directory_reads_state(cv_store *store, uint64_t state)
+{
+    cv_file self = cv_directory_self((directory_store *)store);
+    if (state)
+        (void)cv_file_share_number(self, state);
+    else
+        cv_file_unshare(self);
+}
+
+static bool directory_has_readers(cv_store *store)
+{
+    return cv_file_is_shared(cv_directory_self((directory_store *)store));
+}
+
+static bool directory_has_others(cv_store *store, uint64_t state)
+{
+    return cv_file_is_shared_but(cv_directory_self((directory_store *)store), state);
+}
+
+/* ---- Publishing and closing --------------------------------------------- */
+
+/* What is replaced may have been given other access since the files were made. */
+static int liken_files(directory_store *d)
+{
+    cv_likeness like = cv_target_likeness(&d->place.old, true);
+    const cv_os_access *a = &d->chunks.access, *b = &like.inner;
+    cv_object *ids;
+    size_t n;
+    like.inner.mode &= 0666;
+    bool same = a->mode == b->mode && a->user == b->user && a->group == b->group;
+    if (!like.known || (d->chunks.has_access && same)) return 0;
+    cv_chunk_files_set_access(&d->chunks, b);
+    int error = cv_file_set_access(d->lock, b);
+    if (!error) error = cv_sframe_list(d->dir, &ids, &n);
+    if (error) return error;
+    for (size_t i = 0; i < n && !error; i++) {
+        cv_chunk_handle chunk;
+        error = cv_chunk_acquire(&d->chunks, ids[i], &chunk);
+        if (error) break;
+        error = cv_file_set_access(chunk.file, b);
+        cv_chunk_release(chunk);
+    }
+    cv_free(ids);
+    return error;
+}
+
+static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
+{
+    directory_store *d = (directory_store *)store;
+    if (store->published) return CV_OK;
+    cv_status status = cv_place_publish(&d->place, cv_directory_self(d), d->frame, durable,
+                                        &store->published, err);
+    if (!store->published) return status;
+    cv_home_take(&d->place, cv_directory_self(d), &d->home);
+    int error = liken_files(d);
+    if (!d->place.is_left) cv_place_close(&d->place);
+    if (status == CV_OK && error)
+        status =
+            cv_fail_sys(err, error, "cannot set the access of files in %s", d->shown.text);
+    return status;
+}
+
+/* Also the frame must be the one that was put there last: a commit would undo what
+ * others have put in its place. */
+static cv_status directory_check_name(cv_store *store, cv_error *err)
+{
+    directory_store *d = (directory_store *)store;
+    CV_TRY(cv_home_check(&d->home, cv_directory_self(d), &d->shown, err));
+    cv_rwlock_read(&d->frame_lock);
+    bool current = cv_dir_names(d->dir, CV_SFRAME_FRAME, d->frame);
+    cv_rwlock_unlock(&d->frame_lock);
+    if (current) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1, "others replaced or deleted %s of %s",
+                   CV_SFRAME_FRAME, d->shown.text);
+}
+
+static void directory_close(cv_store *store)
+{
+    directory_store *d = (directory_store *)store;
+    if (d->holder.give_up) cv_fd_holder_remove(&d->holder);
+    cv_chunk_files_close(&d->chunks);
+    if (!store->published && !cv_store_is_parents(store)) cv_place_remove_temp(&d->place);
+    cv_place_close(&d->place);
+    cv_home_close(&d->home);
+    cv_file_close(&d->frame);
+    cv_free(d->frame_bytes);
+    if (cv_os_has_forked(store->opened)) {
+        cv_file_unlock(d->lock);
+        cv_file_unlock(cv_directory_self(d));
+    }
+    cv_file_close(&d->lock);
+    cv_dir_close(&d->dir);
+    cv_rwlock_destroy(&d->frame_lock);
+    cv_free(d);
+}
+
+static cv_status directory_create_over(cv_store *old, cv_store **out, cv_error *err);
+static cv_status directory_unlink(cv_store *store, cv_error *err);
+
+static const cv_store_ops directory_ops = {
+    .name = "directory",
+    .size = cv_directory_size,
+    .read = cv_directory_read,
+    .read_many = cv_directory_read_many,
+    .is_near = cv_directory_is_near,
+    .write = cv_directory_write,
+    .truncate = cv_directory_truncate,
+    .sync = cv_directory_sync,
+    .replace = cv_directory_replace,
+    .remove = cv_directory_remove,
+    .list = cv_directory_list,
+    .publish = directory_publish,
+    .reads_state = directory_reads_state,
+    .has_readers = directory_has_readers,
+    .has_others = directory_has_others,
+    .check_name = directory_check_name,
+    .create_over = directory_create_over,
+    .unlink = directory_unlink,
+    .close = directory_close,
+};
+
+/* ---- Making ------------------------------------------------------------- */
+
+/* A store of nothing but the open directory. Takes over `dir` and, when it is not NULL,
+ * `place`, also on failure. */
+static cv_status new_store(cv_dir dir, const char *path, cv_place *place,
+                           directory_store **out, cv_error *err)
+{
+    directory_store *d = cv_calloc(1, sizeof *d);
+    if (!d) {
+        if (place) {
+            cv_place_remove_temp(place);
+            cv_place_close(place);
+        }
+        cv_dir_close(&dir);
+        return cv_fail_memory(err, sizeof *d, "a store");
+    }
+    d->base = (cv_store){.ops = &directory_ops, .has_chunk_objects = true};
+    d->base.published = place == NULL;
+    d->base.opened = cv_os_now();
+    d->base.slow_writes = true;
+    d->dir = dir;
+    if (place) {
+        d->place = *place;
+        cv_place_list(&d->place);
+    }
+    d->shown = cv_show_path(path);
+    cv_rwlock_init(&d->frame_lock);
+    cv_chunk_files_init(&d->chunks, dir);
+    *out = d;
+    return CV_OK;
+}
 
 /* ---- Opening ------------------------------------------------------------ */
 
@@ -57,7 +214,7 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     if (error) return cv_fail_open(err, error, path);
     if (!writable)
         (void)cv_file_share(cv_dir_as_file(dir)); /* before the frame that it keeps alive */
-    CV_TRY(cv_directory_new(dir, path, NULL, out, err));
+    CV_TRY(new_store(dir, path, NULL, out, err));
     directory_store *d = *out;
     cv_status status = open_frame(d, err); /* first: a lock file only in arrays */
     if (status == CV_OK && writable) {
@@ -107,7 +264,7 @@ static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
         return status;
     }
     directory_store *d = NULL;
-    CV_TRY(cv_directory_new(dir, place->shown.text, place, &d, err));
+    CV_TRY(new_store(dir, place->shown.text, place, &d, err));
     if (like.known) cv_chunk_files_set_access(&d->chunks, &like.inner);
     cv_status status = take_lock(d, err);
     if (status != CV_OK) {
@@ -127,7 +284,7 @@ cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store *
     return create_at(&place, out, err);
 }
 
-cv_status cv_store_directory_create_over(cv_store *old, cv_store **out, cv_error *err)
+static cv_status directory_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     const directory_store *d = (directory_store *)old;
     cv_place place;
@@ -154,7 +311,7 @@ static cv_status delete_at(directory_store *d, cv_place *place, cv_error *err)
     return status;
 }
 
-cv_status cv_store_directory_delete(cv_store *store, cv_error *err)
+static cv_status directory_unlink(cv_store *store, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_place place;

@@ -11,7 +11,5 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
                                   cv_error *err);
 cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,
                                     cv_error *err);
-cv_status cv_store_directory_create_over(cv_store *old, cv_store **out, cv_error *err);
-cv_status cv_store_directory_delete(cv_store *store, cv_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "base/thread.h"
+#include "store/open.h"
 #include "store/refusals.h"
 
 #include <stdlib.h>
@@ -298,6 +299,17 @@ static bool fault_has_others(cv_store *store, uint64_t state)
     return cv_store_has_others(as_fault(store)->inner, state);
 }
 
+/* What takes its place, and what is deleted, is told to no journal. */
+static cv_status fault_create_over(cv_store *old, cv_store **out, cv_error *err)
+{
+    return cv_store_create_over(as_fault(old)->inner, out, err);
+}
+
+static cv_status fault_unlink(cv_store *store, cv_error *err)
+{
+    return cv_store_delete(as_fault(store)->inner, err);
+}
+
 /* ---- Opening and closing ------------------------------------------------ */
 
 static void fault_close(cv_store *store)
@@ -326,6 +338,8 @@ static const cv_store_ops fault_ops = {
     .has_readers = fault_has_readers,
     .has_others = fault_has_others,
     .check_name = fault_check_name,
+    .create_over = fault_create_over,
+    .unlink = fault_unlink,
     .close = fault_close,
 };
 

@@ -223,6 +223,9 @@ static void file_close(cv_store *store)
     cv_free(f);
 }
 
+static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err);
+static cv_status file_unlink(cv_store *store, cv_error *err);
+
 static const cv_store_ops file_ops = {
     .name = "file",
     .size = file_size,
@@ -243,6 +246,8 @@ static const cv_store_ops file_ops = {
     .has_readers = file_has_readers,
     .has_others = file_has_others,
     .check_name = file_check_name,
+    .create_over = file_create_over,
+    .unlink = file_unlink,
     .close = file_close,
 };
 
@@ -299,6 +304,7 @@ static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_er
     f->base.ops = &file_ops;
     f->base.opened = cv_os_now();
     f->base.slow_writes = true;
+    f->base.compacts_itself = true;
     f->file = file;
     f->most = UINT64_MAX;
     f->shown = cv_show_path(path);
@@ -419,7 +425,7 @@ void cv_store_file_leave_temp(cv_store *store, bool leave)
     if (!leave) cv_place_list(&f->place);
 }
 
-cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err)
+static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     const file_store *f = (file_store *)old;
     cv_place place;
@@ -427,7 +433,7 @@ cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err
     return create_at(&place, out, err);
 }
 
-cv_status cv_store_file_delete(cv_store *store, cv_error *err)
+static cv_status file_unlink(cv_store *store, cv_error *err)
 {
     const file_store *f = (file_store *)store;
     cv_place place;

@@ -25,9 +25,6 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
 const char *cv_store_file_temp(const cv_store *store);
 void cv_store_file_leave_temp(cv_store *store, bool leave);
 
-cv_status cv_store_file_create_over(cv_store *old, cv_store **out, cv_error *err);
-cv_status cv_store_file_delete(cv_store *store, cv_error *err);
-
 /* Lets a store of a file that is only read keep a copy of it, see file_copy.h, when it has at
  * most `most` bytes; other stores: nothing. Before other threads use the store. */
 void cv_store_file_keep(cv_store *store, uint64_t most);

@@ -104,7 +104,7 @@ cv_status cv_store_headed(cv_store *inner, const void *head, size_t size, cv_sto
         cv_free(h);
         return status;
     }
-    h->base = (cv_store){.ops = &headed_ops, .published = true, .has_no_name = true};
+    h->base = (cv_store){.ops = &headed_ops, .published = true};
     h->base.opened = inner->opened;
     h->inner = inner;
     *out = &h->base;

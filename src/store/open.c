@@ -1,10 +1,10 @@
-/* Room: store. Which kind of store a path names, or another store is. */
+/* Room: store. Which kind of store a path names, and what only some kinds can do. */
 #include "store/open.h"
 
+#include "base/os_dir.h"
 #include "store/directory_open.h"
 #include "store/file.h"
-
-#include "base/os_dir.h"
+#include "store/refusals.h"
 
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err)
@@ -20,12 +20,17 @@ cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_sto
 
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
-    return old->has_chunk_objects ? cv_store_directory_create_over(old, out, err)
-                                  : cv_store_file_create_over(old, out, err);
+    if (!old->ops->create_over)
+        return cv_fail(err, CATERVA_EINVAL, -1, "nothing can take the place of a %s",
+                       old->ops->name);
+    CV_TRY(cv_store_check_writable(old, err));
+    return old->ops->create_over(old, out, err);
 }
 
 cv_status cv_store_delete(cv_store *store, cv_error *err)
 {
-    return store->has_chunk_objects ? cv_store_directory_delete(store, err)
-                                    : cv_store_file_delete(store, err);
+    if (!store->ops->unlink)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a %s cannot be deleted", store->ops->name);
+    CV_TRY(cv_store_check_writable(store, err));
+    return store->ops->unlink(store, err);
 }

@@ -113,6 +113,15 @@ typedef struct cv_store_ops {
     /* CATERVA_EIO when a published store that is open for writing does not have its name
      * any more: others moved, deleted or replaced it. NULL: it has no name. */
     cv_status (*check_name)(cv_store *store, cv_error *err);
+    /* A new store of the same kind that publish puts in the place of `old`, which is open
+     * for writing and stays so until then: its lock keeps others out. CATERVA_EBUSY then
+     * for a directory that is read elsewhere. NULL: nothing can take its place. */
+    cv_status (*create_over)(cv_store *old, cv_store **out, cv_error *err);
+    /* Deletes what is open for writing by its name: a regular file, or a directory with
+     * nothing but an array's files, which is renamed first and so never found half deleted.
+     * CATERVA_EBUSY for a directory that is read elsewhere. The store is still to be closed.
+     * NULL: it cannot be deleted. */
+    cv_status (*unlink)(cv_store *store, cv_error *err);
     /* Closes and frees; unpublished: removes every trace. */
     void (*close)(cv_store *store);
 } cv_store_ops;
@@ -123,9 +132,10 @@ struct cv_store {
     bool has_chunk_objects; /* a directory: chunks are objects of their own */
     bool writable;
     bool in_memory;
-    bool slow_writes; /* the system copies what is written: large writes take long enough
+    bool slow_writes;     /* the system copies what is written: large writes take long enough
                         * for a thread of their own */
-    bool has_no_name; /* the program's own: nothing is put in its place or deleted */
+    bool compacts_itself; /* dead space is worth a compact copy when a writer closes; needs
+                           * create_over */
     bool published;
     bool is_far; /* each read takes long, so what is known to be wanted is read in waves */
     uint32_t
