@@ -15,9 +15,7 @@
 #include "format/own_attribute.h"
 #include "frame/place_attributes.h"
 #include "store/custom.h"
-#include "store/directory_open.h"
-#include "store/file.h"
-#include "store/memory.h"
+#include "store/open.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -375,21 +373,6 @@ static cv_status draw(blueprint *b, cv_error *err)
 
 /* ---- Creating ----------------------------------------------------------- */
 
-static cv_status create_store(const char *url, const caterva_create_options *o,
-                              cv_store **out, cv_error *err)
-{
-    bool overwrite = o->overwrite != 0;
-    if (strcmp(url, "mem:") == 0) {
-        if (o->layout == CATERVA_LAYOUT_SPARSE)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "an array in memory cannot be a directory");
-        return cv_store_memory_create(out, err);
-    }
-    if (o->layout == CATERVA_LAYOUT_SPARSE)
-        return cv_store_directory_create(url, overwrite, out, err);
-    return cv_store_file_create(url, overwrite, out, err);
-}
-
 /* Takes over the store, also on failure. `path`: NULL without one. */
 static cv_status create(cv_store *store, const char *path, const blueprint *b,
                         caterva_array **out, cv_error *err)
@@ -426,7 +409,8 @@ static void free_blueprint(blueprint *b)
 static cv_status create_at(const char *url, blueprint *b, caterva_array **out, cv_error *err)
 {
     cv_store *store = NULL;
-    CV_TRY(create_store(url, &b->options, &store, err));
+    const caterva_create_options *o = &b->options;
+    CV_TRY(cv_store_create(url, o->layout, o->overwrite != 0, &store, err));
     return create(store, strcmp(url, "mem:") == 0 ? NULL : url, b, out, err);
 }
 

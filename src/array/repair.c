@@ -8,8 +8,6 @@
 #include "base/os_dir.h"
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"
-#include "store/directory_open.h"
-#include "store/file.h"
 #include "store/open.h"
 
 #include <string.h>
@@ -135,13 +133,12 @@ static cv_status restore_header(repair *r, cv_error *err)
 static cv_status create_output(const repair *r, const char *output, cv_store **out,
                                cv_error *err)
 {
-    bool overwrite = r->options.overwrite != 0;
+    bool sparse = r->array->snapshot->header.sparse;
     if (cv_os_same_file(r->url, output))
         return cv_fail(err, CATERVA_EEXIST, -1,
                        "the output is the damaged array itself, which is never replaced");
-    return r->array->snapshot->header.sparse
-               ? cv_store_directory_create(output, overwrite, out, err)
-               : cv_store_file_create(output, overwrite, out, err);
+    return cv_store_create(output, sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
+                           r->options.overwrite != 0, out, err);
 }
 
 static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *err)

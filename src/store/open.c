@@ -4,7 +4,10 @@
 #include "base/os_dir.h"
 #include "store/directory_open.h"
 #include "store/file.h"
+#include "store/memory.h"
 #include "store/refusals.h"
+
+#include <string.h>
 
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err)
@@ -16,6 +19,18 @@ cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_sto
         return cv_fail(err, CATERVA_EINVAL, -1, "%.150s is a directory, which has no offsets",
                        path);
     return cv_store_directory_open(path, writable, out, err);
+}
+
+cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrite,
+                          cv_store **out, cv_error *err)
+{
+    bool is_directory = layout == CATERVA_LAYOUT_SPARSE;
+    bool is_memory = strcmp(path, "mem:") == 0;
+    if (is_memory && is_directory)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an array in memory cannot be a directory");
+    if (is_memory) return cv_store_memory_create(out, err);
+    return is_directory ? cv_store_directory_create(path, overwrite, out, err)
+                        : cv_store_file_create(path, overwrite, out, err);
 }
 
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err)

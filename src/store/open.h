@@ -8,6 +8,11 @@
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err);
 
+/* A new one at `path`: a directory when the layout says sparse, else a file; memory when the
+ * path is "mem:", which cannot be a directory. Unpublished, as store.h says. */
+cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrite,
+                          cv_store **out, cv_error *err);
+
 /* The operations of these names; CATERVA_EINVAL from a store that does not have them,
  * CATERVA_EREADONLY from one that is not open for writing. */
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);
