@@ -57,7 +57,6 @@ KNOWN = {
     "src/engine/cache/cache.c: needs and is needed in a circle: engine/cache/cache, "
     "engine/cache/cache_queue, engine/cache/cache_table",
     "src/engine/items/convert_type.h: no other file uses cv_can_cast",
-    "src/engine/items/tally.h: no other file uses cv_number_public",
 }
 
 

@@ -318,12 +318,24 @@ static cv_status place_cells(const request *r, axes_call *call, cv_error *err)
     return CV_OK;
 }
 
+/* NULL: there is no such reduction. */
+static const char *name_of(caterva_reduction what)
+{
+    switch (what) {
+    case CATERVA_REDUCTION_MIN: return "minimum";
+    case CATERVA_REDUCTION_MAX: return "maximum";
+    case CATERVA_REDUCTION_SUM: return "sum";
+    case CATERVA_REDUCTION_MEAN: return "mean";
+    }
+    return NULL;
+}
+
 static cv_status check_result(const request *r, const axes_call *call, cv_error *err)
 {
     caterva_reduction what = call->request.what;
-    bool extreme = what == CATERVA_REDUCTION_MIN || what == CATERVA_REDUCTION_MAX;
+    bool gives_item = cv_reduce_gives_item(what);
     uint64_t size = (uint64_t)cv_reduce_cell_size(&r->type, what);
-    if (r->type.is_time && !extreme)
+    if (r->type.is_time && !gives_item)
         return cv_fail(err, CATERVA_EDTYPE, -1,
                        "of times there are only minimum and maximum");
     if ((uint64_t)call->n_cells > call->dst_size / size)
@@ -332,36 +344,38 @@ static cv_status check_result(const request *r, const axes_call *call, cv_error 
                        (long long)call->n_cells, (unsigned long long)size, call->dst_size);
     if (call->n_cells > 0 && !call->request.dst)
         return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
-    if (extreme && r->selection.n_items == 0 && call->n_cells > 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "nothing has no %s",
-                       what == CATERVA_REDUCTION_MIN ? "minimum" : "maximum");
+    if (gives_item && r->selection.n_items == 0 && call->n_cells > 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "nothing has no %s", name_of(what));
     return CV_OK;
 }
 
-/* Sums and means of nothing. */
+/* Of those that nothing has. */
 static void store_empty(const request *r, const axes_call *call)
 {
     caterva_reduction what = call->request.what;
-    cv_wide value = {.u = 0};
-    if (what == CATERVA_REDUCTION_MEAN) value.f = (double)NAN;
+    cv_wide value = cv_reduce_nothing(&r->type, what);
     for (int64_t i = 0; i < call->n_cells; i++)
         cv_reduce_store(&r->type, what, value, call->request.dst + i * (int64_t)sizeof value);
+}
+
+static cv_wide sum_of(const cv_number_type *type, const cv_tally *tally)
+{
+    if (type->number_class != CV_REAL) return (cv_wide){.u = tally->exact.low};
+    return (cv_wide){.f = cv_real_sum_value(&tally->real)};
 }
 
 static cv_wide result_of(const request *r, const axes_call *call, const cv_tally *tally)
 {
     caterva_reduction what = call->request.what;
-    bool nan = tally->n_nan > 0 && !call->request.skip_nan;
-    if (nan || (tally->n == 0 && what != CATERVA_REDUCTION_SUM))
-        return r->type.is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
+    if (tally->n_nan > 0 && !call->request.skip_nan) return cv_reduce_nan(&r->type);
+    if (tally->n == 0) return cv_reduce_nothing(&r->type, what);
     switch (what) {
     case CATERVA_REDUCTION_MIN: return tally->min;
     case CATERVA_REDUCTION_MAX: return tally->max;
+    case CATERVA_REDUCTION_SUM: return sum_of(&r->type, tally);
     case CATERVA_REDUCTION_MEAN: return (cv_wide){.f = cv_tally_mean(tally, &r->type)};
-    default: break;
     }
-    if (r->type.number_class != CV_REAL) return (cv_wide){.u = tally->exact.low};
-    return (cv_wide){.f = cv_real_sum_value(&tally->real)};
+    return cv_reduce_nan(&r->type);
 }
 
 static cv_status compute_reduction(request *r, void *argument, cv_error *err)
@@ -388,7 +402,7 @@ static cv_status reduce_of(const items_of *items, caterva_reduction what,
 {
     request r;
     CV_TRY(read_options(&r, items, options, err));
-    if (what < CATERVA_REDUCTION_MIN || what > CATERVA_REDUCTION_MEAN)
+    if (!name_of(what))
         return cv_fail(err, CATERVA_EINVAL, -1, "there is no reduction %d", (int)what);
     axes_call call = {.request = {.what = what, .skip_nan = r.options.skip_nan, .dst = dst},
                       .dst_size = dst_size};

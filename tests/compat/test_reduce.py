@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+import typing
 import warnings
 
 import blosc2
@@ -19,8 +20,25 @@ from tool_driver import Helper, HelperError
 
 DTYPES = ["|b1", "|i1", "|u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8",
           "M8[ns]", "m8[s]"]
-WHAT = ["min", "max", "sum", "mean"]
-NAN_WHAT = [np.nanmin, np.nanmax, np.nansum, np.nanmean]
+
+
+class Reduction(typing.NamedTuple):
+    """What NumPy makes of it, by the number of caterva_reduction."""
+    name: str
+    all: typing.Callable       # NaN among the numbers is NaN
+    numbers: typing.Callable   # NaN is skipped
+    times: typing.Callable     # NaT is skipped; None: times do not have it
+    gives_item: bool           # of the array's dtype, which nothing does not have
+    wraps: bool                # of integers as int64 or uint64, else everything as double
+    per_number: bool           # errors, too, are divided by the number of numbers
+
+
+REDUCTIONS = [
+    Reduction("min", np.min, np.nanmin, np.fmin.reduce, True, False, False),
+    Reduction("max", np.max, np.nanmax, np.fmax.reduce, True, False, False),
+    Reduction("sum", np.sum, np.nansum, None, False, True, False),
+    Reduction("mean", np.mean, np.nanmean, None, False, False, True),
+]
 
 
 def real(text):
@@ -231,7 +249,8 @@ class Test:
     def check_reduce(self, rng, url, part, words):
         axes = tuple(a for a in range(part.ndim) if rng.integers(2))
         whole = rng.integers(3) == 0
-        what = int(rng.integers(4))
+        what = int(rng.integers(len(REDUCTIONS)))
+        reduction = REDUCTIONS[what]
         skip = int(rng.integers(2))
         if whole:
             axes = tuple(range(part.ndim))
@@ -239,16 +258,15 @@ class Test:
             words = dict(words, axes=",".join(map(str, axes)) or ".")
         kept = [n for a, n in enumerate(part.shape) if a not in axes]
         cells = int(np.prod(kept))
-        size = part.dtype.itemsize if what < 2 else 8
+        size = part.dtype.itemsize if reduction.gives_item else 8
         call = lambda: self.helper.run("reduce", url=url, what=what, skip_nan=skip,
                                        bytes=cells * size, **words)
-        is_time = part.dtype.kind in "Mm"
-        if (what < 2 and part.size == 0 and cells) or (is_time and what >= 2):
-            self.refused(call, "CATERVA_EDTYPE" if is_time and what >= 2
-                         else "CATERVA_EINVAL")
+        no_time = part.dtype.kind in "Mm" and not reduction.times
+        if no_time or (reduction.gives_item and part.size == 0 and cells):
+            self.refused(call, "CATERVA_EDTYPE" if no_time else "CATERVA_EINVAL")
             return
         got = call()["data"]
-        self.compare(got, part, axes, what, skip, cells)
+        self.compare(got, part, axes, reduction, skip, cells)
 
     def refused(self, call, status):
         self.checks += 1
@@ -259,43 +277,42 @@ class Test:
             return
         raise AssertionError("was not refused")
 
-    def compare(self, got, part, axes, what, skip, cells):
+    def compare(self, got, part, axes, reduction, skip, cells):
         if not cells:
             assert got == b""
             return
-        if what < 2:
-            return self.compare_extremes(got, part, axes, what, skip)
-        if what == 2 and part.dtype.kind in "iub":
-            kind = "i8" if part.dtype.kind == "i" else "u8"
-            want = part.astype(kind).sum(axis=axes)
-            got = np.frombuffer(got, dtype=kind).reshape(np.shape(want))
+        if reduction.gives_item:
+            self.compare_items(got, part, axes, reduction, skip)
+        elif reduction.wraps and part.dtype.kind in "iub":
+            wide = part.astype("i8" if part.dtype.kind == "i" else "u8")
+            want = reduction.all(wide, axis=axes)
+            got = np.frombuffer(got, dtype=wide.dtype).reshape(np.shape(want))
             self.checks += 1
             assert (got == want).all(), (got, want)
-            return None
+        else:
+            self.compare_doubles(got, part, axes, reduction, skip, cells)
+
+    def compare_doubles(self, got, part, axes, reduction, skip, cells):
         wide = part.astype("f8")
-        function = NAN_WHAT[what] if skip else getattr(np, WHAT[what])
+        function = reduction.numbers if skip else reduction.all
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             want = np.asarray(function(wide, axis=axes))
             scale = np.asarray(np.nansum(np.abs(wide), axis=axes))
-            if what == 3:
+            if reduction.per_number:
                 scale = scale / max(1, part.size // cells)
         got = np.frombuffer(got, dtype="f8").reshape(want.shape)
         for g, w, s in zip(got.reshape(-1), want.reshape(-1), scale.reshape(-1)):
-            self.same(float(g), float(w), WHAT[what], float(s) if np.isfinite(s) else 0.0)
+            self.same(float(g), float(w), reduction.name, float(s) if np.isfinite(s) else 0.0)
 
-    def compare_extremes(self, got, part, axes, what, skip):
+    def compare_items(self, got, part, axes, reduction, skip):
         got = np.frombuffer(got, dtype=part.dtype)
         is_time = part.dtype.kind in "Mm"
+        function = reduction.all if not skip else reduction.times if is_time \
+            else reduction.numbers
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if skip and is_time:
-                function = (np.fmin, np.fmax)[what]
-                want = function.reduce(part, axis=axes, keepdims=False)
-            else:
-                function = NAN_WHAT[what] if skip else getattr(np, WHAT[what])
-                want = function(part, axis=axes)
-        want = np.asarray(want)
+            want = np.asarray(function(part, axis=axes))
         got = got.reshape(want.shape)
         nan = np.isnat if is_time else (lambda x: x != x)
         self.checks += 1
@@ -326,13 +343,14 @@ class Test:
                 made((50, 60), dtype="f8", urlpath=url, chunks=(20, 33), blocks=(7, 9),
                      contiguous=contiguous)
                 self.check_stats(url, want, {})
-                for axes, what in itertools.product(("0", "1", "."), range(4)):
+                for axes, (what, reduction) in itertools.product(("0", "1", "."),
+                                                                 enumerate(REDUCTIONS)):
                     kept = 60 if axes == "0" else 50 if axes == "1" else 3000
                     for skip in (0, 1):
                         got = self.helper.run("reduce", url=url, axes=axes, what=what,
                                               skip_nan=skip, bytes=kept * 8)["data"]
-                        self.compare(got, want, () if axes == "." else (int(axes),), what,
-                                     skip, kept)
+                        self.compare(got, want, () if axes == "." else (int(axes),),
+                                     reduction, skip, kept)
         blosc2.remove_urlpath(url)
         blosc2.full((50, 60), 7, dtype="<i4", urlpath=url, chunks=(20, 33), blocks=(7, 9))
         self.check_stats(url, np.full((50, 60), 7, "<i4"), {})
@@ -345,7 +363,7 @@ class Test:
         run = self.helper.run
         for words, status in (({"axes": "2"}, "ERANGE"), ({"axes": "-1"}, "ERANGE"),
                               ({"axes": "0,0"}, "EINVAL"), ({"start": "0,5"}, "ERANGE"),
-                              ({"step": "0,1"}, "EINVAL"), ({"what": 4}, "EINVAL"),
+                              ({"step": "0,1"}, "EINVAL"), ({"what": len(REDUCTIONS)}, "EINVAL"),
                               ({"what": -1}, "EINVAL"),
                               ({"axes": "0", "bytes": 15}, "ESHORT")):
             self.refused(lambda: run("reduce", url=url, **{"bytes": 96, **words}),

@@ -6,7 +6,8 @@
  *              url, [start] [stop] [step]: lists; [threads]; [box, file: written
  *              first and not committed]
  *     histogram: lo hi (hexadecimal floats), bins
- *     reduce:    what (0..3), [axes: a list, "." for none at all], [skip_nan], size
+ *     reduce:    what (a number of caterva_reduction), [axes: a list, "." for none at
+ *                all], [skip_nan], size
  * Answers as tool_session's: one line of JSON and, where it has `size`, bytes. */
 #include "caterva.h"
 

@@ -11,7 +11,6 @@ import tool_random as draw
 from tool_handle import Failure, View, dtype_text, int32s, int64s
 
 ATTRIBUTES = ["a", "units", "\N{GREEK SMALL LETTER MU}", "n" * 31]
-REDUCTIONS = ["MIN", "MAX", "SUM", "MEAN"]
 
 
 class State:

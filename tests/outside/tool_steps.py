@@ -4,13 +4,43 @@ python-blosc2 in between, copies, chunks, numbers, and what must be refused."""
 import ctypes as c
 import os
 import shutil
+import typing
 
 import blosc2
 import numpy as np
 
 import tool_random as draw
 from tool_handle import Failure, View, dtype_text, int64s
-from tool_life import ATTRIBUTES, REDUCTIONS, Life, need
+from tool_life import ATTRIBUTES, Life, need
+
+PREFIX = "REDUCTION_"
+
+
+class Oracle(typing.NamedTuple):
+    """A reduction as NumPy does it."""
+    function: typing.Callable  # of items, the axes that go, and the result's dtype
+    dtype: typing.Callable     # of the result, by the items'
+    of_items: bool = False     # it gives one of the items, which nothing does not have
+    of_nothing: bool = True    # NumPy makes something of nothing without a warning
+
+
+def double(_):
+    return np.dtype("f8")
+
+
+def wide(dtype):
+    return np.dtype({"i": "i8", "f": "f8"}.get(dtype.kind, "u8"))
+
+
+ORACLES = {
+    "MIN": Oracle(lambda items, axes, kind: items.min(axis=axes).astype(kind),
+                  lambda dtype: dtype, of_items=True),
+    "MAX": Oracle(lambda items, axes, kind: items.max(axis=axes).astype(kind),
+                  lambda dtype: dtype, of_items=True),
+    "SUM": Oracle(lambda items, axes, kind: items.sum(axis=axes, dtype=kind), wide),
+    "MEAN": Oracle(lambda items, axes, kind: items.mean(axis=axes, dtype=kind), double,
+                   of_nothing=False),
+}
 
 
 class Steps(Life):
@@ -301,29 +331,24 @@ class Steps(Life):
             need(bool(self.close_to(got.std, wide.std(), np.abs(wide).max())), "the deviation")
 
     def reduction(self, handle, options, items):
-        what = draw.pick(self.rng, REDUCTIONS)
+        what = draw.pick(self.rng, self.reductions())
+        oracle = ORACLES[what]
         axes = [i for i in range(items.ndim) if draw.chance(self.rng, 0.5)]
         options.axes = (c.c_int * len(axes))(*axes) if axes else None
         options.n_axes = len(axes)
         gone = tuple(axes) if axes else tuple(range(items.ndim))
         lengths = [n for i, n in enumerate(items.shape) if i not in gone]
-        kind = self.reduced_dtype(what)
-        if what in ("MIN", "MAX") and any(items.shape[i] == 0 for i in gone):
-            return
-        if items.size == 0 and what == "MEAN":
+        kind = oracle.dtype(self.dtype)
+        nothing = any(items.shape[i] == 0 for i in gone)
+        if (oracle.of_items and nothing) or (items.size == 0 and not oracle.of_nothing):
             return
         got = np.empty(lengths, kind)
-        handle.reduce(getattr(self.api, "REDUCTION_" + what), options, got)
+        handle.reduce(getattr(self.api, PREFIX + what), options, got)
         native = items.astype(self.dtype.newbyteorder("="))
         with np.errstate(all="ignore"):
-            if what in ("MIN", "MAX"):
-                want = getattr(np, what.lower())(native, axis=gone).astype(kind)
-            elif what == "SUM":
-                want = np.sum(native, axis=gone, dtype=kind)
-            else:
-                want = np.mean(native, axis=gone, dtype="f8")
+            want = oracle.function(native, gone, kind)
             scale = np.sum(np.abs(native.astype("f8")), axis=gone)
-        if kind.kind == "f" and what in ("SUM", "MEAN"):
+        if kind.kind == "f" and not oracle.of_items:
             fit = np.isfinite(scale) & (scale < 1e100)
             good = self.close_to(got, want, scale) | ~fit
             return need(bool(good.all()), f"{what} over {gone}")
@@ -332,12 +357,11 @@ class Steps(Life):
                         f"{what} over {gone}")
         return need(bool((got == want).all()), f"{what} over {gone}: {got}, not {want}")
 
-    def reduced_dtype(self, what):
-        if what in ("MIN", "MAX"):
-            return self.dtype
-        if what == "MEAN" or self.dtype.kind == "f":
-            return np.dtype("f8")
-        return np.dtype("i8" if self.dtype.kind == "i" else "u8")
+    def reductions(self):
+        """Those of the header, each of which has its oracle."""
+        names = [n.removeprefix(PREFIX) for n in vars(self.api) if n.startswith(PREFIX)]
+        need(sorted(names) == sorted(ORACLES), f"oracles of the reductions {names}")
+        return list(ORACLES)
 
     def histogram(self, handle, options, items):
         low, bins = draw.below(self.rng, 40) - 30, draw.below(self.rng, 12) + 1

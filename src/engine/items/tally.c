@@ -140,8 +140,9 @@ static bool less(cv_number_class number_class, cv_wide a, cv_wide b)
     switch (number_class) {
     case CV_INT: return a.i < b.i;
     case CV_UINT: return a.u < b.u;
-    default: return a.f < b.f;
+    case CV_REAL: break;
     }
+    return a.f < b.f;
 }
 
 void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *from)
@@ -170,13 +171,14 @@ void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *f
 
 /* ---- The public form -------------------------------------------------------- */
 
-caterva_number cv_number_public(const cv_number_type *type, cv_wide value)
+static caterva_number number_public(const cv_number_type *type, cv_wide value)
 {
     switch (type->number_class) {
     case CV_INT: return (caterva_number){.kind = 'i', .i = value.i, .f = (double)value.i};
     case CV_UINT: return (caterva_number){.kind = 'u', .u = value.u, .f = (double)value.u};
-    default: return (caterva_number){.kind = 'f', .f = value.f};
+    case CV_REAL: break;
     }
+    return (caterva_number){.kind = 'f', .f = value.f};
 }
 
 static caterva_number sum_public(const cv_tally *tally, const cv_number_type *type)
@@ -208,8 +210,8 @@ void cv_tally_public(const cv_tally *tally, const cv_number_type *type, caterva_
     out->mean = cv_tally_mean(tally, type);
     out->std = (double)NAN;
     if (tally->n > 0) {
-        out->min = cv_number_public(type, tally->min);
-        out->max = cv_number_public(type, tally->max);
+        out->min = number_public(type, tally->min);
+        out->max = number_public(type, tally->max);
     }
     if (type->is_time) return;
     out->sum = sum_public(tally, type);

@@ -43,8 +43,7 @@ void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value,
 /* Adds what `from` has counted. */
 void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *from);
 
-/* The public form of a number of the type, and of the whole tally. */
-caterva_number cv_number_public(const cv_number_type *type, cv_wide value);
+/* The public form of the whole tally. */
 void cv_tally_public(const cv_tally *tally, const cv_number_type *type, caterva_stats *out);
 
 /* The nearest double to the mean; NaN for n 0. */

@@ -52,9 +52,16 @@ typedef struct tile {
 
 /* ---- Folding --------------------------------------------------------------- */
 
-static bool is_extreme(caterva_reduction what)
+/* Whether numbers are added as doubles, whatever they are. */
+static bool adds_doubles(const cv_number_type *type, caterva_reduction what)
 {
-    return what == CATERVA_REDUCTION_MIN || what == CATERVA_REDUCTION_MAX;
+    switch (what) {
+    case CATERVA_REDUCTION_MIN:
+    case CATERVA_REDUCTION_MAX: break;
+    case CATERVA_REDUCTION_SUM: return type->number_class == CV_REAL;
+    case CATERVA_REDUCTION_MEAN: return true;
+    }
+    return false;
 }
 
 static void add_real(cell *c, double value)
@@ -70,8 +77,9 @@ static bool goes_before(cv_number_class number_class, cv_wide a, cv_wide b)
     switch (number_class) {
     case CV_INT: return a.i < b.i;
     case CV_UINT: return a.u < b.u;
-    default: return a.f < b.f;
+    case CV_REAL: break;
     }
+    return a.f < b.f;
 }
 
 /* Counts `value`, which is no NaN, n times. */
@@ -92,7 +100,7 @@ static void fold(const tile *t, cell *c, cv_wide value, int64_t n)
         else
             c->value.u += value.u * (uint64_t)n; /* wraps, as NumPy's does */
         break;
-    default:
+    case CATERVA_REDUCTION_MEAN:
         cv_numbers_to_real(type->number_class, &value, 1);
         add_real(c, value.f * (double)n);
         break;
@@ -104,11 +112,8 @@ static void fold(const tile *t, cell *c, cv_wide value, int64_t n)
 static void fold_run(const tile *t, cell *c, cv_wide *values, int64_t n)
 {
     const cv_number_type *type = t->task->reduction->type;
-    caterva_reduction what = t->task->request->what;
     n = cv_numbers_drop_nan(type, values, n);
-    bool sums_real = what == CATERVA_REDUCTION_MEAN ||
-                     (what == CATERVA_REDUCTION_SUM && type->number_class == CV_REAL);
-    if (sums_real) {
+    if (adds_doubles(type, t->task->request->what)) {
         cv_numbers_to_real(type->number_class, values, n);
         if (n > 0) add_real(c, cv_numbers_sum(values, n));
         c->n += n;
@@ -177,23 +182,51 @@ static void fold_part(void *context, const cv_fold_part *part)
 
 /* ---- Results --------------------------------------------------------------- */
 
+bool cv_reduce_gives_item(caterva_reduction what)
+{
+    switch (what) {
+    case CATERVA_REDUCTION_MIN:
+    case CATERVA_REDUCTION_MAX: return true;
+    case CATERVA_REDUCTION_SUM:
+    case CATERVA_REDUCTION_MEAN: break;
+    }
+    return false;
+}
+
 int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what)
 {
-    return is_extreme(what) ? type->item_size : 8;
+    return cv_reduce_gives_item(what) ? type->item_size : 8;
 }
 
 void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
                      uint8_t *dst)
 {
-    if (is_extreme(what))
+    if (cv_reduce_gives_item(what))
         cv_number_store(type, value, dst);
     else
         memcpy(dst, &value, sizeof value);
 }
 
-static cv_wide not_a_number(const cv_number_type *type)
+cv_wide cv_reduce_nan(const cv_number_type *type)
 {
     return type->is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
+}
+
+cv_wide cv_reduce_nothing(const cv_number_type *type, caterva_reduction what)
+{
+    switch (what) {
+    case CATERVA_REDUCTION_MIN:
+    case CATERVA_REDUCTION_MAX:
+    case CATERVA_REDUCTION_MEAN: break;
+    case CATERVA_REDUCTION_SUM: return (cv_wide){.u = 0};
+    }
+    return cv_reduce_nan(type);
+}
+
+static double real_sum_of(const cell *c)
+{
+    cv_real_sum sum = {c->value.f, c->rest};
+    return cv_real_sum_value(&sum);
 }
 
 static cv_wide result_of(const tile *t, const cell *c)
@@ -201,13 +234,16 @@ static cv_wide result_of(const tile *t, const cell *c)
     const cv_number_type *type = t->task->reduction->type;
     caterva_reduction what = t->task->request->what;
     bool saw_nan = c->n < t->task->per_cell;
-    bool nothing = c->n == 0 && what != CATERVA_REDUCTION_SUM;
-    if (nothing || (saw_nan && !t->task->request->skip_nan)) return not_a_number(type);
-    if (is_extreme(what)) return c->value;
-    if (what == CATERVA_REDUCTION_SUM && type->number_class != CV_REAL) return c->value;
-    cv_real_sum sum = {c->value.f, c->rest};
-    double value = cv_real_sum_value(&sum);
-    return (cv_wide){.f = what == CATERVA_REDUCTION_MEAN ? value / (double)c->n : value};
+    if (saw_nan && !t->task->request->skip_nan) return cv_reduce_nan(type);
+    if (c->n == 0) return cv_reduce_nothing(type, what);
+    switch (what) {
+    case CATERVA_REDUCTION_MIN:
+    case CATERVA_REDUCTION_MAX: return c->value;
+    case CATERVA_REDUCTION_SUM:
+        return adds_doubles(type, what) ? (cv_wide){.f = real_sum_of(c)} : c->value;
+    case CATERVA_REDUCTION_MEAN: return (cv_wide){.f = real_sum_of(c) / (double)c->n};
+    }
+    return cv_reduce_nan(type);
 }
 
 static void store_tile(const tile *t)

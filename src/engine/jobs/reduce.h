@@ -18,11 +18,19 @@ typedef struct cv_axes_request {
 cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,
                          cv_error *err);
 
-/* Bytes of a result: the items' for minimum and maximum, else 8. */
+/* Whether the result is an item as the array has it, which nothing does not have and times
+ * do; else it is a number of 8 bytes. */
+bool cv_reduce_gives_item(caterva_reduction what);
+
+/* Bytes of a result. */
 int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what);
 
 /* Stores one result: of sums in the machine's order, of extremes as items are. */
 void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
                      uint8_t *dst);
+
+/* The result where there is a NaN or NaT that is not skipped, and that of no number at all. */
+cv_wide cv_reduce_nan(const cv_number_type *type);
+cv_wide cv_reduce_nothing(const cv_number_type *type, caterva_reduction what);
 
 #endif
