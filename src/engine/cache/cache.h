@@ -44,9 +44,6 @@
 
 typedef struct cv_cache cv_cache;
 
-/* A block in the cache. */
-typedef struct cv_cached cv_cached;
-
 enum { CV_CACHE_BYTES = 64 << 20 }; /* the shared cache, unless told otherwise */
 
 /* The process's cache. Survives fork: a child has its own copy. */

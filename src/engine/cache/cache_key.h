@@ -1,10 +1,13 @@
-/* What the block cache finds a block by, and the hash of it. What a key means, and
- * why it never names a stale block, is told in cache.h. */
+/* A block in the cache by name, what it is found by, and the hash of that. What a key
+ * means, and why it never names a stale block, is told in cache.h. */
 #ifndef CV_ENGINE_CACHE_KEY_H
 #define CV_ENGINE_CACHE_KEY_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* A block in the cache; what it is made of is the cache's business (cache_table.h). */
+typedef struct cv_cached cv_cached;
 
 typedef struct cv_cache_key {
     uint64_t frame; /* cv_frame.id */

@@ -4,7 +4,8 @@
 #define CV_ENGINE_CACHE_TABLE_H
 
 #include "engine/cache/block_memory.h"
-#include "engine/cache/cache.h"
+#include "engine/cache/cache_key.h"
+#include "engine/cache/sweep.h"
 
 #include <stdatomic.h>
 

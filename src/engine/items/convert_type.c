@@ -57,7 +57,8 @@ static bool is_safe(cv_number from, cv_number to)
     return is_safe_kind(kinds[from], kinds[to]);
 }
 
-bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting)
+/* NumPy's can_cast. */
+static bool can_cast(cv_number from, cv_number to, caterva_casting casting)
 {
     static const char order[] = "buifc"; /* a kind is cast to itself and those behind it */
     if (casting == CATERVA_CASTING_UNSAFE || is_safe(from, to)) return true;
@@ -113,7 +114,7 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
     CV_TRY(parse_number(to, &conversion->to, err));
     if (casting < CATERVA_CASTING_SAME_KIND || casting > CATERVA_CASTING_UNSAFE)
         return cv_fail(err, CATERVA_EINVAL, -1, "a casting of unknown kind %d", (int)casting);
-    if (!cv_can_cast(conversion->from.number, conversion->to.number, casting))
+    if (!can_cast(conversion->from.number, conversion->to.number, casting))
         return cv_fail(err, CATERVA_ECAST, -1, "%.60s to %.60s is no %s cast", from, to,
                        casting == CATERVA_CASTING_SAFE ? "safe" : "same-kind");
     conversion->needed = conversion->from.number != conversion->to.number ||

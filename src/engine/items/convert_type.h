@@ -17,7 +17,4 @@ cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
                                    const char *field, const char *to, caterva_casting casting,
                                    cv_error *err);
 
-/* NumPy's can_cast. */
-bool cv_can_cast(cv_number from, cv_number to, caterva_casting casting);
-
 #endif
