@@ -20,10 +20,6 @@ class Completion(Case):
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
 
-    def commands(self):
-        overview = self.text("--help").split("commands:\n")[1].split("\n\n")[0]
-        return re.findall(r"^  (\w+)", overview, re.M)
-
     def test_scripts_parse(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.ok("completion", shell)

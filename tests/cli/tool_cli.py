@@ -1,6 +1,7 @@
 """What the command line tests share: running the built program, scratch folders."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,13 @@ class Case(unittest.TestCase):
 
     def text(self, *arguments, **kwargs):
         return self.ok(*arguments, **kwargs).decode()
+
+    def commands(self):
+        """The names of all commands, as the program lists them."""
+        overview = self.text("--help").split("commands:\n")[1].split("\n\n")[0]
+        names = re.findall(r"^  ([a-z]+) ", overview, re.M)
+        self.assertEqual(len(names), len(overview.splitlines()))
+        return names
 
     def fails(self, expected, *arguments, **kwargs):
         """stderr of a run that must fail with this status and one sentence."""
