@@ -21,9 +21,8 @@ typedef struct statistics {
     const cli_args *args;
     const char *path;
     caterva_array *array;
-    caterva_array *gathered; /* what lists select, or NULL */
     caterva_dtype *dtype;
-    int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS], step[CATERVA_MAX_DIMS];
+    selection sel;
     int ndim; /* of the selection's result */
     int64_t shape[CATERVA_MAX_DIMS];
     caterva_stats found;
@@ -52,73 +51,6 @@ static int on_progress(void *context, int64_t done, int64_t total)
     return cli_interrupted();
 }
 
-/* The selected items, forwards: their order does not count. */
-static void take_selection(statistics *s, const selection *sel)
-{
-    s->ndim = selection_shape(sel, s->shape);
-    for (int d = 0; d < sel->ndim; d++) {
-        const selection_axis *a = &sel->axis[d];
-        int64_t last = a->count > 0 ? a->start + (a->count - 1) * a->step : a->start;
-        s->start[d] = a->step > 0 ? a->start : last;
-        s->stop[d] = a->count > 0 ? (a->step > 0 ? last : a->start) + 1 : a->start;
-        s->step[d] = a->step > 0 ? a->step : -a->step;
-    }
-}
-
-/* What lists select, compressed in memory: the library counts boxes and steps. */
-typedef struct gather_sink {
-    sink base;
-    statistics *statistics;
-} gather_sink;
-
-static cli_exit write_gathered(sink *self, const box *b, const void *src)
-{
-    const statistics *s = ((gather_sink *)self)->statistics;
-    const caterva_info *info = info_of(s->gathered);
-    size_t size = (size_t)(box_items(b, info->ndim) * info->item_size);
-    caterva_error err;
-    if (caterva_write(s->gathered, b->start, b->stop, src, size, &err) != CATERVA_OK)
-        return cli_fail_array(s->path, &err);
-    return CLI_OK;
-}
-
-static cli_exit create_gathered(statistics *s, const array_shape *shape)
-{
-    caterva_create_options options = CATERVA_CREATE_INIT;
-    caterva_error err;
-    options.ndim = shape->ndim;
-    options.shape = shape->shape;
-    options.dtype = info_of(s->array)->dtype;
-    options.threads = (int)s->args->threads;
-    options.on_progress = progress_tell;
-    options.codec_set = 1;
-    options.codec = CATERVA_CODEC_LZ4;
-    options.level = 5;
-    options.filters[0] = CATERVA_FILTER_SHUFFLE;
-    if (caterva_create("mem:", &options, &s->gathered, &err) != CATERVA_OK)
-        return cli_fail_array(s->path, &err);
-    return CLI_OK;
-}
-
-/* Takes over the lists of `sel`; the array is then the gathered one. */
-static cli_exit gather(statistics *s, selection *sel)
-{
-    source *all, *from;
-    gather_sink to = {.base = {.write = write_gathered}, .statistics = s};
-    cli_exit code = source_of_array(s->array, s->path, &all);
-    if (code != CLI_OK) {
-        selection_free(sel);
-        return code;
-    }
-    CLI_TRY(source_select(all, sel, &from));
-    transfer_neutral(to.base.align, to.base.stretch);
-    code = create_gathered(s, &from->shape);
-    if (code == CLI_OK) code = transfer_items(s->args, from, &to.base);
-    source_close(from);
-    if (code == CLI_OK) s->array = s->gathered;
-    return code;
-}
-
 static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
 {
     const caterva_number *min = &s->found.min, *max = &s->found.max;
@@ -143,15 +75,10 @@ static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
 static cli_exit count(statistics *s)
 {
     caterva_axis axes[CATERVA_MAX_DIMS];
-    caterva_selection wanted = CATERVA_SELECTION_INIT;
-    wanted.kind = CATERVA_SELECTION_AXES;
-    wanted.axes = axes;
-    wanted.n_axes = info_of(s->array)->ndim;
-    for (int d = 0; d < wanted.n_axes; d++)
-        axes[d] = (caterva_axis){.kind = CATERVA_AXIS_SLICE,
-                                 .start = s->start[d],
-                                 .stop = s->stop[d],
-                                 .step = s->step[d]};
+    caterva_selection wanted;
+    box all = {.start = {0}};
+    memcpy(all.stop, s->shape, sizeof all.stop);
+    selection_of_box(&s->sel, &all, axes, &wanted);
     caterva_reduce_options options = CATERVA_REDUCE_INIT;
     options.selection = &wanted;
     options.on_progress = on_progress;
@@ -343,16 +270,9 @@ static cli_exit report(statistics *s)
 static cli_exit stats(statistics *s)
 {
     const caterva_info *info = info_of(s->array);
-    selection sel;
     CLI_TRY(selection_parse(s->args->n_positional > 1 ? s->args->positional[1] : NULL,
-                            info->ndim, info->shape, &sel));
-    if (selection_has_list(&sel)) {
-        CLI_TRY(gather(s, &sel));
-        info = info_of(s->array);
-        selection_whole(info->ndim, info->shape, &sel);
-    }
-    take_selection(s, &sel);
-    selection_free(&sel);
+                            info->ndim, info->shape, &s->sel));
+    s->ndim = selection_shape(&s->sel, s->shape);
     CLI_TRY(descr_parse(CLI_CORRUPT, "the array", info->dtype, &s->dtype));
     cli_exit code = report(s);
     caterva_dtype_free(s->dtype);
@@ -364,10 +284,9 @@ static cli_exit run_stats(const cli_args *args)
 {
     statistics s = {.args = args, .path = args->positional[0], .found = CATERVA_STATS_INIT};
     CLI_TRY(cli_open_array(args, s.path, CATERVA_MODE_READ, &s.array));
-    caterva_array *array = s.array;
     cli_exit code = stats(&s);
-    caterva_discard(s.gathered);
-    caterva_discard(array);
+    selection_free(&s.sel);
+    caterva_discard(s.array);
     return code;
 }
 

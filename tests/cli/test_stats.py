@@ -109,6 +109,25 @@ class Stats(Case):
                               part.max()), sel)
             self.assertEqual(got["histogram"]["counts"], np.histogram(part, 7)[0].tolist())
 
+    def test_masks_as_numpy(self):
+        values = np.random.default_rng(7).integers(0, 1000, (30, 41), "i4")
+        path = self.store(values, chunks=(11, 17), blocks=(4, 5))
+        whole, rows = values % 3 == 1, values[:, 0] % 2 == 0
+        np.save(self.path("whole.npy"), whole)
+        np.save(self.path("rows.npy"), rows)
+        for sel, part in ((f"@{self.path('whole.npy')}", values[whole]),
+                          (f"@{self.path('rows.npy')},::-4", values[rows][:, ::-4])):
+            got = self.json(path, sel, "--bins", "7", "-T", "3")
+            self.assertEqual((got["shape"], got["items"], got["sum"], got["min"], got["max"]),
+                             (list(part.shape), part.size, int(part.sum()), part.min(),
+                              part.max()), sel)
+            self.assertEqual(got["histogram"]["counts"], np.histogram(part, 7)[0].tolist())
+        np.save(self.path("none.npy"), np.zeros(values.shape, bool))
+        for sel, shape in ((f"@{self.path('none.npy')}", [0]), (":,[]", [30, 0])):
+            got = self.json(path, sel, "--bins", "7")
+            self.assertEqual((got["shape"], got["items"], got["sum"], got["histogram"]),
+                             (shape, 0, 0, None), sel)
+
     def test_refusals(self):
         path = self.store([1.0, np.inf])
         self.assertIn("no histogram from 1 to inf", self.fails(5, "stats", path, "--bins", "3"))
