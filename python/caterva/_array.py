@@ -455,6 +455,10 @@ class Array(_caterva.Array, Readable):
         """
         return Attributes(self)
 
+    def _attribute_names(self) -> list[str]:
+        names: list[str] = self._describe()["attributes"]
+        return names
+
     @property
     def dims(self) -> tuple[str | None, ...]:
         """Names of the dimensions, None for an axis without one; pending until the commit.

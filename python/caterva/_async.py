@@ -131,9 +131,20 @@ def begin(
     field: str | None,
 ) -> Reading:
     """What `Array.read_async` does."""
+    return begin_plan(array, make_plan(sel, array.shape), out, dtype, casting, field)
+
+
+def begin_plan(
+    array: Array,
+    plan: _indexing.Plan,
+    out: AnyArray | None = None,
+    dtype: npt.DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    field: str | None = None,
+) -> Reading:
+    """Begin to read what a plan selects."""
     if _ended:
         raise RuntimeError("the interpreter is ending: nothing is read in the background")
-    plan = make_plan(sel, array.shape)
     reading = Reading(array, _indexing.steps_into(array, plan, out, dtype, casting, field))
     _outstanding.add(reading)
     try:

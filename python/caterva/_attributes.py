@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _msgpack
 from ._errors import NotFoundError
@@ -12,18 +12,27 @@ if TYPE_CHECKING:
     from ._array import Array
 
 
+class Owner(Protocol):
+    """What has attributes: an array, or a group of a tree."""
+
+    def _attribute_get(self, name: str, /) -> bytes: ...
+    def _attribute_set(self, name: str, value: bytes, /) -> None: ...
+    def _attribute_remove(self, name: str, /) -> None: ...
+    def _attribute_names(self) -> list[str]: ...
+
+
 class Attributes(MutableMapping[str, Any]):
     """Named values of the user's, stored as msgpack; pending until the commit."""
 
-    __slots__ = ("_array",)
+    __slots__ = ("_owner",)
 
-    def __init__(self, array: Array) -> None:
-        self._array = array
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
 
     def raw(self, name: str) -> bytes:
         """The value's bytes as they are stored."""
         try:
-            return self._array._attribute_get(name)
+            return self._owner._attribute_get(name)
         except NotFoundError:
             raise KeyError(name) from None
 
@@ -31,26 +40,26 @@ class Attributes(MutableMapping[str, Any]):
         return _msgpack.unpack(self.raw(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._array._attribute_set(name, _msgpack.pack(value))
+        self._owner._attribute_set(name, _msgpack.pack(value))
 
     def set_raw(self, name: str, value: bytes) -> None:
         """Store bytes as they are; python-blosc2 expects msgpack."""
-        self._array._attribute_set(name, value)
+        self._owner._attribute_set(name, value)
 
     def __delitem__(self, name: str) -> None:
         try:
-            self._array._attribute_remove(name)
+            self._owner._attribute_remove(name)
         except NotFoundError:
             raise KeyError(name) from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._array._describe()["attributes"])
+        return iter(self._owner._attribute_names())
 
     def __len__(self) -> int:
-        return len(self._array._describe()["attributes"])
+        return len(self._owner._attribute_names())
 
     def __repr__(self) -> str:
-        return f"attrs of {self._array!r}: {', '.join(self) or 'none'}"
+        return f"attrs of {self._owner!r}: {', '.join(self) or 'none'}"
 
 
 class Metalayers(Mapping[str, bytes]):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from ._array import Array
+from ._attributes import Attributes
 from ._errors import NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -236,6 +237,32 @@ class Group(MutableMapping[str, Any]):
             raise KeyError(name) from None
 
     # ---- What belongs to the group ----------------------------------------------------
+
+    @property
+    def attrs(self) -> Attributes:
+        """Named values of the group: a mutable mapping, as that of arrays.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.open_tree("attributes.b2d", "w") as t:
+        ...     t.create_group("model").attrs["source"] = "reanalysis"
+        >>> dict(caterva.open("attributes.b2d::/model").attrs)
+        {'source': 'reanalysis'}
+        """
+        return Attributes(self)
+
+    def _attribute_get(self, name: str) -> bytes:
+        return self._owner._handle._attribute_get(self.name, name)
+
+    def _attribute_set(self, name: str, value: bytes) -> None:
+        self._owner._writing()._attribute_set(self.name, name, value)
+
+    def _attribute_remove(self, name: str) -> None:
+        self._owner._writing()._attribute_remove(self.name, name)
+
+    def _attribute_names(self) -> list[str]:
+        return self._owner._names_of_attributes(self.name)
 
     @property
     def dims(self) -> dict[str, int]:

@@ -70,7 +70,10 @@ class Tree(Group):
         return self._handle.writable
 
     def commit(self) -> None:
-        """Make all that is pending in the tree durable and visible to others.
+        """Make all that is pending in the tree durable and visible to others, as one.
+
+        That is what was written to its arrays and to attributes of its groups: whatever
+        happens, all of it is there afterwards or nothing.
 
         Examples
         --------
@@ -83,12 +86,11 @@ class Tree(Group):
         """
         with self._lock:
             self._writing()
-            for array in self._open_arrays():
-                array.commit()
+            self._handle._commit(self._written())
             self._new.clear()
 
     def rollback(self) -> None:
-        """Drop what is pending in the arrays of the tree; new ones are gone.
+        """Drop what is pending in the tree; new arrays are gone.
 
         Examples
         --------
@@ -105,9 +107,7 @@ class Tree(Group):
             self._writing()
             for key in tuple(self._new):
                 self._forget(key)
-            for array in self._open_arrays():
-                if array.writable:
-                    array.rollback()
+            self._handle._rollback(self._written())
 
     def close(self) -> None:
         """Commit what is pending and release the tree and, when it is written, its arrays.
@@ -129,6 +129,8 @@ class Tree(Group):
             if self.writable:
                 if commit:
                     self.commit()
+                else:
+                    self.rollback()
                 self._let_go(commit)
         finally:
             self._arrays.clear()
@@ -228,6 +230,9 @@ class Tree(Group):
     def _open_arrays(self) -> list[Array]:
         return [array for array in self._arrays.values() if not array.closed]
 
+    def _written(self) -> tuple[Array, ...]:
+        return tuple(array for array in self._open_arrays() if array.writable)
+
     def _let_go(self, commit: bool) -> None:
         """Close the arrays that are open for writing."""
         for array in self._open_arrays():
@@ -257,6 +262,12 @@ class Tree(Group):
         except NotFoundError:
             return False
         return True
+
+    def _names_of_attributes(self, group: str) -> list[str]:
+        try:
+            return self._handle._attribute_list(group)
+        except NotFoundError:  # of new arrays
+            return []
 
     def _array(self, key: str) -> Array:
         """The array of that key, the same object as long as it is open."""

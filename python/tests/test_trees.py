@@ -131,6 +131,64 @@ def test_python_blosc2_reads_it() -> None:
     assert set(store.keys()) >= {"/x", "/g/y", "/g/deep/z"}
 
 
+def test_groups_have_attributes() -> None:
+    with caterva.open_tree(made(), "r+") as t:
+        t.attrs["title"] = "a tree"
+        t["g"].attrs.update(n=np.int16(3), long=list(range(500)))
+        t["g"].attrs["straight_vertical_longitude_from_pole"] = 1.5
+        t["n/new"] = [1]
+        assert dict(t["n"].attrs) == {}
+        t["n"].attrs["m"] = None
+        assert dict(t["n"].attrs) == {"m": None}
+    t = caterva.open_tree("t.b2d")
+    assert dict(t.attrs) == {"title": "a tree"} and list(t["n"].attrs) == ["m"]
+    g = t["g"].attrs
+    assert g["n"] == 3 and type(g["n"]) is np.int16 and g["long"][-1] == 499
+    assert g["straight_vertical_longitude_from_pole"] == 1.5 and len(g) == 3
+    assert "none" in repr(t["empty"].attrs) and "no" not in g
+    with pytest.raises(ValueError):
+        g["x"] = 1
+    with caterva.open_tree("t.b2d", "r+") as t:
+        del t["g"].attrs["n"]
+        with pytest.raises(KeyError):
+            del t["g"].attrs["n"]
+        t.attrs["title"] = "other"
+        t.rollback()
+        assert t.attrs["title"] == "a tree" and "n" in t["g"].attrs
+    opened = blosc2.TreeStore("t.b2d", mode="r")
+    assert opened.vlmeta["title"] == "a tree"
+
+
+def test_a_commit_is_of_all_arrays_or_none() -> None:
+    with caterva.open_tree("t.b2d", "w") as t:
+        for name in "abc":
+            t[name] = np.zeros(1000, "i4")
+    program = """
+import caterva, os, sys
+t = caterva.open_tree("t.b2d", "r+")
+for name in "abc": t[name][:] = int(sys.argv[1])
+t.attrs["n"] = int(sys.argv[1])
+t["new" + sys.argv[1]] = [1]
+t.commit()
+os._exit(0)
+"""
+    for n in (1, 2):
+        run_program(program, ".", str(n))
+        t = caterva.open_tree("t.b2d")
+        assert {int(t[name][5]) for name in "abc"} == {n} and t.attrs["n"] == n
+        assert f"new{n}" in t
+
+
+def test_a_group_without_a_commit_is_gone() -> None:
+    made()
+    with pytest.raises(ZeroDivisionError), caterva.open_tree("t.b2d", "r+") as t:
+        t["n/x"] = [1]
+        t["n"].attrs["a"] = t.attrs["a"] = 1
+        raise ZeroDivisionError
+    t = caterva.open_tree("t.b2d")
+    assert "n/x" not in t and "a" not in t.attrs
+
+
 # ---- Modes -------------------------------------------------------------------------------
 
 

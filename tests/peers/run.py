@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs test suites that others wrote over arrays of ours; prints a table.
 
-    run.py [--sdists FOLDER] [SUITE...]     dask reading h5py zarr blosc2 caterva07
+    run.py [--sdists FOLDER] [SUITE...]     dask reading h5py zarr xarray blosc2 caterva07
 
-dask's, h5py's and zarr's come with their installed packages, python-blosc2's and those of
+dask's, h5py's, zarr's and xarray's come with their installed packages, python-blosc2's and those of
 python-caterva 0.7.3 with their source distributions, which scripts/peers has unpacked into
 FOLDER. Nothing of them is in this repository but the names of cases (cases.toml)."""
 
@@ -45,7 +45,7 @@ def files(suite: str, sdists: Path, scratch: Path) -> list[str]:
     if suite == "h5py":
         tests = package("h5py") / "tests"
         return [str(tests / f"test_{name}.py") for name in ("dataset_getitem", "slicing")]
-    if suite in ("zarr", "reading"):
+    if suite in ("zarr", "reading", "xarray"):
         return [str(HERE / f"test_{'dask_' * (suite == 'reading')}{suite}.py")]
     if suite == "blosc2":
         tests = unpacked(sdists, "blosc2") / "ndarray"
@@ -93,7 +93,7 @@ def main() -> int:
     arguments = parser.parse_args()
     columns = ("passed", "differs", "skipped", "failed")
     rows, all_good = [], True
-    for suite in arguments.suites or ["dask", "reading", "h5py", "zarr", "blosc2", "caterva07"]:
+    for suite in arguments.suites or ["dask", "reading", "h5py", "zarr", "xarray", "blosc2", "caterva07"]:
         counts, good = run(suite, arguments.sdists, arguments.verbose)
         rows.append([suite, *(str(counts.get(c, 0)) for c in columns)])
         all_good &= good

@@ -22,6 +22,6 @@ static inline void tree_leave(tree_object *self) { gate_leave(&self->gate); }
 PyObject *tree_wrap(module_state *state, PyTypeObject *type, caterva_tree *handle,
                     const caterva_tree_options *again, PyObject *place);
 
-extern PyMethodDef tree_member_methods[];
+extern PyMethodDef tree_member_methods[], tree_commit_methods[];
 
 #endif

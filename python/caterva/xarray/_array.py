@@ -1,0 +1,142 @@
+"""A variable that is in a tree, read as it is indexed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xarray.backends.common import BackendArray
+from xarray.core import indexing
+
+from .. import _indexing
+from .._array import Array
+from .._async import begin_plan
+from .._errors import StaleError
+from .._functions import open as open_array
+from .._places import state_of_tree
+from .._tree import Tree
+from . import _items
+
+_VECTORIZED = indexing.IndexingSupport.VECTORIZED
+
+
+class Source:
+    """The arrays of a tree by their keys, opened when they are wanted.
+
+    It is pickled by the tree's path. Another archive of that name is refused, since the
+    variables are those of the first.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._state = state_of_tree(path)
+        self._arrays: dict[str, Array] = {}
+        self._lock = threading.Lock()
+        _sources.add(self)
+
+    def keep(self, key: str, array: Array) -> None:
+        """An array that is open already."""
+        self._arrays[key] = array
+
+    def array(self, key: str) -> Array:
+        """The array of that key."""
+        array = self._arrays.get(key)
+        if array is not None:
+            return array
+        with self._lock:
+            if key not in self._arrays:
+                self._arrays[key] = self._open(key)
+            return self._arrays[key]
+
+    def _open(self, key: str) -> Array:
+        array = open_array(f"{self.path}::{key}")
+        if self._state is not None and state_of_tree(self.path) != self._state:
+            raise StaleError(f"{self.path} was changed since it was opened: open it again")
+        return array
+
+    def close(self) -> None:
+        """Let go of the arrays; they are opened again when they are wanted."""
+        self._arrays = {}
+
+    def __getstate__(self) -> tuple[str, Any]:
+        return self.path, self._state
+
+    def __setstate__(self, state: tuple[str, Any]) -> None:
+        self.path, self._state = state
+        self._arrays = {}
+        self._lock = threading.Lock()
+        _sources.add(self)
+
+
+# A thread of the parent's may hold them while a child is forked.
+_sources: weakref.WeakSet[Source] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for source in _sources:
+        source._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
+class Live:
+    """The same of a tree that is open."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    def array(self, key: str) -> Array:
+        """The array of that key."""
+        return self._tree._array(key)
+
+
+class CatervaArray(BackendArray):
+    """What xarray reads from: any index of its is read as it stands, without a lock."""
+
+    __slots__ = ("_key", "_source", "_stored", "dtype", "shape")
+
+    def __init__(self, source: Any, key: str, array: Array, mark: Any = None) -> None:
+        self._source = source
+        self._key = key
+        self._stored = array.dtype
+        self.shape = array.shape
+        self.dtype = _items.dtype_of(array.dtype, mark)
+
+    def get_array(self) -> Array:
+        """The array itself."""
+        array: Array = self._source.array(self._key)
+        return array
+
+    def _read(self, key: indexing.ExplicitIndexer, method: Callable[..., Any]) -> Any:
+        items = indexing.explicit_indexing_adapter(key, self.shape, _VECTORIZED, method)
+        return _items.as_read(np.asarray(items), self.dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        array = self.get_array()
+        if isinstance(key, indexing.VectorizedIndexer):
+            return self._read(key, array.vindex.__getitem__)
+        if isinstance(key, indexing.OuterIndexer):
+            return self._read(key, array.oindex.__getitem__)
+        return self._read(key, array.__getitem__)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """The same, read by the library's threads while others do their work."""
+        array = self.get_array()
+        make = _indexing.make_plan
+        if isinstance(key, indexing.VectorizedIndexer):
+            make = _indexing.vector_plan
+        elif isinstance(key, indexing.OuterIndexer):
+            make = _indexing.outer_plan
+
+        async def read(sel: Any) -> Any:
+            return await begin_plan(array, make(sel, array.shape))
+
+        items = await indexing.async_explicit_indexing_adapter(
+            key, self.shape, _VECTORIZED, read
+        )
+        return _items.as_read(np.asarray(items), self.dtype)

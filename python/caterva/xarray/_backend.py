@@ -1,0 +1,152 @@
+"""How xarray opens trees."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import xarray as xr
+from xarray.backends.common import (
+    AbstractDataStore,
+    BackendEntrypoint,
+    datatree_from_dict_with_io_cleanup,
+)
+from xarray.backends.store import StoreBackendEntrypoint
+from xarray.core.utils import close_on_error
+
+from .._places import SUFFIXES, is_tree, place_of_tree, split_url
+from .._tree import Tree, open_tree
+from ._array import Source
+from ._store import CatervaStore
+
+
+def _place(filename_or_obj: Any, group: str | None) -> tuple[str, str]:
+    """The tree, and the key of the group in it."""
+    path, key = split_url(os.fspath(filename_or_obj))
+    if os.path.lexists(os.fspath(filename_or_obj)):
+        path, key = os.fspath(filename_or_obj), None
+    parts = [part for part in (key or "", group or "") for part in part.split("/") if part]
+    return place_of_tree(path), "".join(f"/{part}" for part in parts)
+
+
+def _group(tree: Tree, key: str) -> Any:
+    found = tree[key] if key else tree
+    if not hasattr(found, "entries"):
+        raise KeyError(f"{key} in {tree.path} is an array, not a group")
+    return found
+
+
+class CatervaBackendEntrypoint(BackendEntrypoint):
+    """Opens trees of arrays: ``.b2d`` directories and ``.b2z`` files.
+
+    A group is named as ``group="model"`` or as ``"x.b2z::/model"``.
+
+    Examples
+    --------
+    >>> import xarray as xr, caterva.xarray
+    >>> xr.Dataset({"x": ("t", [1, 2, 3])}).to_caterva("opened.b2d")
+    >>> xr.open_dataset("opened.b2d", chunks={})["x"].sum().item()
+    6
+    """
+
+    description = "Open trees of Blosc2 arrays (.b2d and .b2z) in Xarray"
+    url = "https://github.com/caterva/caterva"
+    supports_groups = True
+    open_dataset_parameters = (
+        "filename_or_obj",
+        "mask_and_scale",
+        "decode_times",
+        "concat_characters",
+        "decode_coords",
+        "drop_variables",
+        "use_cftime",
+        "decode_timedelta",
+        "group",
+    )
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """True for a path of a tree."""
+        if not isinstance(filename_or_obj, str | os.PathLike):
+            return False
+        path, _ = split_url(os.fspath(filename_or_obj))
+        if "://" in path:
+            return False
+        return path.endswith(SUFFIXES) or (os.path.isdir(path) and is_tree(path))
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = True,
+        decode_coords: Any = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: Any = None,
+        decode_timedelta: Any = None,
+        group: str | None = None,
+    ) -> xr.Dataset:
+        """A group of a tree."""
+        words = {
+            "mask_and_scale": mask_and_scale,
+            "decode_times": decode_times,
+            "concat_characters": concat_characters,
+            "decode_coords": decode_coords,
+            "drop_variables": drop_variables,
+            "use_cftime": use_cftime,
+            "decode_timedelta": decode_timedelta,
+        }
+        if isinstance(filename_or_obj, AbstractDataStore):
+            return StoreBackendEntrypoint().open_dataset(filename_or_obj, **words)
+        path, key = _place(filename_or_obj, group)
+        source = Source(path)
+        with open_tree(path) as tree:
+            return _open(_group(tree, key), source, words)
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = True,
+        decode_coords: Any = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: Any = None,
+        decode_timedelta: Any = None,
+        group: str | None = None,
+    ) -> dict[str, xr.Dataset]:
+        """All groups of a tree, or those below one."""
+        words = {
+            "mask_and_scale": mask_and_scale,
+            "decode_times": decode_times,
+            "concat_characters": concat_characters,
+            "decode_coords": decode_coords,
+            "drop_variables": drop_variables,
+            "use_cftime": use_cftime,
+            "decode_timedelta": decode_timedelta,
+        }
+        path, key = _place(filename_or_obj, group)
+        with open_tree(path) as tree:
+            top = _group(tree, key)
+            keys = [key, *(e.key for e in top.entries() if e.kind == "group")]
+            return {
+                k[len(key) :] or "/": _open(_group(tree, k), Source(path), words) for k in keys
+            }
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
+        """All groups of a tree, or those below one, as a tree of xarray's."""
+        return datatree_from_dict_with_io_cleanup(
+            self.open_groups_as_dict(filename_or_obj, **options)
+        )
+
+
+def _open(group: Any, source: Source, words: dict[str, Any]) -> xr.Dataset:
+    drop = words["drop_variables"]
+    dropped = () if drop is None else (drop,) if isinstance(drop, str) else tuple(drop)
+    store = CatervaStore(group, source, dropped)
+    with close_on_error(store):
+        ds = StoreBackendEntrypoint().open_dataset(store, **words)
+    ds.set_close(source.close)
+    return ds

@@ -1,0 +1,253 @@
+# mypy: allow-untyped-calls
+"""Data sets saved to trees, all of it or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+import xarray as xr
+from xarray.backends.writers import (
+    _sanitize_unlimited_dims,
+    _validate_dataset_names,
+    dump_to_store,
+)
+
+from .._errors import ExistsError, NotFoundError
+from .._group import Group
+from .._options import Durability, Path
+from .._places import place_of_tree
+from .._tree import Tree, open_tree
+from ._region import region_of, without_others
+from ._write import Writer, Writing
+
+Mode: TypeAlias = Literal["w", "w-", "x", "a", "a-", "r+"]
+Encoding: TypeAlias = Mapping[Hashable, Mapping[str, Any]]
+_MODES = ("w", "w-", "x", "a", "a-", "r+")
+
+
+# ---- Where it goes ----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _beside(place: str) -> Iterator[str]:
+    """A hidden folder beside the place, which goes at the end with all that is in it."""
+    folder, name = os.path.split(place)
+    hidden = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
+    try:
+        yield hidden
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _new_directory(place: str, durability: Durability) -> Iterator[Tree]:
+    with _beside(place) as hidden:
+        inner = os.path.join(hidden, "tree.b2d")
+        with open_tree(inner, "x", durability=durability) as tree:
+            yield tree
+        os.rename(inner, place)
+
+
+@contextlib.contextmanager
+def _archive(place: str, keep: bool, durability: Durability) -> Iterator[Tree]:
+    """Work goes on in a directory, and the archive is published at the end."""
+    with _beside(place) as hidden:
+        inner = os.path.join(hidden, "tree.b2d")
+        if keep:
+            with open_tree(place) as old:
+                old.unpack(inner)
+        with open_tree(inner, "a", durability="none") as tree:
+            yield tree
+        with open_tree(inner, durability=durability) as tree:
+            tree.pack(place, overwrite=True)
+
+
+@contextlib.contextmanager
+def _target(path: Path, mode: str, whole: bool, durability: Durability) -> Iterator[Tree]:
+    """The tree to write to: what is written is there at the end of the block, or nothing."""
+    place = place_of_tree(path)
+    there = os.path.lexists(place)
+    if mode in ("w-", "x") and there and whole:
+        raise ExistsError(f"{place} is there already: mode 'w' replaces it, 'a' adds to it")
+    if mode == "r+" and not there:
+        raise NotFoundError(f"{place} does not exist")
+    if place.endswith(".b2z"):
+        keep = there and not (mode == "w" and whole)
+        with _archive(place, keep, durability) as tree:
+            yield tree
+    elif not there:
+        if not place.endswith(".b2d"):
+            raise ValueError(f"a data set goes to a .b2d or .b2z, not to {place}")
+        with _new_directory(place, durability) as tree:
+            yield tree
+    else:
+        with open_tree(place, "r+", durability=durability) as tree:
+            yield tree
+
+
+# ---- What is written --------------------------------------------------------------------
+
+
+def _group_at(tree: Tree, path: str | None) -> Group:
+    parts = [part for part in (path or "").split("/") if part]
+    return tree.require_group("/" + "/".join(parts)) if parts else tree
+
+
+def _write(
+    ds: xr.Dataset,
+    group: Group,
+    mode: str,
+    writer: Writer,
+    encoding: Encoding | None,
+    unlimited_dims: Any,
+    append_dim: Hashable | None,
+    region: Any,
+) -> set[str]:
+    """The names of the arrays that were written."""
+    _validate_dataset_names(ds)
+    for variable in ds.variables.values():
+        if variable.size == 0:
+            variable.load()
+    unlimited = _sanitize_unlimited_dims(ds, unlimited_dims)
+    kind = {"w-": "w", "x": "w", "a-": "a"}.get(mode, mode)
+    if region is not None:
+        region = region_of(ds, region, Writing(group))
+        ds = without_others(ds, region)
+    if kind == "w":
+        group.attrs.clear()
+    store = Writing(group, kind, append_dim, region)
+    there = set() if kind == "w" else set(store._members())
+    if mode == "a-" and append_dim is not None:
+        others = [k for k, v in ds.variables.items() if append_dim not in v.dims]
+        ds = ds.drop_vars([name for name in others if name in there])
+    given = dict(encoding or {})
+    if append_dim is not None or region is not None:
+        _refuse_encoding(there, given)
+    dump_to_store(ds, store, writer, encoding=given, unlimited_dims=unlimited)
+    return store.written
+
+
+def _refuse_encoding(there: set[str], given: Mapping[Any, Any]) -> None:
+    for name in there & set(given):
+        raise ValueError(f"variable {name!r} is there already, but encoding was given")
+
+
+def to_caterva(
+    ds: xr.Dataset | xr.DataTree,
+    path: Path,
+    mode: Mode | None = None,
+    *,
+    group: str | None = None,
+    encoding: Mapping[Any, Any] | None = None,
+    unlimited_dims: Any = None,
+    append_dim: Hashable | None = None,
+    region: Mapping[Hashable, Any] | Literal["auto"] | None = None,
+    durability: Durability = "full",
+) -> None:
+    """Save a data set as a tree, all of it or nothing.
+
+    Parameters
+    ----------
+    ds
+        A data set; of a ``DataTree`` each node goes to the group of its path.
+    path
+        A file ``.b2z``, which is written anew and published whole, or a directory ``.b2d``,
+        which changes in place and is the better one for what grows.
+    mode
+        ``"w"`` replaces what is there, ``"w-"`` (or ``"x"``) refuses to, ``"a"`` adds
+        variables or replaces those of the same name, ``"a-"`` with `append_dim` leaves
+        variables without that dimension alone, ``"r+"`` writes into what is there only.
+        Left out it is ``"w"``, with `append_dim` ``"a"``, with `region` ``"r+"``.
+    group
+        Where in the tree it goes.
+    encoding
+        For a variable, a dict of what xarray knows (``dtype``, ``_FillValue``, ``units``,
+        ``scale_factor`` and so on) and of the options of `caterva.create`: ``chunks``,
+        ``blocks``, ``codec``, ``level``, ``filters``. Of a ``DataTree``, of such dicts for
+        each path.
+    unlimited_dims
+        Dimensions that are meant to grow: chunks suit what they will be.
+    append_dim
+        The dimension along which the variables are put behind those that are there.
+    region
+        For each dimension a slice, or ``"auto"`` to find it by the coordinate's values: where
+        the variables are written.
+    durability
+        As in `caterva.open`.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr, caterva.xarray
+    >>> day = lambda n: xr.Dataset({"t": ("time", [n, n + 0.5])}, {"time": [2 * n, 2 * n + 1]})
+    >>> day(0).to_caterva("days.b2d", unlimited_dims="time")
+    >>> day(1).to_caterva("days.b2d", append_dim="time")
+    >>> xr.open_dataset("days.b2d")["t"].sel(time=3).item()
+    1.5
+    """
+    if mode is None:
+        mode = "a" if append_dim is not None else "r+" if region is not None else "w"
+    _check_order(mode, append_dim, region)
+    nodes = _nodes(ds, group, encoding, unlimited_dims)
+    whole = all(part in ("", "/") for part in (group or "").split("/")) or group is None
+    writer = Writer()
+    with _target(path, mode, whole, durability) as tree:
+        written = {}
+        for data, place, words, unlimited in nodes:
+            target = _group_at(tree, place)
+            written[place] = _write(
+                data, target, mode, writer, words, unlimited, append_dim, region
+            )
+        writer.sync()
+        tree.commit()
+        if mode in ("w", "w-", "x"):
+            groups = {_group_at(tree, place)._key for place in written}
+            for place, names in written.items():
+                _remove_others(_group_at(tree, place), names, groups)
+
+
+def _remove_others(group: Group, written: set[str], groups: set[str]) -> None:
+    """Take out what the data set that replaces it does not have."""
+    for name in list(group):
+        key = f"{group._key}/{name}"
+        kept = any(other == key or other.startswith(key + "/") for other in groups)
+        if name not in written and not kept:
+            del group[name]
+
+
+def _check_order(mode: str, append_dim: Any, region: Any) -> None:
+    if mode not in _MODES:
+        raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
+    if append_dim is not None and mode not in ("a", "a-"):
+        raise ValueError(f"append_dim goes with mode 'a' or 'a-', not {mode!r}")
+    if region is not None and mode not in ("r+", "a"):
+        raise ValueError(f"region goes with mode 'r+' or 'a', not {mode!r}")
+    if region is not None and append_dim is not None:
+        raise ValueError("append_dim and region cannot go together")
+
+
+_Node: TypeAlias = tuple[xr.Dataset, str | None, Encoding | None, Any]
+
+
+def _nodes(ds: Any, group: str | None, encoding: Any, unlimited: Any) -> Iterable[_Node]:
+    """Data sets, and the groups that they go to."""
+    if isinstance(ds, xr.Dataset):
+        return [(ds, group, encoding, unlimited)]
+    if not isinstance(ds, xr.DataTree):
+        raise TypeError(f"a Dataset or DataTree is wanted, not {type(ds).__name__}")
+    encoding, unlimited = encoding or {}, unlimited or {}
+    if unknown := set(encoding) - set(ds.groups):
+        raise ValueError(f"unexpected encoding group name(s) provided: {unknown}")
+    return [
+        (
+            node.to_dataset(inherit=node is ds),
+            f"{group or ''}/{path if path != '.' else ''}",
+            encoding.get(node.path),
+            unlimited.get(node.path),
+        )
+        for path, node in ds.subtree_with_keys
+    ]

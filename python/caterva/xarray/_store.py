@@ -1,0 +1,164 @@
+"""A group of a tree as xarray's stores are: variables, dimensions, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from xarray import Variable
+from xarray.backends.common import WritableCFDataStore
+from xarray.core import indexing
+from xarray.core.utils import FrozenDict
+
+from .. import _caterva, _msgpack
+from .._array import Array
+from .._group import Group
+from .._info import _name
+from . import _foreign, _items
+from ._array import CatervaArray, Live, Source
+
+UNLIMITED = "_unlimited_dims"
+DIMENSIONS = ("dims", "dimension_names", "_ARRAY_DIMENSIONS")
+
+
+class CatervaStore(WritableCFDataStore):
+    """A group of an open tree, read; `_write.Writing` is one that is written."""
+
+    __slots__ = ("_drop", "_foreign", "_source", "group")
+
+    def __init__(
+        self, group: Group, source: Source | None = None, drop: Iterable[str] = ()
+    ) -> None:
+        self.group = group
+        self._source = source
+        self._drop = frozenset(drop)
+        self._foreign: dict[str, Any] | None = None
+
+    # ---- Variables -----------------------------------------------------------------
+
+    def _members(self) -> Iterator[str]:
+        """The names of the group's own arrays."""
+        skip = len(self.group._key) + 1
+        for key, kind, _, _, _, _, _ in self.group.tree._listed(self.group._key):
+            name = key[skip:]
+            if name == _foreign.INDEX and skip == 1:
+                self._foreign = _foreign.read_index(self.group.tree.path)
+            elif kind == 0 and "/" not in name:
+                yield name
+
+    def _array(self, name: str) -> Array:
+        array: Array = self.group.tree._array(f"{self.group._key}/{name}")
+        return array
+
+    def open_variable(self, name: str) -> Variable:
+        """A variable whose items are read when they are wanted."""
+        key, array = f"{self.group._key}/{name}", self._array(name)
+        if self._source is not None:
+            self._source.keep(key, array)
+        parts = array._describe()
+        attributes = {k: _msgpack.unpack(array._attribute_get(k)) for k in parts["attributes"]}
+        dims = dims_of(array, name, attributes)
+        mark = attributes.pop(_items.MARK, None)
+        data = CatervaArray(self._source or Live(self.group.tree), key, array, mark)
+        encoding = encoding_of(parts, dims, self.group.tree.path)
+        if mark == "string":
+            encoding["dtype"] = data.dtype  # else xarray makes objects of it
+        variable = Variable(
+            dims, indexing.LazilyIndexedArray(data), attributes, encoding, fastpath=True
+        )
+        return variable
+
+    def get_variables(self) -> Any:
+        """The variables of the group."""
+        members = [name for name in self._members() if name not in self._drop]
+        if self._foreign is None:
+            return FrozenDict((name, self.open_variable(name)) for name in members)
+        return FrozenDict(map(self._foreign_variable, members))
+
+    def _foreign_variable(self, member: str) -> tuple[str, Variable]:
+        assert self._foreign is not None
+        name, variable = _foreign.name_of(member), self.open_variable(member)
+        variable.attrs = _foreign.attributes_of(self._foreign, name, variable.attrs)
+        if _foreign.is_scalar(self._array(member)):
+            variable = variable.isel({variable.dims[0]: 0})
+        return name, variable
+
+    # ---- The group ------------------------------------------------------------------
+
+    def get_attrs(self) -> Any:
+        """Attributes of the group."""
+        attributes = {k: v for k, v in self.group.attrs.items() if k != UNLIMITED}
+        if self._foreign is not None:
+            attributes |= self._foreign.get("attrs", {})
+            if names := _foreign.coordinates_of(self._foreign):
+                attributes["coordinates"] = names
+        return FrozenDict(attributes)
+
+    def get_dimensions(self) -> Any:
+        """Dimensions of the group's own arrays, with their lengths."""
+        return FrozenDict(sizes_of(self.group))
+
+    def get_parent_dimensions(self) -> Any:
+        """Those of the groups that it lies in, the nearest counts."""
+        found: dict[str, int] = {}
+        key = self.group._key
+        while key:
+            key = key.rpartition("/")[0]
+            found = sizes_of(Group(self.group.tree, key)) | found
+        return FrozenDict(found)
+
+    def get_encoding(self) -> dict[str, Any]:
+        """Dimensions that are meant to grow."""
+        return {"unlimited_dims": set(self.group.attrs.get(UNLIMITED, ()))}
+
+    def close(self) -> None:
+        """Let go of the arrays."""
+        if self._source is not None:
+            self._source.close()
+
+
+# ---- Parts --------------------------------------------------------------------------
+
+
+def dims_of(array: Array, name: str, attributes: dict[str, Any]) -> tuple[str, ...]:
+    """Names of an array's dimensions, which are taken out of its attributes; axes without one
+    get one that nobody else has."""
+    named = array._dims_get()
+    if named is None:
+        return tuple(f"{name}_dim{i}" for i in range(array.ndim))
+    for attribute in DIMENSIONS:
+        attributes.pop(attribute, None)
+    return tuple(f"{name}_dim{i}" if dim is None else dim for i, dim in enumerate(named))
+
+
+def encoding_of(parts: dict[str, Any], dims: tuple[str, ...], path: str) -> dict[str, Any]:
+    """How the array is stored, in the words that writing takes."""
+    encoding: dict[str, Any] = {
+        "codec": _name(parts["codec"], _caterva.codec_name, parts["codec_meta"]),
+        "level": parts["level"],
+        "filters": tuple(
+            _name(number, _caterva.filter_name, meta)
+            for number, meta in zip(parts["filters"], parts["filters_meta"], strict=True)
+            if number
+        ),
+        "source": path,
+        "original_shape": parts["shape"],
+    }
+    if dims:
+        encoding["chunks"] = parts["chunks"]
+        encoding["blocks"] = parts["blocks"]
+        encoding["preferred_chunks"] = dict(zip(dims, parts["chunks"], strict=True))
+    return encoding
+
+
+def sizes_of(group: Group) -> dict[str, int]:
+    """The dimensions of a group's own arrays, with their lengths."""
+    return group.dims
+
+
+def as_attribute(value: Any) -> Any:
+    """An attribute's value as it can be stored."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OT":
+        return value.tolist()
+    return value

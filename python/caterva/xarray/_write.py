@@ -1,0 +1,368 @@
+# mypy: allow-untyped-calls
+"""Variables written into a group of a tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from xarray import Variable, conventions
+from xarray.backends.common import ArrayWriter, _encode_variable_name
+from xarray.backends.locks import get_dask_scheduler
+
+from .. import _caterva
+from .._array import Array
+from .._group import Group
+from . import _items
+from ._store import DIMENSIONS, UNLIMITED, CatervaStore, as_attribute
+
+_OWN_WORDS = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
+_DROPPED = ("source", "original_shape", "preferred_chunks", "unlimited_dims", "char_dim_name")
+_VALID = (*_OWN_WORDS, "dtype", "_FillValue", *_DROPPED)
+_GROWS_BY = 256  # steps along a dimension that is meant to grow which chunks are cut for
+_SLAB_BYTES = 1 << 28
+
+
+# ---- Writing items -----------------------------------------------------------------------
+
+
+class Writer(ArrayWriter):
+    """Writes what is computed later, too.
+
+    dask's threads write into the arrays as they are; what a cluster computes comes here in
+    slabs, since an array has one process that writes it.
+    """
+
+    def sync(self, compute: bool = True, chunkmanager_store_kwargs: Any = None) -> Any:
+        """Compute and write what was added."""
+        if get_dask_scheduler() in (None, "threaded"):
+            return super().sync(compute, chunkmanager_store_kwargs)
+        for source, target, region in zip(
+            self.sources, self.targets, self.regions, strict=True
+        ):
+            _write_slabs(source, target, region)
+        self.sources, self.targets, self.regions = [], [], []
+        return None
+
+
+def _write_slabs(source: Any, target: Array, region: tuple[slice, ...] | None) -> None:
+    """Compute a dask array a few rows of its chunks at a time."""
+    if source.ndim == 0:
+        target[()] = source.compute()
+        return
+    region = region or tuple(slice(0, n) for n in source.shape)
+    row = math.prod(source.shape[1:]) * source.dtype.itemsize
+    start, first = 0, region[0].start or 0
+    while start < source.shape[0]:
+        stop = start
+        for length in source.chunks[0][_chunk_at(source.chunks[0], start) :]:
+            if stop > start and (stop + length - start) * row > _SLAB_BYTES:
+                break
+            stop += length
+        target[(slice(first + start, first + stop), *region[1:])] = source[start:stop].compute()
+        start = stop
+
+
+def _chunk_at(lengths: tuple[int, ...], start: int) -> int:
+    return int(np.searchsorted(np.cumsum((0, *lengths)), start))
+
+
+# ---- How a new array is made -----------------------------------------------------------------
+
+
+def _storage_of(
+    variable: Variable, check: bool, unlimited: Iterable[Hashable]
+) -> dict[str, Any]:
+    """The options of the array, from the variable's encoding."""
+    encoding = dict(variable.encoding)
+    if check and (wrong := [k for k in encoding if k not in _VALID]):
+        raise ValueError(
+            f"unexpected encoding parameters for 'caterva': {wrong!r}. Valid encodings are: "
+            f"{', '.join((*_OWN_WORDS, 'dtype', '_FillValue'))}"
+        )
+    words = {k: encoding[k] for k in _OWN_WORDS if encoding.get(k) is not None}
+    if not check:
+        ours = "codec" in encoding and "level" in encoding
+        if not ours:
+            words = {}  # another store's words
+        elif encoding.get("original_shape", variable.shape) != variable.shape:
+            words.pop("chunks", None)
+            words.pop("blocks", None)
+    if not variable.dims:
+        words.pop("chunks", None)
+        words.pop("blocks", None)
+    growing = [dim in unlimited for dim in variable.dims]
+    if "chunks" not in words and any(growing):
+        words |= _growing_partition(variable, growing)
+    return words
+
+
+def _growing_partition(variable: Variable, growing: list[bool]) -> dict[str, Any]:
+    """Chunks that suit the array when it will have grown."""
+    shape = tuple(
+        max(n, _GROWS_BY) if grows else n
+        for n, grows in zip(variable.shape, growing, strict=True)
+    )
+    chunks, blocks = _caterva.choose_partition(shape, variable.dtype.itemsize, None, None)
+    return {"chunks": chunks, "blocks": blocks}
+
+
+def _fill_of(variable: Variable) -> Any:
+    """What items hold that are never written: the CF fill value of numbers."""
+    fill = variable.attrs.get("_FillValue")
+    if fill is None or variable.dtype.kind not in "iufc" or np.ndim(fill):
+        return None
+    return fill if np.can_cast(np.asarray(fill).dtype, variable.dtype, "same_kind") else None
+
+
+# ---- The store -------------------------------------------------------------------------------
+
+
+class Writing(CatervaStore):
+    """A group of a tree that is open for writing.
+
+    Parameters
+    ----------
+    group
+        Where the variables go.
+    mode
+        ``w``: variables replace what is there; ``a``: the same, but dimensions keep their
+        lengths; ``r+``: only variables that are there.
+    append_dim
+        The dimension along which variables grow by those that are written.
+    region
+        Slices of dimensions: where in the arrays the variables are written.
+    """
+
+    __slots__ = ("_append_dim", "_mode", "_region", "written")
+
+    def __init__(
+        self,
+        group: Group,
+        mode: str = "a",
+        append_dim: Hashable | None = None,
+        region: Mapping[Hashable, slice] | None = None,
+    ) -> None:
+        super().__init__(group)
+        self._mode = mode
+        self._append_dim = append_dim
+        self._region = region
+        self.written: set[str] = set()
+
+    # ---- What xarray calls ---------------------------------------------------------
+
+    def encode(self, variables: Any, attributes: Any) -> Any:
+        """Variables and attributes as they are stored."""
+        return super().encode({k: _unbound(v) for k, v in variables.items()}, attributes)
+
+    def encode_variable(self, v: Variable, name: Any = None) -> Variable:
+        """Items that arrays have."""
+        return _items.encode(v, name)
+
+    def encode_attribute(self, a: Any) -> Any:
+        """A value that attributes have."""
+        return as_attribute(a)
+
+    def set_attribute(self, k: str, v: Any) -> None:
+        """An attribute of the group."""
+        if k == UNLIMITED:
+            raise ValueError(f"the attribute {k!r} names dimensions that are meant to grow")
+        self.group.attrs[k] = v
+
+    def set_dimension(self, dim: Any, length: int, is_unlimited: bool = False) -> None:
+        """Dimensions are the arrays'; those that are meant to grow are named by the group."""
+        if is_unlimited:
+            known = list(self.group.attrs.get(UNLIMITED, ()))
+            self.group.attrs[UNLIMITED] = [*known, dim] if dim not in known else known
+
+    def get_dimensions(self) -> Any:
+        """Those of the arrays that stay."""
+        return {} if self._mode == "w" else super().get_dimensions()
+
+    def store(
+        self,
+        variables: Any,
+        attributes: Any,
+        check_encoding_set: Any = frozenset(),
+        writer: ArrayWriter | None = None,
+        unlimited_dims: Any = None,
+    ) -> None:
+        """Write variables and attributes."""
+        unlimited_dims = unlimited_dims or set()
+        own = writer is None
+        writer = Writer() if writer is None else writer
+        there = set() if self._mode == "w" else set(self._members())
+        old = {k for k in variables if _encode_variable_name(k) in there}
+        self._check(variables, old)
+        kept = old if self._region is not None or self._append_dim is not None else set()
+        encoded, attributes = self.encode(
+            {k: v for k, v in variables.items() if k not in kept}, attributes
+        )
+        if self._mode != "r+":
+            self.set_attributes(attributes)
+            self._set_lengths(encoded, kept, unlimited_dims)
+        for name, variable in self._as_stored({k: variables[k] for k in kept}).items():
+            self._write_into(_encode_variable_name(name), variable, writer)
+        for name, variable in encoded.items():
+            check = name in check_encoding_set
+            self._write_new(
+                _encode_variable_name(name), variable, check, unlimited_dims, writer
+            )
+        if own:
+            writer.sync()
+
+    def _check(self, variables: Any, old: set[Any]) -> None:
+        new = [k for k in variables if k not in old]
+        if self._mode == "r+" and new:
+            raise ValueError(
+                f"the data set has variables {new!r} that are not in {self.group.tree.path}, "
+                "which mode 'r+' does not write: use mode 'a'"
+            )
+        if self._append_dim is not None and self._append_dim not in self.get_dimensions():
+            raise ValueError(
+                f"append_dim={self._append_dim!r} is no dimension of {self.group.tree.path}, "
+                f"which has {dict(self.get_dimensions())}"
+            )
+
+    def _set_lengths(self, encoded: Any, kept: set[Any], unlimited: Any) -> None:
+        """Dimensions keep their lengths, but for the one along which is appended."""
+        grows = self._append_dim
+        variables = {k: v for k, v in encoded.items() if grows is None or grows not in v.dims}
+        self.set_dimensions(variables, unlimited_dims=unlimited)
+
+    # ---- New arrays ------------------------------------------------------------------
+
+    def _write_new(
+        self, name: str, variable: Variable, check: bool, unlimited: Any, writer: ArrayWriter
+    ) -> None:
+        _check_name(name)
+        if self._append_dim in variable.dims:
+            raise ValueError(
+                f"variable {name!r} is new, and cannot be appended along {self._append_dim!r}"
+            )
+        words = _storage_of(variable, check, unlimited)
+        array = self.group.create_array(
+            name,
+            variable.shape,
+            variable.dtype,
+            fill_value=_fill_of(variable),
+            dims=variable.dims,
+            overwrite=True,
+            **words,
+        )
+        self.written.add(name)
+        _set_attributes(array, name, _typed(variable))
+        if math.prod(variable.shape):
+            writer.add(variable.data, array)
+
+    # ---- Arrays that are there ---------------------------------------------------------
+
+    def _as_stored(self, variables: dict[Any, Variable]) -> dict[Any, Variable]:
+        """Variables encoded exactly as those of the same names are."""
+        stored = {k: self.open_variable(_encode_variable_name(k)) for k in variables}
+        decoded, _, _ = conventions.decode_cf_variables(dict(stored), {})
+        given = {}
+        for name, variable in variables.items():
+            given[name] = variable.copy(deep=False)
+            given[name].encoding = decoded[name].encoding
+        encoded, _ = self.encode(given, {})
+        for name, variable in encoded.items():
+            encoded[name] = _aligned(name, variable, stored[name].dims)
+        return dict(encoded)
+
+    def _write_into(self, name: str, variable: Variable, writer: ArrayWriter) -> None:
+        array = self._array(name)
+        self.written.add(name)
+        place = self._place(name, array, variable)
+        if variable.dtype.kind in "US" and variable.dtype.itemsize > array.itemsize:
+            array = self._widened(name, array, variable.dtype)
+        elif not np.can_cast(variable.dtype, array.dtype, "same_kind"):
+            raise ValueError(
+                f"variable {name!r} is stored as {array.dtype}, which holds no {variable.dtype}"
+            )
+        if self._append_dim in variable.dims:
+            axis = variable.dims.index(self._append_dim)
+            shape = list(array.shape)
+            shape[axis] += variable.shape[axis]
+            array.resize(shape)
+        if math.prod(variable.shape):
+            writer.add(variable.data, array, place)
+
+    def _place(self, name: str, array: Array, variable: Variable) -> tuple[slice, ...]:
+        """Where in the array the variable goes; ValueError where it does not fit."""
+        place = []
+        for dim, there, length in zip(variable.dims, array.shape, variable.shape, strict=True):
+            region = (self._region or {}).get(dim, slice(None))
+            if dim == self._append_dim:
+                place.append(slice(there, there + length))
+                continue
+            start, stop, _ = region.indices(there)
+            if stop - start != length:
+                raise ValueError(
+                    f"Unable to update size for existing dimension {dim!r} of variable "
+                    f"{name!r} ({length} != {max(0, stop - start)})"
+                )
+            place.append(slice(start, stop))
+        return tuple(place)
+
+    def _widened(self, name: str, array: Array, dtype: np.dtype[Any]) -> Array:
+        """The array anew, with room for longer texts."""
+        items = array[...].astype(dtype)
+        attributes = {key: array.attrs.raw(key) for key in array.attrs}
+        wider = self.group.create_array(
+            name, data=items, overwrite=True, chunks=array.chunks if array.ndim else None
+        )
+        for key, value in attributes.items():
+            wider.attrs.set_raw(key, value)
+        return wider
+
+
+def _typed(variable: Variable) -> dict[Any, Any]:
+    """The attributes, those that stand for items of the items' type: CF wants them so."""
+    attributes = dict(variable.attrs)
+    for key in ("_FillValue", "missing_value"):
+        value = attributes.get(key)
+        if isinstance(value, int | float) and variable.dtype.kind in "iuf":
+            with np.errstate(all="ignore"):
+                typed = np.array(value).astype(variable.dtype)[()]
+            if typed == value or value != value:
+                attributes[key] = typed
+    return attributes
+
+
+def _set_attributes(array: Array, name: str, attributes: Mapping[Any, Any]) -> None:
+    for key, value in attributes.items():
+        if key in DIMENSIONS:
+            raise ValueError(f"variable {name!r} has an attribute {key!r}: it names dimensions")
+        try:
+            array.attrs[key] = as_attribute(value)
+        except TypeError as error:
+            raise TypeError(f"attribute {key!r} of variable {name!r}: {error}") from None
+
+
+def _check_name(name: str) -> None:
+    if "/" in name:
+        raise ValueError(f"variable {name!r} has a slash in its name, which leads to a group")
+    if name.startswith("__vlmeta__"):
+        raise ValueError(f"variable {name!r} has a name that groups keep their attributes in")
+
+
+def _unbound(variable: Variable) -> Variable:
+    """The variable without a width of texts that it may have outgrown."""
+    dtype = variable.encoding.get("dtype")
+    if dtype is None or dtype is str or dtype == "S1" or np.dtype(dtype).kind not in "USOT":
+        return variable
+    variable = variable.copy(deep=False)
+    variable.encoding = {k: v for k, v in variable.encoding.items() if k != "dtype"}
+    return variable
+
+
+def _aligned(name: Any, variable: Variable, dims: tuple[Any, ...]) -> Variable:
+    """The variable with its axes in the order that they are stored in."""
+    if set(dims) != set(variable.dims):
+        raise ValueError(
+            f"variable {name!r} is stored with the dimensions {dims}, not {variable.dims}"
+        )
+    return variable.transpose(*dims)

@@ -1,0 +1,145 @@
+/* Commits of all arrays of a tree as one, and attributes of its groups. */
+#include "tree.h"
+
+/* ---- Commits ------------------------------------------------------------------- */
+
+/* No call is under way in any of the arrays: -1 with an exception, and none of them shut. */
+static int shut_all(module_state *state, PyObject *arrays)
+{
+    Py_ssize_t n = PyTuple_Size(arrays), i = 0;
+    for (; i < n; i++) {
+        array_object *array = array_of(state, PyTuple_GetItem(arrays, i));
+        if (!array || handle_shut_gate(array) < 0) break;
+    }
+    if (i == n) return 0;
+    while (i-- > 0) gate_open(&((array_object *)PyTuple_GetItem(arrays, i))->gate);
+    return -1;
+}
+
+static int open_all(PyObject *arrays, bool look)
+{
+    int result = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(arrays); i++) {
+        array_object *array = (array_object *)PyTuple_GetItem(arrays, i);
+        if (look && array->handle && handle_look_again(array) < 0) result = -1;
+        gate_open(&array->gate);
+    }
+    return result;
+}
+
+typedef caterva_status whole_function(caterva_tree *tree, caterva_error *err);
+
+/* (a tuple of all arrays that are open for writing) */
+static PyObject *with_all(PyObject *object, PyObject *args, whole_function *function)
+{
+    tree_object *self = (tree_object *)object;
+    PyObject *arrays;
+    call c;
+    if (!PyArg_ParseTuple(args, "O!", &PyTuple_Type, &arrays) || tree_enter(self) < 0)
+        return NULL;
+    int result = shut_all(self->state, arrays);
+    if (result == 0) {
+        call_begin(&c, self, NULL);
+        caterva_status status = function(self->handle, &c.err);
+        result = call_end(self->state, &c, status);
+        if (open_all(arrays, result == 0) < 0) result = -1;
+    }
+    tree_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *commit(PyObject *object, PyObject *args)
+{
+    return with_all(object, args, caterva_tree_commit);
+}
+
+static PyObject *rollback(PyObject *object, PyObject *args)
+{
+    return with_all(object, args, caterva_tree_rollback);
+}
+
+/* ---- Attributes of groups --------------------------------------------------------- */
+
+/* (group) to the names */
+static PyObject *attribute_list(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *group, **names = NULL;
+    size_t n = 0;
+    call c;
+    if (!PyArg_ParseTuple(args, "s", &group) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_tree_attr_list(self->handle, group, &names, &n, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    PyObject *list = result < 0 ? NULL : PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_SetItem(list, (Py_ssize_t)i, name) < 0) Py_CLEAR(list);
+    }
+    if (status == CATERVA_OK) caterva_free(names);
+    return list;
+}
+
+/* (group, name) to the value's bytes */
+static PyObject *attribute_get(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *group, *name;
+    void *value;
+    size_t size;
+    call c;
+    if (!PyArg_ParseTuple(args, "ss", &group, &name) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status =
+        caterva_tree_attr_get(self->handle, group, name, &value, &size, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    PyObject *bytes = result < 0 ? NULL : PyBytes_FromStringAndSize(value, (Py_ssize_t)size);
+    if (status == CATERVA_OK) caterva_free(value);
+    return bytes;
+}
+
+/* (group, name, bytes) */
+static PyObject *attribute_set(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *group, *name, *value;
+    Py_ssize_t size;
+    call c;
+    if (!PyArg_ParseTuple(args, "ssy#", &group, &name, &value, &size) || tree_enter(self) < 0)
+        return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status =
+        caterva_tree_attr_set(self->handle, group, name, value, (size_t)size, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* (group, name) */
+static PyObject *attribute_remove(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *group, *name;
+    call c;
+    if (!PyArg_ParseTuple(args, "ss", &group, &name) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_tree_attr_remove(self->handle, group, name, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef tree_commit_methods[] = {
+    {"_commit", commit, METH_VARARGS, NULL},
+    {"_rollback", rollback, METH_VARARGS, NULL},
+    {"_attribute_list", attribute_list, METH_VARARGS, NULL},
+    {"_attribute_get", attribute_get, METH_VARARGS, NULL},
+    {"_attribute_set", attribute_set, METH_VARARGS, NULL},
+    {"_attribute_remove", attribute_remove, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

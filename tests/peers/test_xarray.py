@@ -1,0 +1,106 @@
+"""xarray's own tests of a backend (`CFEncodedBase` of its test_backends.py, and those of its
+trees of data sets), with ours in the place of NetCDF: a directory, and a file.
+
+What a test saves and opens again is saved a second time from what was opened: that must be
+identical, with all of its encoding."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from xarray.coding.times import _cleanup_netcdf_time_units
+from xarray.tests import test_backends as theirs
+from xarray.tests.conftest import time_unit, use_dask  # noqa: F401 (fixtures)
+
+import caterva
+from caterva.xarray import to_caterva
+from caterva.xarray._write import Writing
+
+counts = {"saved twice": 0}
+
+
+def _plain(encoding: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in encoding.items() if k != "source"}
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, float | np.floating) and a != a:
+        return bool(b != b)
+    return type(a) is type(b) and bool(np.all(a == b))
+
+
+def _without_what_xarray_changes(one: dict[str, Any], two: dict[str, Any]) -> None:
+    """A fill value for all floats that have none, and times of units at midnight left out."""
+    given = two.get("_FillValue", 0)
+    if "_FillValue" not in one and np.all(given != given):
+        del two["_FillValue"]
+    if " since " in one.get("units", ""):
+        one["units"] = _cleanup_netcdf_time_units(one["units"])
+
+
+def assert_same_encoding(first: xr.Dataset, second: xr.Dataset) -> None:
+    for name in first.variables:
+        one = _plain(first.variables[name].encoding)
+        two = _plain(second.variables[name].encoding)
+        _without_what_xarray_changes(one, two)
+        keys = one.keys() | two.keys()
+        others = {
+            k: (one.get(k), two.get(k)) for k in keys if not _same(one.get(k), two.get(k))
+        }
+        assert not others, (name, others)
+    assert first.encoding.get("unlimited_dims") == second.encoding.get("unlimited_dims")
+
+
+class Caterva(theirs.CFEncodedBase):
+    engine = "caterva"  # type: ignore[assignment]
+    suffix = ""
+
+    def _place(self, path: Any) -> str:
+        return f"{path}{self.suffix}"
+
+    def save(self, dataset: Any, path: Any, **options: Any) -> None:
+        to_caterva(dataset, self._place(path), **options)
+
+    @contextlib.contextmanager
+    def open(self, path: Any, **options: Any) -> Iterator[xr.Dataset]:
+        with xr.open_dataset(self._place(path), engine="caterva", **options) as ds:
+            yield ds
+
+    @contextlib.contextmanager
+    def roundtrip(
+        self, data: Any, save_kwargs: Any = None, open_kwargs: Any = None, **others: Any
+    ) -> Iterator[xr.Dataset]:
+        with super().roundtrip(data, save_kwargs, open_kwargs, **others) as ds:
+            yield ds
+        with (
+            super().roundtrip(data, save_kwargs, open_kwargs) as first,
+            super().roundtrip(first, {}, open_kwargs) as second,
+        ):
+            xr.testing.assert_identical(first.load(), second.load())
+            assert_same_encoding(first, second)
+            counts["saved twice"] += 1
+
+    @contextlib.contextmanager
+    def create_store(self) -> Iterator[Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            with caterva.open_tree(f"{folder}/store.b2d", "w") as tree:
+                yield Writing(tree)
+
+
+class TestDirectory(Caterva):
+    suffix = ".b2d"
+
+
+class TestFile(Caterva):
+    suffix = ".b2z"
+
+
+def test_it_was_saved_twice() -> None:
+    assert counts["saved twice"] > 100
