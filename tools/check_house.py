@@ -4,7 +4,7 @@
 Who may know whom:
 
     base <- {format, store, codec} <- value <- frame <- {engine, tree} <- array <- {cli, examples}
-    in engine: items <- plan <- cache <- run <- pending <- read <- write <- jobs
+    in engine: items <- plan <- cache <- run <- pending <- read <- write <- jobs <- merge
 
 Rooms beside each other (format, store, codec) never include each other; the rooms
 within engine stand one above the other; nothing in frame knows frame/repair. Only
@@ -36,7 +36,7 @@ import house_code  # noqa: E402
 
 LIBRARY = ["base", ("format", "store", "codec"), "value", "frame", "frame/repair",
            "engine/items", "engine/plan", "engine/cache", "engine/run", "engine/pending",
-           "engine/read", "engine/write", "engine/jobs", "tree", "array"]  # from the ground up
+           "engine/read", "engine/write", "engine/jobs", "engine/merge", "tree", "array"]  # from the ground up
 
 CLI = ["formats", "terminal", "sources", "pictures", "commands"]
 
@@ -49,7 +49,7 @@ FOR_TESTS = {
     "src/store/fault.h", "cv_cpu_allow", "cv_crc32c_kinds", "cv_unshuffle_kinds",
     "cv_transpose_kinds",
     "cv_dir_rename_new_portable", "cv_os_l2_cache", "cv_os_l3_cache", "cv_dtype_parse",
-    "cv_extents_take", "cv_store_be64", "cv_scan_add", "cv_scan_next",
+    "cv_extents_take", "cv_scan_add", "cv_scan_next",
 }
 
 # Breaches not yet mended, without their lines.

@@ -192,6 +192,8 @@ void cv_array_free(caterva_array *array)
     cv_gate_destroy(&array->gate);
     cv_descriptions_destroy(&array->descriptions);
     cv_item_type_free(&array->type);
+    cv_part_of_job_free(array->part);
+    cv_held_jobs_free(array->jobs);
     cv_free(array->path);
     cv_free(array->url);
     cv_free(array);

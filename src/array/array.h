@@ -4,6 +4,8 @@
 
 #include "array/description.h"
 #include "array/gate.h"
+#include "array/held_jobs.h"
+#include "array/part_marks.h"
 #include "array/sized.h"
 #include "array/writers.h"
 #include "engine/plan/selection.h"
@@ -33,7 +35,9 @@ struct caterva_array {
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_descriptions descriptions;
-    int compact_percent; /* as in caterva_open_options */
+    cv_part_of_job *part; /* of a handle that writes one; else NULL */
+    cv_held_job *jobs;    /* that it has begun or merged */
+    int compact_percent;  /* as in caterva_open_options */
 };
 
 /* Takes over the frame, also on failure. */

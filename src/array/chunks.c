@@ -191,6 +191,7 @@ caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
     cv_status status = cv_pending_check(array->pending, err);
     if (status == CV_OK)
         status = check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err);
+    if (status == CV_OK) status = cv_part_mark_chunk(array->part, chunk, err);
     if (status == CV_OK) status = cv_chunk_put(array->pending, chunk, src, src_size, err);
     return cv_array_finish(array, status);
 }

@@ -17,6 +17,7 @@ void cv_array_renew(caterva_array *array)
 caterva_status caterva_commit(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_part_refuse(array->part, "a commit", err));
     CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
     cv_status status = CV_OK;
@@ -24,6 +25,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
         status = cv_pending_commit(array->pending, err);
         if (status == CV_OK) cv_array_renew(array);
     }
+    if (status == CV_OK) cv_held_jobs_committed(&array->jobs, array->path);
     status = cv_array_finish(array, status);
     cv_gate_open(&array->gate);
     return status;
@@ -36,6 +38,8 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     bool fresh = !array->frame->store->published;
     cv_pending_rollback(array->pending);
     if (fresh) cv_pending_fill(array->pending);
+    cv_part_unmark(array->part);
+    cv_held_jobs_rolled_back(array->jobs);
     cv_array_changed(array);
     cv_array_unlock(array);
     return CV_OK;
@@ -56,7 +60,7 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
     if (!array) return CV_OK;
     cv_errands_close(&array->reads);
     cv_prefetch_cancel(&array->prefetch);
-    cv_status status = array->pending ? commit_at_close(array, err) : CV_OK;
+    cv_status status = array->pending && !array->part ? commit_at_close(array, err) : CV_OK;
     cv_array_free(array);
     return status;
 }

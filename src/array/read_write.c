@@ -63,6 +63,7 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     if (status == CV_OK)
         status = plan_transfer(&cv_array_state(array)->grid, start, stop, src, src_size,
                                &plan, err);
+    if (status == CV_OK) status = cv_part_mark_box(array->part, &plan, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
     return cv_array_finish(array, status);
 }

@@ -158,6 +158,7 @@ static cv_status write_selection(caterva_array *array, const caterva_selection *
     CV_TRY(cv_array_selection(&cv_array_state(array)->grid, words, &selection, err));
     cv_result result = cv_result_of(&selection, array->type.dtype);
     cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
+    if (status == CV_OK) status = cv_part_mark_selection(array->part, &selection, err);
     if (status == CV_OK)
         status = cv_array_write_selected(array->pending, &selection, &memory, err);
     cv_free(converted);

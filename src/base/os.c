@@ -2,6 +2,7 @@
  * os*.c and thread.c what a port writes anew. */
 #include "base/os.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,6 +72,39 @@ void cv_os_sleep_ns(uint64_t ns)
     struct timespec wait = {.tv_sec = (time_t)(ns / UINT64_C(1000000000)),
                             .tv_nsec = (long)(ns % UINT64_C(1000000000))};
     nanosleep(&wait, NULL);
+}
+
+/* ---- This process ------------------------------------------------------- */
+
+uint32_t cv_os_process(void) { return (uint32_t)getpid(); }
+
+void cv_os_host(char *out, size_t size)
+{
+    if (gethostname(out, size) != 0) out[0] = '\0';
+    out[size - 1] = '\0';
+}
+
+/* Scatters the bits of a number (the finaliser of splitmix64). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+void cv_os_random(void *out, size_t size)
+{
+    uint8_t *bytes = out;
+    uint64_t seed =
+        cv_os_clock_ns() ^ mix(cv_os_time_ns()) ^ mix((uint64_t)getpid()) ^ (uintptr_t)&seed;
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = 0;
+        if (fd >= 0 && read(fd, &byte, 1) != 1) byte = 0;
+        seed = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+        bytes[i] = byte ^ (uint8_t)seed;
+    }
+    if (fd >= 0) close(fd);
 }
 
 /* ---- Memory ------------------------------------------------------------- */

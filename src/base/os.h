@@ -20,6 +20,14 @@ uint64_t cv_os_clock_ns(void);
 /* Nanoseconds since 1970 as the system's clock has them; it may be set back. */
 uint64_t cv_os_time_ns(void);
 
+/* The number of this process, and the name of the machine, cut to `size` bytes with the NUL. */
+uint32_t cv_os_process(void);
+void cv_os_host(char *out, size_t size);
+
+/* Bytes that nobody else has: from the system, or, where that has none, from clocks, process
+ * and addresses. */
+void cv_os_random(void *out, size_t size);
+
 /* Sleeps for about so long, or less when a signal comes. */
 void cv_os_sleep_ns(uint64_t ns);
 

@@ -35,6 +35,15 @@ static void read_value(cv_reader *reader, const uint8_t **bytes, uint32_t *size,
     }
 }
 
+static void keep_value(cv_own *out, const uint8_t *key, uint8_t key_size,
+                       const uint8_t *value, uint32_t size)
+{
+    if (is_key(key, key_size, "fill")) out->fill = value, out->fill_size = size;
+    if (is_key(key, key_size, "job")) out->job = value, out->job_size = size;
+    if (is_key(key, key_size, "origin")) out->origin = value, out->origin_size = size;
+    if (is_key(key, key_size, "marks")) out->marks = value, out->marks_size = size;
+}
+
 cv_status cv_own_parse(const uint8_t *bytes, size_t size, cv_own *out, cv_error *err)
 {
     *out = (cv_own){.fill = NULL};
@@ -51,20 +60,30 @@ cv_status cv_own_parse(const uint8_t *bytes, size_t size, cv_own *out, cv_error 
         if (is_key(key, key_size, "version") && number != OWN_VERSION)
             cv_reader_fail(&reader, CATERVA_EUNSUPPORTED, at, "version %llu is newer than %d",
                            (unsigned long long)number, OWN_VERSION);
-        if (is_key(key, key_size, "fill")) *out = (cv_own){value, value_size};
+        keep_value(out, key, key_size, value, value_size);
     }
     return cv_reader_finish(&reader, err);
 }
 
+static void write_value(cv_writer *writer, const char *key, const uint8_t *value,
+                        uint32_t size)
+{
+    if (!value) return;
+    cv_write_fixstr(writer, key, (uint8_t)strlen(key));
+    cv_write_bin32(writer, value, size);
+}
+
 cv_status cv_own_write(const cv_own *own, cv_buffer *out, cv_error *err)
 {
+    int n = 1 + (own->fill != NULL) + (own->job != NULL) + (own->origin != NULL) +
+            (own->marks != NULL);
     cv_writer writer = cv_writer_open(out, err);
-    cv_write_map16(&writer, own->fill ? 2 : 1);
+    cv_write_map16(&writer, (uint16_t)n);
     cv_write_fixstr(&writer, "version", 7);
     cv_write_byte(&writer, OWN_VERSION);
-    if (own->fill) {
-        cv_write_fixstr(&writer, "fill", 4);
-        cv_write_bin32(&writer, own->fill, own->fill_size);
-    }
+    write_value(&writer, "fill", own->fill, own->fill_size);
+    write_value(&writer, "job", own->job, own->job_size);
+    write_value(&writer, "origin", own->origin, own->origin_size);
+    write_value(&writer, "marks", own->marks, own->marks_size);
     return writer.status;
 }

@@ -136,3 +136,40 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
     cv_buffer_free(&change.meta);
     return status;
 }
+
+static cv_status take_box(const cv_index *from, const cv_grid *grid, const int64_t *first,
+                          const cv_grid *to, cv_index *out, cv_error *err)
+{
+    int64_t at[CV_MAX_DIMS];
+    CV_TRY(cv_index_create(to->n_chunks, out, err));
+    for (int64_t i = 0; i < to->n_chunks; i++) {
+        int64_t source = 0;
+        cv_grid_chunk_index(to, i, at);
+        for (int d = 0; d < to->ndim; d++)
+            source += (first[d] + at[d]) * grid->chunk_strides[d];
+        cv_index_page *page = out->pages[i / CV_INDEX_PAGE];
+        page->entries[i % CV_INDEX_PAGE] = cv_index_get(from, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE, cv_index_name(from, source));
+    }
+    return CV_OK;
+}
+
+cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err)
+{
+    cv_new_shape change;
+    cv_index box;
+    CV_TRY(cv_txn_check(txn, err));
+    CV_TRY(cv_txn_own_index(txn, err));
+    CV_TRY(own_state(txn, err));
+    CV_TRY(cv_new_shape_make(txn->state, shape, &change, err));
+    cv_status status =
+        take_box(&txn->index, &txn->state->grid, first, &change.grid, &box, err);
+    if (status == CV_OK) {
+        cv_index_free(&txn->index);
+        txn->index = box;
+        cv_new_shape_apply(&change, txn->state);
+        txn->changed = true;
+    }
+    cv_buffer_free(&change.meta);
+    return status;
+}

@@ -19,6 +19,11 @@ typedef struct cv_reshape {
 cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
                          cv_error *err);
 
+/* Cuts the array down to the box of chunks that begins at chunk index `first`, with items
+ * `shape`: chunks outside are forgotten, and must not be stored. Costs as much as the box has
+ * chunks. */
+cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err);
+
 /* The old number of a chunk of the new grid, or -1: it is new. And the new
  * number of an old one, or -1: it is dropped. */
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,

@@ -452,6 +452,32 @@ static void trees(void **state)
     QUIET(caterva_tree_list_release(NULL));
 }
 
+static void jobs(void **state)
+{
+    (void)state;
+    void *bytes;
+    size_t size;
+    caterva_array *part;
+    const caterva_job_list *list;
+    const void *none[1] = {NULL};
+    REFUSED(caterva_job_begin(NULL, NULL, &bytes, &size, &err));
+    REFUSED(caterva_job_begin(array, NULL, NULL, &size, &err));
+    REFUSED(caterva_job_begin(array, NULL, &bytes, NULL, &err));
+    REFUSED(caterva_part_open(NULL, "x", 1, NULL, &part, &err));
+    REFUSED(caterva_part_open("x", NULL, 1, NULL, &part, &err));
+    REFUSED(caterva_part_open("x", "x", 1, NULL, NULL, &err));
+    REFUSED(caterva_part_finish(NULL, &bytes, &size, &err));
+    REFUSED(caterva_part_finish(array, &bytes, &size, &err)); /* no part */
+    REFUSED(caterva_merge(NULL, none, &size, 1, NULL, NULL, &err));
+    REFUSED(caterva_merge(array, NULL, &size, 1, NULL, NULL, &err));
+    REFUSED(caterva_merge(array, none, NULL, 1, NULL, NULL, &err));
+    REFUSED(caterva_job_discard(NULL, "x", 1, &err));
+    REFUSED(caterva_job_discard("x", NULL, 1, &err));
+    REFUSED(caterva_jobs_list(NULL, &list, &err));
+    REFUSED(caterva_jobs_list("x", NULL, &err));
+    QUIET(caterva_job_list_release(NULL));
+}
+
 static void no_function_is_left_out(void **state)
 {
     (void)state;
@@ -486,6 +512,7 @@ int main(void)
         cmocka_unit_test(attributes),
         cmocka_unit_test(values),
         cmocka_unit_test(trees),
+        cmocka_unit_test(jobs),
         cmocka_unit_test(no_function_is_left_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -15,7 +15,7 @@ static void it_comes_back(void **state)
 {
     (void)state;
     static const uint8_t fill[3] = {1, 2, 3};
-    cv_own own = {fill, 3}, back;
+    cv_own own = {.fill = fill, .fill_size = 3}, back;
     cv_buffer out = {0};
     assert_int_equal(cv_own_write(&own, &out, NULL), CV_OK);
     assert_int_equal(cv_own_parse(out.data, out.size, &back, NULL), CV_OK);
@@ -23,7 +23,7 @@ static void it_comes_back(void **state)
     assert_memory_equal(back.fill, fill, 3);
 
     out.size = 0;
-    own = (cv_own){NULL, 0};
+    own = (cv_own){.fill = NULL};
     assert_int_equal(cv_own_write(&own, &out, NULL), CV_OK);
     assert_int_equal(cv_own_parse(out.data, out.size, &back, NULL), CV_OK);
     assert_null(back.fill);

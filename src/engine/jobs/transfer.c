@@ -34,12 +34,14 @@ static cv_status make_table(const cv_source *source, const cv_layout *layout,
     return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
 }
 
-static cv_status move_stored(const cv_source *source, const cv_layout *layout, cv_txn *to,
-                             int64_t number, cv_buffer *bytes, cv_error *err)
+static cv_status move_stored(const cv_source *source, const cv_layout *layout,
+                             const cv_chunk_ref *ref, cv_txn *to, int64_t number,
+                             cv_buffer *bytes, cv_error *err)
 {
     cv_buffer table = {0};
     cv_stored_chunk stored = {.table = &table};
     CV_TRY(cv_fetch_chunk(source->frame, layout, bytes, &stored.bytes, err));
+    if (source->checks) CV_TRY(cv_layout_check_chunk(layout, ref, stored.bytes, err));
     cv_status status = make_table(source, layout, stored.bytes, &table, &stored.name, err);
     stored.size = (size_t)layout->header.cbytes;
     if (status == CV_OK) status = cv_txn_put_stored(to, number, &stored, err);
@@ -57,7 +59,7 @@ static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, c
     if (is_special(layout, &kind))
         status = cv_txn_put_special(to, number, kind, err);
     else
-        status = move_stored(source, layout, to, number, bytes, err);
+        status = move_stored(source, layout, ref, to, number, bytes, err);
     cv_layout_release(layout);
     return status;
 }

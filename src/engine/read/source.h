@@ -12,6 +12,7 @@ typedef struct cv_source {
     cv_pending *pending; /* NULL: none */
     cv_workers *workers;
     int threads;     /* at most so many, the caller's included */
+    bool checks;     /* chunks that are moved are compared with their checksums before */
     bool scan;       /* each block is read once: none of them is put into the cache */
     cv_watch *watch; /* who hears of what is decoded; or NULL */
 } cv_source;

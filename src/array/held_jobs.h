@@ -1,0 +1,25 @@
+/* The jobs that a handle has begun or merged. */
+#ifndef CV_ARRAY_HELD_JOBS_H
+#define CV_ARRAY_HELD_JOBS_H
+
+#include "base/os_file.h"
+#include "format/job_record.h"
+
+typedef struct cv_held_job {
+    char id[CV_JOB_NAME];
+    cv_file lock; /* of its record: says that somebody is there; none: did not begin it */
+    bool merged;  /* the next commit ends it */
+    struct cv_held_job *next;
+} cv_held_job;
+
+/* The handle's entry for a job, made when missing. */
+cv_status cv_held_jobs_get(cv_held_job **jobs, const char *id, cv_held_job **out,
+                           cv_error *err);
+
+/* After a commit: the folders of merged jobs go. Best effort: what stays is listed. */
+void cv_held_jobs_committed(cv_held_job **jobs, const char *path);
+
+void cv_held_jobs_rolled_back(cv_held_job *jobs);
+void cv_held_jobs_free(cv_held_job *jobs); /* gives up the locks */
+
+#endif

@@ -1,0 +1,291 @@
+/* Room: array. Jobs begun, listed and discarded. */
+#include "array/array.h"
+#include "array/describe.h"
+#include "array/job_base.h"
+#include "array/leaf.h"
+#include "base/heap.h"
+#include "base/os.h"
+#include "engine/write/flush.h"
+#include "engine/write/resize.h"
+#include "store/job_folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Beginning ------------------------------------------------------------------------ */
+
+static cv_status check_place(const caterva_array *array, cv_error *err)
+{
+    if (array->frame->store->in_memory)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the array is in memory: parts need a place beside it");
+    if (!array->path || array->frame->store->has_no_name)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the array has no path: parts need a place beside it");
+    if (cv_array_is_leaf_url(array->path))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "%.150s is an array in a tree: open its file by its own path",
+                       array->path);
+    return cv_part_refuse(array->part, "a job", err);
+}
+
+static cv_status grow(caterva_array *array, const int64_t *shape, cv_error *err)
+{
+    const cv_grid *grid = &cv_array_state(array)->grid;
+    for (int d = 0; shape && d < grid->ndim; d++)
+        if (shape[d] < grid->shape[d])
+            return cv_fail(err, CATERVA_ESHAPE, -1,
+                           "a job grows an array: shape[%d] is %lld, the array has %lld", d,
+                           (long long)shape[d], (long long)grid->shape[d]);
+    if (!shape || memcmp(shape, grid->shape, (size_t)grid->ndim * sizeof shape[0]) == 0)
+        return CV_OK;
+    cv_status status = cv_resize(array->pending, shape, err);
+    if (status != CV_OK) array->pending->broken = true;
+    cv_array_changed(array);
+    return status;
+}
+
+/* The header of a frame of the state's geometry and pipeline that holds nothing. */
+static cv_status write_header(const cv_snapshot *state, cv_buffer *out, cv_error *err)
+{
+    cv_frame_header header = state->header;
+    header.n_metalayers = 0;
+    for (int i = 0; i < state->header.n_metalayers; i++) {
+        const cv_metalayer *layer = &state->header.metalayers[i];
+        if (strcmp(layer->name, state->meta.legacy ? "caterva" : "b2nd") == 0)
+            header.metalayers[header.n_metalayers++] = *layer;
+    }
+    header.has_attributes = false;
+    header.cbytes = 0;
+    CV_TRY(cv_frame_header_write(&header, out, err));
+    header.frame_size = header.header_size + CV_TRAILER_MIN;
+    out->size = 0;
+    return cv_frame_header_write(&header, out, err);
+}
+
+static cv_status write_record(const caterva_array *array, const uint8_t *id, cv_buffer *out,
+                              cv_error *err)
+{
+    const cv_grid *committed = &array->snapshot->grid;
+    cv_job_record record = {
+        .commit = array->snapshot->footer.commit,
+        .began_ns = cv_os_time_ns(),
+        .process = cv_os_process(),
+        .ndim = committed->ndim,
+    };
+    cv_buffer header = {0};
+    memcpy(record.id, id, CV_JOB_ID);
+    cv_os_host(record.host, sizeof record.host);
+    memcpy(record.shape, committed->shape, sizeof record.shape);
+    cv_status status = write_header(cv_array_state(array), &header, err);
+    record.header = header.data;
+    record.header_size = (uint32_t)header.size;
+    if (status == CV_OK) status = cv_job_record_write(&record, out, err);
+    cv_buffer_free(&header);
+    return status;
+}
+
+/* The list of the base, under the folder's temporary name. */
+static cv_status write_base(caterva_array *array, const char *folder, cv_error *err)
+{
+    static const char name[] = "/" CV_JOB_BASE;
+    size_t size = strlen(folder) + sizeof name;
+    char *path = cv_malloc(size);
+    if (!path) return cv_fail_memory(err, size, "a path");
+    memcpy(path, folder, strlen(folder));
+    memcpy(path + strlen(folder), name, sizeof name);
+    cv_status status = cv_job_base_write(array, path, err);
+    cv_free(path);
+    return status;
+}
+
+static cv_status make_folder(caterva_array *array, const char *id, const cv_buffer *record,
+                             cv_file *lock, cv_error *err)
+{
+    char *folder;
+    bool durable = array->frame->durability != CATERVA_DURABILITY_NONE;
+    CV_TRY(cv_job_folder_make(array->path, id, &folder, err));
+    cv_status status = write_base(array, folder, err);
+    cv_free(folder);
+    if (status == CV_OK)
+        status = cv_job_folder_name(array->path, id, record, durable, lock, err);
+    if (status != CV_OK) (void)cv_job_folder_remove(array->path, id, NULL);
+    return status;
+}
+
+static cv_status begin(caterva_array *array, const int64_t *shape, cv_buffer *record,
+                       cv_error *err)
+{
+    uint8_t id[CV_JOB_ID];
+    char name[CV_JOB_NAME];
+    cv_file lock;
+    cv_held_job *held;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(grow(array, shape, err));
+    CV_TRY(cv_pending_flush(array->pending, err));
+    cv_os_random(id, sizeof id);
+    cv_job_name(id, name);
+    CV_TRY(write_record(array, id, record, err));
+    CV_TRY(make_folder(array, name, record, &lock, err));
+    cv_status status = cv_held_jobs_get(&array->jobs, name, &held, err);
+    if (status == CV_OK) {
+        held->lock = lock;
+        return CV_OK;
+    }
+    cv_file_close(&lock);
+    (void)cv_job_folder_remove(array->path, name, NULL);
+    return status;
+}
+
+caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options *options,
+                                 void **job, size_t *job_size, caterva_error *err)
+{
+    static const caterva_job_options defaults = CATERVA_JOB_INIT;
+    caterva_job_options o;
+    cv_buffer record = {0};
+    CV_TRY(cv_array_check_encodes(array, err));
+    if (!job || !job_size) return cv_fail(err, CATERVA_EINVAL, -1, "job or job_size is NULL");
+    *job = NULL;
+    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "job options", err));
+    CV_TRY(check_place(array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_array_finish(array, begin(array, o.shape, &record, err));
+    if (status != CV_OK) {
+        cv_buffer_free(&record);
+        return status;
+    }
+    *job = record.data;
+    *job_size = record.size;
+    return CV_OK;
+}
+
+caterva_status caterva_job_discard(const char *url, const void *job, size_t job_size,
+                                   caterva_error *err)
+{
+    cv_job_record record;
+    char id[CV_JOB_NAME];
+    if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
+    CV_TRY(cv_job_record_parse(job, job_size, &record, err));
+    cv_job_name(record.id, id);
+    return cv_job_folder_remove(url, id, err);
+}
+
+/* ---- Listing -------------------------------------------------------------------------- */
+
+/* An entry and what it points at. */
+typedef struct listed_job {
+    caterva_job_entry entry; /* first */
+    char id[CV_JOB_NAME];
+    char host[CV_JOB_HOST];
+    char *folder;
+    cv_buffer job;
+} listed_job;
+
+typedef struct listing {
+    caterva_job_list list; /* first */
+    const char *url;
+    size_t max;
+    caterva_job_entry **entries;
+} listing;
+
+static void free_listed(listed_job *job)
+{
+    cv_free(job->folder);
+    cv_buffer_free(&job->job);
+    cv_free(job);
+}
+
+static cv_status look_at(const char *url, const char *id, listed_job *out, cv_error *err)
+{
+    cv_job_record record;
+    cv_job_look look;
+    memcpy(out->id, id, CV_JOB_NAME);
+    CV_TRY(cv_job_path(url, id, NULL, &out->folder, err));
+    CV_TRY(cv_job_folder_read(url, id, &out->job, err));
+    CV_TRY(cv_job_record_parse(out->job.data, out->job.size, &record, err));
+    CV_TRY(cv_job_folder_look(url, id, &look, err));
+    memcpy(out->host, record.host, CV_JOB_HOST);
+    out->entry = (caterva_job_entry){
+        .struct_size = sizeof out->entry,
+        .id = out->id,
+        .folder = out->folder,
+        .job = out->job.data,
+        .job_size = out->job.size,
+        .host = out->host,
+        .process = record.process,
+        .began_ns = (int64_t)record.began_ns,
+        .commit_number = (int64_t)record.commit,
+        .is_live = look.is_live,
+        .n_parts = look.n_parts,
+        .part_bytes = look.part_bytes,
+    };
+    return CV_OK;
+}
+
+static cv_status make_room(listing *all, cv_error *err)
+{
+    if (all->list.n < all->max) return CV_OK;
+    size_t max = all->max ? 2 * all->max : 8, size = sizeof all->entries[0];
+    caterva_job_entry **entries = cv_realloc(all->entries, all->list.n * size, max * size);
+    if (!entries) return cv_fail_memory(err, max * size, "a list of jobs");
+    all->entries = entries;
+    all->max = max;
+    return CV_OK;
+}
+
+/* A job that goes while it is looked at is not there. */
+static cv_status add_job(void *context, const char *id, cv_error *err)
+{
+    listing *all = context;
+    cv_error error = {.code = CATERVA_OK};
+    CV_TRY(make_room(all, err));
+    listed_job *job = cv_calloc(1, sizeof *job);
+    if (!job) return cv_fail_memory(err, sizeof *job, "a job");
+    cv_status status = look_at(all->url, id, job, &error);
+    if (status == CV_OK) {
+        all->entries[all->list.n++] = &job->entry;
+        return CV_OK;
+    }
+    free_listed(job);
+    if (status == CATERVA_ENOTFOUND) return CV_OK;
+    if (err) *err = error;
+    return status;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const caterva_job_entry *x = *(caterva_job_entry *const *)a;
+    const caterva_job_entry *y = *(caterva_job_entry *const *)b;
+    if (x->began_ns != y->began_ns) return x->began_ns < y->began_ns ? -1 : 1;
+    return strcmp(x->id, y->id);
+}
+
+caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
+                                 caterva_error *err)
+{
+    if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
+    *out = NULL;
+    listing *all = cv_calloc(1, sizeof *all);
+    if (!all) return cv_fail_memory(err, sizeof *all, "a list of jobs");
+    all->list.struct_size = sizeof all->list;
+    all->url = url;
+    cv_status status = cv_job_folders(url, add_job, all, err);
+    if (all->list.n > 0) qsort(all->entries, all->list.n, sizeof all->entries[0], by_age);
+    all->url = NULL;
+    all->list.entries = (const caterva_job_entry *const *)all->entries;
+    if (status != CV_OK) {
+        caterva_job_list_release(&all->list);
+        return status;
+    }
+    *out = &all->list;
+    return CV_OK;
+}
+
+void caterva_job_list_release(const caterva_job_list *list)
+{
+    listing *all = (listing *)list;
+    if (!list) return;
+    for (size_t i = 0; i < list->n; i++) free_listed((listed_job *)all->entries[i]);
+    cv_free(all->entries);
+    cv_free(all);
+}

@@ -1,0 +1,226 @@
+/* Room: engine/merge. Blocks of several sources become one chunk: as dirty blocks of the
+ * target, which then encodes them like those of any write. */
+#include "engine/merge/compose.h"
+
+#include "base/heap.h"
+#include "engine/items/copy.h"
+#include "engine/read/places.h"
+#include "engine/write/flush.h"
+#include "engine/write/patch.h"
+
+#include <string.h>
+
+static const cv_grid *grid_of(const cv_composition *c)
+{
+    return &cv_txn_snapshot(c->target->txn)->grid;
+}
+
+static cv_mark mark_of(const cv_composition *c, int64_t file, int64_t block)
+{
+    const cv_marks *marks = &c->files[file]->marks;
+    return cv_mark_of(marks, cv_marks_find(marks, c->chunk), c->chunk, block);
+}
+
+/* The first file that counts for the block: what came before the last that wrote all of it is
+ * covered. *covers: the array's own items are, too. c->n: nobody wrote anything. */
+static int64_t first_file(const cv_composition *c, int64_t block, bool *covers)
+{
+    int64_t first = c->n;
+    *covers = false;
+    for (int64_t i = c->n - 1; i >= 0 && !*covers; i--) {
+        cv_mark mark = mark_of(c, i, block);
+        if (mark.kind != CV_MARK_NONE) first = i;
+        *covers = mark.kind == CV_MARK_ALL;
+    }
+    return first;
+}
+
+/* ---- Laying items over blocks --------------------------------------------------------- */
+
+/* What a part's decoded block becomes: its marked items are copied over the array's. */
+typedef struct laying {
+    const cv_composition *c;
+    int64_t file;
+    uint8_t *const *blocks; /* by number */
+    uint8_t *item_block;    /* block_bytes, for one item again and again */
+} laying;
+
+static void lay_block(void *context, int64_t block, const uint8_t *bytes)
+{
+    const laying *l = context;
+    cv_mark mark = mark_of(l->c, l->file, block);
+    cv_mark_copy(grid_of(l->c), &mark, bytes, l->blocks[block]);
+}
+
+static const uint8_t *repeat(const laying *l, const uint8_t *item)
+{
+    const cv_grid *grid = grid_of(l->c);
+    int64_t size = grid->item_size, n = grid->block_bytes / size;
+    cv_fill_box(1, &n, size, item, (cv_strided){l->item_block, &size});
+    return l->item_block;
+}
+
+static void lay_item(void *context, int64_t block, const uint8_t *item)
+{
+    lay_block(context, block, repeat(context, item));
+}
+
+/* Decodes blocks of a file's chunk and has `sink` take them; `wanted` says of each block
+ * whether. */
+static cv_status decode_file(const cv_composition *c, int64_t number, const bool *wanted,
+                             const cv_block_sink *sink, cv_error *err)
+{
+    cv_part_file *file = c->files[number];
+    const cv_grid *grid = grid_of(c);
+    cv_chunk_ref ref;
+    cv_worker *worker;
+    int64_t n = 0;
+    CV_TRY(
+        cv_source_find(&file->source, cv_part_file_chunk(file, grid, c->chunk), &ref, err));
+    CV_TRY(cv_worker_take(&file->workers, &worker, err));
+    cv_status status = cv_worker_wanted(worker, grid->n_blocks, err);
+    for (int64_t b = 0; b < grid->n_blocks && status == CV_OK; b++)
+        if (wanted[b]) worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
+    if (status == CV_OK && n > 0)
+        status = cv_decode_blocks(file->frame, file->snapshot, &ref, worker, n, sink, err);
+    cv_worker_give(&file->workers, worker);
+    return cv_fail_in_part(file->token, status, err);
+}
+
+/* ---- One chunk --------------------------------------------------------------------------- */
+
+typedef struct composing {
+    cv_composition *c;
+    cv_worker *worker;
+    cv_dirty_chunk *dirty;
+    bool *wanted;      /* of each block, of one file */
+    int64_t *first;    /* of each block: first_file; c->n where the block is as it was */
+    cv_buffer scratch; /* laying.item_block */
+} composing;
+
+/* Makes the block dirty, and lists it where it keeps something of what is stored. */
+static cv_status add_block(composing *s, int64_t block, bool covers, int64_t *n_stored,
+                           cv_error *err)
+{
+    uint8_t *memory;
+    CV_TRY(cv_pending_add_block(s->c->target, s->dirty, block, &memory, err));
+    if (!covers) s->worker->wanted[(*n_stored)++] = (cv_wanted){.block = block};
+    return CV_OK;
+}
+
+static cv_status add_blocks(composing *s, cv_error *err)
+{
+    int64_t n_blocks = grid_of(s->c)->n_blocks, n_stored = 0;
+    CV_TRY(cv_worker_wanted(s->worker, n_blocks, err));
+    for (int64_t b = 0; b < n_blocks; b++) {
+        bool covers;
+        s->first[b] = first_file(s->c, b, &covers);
+        if (s->first[b] == s->c->n) continue;
+        CV_TRY(add_block(s, b, covers, &n_stored, err));
+        s->c->n_decoded++;
+    }
+    return cv_patch_fill(s->c->target, s->dirty, s->worker, &n_stored, err);
+}
+
+/* Lays what a file has over `blocks`, where its items are not covered all. */
+static cv_status lay_file(composing *s, int64_t file, uint8_t *const *blocks, cv_error *err)
+{
+    int64_t n_blocks = grid_of(s->c)->n_blocks;
+    for (int64_t b = 0; b < n_blocks; b++)
+        s->wanted[b] = s->first[b] <= file && mark_of(s->c, file, b).kind != CV_MARK_NONE;
+    laying l = {s->c, file, blocks, s->scratch.data};
+    cv_block_sink sink = {.take = lay_block, .fill = lay_item, .context = &l};
+    return decode_file(s->c, file, s->wanted, &sink, err);
+}
+
+static cv_status compose(composing *s, cv_error *err)
+{
+    cv_composition *c = s->c;
+    CV_TRY(cv_pending_get(c->target, c->chunk, &s->dirty, err));
+    CV_TRY(add_blocks(s, err));
+    for (int64_t i = 0; i < c->n; i++) CV_TRY(lay_file(s, i, s->dirty->blocks, err));
+    return cv_pending_flush_chunk(c->target, s->worker, c->chunk, c->n_side, err);
+}
+
+static cv_status open_composing(composing *s, cv_error *err)
+{
+    const cv_grid *grid = grid_of(s->c);
+    size_t n = (size_t)grid->n_blocks;
+    s->wanted = cv_calloc(n, sizeof s->wanted[0]);
+    s->first = cv_calloc(n, sizeof s->first[0]);
+    if (!s->wanted || !s->first)
+        return cv_fail_memory(err, n * sizeof s->first[0], "a list of blocks");
+    return cv_buffer_resize(&s->scratch, (size_t)grid->block_bytes, err);
+}
+
+static void close_composing(composing *s)
+{
+    cv_free(s->wanted);
+    cv_free(s->first);
+    cv_buffer_free(&s->scratch);
+}
+
+cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err)
+{
+    composing s = {.c = c, .worker = worker};
+    cv_status status = open_composing(&s, err);
+    if (status == CV_OK) status = compose(&s, err);
+    if (status != CV_OK) cv_pending_drop(c->target, c->chunk);
+    close_composing(&s);
+    return status;
+}
+
+/* ---- Asking -------------------------------------------------------------------------------- */
+
+/* Lays the parts over a copy of the chunk, whose blocks they must leave as they are. */
+static cv_status compare(composing *s, const uint8_t *chunk, uint8_t *copy, uint8_t **blocks,
+                         bool *same, cv_error *err)
+{
+    cv_mark_place place = {.grid = grid_of(s->c)};
+    int64_t size = place.grid->block_bytes;
+    memcpy(copy, chunk, (size_t)place.grid->chunk_bytes);
+    for (int64_t b = 0; b < place.grid->n_blocks; b++) {
+        bool covers;
+        blocks[b] = copy + b * size;
+        s->first[b] = first_file(s->c, b, &covers);
+    }
+    for (int64_t i = 0; i < s->c->n; i++) CV_TRY(lay_file(s, i, blocks, err));
+    *same = true;
+    for (int64_t b = 0; b < place.grid->n_blocks && *same; b++)
+        *same = !cv_block_valid(place.grid, s->c->chunk, b, place.valid) ||
+                cv_block_same(&place, chunk + b * size, blocks[b]);
+    return CV_OK;
+}
+
+cv_status cv_compose_is_done(const cv_composition *c, cv_worker *worker, bool *done,
+                             cv_error *err)
+{
+    composing s = {.c = (cv_composition *)c, .worker = worker};
+    const cv_grid *grid = grid_of(c);
+    size_t size = (size_t)grid->chunk_bytes;
+    cv_source source = cv_source_of_pending(c->target);
+    cv_buffer chunks = {0}; /* the array's, and a copy */
+    uint8_t **blocks = cv_calloc((size_t)grid->n_blocks, sizeof blocks[0]);
+    cv_status status = blocks ? open_composing(&s, err)
+                              : cv_fail_memory(err, sizeof blocks[0], "a list of blocks");
+    if (status == CV_OK) status = cv_buffer_resize(&chunks, 2 * size, err);
+    if (status == CV_OK) status = cv_chunk_fill(&source, c->chunk, chunks.data, worker, err);
+    if (status == CV_OK)
+        status = compare(&s, chunks.data, chunks.data + size, blocks, done, err);
+    close_composing(&s);
+    cv_buffer_free(&chunks);
+    cv_free(blocks);
+    return status;
+}
+
+bool cv_compose_meet(const cv_composition *c, int64_t *a, int64_t *b, int64_t *block)
+{
+    const cv_grid *grid = grid_of(c);
+    for (*block = 0; *block < grid->n_blocks; (*block)++)
+        for (*a = 0; *a < c->n; (*a)++)
+            for (*b = *a + 1; *b < c->n; (*b)++) {
+                cv_mark x = mark_of(c, *a, *block), y = mark_of(c, *b, *block);
+                if (cv_marks_meet(grid, &x, &y)) return true;
+            }
+    return false;
+}

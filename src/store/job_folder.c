@@ -1,0 +1,313 @@
+/* Room: store. Folders of jobs. What a record says and what a part is, others know. */
+#include "store/job_folder.h"
+
+#include "base/heap.h"
+#include "base/os_lock.h"
+#include "base/os_names.h"
+#include "store/descriptors.h"
+#include "store/refusals.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PARTS ".parts"
+#define TEMP ".tmp-"
+#define RECORD "job"
+
+enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
+
+cv_status cv_job_path(const char *path, const char *id, const char *name, char **out,
+                      cv_error *err)
+{
+    char *bare;
+    CV_TRY(cv_strip_slashes(path, &bare, err));
+    size_t size = strlen(bare) + sizeof PARTS + (id ? strlen(id) + 1 : 0) +
+                  (name ? strlen(name) + 1 : 0);
+    *out = cv_malloc(size);
+    if (*out)
+        (void)snprintf(*out, size, "%s" PARTS "%s%s%s%s", bare, id ? "/" : "", id ? id : "",
+                       name ? "/" : "", name ? name : "");
+    cv_free(bare);
+    return *out ? CV_OK : cv_fail_memory(err, size, "a path");
+}
+
+static bool is_id(const char *name)
+{
+    return strlen(name) == ID_DIGITS && strspn(name, "0123456789abcdef") == ID_DIGITS;
+}
+
+static cv_status fail(cv_error *err, int error, const char *what, const char *path)
+{
+    if (error == ENOENT)
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %s at %s", what,
+                       cv_show_path(path).text);
+    return cv_fail_sys(err, error, "the %s at %s", what, cv_show_path(path).text);
+}
+
+/* ---- Removing ------------------------------------------------------------------------ */
+
+/* Removes the files of a directory. */
+static int remove_files(cv_dir parent, const char *name)
+{
+    cv_dir dir;
+    cv_listing listing;
+    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
+    if (!error) error = cv_listing_open(dir, &listing);
+    if (error) return error;
+    const char *entry;
+    while (!error && (entry = cv_listing_next(&listing, &error))) {
+        error = cv_dir_remove(listing.dir, entry);
+        if (error == ENOENT) error = 0;
+    }
+    cv_listing_close(&listing);
+    return error;
+}
+
+/* A part is a file, or a directory of files. */
+static int remove_part(cv_dir dir, const char *name)
+{
+    int error = cv_dir_remove(dir, name);
+    if (error != EISDIR && error != EPERM) return error == ENOENT ? 0 : error;
+    error = remove_files(dir, name);
+    if (!error) error = cv_dir_remove_directory(dir, name);
+    return error == ENOENT ? 0 : error;
+}
+
+static int remove_parts(cv_dir parent, const char *name)
+{
+    cv_dir dir;
+    cv_listing listing;
+    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
+    if (!error) error = cv_listing_open(dir, &listing);
+    if (error) return error;
+    const char *entry;
+    while (!error && (entry = cv_listing_next(&listing, &error)))
+        if (strcmp(entry, RECORD) != 0) error = remove_part(listing.dir, entry);
+    cv_listing_close(&listing);
+    return error;
+}
+
+/* Twice: a worker may have put something there meanwhile. */
+static int remove_folder(cv_dir all, const char *name)
+{
+    int error = ENOTEMPTY;
+    for (int i = 0; i < 2 && (error == ENOTEMPTY || error == EEXIST); i++) {
+        error = remove_parts(all, name);
+        if (!error) error = remove_files(all, name);
+        if (!error) error = cv_dir_remove_directory(all, name);
+    }
+    return error;
+}
+
+/* Of jobs whose beginning was cut short. Best effort. */
+static void sweep(cv_dir all)
+{
+    cv_dir again;
+    cv_listing listing;
+    int error;
+    if (cv_open_dir(all, ".", 0, &again) || cv_listing_open(again, &listing)) return;
+    const char *name;
+    while ((name = cv_listing_next(&listing, &error)))
+        if (strncmp(name, TEMP, strlen(TEMP)) == 0) (void)remove_folder(all, name);
+    cv_listing_close(&listing);
+}
+
+cv_status cv_job_folder_remove(const char *path, const char *id, cv_error *err)
+{
+    char temp[ID_DIGITS + sizeof TEMP];
+    char *parts;
+    cv_dir all;
+    CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
+    (void)snprintf(temp, sizeof temp, TEMP "%s", id);
+    int error = cv_open_dir(cv_dir_here, parts, 0, &all);
+    if (!error) {
+        error = remove_folder(all, id);
+        if (error == ENOENT) error = remove_folder(all, temp);
+        cv_dir_close(&all);
+    }
+    if (!error) (void)cv_dir_remove_directory(cv_dir_here, parts);
+    cv_status status = error ? fail(err, error, "job", parts) : CV_OK;
+    cv_free(parts);
+    return status;
+}
+
+/* ---- Making -------------------------------------------------------------------------- */
+
+static int make_folder(const char *parts, const char *temp)
+{
+    cv_dir all;
+    int error = cv_dir_make(cv_dir_here, parts);
+    if (error && error != EEXIST) return error;
+    error = cv_open_dir(cv_dir_here, parts, 0, &all);
+    if (error) return error;
+    sweep(all);
+    cv_dir_close(&all);
+    return cv_dir_make(cv_dir_here, temp);
+}
+
+static cv_status temp_path(const char *path, const char *id, char **out, cv_error *err)
+{
+    char name[ID_DIGITS + sizeof TEMP];
+    (void)snprintf(name, sizeof name, TEMP "%s", id);
+    return cv_job_path(path, name, NULL, out, err);
+}
+
+cv_status cv_job_folder_make(const char *path, const char *id, char **temp, cv_error *err)
+{
+    char *parts;
+    CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
+    cv_status status = temp_path(path, id, temp, err);
+    if (status == CV_OK) {
+        int error = make_folder(parts, *temp);
+        if (error) {
+            status = cv_fail_sys(err, error, "making %s", cv_show_path(*temp).text);
+            cv_free(*temp);
+            *temp = NULL;
+        }
+    }
+    cv_free(parts);
+    return status;
+}
+
+static int write_record(cv_dir dir, const cv_buffer *record, bool durable, cv_file *lock)
+{
+    unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | CV_OPEN_NEW;
+    int error = cv_open_file(dir, RECORD, how, 0666, lock);
+    if (error) return error;
+    error = cv_file_write(*lock, record->data, record->size, 0);
+    if (!error && durable) error = cv_file_sync(*lock);
+    if (!error && durable) error = cv_dir_sync(dir);
+    if (!error) (void)cv_file_lock(*lock); /* a sign for others, and no more than that */
+    return error;
+}
+
+cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *record,
+                             bool durable, cv_file *lock, cv_error *err)
+{
+    char *from = NULL, *to = NULL, *parts = NULL;
+    cv_dir dir = {0}, all = {0};
+    *lock = (cv_file){0};
+    cv_status status = temp_path(path, id, &from, err);
+    if (status == CV_OK) status = cv_job_path(path, id, NULL, &to, err);
+    if (status == CV_OK) status = cv_job_path(path, NULL, NULL, &parts, err);
+    if (status == CV_OK) {
+        int error = cv_open_dir(cv_dir_here, from, 0, &dir);
+        if (!error) error = write_record(dir, record, durable, lock);
+        if (!error) error = cv_dir_rename(cv_dir_here, from, to);
+        if (!error && durable) error = cv_open_dir(cv_dir_here, parts, 0, &all);
+        if (!error && durable) error = cv_dir_sync(all);
+        if (error) status = cv_fail_sys(err, error, "making %s", cv_show_path(to).text);
+    }
+    if (status != CV_OK) cv_file_close(lock);
+    cv_dir_close(&dir);
+    cv_dir_close(&all);
+    cv_free(from);
+    cv_free(to);
+    cv_free(parts);
+    return status;
+}
+
+/* ---- Looking ------------------------------------------------------------------------- */
+
+cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record,
+                             cv_error *err)
+{
+    char *name;
+    cv_file file;
+    uint64_t size = 0;
+    size_t done = 0;
+    CV_TRY(cv_job_path(path, id, RECORD, &name, err));
+    int error = cv_open_file(cv_dir_here, name, CV_OPEN_READ, 0, &file);
+    cv_status status = error ? fail(err, error, "job", name) : CV_OK;
+    if (!error) {
+        error = cv_file_size(file, &size);
+        if (!error && size > MOST_RECORD) error = EFBIG;
+        if (!error) status = cv_buffer_resize(record, (size_t)size, err);
+        if (!error && status == CV_OK)
+            error = cv_file_read(file, record->data, (size_t)size, 0, &done);
+        record->size = done;
+        if (error) status = fail(err, error, "job", name);
+        cv_file_close(&file);
+    }
+    cv_free(name);
+    return status;
+}
+
+/* Bytes of a part: of its file, or of the files in its directory. */
+static int64_t part_bytes(cv_dir dir, const char *name)
+{
+    cv_file_info info;
+    cv_dir inner;
+    cv_listing listing;
+    int64_t bytes = 0;
+    int error;
+    if (cv_dir_get_link_info(dir, name, &info)) return 0;
+    if (info.kind != CV_KIND_DIRECTORY) return (int64_t)info.size;
+    if (cv_open_dir(dir, name, CV_OPEN_NO_LINK, &inner) || cv_listing_open(inner, &listing))
+        return 0;
+    const char *file;
+    while ((file = cv_listing_next(&listing, &error)))
+        if (!cv_dir_get_link_info(listing.dir, file, &info)) bytes += (int64_t)info.size;
+    cv_listing_close(&listing);
+    return bytes;
+}
+
+static bool is_locked(cv_dir dir)
+{
+    cv_file file;
+    if (cv_open_file(dir, RECORD, CV_OPEN_READ, 0, &file)) return false;
+    bool locked = cv_file_ask_lock(file) == EWOULDBLOCK;
+    cv_file_close(&file);
+    return locked;
+}
+
+static int look(cv_dir dir, cv_job_look *out)
+{
+    cv_listing listing;
+    const char *name;
+    out->is_live = is_locked(dir);
+    int error = cv_listing_open(dir, &listing);
+    if (error) return error;
+    while ((name = cv_listing_next(&listing, &error))) {
+        if (name[0] == '.' || !strcmp(name, RECORD) || !strcmp(name, CV_JOB_BASE)) continue;
+        out->n_parts++;
+        out->part_bytes += part_bytes(listing.dir, name);
+    }
+    cv_listing_close(&listing);
+    return error;
+}
+
+cv_status cv_job_folder_look(const char *path, const char *id, cv_job_look *out,
+                             cv_error *err)
+{
+    char *folder;
+    cv_dir dir;
+    *out = (cv_job_look){false, 0, 0};
+    CV_TRY(cv_job_path(path, id, NULL, &folder, err));
+    int error = cv_open_dir(cv_dir_here, folder, 0, &dir);
+    if (!error) error = look(dir, out);
+    cv_status status = error ? fail(err, error, "job", folder) : CV_OK;
+    cv_free(folder);
+    return status;
+}
+
+cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
+                         cv_error *err)
+{
+    char *parts;
+    cv_dir all;
+    cv_listing listing;
+    CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
+    int error = cv_open_dir(cv_dir_here, parts, 0, &all);
+    if (!error) error = cv_listing_open(all, &listing);
+    cv_status status = CV_OK;
+    if (!error) {
+        const char *name;
+        while (status == CV_OK && (name = cv_listing_next(&listing, &error)))
+            if (is_id(name)) status = visit(context, name, err);
+        cv_listing_close(&listing);
+    }
+    if (error && error != ENOENT) status = fail(err, error, "directory of jobs", parts);
+    cv_free(parts);
+    return status;
+}

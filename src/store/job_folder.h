@@ -1,0 +1,55 @@
+/* Where the parts of a job are: a folder beside the array.
+ *
+ *     PATH.parts/                    all jobs of the array
+ *         ID/                        one job, by its id in hexadecimal digits
+ *             job                    its record; locked by the handle that began it
+ *             base.b2nd              the base's chunks, to tell which have changed
+ *             HOST-PROCESS-RANDOM    a finished part, a file or a directory
+ *         .tmp-ID/                   a job that is being begun, or was when somebody died
+ *
+ * A folder gets its name when it is complete, and loses its record last: what has a name can
+ * always be listed and removed. */
+#ifndef CV_STORE_JOB_FOLDER_H
+#define CV_STORE_JOB_FOLDER_H
+
+#include "base/buffer.h"
+#include "base/os_dir.h"
+
+#define CV_JOB_BASE "base.b2nd"
+
+/* The folder of the job called `id` of the array at `path`, and what is called `name` in it;
+ * NULL: the folder itself. `id` NULL: the directory of all jobs. Owned: cv_free. */
+cv_status cv_job_path(const char *path, const char *id, const char *name, char **out,
+                      cv_error *err);
+
+/* Makes the folder under a temporary name, whose path is *temp, and sweeps away those of
+ * others: the caller alone may begin jobs of the array. Then, when all is in it, puts the
+ * record there, locks it and gives the folder its name. *lock stays open as long as the job
+ * is somebody's; none where the file system knows no locks. */
+cv_status cv_job_folder_make(const char *path, const char *id, char **temp, cv_error *err);
+cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *record,
+                             bool durable, cv_file *lock, cv_error *err);
+
+/* Removes the folder of a job, named or not yet, and all that is in it; CATERVA_ENOTFOUND
+ * without one. The directory of all jobs goes with the last of them. */
+cv_status cv_job_folder_remove(const char *path, const char *id, cv_error *err);
+
+/* The record in a folder, appended. CATERVA_ENOTFOUND: there is no such job. */
+cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record,
+                             cv_error *err);
+
+/* What is known of a folder by looking. */
+typedef struct cv_job_look {
+    bool is_live; /* the record is locked */
+    int64_t n_parts;
+    int64_t part_bytes;
+} cv_job_look;
+cv_status cv_job_folder_look(const char *path, const char *id, cv_job_look *out,
+                             cv_error *err);
+
+/* Calls `visit` with each id, in any order. No job: CV_OK. */
+typedef cv_status (*cv_job_visit_fn)(void *context, const char *id, cv_error *err);
+cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
+                         cv_error *err);
+
+#endif

@@ -1,0 +1,503 @@
+/* Property test: one array written by many. Random arrays, in files and directories, new ones
+ * and old ones, that grow or not; random workers, threads or processes, that write boxes and
+ * single items apart from each other, die, and are run again. The merged array is the naive
+ * oracle, before the commit and after it; and where workers overlap the merge says so, or
+ * takes the last.
+ *
+ * usage: test_jobs [TRIALS [SEED]] */
+#include "caterva.h"
+
+#include "support/buffer.h"
+#include "support/check.h"
+#include "support/info.h"
+#include "support/oracle.h"
+#include "support/pipelines.h"
+#include "support/random.h"
+#include "support/sanitized.h"
+#include "support/scratch.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_WORKERS = 5, MAX_WRITES = 6, MAX_ITEMS = 4000 };
+
+/* One write of a worker: a box, or the items of it that nobody else has, one by one. */
+typedef struct write_step {
+    box where;
+    bool by_points;
+    int64_t *points;
+    int64_t n_points;
+    uint8_t *bytes;
+    size_t size;
+} write_step;
+
+typedef struct worker {
+    const struct trial *trial;
+    int number;
+    write_step writes[MAX_WRITES];
+    int n_writes;
+    bool dies;    /* before it is run again */
+    bool doubles; /* its first part is left over */
+    void *token;
+    size_t token_size;
+} worker;
+
+typedef struct trial {
+    rng *random;
+    int64_t number;
+    geometry base, geometry; /* before the job, and with it */
+    pipeline pipeline;
+    bool in_directory, is_new, in_processes, overlaps;
+    char path[SCRATCH_PATH];
+    uint8_t fill[256];
+    bool has_fill;
+    caterva_array *array;
+    oracle before, after; /* of the grown geometry */
+    uint8_t *owners;      /* of each item, 0: nobody */
+    void *job;
+    size_t job_size;
+    worker workers[MAX_WORKERS];
+    int n_workers;
+} trial;
+
+static const trial *current;
+
+static void say_where(void)
+{
+    char text[512];
+    if (current)
+        fprintf(stderr, "trial %lld, %s, %s, codec %d level %d filters %d %d\n",
+                (long long)current->number,
+                geometry_text(&current->geometry, text, sizeof text),
+                current->in_directory ? "directory" : "file", current->pipeline.codec,
+                current->pipeline.level, current->pipeline.filters[0],
+                current->pipeline.filters[1]);
+}
+
+/* ---- The array -------------------------------------------------------------------------- */
+
+static caterva_array *open_for_writing(const trial *t)
+{
+    caterva_error err;
+    caterva_array *array;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.mode = CATERVA_MODE_WRITE;
+    o.durability = CATERVA_DURABILITY_NONE;
+    CHECK_OK(caterva_open(t->path, &o, &array, &err), err);
+    return array;
+}
+
+static void write_all(const trial *t, caterva_array *array, const oracle *o)
+{
+    caterva_error err;
+    box all = whole_box(&t->base);
+    CHECK_OK(caterva_write(array, all.start, all.stop, o->bytes, o->size, &err), err);
+}
+
+/* Where the old array was, its items; else the fill. */
+static void grow_oracle(trial *t, const oracle *old)
+{
+    box all = whole_box(&t->base);
+    t->before = oracle_new(&t->geometry);
+    t->after = oracle_new(&t->geometry);
+    if (t->has_fill) oracle_fill(&t->before, t->fill);
+    oracle_write(&t->before, &all, old->bytes);
+    oracle_copy(&t->after, &t->before);
+}
+
+static void make_array(trial *t)
+{
+    caterva_error err;
+    rng *r = t->random;
+    oracle old = oracle_new(&t->base);
+    caterva_create_options o = options_for(&t->base, &t->pipeline);
+    o.overwrite = 1;
+    o.layout = t->in_directory ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    o.durability = CATERVA_DURABILITY_NONE;
+    if (t->has_fill) {
+        o.fill = CATERVA_FILL_VALUE;
+        o.fill_value = t->fill;
+        oracle_fill(&old, t->fill);
+    }
+    CHECK_OK(caterva_create(t->path, &o, &t->array, &err), err);
+    if (!rng_one_in(r, 3)) {
+        random_data(r, old.bytes, old.size, t->base.item_size);
+        write_all(t, t->array, &old);
+    }
+    if (!t->is_new) {
+        CHECK_OK(caterva_close(t->array, &err), err);
+        t->array = open_for_writing(t);
+    }
+    grow_oracle(t, &old);
+    oracle_free(&old);
+}
+
+static void draw(trial *t)
+{
+    rng *r = t->random;
+    t->base = random_geometry(r, 5, MAX_ITEMS);
+    t->pipeline = random_pipeline(r, t->base.item_size);
+    t->in_directory = rng_one_in(r, 3);
+    t->is_new = rng_one_in(r, 4);
+    t->in_processes = !SANITIZED && rng_one_in(r, 3);
+    t->overlaps = rng_one_in(r, 5);
+    t->has_fill = rng_one_in(r, 4) && t->base.item_size <= (int)sizeof t->fill;
+    rng_fill(r, t->fill, sizeof t->fill);
+    t->geometry = t->base;
+    for (int d = 0; d < t->base.ndim; d++)
+        if (rng_one_in(r, 5)) t->geometry.shape[d] += rng_between(r, 1, 6);
+    make_array(t);
+}
+
+/* ---- What workers write ------------------------------------------------------------------ */
+
+static int64_t place_of(const geometry *g, const int64_t *at)
+{
+    int64_t place = 0;
+    for (int d = 0; d < g->ndim; d++) place = place * g->shape[d] + at[d];
+    return place;
+}
+
+static void item_of_box(const box *b, int ndim, int64_t n, int64_t *at)
+{
+    for (int d = ndim - 1; d >= 0; d--) {
+        int64_t length = b->stop[d] - b->start[d];
+        at[d] = b->start[d] + n % length;
+        n /= length;
+    }
+}
+
+/* Takes what is free of the box; `greedy`: all of it. */
+static void list_points(trial *t, worker *w, write_step *s, bool greedy)
+{
+    const geometry *g = &t->geometry;
+    int64_t n = box_items(&s->where, g->ndim), at[CATERVA_MAX_DIMS];
+    s->points = check_alloc((size_t)(n * g->ndim + 1) * sizeof(int64_t));
+    s->n_points = 0;
+    for (int64_t i = 0; i < n; i++) {
+        item_of_box(&s->where, g->ndim, i, at);
+        uint8_t *owner = &t->owners[place_of(g, at)];
+        if (*owner && *owner != w->number + 1 && !greedy) continue;
+        *owner = (uint8_t)(w->number + 1);
+        memcpy(s->points + s->n_points++ * g->ndim, at, (size_t)g->ndim * sizeof at[0]);
+    }
+    s->by_points = s->n_points < n || (g->ndim > 0 && n > 0 && rng_one_in(t->random, 6));
+}
+
+static void draw_write(trial *t, worker *w, bool greedy)
+{
+    write_step *s = &w->writes[w->n_writes++];
+    size_t item_size = (size_t)t->geometry.item_size;
+    s->where = random_box(t->random, &t->geometry);
+    list_points(t, w, s, greedy);
+    s->size = (size_t)s->n_points * item_size;
+    s->bytes = check_alloc(s->size + 1);
+    random_data(t->random, s->bytes, s->size, t->geometry.item_size);
+    if (!s->by_points) {
+        oracle_write(&t->after, &s->where, s->bytes);
+        return;
+    }
+    for (int64_t i = 0; i < s->n_points; i++)
+        memcpy(t->after.bytes +
+                   (size_t)place_of(&t->geometry, s->points + i * t->geometry.ndim) *
+                       item_size,
+               s->bytes + (size_t)i * item_size, item_size);
+}
+
+/* In the order of workers, so that the last one's items are the oracle's. */
+static void draw_workers(trial *t)
+{
+    box all = whole_box(&t->geometry);
+    t->owners = check_alloc((size_t)box_items(&all, t->geometry.ndim) + 1);
+    memset(t->owners, 0, (size_t)box_items(&all, t->geometry.ndim) + 1);
+    t->n_workers = rng_int(t->random, 1, MAX_WORKERS);
+    for (int i = 0; i < t->n_workers; i++) {
+        worker *w = &t->workers[i];
+        *w = (worker){.trial = t, .number = i};
+        w->dies = rng_one_in(t->random, 6);
+        w->doubles = rng_one_in(t->random, 8);
+        for (int n = rng_int(t->random, 0, MAX_WRITES); n > 0; n--)
+            draw_write(t, w, t->overlaps);
+    }
+}
+
+/* ---- Workers ------------------------------------------------------------------------------ */
+
+static void run_write(caterva_array *part, const write_step *s, const geometry *g)
+{
+    caterva_error err;
+    if (!s->by_points) {
+        CHECK_OK(caterva_write(part, s->where.start, s->where.stop, s->bytes, s->size, &err),
+                 err);
+        return;
+    }
+    caterva_selection selection = CATERVA_SELECTION_INIT;
+    selection.kind = CATERVA_SELECTION_POINTS;
+    selection.points = s->points;
+    selection.n_points = s->n_points;
+    (void)g;
+    CHECK_OK(caterva_write_selection(part, &selection, PLAIN(s->bytes, s->size), &err), err);
+}
+
+static caterva_array *write_part(const worker *w)
+{
+    caterva_error err;
+    caterva_array *part;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.durability = CATERVA_DURABILITY_NONE;
+    o.threads = 1 + w->number % 2;
+    CHECK_OK(
+        caterva_part_open(w->trial->path, w->trial->job, w->trial->job_size, &o, &part, &err),
+        err);
+    for (int i = 0; i < w->n_writes; i++) run_write(part, &w->writes[i], &w->trial->geometry);
+    return part;
+}
+
+static void finish_part(worker *w)
+{
+    caterva_error err;
+    caterva_array *part = write_part(w);
+    CHECK_OK(caterva_part_finish(part, &w->token, &w->token_size, &err), err);
+}
+
+static void *run_worker(void *context)
+{
+    worker *w = context;
+    if (w->doubles) {
+        finish_part(w);
+        caterva_free(w->token);
+    }
+    if (w->dies) caterva_discard(write_part(w));
+    finish_part(w);
+    return NULL;
+}
+
+static void run_threads(trial *t)
+{
+    pthread_t threads[MAX_WORKERS];
+    for (int i = 0; i < t->n_workers; i++)
+        CHECK(!pthread_create(&threads[i], NULL, run_worker, &t->workers[i]), "a thread");
+    for (int i = 0; i < t->n_workers; i++) pthread_join(threads[i], NULL);
+}
+
+static void token_path(const trial *t, int number, char path[SCRATCH_PATH + 32])
+{
+    snprintf(path, SCRATCH_PATH + 32, "%s.token%d", t->path, number);
+}
+
+/* A worker that dies does so without a word, wherever it is then. */
+static void run_in_child(worker *w)
+{
+    char path[SCRATCH_PATH + 32];
+    if (w->dies) {
+        write_part(w);
+        _exit(0);
+    }
+    run_worker(w);
+    token_path(w->trial, w->number, path);
+    scratch_save(path, w->token, w->token_size);
+    _exit(0);
+}
+
+static void wait_for(pid_t child)
+{
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "a worker ends with %d",
+          status);
+}
+
+static pid_t fork_worker(worker *w)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) run_in_child(w);
+    return child;
+}
+
+static void run_processes(trial *t)
+{
+    char path[SCRATCH_PATH + 32];
+    pid_t children[MAX_WORKERS];
+    for (int i = 0; i < t->n_workers; i++) children[i] = fork_worker(&t->workers[i]);
+    for (int i = 0; i < t->n_workers; i++) {
+        worker *w = &t->workers[i];
+        wait_for(children[i]);
+        if (w->dies) {
+            w->dies = false;
+            wait_for(fork_worker(w));
+        }
+        token_path(t, i, path);
+        w->token = scratch_load(path, &w->token_size);
+        CHECK(w->token, "no token at %s", path);
+        scratch_remove(path);
+    }
+}
+
+/* ---- The coordinator ------------------------------------------------------------------------ */
+
+static void check_bytes(const trial *t, caterva_array *array, const oracle *o)
+{
+    caterva_error err;
+    box all = whole_box(&o->geometry);
+    uint8_t *bytes = check_alloc(o->size + 1);
+    CHECK_OK(caterva_read(array, all.start, all.stop, bytes, o->size, &err), err);
+    for (size_t i = 0; i < o->size; i++)
+        CHECK(bytes[i] == o->bytes[i], "byte %zu is %d, not %d; trial %lld", i, bytes[i],
+              o->bytes[i], (long long)t->number);
+    free(bytes);
+}
+
+static caterva_status merge(trial *t, caterva_overlap overlap, caterva_merge_result *result,
+                            caterva_error *err)
+{
+    const void *tokens[2 * MAX_WORKERS];
+    size_t sizes[2 * MAX_WORKERS], n = 0;
+    caterva_merge_options o = CATERVA_MERGE_INIT;
+    o.overlap = overlap;
+    for (int i = 0; i < t->n_workers; i++, n++) {
+        tokens[n] = t->workers[i].token;
+        sizes[n] = t->workers[i].token_size;
+    }
+    if (rng_one_in(t->random, 3)) { /* one comes twice */
+        tokens[n] = tokens[n - 1];
+        sizes[n] = sizes[n - 1];
+        n++;
+    }
+    return caterva_merge(t->array, tokens, sizes, n, &o, result, err);
+}
+
+/* Two workers share an item in fact. */
+static bool do_overlap(const trial *t)
+{
+    const geometry *g = &t->geometry;
+    box all = whole_box(g);
+    int64_t n = box_items(&all, g->ndim), at[CATERVA_MAX_DIMS];
+    uint8_t *seen = check_alloc((size_t)n + 1);
+    bool found = false;
+    memset(seen, 0, (size_t)n + 1);
+    for (int i = 0; i < t->n_workers; i++)
+        for (int k = 0; k < t->workers[i].n_writes; k++) {
+            const write_step *s = &t->workers[i].writes[k];
+            for (int64_t p = 0; p < s->n_points; p++) {
+                memcpy(at, s->points + p * g->ndim, (size_t)g->ndim * sizeof at[0]);
+                uint8_t *by = &seen[place_of(g, at)];
+                found = found || (*by && *by != i + 1);
+                *by = (uint8_t)(i + 1);
+            }
+        }
+    free(seen);
+    return found;
+}
+
+/* The coordinator dies, and another takes its place; not with a new array. */
+static void change_coordinator(trial *t)
+{
+    caterva_discard(t->array);
+    t->array = open_for_writing(t);
+}
+
+static void merge_all(trial *t)
+{
+    caterva_error err;
+    caterva_merge_result result = CATERVA_MERGE_RESULT_INIT;
+    caterva_overlap overlap = CATERVA_OVERLAP_ERROR;
+    if (!t->is_new && rng_one_in(t->random, 4)) change_coordinator(t);
+    if (do_overlap(t)) {
+        caterva_status status = merge(t, overlap, NULL, &err);
+        CHECK(status == CATERVA_EEXIST, "%s: %s", caterva_status_name(status), err.message);
+        overlap = CATERVA_OVERLAP_LAST;
+        if (!t->is_new && rng_one_in(t->random, 2))
+            CHECK_OK(caterva_rollback(t->array, &err), err);
+        if (memcmp(&info_of(t->array)->shape, t->geometry.shape,
+                   (size_t)t->geometry.ndim * 8) == 0)
+            check_bytes(t, t->array, &t->before);
+    }
+    CHECK_OK(merge(t, overlap, &result, &err), err);
+    check_bytes(t, t->array, &t->after);
+    if (rng_one_in(t->random, 4)) { /* once more, as it is or from the beginning */
+        if (!t->is_new && rng_one_in(t->random, 2))
+            CHECK_OK(caterva_rollback(t->array, &err), err);
+        CHECK_OK(merge(t, overlap, NULL, &err), err);
+        check_bytes(t, t->array, &t->after);
+    }
+    CHECK_OK(caterva_commit(t->array, &err), err);
+    check_bytes(t, t->array, &t->after);
+}
+
+static void check_clean(trial *t)
+{
+    struct stat st;
+    char parts[SCRATCH_PATH + 8];
+    caterva_error err;
+    caterva_array *array;
+    caterva_verify_result verified = CATERVA_VERIFY_RESULT_INIT;
+    CHECK_OK(caterva_close(t->array, &err), err);
+    snprintf(parts, sizeof parts, "%s.parts", t->path);
+    CHECK(stat(parts, &st) != 0, "%s is still there", parts);
+    CHECK_OK(caterva_open(t->path, NULL, &array, &err), err);
+    check_bytes(t, array, &t->after);
+    CHECK_OK(caterva_verify(array, NULL, &verified, &err), err);
+    CHECK(verified.damages == 0, "%lld damages", (long long)verified.damages);
+    CHECK_OK(caterva_close(array, &err), err);
+}
+
+static void free_trial(trial *t)
+{
+    for (int i = 0; i < t->n_workers; i++) {
+        worker *w = &t->workers[i];
+        for (int k = 0; k < w->n_writes; k++) {
+            free(w->writes[k].points);
+            free(w->writes[k].bytes);
+        }
+        if (t->in_processes)
+            free(w->token);
+        else
+            caterva_free(w->token);
+    }
+    caterva_free(t->job);
+    free(t->owners);
+    oracle_free(&t->before);
+    oracle_free(&t->after);
+    scratch_remove(t->path);
+}
+
+static void run_trial(trial *t)
+{
+    caterva_error err;
+    caterva_job_options o = CATERVA_JOB_INIT;
+    draw(t);
+    o.shape = t->geometry.shape;
+    CHECK_OK(caterva_job_begin(t->array, &o, &t->job, &t->job_size, &err), err);
+    draw_workers(t);
+    if (t->in_processes)
+        run_processes(t);
+    else
+        run_threads(t);
+    merge_all(t);
+    check_clean(t);
+    free_trial(t);
+}
+
+int main(int argc, char **argv)
+{
+    int64_t trials = (int64_t)number_argument(argc, argv, 1, SANITIZED ? 150 : 300);
+    rng r = rng_from_seed(seed_argument(argc, argv, 2));
+    atexit(say_where);
+    for (int64_t i = 0; i < trials; i++) {
+        static trial t; /* large */
+        t = (trial){.random = &r, .number = i};
+        current = &t;
+        scratch_path(t.path, "array");
+        run_trial(&t);
+    }
+    current = NULL;
+    printf("%lld trials\n", (long long)trials);
+    return 0;
+}
