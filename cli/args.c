@@ -132,6 +132,8 @@ static const option options[] = {
      "replace an existing result"},
     {CLI_OPT_COMPACT_AT, 0, "compact-at", "PERCENT", VALUE_INT, FIELD(compact_at), 0, 100,
      "compact FILE when so much of it is dead space, 0: never (50)"},
+    {CLI_OPT_TRACE, 0, "trace", NULL, VALUE_FLAG, FIELD(trace), 0, 0,
+     "list the requests that a URL takes, on stderr"},
     {CLI_OPT_THREADS, 'T', "threads", "N", VALUE_INT, FIELD(threads), 0, 1024,
      "threads, 0 for all cores (0)"},
     {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,

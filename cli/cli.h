@@ -56,6 +56,11 @@ typedef struct cli_shown {
 } cli_shown;
 cli_shown cli_show(const char *text);
 
+/* Whether an array is named by its URL; and a path as it may be shown, or a URL without its
+ * query, which may be a secret. */
+bool cli_is_url(const char *path);
+cli_shown cli_show_place(const char *path);
+
 /* malloc of `size` bytes (at least one) that reports its failure. */
 void *cli_alloc(size_t size);
 char *cli_copy_text(const char *text);
@@ -117,7 +122,7 @@ typedef struct cli_args {
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
     const char *astype, *casting, *view_dtype, *rgb, *prefer, *sel;
     cli_texts every;
-    bool follow, short_lines, long_lines, recursive;
+    bool follow, short_lines, long_lines, recursive, trace;
     int64_t wait; /* milliseconds, default 0 */
 } cli_args;
 
@@ -158,6 +163,7 @@ typedef struct cli_args {
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46) /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
+#define CLI_OPT_TRACE (UINT64_C(1) << 52)
 #define CLI_OPT_NONE (1UL << 27)              /* of a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* of positional arguments */

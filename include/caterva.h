@@ -312,6 +312,84 @@ typedef struct caterva_create_options {
 
 typedef enum caterva_mode { CATERVA_MODE_READ = 0, CATERVA_MODE_WRITE } caterva_mode;
 
+/* ---- URLs ---------------------------------------------------------------- */
+
+/* caterva_open reads "http://...", "https://..." and "s3://BUCKET/KEY" as it reads files, when
+ * the library was built with libcurl's header and libcurl 7.68 or newer is there. Nothing is
+ * written to a URL. The handle stays with the object that it found: each request names its
+ * ETag, and once it has changed on the server reads return CATERVA_EIO and say so, until
+ * caterva_refresh. Certificates are checked, https is never left for http, and neither URLs'
+ * queries nor credentials stand in messages. */
+
+/* Where credentials for s3:// come from. */
+typedef enum caterva_credentials {
+    CATERVA_CREDENTIALS_FIND = 0, /* those given here; else the environment (AWS_ACCESS_KEY_ID,
+                                     AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); else the
+                                     profile in ~/.aws; else none: requests are not signed */
+    CATERVA_CREDENTIALS_GIVEN,
+    CATERVA_CREDENTIALS_ENVIRONMENT,
+    CATERVA_CREDENTIALS_PROFILE,
+    CATERVA_CREDENTIALS_NONE      /* of public objects */
+} caterva_credentials;
+
+/* A request that has ended, for on_request. */
+typedef struct caterva_transfer {
+    const char *method;
+    const char *url;      /* without its query                                        */
+    uint64_t first;       /* byte of the object; UINT64_MAX: its last `size` bytes    */
+    uint64_t size;        /* bytes asked for                                          */
+    uint64_t received;    /* bytes of the body that came                              */
+    int64_t nanoseconds;
+    int status;           /* of HTTP; 0: no answer                                    */
+    int attempt;          /* 1, 2, ...                                                */
+    int ranges;           /* of the reader, joined in this request                    */
+    const char *error;    /* one sentence, or NULL                                    */
+} caterva_transfer;
+
+/* How URLs are read. Start from CATERVA_REMOTE_INIT. Everything is copied. */
+typedef struct caterva_remote_options {
+    size_t struct_size;
+    int connections;        /* so many requests at once, 1 to 256; 0: 16               */
+    int connect_timeout_ms; /* for a connection; 0: 10 seconds                         */
+    int stall_timeout_ms;   /* for 256 bytes each second, in whole seconds; 0: 30      */
+    int retries;            /* of a request that failed for a while, at most 20; 0: 5;
+                               -1: none                                                */
+    int over_read_percent;  /* bytes that may be read over what is needed, where that
+                               saves requests and time; 0: 100; -1: none               */
+    caterva_credentials credentials;
+    const char *access_key; /* CATERVA_CREDENTIALS_GIVEN; NULL: none                   */
+    const char *secret_key;
+    const char *session_token; /* or NULL                                              */
+    const char *profile;    /* in ~/.aws; NULL: AWS_PROFILE, "default"                 */
+    const char *region;     /* NULL: AWS_REGION, AWS_DEFAULT_REGION, the profile's,
+                               "us-east-1"                                             */
+    const char *endpoint;   /* "https://HOST[:PORT]" of another service than Amazon's;
+                               NULL: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's */
+    int path_style;         /* 1: ENDPOINT/BUCKET/KEY; -1: BUCKET.ENDPOINT/KEY; 0: the
+                               first with an endpoint, the second without              */
+    const char *const *headers; /* "Name: value", for the URL's own server only        */
+    int n_headers;
+    /* More headers, for tokens that expire: calls `add` for each. Called before each attempt
+     * by a thread of the library, one at a time; it may not call the library. */
+    void (*on_headers)(void *context, void (*add)(void *token, const char *header),
+                       void *token);
+    /* Hears of each attempt when it has ended, by that thread, too. */
+    void (*on_request)(void *context, const caterva_transfer *transfer);
+    void *context;          /* of both; valid until the handle is closed               */
+} caterva_remote_options;
+#define CATERVA_REMOTE_INIT CATERVA_INIT_(caterva_remote_options)
+
+/* What a handle has fetched so far. */
+typedef struct caterva_transfers {
+    size_t struct_size;
+    int64_t requests;    /* attempts at requests                                       */
+    int64_t bytes;       /* of bodies                                                  */
+    int64_t round_trips; /* times that somebody waited for requests, sent together     */
+    int64_t joined;      /* ranges that shared a request with another                  */
+    int64_t retried;     /* attempts after the first one of a request                  */
+} caterva_transfers;
+#define CATERVA_TRANSFERS_INIT CATERVA_INIT_(caterva_transfers)
+
 typedef struct caterva_open_options {
     size_t struct_size;
     caterva_mode mode;
@@ -342,6 +420,7 @@ typedef struct caterva_open_options {
                              dead; when it fails, nothing has changed and caterva_close
                              succeeds. on_progress hears of it as of a call of its own,
                              and may stop it. 0: never. A directory has no dead space */
+    const caterva_remote_options *remote; /* of a URL, copied; NULL: all as by default */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)
 
@@ -377,9 +456,10 @@ CATERVA_API caterva_status caterva_create_from_memory(const char *url,
                                                       caterva_array **out,
                                                       caterva_error *err);
 
-/* Opens the array at `url`: a file, or the directory of a sparse frame. `options` NULL
- * opens it for reading. Resolves a relative path once, against the working directory of
- * now. Costs a few small reads, however many chunks there are.
+/* Opens the array at `url`: a file, the directory of a sparse frame, or one of these behind
+ * http://, https:// or s3://, see caterva_remote_options. `options` NULL opens it for
+ * reading. Resolves a relative path once, against the working directory of now. Costs a few
+ * small reads, however many chunks there are; of a URL one request.
  *
  * A Blosc2 frame of plain items, without the array's metalayer, opens as a 1-d array that
  * can only be read (CATERVA_EUNSUPPORTED with CATERVA_MODE_WRITE).
@@ -631,6 +711,12 @@ typedef struct caterva_space {
  * Thread: shared. */
 CATERVA_API caterva_status caterva_measure(caterva_array *array, caterva_space *out,
                                            caterva_error *err);
+
+/* Says what reading a URL has cost so far, together with what was opened from the same handle.
+ * Returns CATERVA_EINVAL for an array that is no URL's.
+ * Thread: shared. */
+CATERVA_API caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *out,
+                                                 caterva_error *err);
 
 /* ---- Casts --------------------------------------------------------------- */
 

@@ -273,8 +273,8 @@ const cli_command cli_command_diff = {
         "a NaN. Prints the first items that differ, with their indices, and how many there\n"
         "are. Numbers a and b are equal where |a - b| <= ATOL + RTOL * |b|. Exit status 0\n"
         "when the arrays are the same, 1 when they differ.",
-    .options =
-        CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .options = CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS |
+               CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
     .min_args = 2,
     .max_args = 2,
     .run = run_diff,

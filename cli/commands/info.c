@@ -193,6 +193,28 @@ static void print_remarks(const report *r)
                (long long)r->space.unverified_chunks);
 }
 
+static void print_transfers(const report *r)
+{
+    caterva_transfers t = CATERVA_TRANSFERS_INIT;
+    char bytes[NUMBER_TEXT_SIZE];
+    if (caterva_transfers_get(r->array, &t, NULL) != CATERVA_OK) return;
+    printf("  fetched  %s in %lld %s\n", number_bytes(t.bytes, bytes), (long long)t.requests,
+           t.requests == 1 ? "request" : "requests");
+}
+
+static void put_transfers(json *j, const report *r)
+{
+    caterva_transfers t = CATERVA_TRANSFERS_INIT;
+    if (caterva_transfers_get(r->array, &t, NULL) != CATERVA_OK) return;
+    json_object_begin(j, "transfers");
+    json_int(j, "requests", t.requests);
+    json_int(j, "bytes", t.bytes);
+    json_int(j, "round_trips", t.round_trips);
+    json_int(j, "joined", t.joined);
+    json_int(j, "retried", t.retried);
+    json_object_end(j);
+}
+
 /* The array's own metalayer is no news; those that users added are. */
 static void print_metalayers(const report *r)
 {
@@ -228,7 +250,7 @@ static cli_exit print_text(const report *r)
 {
     const caterva_info *info = r->info;
     char bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s in a %s frame, %s, %s\n", cli_show(r->path).text,
+    printf("%s   %s in a %s frame, %s, %s\n", cli_show_place(r->path).text,
            kind_names[info->metalayer].text,
            info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
@@ -236,6 +258,7 @@ static cli_exit print_text(const report *r)
     print_dims(r);
     CLI_TRY(print_codec(r));
     print_remarks(r);
+    print_transfers(r);
     return print_metadata(r);
 }
 
@@ -392,7 +415,7 @@ static cli_exit print_json(const report *r, bool chunks)
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", r->path);
+    json_text(&j, "file", cli_show_place(r->path).text);
     json_text(&j, "format", kind_names[r->info->metalayer].json);
     json_text(&j, "layout",
               r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
@@ -402,6 +425,7 @@ static cli_exit print_json(const report *r, bool chunks)
     put_codec(&j, r->info);
     CLI_TRY(put_fill(&j, r));
     put_counts(&j, r);
+    put_transfers(&j, r);
     CLI_TRY(put_attributes(&j, r));
     if (chunks) CLI_TRY(list_chunks(r, &j));
     json_object_end(&j);
@@ -432,9 +456,10 @@ static cli_exit info(const cli_args *args, const char *path)
     caterva_error err;
     r.info = info_of(r.array);
     cli_exit code = report_gather(&r);
-    r.measured = caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
+    bool is_far = cli_is_url(path); /* that would be a request for each chunk */
+    r.measured = !is_far && caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
     if (code == CLI_OK) code = print_report(&r, args);
-    if (code == CLI_OK && !r.measured) code = cli_fail_array(r.path, &err);
+    if (code == CLI_OK && !r.measured && !is_far) code = cli_fail_array(r.path, &err);
     caterva_dtype_free(r.dtype);
     free(r.fill);
     caterva_discard(r.array);
@@ -456,7 +481,7 @@ const cli_command cli_command_info = {
         "Tells what each FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
         "ratio, stored and special chunks, dead bytes, metalayers and attributes. A FILE\n"
         "that cannot be read does not stop the others; the exit status is the worst.",
-    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS,
+    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS | CLI_OPT_TRACE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_info,

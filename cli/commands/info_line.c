@@ -43,7 +43,7 @@ void info_line_print(const char *path, const caterva_info *info, const caterva_d
     char bytes[NUMBER_TEXT_SIZE], ratio[32];
     size_t used = 0;
     if (!info) {
-        printf(LINE, "-", "-", "-", "-", "-", "unread", cli_show(path).text);
+        printf(LINE, "-", "-", "-", "-", "-", "unread", cli_show_place(path).text);
         return;
     }
     for (int d = 0; d < info->ndim; d++)

@@ -163,7 +163,7 @@ static void print_text(const statistics *s)
     char shape[SHAPE_TEXT_SIZE], type[ITEM_NAME_SIZE];
     const caterva_stats *f = &s->found;
     item_type_name(s->dtype, info_of(s->array)->dtype, type);
-    printf("%s   %s   %s   %lld items\n", cli_show(s->path).text,
+    printf("%s   %s   %s   %lld items\n", cli_show_place(s->path).text,
            shape_text(s->ndim, s->shape, shape), cli_show(type).text, (long long)f->n_items);
     print_item(s, "min", &f->min);
     print_item(s, "max", &f->max);
@@ -298,7 +298,8 @@ const cli_command cli_command_stats = {
         "Prints what the selected numbers, or all, are like. NaN are counted and left out\n"
         "of the rest; of times there are only the first and the last. --bins adds a\n"
         "histogram of equal bins between the smallest and the largest number.",
-    .options = CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .options =
+        CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
     .min_args = 1,
     .max_args = 2,
     .run = run_stats,

@@ -50,7 +50,7 @@ static void print_seal(const verification *v, const caterva_verify_result *resul
 static void print_line(const char *word, const char *chunks, const char *seal,
                        const char *path)
 {
-    printf("%-9s %-24s %-9s %s\n", word, chunks, seal, cli_show(path).text);
+    printf("%-9s %-24s %-9s %s\n", word, chunks, seal, cli_show_place(path).text);
 }
 
 static void print_short(const verification *v, const caterva_verify_result *result)
@@ -82,14 +82,14 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
         json_object_end(v->j);
         putchar('\n');
     } else if (result->damages == 0) {
-        printf("%s: ok, %lld %s, %lld stored, %s", cli_show(v->path).text,
+        printf("%s: ok, %lld %s, %lld stored, %s", cli_show_place(v->path).text,
                (long long)result->checked_chunks,
                result->checked_chunks == 1 ? "chunk" : "chunks",
                (long long)space->stored_chunks,
                quick ? "structure only" : "every block decodes");
         print_seal(v, result);
     } else {
-        printf("%s: damaged, %lld of %lld chunks\n", cli_show(v->path).text,
+        printf("%s: damaged, %lld of %lld chunks\n", cli_show_place(v->path).text,
                (long long)result->damaged_chunks, (long long)result->checked_chunks);
     }
 }
@@ -123,7 +123,7 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     print_verdict(v, &result, &space, args->quick);
     if (!v->j && v->behind > 0)
         printf("%s: %lld bytes behind the frame, which are not part of the array\n",
-               cli_show(v->path).text, (long long)v->behind);
+               cli_show_place(v->path).text, (long long)v->behind);
     return result.damages ? CLI_NO : CLI_OK;
 }
 
@@ -192,8 +192,8 @@ const cli_command cli_command_verify = {
         "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
         "1 when there is damage, 4 when FILE cannot be opened at all; of several files the\n"
         "worst, and none stops the others. Of a tree (.b2z, .b2d) all arrays are checked.",
-    .options =
-        CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS |
+               CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_verify,

@@ -45,7 +45,7 @@ cli_exit format_find(const char *path, const char *named, const char *option,
         return cli_fail(CLI_USAGE, "%s: there is no format '%s'%s", option, named,
                         words_suggest(named, words_of_option("to")).text);
     if (named) return CLI_OK;
-    if (tree_part_is_within(path)) { /* a key may end with any dot */
+    if (cli_is_url(path) || tree_part_is_within(path)) { /* a key may end with any dot */
         *out = FORMAT_ARRAY;
         return CLI_OK;
     }

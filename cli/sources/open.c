@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "sources/probe.h"
 #include "terminal/progress.h"
+#include "terminal/trace.h"
 
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out)
@@ -11,6 +12,9 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     options.threads = (int)args->threads;
     options.on_progress = progress_tell;
     options.compact_percent = mode == CATERVA_MODE_WRITE ? (int)args->compact_at : 0;
+    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    if (args->trace) remote.on_request = trace_request;
+    options.remote = &remote;
     caterva_error err;
     cli_patience patience = {0};
     caterva_status status;

@@ -108,7 +108,7 @@ cli_exit probe_open(const char *path, probe *out)
         look_at_directory(path, out);
         return CLI_OK;
     }
-    if (!standard && tree_part_is_within(path)) {
+    if (!standard && (cli_is_url(path) || tree_part_is_within(path))) {
         out->format = FORMAT_ARRAY;
         return CLI_OK;
     }

@@ -66,8 +66,9 @@ cli_exit cli_fail_array(const char *path, const caterva_error *err)
 {
     if (err->code == CATERVA_ESTOPPED || cli_interrupted()) return CLI_INTERRUPTED;
     cli_exit code = exit_of_status(err->code);
-    if (strstr(err->message, cli_show(path).text)) return cli_fail(code, "%s", err->message);
-    return cli_fail(code, "%s: %s", path, err->message);
+    cli_shown shown = cli_show_place(path);
+    if (strstr(err->message, shown.text)) return cli_fail(code, "%s", err->message);
+    return cli_fail(code, "%s: %s", shown.text, err->message);
 }
 
 void *cli_alloc(size_t size)

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* C0, DEL, and C1, which is two bytes. */
 static bool is_control(const char *at, size_t length)
@@ -31,5 +32,21 @@ cli_shown cli_show(const char *text)
         used += room;
     }
     shown.text[used] = '\0';
+    return shown;
+}
+
+bool cli_is_url(const char *path)
+{
+    static const char *const schemes[] = {"http://", "https://", "s3://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (strncasecmp(path, schemes[i], strlen(schemes[i])) == 0) return true;
+    return false;
+}
+
+cli_shown cli_show_place(const char *path)
+{
+    cli_shown shown = cli_show(path);
+    bool has_query = cli_is_url(path) && strncasecmp(path, "http", 4) == 0;
+    if (has_query) shown.text[strcspn(shown.text, "?")] = '\0';
     return shown;
 }

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "engine/jobs/measure.h"
 #include "engine/jobs/verify.h"
+#include "store/http.h"
 
 #include <string.h>
 
@@ -94,6 +95,20 @@ const caterva_metalayer *caterva_info_metalayer(const caterva_info *info, const 
     for (int i = 0; info && name && i < info->n_metalayers; i++)
         if (strcmp(info->metalayers[i].name, name) == 0) return &info->metalayers[i];
     return NULL;
+}
+
+/* ---- Transfers ----------------------------------------------------------- */
+
+caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *out,
+                                     caterva_error *err)
+{
+    caterva_transfers full = CATERVA_TRANSFERS_INIT;
+    CV_TRY(cv_array_check(array, err));
+    CV_TRY(cv_output_check(out, sizeof *out, "transfers", err));
+    if (!cv_store_http_transfers(array->frame->store, &full))
+        return cv_fail(err, CATERVA_EINVAL, -1, "the array is not read from a URL");
+    cv_output_fill(out, &full, sizeof full);
+    return CV_OK;
 }
 
 /* ---- Space --------------------------------------------------------------- */

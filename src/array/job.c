@@ -19,7 +19,7 @@ static cv_status check_place(const caterva_array *array, cv_error *err)
     if (array->frame->store->in_memory)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "the array is in memory: parts need a place beside it");
-    if (!array->path || array->frame->store->has_no_name)
+    if (!array->path || !array->frame->store->ops->create_over)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "the array has no path: parts need a place beside it");
     if (cv_array_is_leaf_url(array->path))

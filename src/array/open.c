@@ -7,14 +7,24 @@
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "store/custom.h"
+#include "store/http.h"
 #include "store/memory.h"
 
 #include <string.h>
+
+static cv_status open_remote(const char *url, const caterva_open_options *o,
+                             caterva_array **out, cv_error *err)
+{
+    cv_store *store;
+    CV_TRY(cv_array_open_remote(url, o, &store, err));
+    return cv_array_open_store(store, o, out, err);
+}
 
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
                           cv_error *err)
 {
     cv_store *store;
+    if (cv_store_is_url(url)) return open_remote(url, o, out, err);
     if (cv_array_is_leaf_url(url)) return cv_array_open_leaf_url(url, o, out, err);
     CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
     return cv_array_open_store(store, o, out, err);
@@ -31,7 +41,9 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"mem:\" names nothing to open: use caterva_frame_open");
     if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
-    char *path = cv_os_absolute(url); /* the working directory may change */
+    bool is_remote = cv_store_is_url(url);
+    /* The working directory may change. */
+    char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
     /* Sentences name the file as the caller does. */
     cv_status status = open_url(cv_array_is_leaf_url(url) ? path : url, &o, out, err);
@@ -88,6 +100,8 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     cv_store *store;
     *out = NULL;
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
+    CV_TRY(cv_store_http_again(array->frame->store, array->watch, &store, err));
+    if (store) return cv_array_open_store(store, &o, out, err);
     if (array->path && array->path[0] != '/')
         return cv_fail(err, CATERVA_EIO, -1,
                        "the path was relative to a directory that has no name");

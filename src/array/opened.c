@@ -4,6 +4,7 @@
 #include "array/cache.h"
 #include "array/compact.h"
 #include "store/file.h"
+#include "store/http.h"
 
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err)
@@ -33,6 +34,24 @@ cv_status cv_array_open_options(const caterva_open_options *options,
     return CV_OK;
 }
 
+/* ---- Stores ------------------------------------------------------------------ */
+
+cv_status cv_array_open_remote(const char *url, const caterva_open_options *o, cv_store **out,
+                               cv_error *err)
+{
+    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    cv_watch watch;
+    if (o->mode == CATERVA_MODE_WRITE)
+        return cv_fail(err, CATERVA_EREADONLY, -1, "a URL can be read only");
+    if (o->remote)
+        CV_TRY(cv_options_copy(&remote, sizeof remote, o->remote, "remote options", err));
+    cv_watch_init(&watch, o->on_progress, o->context);
+    cv_status status =
+        cv_store_http_open(url, o->offset, &remote, o->on_progress ? &watch : NULL, out, err);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
 enum { KEEP_BYTES = 16 << 20 };
 
 static uint64_t bytes_to_keep(const caterva_open_options *o)
@@ -41,12 +60,25 @@ static uint64_t bytes_to_keep(const caterva_open_options *o)
     return o->keep_bytes > 0 ? (uint64_t)o->keep_bytes : KEEP_BYTES;
 }
 
+/* Who is to hear of the handle's calls hears of the opening, where that may take long. */
+static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_frame **out,
+                            cv_error *err)
+{
+    cv_watch watch;
+    cv_watch_init(&watch, o->on_progress, o->context);
+    if (store->is_far && o->on_progress) store->watch = &watch;
+    cv_status status = cv_frame_open(store, o->durability, o->unchecked != 0, out, err);
+    if (status == CV_OK) (*out)->store->watch = NULL;
+    cv_watch_destroy(&watch);
+    return status;
+}
+
 cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
                               caterva_array **out, cv_error *err)
 {
     cv_frame *frame;
     cv_store_file_keep(store, bytes_to_keep(o));
-    CV_TRY(cv_frame_open(store, o->durability, o->unchecked != 0, &frame, err));
+    CV_TRY(open_frame(store, o, &frame, err));
     if (frame->current->meta.plain && o->mode == CATERVA_MODE_WRITE) {
         cv_frame_close(frame);
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
@@ -55,11 +87,13 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
     }
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_MODE_WRITE, o->threads, out, err));
     (*out)->opened = *o;
+    (*out)->opened.remote = NULL; /* the store has a copy */
     (*out)->compact_percent = o->compact_percent;
     (*out)->ahead.off = o->no_read_ahead != 0;
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
     if (status == CV_OK) status = cv_array_set_watch(*out, o->on_progress, o->context, err);
+    if (status == CV_OK) frame->store->watch = (*out)->watch;
     if (status != CV_OK) {
         cv_array_free(*out);
         *out = NULL;

@@ -8,6 +8,10 @@
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err);
 
+/* The store of a URL, as complete `options` say. */
+cv_status cv_array_open_remote(const char *url, const caterva_open_options *options,
+                               cv_store **out, cv_error *err);
+
 /* Opens what `store` holds as complete `options` say; takes over the store, also on
  * failure. */
 cv_status cv_array_open_store(cv_store *store, const caterva_open_options *options,

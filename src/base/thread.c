@@ -3,6 +3,8 @@
 #include "base/thread.h"
 
 #include <assert.h>
+#include <signal.h>
+#include <time.h>
 
 void cv_rwlock_init(cv_rwlock *lock)
 {
@@ -15,6 +17,17 @@ void cv_rwlock_init(cv_rwlock *lock)
     pthread_rwlockattr_destroy(&attributes);
 }
 
+/* By the clock that may be set: a wait that is then too long or short is one of many. */
+void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    uint64_t nsec = (uint64_t)until.tv_nsec + ns % 1000000000;
+    until.tv_sec += (time_t)(ns / 1000000000 + nsec / 1000000000);
+    until.tv_nsec = (long)(nsec % 1000000000);
+    (void)pthread_cond_timedwait(&cond->system, &mutex->system, &until);
+}
+
 bool cv_thread_start(void *(*body)(void *context), void *context)
 {
     pthread_t thread;
@@ -24,6 +37,13 @@ bool cv_thread_start(void *(*body)(void *context), void *context)
     int failed = pthread_create(&thread, &attributes, body, context);
     pthread_attr_destroy(&attributes);
     return !failed;
+}
+
+void cv_thread_block_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
 /* ---- Forks ------------------------------------------------------------------ */

@@ -56,6 +56,9 @@ static inline void cv_cond_wait(cv_cond *cond, cv_mutex *mutex)
 {
     pthread_cond_wait(&cond->system, &mutex->system);
 }
+/* The same for about so long at most. */
+void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns);
+
 static inline void cv_cond_wake_one(cv_cond *cond) { pthread_cond_signal(&cond->system); }
 static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&cond->system); }
 
@@ -103,6 +106,9 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 
 /* Starts a thread that nobody waits for; false: the system has none to give. */
 bool cv_thread_start(void *(*body)(void *context), void *context);
+
+/* From now on signals of the process go to other threads. */
+void cv_thread_block_signals(void);
 
 /* Which thread this is, among those that are alive. */
 typedef struct cv_thread {

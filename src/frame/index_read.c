@@ -192,6 +192,7 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
 static cv_status load_index(cv_snapshot *s, cv_store *store, cv_index *out, cv_error *err)
 {
     if (s->index_size == 0) return CV_OK;
+    CV_TRY(cv_store_bring(store, s->index_pos, s->index_size + s->footer.size, err));
     cv_buffer buffer = {0};
     const uint8_t *bytes;
     cv_status status = read_encoded(s, store, &buffer, &bytes, err);
@@ -320,9 +321,10 @@ static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, uint32_t *name,
     return cv_sealed_read_name(l->snapshot, l->store, l->head, chunk, name, err);
 }
 
-static bool worth_a_lookup(cv_snapshot *s)
+/* A lookup is several reads, one after the other. */
+static bool worth_a_lookup(cv_snapshot *s, const cv_store *store)
 {
-    return s->grid.n_chunks >= LARGE_INDEX &&
+    return !store->is_far && s->grid.n_chunks >= LARGE_INDEX &&
            !atomic_load_explicit(&s->index_ready, memory_order_acquire) &&
            atomic_fetch_add_explicit(&s->index_lookups, 1, memory_order_relaxed) < LOOKUPS;
 }
@@ -330,7 +332,7 @@ static bool worth_a_lookup(cv_snapshot *s)
 cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
                            cv_chunk_ref *out, cv_error *err)
 {
-    if (worth_a_lookup(snapshot)) {
+    if (worth_a_lookup(snapshot, store)) {
         lookup l = {.snapshot = snapshot, .store = store};
         int64_t offset;
         uint32_t name = 0;

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/heap.h"
 #include "format/chunk_header.h"
+#include "frame/far_header.h"
 #include "frame/kinds.h"
 
 #include <string.h>
@@ -79,7 +80,8 @@ cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attribute
 static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
 {
     enum { TRIES = 100 };
-    if (store->writable || store->in_memory || store->has_chunk_objects) return CV_OK;
+    if (store->writable || store->in_memory || store->has_chunk_objects || store->is_pinned)
+        return CV_OK;
     cv_buffer again = {0};
     cv_status status = cv_buffer_resize(&again, s->header_bytes.size, err);
     bool same = false;
@@ -96,8 +98,11 @@ static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
 static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
 {
     size_t first = stored < FIRST_READ ? (size_t)stored : FIRST_READ;
+    bool is_found;
     if (first == 0)
         return cv_fail(err, CATERVA_ECORRUPT, 0, "the file is empty, not a frame");
+    CV_TRY(cv_far_header(store, stored, &s->header_bytes, &is_found, err));
+    if (is_found) return CV_OK;
     CV_TRY(cv_buffer_resize(&s->header_bytes, first, err));
     CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, 0, s->header_bytes.data, first, err));
 

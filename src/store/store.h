@@ -70,6 +70,9 @@ typedef struct cv_store_ops {
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
+    /* Has bytes of the frame that are wanted together lent by `view` from now on, as far as
+     * that is worth it. Op may be NULL: nothing. */
+    cv_status (*bring)(cv_store *store, uint64_t pos, uint64_t size, cv_error *err);
     /* Warms bytes that `view` would lend now (base/warm.h). Op may be NULL. */
     void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* What was kept in memory of a file is not lent any more: it is read anew. Op may
@@ -137,11 +140,13 @@ struct cv_store {
     bool compacts_itself; /* dead space is worth a compact copy when a writer closes; needs
                            * create_over */
     bool published;
-    bool is_far; /* each read takes long, so what is known to be wanted is read in waves */
+    bool is_far;    /* each read takes long, so what is known to be wanted is read in waves */
+    bool is_pinned; /* what is read is of one version, or not read at all */
     uint32_t
         join_gap; /* reading over so many bytes costs less than another range; 0: a page */
     cv_os_moment opened; /* cv_os_now() when it was made, unless in_memory: whose locks those
                           * of its files are, and that a child of fork does not write */
+    cv_watch *watch;     /* told now and then while one read takes long; or NULL */
 };
 
 /* ---- Calls through the vtable ------------------------------------------- */
@@ -194,6 +199,10 @@ static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t po
                                            size_t size)
 {
     return s->ops->view ? s->ops->view(s, o, pos, size) : NULL;
+}
+static inline cv_status cv_store_bring(cv_store *s, uint64_t pos, uint64_t size, cv_error *e)
+{
+    return s->ops->bring ? s->ops->bring(s, pos, size, e) : CV_OK;
 }
 static inline void cv_store_warm(cv_store *s, cv_object o, uint64_t pos, size_t size)
 {

@@ -98,7 +98,7 @@ class Header(unittest.TestCase):
         after it sets that. Those that cannot grow are these."""
         fixed = {"caterva_error", "caterva_axis", "caterva_metalayer", "caterva_number",
                  "caterva_store_range"}
-        lent = {"caterva_dtype", "caterva_field", "caterva_damage"}
+        lent = {"caterva_dtype", "caterva_field", "caterva_damage", "caterva_transfer"}
         # These the library makes.
         made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list",
                 "caterva_tree_member", "caterva_job_entry", "caterva_job_list"}

@@ -172,6 +172,9 @@ static void describing(void **state)
     REFUSED(caterva_chunk_next(array, NULL, &err));
     REFUSED(caterva_block_next(NULL, &block_iter, &err));
     REFUSED(caterva_block_next(array, NULL, &err));
+    caterva_transfers transfers = CATERVA_TRANSFERS_INIT;
+    REFUSED(caterva_transfers_get(NULL, &transfers, &err));
+    REFUSED(caterva_transfers_get(array, NULL, &err));
     REFUSED(caterva_measure(NULL, &space, &err));
     REFUSED(caterva_measure(array, NULL, &err));
     TAKEN(caterva_cache_set_limit(64 << 20, NULL));

@@ -1,0 +1,19 @@
+/* Libraries that are looked for while the program runs: what is not there is missed by who
+ * needs it only. */
+#ifndef CV_BASE_OS_LIBRARY_H
+#define CV_BASE_OS_LIBRARY_H
+
+#include <stdbool.h>
+
+/* One that is loaded; it stays until the process ends. {0} is none. */
+typedef struct cv_library {
+    void *system;
+} cv_library;
+
+/* The first of the names (NULL ends them) that can be loaded. */
+bool cv_library_load(const char *const *names, cv_library *out);
+
+/* Puts the address of the function into `*function`, a pointer to one of its type. */
+bool cv_library_find(cv_library library, const char *name, void *function);
+
+#endif

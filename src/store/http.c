@@ -1,0 +1,453 @@
+/* Room: store. Objects behind URLs, read in ranges. Bytes that came with the opening, the end
+ * of the object and perhaps its beginning, are kept and lent: all that a reader wants to know
+ * of a frame first is there. How a range is fetched is for http_read.c. */
+#include "store/http.h"
+
+#include "base/heap.h"
+#include "store/http_chunks.h"
+#include "store/refusals.h"
+#include "store/sframe.h"
+
+#include <string.h>
+
+/* Bytes of the end that come with the opening; of the beginning, where it is wanted. */
+enum { TAIL_BYTES = 64 * 1024, HEAD_BYTES = 8 * 1024, MOST_KEPT = 64 << 20 };
+
+/* Bytes at hand; they never move nor go before the file does. */
+typedef struct kept {
+    cv_http_piece piece;
+    struct kept *next;
+} kept;
+
+/* An object that stores share. */
+typedef struct http_file {
+    atomic_int users;
+    cv_http_object *object;
+    _Atomic(kept *) pieces;
+} http_file;
+
+typedef struct http_store {
+    cv_store base;
+    char *url; /* as it was given */
+    uint64_t given_offset;
+    http_file *file;
+    cv_http_chunks *chunks; /* of a directory */
+    uint64_t offset, size;  /* of the file: what this store is */
+    atomic_bool is_anew;
+} http_store;
+
+bool cv_store_is_url(const char *url) { return cv_url_scheme(url) != CV_SCHEME_NONE; }
+
+/* ---- Files --------------------------------------------------------------------------- */
+
+static void release_file(http_file *f)
+{
+    if (!f || atomic_fetch_sub(&f->users, 1) > 1) return;
+    for (kept *k = atomic_load(&f->pieces); k;) {
+        kept *next = k->next;
+        cv_free(k->piece.bytes);
+        cv_free(k);
+        k = next;
+    }
+    cv_http_object_free(f->object);
+    cv_free(f);
+}
+
+/* Takes over the piece. */
+static cv_status keep(http_file *f, cv_http_piece *piece, cv_error *err)
+{
+    kept *k = cv_malloc(sizeof *k);
+    if (!k) {
+        cv_free(piece->bytes);
+        return cv_fail_memory(err, sizeof *k, "bytes of a URL");
+    }
+    k->piece = *piece;
+    k->next = atomic_load(&f->pieces);
+    while (!atomic_compare_exchange_weak(&f->pieces, &k->next, k)) continue;
+    return CV_OK;
+}
+
+static const uint8_t *find(http_file *f, uint64_t pos, size_t size)
+{
+    for (const kept *k = atomic_load(&f->pieces); k; k = k->next) {
+        const cv_http_piece *p = &k->piece;
+        if (pos >= p->pos && pos - p->pos <= p->size && size <= p->size - (pos - p->pos))
+            return p->bytes + (pos - p->pos);
+    }
+    return NULL;
+}
+
+static cv_status fetch_piece(http_file *f, const cv_ask *ask, cv_watch *watch,
+                             bool *has_no_ranges, cv_error *err)
+{
+    cv_http_piece piece;
+    CV_TRY(cv_http_read_piece(f->object, ask, watch, &piece, has_no_ranges, err));
+    return keep(f, &piece, err);
+}
+
+/* The end; where a server does not know how to send that, the beginning says how long the
+ * object is. */
+static cv_status fetch_first(http_file *f, uint64_t offset, cv_watch *watch, cv_error *err)
+{
+    bool no_ranges;
+    const cv_ask tail = {.is_suffix = true, .end = TAIL_BYTES};
+    const cv_ask head = {.first = 0, .end = HEAD_BYTES};
+    const cv_ask inside = {.first = offset, .end = offset + TAIL_BYTES};
+    if (offset > 0) return fetch_piece(f, &inside, watch, &no_ranges, err);
+    cv_status status = fetch_piece(f, &tail, watch, &no_ranges, err);
+    return status != CV_OK && no_ranges ? fetch_piece(f, &head, watch, &no_ranges, err)
+                                        : status;
+}
+
+static cv_status open_file(cv_session *session, const char *url, const char *member,
+                           uint64_t offset, cv_watch *watch, http_file **out, cv_error *err)
+{
+    http_file *f = cv_calloc(1, sizeof *f);
+    if (!f) return cv_fail_memory(err, sizeof *f, "a URL");
+    atomic_init(&f->users, 1);
+    atomic_init(&f->pieces, NULL);
+    cv_status status = cv_http_object_new(session, url, member, &f->object, err);
+    if (status == CV_OK) status = fetch_first(f, offset, watch, err);
+    if (status != CV_OK) {
+        release_file(f);
+        return status;
+    }
+    *out = f;
+    return CV_OK;
+}
+
+/* ---- Reading -------------------------------------------------------------------------- */
+
+static cv_status http_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    if (object != CV_FRAME_OBJECT && h->chunks)
+        return cv_http_chunks_size(h->chunks, object, store->watch, size, err);
+    CV_TRY(cv_store_check_frame(store, object, err));
+    *size = h->size;
+    return CV_OK;
+}
+
+static cv_status check_range(const http_store *h, uint64_t pos, size_t size, cv_error *err)
+{
+    if (pos <= h->size && size <= h->size - pos) return CV_OK;
+    return cv_fail_past_end(err, h->file->object->shown, pos, size, h->size);
+}
+
+static const uint8_t *http_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
+{
+    http_store *h = (http_store *)store;
+    bool is_inside = pos <= h->size && size <= h->size - pos;
+    if (object != CV_FRAME_OBJECT || !is_inside || atomic_load(&h->is_anew)) return NULL;
+    return find(h->file, h->offset + pos, size);
+}
+
+static void http_read_anew(cv_store *store)
+{
+    atomic_store(&((http_store *)store)->is_anew, true);
+}
+
+/* What was asked for one by one is told by its return. */
+static cv_status ignore(void *context, size_t range, cv_error *err)
+{
+    (void)context, (void)range, (void)err;
+    return CV_OK;
+}
+
+static cv_http_window window_of(http_store *h)
+{
+    return (cv_http_window){h->file->object, h->offset, atomic_load(&h->is_anew)};
+}
+
+/* Who reads the beginning reads on there. */
+static cv_status read_head(http_store *h, void *dst, size_t size, cv_error *err)
+{
+    bool no_ranges;
+    uint64_t end = h->size < HEAD_BYTES ? h->size : HEAD_BYTES;
+    const cv_ask ask = {.first = h->offset, .end = h->offset + end};
+    CV_TRY(fetch_piece(h->file, &ask, h->base.watch, &no_ranges, err));
+    const uint8_t *bytes = find(h->file, h->offset, size);
+    memcpy(dst, bytes, size);
+    return CV_OK;
+}
+
+static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                           size_t size, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    const cv_store_range range = {object, pos, size, dst};
+    if (object != CV_FRAME_OBJECT && h->chunks)
+        return cv_http_chunks_read(h->chunks, &range, store->watch, err);
+    CV_TRY(cv_store_check_frame(store, object, err));
+    CV_TRY(check_range(h, pos, size, err));
+    if (size == 0) return CV_OK;
+    const uint8_t *bytes = http_view(store, object, pos, size);
+    if (bytes) {
+        memcpy(dst, bytes, size);
+        return CV_OK;
+    }
+    if (pos == 0 && size <= HEAD_BYTES && !atomic_load(&h->is_anew))
+        return read_head(h, dst, size, err);
+    const cv_http_window window = window_of(h);
+    const cv_arrivals arrivals = {.arrived = ignore, .watch = store->watch};
+    return cv_http_read(&window, &range, 1, &arrivals, err);
+}
+
+/* ---- Waves ----------------------------------------------------------------------------- */
+
+/* Ranges that are not at hand, and which ones they are of those asked for. */
+typedef struct wanted {
+    const cv_arrivals *arrivals;
+    cv_store_range *ranges;
+    size_t *numbers;
+    size_t n;
+} wanted;
+
+static cv_status wanted_arrived(void *context, size_t range, cv_error *err)
+{
+    const wanted *w = context;
+    return w->arrivals->arrived(w->arrivals->context, w->numbers[range], err);
+}
+
+static void wanted_failed(void *context, size_t range)
+{
+    const wanted *w = context;
+    if (w->arrivals->failed) w->arrivals->failed(w->arrivals->context, w->numbers[range]);
+}
+
+/* What is at hand arrives at once. */
+static cv_status take_kept(http_store *h, const cv_store_range *ranges, size_t n, wanted *w,
+                           cv_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const cv_store_range *r = &ranges[i];
+        cv_status status = check_range(h, r->pos, r->size, err);
+        const uint8_t *bytes =
+            status == CV_OK ? http_view(&h->base, r->object, r->pos, r->size) : NULL;
+        if (status != CV_OK && w->arrivals->failed)
+            w->arrivals->failed(w->arrivals->context, i);
+        CV_TRY(status);
+        if (!bytes && r->size > 0) {
+            w->ranges[w->n] = *r;
+            w->numbers[w->n++] = i;
+            continue;
+        }
+        if (bytes) memcpy(r->dst, bytes, r->size);
+        CV_TRY(w->arrivals->arrived(w->arrivals->context, i, err));
+    }
+    return CV_OK;
+}
+
+static bool is_all_frame(const cv_store_range *ranges, size_t n)
+{
+    size_t i = 0;
+    while (i < n && ranges[i].object == CV_FRAME_OBJECT) i++;
+    return i == n;
+}
+
+static cv_status http_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                const cv_arrivals *arrivals, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    if (!is_all_frame(ranges, n)) return cv_store_read_each(store, ranges, n, arrivals, err);
+    wanted w = {.arrivals = arrivals,
+                .ranges = cv_calloc(n, sizeof *w.ranges),
+                .numbers = cv_calloc(n, sizeof *w.numbers)};
+    const cv_arrivals own = {wanted_arrived, wanted_failed, &w, arrivals->watch};
+    const cv_http_window window = window_of(h);
+    cv_status status = w.ranges && w.numbers
+                           ? take_kept(h, ranges, n, &w, err)
+                           : cv_fail_memory(err, n * sizeof *ranges, "a list of ranges");
+    if (status == CV_OK) status = cv_http_read(&window, w.ranges, w.n, &own, err);
+    cv_free(w.ranges);
+    cv_free(w.numbers);
+    return status;
+}
+
+static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    bool no_ranges;
+    if (size == 0 || size > MOST_KEPT || atomic_load(&h->is_anew)) return CV_OK;
+    CV_TRY(check_range(h, pos, (size_t)size, err));
+    if (find(h->file, h->offset + pos, (size_t)size)) return CV_OK;
+    const cv_ask ask = {.first = h->offset + pos, .end = h->offset + pos + size};
+    return fetch_piece(h->file, &ask, store->watch, &no_ranges, err);
+}
+
+/* ---- What it does not do ----------------------------------------------------------------- */
+
+static cv_status http_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                            size_t size, cv_error *err)
+{
+    (void)object, (void)pos, (void)src, (void)size;
+    return cv_store_check_writable(store, err);
+}
+
+static cv_status http_truncate(cv_store *store, cv_object object, uint64_t size,
+                               cv_error *err)
+{
+    (void)object, (void)size;
+    return cv_store_check_writable(store, err);
+}
+
+static cv_status http_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    (void)object;
+    return cv_store_check_writable(store, err);
+}
+
+static cv_status http_publish(cv_store *store, bool durable, cv_error *err)
+{
+    (void)store, (void)durable, (void)err;
+    return CV_OK;
+}
+
+static void http_close(cv_store *store)
+{
+    http_store *h = (http_store *)store;
+    cv_http_chunks_free(h->chunks);
+    release_file(h->file);
+    cv_free(h->url);
+    cv_free(h);
+}
+
+static const cv_store_ops http_ops = {
+    .name = "URL",
+    .size = http_size,
+    .read = http_read,
+    .read_many = http_read_many,
+    .view = http_view,
+    .bring = http_bring,
+    .read_anew = http_read_anew,
+    .write = http_write,
+    .truncate = http_truncate,
+    .sync = http_sync,
+    .replace = cv_store_no_replace,
+    .remove = cv_store_no_remove,
+    .publish = http_publish,
+    .close = http_close,
+};
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+/* Takes over file and chunks, also on failure. */
+static cv_status new_store(http_file *file, cv_http_chunks *chunks, const char *url,
+                           uint64_t offset, cv_store **out, cv_error *err)
+{
+    http_store *h = cv_calloc(1, sizeof *h);
+    char *copy = cv_strdup(url);
+    if (!h || !copy) {
+        cv_free(h);
+        cv_free(copy);
+        cv_http_chunks_free(chunks);
+        release_file(file);
+        return cv_fail_memory(err, sizeof *h, "a URL");
+    }
+    /* Ranges are joined by their cost, and not before. */
+    h->base = (cv_store){.ops = &http_ops,
+                         .has_chunk_objects = chunks != NULL,
+                         .published = true,
+                         .is_far = true,
+                         .is_pinned = true,
+                         .join_gap = 1,
+                         .opened = cv_os_now()};
+    h->url = copy;
+    h->file = file;
+    h->chunks = chunks;
+    h->offset = h->given_offset = offset;
+    h->size = file->object->identity.size - offset;
+    atomic_init(&h->is_anew, false);
+    *out = &h->base;
+    return CV_OK;
+}
+
+static cv_status open_object(cv_session *session, const char *url, uint64_t offset,
+                             cv_watch *watch, cv_store **out, cv_error *err)
+{
+    http_file *file = NULL;
+    CV_TRY(open_file(session, url, "", offset, watch, &file, err));
+    return new_store(file, NULL, url, offset, out, err);
+}
+
+static cv_status open_directory(cv_session *session, const char *url, cv_watch *watch,
+                                cv_store **out, cv_error *err)
+{
+    http_file *file = NULL;
+    cv_http_chunks *chunks = NULL;
+    CV_TRY(open_file(session, url, "/" CV_SFRAME_FRAME, 0, watch, &file, err));
+    cv_status status = cv_http_chunks_new(session, url, &chunks, err);
+    if (status == CV_OK) return new_store(file, chunks, url, 0, out, err);
+    release_file(file);
+    return status;
+}
+
+/* The URL without slashes at the end of its path. */
+static cv_status strip(const char *url, char **out, bool *has_slash, cv_error *err)
+{
+    cv_url parsed;
+    CV_TRY(cv_url_parse(url, &parsed, err));
+    size_t size = parsed.path_size;
+    while (size > 1 && parsed.path[size - 1] == '/') size--;
+    *has_slash = size < parsed.path_size;
+    *out = cv_strdup(url);
+    if (!*out) return cv_fail_memory(err, strlen(url), "a URL");
+    size_t at = (size_t)(parsed.path - url);
+    memmove(*out + at + size, url + at + parsed.path_size,
+            strlen(url + at + parsed.path_size) + 1);
+    return CV_OK;
+}
+
+/* A name that ends with a slash is a directory's; one that leads to nothing may be. */
+static cv_status open_any(cv_session *session, const char *url, uint64_t offset,
+                          cv_watch *watch, cv_store **out, cv_error *err)
+{
+    char *stripped;
+    bool has_slash;
+    cv_error reason = {0};
+    CV_TRY(strip(url, &stripped, &has_slash, err));
+    cv_status status = CATERVA_ENOTFOUND;
+    if (!has_slash) status = open_object(session, url, offset, watch, out, &reason);
+    bool is_other = status == CATERVA_ENOTFOUND && offset == 0;
+    if (is_other) {
+        cv_error ignored = {0};
+        status =
+            open_directory(session, stripped, watch, out, has_slash ? &reason : &ignored);
+    }
+    cv_free(stripped);
+    if (status != CV_OK && err) *err = reason;
+    return status == CV_OK ? CV_OK : reason.code;
+}
+
+cv_status cv_store_http_open(const char *url, uint64_t offset,
+                             const caterva_remote_options *options, cv_watch *watch,
+                             cv_store **out, cv_error *err)
+{
+    cv_session *session;
+    CV_TRY(cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, &session, err));
+    cv_status status = open_any(session, url, offset, watch, out, err);
+    cv_session_release(session); /* the objects have it */
+    return status;
+}
+
+cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    *out = NULL;
+    if (store->ops != &http_ops) return CV_OK;
+    cv_session *session = h->file->object->session;
+    return h->chunks ? open_directory(session, h->url, watch, out, err)
+                     : open_object(session, h->url, h->given_offset, watch, out, err);
+}
+
+bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out)
+{
+    if (store->ops != &http_ops) return false;
+    cv_session *s = ((const http_store *)store)->file->object->session;
+    out->requests = atomic_load(&s->requests);
+    out->bytes = atomic_load(&s->bytes);
+    out->round_trips = atomic_load(&s->round_trips);
+    out->joined = atomic_load(&s->joined);
+    out->retried = atomic_load(&s->retried);
+    return true;
+}

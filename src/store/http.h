@@ -1,0 +1,26 @@
+/* Stores behind URLs: an object of a web server or of S3, a part of one, or a directory with
+ * one object for each chunk. They are read only, far, and pinned: all that is read is of the
+ * version that was found when the store was opened. */
+#ifndef CV_STORE_HTTP_H
+#define CV_STORE_HTTP_H
+
+#include "store/store.h"
+
+/* Whether the text is a URL of this store. */
+bool cv_store_is_url(const char *url);
+
+/* Opens the object at `url`, from byte `offset` on, with one request, which also brings its
+ * end (or, with an offset, what begins there). Where there is no such object but a directory
+ * of that name, that. */
+cv_status cv_store_http_open(const char *url, uint64_t offset,
+                             const caterva_remote_options *options, cv_watch *watch,
+                             cv_store **out, cv_error *err);
+
+/* Opens what such a store reads once more, as it is now: NULL when the store is no such. */
+cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out,
+                              cv_error *err);
+
+/* What was fetched so far by this store and those opened from it. False: it is no such. */
+bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out);
+
+#endif

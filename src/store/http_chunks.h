@@ -1,0 +1,20 @@
+/* Chunks that are objects of their own. */
+#ifndef CV_STORE_HTTP_CHUNKS_H
+#define CV_STORE_HTTP_CHUNKS_H
+
+#include "store/http_read.h"
+
+typedef struct cv_http_chunks cv_http_chunks;
+
+/* Of the directory at `url`. */
+cv_status cv_http_chunks_new(cv_session *session, const char *url, cv_http_chunks **out,
+                             cv_error *err);
+void cv_http_chunks_free(cv_http_chunks *chunks); /* NULL is fine */
+
+/* Any thread; CATERVA_ENOTFOUND when there is no such object. */
+cv_status cv_http_chunks_size(cv_http_chunks *chunks, cv_object id, cv_watch *watch,
+                              uint64_t *size, cv_error *err);
+cv_status cv_http_chunks_read(cv_http_chunks *chunks, const cv_store_range *range,
+                              cv_watch *watch, cv_error *err);
+
+#endif

@@ -1,0 +1,254 @@
+/* Room: store. Places where credentials are, in the order in which every program for S3 looks
+ * there. What is found is never said to anybody. */
+#include "store/http_credentials.h"
+
+#include "base/heap.h"
+#include "base/os_dir.h"
+#include "base/os_environment.h"
+#include "base/os_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Files of profiles --------------------------------------------------------- */
+
+typedef struct text {
+    const char *at, *end;
+} text;
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+static text strip(text t)
+{
+    while (t.at < t.end && is_blank(*t.at)) t.at++;
+    while (t.end > t.at && is_blank(t.end[-1])) t.end--;
+    return t;
+}
+
+static bool equals(text t, const char *word)
+{
+    size_t size = (size_t)(t.end - t.at);
+    return size == strlen(word) && memcmp(t.at, word, size) == 0;
+}
+
+static text take_line(text *rest)
+{
+    text line = *rest;
+    size_t left = (size_t)(rest->end - rest->at);
+    const char *end = left > 0 ? memchr(rest->at, '\n', left) : NULL;
+    if (end) line.end = end;
+    rest->at = end ? end + 1 : rest->end;
+    return line;
+}
+
+/* "[name]", or "[profile name]" as the one of the two files has it. */
+static bool is_section(text line, const char *section)
+{
+    static const char word[] = "profile";
+    if (line.end - line.at < 2 || line.end[-1] != ']') return false;
+    line.at++;
+    line.end--;
+    line = strip(line);
+    if (equals(line, section)) return true;
+    size_t size = sizeof word - 1;
+    if ((size_t)(line.end - line.at) <= size || memcmp(line.at, word, size) != 0)
+        return false;
+    line.at += size;
+    return is_blank(*line.at) && equals(strip(line), section);
+}
+
+const char *cv_profile_value(const char *bytes, size_t text_size, const char *section,
+                             const char *key, size_t *size)
+{
+    text rest = {bytes, bytes + text_size};
+    const char *found = NULL;
+    bool is_inside = false;
+    *size = 0;
+    while (rest.at < rest.end) {
+        text raw = take_line(&rest), line = strip(raw), name = line;
+        bool is_nested = raw.at < line.at; /* settings within a setting */
+        if (line.at == line.end || *line.at == '#' || *line.at == ';') continue;
+        if (*line.at == '[') is_inside = is_section(line, section);
+        const char *equal = memchr(line.at, '=', (size_t)(line.end - line.at));
+        if (!is_inside || !equal || is_nested) continue;
+        name.end = equal;
+        if (!equals(strip(name), key)) continue;
+        text value = {equal + 1, line.end};
+        value = strip(value);
+        if (value.at == value.end) continue;
+        found = value.at;
+        *size = (size_t)(value.end - value.at);
+    }
+    return found;
+}
+
+/* A file, all of it, or nothing. */
+static char *read_file(const char *path, size_t *size)
+{
+    enum { MOST = 1 << 20 };
+    cv_file file;
+    char *bytes = NULL;
+    size_t done = 0;
+    *size = 0;
+    if (cv_dir_open_file(cv_dir_here, path, CV_OPEN_READ, 0, &file) != 0) return NULL;
+    cv_file_info info;
+    bool good = cv_file_get_info(file, &info) == 0 && info.kind == CV_KIND_FILE &&
+                info.size > 0 && info.size <= MOST;
+    if (good) bytes = cv_malloc((size_t)info.size);
+    if (bytes && cv_file_read(file, bytes, (size_t)info.size, 0, &done) == 0) *size = done;
+    cv_file_close(&file);
+    return bytes;
+}
+
+typedef struct profile {
+    char *name;
+    char *files[2]; /* credentials, config */
+    size_t sizes[2];
+} profile;
+
+static char *path_of(const char *variable, const char *in_home)
+{
+    char *path = cv_os_variable(variable);
+    char *home = path ? NULL : cv_os_variable("HOME");
+    if (home) {
+        size_t size = strlen(home) + strlen(in_home) + 2;
+        path = cv_malloc(size);
+        if (path) (void)snprintf(path, size, "%s/%s", home, in_home);
+        cv_free(home);
+    }
+    return path;
+}
+
+static void open_profile(const char *name, profile *out)
+{
+    static const char *const places[2][2] = {
+        {"AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"},
+        {"AWS_CONFIG_FILE", ".aws/config"}};
+    *out = (profile){.name = name ? cv_strdup(name) : cv_os_variable("AWS_PROFILE")};
+    if (!out->name) out->name = cv_strdup("default");
+    for (int i = 0; i < 2; i++) {
+        char *path = path_of(places[i][0], places[i][1]);
+        if (path) out->files[i] = read_file(path, &out->sizes[i]);
+        cv_free(path);
+    }
+}
+
+static void close_profile(profile *p)
+{
+    for (int i = 0; i < 2; i++) {
+        if (p->files[i]) memset(p->files[i], 0, p->sizes[i]);
+        cv_free(p->files[i]);
+    }
+    cv_free(p->name);
+}
+
+static char *profile_value(const profile *p, const char *key)
+{
+    for (int i = 0; i < 2 && p->name; i++) {
+        size_t size;
+        const char *value =
+            p->files[i] ? cv_profile_value(p->files[i], p->sizes[i], p->name, key, &size)
+                        : NULL;
+        if (value) return cv_strndup(value, size);
+    }
+    return NULL;
+}
+
+/* ---- The order ------------------------------------------------------------------- */
+
+static void wipe(char **secret)
+{
+    if (*secret) memset(*secret, 0, strlen(*secret));
+    cv_free(*secret);
+    *secret = NULL;
+}
+
+void cv_credentials_free(cv_credentials *c)
+{
+    wipe(&c->access_key);
+    wipe(&c->secret_key);
+    wipe(&c->session_token);
+    cv_free(c->region);
+    cv_free(c->endpoint);
+    *c = (cv_credentials){0};
+}
+
+static char *copy(const char *given) { return given && *given ? cv_strdup(given) : NULL; }
+
+/* Half a pair is none. */
+static bool take_pair(cv_credentials *c, char *access, char *secret, char *token)
+{
+    c->access_key = access;
+    c->secret_key = secret;
+    c->session_token = token;
+    if (access && secret) return true;
+    wipe(&c->access_key);
+    wipe(&c->secret_key);
+    wipe(&c->session_token);
+    return false;
+}
+
+static bool take_given(cv_credentials *c, const caterva_remote_options *o)
+{
+    return take_pair(c, copy(o->access_key), copy(o->secret_key), copy(o->session_token));
+}
+
+static bool take_environment(cv_credentials *c)
+{
+    return take_pair(c, cv_os_variable("AWS_ACCESS_KEY_ID"),
+                     cv_os_variable("AWS_SECRET_ACCESS_KEY"),
+                     cv_os_variable("AWS_SESSION_TOKEN"));
+}
+
+static bool take_profile(cv_credentials *c, const profile *p)
+{
+    return take_pair(c, profile_value(p, "aws_access_key_id"),
+                     profile_value(p, "aws_secret_access_key"),
+                     profile_value(p, "aws_session_token"));
+}
+
+static cv_status take_keys(const caterva_remote_options *o, const profile *p,
+                           cv_credentials *c, cv_error *err)
+{
+    static const char *const places[] = {
+        [CATERVA_CREDENTIALS_GIVEN] = "access_key and secret_key of the remote options",
+        [CATERVA_CREDENTIALS_ENVIRONMENT] = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        [CATERVA_CREDENTIALS_PROFILE] = "the profile in ~/.aws"};
+    bool found = true;
+    switch (o->credentials) {
+    case CATERVA_CREDENTIALS_FIND:
+        (void)(take_given(c, o) || take_environment(c) || take_profile(c, p));
+        return CV_OK;
+    case CATERVA_CREDENTIALS_GIVEN: found = take_given(c, o); break;
+    case CATERVA_CREDENTIALS_ENVIRONMENT: found = take_environment(c); break;
+    case CATERVA_CREDENTIALS_PROFILE: found = take_profile(c, p); break;
+    default: return CV_OK;
+    }
+    if (found) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "there are no credentials for S3 in %s",
+                   places[o->credentials]);
+}
+
+static char *first_of(char *found, const char *variable)
+{
+    return found ? found : cv_os_variable(variable);
+}
+
+cv_status cv_credentials_find(const caterva_remote_options *o, cv_credentials *out,
+                              cv_error *err)
+{
+    profile p;
+    *out = (cv_credentials){0};
+    open_profile(o->profile, &p);
+    cv_status status = take_keys(o, &p, out, err);
+    out->region = first_of(first_of(copy(o->region), "AWS_REGION"), "AWS_DEFAULT_REGION");
+    if (!out->region) out->region = profile_value(&p, "region");
+    if (!out->region) out->region = cv_strdup("us-east-1");
+    out->endpoint =
+        first_of(first_of(copy(o->endpoint), "AWS_ENDPOINT_URL_S3"), "AWS_ENDPOINT_URL");
+    if (!out->endpoint) out->endpoint = profile_value(&p, "endpoint_url");
+    close_profile(&p);
+    if (status == CV_OK && !out->region) status = cv_fail_memory(err, 16, "a region");
+    if (status != CV_OK) cv_credentials_free(out);
+    return status;
+}

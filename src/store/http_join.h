@@ -1,0 +1,25 @@
+/* Which ranges share a request: a pure function. */
+#ifndef CV_STORE_HTTP_JOIN_H
+#define CV_STORE_HTTP_JOIN_H
+
+#include "base/status.h"
+
+/* A range, or part of one that is so long that several requests share it. */
+typedef struct cv_segment {
+    uint64_t pos, end;
+    uint8_t *dst;
+    size_t range; /* whose it is */
+    bool begins;  /* a request; set by cv_join */
+} cv_segment;
+
+typedef struct cv_join_rule {
+    uint64_t gap;     /* reading over so many bytes is quicker than another request */
+    int over_percent; /* of what is needed that may be read over in all */
+    uint64_t most;    /* bytes of a request; no segment has more */
+} cv_join_rule;
+
+/* Sorts segments by position, and says which of them begin requests; the others lie in the one
+ * before them. Returns how many requests there are. */
+size_t cv_join(cv_segment *segments, size_t n, const cv_join_rule *rule);
+
+#endif

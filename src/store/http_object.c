@@ -1,0 +1,304 @@
+/* Room: store. Places of objects: URLs as they go over the wire, redirections, and the fields
+ * that say who asks. */
+#include "store/http_object.h"
+
+#include "base/heap.h"
+#include "base/os.h"
+#include "store/http_sign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Where ------------------------------------------------------------------------ */
+
+enum { MOST_URL = 16 * 1024 };
+
+/* Room for one URL, or part of it. */
+typedef struct text {
+    char *at, *end;
+    bool full;
+    char room[MOST_URL];
+} text;
+
+static void begin(text *t)
+{
+    t->at = t->room;
+    t->end = t->room + sizeof t->room - 1;
+    t->full = false;
+}
+
+static void add(text *t, const char *bytes, size_t size)
+{
+    if (t->full || (size_t)(t->end - t->at) < size) {
+        t->full = true;
+        return;
+    }
+    memcpy(t->at, bytes, size);
+    t->at += size;
+}
+
+static void add_text(text *t, const char *s) { add(t, s, strlen(s)); }
+
+static void add_encoded(text *t, const char *bytes, size_t size)
+{
+    char *at = t->full ? NULL : cv_url_encode(bytes, size, true, t->at, t->end);
+    t->full = !at;
+    if (at) t->at = at;
+}
+
+/* What a URL may not have is encoded, what is encoded already stays. */
+static void add_safe(text *t, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c >= 0x80 || strchr("\"<>^`{|}", c))
+            add_encoded(t, bytes + i, 1);
+        else
+            add(t, bytes + i, 1);
+    }
+}
+
+static char *end_text(text *t)
+{
+    *t->at = '\0';
+    return t->full ? NULL : cv_strdup(t->room);
+}
+
+static void add_port(text *t, const cv_url *u)
+{
+    char port[16];
+    int usual = u->scheme == CV_SCHEME_HTTP ? 80 : 443;
+    if (u->port == 0 || u->port == usual) return;
+    (void)snprintf(port, sizeof port, ":%d", u->port);
+    add_text(t, port);
+}
+
+static cv_status place_http(cv_http_object *o, const cv_url *u, const char *member, text *t)
+{
+    begin(t);
+    add_text(t, u->scheme == CV_SCHEME_HTTP ? "http://" : "https://");
+    add(t, u->host, u->host_size);
+    add_port(t, u);
+    if (u->path_size == 0) add_text(t, "/");
+    add_safe(t, u->path, u->path_size);
+    add_text(t, member);
+    if (u->query) add_text(t, "?");
+    add_safe(t, u->query ? u->query : "", u->query_size);
+    o->url = end_text(t);
+    return o->url ? CV_OK : CATERVA_ENOMEM;
+}
+
+/* Amazon's, where no other endpoint is given. */
+static void make_endpoint(const cv_session *s, char *to, size_t size)
+{
+    const char *region = s->credentials.region;
+    const char *end = strncmp(region, "cn-", 3) == 0 ? ".cn" : "";
+    (void)snprintf(to, size, "https://s3.%.60s.amazonaws.com%s", region, end);
+}
+
+/* Names with dots are no names that certificates know. */
+static bool is_path_style(const cv_session *s, const cv_url *bucket)
+{
+    int style = s->options.path_style;
+    bool has_dots = memchr(bucket->host, '.', bucket->host_size) != NULL;
+    return style > 0 || (style == 0 && (s->credentials.endpoint || has_dots));
+}
+
+static cv_status place_s3(cv_http_object *o, const cv_url *u, const char *member, text *t,
+                          cv_error *err)
+{
+    const cv_session *s = o->session;
+    char amazon[128];
+    cv_url e;
+    bool in_path = is_path_style(s, u);
+    make_endpoint(s, amazon, sizeof amazon);
+    CV_TRY(cv_url_parse(s->credentials.endpoint ? s->credentials.endpoint : amazon, &e, err));
+    begin(t);
+    if (!in_path) {
+        add(t, u->host, u->host_size);
+        add_text(t, ".");
+    }
+    add(t, e.host, e.host_size);
+    add_port(t, &e);
+    o->host = end_text(t);
+    begin(t);
+    add_text(t, "/");
+    if (in_path) {
+        add_encoded(t, u->host, u->host_size);
+        add_text(t, "/");
+    }
+    add_encoded(t, u->path, u->path_size);
+    add_encoded(t, member, strlen(member));
+    o->path = end_text(t);
+    if (!o->host || !o->path) return CATERVA_ENOMEM;
+    begin(t);
+    add_text(t, e.scheme == CV_SCHEME_HTTP ? "http://" : "https://");
+    add_text(t, o->host);
+    add_text(t, o->path);
+    o->url = end_text(t);
+    o->is_signed = s->credentials.access_key != NULL;
+    return o->url ? CV_OK : CATERVA_ENOMEM;
+}
+
+static cv_status place(cv_http_object *o, const char *url, const char *member, cv_error *err)
+{
+    cv_url parsed;
+    CV_TRY(cv_url_parse(url, &parsed, err));
+    text *t = cv_malloc(sizeof *t);
+    if (!t) return cv_fail_memory(err, sizeof *t, "a URL");
+    cv_status status = parsed.scheme == CV_SCHEME_S3 ? place_s3(o, &parsed, member, t, err)
+                                                     : place_http(o, &parsed, member, t);
+    bool full = t->full;
+    cv_free(t);
+    if (status == CATERVA_ENOMEM && full)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the URL has more than %d bytes", MOST_URL);
+    return status == CATERVA_ENOMEM ? cv_fail_memory(err, MOST_URL, "a URL") : status;
+}
+
+cv_status cv_http_object_new(cv_session *session, const char *url, const char *member,
+                             cv_http_object **out, cv_error *err)
+{
+    cv_http_object *o = cv_calloc(1, sizeof *o);
+    if (!o) return cv_fail_memory(err, sizeof *o, "a URL");
+    cv_session_retain(session);
+    o->session = session;
+    o->identity.size = UINT64_MAX;
+    cv_url_show(url, o->shown);
+    cv_mutex_init(&o->lock);
+    cv_status status = place(o, url, member, err);
+    if (status == CV_OK)
+        *out = o;
+    else
+        cv_http_object_free(o);
+    return status;
+}
+
+void cv_http_object_free(cv_http_object *o)
+{
+    if (!o) return;
+    cv_session_release(o->session);
+    cv_mutex_destroy(&o->lock);
+    cv_free(o->url);
+    cv_free(o->host);
+    cv_free(o->path);
+    cv_free(o->location);
+    cv_free(o);
+}
+
+/* ---- Redirections ----------------------------------------------------------------- */
+
+char *cv_http_object_place(cv_http_object *o, bool *is_elsewhere)
+{
+    cv_mutex_lock(&o->lock);
+    *is_elsewhere = o->location != NULL;
+    char *copy = cv_strdup(o->location ? o->location : o->url);
+    cv_mutex_unlock(&o->lock);
+    return copy;
+}
+
+void cv_http_object_moved(cv_http_object *o, const char *location)
+{
+    char *copy = location ? cv_strdup(location) : NULL;
+    cv_mutex_lock(&o->lock);
+    char *old = o->location;
+    o->location = copy;
+    cv_mutex_unlock(&o->lock);
+    cv_free(old);
+}
+
+cv_status cv_http_object_check_move(const cv_http_object *o, const char *from, const char *to,
+                                    cv_error *err)
+{
+    cv_url a, b;
+    cv_error reason = {0};
+    if (o->is_signed)
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "%s: the server redirects, which a signed request does not follow: "
+                       "is it another region's?",
+                       o->shown);
+    if (cv_url_parse(from, &a, &reason) != CV_OK || cv_url_parse(to, &b, &reason) != CV_OK)
+        return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->shown,
+                       reason.message);
+    if (b.scheme == CV_SCHEME_S3 ||
+        (a.scheme == CV_SCHEME_HTTPS && b.scheme != CV_SCHEME_HTTPS))
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "%s: the server redirects from https to http: not followed", o->shown);
+    return CV_OK;
+}
+
+/* ---- Fields ----------------------------------------------------------------------- */
+
+cv_status cv_http_add_field(cv_buffer *fields, const char *name, const char *value,
+                            cv_error *err)
+{
+    CV_TRY(cv_buffer_append(fields, name, strlen(name), err));
+    CV_TRY(cv_buffer_append(fields, ": ", 2, err));
+    return cv_buffer_append(fields, value, strlen(value) + 1, err);
+}
+
+static cv_status add_signature(cv_http_object *o, const char *method, const char *payload,
+                               cv_buffer *fields, cv_error *err)
+{
+    const cv_credentials *c = &o->session->credentials;
+    char time[CV_SIGN_TIME];
+    cv_sign_time(cv_os_time_ns() / 1000000000, time);
+    const cv_signed_field signed_fields[] = {
+        {"host", o->host},
+        {"x-amz-content-sha256", payload},
+        {"x-amz-date", time},
+        {"x-amz-security-token", c->session_token},
+    };
+    int n = c->session_token ? 4 : 3;
+    const cv_signing signing = {.method = method,
+                                .path = o->path,
+                                .query = "",
+                                .fields = signed_fields,
+                                .n_fields = n,
+                                .payload = payload,
+                                .time = time,
+                                .region = c->region,
+                                .service = "s3",
+                                .access_key = c->access_key,
+                                .secret_key = c->secret_key};
+    for (int i = 1; i < n; i++)
+        CV_TRY(cv_http_add_field(fields, signed_fields[i].name, signed_fields[i].value, err));
+    static const char name[] = "Authorization: ";
+    CV_TRY(cv_buffer_append(fields, name, sizeof name - 1, err));
+    return cv_sign(&signing, fields, err);
+}
+
+/* A header that the program adds just now; one that is none is left out. */
+typedef struct adding {
+    cv_buffer *fields;
+    cv_status status;
+} adding;
+
+static void add_header(void *token, const char *header)
+{
+    adding *a = token;
+    if (!header || !strchr(header, ':') || strpbrk(header, "\r\n")) return;
+    if (a->status == CV_OK)
+        a->status = cv_buffer_append(a->fields, header, strlen(header) + 1, NULL);
+}
+
+static cv_status add_users(const caterva_remote_options *o, cv_buffer *fields, cv_error *err)
+{
+    for (int i = 0; i < o->n_headers; i++)
+        CV_TRY(cv_buffer_append(fields, o->headers[i], strlen(o->headers[i]) + 1, err));
+    adding a = {.fields = fields, .status = CV_OK};
+    if (o->on_headers) o->on_headers(o->context, add_header, &a);
+    return a.status == CV_OK ? CV_OK : cv_fail_memory(err, 1, "headers");
+}
+
+cv_status cv_http_object_fields(cv_http_object *o, const char *method, const char *url,
+                                const char *payload, cv_buffer *fields, cv_error *err)
+{
+    cv_url own, asked;
+    CV_TRY(cv_http_add_field(fields, "User-Agent", "caterva/" CATERVA_VERSION_STRING, err));
+    CV_TRY(cv_http_add_field(fields, "Accept-Encoding", "identity", err));
+    if (cv_url_parse(o->url, &own, NULL) != CV_OK ||
+        cv_url_parse(url, &asked, NULL) != CV_OK || !cv_url_same_origin(&own, &asked))
+        return CV_OK;
+    CV_TRY(add_users(&o->session->options, fields, err));
+    return o->is_signed ? add_signature(o, method, payload, fields, err) : CV_OK;
+}

@@ -1,0 +1,381 @@
+/* Room: store. A wave on its way. The wire's thread puts bytes where they belong and tells
+ * which ranges are complete; the thread that asked hands those on, asks now and then whether
+ * it is still wanted, and comes back when no request of it is left anywhere. */
+#include "store/http_read.h"
+
+#include "base/heap.h"
+#include "base/os.h"
+#include "store/http_fetch.h"
+#include "store/http_join.h"
+
+#include <string.h>
+
+enum { LOOK_NS = 20000000 }; /* how often the watch is asked */
+
+/* ---- Who waits ------------------------------------------------------------------------ */
+
+/* Requests under way, and what came of them. */
+typedef struct waiter {
+    cv_mutex lock;
+    cv_cond changed;
+    size_t n_left; /* requests that are not gone */
+    size_t *arrived;
+    size_t n_arrived, n_told;
+    size_t failed; /* a range */
+    cv_status status;
+    cv_error error;
+} waiter;
+
+static void waiter_init(waiter *w)
+{
+    *w = (waiter){.failed = SIZE_MAX};
+    cv_mutex_init(&w->lock);
+    cv_cond_init(&w->changed);
+}
+
+static void waiter_destroy(waiter *w)
+{
+    cv_cond_destroy(&w->changed);
+    cv_mutex_destroy(&w->lock);
+}
+
+/* One request is gone. With the first failure the others are not worth waiting for. */
+static void note_gone(waiter *w, const cv_fetch *f, size_t range)
+{
+    cv_mutex_lock(&w->lock);
+    if (f->status != CV_OK && w->status == CV_OK) {
+        w->status = f->status;
+        w->error = f->error;
+        w->failed = range;
+    }
+    w->n_left--;
+    cv_cond_wake_all(&w->changed);
+    cv_mutex_unlock(&w->lock);
+}
+
+/* ---- A wave ---------------------------------------------------------------------------- */
+
+typedef struct request {
+    cv_fetch fetch; /* first */
+    struct wave *wave;
+    size_t first, last; /* segments */
+    size_t at;          /* those before it are complete */
+} request;
+
+typedef struct wave {
+    const cv_http_window *window;
+    const cv_store_range *ranges;
+    size_t n;
+    cv_segment *segments;
+    size_t n_segments, n_requests;
+    size_t *left; /* bytes of each range; the wire's thread's */
+    request *requests;
+    uint64_t fetched; /* bytes asked for */
+    waiter waiter;
+} wave;
+
+static void complete(wave *w, size_t range)
+{
+    cv_mutex_lock(&w->waiter.lock);
+    w->waiter.arrived[w->waiter.n_arrived++] = range;
+    cv_cond_wake_all(&w->waiter.changed);
+    cv_mutex_unlock(&w->waiter.lock);
+}
+
+/* Puts bytes [pos, end) into the segments that want some of them. */
+static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
+                      cv_error *err)
+{
+    request *r = (request *)fetch;
+    wave *w = r->wave;
+    uint64_t end = pos + size;
+    (void)err;
+    while (r->at < r->last && w->segments[r->at].end <= pos) r->at++;
+    for (size_t i = r->at; i < r->last && w->segments[i].pos < end; i++) {
+        const cv_segment *s = &w->segments[i];
+        uint64_t from = s->pos > pos ? s->pos : pos, to = s->end < end ? s->end : end;
+        if (from >= to) continue;
+        memcpy(s->dst + (from - s->pos), bytes + (from - pos), (size_t)(to - from));
+        w->left[s->range] -= (size_t)(to - from);
+        if (w->left[s->range] == 0) complete(w, s->range);
+    }
+    return CV_OK;
+}
+
+static void request_gone(cv_fetch *fetch)
+{
+    request *r = (request *)fetch;
+    note_gone(&r->wave->waiter, fetch, r->wave->segments[r->first].range);
+}
+
+/* ---- Planning --------------------------------------------------------------------------- */
+
+/* Large requests are cut so that every connection gets some, and a piece that is lost does
+ * not cost much. */
+static uint64_t most_bytes(const wave *w)
+{
+    enum { LEAST = 1 << 20, MOST = 8 << 20 };
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->n; i++) total += w->ranges[i].size;
+    uint64_t each = total / (uint64_t)w->window->object->session->limit.most;
+    return each < LEAST ? LEAST : each > MOST ? MOST : each;
+}
+
+static size_t count_segments(const wave *w, uint64_t most)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++) n += (size_t)((w->ranges[i].size + most - 1) / most);
+    return n;
+}
+
+static void cut(wave *w, uint64_t most)
+{
+    cv_segment *to = w->segments;
+    for (size_t i = 0; i < w->n; i++) {
+        const cv_store_range *r = &w->ranges[i];
+        uint64_t pos = w->window->offset + r->pos;
+        w->left[i] = r->size;
+        for (uint64_t done = 0; done < r->size; done += most) {
+            uint64_t size = r->size - done < most ? r->size - done : most;
+            *to++ = (cv_segment){.pos = pos + done,
+                                 .end = pos + done + size,
+                                 .dst = (uint8_t *)r->dst + done,
+                                 .range = i};
+        }
+    }
+}
+
+static void make_request(wave *w, request *r, size_t first)
+{
+    uint64_t end = 0;
+    cv_session *s = w->window->object->session;
+    size_t last = first;
+    do {
+        if (w->segments[last].end > end) end = w->segments[last].end;
+        last++;
+    } while (last < w->n_segments && !w->segments[last].begins);
+    *r = (request){.wave = w, .first = first, .last = last, .at = first};
+    r->fetch.object = w->window->object;
+    r->fetch.ask = (cv_ask){.first = w->segments[first].pos, .end = end};
+    r->fetch.is_anew = w->window->is_anew;
+    r->fetch.n_ranges = (int)(last - first);
+    r->fetch.take = take;
+    r->fetch.gone = request_gone;
+    w->fetched += end - w->segments[first].pos;
+    if (last - first > 1) atomic_fetch_add(&s->joined, (int64_t)(last - first));
+}
+
+static cv_status plan(wave *w, cv_error *err)
+{
+    cv_session *s = w->window->object->session;
+    const cv_join_rule rule = {.gap = cv_session_gap(s),
+                               .over_percent = s->options.over_read_percent,
+                               .most = most_bytes(w)};
+    w->n_segments = count_segments(w, rule.most);
+    w->segments = cv_calloc(w->n_segments, sizeof *w->segments);
+    w->left = cv_calloc(w->n, sizeof *w->left);
+    w->waiter.arrived = cv_calloc(w->n, sizeof *w->waiter.arrived);
+    if (!w->segments || !w->left || !w->waiter.arrived)
+        return cv_fail_memory(err, w->n_segments * sizeof *w->segments, "a list of ranges");
+    cut(w, rule.most);
+    w->n_requests = cv_join(w->segments, w->n_segments, &rule);
+    w->requests = cv_calloc(w->n_requests, sizeof *w->requests);
+    if (!w->requests)
+        return cv_fail_memory(err, w->n_requests * sizeof *w->requests, "requests");
+    size_t at = 0;
+    for (size_t i = 0; i < w->n_requests; at = w->requests[i++].last)
+        make_request(w, &w->requests[i], at);
+    return CV_OK;
+}
+
+/* ---- Waiting ---------------------------------------------------------------------------- */
+
+static void cancel_all(const wave *w)
+{
+    for (size_t i = 0; i < w->n_requests; i++) cv_fetch_cancel(&w->requests[i].fetch);
+}
+
+/* With the lock; gives it up for as long as others work. */
+static void hand_over(wave *w, const cv_arrivals *arrivals)
+{
+    waiter *a = &w->waiter;
+    while (a->status == CV_OK && a->n_told < a->n_arrived) {
+        cv_error error = {0};
+        size_t range = a->arrived[a->n_told++];
+        cv_mutex_unlock(&a->lock);
+        cv_status status = arrivals->arrived(arrivals->context, range, &error);
+        cv_mutex_lock(&a->lock);
+        if (status == CV_OK || a->status != CV_OK) continue;
+        a->status = status;
+        a->error = error;
+        a->failed = SIZE_MAX;
+    }
+}
+
+static void ask_watch(waiter *a, cv_watch *watch)
+{
+    cv_error error = {0};
+    if (!watch || a->status != CV_OK) return;
+    cv_mutex_unlock(&a->lock);
+    cv_status status = cv_watch_tick(watch, 0, &error);
+    cv_mutex_lock(&a->lock);
+    if (status == CV_OK || a->status != CV_OK) return;
+    a->status = status;
+    a->error = error;
+}
+
+/* With the lock. */
+static void wait_for_change(waiter *a, cv_watch *watch)
+{
+    if (watch)
+        cv_cond_wait_for(&a->changed, &a->lock, LOOK_NS);
+    else
+        cv_cond_wait(&a->changed, &a->lock);
+}
+
+static void wait_for_all(wave *w, const cv_arrivals *arrivals)
+{
+    waiter *a = &w->waiter;
+    bool is_cancelled = false;
+    cv_mutex_lock(&a->lock);
+    for (;;) {
+        hand_over(w, arrivals);
+        if (a->n_left == 0) break;
+        ask_watch(a, arrivals->watch);
+        if (a->status != CV_OK && !is_cancelled) {
+            is_cancelled = true;
+            cv_mutex_unlock(&a->lock);
+            cancel_all(w);
+            cv_mutex_lock(&a->lock);
+        }
+        if (a->n_left > 0 && (a->status != CV_OK || a->n_told == a->n_arrived))
+            wait_for_change(a, is_cancelled ? NULL : arrivals->watch);
+    }
+    cv_mutex_unlock(&a->lock);
+}
+
+/* What could not be begun counts as gone. */
+static void begin_all(wave *w)
+{
+    waiter *a = &w->waiter;
+    cv_error error = {0};
+    a->n_left = w->n_requests;
+    for (size_t i = 0; i < w->n_requests; i++) {
+        cv_status status = cv_fetch_begin(&w->requests[i].fetch, &error);
+        if (status == CV_OK) continue;
+        cv_mutex_lock(&a->lock);
+        a->n_left -= w->n_requests - i;
+        a->status = status;
+        a->error = error;
+        w->n_requests = i;
+        cv_mutex_unlock(&a->lock);
+    }
+}
+
+static cv_status run(wave *w, const cv_arrivals *arrivals, cv_error *err)
+{
+    waiter *a = &w->waiter;
+    cv_session *s = w->window->object->session;
+    uint64_t began = cv_os_clock_ns();
+    atomic_fetch_add(&s->round_trips, 1);
+    begin_all(w);
+    wait_for_all(w, arrivals);
+    if (a->status == CV_OK)
+        cv_session_note_speed(s, w->fetched, cv_os_clock_ns() - began);
+    else if (a->failed < w->n && arrivals->failed)
+        arrivals->failed(arrivals->context, a->failed);
+    if (a->status != CV_OK && err) *err = a->error;
+    return a->status;
+}
+
+cv_status cv_http_read(const cv_http_window *window, const cv_store_range *ranges, size_t n,
+                       const cv_arrivals *arrivals, cv_error *err)
+{
+    wave w = {.window = window, .ranges = ranges, .n = n};
+    if (n == 0) return CV_OK;
+    waiter_init(&w.waiter);
+    cv_status status = plan(&w, err);
+    if (status == CV_OK) status = run(&w, arrivals, err);
+    waiter_destroy(&w.waiter);
+    cv_free(w.segments);
+    cv_free(w.left);
+    cv_free(w.requests);
+    cv_free(w.waiter.arrived);
+    return status;
+}
+
+/* ---- A piece --------------------------------------------------------------------------- */
+
+typedef struct piece_request {
+    cv_fetch fetch; /* first */
+    cv_http_piece *out;
+    waiter waiter;
+} piece_request;
+
+static cv_status piece_granted(cv_fetch *fetch, const cv_grant *grant, cv_error *err)
+{
+    cv_http_piece *out = ((piece_request *)fetch)->out;
+    out->bytes = cv_malloc((size_t)grant->size);
+    if (!out->bytes) return cv_fail_memory(err, (size_t)grant->size, "bytes of a URL");
+    out->pos = grant->first;
+    out->size = (size_t)grant->size;
+    return CV_OK;
+}
+
+static cv_status piece_take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
+                            cv_error *err)
+{
+    cv_http_piece *out = ((piece_request *)fetch)->out;
+    (void)err;
+    memcpy(out->bytes + (pos - out->pos), bytes, size);
+    return CV_OK;
+}
+
+static void piece_gone(cv_fetch *fetch)
+{
+    note_gone(&((piece_request *)fetch)->waiter, fetch, 0);
+}
+
+static void wait_for_piece(piece_request *r, cv_watch *watch)
+{
+    waiter *a = &r->waiter;
+    bool is_cancelled = false;
+    cv_mutex_lock(&a->lock);
+    while (a->n_left > 0) {
+        wait_for_change(a, is_cancelled ? NULL : watch);
+        ask_watch(a, watch);
+        if (a->status == CV_OK || is_cancelled || a->n_left == 0) continue;
+        is_cancelled = true;
+        cv_mutex_unlock(&a->lock);
+        cv_fetch_cancel(&r->fetch);
+        cv_mutex_lock(&a->lock);
+    }
+    cv_mutex_unlock(&a->lock);
+}
+
+cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, cv_watch *watch,
+                             cv_http_piece *out, bool *has_no_ranges, cv_error *err)
+{
+    piece_request r = {.out = out};
+    *out = (cv_http_piece){0};
+    r.fetch.object = object;
+    r.fetch.ask = *ask;
+    r.fetch.n_ranges = 1;
+    r.fetch.granted = piece_granted;
+    r.fetch.take = piece_take;
+    r.fetch.gone = piece_gone;
+    waiter_init(&r.waiter);
+    r.waiter.n_left = 1;
+    atomic_fetch_add(&object->session->round_trips, 1);
+    cv_status status = cv_fetch_begin(&r.fetch, err);
+    if (status == CV_OK) {
+        wait_for_piece(&r, watch);
+        status = r.waiter.status;
+        if (status != CV_OK && err) *err = r.waiter.error;
+    }
+    *has_no_ranges = r.fetch.has_no_ranges;
+    waiter_destroy(&r.waiter);
+    if (status != CV_OK) cv_free(out->bytes);
+    if (status != CV_OK) *out = (cv_http_piece){0};
+    return status;
+}

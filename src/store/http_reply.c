@@ -1,0 +1,320 @@
+/* Room: store. Replies of HTTP servers, by RFC 9110. Everything here is a function of its
+ * arguments, and has a fuzz target. */
+#include "store/http_reply.h"
+
+#include <string.h>
+
+/* Objects of so many bytes may come whole from a server that knows no ranges. */
+enum { MOST_WHOLE = 1 << 20 };
+
+/* ---- Words ------------------------------------------------------------------ */
+
+/* A piece of the reply. */
+typedef struct text {
+    const char *at, *end;
+} text;
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool begins(text t, const char *word)
+{
+    for (; *word; word++, t.at++)
+        if (t.at == t.end || lower(*t.at) != *word) return false;
+    return true;
+}
+
+static bool equals(text t, const char *word)
+{
+    return (size_t)(t.end - t.at) == strlen(word) && begins(t, word);
+}
+
+static text strip(text t)
+{
+    while (t.at < t.end && (*t.at == ' ' || *t.at == '\t')) t.at++;
+    while (t.end > t.at && (unsigned char)t.end[-1] <= ' ') t.end--;
+    return t;
+}
+
+/* Digits, one at least; false when they leave 63 bits. */
+static bool take_number(text *t, uint64_t *out)
+{
+    const char *begin = t->at;
+    *out = 0;
+    for (; t->at < t->end && *t->at >= '0' && *t->at <= '9'; t->at++) {
+        if (*out > (uint64_t)INT64_MAX / 10 - 1) return false;
+        *out = 10 * *out + (uint64_t)(*t->at - '0');
+    }
+    return t->at > begin;
+}
+
+static bool take_char(text *t, char c)
+{
+    if (t->at == t->end || *t->at != c) return false;
+    t->at++;
+    return true;
+}
+
+static bool is_number(text t, uint64_t *out) { return take_number(&t, out) && t.at == t.end; }
+
+/* ---- Fields ----------------------------------------------------------------- */
+
+static void take_length(text value, cv_reply *out)
+{
+    uint64_t length;
+    bool good = is_number(value, &length) && (!out->has_length || out->length == length);
+    if (!good) out->is_odd = true;
+    out->has_length = good;
+    out->length = good ? length : 0;
+}
+
+/* "bytes 0-9/100", "bytes 0-9/" and a star, and of what cannot be had a star for the range. */
+static void take_range(text value, cv_reply *out)
+{
+    uint64_t first, last, total = UINT64_MAX;
+    bool is_known = begins(value, "bytes ") && !out->has_range;
+    value.at += is_known ? 6 : 0;
+    value = strip(value);
+    if (is_known && take_char(&value, '*')) return; /* of 416: there is none */
+    bool good = is_known && take_number(&value, &first) && take_char(&value, '-') &&
+                take_number(&value, &last) && take_char(&value, '/') && first <= last;
+    good = good && (equals(value, "*") || (is_number(value, &total) && last < total));
+    out->has_range = good;
+    if (!good) {
+        out->is_odd = true;
+        return;
+    }
+    out->first = first;
+    out->last = last;
+    out->total = total;
+}
+
+/* What does not fit is none. */
+static void take_text(text value, char *out, size_t room)
+{
+    size_t size = (size_t)(value.end - value.at);
+    for (const char *c = value.at; c < value.end; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f) size = room;
+    if (size >= room) size = 0;
+    memcpy(out, value.at, size);
+    out[size] = '\0';
+}
+
+static bool is_quoted(const char *etag)
+{
+    if (strncmp(etag, "W/", 2) == 0) etag += 2;
+    size_t size = strlen(etag);
+    return size >= 2 && etag[0] == '"' && strchr(etag + 1, '"') == etag + size - 1;
+}
+
+static void take_etag(text value, cv_reply *out)
+{
+    char before[CV_ETAG_SIZE];
+    memcpy(before, out->etag, sizeof before);
+    take_text(value, out->etag, sizeof out->etag);
+    if (!is_quoted(out->etag)) out->etag[0] = '\0';
+    if (*before && strcmp(before, out->etag) != 0) out->is_odd = true;
+}
+
+static void take_field(text name, text value, cv_reply *out)
+{
+    uint64_t seconds;
+    if (equals(name, "content-length"))
+        take_length(value, out);
+    else if (equals(name, "content-range"))
+        take_range(value, out);
+    else if (equals(name, "content-encoding"))
+        out->is_encoded = out->is_encoded || !equals(value, "identity");
+    else if (equals(name, "content-type"))
+        out->is_multipart = begins(value, "multipart/");
+    else if (equals(name, "etag"))
+        take_etag(value, out);
+    else if (equals(name, "last-modified"))
+        take_text(value, out->modified, sizeof out->modified);
+    else if (equals(name, "retry-after") && is_number(value, &seconds))
+        out->retry_after = seconds < 86400 ? (uint32_t)seconds : 86400;
+}
+
+static text take_line(text *rest)
+{
+    text line = {rest->at, rest->at};
+    size_t left = (size_t)(rest->end - rest->at);
+    const char *end = left > 0 ? memchr(rest->at, '\n', left) : NULL;
+    line.end = end ? end : rest->end;
+    rest->at = end ? end + 1 : rest->end;
+    return strip(line);
+}
+
+/* "HTTP/1.1 206 Partial Content" */
+static bool take_status(text line, int *out)
+{
+    uint64_t status;
+    if (!begins(line, "http/")) return false;
+    while (line.at < line.end && *line.at != ' ') line.at++;
+    line = strip(line);
+    const char *digits = line.at;
+    if (!take_number(&line, &status) || line.at - digits != 3 || status < 100) return false;
+    if (line.at < line.end && *line.at != ' ') return false;
+    *out = (int)status;
+    return true;
+}
+
+cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error *err)
+{
+    text rest = {bytes, bytes + size};
+    *out = (cv_reply){.total = UINT64_MAX};
+    if (!take_status(take_line(&rest), &out->status))
+        return cv_fail(err, CATERVA_EIO, -1, "the server's answer is not one of HTTP");
+    while (rest.at < rest.end) {
+        text line = take_line(&rest), name = line;
+        size_t left = (size_t)(line.end - line.at);
+        const char *colon = left > 0 ? memchr(line.at, ':', left) : NULL;
+        if (!colon) continue;
+        name.end = colon;
+        line.at = colon + 1;
+        take_field(name, strip(line), out);
+    }
+    return CV_OK;
+}
+
+/* ---- Judging ---------------------------------------------------------------- */
+
+bool cv_etag_is_strong(const char *etag) { return etag[0] == '"'; }
+
+static cv_verdict failed(cv_error *err, cv_status code, const char *name, const char *what)
+{
+    (void)cv_fail(err, code, -1, "%s: %s", name, what);
+    return CV_REPLY_FAILED;
+}
+
+static cv_verdict changed(cv_error *err, const char *name)
+{
+    return failed(err, CATERVA_EIO, name, "it changed on the server since it was opened");
+}
+
+static cv_verdict judge_status(const cv_reply *r, const char *name, cv_error *err)
+{
+    int status = r->status;
+    bool is_busy = status == 408 || status == 429 || (status >= 500 && status != 501);
+    if (is_busy || status == 501 || status < 200) {
+        (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
+                      status);
+        return is_busy && status != 505 ? CV_REPLY_RETRY : CV_REPLY_FAILED;
+    }
+    switch (status) {
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+        (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects with status %d", name,
+                      status);
+        return CV_REPLY_REDIRECT;
+    case 401: return failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
+    case 403: return failed(err, CATERVA_ENOTFOUND, name, "forbidden or absent (status 403)");
+    case 404:
+    case 410: return failed(err, CATERVA_ENOTFOUND, name, "it does not exist on the server");
+    case 412: return changed(err, name);
+    default:
+        (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
+                      status);
+        return CV_REPLY_FAILED;
+    }
+}
+
+/* An ETag says more than a date; without either there is the size, and the seal. */
+static bool is_other(const cv_reply *r, uint64_t total, const cv_identity *known)
+{
+    if (known->size == UINT64_MAX) return false;
+    if (total != known->size) return true;
+    if (*known->etag) return strcmp(r->etag, known->etag) != 0;
+    return *known->modified && strcmp(r->modified, known->modified) != 0;
+}
+
+/* The bytes that the request stands for in an object of `total` bytes. */
+static bool resolve(const cv_ask *ask, uint64_t total, cv_grant *out)
+{
+    uint64_t first = ask->first, end = ask->end < total ? ask->end : total;
+    if (ask->is_suffix) {
+        first = total - end;
+        end = total;
+    }
+    if (first >= end) return false;
+    *out = (cv_grant){first, end - first, total};
+    return true;
+}
+
+static cv_verdict judge_range(const cv_reply *r, const cv_ask *ask, const char *name,
+                              cv_grant *grant, cv_error *err)
+{
+    uint64_t size = r->last - r->first + 1;
+    if (!r->has_range)
+        return failed(err, CATERVA_EIO, name,
+                      "the server sends a part without saying which (no Content-Range)");
+    if (r->total == UINT64_MAX)
+        return failed(err, CATERVA_EIO, name, "the server does not say how long it is");
+    if (is_other(r, r->total, ask->identity)) return changed(err, name);
+    if (!resolve(ask, r->total, grant) || r->first != grant->first || size != grant->size) {
+        (void)cv_fail(err, CATERVA_EIO, -1,
+                      "%s: the server sends bytes %llu to %llu of %llu, which were not "
+                      "asked for",
+                      name, (unsigned long long)r->first, (unsigned long long)r->last,
+                      (unsigned long long)r->total);
+        return CV_REPLY_FAILED;
+    }
+    if (!r->has_length || r->length == size) return CV_REPLY_TAKE;
+    (void)cv_fail(err, CATERVA_EIO, -1,
+                  "%s: the server announces %llu bytes for a range of %llu", name,
+                  (unsigned long long)r->length, (unsigned long long)size);
+    return CV_REPLY_FAILED;
+}
+
+/* All of it, in place of the range. */
+static cv_verdict judge_whole(const cv_reply *r, const cv_ask *ask, const char *name,
+                              cv_grant *grant, cv_error *err)
+{
+    cv_grant wanted;
+    if (r->has_length && is_other(r, r->length, ask->identity)) return changed(err, name);
+    if (r->has_length && r->length == 0)
+        return failed(err, CATERVA_ECORRUPT, name, "it is empty");
+    bool fits = r->has_length && resolve(ask, r->length, &wanted) &&
+                (r->length <= MOST_WHOLE || r->length / 2 <= wanted.size);
+    if (!fits) {
+        (void)failed(err, CATERVA_EUNSUPPORTED, name,
+                     "the server does not send parts of it (no range requests)");
+        return CV_REPLY_NO_RANGES;
+    }
+    *grant = (cv_grant){0, r->length, r->length};
+    return CV_REPLY_TAKE;
+}
+
+static cv_verdict judge_416(const cv_ask *ask, const char *name, cv_error *err)
+{
+    if (ask->identity->size != UINT64_MAX) return changed(err, name);
+    (void)failed(err, CATERVA_ECORRUPT, name,
+                 "it is empty, or the server does not send parts of it (status 416)");
+    return CV_REPLY_NO_RANGES;
+}
+
+cv_verdict cv_reply_judge(const cv_reply *r, const cv_ask *ask, const char *name,
+                          cv_grant *grant, cv_error *err)
+{
+    if (r->status == 416) return judge_416(ask, name, err);
+    if (r->status != 206 && r->status != 200) return judge_status(r, name, err);
+    if (r->is_encoded)
+        return failed(err, CATERVA_EIO, name,
+                      "the server sends it compressed (Content-Encoding), which was not "
+                      "asked for");
+    if (r->is_odd || r->is_multipart)
+        return failed(err, CATERVA_EIO, name,
+                      r->is_odd ? "the server's answer contradicts itself"
+                                : "the server sends several parts, one was asked for");
+    if (r->status == 206 || r->has_range) return judge_range(r, ask, name, grant, err);
+    return judge_whole(r, ask, name, grant, err);
+}
+
+void cv_reply_identity(const cv_reply *r, const cv_grant *grant, cv_identity *out)
+{
+    out->size = grant->total;
+    memcpy(out->etag, r->etag, sizeof out->etag);
+    memcpy(out->modified, r->modified, sizeof out->modified);
+}

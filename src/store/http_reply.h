@@ -1,0 +1,63 @@
+/* What a server answered, taken apart and judged before a byte of its body is believed: pure
+ * functions. A server is not trusted: what it says must be what was asked for. */
+#ifndef CV_STORE_HTTP_REPLY_H
+#define CV_STORE_HTTP_REPLY_H
+
+#include "base/status.h"
+
+enum { CV_ETAG_SIZE = 160, CV_MODIFIED_SIZE = 48 };
+
+/* The fields that count. */
+typedef struct cv_reply {
+    int status;
+    bool has_length, has_range, is_encoded, is_multipart;
+    bool is_odd;     /* a field twice with two values, or one that cannot be read */
+    uint64_t length; /* of the body */
+    uint64_t first, last, total; /* of the range; total UINT64_MAX: not said */
+    char etag[CV_ETAG_SIZE];     /* with its quotes, and W/; "": none */
+    char modified[CV_MODIFIED_SIZE];
+    uint32_t retry_after; /* seconds; 0: not said */
+} cv_reply;
+
+/* Parses status line and fields, as they came. CATERVA_EIO: that is no reply. */
+cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error *err);
+
+/* Which version of an object is read. */
+typedef struct cv_identity {
+    uint64_t size; /* UINT64_MAX: not known yet */
+    char etag[CV_ETAG_SIZE];
+    char modified[CV_MODIFIED_SIZE];
+} cv_identity;
+
+/* What was asked for: bytes [first, end), or, with `is_suffix`, the last `end` ones. */
+typedef struct cv_ask {
+    bool is_suffix;
+    uint64_t first, end;
+    const cv_identity *identity;
+} cv_ask;
+
+typedef enum cv_verdict {
+    CV_REPLY_TAKE,      /* the body is what was asked for, see cv_grant */
+    CV_REPLY_RETRY,     /* the server is busy or broken just now */
+    CV_REPLY_REDIRECT,  /* it is somewhere else */
+    CV_REPLY_NO_RANGES, /* the server answers with all of a large object */
+    CV_REPLY_FAILED     /* as the error says */
+} cv_verdict;
+
+/* What the body holds: bytes [first, first + size) of an object of `total`. */
+typedef struct cv_grant {
+    uint64_t first, size, total;
+} cv_grant;
+
+/* Judges. *err is filled for all verdicts but CV_REPLY_TAKE; its code is what a read should
+ * return when nothing better comes of another attempt. `name` is for sentences. */
+cv_verdict cv_reply_judge(const cv_reply *reply, const cv_ask *ask, const char *name,
+                          cv_grant *grant, cv_error *err);
+
+/* The identity that a reply which was taken shows. */
+void cv_reply_identity(const cv_reply *reply, const cv_grant *grant, cv_identity *out);
+
+/* Whether an ETag may stand in If-Match. */
+bool cv_etag_is_strong(const char *etag);
+
+#endif

@@ -1,0 +1,174 @@
+/* Room: store. Options of remote reading, checked once; and the cost of a request, learnt
+ * while they are made. */
+#include "store/http_session.h"
+
+#include "base/heap.h"
+#include "store/http_url.h"
+
+#include <string.h>
+
+/* ---- Options ------------------------------------------------------------------ */
+
+static cv_status check_between(const char *name, int value, int least, int most,
+                               cv_error *err)
+{
+    if (value >= least && value <= most) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "remote option %s is %d: %d to %d", name, value,
+                   least, most);
+}
+
+static cv_status check_header(const char *header, int i, cv_error *err)
+{
+    const char *colon = header ? strchr(header, ':') : NULL;
+    if (colon && colon > header && !strpbrk(header, "\r\n")) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "header %d is not \"Name: value\" in one line",
+                   i);
+}
+
+static cv_status check_endpoint(const char *endpoint, cv_error *err)
+{
+    cv_url url;
+    if (!endpoint) return CV_OK;
+    CV_TRY(cv_url_parse(endpoint, &url, err));
+    if (url.scheme != CV_SCHEME_S3 && !url.query && url.path_size <= 1) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "the endpoint is not \"https://HOST\" or \"http://HOST:PORT\"");
+}
+
+static cv_status check_options(const caterva_remote_options *o, cv_error *err)
+{
+    CV_TRY(check_between("connections", o->connections, 0, 256, err));
+    CV_TRY(check_between("connect_timeout_ms", o->connect_timeout_ms, 0, INT32_MAX, err));
+    CV_TRY(check_between("stall_timeout_ms", o->stall_timeout_ms, 0, INT32_MAX - 999, err));
+    CV_TRY(check_between("retries", o->retries, -1, 20, err));
+    CV_TRY(check_between("over_read_percent", o->over_read_percent, -1, 1000000, err));
+    CV_TRY(
+        check_between("credentials", (int)o->credentials, 0, CATERVA_CREDENTIALS_NONE, err));
+    CV_TRY(check_between("path_style", o->path_style, -1, 1, err));
+    CV_TRY(check_between("n_headers", o->n_headers, 0, 100, err));
+    for (int i = 0; i < o->n_headers; i++)
+        CV_TRY(check_header(o->headers ? o->headers[i] : NULL, i, err));
+    return CV_OK;
+}
+
+static void choose(int *option, int otherwise)
+{
+    if (*option == 0) *option = otherwise;
+    if (*option < 0) *option = 0;
+}
+
+static bool copy_text(cv_session *s, const char **text)
+{
+    if (!*text) return true;
+    char *copy = cv_strdup(*text);
+    s->texts[s->n_texts++] = copy;
+    *text = copy;
+    return copy != NULL;
+}
+
+/* All texts become the session's; the list of headers is the end of the list of texts. */
+static cv_status copy_texts(cv_session *s, cv_error *err)
+{
+    caterva_remote_options *o = &s->options;
+    const char **each[] = {&o->access_key, &o->secret_key, &o->session_token,
+                           &o->profile,    &o->region,     &o->endpoint};
+    size_t n = sizeof each / sizeof each[0] + (size_t)o->n_headers;
+    const char *const *headers = o->headers;
+    bool good = true;
+    s->texts = cv_calloc(n, sizeof *s->texts);
+    if (!s->texts) return cv_fail_memory(err, n * sizeof *s->texts, "remote options");
+    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
+        good = copy_text(s, each[i]) && good;
+    int first = s->n_texts;
+    for (int i = 0; i < o->n_headers; i++) {
+        const char *header = headers[i];
+        good = copy_text(s, &header) && good;
+    }
+    o->headers = (const char *const *)(s->texts + first);
+    return good ? CV_OK : cv_fail_memory(err, n, "remote options");
+}
+
+static cv_status fill(cv_session *s, cv_error *err)
+{
+    caterva_remote_options *o = &s->options;
+    CV_TRY(check_options(o, err));
+    CV_TRY(copy_texts(s, err));
+    choose(&o->connections, 16);
+    choose(&o->connect_timeout_ms, 10000);
+    choose(&o->stall_timeout_ms, 30000);
+    choose(&o->retries, 5);
+    choose(&o->over_read_percent, 100);
+    s->limit.most = o->connections;
+    if (s->is_s3) CV_TRY(cv_credentials_find(o, &s->credentials, err));
+    return check_endpoint(s->is_s3 ? s->credentials.endpoint : o->endpoint, err);
+}
+
+cv_status cv_session_new(const caterva_remote_options *options, bool is_s3, cv_session **out,
+                         cv_error *err)
+{
+    static const caterva_remote_options defaults = CATERVA_REMOTE_INIT;
+    cv_session *s = cv_calloc(1, sizeof *s);
+    if (!s) return cv_fail_memory(err, sizeof *s, "a session");
+    s->options = options ? *options : defaults;
+    s->is_s3 = is_s3;
+    atomic_init(&s->users, 1);
+    cv_mutex_init(&s->lock);
+    cv_status status = fill(s, err);
+    if (status == CV_OK)
+        *out = s;
+    else
+        cv_session_release(s);
+    return status;
+}
+
+void cv_session_retain(cv_session *s) { atomic_fetch_add(&s->users, 1); }
+
+void cv_session_release(cv_session *s)
+{
+    if (!s || atomic_fetch_sub(&s->users, 1) > 1) return;
+    for (int i = 0; i < s->n_texts; i++) {
+        if (s->texts[i]) memset(s->texts[i], 0, strlen(s->texts[i]));
+        cv_free(s->texts[i]);
+    }
+    cv_free(s->texts);
+    cv_credentials_free(&s->credentials);
+    cv_mutex_destroy(&s->lock);
+    cv_free(s);
+}
+
+/* ---- Costs ---------------------------------------------------------------------- */
+
+/* New ones count for a quarter. */
+static void mix(double *mean, double value)
+{
+    *mean += *mean > 0 ? (value - *mean) / 4 : value;
+}
+
+void cv_session_note_trip(cv_session *s, uint64_t ns)
+{
+    cv_mutex_lock(&s->lock);
+    mix(&s->round_trip_ns, (double)ns);
+    cv_mutex_unlock(&s->lock);
+}
+
+/* Of few bytes the time is that of the round trip. */
+void cv_session_note_speed(cv_session *s, uint64_t bytes, uint64_t ns)
+{
+    enum { ENOUGH = 1 << 20 };
+    if (bytes < ENOUGH) return;
+    cv_mutex_lock(&s->lock);
+    double moving = (double)ns - s->round_trip_ns;
+    mix(&s->bytes_per_ns, (double)bytes / (moving > 1e5 ? moving : 1e5));
+    cv_mutex_unlock(&s->lock);
+}
+
+uint64_t cv_session_gap(cv_session *s)
+{
+    enum { LEAST = 4096, MOST = 8 << 20 };
+    const double first_guess = 0.1; /* bytes in a nanosecond: 100 MB/s */
+    cv_mutex_lock(&s->lock);
+    double speed = s->bytes_per_ns > 0 ? s->bytes_per_ns : first_guess;
+    double gap = s->round_trip_ns * speed / s->options.connections;
+    cv_mutex_unlock(&s->lock);
+    return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
+}

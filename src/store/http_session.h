@@ -1,0 +1,38 @@
+/* What the objects of one opening share: options, the limit of requests, what was measured of
+ * the way to the server, and counts. Any thread. */
+#ifndef CV_STORE_HTTP_SESSION_H
+#define CV_STORE_HTTP_SESSION_H
+
+#include "base/thread.h"
+#include "store/http_credentials.h"
+#include "store/http_wire.h"
+
+typedef struct cv_session {
+    atomic_int users;
+    caterva_remote_options options; /* complete; its texts are in `texts` */
+    char **texts;                   /* owned, n_texts */
+    int n_texts;
+    cv_credentials credentials; /* of an s3:// URL */
+    bool is_s3;
+    cv_wire_limit limit;
+    atomic_bool has_connected; /* the server was reached before */
+    atomic_int_least64_t requests, bytes, round_trips, joined, retried;
+    cv_mutex lock; /* over these: */
+    double round_trip_ns, bytes_per_ns;
+} cv_session;
+
+/* Checks and copies the options (NULL: defaults); `is_s3`: finds credentials, too. One user. */
+cv_status cv_session_new(const caterva_remote_options *options, bool is_s3, cv_session **out,
+                         cv_error *err);
+void cv_session_retain(cv_session *session);
+void cv_session_release(cv_session *session); /* NULL is fine */
+
+/* One measured round trip; and bytes that came in some time, by all connections. */
+void cv_session_note_trip(cv_session *session, uint64_t ns);
+void cv_session_note_speed(cv_session *session, uint64_t bytes, uint64_t ns);
+
+/* Bytes that come while a request of a full pipeline waits: to read over less than that is
+ * quicker than another request. */
+uint64_t cv_session_gap(cv_session *session);
+
+#endif

@@ -1,0 +1,182 @@
+/* Room: store. What a URL says, without asking anybody. */
+#include "store/http_url.h"
+
+#include <string.h>
+
+static const struct {
+    const char *prefix;
+    cv_scheme scheme;
+} schemes[] = {
+    {"http://", CV_SCHEME_HTTP}, {"https://", CV_SCHEME_HTTPS}, {"s3://", CV_SCHEME_S3}};
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool is_alnum(char c)
+{
+    c = lower(c);
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* Bytes of the prefix that the text begins with; 0: it does not. */
+static size_t match(const char *text, const char *prefix)
+{
+    size_t i = 0;
+    while (prefix[i] && lower(text[i]) == prefix[i]) i++;
+    return prefix[i] ? 0 : i;
+}
+
+cv_scheme cv_url_scheme(const char *text)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (match(text, schemes[i].prefix) > 0) return schemes[i].scheme;
+    return CV_SCHEME_NONE;
+}
+
+void cv_url_show(const char *text, char out[CV_URL_SHOWN])
+{
+    bool has_query = cv_url_scheme(text) != CV_SCHEME_S3;
+    size_t size = has_query ? strcspn(text, "?#") : strlen(text), room = CV_URL_SHOWN - 1;
+    const char *at = size > 0 ? memchr(text, '@', size) : NULL;
+    const char *from = text;
+    if (has_query && at) { /* a user and password are not shown, either */
+        size -= (size_t)(at + 1 - text);
+        from = at + 1;
+    }
+    char *to = out;
+    if (size > room) {
+        memcpy(to, "...", 3);
+        to += 3;
+        from += size - (room - 3);
+        size = room - 3;
+    }
+    for (size_t i = 0; i < size; i++)
+        *to++ = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+    *to = '\0';
+}
+
+static cv_status refuse(const char *text, const char *why, cv_error *err)
+{
+    char shown[CV_URL_SHOWN];
+    cv_url_show(text, shown);
+    return cv_fail(err, CATERVA_EINVAL, -1, "the URL %s %s", shown, why);
+}
+
+/* ---- Pieces --------------------------------------------------------------- */
+
+static bool is_host_char(char c) { return is_alnum(c) || c == '.' || c == '-' || c == '_'; }
+
+static bool is_address_char(char c)
+{
+    return is_alnum(c) || c == ':' || c == '.'; /* what is no number the system refuses */
+}
+
+/* Sets out->host; returns what is behind it. */
+static const char *take_host(const char *at, cv_url *out)
+{
+    out->host = at;
+    if (*at == '[') {
+        do at++;
+        while (is_address_char(*at));
+        if (*at != ']') return NULL;
+        at++;
+    } else {
+        while (is_host_char(*at)) at++;
+    }
+    out->host_size = (size_t)(at - out->host);
+    return out->host_size > 0 && out->host_size < 256 ? at : NULL;
+}
+
+static const char *take_port(const char *at, cv_url *out)
+{
+    if (*at != ':') return at;
+    int port = 0;
+    for (at++; *at >= '0' && *at <= '9' && port <= 65535; at++)
+        port = 10 * port + (*at - '0');
+    out->port = port;
+    return port >= 1 && port <= 65535 ? at : NULL;
+}
+
+static bool has_blanks(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text <= 0x20 || *text == 0x7f) return true;
+    return false;
+}
+
+static cv_status parse_http(const char *text, const char *rest, cv_url *out, cv_error *err)
+{
+    size_t authority = strcspn(rest, "/?#");
+    if (has_blanks(text))
+        return refuse(text, "has a blank or a control character: write %20 for a blank", err);
+    if (memchr(rest, '@', authority))
+        return refuse(text, "has a user: give credentials as headers", err);
+    if (strchr(rest, '#')) return refuse(text, "has a fragment (#): write %23 for it", err);
+    if (strchr(rest, '\\')) return refuse(text, "has a backslash", err);
+    const char *at = take_host(rest, out);
+    if (!at) return refuse(text, "names no host", err);
+    at = take_port(at, out);
+    if (!at) return refuse(text, "has a port that is none", err);
+    if (*at && *at != '/' && *at != '?') return refuse(text, "names no host", err);
+    out->path = at;
+    out->path_size = strcspn(at, "?");
+    at += out->path_size;
+    out->query = *at == '?' ? at + 1 : NULL;
+    out->query_size = out->query ? strlen(out->query) : 0;
+    return CV_OK;
+}
+
+static cv_status parse_s3(const char *text, const char *rest, cv_url *out, cv_error *err)
+{
+    enum { MOST_KEY = 1024 };
+    const char *at = take_host(rest, out);
+    if (!at || *rest == '[' || *at != '/' || out->host_size < 3 || out->host_size > 63)
+        return refuse(text, "names no bucket: s3://BUCKET/KEY", err);
+    out->path = at + 1;
+    out->path_size = strlen(at + 1);
+    if (out->path_size >= 1 && out->path_size <= MOST_KEY) return CV_OK;
+    return refuse(text, "names no key, of 1 to 1024 bytes: s3://BUCKET/KEY", err);
+}
+
+cv_status cv_url_parse(const char *text, cv_url *out, cv_error *err)
+{
+    *out = (cv_url){.scheme = cv_url_scheme(text)};
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (schemes[i].scheme != out->scheme) continue;
+        const char *rest = text + strlen(schemes[i].prefix);
+        return out->scheme == CV_SCHEME_S3 ? parse_s3(text, rest, out, err)
+                                           : parse_http(text, rest, out, err);
+    }
+    return refuse(text, "has none of the schemes http, https and s3", err);
+}
+
+static int port_of(const cv_url *url)
+{
+    return url->port ? url->port : url->scheme == CV_SCHEME_HTTP ? 80 : 443;
+}
+
+bool cv_url_same_origin(const cv_url *a, const cv_url *b)
+{
+    if (a->scheme != b->scheme || a->host_size != b->host_size) return false;
+    for (size_t i = 0; i < a->host_size; i++)
+        if (lower(a->host[i]) != lower(b->host[i])) return false;
+    return port_of(a) == port_of(b);
+}
+
+char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,
+                    const char *end)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool is_plain =
+            is_alnum((char)c) || (c && strchr("-._~", c)) || (c == '/' && keeps_slashes);
+        if (end - to < (is_plain ? 1 : 3)) return NULL;
+        if (!is_plain) {
+            *to++ = '%';
+            *to++ = digits[c >> 4];
+            c = (unsigned char)digits[c & 15];
+        }
+        *to++ = (char)c;
+    }
+    return to;
+}

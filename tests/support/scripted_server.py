@@ -1,0 +1,189 @@
+"""A web server for tests: it counts what is asked of it, and misbehaves on order.
+
+    server = ScriptedServer()                  # on loopback, a port of the system's choice
+    server.objects["/a.b2nd"] = b"..."
+    server.url("/a.b2nd")
+    server.script = lambda request: Reply(...) # or None: as a good server would answer
+
+A good server answers single ranges, knows ETags and If-Match, and keeps connections.
+"""
+
+import email.utils
+import hashlib
+import re
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Request:
+    number: int  # of all, from 0
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: bytes = b""
+    began: float = 0.0
+    ended: float = 0.0
+    sent: int = 0  # bytes of bodies
+
+
+@dataclass
+class Reply:
+    """What is sent. `cut`: after so many bytes of the body the connection is reset (or closed);
+    `drip`: seconds before each `piece` bytes; `delay`: before all."""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    cut: int | None = None
+    resets: bool = False
+    delay: float = 0.0
+    drip: float = 0.0
+    piece: int = 4096
+    raw: bytes | None = None  # instead of all else
+    closes: bool = False
+
+
+def etag_of(body):
+    return '"%s"' % hashlib.md5(body).hexdigest()
+
+
+class ScriptedServer:
+    def __init__(self, delay=0.0, etags=True, dates=False, suffixes=True, ranges=True,
+                 bytes_per_second=None):
+        self.objects = {}
+        self.script = None
+        self.delay, self.etags, self.dates = delay, etags, dates
+        self.suffixes, self.ranges = suffixes, ranges
+        self.requests = []
+        self.connections = 0
+        self._lock = threading.Lock()
+        self._ends = False
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self, path):
+        return "http://127.0.0.1:%d%s" % (self.port, path)
+
+    def forget(self):
+        with self._lock:
+            self.requests.clear()
+            self.connections = 0
+
+    @property
+    def sent(self):
+        return sum(request.sent for request in self.requests)
+
+    def close(self):
+        self._ends = True
+        self._listener.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- Connections ---------------------------------------------------------------
+
+    def _accept(self):
+        while not self._ends:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            with connection, connection.makefile("rb", buffering=65536) as stream:
+                while self._answer(connection, stream):
+                    pass
+        except OSError:
+            pass
+
+    def _read(self, stream):
+        line = stream.readline(65536)
+        if not line.strip():
+            return None
+        method, path, _ = line.decode("latin-1").split(" ", 2)
+        headers = {}
+        while (line := stream.readline(65536)) not in (b"\r\n", b"\n", b""):
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.strip().lower()] = value.strip()
+        body = stream.read(int(headers.get("content-length", 0)))
+        with self._lock:
+            request = Request(len(self.requests), method, path, headers, body, time.monotonic())
+            self.requests.append(request)
+        return request
+
+    def _answer(self, connection, stream):
+        request = self._read(stream)
+        if request is None:
+            return False
+        reply = (self.script and self.script(request)) or self.good(request)
+        delay = reply.delay or self.delay
+        if delay:
+            time.sleep(delay)
+        stays = self._send(connection, request, reply)
+        request.ended = time.monotonic()
+        return stays
+
+    def _send(self, connection, request, reply):
+        if reply.raw is not None:
+            connection.sendall(reply.raw)
+            return False
+        headers = {"Content-Length": str(len(reply.body)), **reply.headers}
+        head = "HTTP/1.1 %d X\r\n" % reply.status
+        head += "".join("%s: %s\r\n" % item for item in headers.items() if item[1] is not None)
+        body = reply.body if reply.cut is None else reply.body[:reply.cut]
+        if reply.drip:
+            connection.sendall(head.encode("latin-1") + b"\r\n")
+            for at in range(0, len(body), reply.piece):
+                time.sleep(reply.drip)
+                connection.sendall(body[at:at + reply.piece])
+                request.sent += len(body[at:at + reply.piece])
+        else:
+            connection.sendall(head.encode("latin-1") + b"\r\n" + body)
+            request.sent += len(body)
+        if reply.cut is not None and reply.resets:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        return reply.cut is None and not reply.closes and request.headers.get("connection") != "close"
+
+    # ---- A good answer -----------------------------------------------------------------
+
+    def good(self, request):
+        path = request.path.partition("?")[0]
+        body = self.objects.get(path)
+        if body is None:
+            return Reply(404, body=b"no such thing")
+        headers = {"Accept-Ranges": "bytes"}
+        if self.etags:
+            headers["ETag"] = etag_of(body)
+        if self.dates:
+            headers["Last-Modified"] = email.utils.formatdate(hash(body) % 10**9, usegmt=True)
+        wanted = request.headers.get("if-match")
+        if wanted and self.etags and wanted != headers["ETag"]:
+            return Reply(412)
+        span = self._span(request.headers.get("range", ""), len(body))
+        if span is None:
+            return Reply(200, headers, body)
+        first, end = span
+        if first >= end:
+            return Reply(416, {**headers, "Content-Range": "bytes */%d" % len(body)})
+        headers["Content-Range"] = "bytes %d-%d/%d" % (first, end - 1, len(body))
+        return Reply(206, headers, body[first:end])
+
+    def _span(self, text, size):
+        found = re.fullmatch(r"bytes=(\d*)-(\d*)", text)
+        if not found or not self.ranges:
+            return None
+        first, last = found.groups()
+        if not first:
+            return (max(0, size - int(last)), size) if self.suffixes else None
+        return int(first), min(size, int(last) + 1 if last else size)

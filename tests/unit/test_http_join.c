@@ -1,0 +1,83 @@
+/* Which ranges share a request: laws that hold for random ones, and a few by hand. */
+#include "store/http_join.h"
+#include "support/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void near_ones_are_joined(void **state)
+{
+    cv_segment s[] = {
+        {.pos = 1000, .end = 1100}, {.pos = 0, .end = 100}, {.pos = 150, .end = 250}};
+    cv_join_rule rule = {.gap = 60, .over_percent = 100, .most = 1 << 20};
+    (void)state;
+    assert_int_equal(cv_join(s, 3, &rule), 2);
+    assert_int_equal(s[1].pos, 150);
+    assert_true(s[0].begins && !s[1].begins && s[2].begins);
+    rule.over_percent = 10; /* of 300: 30 bytes, and the gap has 50 */
+    assert_int_equal(cv_join(s, 3, &rule), 3);
+    rule.over_percent = 1000;
+    rule.gap = 10000;
+    assert_int_equal(cv_join(s, 3, &rule), 1);
+    rule.most = 400;
+    assert_int_equal(cv_join(s, 3, &rule), 2);
+    assert_int_equal(cv_join(s, 0, &rule), 0);
+}
+
+static rng dice;
+
+static uint64_t below(int64_t n) { return (uint64_t)rng_between(&dice, 0, n - 1); }
+
+/* Random ones: everything is covered, no request has too many bytes, nor is too much read. */
+static void the_laws_hold(void **state)
+{
+    enum { N = 200 };
+    (void)state;
+    for (int run = 0; run < 500; run++) {
+        cv_segment s[N];
+        cv_join_rule rule = {.gap = below(5000),
+                             .over_percent = (int)below(300),
+                             .most = 1000 + below(100000)};
+        size_t n = 1 + below(N - 1);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t pos = below(200000);
+            s[i] = (cv_segment){.pos = pos, .end = pos + 1 + below(999), .range = i};
+        }
+        size_t n_requests = cv_join(s, n, &rule), begun = 0;
+        uint64_t needed = 0, fetched = 0, covered = 0, first = 0, end = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (i > 0) assert_true(s[i - 1].pos <= s[i].pos);
+            uint64_t from = s[i].pos > covered ? s[i].pos : covered;
+            if (s[i].end > from) needed += s[i].end - from;
+            if (s[i].end > covered) covered = s[i].end;
+            if (s[i].begins) {
+                begun++;
+                fetched += end - first;
+                first = s[i].pos;
+                end = s[i].end;
+            }
+            if (s[i].end > end) end = s[i].end;
+            assert_true(end - first <= rule.most);
+        }
+        fetched += end - first;
+        assert_true(s[0].begins);
+        assert_int_equal(begun, n_requests);
+        /* Ranges that lie in each other may be read twice where a request ends. */
+        assert_true(fetched <= needed + needed * (uint64_t)rule.over_percent / 100 +
+                                   1000 * (uint64_t)n_requests);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    dice = rng_from_seed(seed_argument(argc, argv, 1));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_ones_are_joined),
+        cmocka_unit_test(the_laws_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

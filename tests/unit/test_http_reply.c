@@ -1,0 +1,190 @@
+/* Replies of servers, good and bad, judged. */
+#include "store/http_reply.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const cv_identity unknown = {.size = UINT64_MAX};
+
+/* What comes of a reply to "bytes first to end - 1" of the object. */
+static cv_verdict judge(const char *text, const cv_ask *ask, cv_grant *grant, cv_error *err)
+{
+    cv_reply reply;
+    *err = (cv_error){0};
+    if (cv_reply_parse(text, strlen(text), &reply, err) != CATERVA_OK) return CV_REPLY_FAILED;
+    return cv_reply_judge(&reply, ask, "URL", grant, err);
+}
+
+#define PART "HTTP/1.1 206 Partial Content\r\n"
+#define WHOLE "HTTP/2 200\r\n"
+
+static void what_was_asked_for_is_taken(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_suffix;
+        uint64_t first, end;
+        cv_grant grant;
+    } good[] = {
+        {PART "Content-Range: bytes 0-9/100\r\nContent-Length: 10\r\n\r\n",
+         false,
+         0,
+         10,
+         {0, 10, 100}},
+        {PART "content-range:bytes 90-99/100\r\n", true, 0, 10, {90, 10, 100}},
+        {PART "Content-Range: bytes 90-99/100\r\n", false, 90, 500, {90, 10, 100}},
+        {PART "Content-Range: bytes 0-99/100\r\n", true, 0, 500, {0, 100, 100}},
+        {WHOLE "content-length: 100\r\n", true, 0, 10, {0, 100, 100}},
+        {WHOLE "content-length: 100\r\ncontent-encoding: identity\r\n",
+         false,
+         5,
+         10,
+         {0, 100, 100}},
+        {WHOLE "content-range: bytes 5-9/3000000\r\n", false, 5, 10, {5, 5, 3000000}},
+        {WHOLE "content-length: 3000000\r\n", false, 5, 3000000, {0, 3000000, 3000000}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        const cv_ask ask = {good[i].is_suffix, good[i].first, good[i].end, &unknown};
+        cv_grant grant;
+        cv_error err;
+        if (judge(good[i].text, &ask, &grant, &err) != CV_REPLY_TAKE)
+            fail_msg("%s: %s", good[i].text, err.message);
+        assert_memory_equal(&grant, &good[i].grant, sizeof grant);
+    }
+}
+
+static void what_was_not_is_not(void **state)
+{
+    static const char *const bad[] = {
+        PART "\r\n",
+        PART "Content-Range: bytes 0-8/100\r\n",
+        PART "Content-Range: bytes 1-10/100\r\n",
+        PART "Content-Range: bytes 0-9/*\r\n",
+        PART "Content-Range: bytes 0-9/9\r\n",
+        PART "Content-Range: bytes 9-0/100\r\n",
+        PART "Content-Range: bytes */100\r\n",
+        PART "Content-Range: items 0-9/100\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nContent-Range: bytes 5-9/100\r\n",
+        PART "Content-Range: bytes 0-9/99999999999999999999\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nContent-Length: 11\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nContent-Length: 10, 10\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nContent-Length: 10\r\nContent-Length: 9\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nContent-Encoding: gzip\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nContent-Type: multipart/byteranges; x\r\n",
+        WHOLE "content-length: 0\r\n",
+        WHOLE "\r\n",
+        WHOLE "content-length: 5\r\n", /* of bytes 0 to 9: it may be; see below */
+        "HTTP/1.1 2x6 Partial\r\n",
+        "HTTP/1.1 20 Partial\r\n",
+        "ICY 200 OK\r\n",
+        "",
+    };
+    const cv_ask ask = {false, 0, 10, &unknown};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cv_grant grant;
+        cv_error err;
+        if (strstr(bad[i], "content-length: 5")) continue; /* a small object, whole */
+        cv_verdict verdict = judge(bad[i], &ask, &grant, &err);
+        if (verdict == CV_REPLY_TAKE || verdict == CV_REPLY_RETRY)
+            fail_msg("taken: %s", bad[i]);
+        assert_true(err.code != CATERVA_OK && err.message[0]);
+    }
+}
+
+static void another_version_is_noticed(void **state)
+{
+    const cv_identity known = {.size = 100, .etag = "\"a\""},
+                      dated = {.size = 100, .modified = "Mon"};
+    static const char *const others[] = {
+        PART "Content-Range: bytes 0-9/101\r\nETag: \"a\"\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nETag: \"b\"\r\n",
+        PART "Content-Range: bytes 0-9/100\r\nETag: W/\"a\"\r\n",
+        PART "Content-Range: bytes 0-9/100\r\n",
+        WHOLE "content-length: 100\r\netag: \"b\"\r\n",
+        "HTTP/1.1 412 Precondition Failed\r\n",
+        "HTTP/1.1 416 Range Not Satisfiable\r\n",
+    };
+    const cv_ask ask = {false, 0, 10, &known}, by_date = {false, 0, 10, &dated};
+    cv_grant grant;
+    cv_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(judge(others[i], &ask, &grant, &err), CV_REPLY_FAILED);
+        assert_int_equal(err.code, CATERVA_EIO);
+        assert_non_null(strstr(err.message, "changed on the server"));
+    }
+    assert_int_equal(
+        judge(PART "Content-Range: bytes 0-9/100\r\nETag: \"a\"\r\n", &ask, &grant, &err),
+        CV_REPLY_TAKE);
+    assert_int_equal(judge(PART "Content-Range: bytes 0-9/100\r\nLast-Modified: Tue\r\n",
+                           &by_date, &grant, &err),
+                     CV_REPLY_FAILED);
+    assert_int_equal(judge(PART "Content-Range: bytes 0-9/100\r\nLast-Modified: Mon\r\n",
+                           &by_date, &grant, &err),
+                     CV_REPLY_TAKE);
+}
+
+static void statuses_mean_what_they_mean(void **state)
+{
+    static const struct {
+        int status;
+        cv_verdict verdict;
+        cv_status code;
+    } rows[] = {
+        {503, CV_REPLY_RETRY, CATERVA_EIO},
+        {500, CV_REPLY_RETRY, CATERVA_EIO},
+        {429, CV_REPLY_RETRY, CATERVA_EIO},
+        {408, CV_REPLY_RETRY, CATERVA_EIO},
+        {501, CV_REPLY_FAILED, CATERVA_EIO},
+        {404, CV_REPLY_FAILED, CATERVA_ENOTFOUND},
+        {403, CV_REPLY_FAILED, CATERVA_ENOTFOUND},
+        {401, CV_REPLY_FAILED, CATERVA_EIO},
+        {400, CV_REPLY_FAILED, CATERVA_EIO},
+        {307, CV_REPLY_REDIRECT, CATERVA_EIO},
+        {301, CV_REPLY_REDIRECT, CATERVA_EIO},
+        {304, CV_REPLY_FAILED, CATERVA_EIO},
+        {204, CV_REPLY_FAILED, CATERVA_EIO},
+        {416, CV_REPLY_NO_RANGES, CATERVA_ECORRUPT},
+    };
+    const cv_ask ask = {false, 0, 10, &unknown};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[64];
+        cv_grant grant;
+        cv_error err;
+        snprintf(text, sizeof text, "HTTP/1.1 %d X\r\nRetry-After: 7\r\n\r\n",
+                 rows[i].status);
+        cv_verdict verdict = judge(text, &ask, &grant, &err);
+        if (verdict != rows[i].verdict || err.code != rows[i].code)
+            fail_msg("%d: %d, %s", rows[i].status, (int)verdict, err.message);
+    }
+}
+
+static void a_large_whole_is_refused(void **state)
+{
+    const cv_ask ask = {true, 0, 65536, &unknown};
+    cv_grant grant;
+    cv_error err;
+    (void)state;
+    assert_int_equal(judge(WHOLE "content-length: 2000000\r\n", &ask, &grant, &err),
+                     CV_REPLY_NO_RANGES);
+    assert_int_equal(err.code, CATERVA_EUNSUPPORTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_asked_for_is_taken),
+        cmocka_unit_test(what_was_not_is_not),
+        cmocka_unit_test(another_version_is_noticed),
+        cmocka_unit_test(statuses_mean_what_they_mean),
+        cmocka_unit_test(a_large_whole_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
