@@ -2,7 +2,7 @@
  * as python-blosc2 stores it; bytes that are none are shown as base64. The array's
  * items are not touched. */
 #include "formats/json.h"
-#include "sources/described.h"
+#include "sources/attributes.h"
 #include "terminal/stream.h"
 #include "words.h"
 
@@ -22,26 +22,24 @@ static cli_exit no_such(const char *path, const char *name)
     return cli_fail(CLI_NO, "%s has no attribute '%s'", path, name);
 }
 
-static cli_exit fetch(caterva_array *array, const char *path, const char *name,
-                      attribute *out)
+static cli_exit fetch(attributes *all, const char *name, attribute *out)
 {
     caterva_error err;
-    caterva_status status = caterva_attr_get(array, name, &out->value, &out->size, &err);
-    if (status == CATERVA_ENOTFOUND) return no_such(path, name);
-    return status == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
+    caterva_status status = attributes_get(all, name, &out->value, &out->size, &err);
+    if (status == CATERVA_ENOTFOUND) return no_such(all->path, name);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(all->path, &err);
 }
 
 /* ---- Reports ------------------------------------------------------------ */
 
 /* In a list, a value that is long is but its size: 'caterva attr get' has all of it. */
-static cli_exit show_long(caterva_array *array, const char *path, const char *name, json *j,
-                          bool *is_long)
+static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_long)
 {
     enum { LONGEST_VALUE = 1 << 20 };
     int64_t size;
     caterva_error err;
-    if (caterva_attr_read(array, name, 0, NULL, 0, &size, &err) != CATERVA_OK)
-        return cli_fail_array(path, &err);
+    if (attributes_measure(all, name, &size, &err) != CATERVA_OK)
+        return cli_fail_array(all->path, &err);
     *is_long = size > LONGEST_VALUE;
     if (!*is_long) return CLI_OK;
     json_object_begin(j, name);
@@ -51,18 +49,18 @@ static cli_exit show_long(caterva_array *array, const char *path, const char *na
 }
 
 /* A line "name: value" each, or with `j` the members of an object. */
-static cli_exit list_values(caterva_array *array, const char *path, json *j)
+static cli_exit list_values(attributes *all, json *j)
 {
     const char *name;
-    for (int i = 0; (name = attribute_of(array, i)); i++) {
+    for (size_t i = 0; (name = attributes_name(all, i)); i++) {
         attribute a;
         json line = {.stream = stdout};
         bool is_long = false;
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        CLI_TRY(show_long(array, path, name, j ? j : &line, &is_long));
+        CLI_TRY(show_long(all, name, j ? j : &line, &is_long));
         if (is_long && !j) putchar('\n');
         if (is_long) continue;
-        CLI_TRY(fetch(array, path, name, &a));
+        CLI_TRY(fetch(all, name, &a));
         cli_exit code = json_value(j ? j : &line, name, a.value, a.size);
         caterva_free(a.value);
         CLI_TRY(code);
@@ -71,28 +69,28 @@ static cli_exit list_values(caterva_array *array, const char *path, json *j)
     return CLI_OK;
 }
 
-static cli_exit list(const cli_args *args, caterva_array *array)
+static cli_exit list(const cli_args *args, attributes *all)
 {
     const char *path = args->positional[1];
-    if (!args->json) return list_values(array, path, NULL);
+    if (!args->json) return list_values(all, NULL);
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
     json_text(&j, "file", path);
     json_object_begin(&j, "attributes");
-    CLI_TRY(list_values(array, path, &j));
+    CLI_TRY(list_values(all, &j));
     json_object_end(&j);
     json_object_end(&j);
     putchar('\n');
     return CLI_OK;
 }
 
-static cli_exit get(const cli_args *args, caterva_array *array)
+static cli_exit get(const cli_args *args, attributes *all)
 {
     const char *path = args->positional[1], *name = args->positional[2];
     json j = {.stream = stdout};
     attribute a;
-    CLI_TRY(fetch(array, path, name, &a));
+    CLI_TRY(fetch(all, name, &a));
     if (args->json) {
         json_object_begin(&j, NULL);
         json_int(&j, "schema", 1);
@@ -108,20 +106,18 @@ static cli_exit get(const cli_args *args, caterva_array *array)
 
 static cli_exit run_list(const cli_args *args)
 {
-    caterva_array *array;
-    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_MODE_READ, &array));
-    cli_exit code = list(args, array);
-    caterva_discard(array);
-    return code;
+    attributes all;
+    cli_exit code = attributes_open(args, args->positional[1], CATERVA_MODE_READ, &all);
+    if (code == CLI_OK) code = list(args, &all);
+    return attributes_close(&all, code);
 }
 
 static cli_exit run_get(const cli_args *args)
 {
-    caterva_array *array;
-    CLI_TRY(cli_open_array(args, args->positional[1], CATERVA_MODE_READ, &array));
-    cli_exit code = get(args, array);
-    caterva_discard(array);
-    return code;
+    attributes all;
+    cli_exit code = attributes_open(args, args->positional[1], CATERVA_MODE_READ, &all);
+    if (code == CLI_OK) code = get(args, &all);
+    return attributes_close(&all, code);
 }
 
 /* ---- Changes ------------------------------------------------------------ */
@@ -161,33 +157,32 @@ static cli_exit run_set(const cli_args *args)
     const char *path = args->positional[1];
     void *value = NULL;
     size_t size;
-    caterva_array *array;
+    attributes all;
     CLI_TRY(strcmp(args->positional[3], "-") == 0 ? pack_input(args, &value, &size)
                                                   : pack_argument(args, &value, &size));
-    cli_exit code = cli_open_array(args, path, CATERVA_MODE_WRITE, &array);
-    if (code == CLI_OK) {
-        caterva_error err;
-        if (caterva_attr_set(array, args->positional[2], value, size, &err) != CATERVA_OK)
-            code = cli_fail_array(path, &err);
-        code = cli_finish_array(array, path, code);
-    }
+    cli_exit code = attributes_open(args, path, CATERVA_MODE_WRITE, &all);
+    caterva_error err;
+    if (code == CLI_OK &&
+        attributes_set(&all, args->positional[2], value, size, &err) != CATERVA_OK)
+        code = cli_fail_array(path, &err);
     caterva_free(value);
-    return code;
+    return attributes_close(&all, code);
 }
 
 static cli_exit run_rm(const cli_args *args)
 {
     const char *path = args->positional[1], *name = args->positional[2];
-    caterva_array *array;
+    attributes all;
     caterva_error err;
-    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_WRITE, &array));
-    cli_exit code = CLI_OK;
-    caterva_status status = caterva_attr_remove(array, name, &err);
-    if (status == CATERVA_ENOTFOUND)
-        code = no_such(path, name);
-    else if (status != CATERVA_OK)
-        code = cli_fail_array(path, &err);
-    return cli_finish_array(array, path, code);
+    cli_exit code = attributes_open(args, path, CATERVA_MODE_WRITE, &all);
+    if (code == CLI_OK) {
+        caterva_status status = attributes_remove(&all, name, &err);
+        if (status == CATERVA_ENOTFOUND)
+            code = no_such(path, name);
+        else if (status != CATERVA_OK)
+            code = cli_fail_array(path, &err);
+    }
+    return attributes_close(&all, code);
 }
 
 /* ---- The verbs ---------------------------------------------------------- */
@@ -229,6 +224,7 @@ const cli_command cli_command_attr = {
         "attr get FILE KEY         prints the value of one\n"
         "attr set FILE KEY VALUE   sets it to VALUE, or with '-' to standard input\n"
         "attr rm FILE KEY          removes it\n\n"
+        "FILE can be a tree or a group of one, TREE.b2d::/group, too.\n"
         "Values are JSON: text stands in double quotes, inside single ones for a shell\n"
         "('\"kelvin\"'). In the file they are MessagePack, as python-blosc2 stores them; "
         "what\n"

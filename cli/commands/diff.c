@@ -1,11 +1,13 @@
 /* Room: cli/commands. `caterva diff`: do two files hold the same array. Reads both box by box
  * in bounded memory; what one item is compared by stands in compare.c. */
 #include "commands/compare.h"
+#include "commands/diff_tree.h"
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
 #include "sources/input.h"
+#include "sources/trees.h"
 #include "terminal/progress.h"
 
 #include <math.h>
@@ -250,18 +252,28 @@ static cli_exit parse_tolerance(const char *text, const char *option, double *ou
     return cli_fail(CLI_USAGE, "%s takes a number from 0 on, not '%s'", option, text);
 }
 
-static cli_exit run_diff(const cli_args *args)
+static cli_exit diff_arrays(const cli_args *args, const char *a, const char *b)
 {
     json j = {.stream = stdout};
     difference d = {.args = args, .j = args->json && !args->quiet ? &j : NULL};
     CLI_TRY(parse_tolerance(args->atol, "--atol", &d.close.absolute));
     CLI_TRY(parse_tolerance(args->rtol, "--rtol", &d.close.relative));
-    cli_exit code = open_side(args, args->positional[0], &d.side[0]);
-    if (code == CLI_OK) code = open_side(args, args->positional[1], &d.side[1]);
+    cli_exit code = open_side(args, a, &d.side[0]);
+    if (code == CLI_OK) code = open_side(args, b, &d.side[1]);
     if (code == CLI_OK) code = compare(&d);
     input_close(&d.side[0]);
     input_close(&d.side[1]);
     return code;
+}
+
+static cli_exit run_diff(const cli_args *args)
+{
+    const char *a = args->positional[0], *b = args->positional[1];
+    bool is_tree = tree_part_is(a);
+    if (is_tree != tree_part_is(b))
+        return cli_fail(CLI_USAGE, "%s is a tree, %s is not", is_tree ? a : b,
+                        is_tree ? b : a);
+    return is_tree ? diff_trees(args, a, b, diff_arrays) : diff_arrays(args, a, b);
 }
 
 const cli_command cli_command_diff = {
@@ -272,7 +284,8 @@ const cli_command cli_command_diff = {
         "Compares two arrays, each b2nd or npy: shape, dtype, then every item; a NaN equals\n"
         "a NaN. Prints the first items that differ, with their indices, and how many there\n"
         "are. Numbers a and b are equal where |a - b| <= ATOL + RTOL * |b|. Exit status 0\n"
-        "when the arrays are the same, 1 when they differ.",
+        "when the arrays are the same, 1 when they differ. Of two trees (.b2z, .b2d) or\n"
+        "groups the arrays of one name are compared, and those named that one lacks.",
     .options = CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS |
                CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
     .min_args = 2,

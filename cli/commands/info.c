@@ -3,11 +3,13 @@
  * the end, after all that could be told. */
 #include "commands/info_line.h"
 #include "commands/info_report.h"
+#include "commands/info_tree.h"
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/trees.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -466,11 +468,16 @@ static cli_exit info(const cli_args *args, const char *path)
     return code;
 }
 
+static cli_exit info_any(const cli_args *args, const char *path)
+{
+    return tree_part_is(path) ? info_tree(args, path, info) : info(args, path);
+}
+
 static cli_exit run_info(const cli_args *args)
 {
     if (args->short_lines && args->list_chunks)
         return cli_fail(CLI_USAGE, "--short and --chunks exclude each other");
-    return cli_each_file(args, info);
+    return cli_each_file(args, info_any);
 }
 
 const cli_command cli_command_info = {
@@ -480,7 +487,9 @@ const cli_command cli_command_info = {
     .details =
         "Tells what each FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
         "ratio, stored and special chunks, dead bytes, metalayers and attributes. A FILE\n"
-        "that cannot be read does not stop the others; the exit status is the worst.",
+        "that cannot be read does not stop the others; the exit status is the worst. Of a\n"
+        "tree (.b2z, .b2d) or a group: what it holds in all, its dimensions and attributes;\n"
+        "with --short a line for each of its arrays.",
     .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS | CLI_OPT_TRACE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,

@@ -1,6 +1,7 @@
 /* Room: cli/commands. `caterva verify`: is every byte of it good. The library finds the
  * damage; here each place becomes a line or a JSON object. The library may call from
  * any of its threads, but never twice at once. */
+#include "commands/verify_tree.h"
 #include "sources/damage.h"
 #include "sources/described.h"
 #include "sources/trees.h"
@@ -148,35 +149,9 @@ static cli_exit verify_file(const cli_args *args, const char *path)
     return code;
 }
 
-/* What is no array and no group is nobody's to verify, but for what should be one. */
-static cli_exit verify_entry(const cli_args *args, const tree_part *part,
-                             const caterva_tree_entry *entry)
-{
-    bool is_damaged = strcmp(entry->kind_name, "damaged") == 0;
-    if (entry->kind != CATERVA_TREE_ARRAY && !is_damaged) return CLI_OK;
-    char *url = tree_part_url(part, entry);
-    cli_exit code = url ? verify_file(args, url) : CLI_IO;
-    free(url);
-    return code;
-}
-
-/* All arrays of a tree, or of a group of one, as if each were given. */
-static cli_exit verify_tree(const cli_args *args, const char *text)
-{
-    tree_part part;
-    cli_exit worst = tree_part_open(text, &part);
-    size_t n = worst == CLI_OK ? part.list->n : 0;
-    for (size_t i = 0; i < n && worst != CLI_INTERRUPTED; i++) {
-        cli_exit code = verify_entry(args, &part, part.list->entries[i]);
-        if (code > worst) worst = code;
-    }
-    tree_part_close(&part);
-    return worst;
-}
-
 static cli_exit verify_any(const cli_args *args, const char *path)
 {
-    return tree_part_is(path) ? verify_tree(args, path) : verify_file(args, path);
+    return tree_part_is(path) ? verify_tree_run(args, path) : verify_file(args, path);
 }
 
 static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, verify_any); }
@@ -191,7 +166,9 @@ const cli_command cli_command_verify = {
         "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
         "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
         "1 when there is damage, 4 when FILE cannot be opened at all; of several files the\n"
-        "worst, and none stops the others. Of a tree (.b2z, .b2d) all arrays are checked.",
+        "worst, and none stops the others. Of a tree (.b2z, .b2d) every member is checked, "
+        "of\n"
+        "an archive also by its checksum.",
     .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS |
                CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
     .min_args = 1,

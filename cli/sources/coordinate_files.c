@@ -6,6 +6,7 @@
 #include "sources/coordinates.h"
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/trees.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ typedef struct opened {
 
 struct coordinate_files {
     const cli_args *args;
-    char *folder; /* of the array; "." where the path has none */
+    char *folder; /* of the array; "." where the path has none; or "TREE::/group" */
+    bool is_tree;
     int n_groups; /* folders to look in, upwards from this one */
     opened *found[CATERVA_MAX_DIMS];
     int n_found;
@@ -165,6 +167,14 @@ static int count_groups(const char *folder)
     return n > 0 ? n : 1;
 }
 
+/* "TREE::/a/b" has three groups: this, "TREE::/a" and "TREE::". */
+static int depth_in_tree(const char *folder)
+{
+    int n = 1;
+    for (const char *at = strrchr(folder, ':'); at && *at; at++) n += *at == '/';
+    return n;
+}
+
 static bool has_own_name(caterva_array *array, const char *name)
 {
     const char **names = dims_of(array);
@@ -181,6 +191,17 @@ static cli_exit check_length(const opened *o, int64_t n)
                     (long long)length, cli_show(o->name).text, (long long)n);
 }
 
+static bool is_in_tree(const char *url)
+{
+    caterva_array *array;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.cache_bytes = -1;
+    options.threads = 1;
+    bool found = caterva_open(url, &options, &array, NULL) == CATERVA_OK;
+    if (found) caterva_discard(array);
+    return found;
+}
+
 /* *found: there is an array of one axis that has its own name. */
 static cli_exit open_at(const coordinate_files *files, const char *folder, const char *name,
                         opened *o, bool *found)
@@ -189,8 +210,8 @@ static cli_exit open_at(const coordinate_files *files, const char *folder, const
     free(o->path);
     o->path = cli_alloc(size);
     if (!o->path) return CLI_IO;
-    snprintf(o->path, size, "%s/%s.b2nd", folder, name);
-    if (access(o->path, F_OK) != 0) return CLI_OK;
+    snprintf(o->path, size, "%s/%s%s", folder, name, files->is_tree ? "" : ".b2nd");
+    if (!(files->is_tree ? is_in_tree(o->path) : access(o->path, F_OK) == 0)) return CLI_OK;
     CLI_TRY(cli_open_array(files->args, o->path, CATERVA_MODE_READ, &o->array));
     *found = has_own_name(o->array, name);
     if (*found) return CLI_OK;
@@ -250,14 +271,16 @@ cli_exit coordinate_files_open(const cli_args *args, const char *path, coordinat
     coordinate_files *files = cli_alloc(sizeof *files);
     if (!files) return CLI_IO;
     *files = (coordinate_files){.args = args, .n_groups = 1};
-    files->folder = realpath(path, NULL);
+    files->is_tree = tree_part_is_within(path);
+    files->folder = files->is_tree ? cli_copy_text(path) : realpath(path, NULL);
     if (!files->folder) files->folder = cli_copy_text("./array");
     if (files->folder && !cut_folder(files->folder)) files->folder[0] = '\0'; /* "/array" */
     if (!files->folder) {
         free(files);
         return CLI_IO;
     }
-    files->n_groups = count_groups(files->folder);
+    files->n_groups =
+        files->is_tree ? depth_in_tree(files->folder) : count_groups(files->folder);
     *finder = (coordinate_finder){.find = find, .context = files};
     *out = files;
     return CLI_OK;

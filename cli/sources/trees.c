@@ -18,13 +18,13 @@ static const char *find_key(const char *text)
 
 bool tree_part_is_within(const char *text) { return find_key(text) != NULL; }
 
-static cli_exit split(const char *text, tree_part *out)
+cli_exit tree_part_split(const char *text, char **path, const char **group)
 {
     const char *at = find_key(text);
-    out->path = cli_copy_text(text);
-    if (!out->path) return CLI_IO;
-    if (at) out->path[at - text] = '\0';
-    out->group = at && at[2] ? at + 2 : "/";
+    *path = cli_copy_text(text);
+    if (!*path) return CLI_IO;
+    if (at) (*path)[at - text] = '\0';
+    *group = at && at[2] ? at + 2 : "/";
     return CLI_OK;
 }
 
@@ -39,7 +39,7 @@ cli_exit tree_part_open(const char *text, tree_part *out)
 {
     caterva_error err;
     *out = (tree_part){.path = NULL};
-    CLI_TRY(split(text, out));
+    CLI_TRY(tree_part_split(text, &out->path, &out->group));
     if (open_and_list(out, &err) == CATERVA_OK) return CLI_OK;
     return cli_fail_array(text, &err);
 }
@@ -64,7 +64,8 @@ static bool is_anything(const caterva_tree_entry *entry)
 bool tree_part_is(const char *text)
 {
     tree_part part = {.path = NULL};
-    bool is_it = split(text, &part) == CLI_OK && open_and_list(&part, NULL) == CATERVA_OK;
+    bool is_it = tree_part_split(text, &part.path, &part.group) == CLI_OK &&
+                 open_and_list(&part, NULL) == CATERVA_OK;
     struct stat st;
     size_t n = 0;
     if (is_it && stat(part.path, &st) == 0 && S_ISREG(st.st_mode) && part.list->n > 0) {

@@ -16,6 +16,9 @@ typedef struct tree_part {
 cli_exit tree_part_open(const char *text, tree_part *out);
 void tree_part_close(tree_part *part);
 
+/* The tree's path, owned, and the group in it: "/" where the text has none. */
+cli_exit tree_part_split(const char *text, char **path, const char **group);
+
 /* Whether `text` names a tree or a group, so that it is no array. */
 bool tree_part_is(const char *text);
 

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "engine/jobs/measure.h"
 #include "engine/jobs/verify.h"
+#include "store/file.h"
 #include "store/http.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static cv_status create(caterva_array *array, cv_description **out, cv_error *er
         .fill = array->fill,
         .in_memory = array->frame->store->in_memory,
         .path = array->path,
-        .offset = array->opened.offset,
+        .offset = cv_store_file_offset(array->frame->store),
         .mode = array->pending ? CATERVA_MODE_WRITE : CATERVA_MODE_READ,
         .durability = array->frame->durability,
     };

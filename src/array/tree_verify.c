@@ -39,15 +39,15 @@ static void report(verification *v, const cv_error *err)
 
 static bool is_damage(cv_status status)
 {
-    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
-           status == CATERVA_ENOTFOUND || status == CATERVA_EIO;
+    return status == CATERVA_ECORRUPT || status == CATERVA_ENOTFOUND ||
+           status == CATERVA_EIO;
 }
 
 /* What one member says is told, and the others are looked at; what is no fault of the
- * member's ends the work. */
+ * member's ends the work. Frames that nobody here can read are as they are. */
 static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
 {
-    if (status == CV_OK) return CV_OK;
+    if (status == CV_OK || status == CATERVA_EUNSUPPORTED) return CV_OK;
     if (is_damage(status)) {
         report(v, why);
         return CV_OK;
@@ -245,7 +245,8 @@ static cv_status verify(verification *v, const char *group, cv_error *err)
     v->watch.tell = v->options.on_progress;
     v->watch.context = v->options.context;
     cv_status status = caterva_tree_get_list(v->tree, group, &list, &why);
-    if (status == CATERVA_ENOTFOUND && group[1]) {
+    bool is_unknown = status == CATERVA_ENOTFOUND && group[1];
+    if (is_unknown || status == CATERVA_EUNSUPPORTED) {
         if (err) *err = why;
         return status;
     }

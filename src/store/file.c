@@ -411,6 +411,11 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
     return create_at(&place, out, err);
 }
 
+uint64_t cv_store_file_offset(const cv_store *store)
+{
+    return store->ops == &file_ops ? ((const file_store *)store)->offset : 0;
+}
+
 const char *cv_store_file_temp(const cv_store *store)
 {
     bool has_one = store->ops == &file_ops && !store->published;

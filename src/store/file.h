@@ -19,6 +19,9 @@ cv_status cv_store_file_part(cv_file file, const char *path, uint64_t offset, ui
 cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err);
 
+/* Where the frame begins in the file; 0 of other stores. */
+uint64_t cv_store_file_offset(const cv_store *store);
+
 /* The name that a new file of this store has in its directory until it is published; NULL
  * of other stores. And whether it stays there when the store is closed before that, because
  * somebody else knows of it. */

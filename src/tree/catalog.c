@@ -146,8 +146,8 @@ static bool is_frame(const cv_buffer *head)
     return head->size >= CV_FRAME_MAGIC_SIZE && memcmp(head->data + 2, "b2frame", 8) == 0;
 }
 
-/* *is_leaf: it is a frame, or should be one by its name. */
-static void classify(work *w, const source *from, item *it, bool *is_leaf)
+/* *is_leaf: it is a frame, or should be one by its name. Fails without memory only. */
+static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, cv_error *err)
 {
     cv_frame_header header;
     cv_error reason = {0};
@@ -158,13 +158,18 @@ static void classify(work *w, const source *from, item *it, bool *is_leaf)
         *is_leaf = true;
         cv_kind_name(&header, it->kind_name, &readable);
         it->entry.kind = readable ? CATERVA_TREE_ARRAY : CATERVA_TREE_OTHER;
-        return;
+        return CV_OK;
+    }
+    if (status == CATERVA_ENOMEM) {
+        if (err) *err = reason;
+        return status;
     }
     if (status == CATERVA_EUNSUPPORTED && from->member && w->head.size == 0)
         set_kind(it, CATERVA_TREE_OTHER,
                  from->member->flags & CV_ZIP_ENCRYPTED ? "encrypted" : "deflated");
     else
         set_kind(it, CATERVA_TREE_OTHER, *is_leaf || is_frame(&w->head) ? "damaged" : "file");
+    return CV_OK;
 }
 
 /* ---- Files ------------------------------------------------------------------------------ */
@@ -185,7 +190,7 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     size_t text = w->made->text.size;
     CV_TRY(add(w, member->path, stem, &it, &made, err)); /* is it in the group at all? */
     if (!made) return CV_OK;
-    classify(w, &from, &it, &is_leaf);
+    CV_TRY(classify(w, &from, &it, &is_leaf, err));
     size_t key_size = is_leaf ? stem : strlen(member->path);
     w->made->n--;
     w->made->text.size = text;
@@ -212,7 +217,8 @@ static cv_status add_embedded(work *w, const cv_embed_entry *e, cv_error *err)
     if (cv_tree_is_named(e->key, size, CV_TREE_ATTRIBUTES))
         return add_group(w, e->key, cv_tree_parent(e->key, size), err);
     it.entry.stored_bytes = (int64_t)e->size;
-    if (cv_tree_is_within(e->key, w->group)) classify(w, &from, &it, &is_leaf);
+    if (cv_tree_is_within(e->key, w->group))
+        CV_TRY(classify(w, &from, &it, &is_leaf, err));
     return add(w, e->key, size, &it, &made, err);
 }
 
@@ -227,36 +233,51 @@ static cv_status add_entry(work *w, const cv_embed_entry *e, cv_error *err)
     return add(w, e->key, strlen(e->key), &it, &made, err);
 }
 
-/* Before there was a registry, a table was known by the kind that its manifest has. */
-static bool is_table(const work *w, const cv_member *member)
+static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
 {
     static const char ctable[] = "\xa6"
                                  "ctable";
+    int64_t size = 0;
+    cv_buffer value = {0};
+    const cv_metalayer *kind =
+        cv_metalayers_find(s->trailer.attributes, s->trailer.n_attributes, "kind");
+    if (!kind) return CV_OK;
+    CV_TRY(cv_frame_attribute_size(kind, &size, err));
+    if (size != sizeof ctable - 1) return CV_OK;
+    cv_status status = cv_frame_attribute(kind, &value, err);
+    *found = status == CV_OK && memcmp(value.data, ctable, sizeof ctable - 1) == 0;
+    cv_buffer_free(&value);
+    return status;
+}
+
+/* Before there was a registry, a table was known by the kind that its manifest has. Fails
+ * without memory only. */
+static cv_status is_table(const work *w, const cv_member *member, bool *found, cv_error *err)
+{
     cv_store *store;
     cv_snapshot *s = NULL;
-    cv_buffer value = {0};
-    bool found = false;
-    if (cv_tree_store(w->tree, member, &store, NULL) != CV_OK) return false;
-    if (cv_snapshot_load_any(store, &s, NULL) == CV_OK) {
-        const cv_metalayer *kind =
-            cv_metalayers_find(s->trailer.attributes, s->trailer.n_attributes, "kind");
-        int64_t size = 0;
-        found = kind && cv_frame_attribute_size(kind, &size, NULL) == CV_OK &&
-                size == sizeof ctable - 1 &&
-                cv_frame_attribute(kind, &value, NULL) == CV_OK &&
-                memcmp(value.data, ctable, value.size) == 0;
+    cv_error why = {0};
+    *found = false;
+    cv_status status = cv_tree_store(w->tree, member, &store, &why);
+    if (status == CV_OK) {
+        status = cv_snapshot_load_any(store, &s, &why);
+        if (status == CV_OK) status = says_table(s, found, &why);
+        cv_snapshot_release(s);
+        cv_store_close(store);
     }
-    cv_buffer_free(&value);
-    cv_snapshot_release(s);
-    cv_store_close(store);
-    return found;
+    if (status != CATERVA_ENOMEM) return CV_OK;
+    if (err) *err = why;
+    return status;
 }
 
 static cv_status add_old_table(work *w, const cv_member *member, cv_error *err)
 {
     item it = {.entry = {.read_only = 1}, .rank = RANK_OBJECT}, *made;
     size_t stem = cv_tree_stem(member->path);
-    if (!cv_tree_is_named(member->path, stem, "_meta") || !is_table(w, member)) return CV_OK;
+    bool found;
+    if (!cv_tree_is_named(member->path, stem, "_meta")) return CV_OK;
+    CV_TRY(is_table(w, member, &found, err));
+    if (!found) return CV_OK;
     set_kind(&it, CATERVA_TREE_OTHER, "ctable");
     return add(w, member->path, cv_tree_parent(member->path, stem), &it, &made, err);
 }

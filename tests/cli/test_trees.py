@@ -102,20 +102,100 @@ class Trees(Case):
         self.ok("put", f"{self.path('tree.b2d')}::/model/lat", "0", "--fill", "1")
 
     def test_verify(self):
+        """Every member is a line, arrays and what else a tree is made of."""
         lines = self.text("verify", "--short", self.tree).splitlines()
         self.assertEqual([line.split("::")[1] for line in lines],
-                         ["/model/lat", "/model/lon", "/model/temp", "/raw/sc", "/s0",
-                          "/tbl/_cols/x", "/tbl/_cols/y", "/tbl/_valid_rows", "/time"])
+                         ["/", "/__vlmeta__", "/empty/__vlmeta__", "/model/__vlmeta__",
+                          "/model/lat", "/model/lon", "/model/temp", "/raw/batch", "/raw/obj",
+                          "/raw/sc", "/s0", "/tbl/_cols/x", "/tbl/_cols/y",
+                          "/tbl/_valid_rows", "/time"])
+        self.assertEqual({line.split()[0] for line in lines}, {"ok"})
         file = self.path("tree.b2d") / "model" / "temp.b2nd"
         data = bytearray(file.read_bytes())
         data[300:2000] = b"\xff" * 1700
         file.write_bytes(data)
         (self.path("tree.b2d") / "s0.b2nd").write_bytes(b"no frame at all")
-        status, out, err = run("verify", self.path("tree.b2d"))
+        (self.path("tree.b2d") / "model" / "__vlmeta__.b2f").write_bytes(b"none")
+        status, out, _ = run("verify", self.path("tree.b2d"))
         self.assertEqual(status, 4)
         self.assertIn("::/model/temp: damaged", out.decode())
-        self.assertIn("::/s0", err)
+        self.assertIn("::/s0: damaged", out.decode())
+        self.assertIn("::/model/__vlmeta__: damaged", out.decode())
+        found = [json.loads(line) for line in
+                 run("verify", "--json", self.path("tree.b2d"))[1].splitlines()]
+        self.assertEqual({one["file"].split("::")[1] for one in found if not one["ok"]},
+                         {"/model/temp", "/s0", "/model/__vlmeta__"})
         self.assertEqual(run("verify", f"{self.path('tree.b2d')}::/raw")[0], 0)
+
+    def test_verify_checksums(self):
+        """A byte of a member that no frame vouches for is seen by the archive's checksum."""
+        with zipfile.ZipFile(self.path("n.b2z"), "w") as archive:
+            archive.write(self.path("tree.b2d") / "time.b2nd", "time.b2nd")
+            archive.writestr("notes.txt", "some words")
+        data = self.path("n.b2z").read_bytes()
+        self.path("n.b2z").write_bytes(data.replace(b"some words", b"Some words", 1))
+        status, out, _ = run("verify", self.path("n.b2z"))
+        self.assertEqual(status, 1)
+        self.assertIn("::/notes.txt: damaged", out.decode())
+        self.assertEqual(run("verify", "--quick", self.path("n.b2z"))[0], 0)
+
+    def test_info(self):
+        """A tree in all, and each of its arrays in a line."""
+        lines = self.text("info", self.tree).splitlines()
+        self.assertEqual(lines[1].split(), "arrays 9 groups 4 others 3".split())
+        self.assertIn("  dims      time 24, lat 10, lon 20", lines)
+        self.assertIn('    "title": "sample"', lines)
+        found = json.loads(self.text("info", "--json", f"{self.tree}::/model"))
+        self.assertEqual((found["arrays"], found["dims"], found["attributes"]),
+                         (3, {"time": 24, "lat": 10, "lon": 20}, {"source": "x"}))
+        self.assertEqual(len(self.text("info", "--short", self.tree).splitlines()), 9)
+
+    def test_diff(self):
+        other = self.path("tree.b2d")
+        self.assertEqual(self.text("diff", self.tree, other), "")
+        self.ok("put", f"{other}::/model/lat", "0", "--fill", "1")
+        shutil.rmtree(other / "raw")
+        shutil.copy(other / "time.b2nd", other / "more.b2nd")
+        status, out, _ = run("diff", self.tree, other)
+        self.assertEqual(status, 1)
+        lines = out.decode().splitlines()
+        self.assertIn(f"{self.tree}::/raw/obj: there is none in {other}", lines)
+        self.assertIn(f"{other}::/more: there is none in {self.tree}", lines)
+        self.assertEqual(len([line for line in lines if "1 of 10 items differ" in line]), 1)
+        self.assertEqual(len(lines), 6)
+        self.assertEqual(run("diff", "-q", self.tree, other)[:2], (1, b""))
+        self.ok("diff", f"{self.tree}::/model", f"{self.tree}::/model")
+        self.fails(2, "diff", self.tree, f"{self.tree}::/time")
+
+    def test_attributes_of_groups(self):
+        """Set, read, removed, as an array's; of an archive only read."""
+        group = f"{self.path('tree.b2d')}::/model"
+        self.assertEqual(self.text("attr", "list", f"{self.tree}::/model"), '"source": "x"\n')
+        self.ok("attr", "set", group, "title", '"air"')
+        self.ok("attr", "set", group, "straight_vertical_longitude_from_pole", "-45.0")
+        self.ok("attr", "set", group, "_FillValue", "-1", "--dtype", "<i2")
+        self.assertEqual(json.loads(self.text("attr", "list", "--json", group))["attributes"],
+                         {"source": "x", "title": "air",
+                          "straight_vertical_longitude_from_pole": -45.0,
+                          "_FillValue": {"$array": {"dtype": "<i2", "shape": [], "data": [-1]}}})
+        self.ok("attr", "rm", group, "source")
+        self.fails(1, "attr", "get", group, "source")
+        self.fails(1, "attr", "rm", group, "source")
+        self.fails(2, "attr", "set", f"{self.tree}::/model", "x", "1")
+        self.ok("attr", "set", self.path("tree.b2d"), "title", '"all"')
+        self.ok("pack", self.path("tree.b2d"), self.path("p.b2z"))
+        self.assertEqual(self.text("attr", "get", self.path("p.b2z"), "title"), '"all"\n')
+        self.assertEqual(self.text("attr", "get", f"{self.path('p.b2z')}::/model", "title"),
+                         '"air"\n')
+
+    def test_coordinates(self):
+        """--sel finds coordinates of archives, in the nearest group that has them."""
+        cf = TREES / "cf.b2z"
+        self.ok("unpack", cf, self.path("cf.b2d"))
+        lat = self.text("get", f"{cf}::/lat").split()[1].rstrip(",]")
+        for tree in (cf, self.path("cf.b2d")):
+            self.assertEqual(self.text("get", f"{tree}::/t2m", "--sel", f"lat={lat}"),
+                             self.text("get", f"{cf}::/t2m", ":,1"))
 
     def test_written_in_a_directory(self):
         """An array of a directory can be written; one of an archive never."""
@@ -152,14 +232,14 @@ class Trees(Case):
                                     "<f4").count("unpack"), 1)
 
     def test_refusals(self):
-        for expected, words in ((5, ("info", self.tree)), (5, ("get", f"{self.tree}::/model")),
+        for expected, words in ((5, ("get", self.tree)), (5, ("get", f"{self.tree}::/model")),
                                 (3, ("get", f"{self.tree}::/none")), (3, ("ls", "none.b2z")),
                                 (3, ("ls", f"{self.tree}::/none")),
                                 (5, ("ls", TREES / "op.b2nd")), (5, ("get", f"{self.tree}::/tbl")),
                                 (5, ("get", f"{self.tree}::/raw/batch")), (5, ("ls", self.folder)),
                                 (2, ("get", f"{self.tree}::/model/../time"))):
             self.fails(expected, *words)
-        self.assertIn("caterva ls", self.fails(5, "info", self.path("tree.b2d")))
+        self.assertIn("caterva ls", self.fails(5, "get", self.path("tree.b2d")))
 
 
 if __name__ == "__main__":

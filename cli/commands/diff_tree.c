@@ -1,0 +1,131 @@
+/* Room: cli/commands. `caterva diff` of two trees: both lists are walked side by side, which
+ * are sorted the same. Groups without anything in them count; what is no array is compared
+ * by its kind. */
+#include "commands/diff_tree.h"
+
+#include "formats/json.h"
+#include "sources/trees.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct comparison {
+    const cli_args *args;
+    tree_part side[2];
+    cli_exit (*arrays)(const cli_args *args, const char *a, const char *b);
+    cli_exit worst;
+} comparison;
+
+static void note(comparison *c, cli_exit code)
+{
+    if (code > c->worst) c->worst = code;
+}
+
+/* The order of lists: a slash comes before all else. */
+static int compare_names(const char *a, const char *b)
+{
+    while (*a && *a == *b) a++, b++;
+    int x = *a == '/' ? 1 : (unsigned char)*a, y = *b == '/' ? 1 : (unsigned char)*b;
+    return (x > y) - (x < y);
+}
+
+static void report(const comparison *c, const char *key, const char *text, const char *url,
+                   const char *sentence)
+{
+    json j = {.stream = stdout};
+    if (c->args->quiet) return;
+    if (!c->args->json) {
+        printf("%s: %s\n", cli_show(url).text, sentence);
+        return;
+    }
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", url);
+    json_text(&j, key, text);
+    json_bool(&j, "equal", false);
+    json_object_end(&j);
+    putchar('\n');
+}
+
+/* There is nothing of that name on the other side. */
+static void report_only(comparison *c, int side, const caterva_tree_entry *entry)
+{
+    char sentence[200];
+    const char *other = c->side[!side].path;
+    char *url = tree_part_url(&c->side[side], entry);
+    snprintf(sentence, sizeof sentence, "there is none in %.160s", cli_show(other).text);
+    if (url) report(c, "only", side ? "b" : "a", url, sentence);
+    note(c, url ? CLI_NO : CLI_IO);
+    free(url);
+}
+
+static void report_kinds(comparison *c, const char *url, const caterva_tree_entry *a,
+                         const caterva_tree_entry *b)
+{
+    char sentence[120];
+    snprintf(sentence, sizeof sentence, "the kind differs, %.40s and %.40s", a->kind_name,
+             b->kind_name);
+    report(c, "reason", "kind", url, sentence);
+    note(c, CLI_NO);
+}
+
+static void compare_pair(comparison *c, const caterva_tree_entry *a,
+                         const caterva_tree_entry *b)
+{
+    char *url = tree_part_url(&c->side[0], a), *other = tree_part_url(&c->side[1], b);
+    if (!url || !other)
+        note(c, CLI_IO);
+    else if (a->kind == CATERVA_TREE_ARRAY && b->kind == CATERVA_TREE_ARRAY)
+        note(c, c->arrays(c->args, url, other));
+    else if (strcmp(a->kind_name, b->kind_name) != 0)
+        report_kinds(c, url, a, b);
+    free(url);
+    free(other);
+}
+
+/* Groups whose members are told of need no line of their own. */
+static bool counts(const tree_part *part, size_t i)
+{
+    const caterva_tree_entry *entry = part->list->entries[i];
+    if (entry->kind != CATERVA_TREE_GROUP) return true;
+    size_t size = strlen(entry->key);
+    if (i + 1 == part->list->n) return true;
+    const char *next = part->list->entries[i + 1]->key;
+    return strncmp(next, entry->key, size) != 0 || next[size] != '/';
+}
+
+static void walk(comparison *c)
+{
+    size_t at[2] = {0, 0};
+    const tree_part *a = &c->side[0], *b = &c->side[1];
+    while (at[0] < a->list->n || at[1] < b->list->n) {
+        bool has_a = at[0] < a->list->n, has_b = at[1] < b->list->n;
+        int order = !has_a ? 1 : !has_b ? -1 : 0;
+        if (cli_interrupted()) note(c, CLI_INTERRUPTED);
+        if (cli_interrupted() || (c->args->quiet && c->worst != CLI_OK)) return;
+        if (order == 0)
+            order = compare_names(tree_part_name(a, a->list->entries[at[0]]),
+                                  tree_part_name(b, b->list->entries[at[1]]));
+        if (order == 0) {
+            compare_pair(c, a->list->entries[at[0]], b->list->entries[at[1]]);
+        } else {
+            int side = order > 0;
+            if (counts(&c->side[side], at[side]))
+                report_only(c, side, c->side[side].list->entries[at[side]]);
+        }
+        at[0] += order <= 0;
+        at[1] += order >= 0;
+    }
+}
+
+cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
+                    cli_exit (*arrays)(const cli_args *args, const char *a, const char *b))
+{
+    comparison c = {.args = args, .arrays = arrays};
+    note(&c, tree_part_open(a, &c.side[0]));
+    if (c.worst == CLI_OK) note(&c, tree_part_open(b, &c.side[1]));
+    if (c.worst == CLI_OK) walk(&c);
+    tree_part_close(&c.side[0]);
+    tree_part_close(&c.side[1]);
+    return c.worst;
+}

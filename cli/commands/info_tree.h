@@ -1,0 +1,11 @@
+/* `caterva info` of a tree. */
+#ifndef CLI_INFO_TREE_H
+#define CLI_INFO_TREE_H
+
+#include "cli.h"
+
+/* Tells what a tree or group holds in all; with --short, each of its arrays by `array`. */
+cli_exit info_tree(const cli_args *args, const char *text,
+                   cli_exit (*array)(const cli_args *args, const char *path));
+
+#endif

@@ -1,0 +1,185 @@
+/* Room: cli/commands. `caterva verify` of a tree: the library goes from member to member,
+ * here each of them becomes a line or an object of JSON. */
+#include "commands/verify_tree.h"
+
+#include "formats/item.h"
+#include "sources/damage.h"
+#include "sources/trees.h"
+#include "terminal/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct verification {
+    const cli_args *args;
+    const tree_part *part;
+    json j;
+    char *url; /* of the member whose damage is told; NULL: of none yet */
+    int ndim;  /* of that member */
+    progress bar;
+    cli_exit worst;
+} verification;
+
+static char *url_of(const verification *v, const char *key)
+{
+    size_t size = strlen(v->part->path) + strlen(key) + 3;
+    char *url = cli_alloc(size);
+    if (url) snprintf(url, size, "%s::%s", v->part->path, key);
+    return url;
+}
+
+/* The axes of an array that is damaged; 0 of one that does not open. */
+static int axes_of(const verification *v, const char *key)
+{
+    caterva_array *array;
+    const caterva_info *info;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.cache_bytes = -1;
+    int ndim = 0;
+    if (caterva_tree_open_array(v->part->tree, key, &options, &array, NULL) != CATERVA_OK)
+        return 0;
+    if (caterva_info_get(array, &info, NULL) == CATERVA_OK) {
+        ndim = info->ndim;
+        caterva_info_release(info);
+    }
+    caterva_discard(array);
+    return ndim;
+}
+
+/* ---- Members -------------------------------------------------------------- */
+
+static void begin_member(verification *v, const char *key)
+{
+    if (v->url) return;
+    v->url = url_of(v, key);
+    if (!v->args->json) return;
+    v->j = (json){.stream = stdout};
+    json_object_begin(&v->j, NULL);
+    json_int(&v->j, "schema", 1);
+    json_text(&v->j, "file", v->url);
+    json_array_begin(&v->j, "damages");
+}
+
+static void on_damage(void *context, const char *key, const caterva_damage *damage)
+{
+    verification *v = context;
+    bool is_first = !v->url;
+    begin_member(v, key);
+    if (is_first) v->ndim = damage->chunk >= 0 ? axes_of(v, key) : 0;
+    if (!v->url || (v->args->short_lines && !v->args->json)) return;
+    if (v->args->json)
+        damage_put(&v->j, v->ndim, damage);
+    else
+        damage_print(stdout, v->url, v->ndim, damage);
+}
+
+/* What should be an array and cannot be opened as one. */
+static bool is_unread(const caterva_tree_member *m)
+{
+    bool is_array =
+        strcmp(m->kind_name, "array") == 0 || strcmp(m->kind_name, "damaged") == 0;
+    return is_array && m->damages > 0 && m->result.checked_chunks == 0;
+}
+
+static void print_chunks(const caterva_tree_member *m, char text[64])
+{
+    long long checked = (long long)m->result.checked_chunks;
+    if (checked == 0)
+        snprintf(text, 64, "-");
+    else if (m->damages > 0)
+        snprintf(text, 64, "%lld of %lld chunks", (long long)m->result.damaged_chunks,
+                 checked);
+    else
+        snprintf(text, 64, "%lld %s", checked, checked == 1 ? "chunk" : "chunks");
+}
+
+static void print_short(const verification *v, const caterva_tree_member *m)
+{
+    char chunks[64];
+    print_chunks(m, chunks);
+    printf("%-9s %-24s %-9s %s\n",
+           is_unread(m)     ? "unread"
+           : m->damages > 0 ? "damaged"
+                            : "ok",
+           chunks, m->sealed ? "sealed" : "unsealed", cli_show(v->url).text);
+}
+
+static void print_long(const verification *v, const caterva_tree_member *m)
+{
+    char chunks[64];
+    print_chunks(m, chunks);
+    printf("%s: %s, %s, %s%s", cli_show(v->url).text, m->damages > 0 ? "damaged" : "ok",
+           m->kind_name, chunks[0] == '-' ? "" : chunks, chunks[0] == '-' ? "" : ", ");
+    printf("%s\n", m->sealed ? "sealed" : "unsealed");
+}
+
+static void put_member(verification *v, const caterva_tree_member *m)
+{
+    json_array_end(&v->j);
+    json_text(&v->j, "kind_name", m->kind_name);
+    json_bool(&v->j, "ok", m->damages == 0);
+    json_int(&v->j, "checked_chunks", m->result.checked_chunks);
+    json_int(&v->j, "damaged_chunks", m->result.damaged_chunks);
+    json_bool(&v->j, "sealed", m->sealed);
+    json_int(&v->j, "unverified_chunks", m->result.unverified_chunks);
+    json_object_end(&v->j);
+    putchar('\n');
+}
+
+static int on_member(void *context, const caterva_tree_member *m)
+{
+    verification *v = context;
+    begin_member(v, m->key);
+    cli_exit code = is_unread(m) ? CLI_CORRUPT : m->damages > 0 ? CLI_NO : CLI_OK;
+    if (!v->url) code = CLI_IO;
+    if (code > v->worst) v->worst = code;
+    if (v->url && v->args->json)
+        put_member(v, m);
+    else if (v->url && v->args->short_lines)
+        print_short(v, m);
+    else if (v->url)
+        print_long(v, m);
+    free(v->url);
+    v->url = NULL;
+    return cli_interrupted();
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    verification *v = context;
+    (void)total;
+    progress_step(&v->bar, done);
+    return cli_interrupted();
+}
+
+/* ---- All of them ---------------------------------------------------------- */
+
+static cli_exit verify(verification *v)
+{
+    caterva_error err;
+    caterva_tree_verify_options o = CATERVA_TREE_VERIFY_INIT;
+    caterva_tree_verify_result result = CATERVA_TREE_VERIFY_RESULT_INIT;
+    o.quick = v->args->quick;
+    o.threads = (int)v->args->threads;
+    o.on_damage = on_damage;
+    o.on_member = on_member;
+    o.on_progress = on_progress;
+    o.context = v;
+    progress_start(&v->bar, v->args, 0, 0);
+    caterva_status status =
+        caterva_tree_verify(v->part->tree, v->part->group, &o, &result, &err);
+    progress_end(&v->bar);
+    free(v->url);
+    if (status != CATERVA_OK) return cli_fail_array(v->part->path, &err);
+    return v->worst;
+}
+
+cli_exit verify_tree_run(const cli_args *args, const char *text)
+{
+    tree_part part;
+    cli_exit code = tree_part_open(text, &part);
+    verification v = {.args = args, .part = &part};
+    if (code == CLI_OK) code = verify(&v);
+    tree_part_close(&part);
+    return code;
+}

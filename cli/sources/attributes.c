@@ -1,0 +1,92 @@
+/* Room: cli/sources. One face for the attributes of arrays and of groups. */
+#include "sources/attributes.h"
+
+#include "sources/described.h"
+#include "sources/trees.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static cli_exit open_group(const cli_args *args, caterva_mode mode, attributes *out)
+{
+    caterva_error err;
+    caterva_status status;
+    cli_patience patience = {0};
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    options.mode = mode;
+    CLI_TRY(tree_part_split(out->path, &out->tree_path, &out->group));
+    do status = caterva_tree_open(out->tree_path, &options, &out->tree, &err);
+    while (cli_try_again(args, status, &patience));
+    if (status == CATERVA_OK)
+        status = caterva_tree_attr_list(out->tree, out->group, &out->names, &out->n, &err);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(out->path, &err);
+}
+
+cli_exit attributes_open(const cli_args *args, const char *path, caterva_mode mode,
+                         attributes *out)
+{
+    *out = (attributes){.path = path};
+    if (tree_part_is(path)) return open_group(args, mode, out);
+    return cli_open_array(args, path, mode, &out->array);
+}
+
+static cli_exit close_group(attributes *all, cli_exit code)
+{
+    caterva_error err;
+    if (all->tree && (code != CLI_OK || cli_interrupted()))
+        (void)caterva_tree_rollback(all->tree, NULL);
+    if (caterva_tree_close(all->tree, &err) != CATERVA_OK && code == CLI_OK)
+        code = cli_fail_array(all->path, &err);
+    free(all->tree_path);
+    caterva_free(all->names);
+    return code;
+}
+
+cli_exit attributes_close(attributes *all, cli_exit code)
+{
+    if (!all->array) return close_group(all, code);
+    if (info_of(all->array)->mode == CATERVA_MODE_WRITE)
+        return cli_finish_array(all->array, all->path, code);
+    caterva_discard(all->array);
+    return code;
+}
+
+const char *attributes_name(const attributes *all, size_t i)
+{
+    if (all->array) return attribute_of(all->array, (int)i);
+    return i < all->n ? all->names[i] : NULL;
+}
+
+caterva_status attributes_get(attributes *all, const char *name, void **value, size_t *size,
+                              caterva_error *err)
+{
+    if (all->array) return caterva_attr_get(all->array, name, value, size, err);
+    return caterva_tree_attr_get(all->tree, all->group, name, value, size, err);
+}
+
+caterva_status attributes_measure(attributes *all, const char *name, int64_t *size,
+                                  caterva_error *err)
+{
+    void *value;
+    size_t bytes;
+    if (all->array) return caterva_attr_read(all->array, name, 0, NULL, 0, size, err);
+    caterva_status status =
+        caterva_tree_attr_get(all->tree, all->group, name, &value, &bytes, err);
+    if (status != CATERVA_OK) return status;
+    caterva_free(value);
+    *size = (int64_t)bytes;
+    return CATERVA_OK;
+}
+
+caterva_status attributes_set(attributes *all, const char *name, const void *value,
+                              size_t size, caterva_error *err)
+{
+    if (all->array) return caterva_attr_set(all->array, name, value, size, err);
+    return caterva_tree_attr_set(all->tree, all->group, name, value, size, err);
+}
+
+caterva_status attributes_remove(attributes *all, const char *name, caterva_error *err)
+{
+    if (all->array) return caterva_attr_remove(all->array, name, err);
+    return caterva_tree_attr_remove(all->tree, all->group, name, err);
+}
