@@ -101,8 +101,8 @@ static cv_status check_crc(const uint8_t *bytes, size_t size, cv_error *err)
               "caterva-commit",
               sizeof magic, "the opening words");
     uint32_t version = cv_read_u32(&r, "the version");
-    if (r.status == CV_OK && version > VERSION)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+    if (r.status == CV_OK && version != VERSION)
+        return cv_fail(err, version > VERSION ? CATERVA_EUNSUPPORTED : CATERVA_ECORRUPT, -1,
                        "a commit's journal: version %u, 1 is known", version);
     CV_TRY(cv_reader_check(&r, err));
     if (size < r.at + CRC_SIZE)

@@ -87,6 +87,11 @@ def random_items(rng):
     return np.asarray(numbers.integers(0, 100, shape)).astype(dtype)
 
 
+def random_value(rng):
+    return rng.choice([rng.randrange(-2**40, 2**40), rng.random(), "text " * rng.randrange(90),
+                       None, True, [1, "é", {"a": []}], {"k": {"of": 1.5}}, "日本"])
+
+
 class Model:
     """What was put into a tree: {key: items} and {key: kind}."""
 
@@ -229,6 +234,60 @@ class Trees(unittest.TestCase):
         for key, values in {**items, "/zz/new": new}.items():
             if key != gone:
                 self.assertTrue(equal(items_of(back, key), values), key)
+
+    def check_attributes(self, path, group, expected):
+        out = json.loads(ok("attr", "list", "--json", f"{path}::{group}"))["attributes"]
+        self.assertEqual(out, expected, (path, group))
+
+    def test_their_attributes(self):
+        """Attributes of groups that python-blosc2 has set, wherever it keeps them."""
+        for number in range(TREES):
+            rng = random.Random(SEED * 1000 + 900 + number)
+            path = self.folder / f"a{number}{rng.choice(['.b2z', '.b2d'])}"
+            attributes = {group: {f"{rng.choice(NAMES)}{i}"[:31]: random_value(rng)
+                                  for i in range(rng.randrange(14))}
+                          for group in ("/", "/g", "/g/h")}
+            threshold = rng.choice([0, 200, 10**9, None])
+            with blosc2.TreeStore(str(path), mode="w", threshold=threshold) as tree:
+                tree["/g/h/x"] = np.arange(5)
+                for group, values in attributes.items():
+                    place = tree if group == "/" else tree[group]
+                    for name, value in values.items():
+                        place.vlmeta[name] = value
+            with self.subTest(number):
+                for group, values in attributes.items():
+                    self.check_attributes(path, group, values)
+
+    def test_our_attributes(self):
+        """Ours: python-blosc2 sees what fits, changes it, and we see that."""
+        for number in range(max(2, TREES // 10)):
+            with self.subTest(number):
+                rng = random.Random(SEED * 1000 + 950 + number)
+                self.set_and_change(rng, self.folder / f"b{number}.b2d")
+
+    def set_and_change(self, rng, path):
+        ok("create", f"{path}::/g/x", "--shape", "3", "--dtype", "<f4")
+        group = f"{path}::{rng.choice(['/', '/g'])}"
+        values = {f"{rng.choice(NAMES)}{i}": random_value(rng) for i in range(rng.randrange(1, 24))}
+        values["straight_vertical_longitude_from_pole"] = -45.0
+        for name, value in values.items():
+            ok("attr", "set", group, name, json.dumps(value))
+        self.check_attributes(path, group.split("::")[1], values)
+        with blosc2.TreeStore(str(path), mode="a") as tree:
+            place = tree["/g"] if group.endswith("/g") else tree
+            theirs = dict(place.vlmeta[:])
+            merged = {**theirs.pop("attrs", {}), **theirs}
+            self.assertEqual(merged, values)
+            name = sorted(theirs)[0] if theirs else None
+            if name:
+                place.vlmeta[name] = values[name] = "changed"
+        self.check_attributes(path, group.split("::")[1], values)
+        ok("attr", "set", group, "last", "1")
+        values["last"] = 1
+        packed = path.with_suffix(".b2z")
+        ok("pack", path, packed)
+        self.check_attributes(packed, group.split("::")[1], values)
+        self.assertEqual(run("verify", "--short", packed)[0], 0)
 
     def test_repacked(self):
         """Archives that other tools made of a tree's files."""

@@ -209,6 +209,29 @@ static void test_removals(void)
 
 /* ---- Archives ------------------------------------------------------------------------- */
 
+static void set_attribute(void)
+{
+    CHECK_OK(caterva_tree_attr_set(tree, "/g", "title", "\xa8sixteen!", 9, &err), err);
+    CHECK_OK(caterva_tree_commit(tree, &err), err);
+}
+
+/* Where the frame of a member begins is told. */
+static void check_place(caterva_tree *packed, const char *archive)
+{
+    size_t size;
+    caterva_array *array;
+    const caterva_info *info;
+    uint8_t *bytes = scratch_load(archive, &size);
+    CHECK_OK(caterva_tree_open_array(packed, "/g/k/a", NULL, &array, &err), err);
+    CHECK_OK(caterva_info_get(array, &info, &err), err);
+    CHECK(info->offset > 0 && info->offset + 10 < size &&
+              memcmp(bytes + info->offset + 2, "b2frame", 8) == 0,
+          "offset %llu", (unsigned long long)info->offset);
+    caterva_info_release(info);
+    caterva_discard(array);
+    free(bytes);
+}
+
 static int stop_soon(void *context, int64_t done, int64_t total)
 {
     (void)context, (void)total;
@@ -222,6 +245,7 @@ static void test_pack(void)
     caterva_array *array;
     caterva_tree_pack_options o = CATERVA_TREE_PACK_INIT;
     put("/Größe/été", 7, 0);
+    set_attribute();
     umask(027);
     CHECK_OK(caterva_tree_pack(tree, scratch_path(archive, "t.b2z"), NULL, &err), err);
     struct stat st;
@@ -229,6 +253,7 @@ static void test_pack(void)
     CHECK_OK(caterva_tree_open(archive, NULL, &packed, &err), err);
     check_list(packed, "/Größe/ /Größe/été /g/ /g/k/ /g/k/a ");
     check_first(packed, "/Größe/été", 7);
+    check_place(packed, archive);
     refused(caterva_tree_pack(tree, archive, NULL, &err), CATERVA_EEXIST, "exists");
     put("/g/k/a", 50, 1);
     o.overwrite = 1;
@@ -297,16 +322,28 @@ static int reads_right(caterva_tree *t, const char *key, int32_t first)
     return good;
 }
 
+/* The same of a group's attributes, which are sealed, too. */
+static int reads_attributes(caterva_tree *t)
+{
+    void *value;
+    size_t size;
+    if (caterva_tree_attr_get(t, "/g", "title", &value, &size, &err) != CATERVA_OK) return 0;
+    CHECK(size == 9 && memcmp(value, "\xa8sixteen!", 9) == 0,
+          "an attribute is silently wrong");
+    caterva_free(value);
+    return 1;
+}
+
 /* A few bytes anywhere in an archive are changed: its arrays are refused, or right. */
 static void test_mutations(void)
 {
-    enum { ROUNDS = 400 };
+    const int rounds = getenv("CATERVA_TEST_LONG") ? 5000 : 400;
     char archive[SCRATCH_PATH], changed[SCRATCH_PATH];
     size_t size;
     int right = 0, refused_trees = 0;
     uint8_t *bytes = scratch_load(scratch_path(archive, "t.b2z"), &size);
     scratch_path(changed, "changed.b2z");
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         size_t at[4];
         uint8_t was[4];
         caterva_tree *t;
@@ -323,11 +360,12 @@ static void test_mutations(void)
             continue;
         }
         right += reads_right(t, "/g/k/a", 100) + reads_right(t, "/Größe/été", 7);
+        right += reads_attributes(t);
         CHECK_OK(caterva_tree_close(t, &err), err);
     }
     free(bytes);
-    printf("%d rounds: %d archives refused, %d of the others' arrays right\n", ROUNDS,
-           refused_trees, right);
+    printf("%d rounds: %d archives refused, %d of the others' arrays and attributes right\n",
+           rounds, refused_trees, right);
     CHECK(right > 0 && refused_trees > 0, "nothing was tried");
 }
 
