@@ -422,9 +422,9 @@ static void *run(void *context)
         cv_mutex_lock(&wires.turn);
         take_submitted();
         drop_cancelled();
-        int ms = take_due();
         curl->multi_perform(multi, &running);
         land_all();
+        int ms = take_due(); /* those that landed a moment ago, too */
         cv_mutex_unlock(&wires.turn);
         curl->multi_poll(multi, NULL, 0, ms, NULL);
     }

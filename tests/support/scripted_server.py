@@ -78,6 +78,10 @@ class ScriptedServer:
 
     def close(self):
         self._ends = True
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits there
+        except OSError:
+            pass
         self._listener.close()
 
     def __enter__(self):

@@ -204,14 +204,15 @@ static uint64_t most_bytes(const cv_grid *grid)
  * other. */
 static uint64_t guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
-    enum { NEAR = 8 };
+    enum { NEAR = 8, MANY = 2048 };
     int64_t n_chunks = s->snapshot->grid.n_chunks;
+    int64_t near = s->frame->store->is_far && n_chunks <= MANY ? n_chunks : NEAR;
     uint64_t copy =
         cv_header_copy_size(s->snapshot->header.header_size); /* behind the last */
     uint64_t end = ref->pos + (ref->limit > copy ? ref->limit - copy : 0);
     if (ref->object != CV_FRAME_OBJECT) return 0;
-    for (int64_t i = cv_max_i64(ref->chunk - NEAR, 0);
-         i < cv_min_i64(ref->chunk + NEAR + 1, n_chunks); i++) {
+    for (int64_t i = cv_max_i64(ref->chunk - near, 0);
+         i < cv_min_i64(ref->chunk + near + 1, n_chunks); i++) {
         cv_chunk_ref other;
         if (cv_source_find(s, i, &other, NULL) != CV_OK) return 0;
         if (other.kind == CV_REF_STORED && other.pos > ref->pos && other.pos < end)

@@ -1,0 +1,508 @@
+"""Arrays behind URLs: how many requests they take, and that nothing wrong is ever read.
+
+A scripted server (support/scripted_server.py) answers as good ones do, counts, and misbehaves
+on order. usage: test_remote.py [--runs N] [--seed S]: so many runs with random faults.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
+
+CLI = os.environ.get("CATERVA_CLI", "caterva")
+HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "."))
+RUNS, SEED = 300, None
+
+
+def convert(folder, name, items, *options):
+    np.save(folder / "in.npy", items)
+    subprocess.run([CLI, "convert", "-f", folder / "in.npy", folder / name, *options], check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder / name
+
+
+def fnv(data):
+    value = 14695981039346656037
+    for byte in data:
+        value = (value ^ byte) * 1099511628211 & (1 << 64) - 1
+    return "%016x" % value
+
+
+class Reader:
+    """The program tool_remote, at the other end of a pipe."""
+
+    def __init__(self):
+        self.process = subprocess.Popen([HELPERS / "reliability" / "tool_remote"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def say(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().rstrip("\n")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def frames(folder):
+    """A sealed frame larger than what comes with the opening, and one of other items that is
+    as long."""
+    rng = np.random.default_rng(7)
+    items = rng.integers(0, 1 << 20, (40, 60, 50)).astype("i4")
+    partition = ["--chunks", "10,20,50", "--blocks", "5,10,25", "--codec", "blosclz", "--level", "0", "-T", "1"]
+    first = convert(folder, "a.b2nd", items, *partition).read_bytes()
+    second = convert(folder, "b.b2nd", items[::-1].copy(), *partition).read_bytes()
+    assert len(first) == len(second) > 200000
+    return items, first, second
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.scratch.name)
+        cls.items, cls.frame, cls.other = frames(cls.folder)
+        cls.hash, cls.other_hash = fnv(cls.items.tobytes()), fnv(cls.items[::-1].tobytes())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def setUp(self):
+        self.reader = Reader()
+        self.addCleanup(self.reader.close)
+
+    def serve(self, **options):
+        server = ScriptedServer(**options)
+        self.addCleanup(server.close)
+        server.objects["/a.b2nd"] = self.frame
+        return server
+
+    def opened(self, server, *words):
+        self.assertEqual(self.reader.say("open", server.url("/a.b2nd"), *words), "ok")
+
+    def reads_right(self):
+        self.assertEqual(self.reader.say("read"), "ok " + self.hash)
+
+    def fails(self, answer, words, code="CATERVA_EIO"):
+        self.assertRegex(answer, r"\Aerror %s .*%s" % (code, words))
+
+
+class Counts(Case):
+    def test_an_opening_is_one_request(self):
+        server = self.serve()
+        self.opened(server)
+        self.assertEqual(len(server.requests), 1)
+        self.assertLessEqual(server.sent, 65536)
+        self.assertEqual(server.requests[0].headers["range"], "bytes=-65536")
+
+    def test_info_adds_none(self):
+        server = self.serve()
+        subprocess.run([CLI, "info", server.url("/a.b2nd")], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(len(server.requests), 1)
+
+    def test_an_unsealed_frame_takes_three(self):
+        import blosc2
+        path = self.folder / "unsealed.b2nd"
+        blosc2.asarray(self.items, urlpath=str(path), mode="w", chunks=(10, 20, 50),
+                       blocks=(5, 10, 25))
+        server = self.serve()
+        server.objects["/a.b2nd"] = path.read_bytes()
+        self.opened(server)
+        self.assertLessEqual(len(server.requests), 3)
+        self.reads_right()
+
+    def test_a_point_takes_four_in_three_round_trips(self):
+        server = self.serve()
+        self.opened(server, "nocache")
+        self.assertEqual(self.reader.say("point", 33, 5, 7),
+                         "ok " + self.items[33, 5, 7].tobytes().hex())
+        requests, _, trips, *_ = map(int, self.reader.say("transfers").split())
+        self.assertEqual(requests, len(server.requests))
+        self.assertLessEqual(requests, 4)
+        self.assertLessEqual(trips, 3)
+        self.reader.say("point", 33, 5, 7)
+        self.assertLessEqual(len(server.requests), requests + 1)
+
+    def test_all_is_read_in_few(self):
+        server = self.serve()
+        self.opened(server)
+        self.reads_right()
+        trips = int(self.reader.say("transfers").split()[2])
+        self.assertLessEqual(trips, 3)
+        self.assertLessEqual(server.sent, 2 * len(self.frame) + 65536)
+
+    def test_requests_name_the_version(self):
+        server = self.serve()
+        self.opened(server)
+        self.reads_right()
+        for request in server.requests[1:]:
+            self.assertEqual(request.headers["if-match"], etag_of(self.frame))
+            self.assertEqual(request.headers["accept-encoding"], "identity")
+
+    def test_ranges_far_apart_are_not_joined_without_leave(self):
+        server = self.serve(delay=0.02)
+        self.opened(server, "over=-1", "nocache")
+        server.forget()
+        self.assertTrue(self.reader.say("point", 1, 1, 1).startswith("ok"))
+        self.assertLess(server.sent, 40000)
+
+    def test_a_directory_is_read(self):
+        path = convert(self.folder, "dir.b2nd", self.items, "--sparse", "--chunks", "10,20,50")
+        server = self.serve()
+        del server.objects["/a.b2nd"]
+        for file in path.iterdir():
+            server.objects["/a.b2nd/" + file.name] = file.read_bytes()
+        for url in ("/a.b2nd", "/a.b2nd/"):
+            self.assertEqual(self.reader.say("open", server.url(url)), "ok")
+            self.reads_right()
+        del server.objects["/a.b2nd/00000003.chunk"]
+        self.opened(server, "nocache")
+        self.fails(self.reader.say("read"), "chunk [0-9]+ is lost", "CATERVA_ECORRUPT")
+
+    def test_a_frame_at_an_offset_is_read(self):
+        server = self.serve()
+        server.objects["/a.b2nd"] = bytes(100000) + self.frame + bytes(5000)
+        done = subprocess.run([CLI, "info", "--json", server.url("/a.b2nd")], capture_output=True)
+        self.assertEqual(done.returncode, 4)
+
+
+class Servers(Case):
+    """Servers that can less, and what is no array."""
+
+    def test_without_etags_dates_or_suffixes(self):
+        for options in ({"etags": False}, {"etags": False, "dates": True}, {"suffixes": False}):
+            server = self.serve(**options)
+            self.opened(server)
+            self.reads_right()
+            self.assertLessEqual(len(server.requests), 40)
+
+    def test_a_server_without_ranges_is_refused_before_the_bytes(self):
+        server = self.serve(ranges=False)
+        server.objects["/a.b2nd"] = self.frame + bytes(4 << 20)
+        answer = self.reader.say("open", server.url("/a.b2nd"))
+        self.fails(answer, "does not send parts of it", "CATERVA_EUNSUPPORTED")
+
+    def test_a_small_object_may_come_whole(self):
+        server = self.serve(ranges=False)
+        self.opened(server)
+        self.reads_right()
+        self.assertEqual(len(server.requests), 1)
+
+    def test_what_is_absent_empty_or_no_array(self):
+        server = self.serve()
+        self.fails(self.reader.say("open", server.url("/no.b2nd")), "does not exist",
+                   "CATERVA_ENOTFOUND")
+        server.objects["/a.b2nd"] = b""
+        self.fails(self.reader.say("open", server.url("/a.b2nd")), "empty", "CATERVA_ECORRUPT")
+        for junk in (b"x", b"<html>" * 5000, os.urandom(70000)):
+            server.objects["/a.b2nd"] = junk
+            self.fails(self.reader.say("open", server.url("/a.b2nd")), "", "CATERVA_ECORRUPT")
+
+    def test_nobody_is_there(self):
+        server = self.serve()
+        server.close()
+        time.sleep(0.05)
+        began = time.monotonic()
+        self.fails(self.reader.say("open", server.url("/a.b2nd")), "connect")
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_redirections(self):
+        server, other = self.serve(), self.serve()
+
+        def redirect(request):
+            if request.path == "/a.b2nd":
+                return Reply(302, {"Location": other.url("/a.b2nd?token=1")})
+            return None
+        server.script = redirect
+        self.opened(server)
+        self.reads_right()
+        self.assertEqual(len(server.requests), 1)  # where it is, is remembered
+        for place, words in (("/a.b2nd", "again and again"), ("ftp://host/x", "none of the schemes"),
+                             ("file:///etc/passwd", "none of the schemes")):
+            server.script = lambda request: Reply(307, {"Location": place})  # noqa: B023
+            self.fails(self.reader.say("open", server.url("/a.b2nd")), words)
+
+    def test_a_place_that_is_over_is_asked_for_anew(self):
+        server, other = self.serve(), self.serve()
+        valid = set()
+
+        def redirect(request):
+            valid.add("/a.b2nd?token=%d" % request.number)
+            return Reply(302, {"Location": other.url("/a.b2nd?token=%d" % request.number)})
+
+        server.script = redirect
+        other.script = lambda r: None if r.path in valid else Reply(403)
+        self.opened(server)
+        valid.clear()
+        self.reads_right()
+
+
+class Lies(Case):
+    """Answers that are wrong are errors, before a byte of them is used."""
+
+    def lies(self, make, words, code="CATERVA_EIO", opening=False):
+        server = self.serve()
+        answer = "ok"
+        if opening:
+            server.script = lambda r: make(server.good(r))
+            answer = self.reader.say("open", server.url("/a.b2nd"))
+        else:
+            self.opened(server)
+            server.script = lambda r: make(server.good(r))
+            answer = self.reader.say("read")
+        self.fails(answer, words, code)
+
+    def test_wrong_ranges_and_lengths(self):
+        def shift(reply):
+            first, rest = reply.headers["Content-Range"][6:].split("-", 1)
+            reply.headers["Content-Range"] = "bytes %d-%s" % (int(first) + 1, rest)
+            return reply
+
+        def no_range(reply):
+            del reply.headers["Content-Range"]
+            return reply
+
+        def longer(reply):
+            reply.headers["Content-Length"] = str(len(reply.body) + 1)
+            return reply
+
+        def star(reply):
+            reply.headers["Content-Range"] = reply.headers["Content-Range"].split("/")[0] + "/*"
+            return reply
+
+        def gzip(reply):
+            reply.headers["Content-Encoding"] = "gzip"
+            return reply
+
+        def parts(reply):
+            reply.headers["Content-Type"] = "multipart/byteranges; boundary=x"
+            return reply
+
+        for make, words in ((shift, "not asked for"), (no_range, "without saying which"),
+                            (longer, "announces"), (star, "how long"), (gzip, "compressed"),
+                            (parts, "several parts")):
+            for opening in (False, True):
+                with self.subTest(make.__name__, opening=opening):
+                    self.lies(make, words, opening=opening)
+
+    def test_a_body_that_is_too_long(self):
+        def longer(reply):
+            chunk = reply.body + b"more"
+            reply.raw = b"HTTP/1.1 206 X\r\nConnection: close\r\n"
+            for item in reply.headers.items():
+                reply.raw += ("%s: %s\r\n" % item).encode()
+            reply.raw += b"\r\n" + chunk
+            return reply
+        self.lies(longer, "more bytes than")
+
+    def test_no_http_at_all(self):
+        server = self.serve()
+        server.script = lambda r: Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n")
+        self.assertTrue(self.reader.say("open", server.url("/a.b2nd")).startswith("error"))
+        server.script = lambda r: Reply(raw=b"HTTP/1.1 206 X\r\n" + b"X: %s\r\n" % (b"y" * 60000) * 3)
+        self.assertTrue(self.reader.say("open", server.url("/a.b2nd")).startswith("error"))
+
+    def test_errors_that_stay_end_after_the_retries(self):
+        server = self.serve()
+        self.opened(server, "retries=2")
+        server.forget()
+        server.script = lambda r: Reply(503)
+        self.fails(self.reader.say("read"), "status 503.*3 times")
+        self.assertLessEqual(max(sum(r.headers["range"] == s.headers["range"]
+                                     for s in server.requests) for r in server.requests), 3)
+
+    def test_the_server_says_when(self):
+        server = self.serve()
+        said = []
+
+        def busy_once(request):
+            if not said:
+                said.append(time.monotonic())
+                return Reply(429, {"Retry-After": "1"})
+            return None
+        server.script = busy_once
+        self.opened(server)
+        self.assertGreaterEqual(server.requests[1].began - said[0], 0.95)
+        server.script = lambda r: Reply(503, {"Retry-After": "3600"})
+        self.fails(self.reader.say("open", server.url("/a.b2nd")), "503")
+
+
+class Changes(Case):
+    def test_replaced_between_two_reads(self):
+        for options in ({}, {"etags": False, "dates": True}):
+            server = self.serve(**options)
+            self.opened(server, "nocache")
+            server.objects["/a.b2nd"] = self.other
+            self.fails(self.reader.say("read"), "changed on the server")
+            self.assertEqual(self.reader.say("refresh"), "ok")
+            self.assertEqual(self.reader.say("read"), "ok " + self.other_hash)
+
+    def test_without_any_mark_the_seal_knows(self):
+        server = self.serve(etags=False)
+        self.opened(server, "nocache")
+        server.objects["/a.b2nd"] = self.other
+        self.assertTrue(self.reader.say("read").startswith("error"))
+
+    def test_replaced_while_it_is_read(self):
+        for options in ({}, {"etags": False}):
+            server = self.serve(**options)
+            for when in range(1, 12, 2):
+                server.objects["/a.b2nd"] = self.frame
+                server.forget()
+
+                def replace(request):
+                    if request.number == when:  # noqa: B023
+                        server.objects["/a.b2nd"] = self.other  # noqa: B023
+                    return None
+                server.script = replace
+                answer = self.reader.say("open", server.url("/a.b2nd"), "nocache")
+                if answer == "ok":
+                    answer = self.reader.say("read")
+                self.assertTrue(answer == "ok " + self.hash or answer.startswith("error"), answer)
+
+    def test_a_cut_body_goes_on_in_the_same_version_only(self):
+        server = self.serve()
+        self.opened(server, "nocache")
+        server.forget()
+
+        def cut(request):
+            if request.number == 0:
+                reply = server.good(request)
+                reply.cut = len(reply.body) // 2
+                server.objects["/a.b2nd"] = self.other
+                return reply
+            return None
+        server.script = cut
+        self.fails(self.reader.say("read"), "changed on the server")
+
+
+class Stops(Case):
+    def test_within_a_moment(self):
+        def late(answer):
+            self.assertRegex(answer, r"\Astopped ")
+            return float(answer.split()[1])
+        server = self.serve()
+        server.script = lambda r: Reply(delay=30)
+        times = [late(self.reader.say("stop", 50, server.url("/a.b2nd")))]
+        server.script = lambda r: None if r.number < 1 else Reply(delay=30)
+        server.forget()
+        times.append(late(self.reader.say("stop", 100, server.url("/a.b2nd"))))
+        server.script = lambda r: Reply(503, {"Retry-After": "20"})
+        times.append(late(self.reader.say("stop", 50, server.url("/a.b2nd"))))
+        print("stopped after", times, "ms")
+        self.assertLess(min(times), 100)  # the others may have been held up by the machine
+
+    def test_what_comes_too_slowly_is_broken_off(self):
+        server = self.serve()
+        self.opened(server, "stall=1000", "retries=-1")
+        drip = server.good
+
+        def slow(request):
+            reply = drip(request)
+            reply.drip, reply.piece = 0.2, 10
+            return reply
+        server.script = slow
+        self.fails(self.reader.say("read"), "[Tt]ime")
+
+
+class Threads(Case):
+    def test_many_read_at_once(self):
+        server = self.serve()
+        self.opened(server, "nocache", "connections=4")
+        self.assertEqual(self.reader.say("threads", 8), "ok 0")
+
+
+class Secrets(Case):
+    def test_no_message_shows_the_query(self):
+        server = self.serve()
+        url = server.url("/a.b2nd?X-Amz-Signature=hidden&X-Amz-Credential=hidden")
+        server.script = lambda r: Reply(403)
+        for command in (("info", url), ("get", "--trace", url), ("info", "--json", url),
+                        ("verify", url), ("convert", url, self.folder / "x.npy")):
+            done = subprocess.run([CLI, *map(str, command)], capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertNotIn("hidden", done.stdout + done.stderr)
+        server.script = None
+        done = subprocess.run([CLI, "info", "--trace", url], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("hidden", done.stdout + done.stderr)
+
+
+class Faults(Case):
+    """Runs with one request in five broken: what is read is right, or there is an error."""
+
+    def test_random_faults(self):
+        seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)
+        print("seed", seed)
+        dice = random.Random(seed)
+        server = self.serve()
+        frames, faults = [self.frame, self.other], [0]
+
+        def fault(request):
+            chance = dice.random()
+            if chance > 0.3:
+                return None
+            faults[0] += 1
+            reply = server.good(request)
+            if chance < 0.1:
+                return Reply(dice.choice([500, 502, 503, 429]))
+            if chance < 0.2:
+                reply.cut = dice.randrange(len(reply.body) + 1)
+                reply.resets = dice.random() < 0.5
+            elif chance < 0.23:
+                reply.drip, reply.piece = 0.001, max(1, len(reply.body) // 8)
+            elif chance < 0.26:
+                reply.closes = True
+            else:
+                return Reply(raw=b"", closes=True)
+            return reply
+
+        server.script = fault
+        right = wrong = errors = 0
+        for run in range(RUNS):
+            which = run % 2
+            server.objects["/a.b2nd"] = frames[which]
+            answer = self.reader.say("open", server.url("/a.b2nd"), "nocache")
+            if answer == "ok":
+                answer = self.reader.say("read")
+            if answer == "ok " + [self.hash, self.other_hash][which]:
+                right += 1
+            elif answer.startswith("error CATERVA_EIO"):
+                errors += 1
+            else:
+                wrong += 1
+                print(answer)
+            if run % 50 == 49:
+                server.forget()
+        print("%d runs, %d faults: %d right, %d errors, %d wrong"
+              % (RUNS, faults[0], right, errors, wrong))
+        self.assertEqual(wrong, 0)
+        self.assertGreater(right, 0.9 * RUNS)
+
+
+def main():
+    global RUNS, SEED
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--seed", type=int)
+    given, rest = parser.parse_known_args()
+    RUNS, SEED = given.runs, given.seed
+    os.environ["no_proxy"] = "127.0.0.1"
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()

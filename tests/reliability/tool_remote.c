@@ -1,0 +1,200 @@
+/* Helper of the tests of URLs: reads an array behind a URL again and again, and says what came.
+ * A line on standard input is a command, its answer is a line on standard output:
+ *
+ *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
+ *   read                 all items: "ok HASH", or "error CODE message"
+ *   point I J ...        one item: "ok HEX"
+ *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
+ *   refresh, close
+ *   transfers            "requests bytes round_trips joined retried" */
+#include "caterva.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static caterva_array *array;
+static caterva_error err;
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void say_error(void)
+{
+    printf("error %s %s\n", caterva_status_name(err.code), err.message);
+}
+
+static int number(char *word, const char *name, int *out)
+{
+    size_t size = strlen(name);
+    if (strncmp(word, name, size) != 0) return 0;
+    *out = atoi(word + size);
+    return 1;
+}
+
+static caterva_status open_url(char *words, int (*on_progress)(void *, int64_t, int64_t))
+{
+    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    char *url = strtok(words, " "), *word;
+    options.remote = &remote;
+    options.on_progress = on_progress;
+    while ((word = strtok(NULL, " "))) {
+        int known = number(word, "connections=", &remote.connections) ||
+                    number(word, "retries=", &remote.retries) ||
+                    number(word, "stall=", &remote.stall_timeout_ms) ||
+                    number(word, "connect=", &remote.connect_timeout_ms) ||
+                    number(word, "over=", &remote.over_read_percent) ||
+                    number(word, "style=", &remote.path_style);
+        if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;
+        if (strcmp(word, "nocache") == 0) options.cache_bytes = -(known = 1);
+        if (!known) exit(2);
+    }
+    return caterva_open(url, &options, &array, &err);
+}
+
+static uint64_t hash_of(const unsigned char *bytes, size_t size)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+    return hash;
+}
+
+static caterva_status read_all(uint64_t *hash)
+{
+    const caterva_info *info;
+    int64_t start[CATERVA_MAX_DIMS] = {0};
+    caterva_status status = caterva_info_get(array, &info, &err);
+    if (status != CATERVA_OK) return status;
+    size_t size = (size_t)info->data_bytes;
+    unsigned char *items = calloc(size + 1, 1);
+    status = caterva_read(array, start, info->shape, items, size, &err);
+    *hash = hash_of(items, size);
+    free(items);
+    caterva_info_release(info);
+    return status;
+}
+
+static void point(char *words)
+{
+    const caterva_info *info;
+    int64_t start[CATERVA_MAX_DIMS] = {0}, stop[CATERVA_MAX_DIMS] = {0};
+    unsigned char item[4096];
+    int d = 0;
+    for (char *w = strtok(words, " "); w && d < CATERVA_MAX_DIMS; w = strtok(NULL, " "), d++)
+        stop[d] = (start[d] = atoll(w)) + 1;
+    if (caterva_info_get(array, &info, &err) != CATERVA_OK ||
+        caterva_read(array, start, stop, item, sizeof item, &err) != CATERVA_OK) {
+        say_error();
+        return;
+    }
+    printf("ok ");
+    for (int i = 0; i < info->item_size; i++) printf("%02x", item[i]);
+    printf("\n");
+    caterva_info_release(info);
+}
+
+/* ---- Stopping ---------------------------------------------------------------------- */
+
+static double stop_at;
+
+static int until_then(void *context, int64_t done, int64_t total)
+{
+    (void)context, (void)done, (void)total;
+    return now_ms() >= stop_at;
+}
+
+static void stop_after(char *words)
+{
+    uint64_t hash;
+    char *url;
+    stop_at = now_ms() + strtod(words, &url);
+    caterva_status status = open_url(url + 1, until_then);
+    if (status == CATERVA_OK) status = read_all(&hash);
+    double late = now_ms() - stop_at;
+    if (status != CATERVA_ESTOPPED)
+        printf("not stopped: %s %s\n", caterva_status_name(status), err.message);
+    else
+        printf("stopped %.1f\n", late);
+    caterva_discard(array);
+    array = NULL;
+}
+
+static void transfers(void)
+{
+    caterva_transfers t = CATERVA_TRANSFERS_INIT;
+    if (caterva_transfers_get(array, &t, &err) != CATERVA_OK)
+        say_error();
+    else
+        printf("%lld %lld %lld %lld %lld\n", (long long)t.requests, (long long)t.bytes,
+               (long long)t.round_trips, (long long)t.joined, (long long)t.retried);
+}
+
+static void *read_in_thread(void *context)
+{
+    *(caterva_status *)context = read_all(&(uint64_t){0});
+    return NULL;
+}
+
+/* Several at once, through the one handle. */
+static void threads(int n)
+{
+    pthread_t all[64];
+    caterva_status statuses[64];
+    int failed = 0;
+    for (int i = 0; i < n && i < 64; i++)
+        pthread_create(&all[i], NULL, read_in_thread, &statuses[i]);
+    for (int i = 0; i < n && i < 64; i++) {
+        pthread_join(all[i], NULL);
+        failed += statuses[i] != CATERVA_OK;
+    }
+    printf("ok %d\n", failed);
+}
+
+int main(void)
+{
+    static char line[65536];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    while (fgets(line, sizeof line, stdin)) {
+        uint64_t hash = 0;
+        line[strcspn(line, "\n")] = '\0';
+        char *rest = line + strcspn(line, " ");
+        if (*rest) *rest++ = '\0';
+        if (strcmp(line, "open") == 0) {
+            caterva_discard(array);
+            array = NULL;
+            if (open_url(rest, NULL) == CATERVA_OK)
+                printf("ok\n");
+            else
+                say_error();
+        } else if (strcmp(line, "read") == 0) {
+            if (read_all(&hash) == CATERVA_OK)
+                printf("ok %016llx\n", (unsigned long long)hash);
+            else
+                say_error();
+        } else if (strcmp(line, "refresh") == 0) {
+            if (caterva_refresh(array, &err) == CATERVA_OK)
+                printf("ok\n");
+            else
+                say_error();
+        } else if (strcmp(line, "point") == 0) {
+            point(rest);
+        } else if (strcmp(line, "stop") == 0) {
+            stop_after(rest);
+        } else if (strcmp(line, "threads") == 0) {
+            threads(atoi(rest));
+        } else if (strcmp(line, "transfers") == 0) {
+            transfers();
+        } else {
+            return 2;
+        }
+    }
+    caterva_discard(array);
+    return 0;
+}
