@@ -144,13 +144,14 @@ bool cv_array_is_leaf_url(const char *url)
     return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
 }
 
-static cv_status open_tree_of(const char *url, const char **key, cv_tree **out, cv_error *err)
+static cv_status open_tree_of(const char *url, const caterva_remote_options *remote,
+                              const char **key, cv_tree **out, cv_error *err)
 {
     size_t size;
     *key = cv_tree_url_key(url, &size);
     char *path = cv_strndup(url, size);
     if (!path) return cv_fail_memory(err, size, "a path");
-    cv_status status = cv_tree_open(path, out, err);
+    cv_status status = cv_tree_open(path, remote, out, err);
     cv_free(path);
     return status;
 }
@@ -160,7 +161,10 @@ cv_status cv_array_open_leaf_url(const char *url, const caterva_open_options *o,
 {
     const char *key;
     cv_tree *tree;
-    CV_TRY(open_tree_of(url, &key, &tree, err));
+    caterva_remote_options given = CATERVA_REMOTE_INIT, *remote = o->remote ? &given : NULL;
+    if (remote)
+        CV_TRY(cv_options_copy(remote, sizeof given, o->remote, "remote options", err));
+    CV_TRY(open_tree_of(url, remote, &key, &tree, err));
     cv_status status = cv_array_open_leaf(tree, key, o, out, err);
     cv_tree_close(tree);
     return status;
@@ -185,7 +189,7 @@ cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err)
 {
     const char *key;
     cv_tree *tree;
-    CV_TRY(open_tree_of(url, &key, &tree, err));
+    CV_TRY(open_tree_of(url, NULL, &key, &tree, err));
     cv_status status = file_of(tree, key, path, err);
     cv_tree_close(tree);
     return status;
@@ -212,7 +216,7 @@ cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_e
     const char *key;
     cv_tree *tree;
     CV_TRY(make_tree_of(url, err));
-    CV_TRY(open_tree_of(url, &key, &tree, err));
+    CV_TRY(open_tree_of(url, NULL, &key, &tree, err));
     cv_status status = cv_tree_lock(tree, err);
     if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);
     cv_tree_close(tree);

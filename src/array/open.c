@@ -16,6 +16,7 @@ static cv_status open_remote(const char *url, const caterva_open_options *o,
                              caterva_array **out, cv_error *err)
 {
     cv_store *store;
+    if (cv_array_is_leaf_url(url)) return cv_array_open_leaf_url(url, o, out, err);
     CV_TRY(cv_array_open_remote(url, o, &store, err));
     return cv_array_open_store(store, o, out, err);
 }
@@ -102,7 +103,7 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
     CV_TRY(cv_store_http_again(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);
-    if (array->path && array->path[0] != '/')
+    if (array->path && array->path[0] != '/' && !cv_store_is_url(array->path))
         return cv_fail(err, CATERVA_EIO, -1,
                        "the path was relative to a directory that has no name");
     if (array->path) return open_url(array->url ? array->url : array->path, &o, out, err);

@@ -33,6 +33,7 @@ typedef struct http_store {
     http_file *file;
     cv_http_chunks *chunks; /* of a directory */
     uint64_t offset, size;  /* of the file: what this store is */
+    bool is_part;           /* which is not all from the given offset on */
     atomic_bool is_anew;
 } http_store;
 
@@ -434,10 +435,27 @@ cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out, 
 {
     http_store *h = (http_store *)store;
     *out = NULL;
-    if (store->ops != &http_ops) return CV_OK;
+    if (store->ops != &http_ops || h->is_part) return CV_OK;
     cv_session *session = h->file->object->session;
     return h->chunks ? open_directory(session, h->url, watch, out, err)
                      : open_object(session, h->url, h->given_offset, watch, out, err);
+}
+
+/* Its end comes with it, as that of a whole object does. */
+cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
+                             cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    if (size == UINT64_MAX) size = h->size - offset;
+    CV_TRY(check_range(h, offset, (size_t)size, err));
+    uint64_t tail = size < TAIL_BYTES ? size : TAIL_BYTES;
+    CV_TRY(http_bring(store, offset + size - tail, tail, err));
+    atomic_fetch_add(&h->file->users, 1);
+    CV_TRY(new_store(h->file, NULL, h->url, 0, out, err));
+    ((http_store *)*out)->offset = h->offset + offset;
+    ((http_store *)*out)->size = size;
+    ((http_store *)*out)->is_part = true;
+    return CV_OK;
 }
 
 bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out)

@@ -20,6 +20,11 @@ cv_status cv_store_http_open(const char *url, uint64_t offset,
 cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out,
                               cv_error *err);
 
+/* Bytes [offset, offset + size) of such a store, which is no directory, as one of its own (to
+ * its end: UINT64_MAX), with its end at hand; the version is the same. */
+cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
+                             cv_error *err);
+
 /* What was fetched so far by this store and those opened from it. False: it is no such. */
 bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out);
 

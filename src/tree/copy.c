@@ -29,8 +29,13 @@ cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
     size_t done;
     *out = (cv_copy_source){.tree = tree, .member = member, .size = member->size};
     if (tree->form == CV_TREE_ARCHIVE) {
+        const cv_zip_source source = cv_tree_source(tree);
+        if (tree->store)
+            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                           "%s is behind a URL: fetch it whole to unpack it",
+                           tree->shown.text);
         out->file = tree->file;
-        return cv_zip_directory_locate(tree->file, member, &out->pos, NULL, 0, &done, err);
+        return cv_zip_directory_locate(&source, member, &out->pos, NULL, 0, &done, err);
     }
     cv_status status = open_locked(out, err);
     if (status != CV_OK) cv_copy_source_close(out);

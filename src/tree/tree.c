@@ -7,12 +7,18 @@
 #include "format/frame_header.h"
 #include "store/descriptors.h"
 #include "store/file.h"
+#include "store/http.h"
+#include "store/http_url.h"
 #include "tree/names.h"
 #include "tree/walk.h"
-#include "tree/zip_directory.h"
 
 #include <stdio.h>
 #include <string.h>
+
+cv_zip_source cv_tree_source(const cv_tree *tree)
+{
+    return (cv_zip_source){tree->file, tree->store};
+}
 
 /* ---- Files in it ---------------------------------------------------------------- */
 
@@ -30,7 +36,9 @@ static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_stor
 {
     uint64_t pos;
     size_t done;
-    CV_TRY(cv_zip_directory_locate(tree->file, member, &pos, NULL, 0, &done, err));
+    const cv_zip_source source = cv_tree_source(tree);
+    CV_TRY(cv_zip_directory_locate(&source, member, &pos, NULL, 0, &done, err));
+    if (tree->store) return cv_store_http_part(tree->store, pos, member->size, out, err);
     return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
 }
 
@@ -48,6 +56,8 @@ cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store *
 cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err)
 {
     static const cv_member embed = {.path = CV_TREE_EMBED};
+    if (tree->form == CV_TREE_FILE && tree->store)
+        return cv_store_http_part(tree->store, 0, UINT64_MAX, out, err);
     if (tree->form == CV_TREE_FILE)
         return cv_store_file_part(tree->file, tree->path, 0, UINT64_MAX, out, err);
     if (tree->form == CV_TREE_DIRECTORY) return cv_tree_store(tree, &embed, out, err);
@@ -81,13 +91,13 @@ cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *ds
     *done = 0;
     if (tree->form == CV_TREE_DIRECTORY)
         return head_of_file(tree, member, dst, size, done, err);
-    CV_TRY(cv_zip_directory_locate(tree->file, member, &pos, dst, size, done, err));
+    const cv_zip_source source = cv_tree_source(tree);
+    CV_TRY(cv_zip_directory_locate(&source, member, &pos, dst, size, done, err));
     size_t wanted = member->size < size ? (size_t)member->size : size, more;
     if (*done == wanted) return CV_OK;
-    int error = cv_file_read(tree->file, dst + *done, wanted - *done, pos + *done, &more);
+    CV_TRY(cv_zip_source_read(&source, pos + *done, dst + *done, wanted - *done, &more, err));
     *done += more;
-    if (!error) return CV_OK;
-    return cv_fail_sys(err, error, "cannot read %s", tree->shown.text);
+    return CV_OK;
 }
 
 /* ---- What it holds ---------------------------------------------------------------- */
@@ -172,7 +182,8 @@ cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents 
 static cv_status open_archive(cv_tree *tree, cv_error *err)
 {
     tree->form = CV_TREE_ARCHIVE;
-    CV_TRY(cv_zip_directory_read(tree->file, &tree->shown, &tree->contents.members, err));
+    const cv_zip_source source = cv_tree_source(tree);
+    CV_TRY(cv_zip_directory_read(&source, &tree->shown, &tree->contents.members, err));
     return is_embed(&tree->contents) ? read_embed(tree, &tree->contents, err) : CV_OK;
 }
 
@@ -180,15 +191,17 @@ static cv_status open_archive(cv_tree *tree, cv_error *err)
 static bool has_archive_name(const char *path)
 {
     size_t size = strlen(path);
-    return size > 4 && strcmp(path + size - 4, ".b2z") == 0;
+    if (cv_store_is_url(path)) size = strcspn(path, "?");
+    return size > 4 && memcmp(path + size - 4, ".b2z", 4) == 0;
 }
 
 static cv_status open_file(cv_tree *tree, cv_error *err)
 {
     uint8_t head[CV_FRAME_MAGIC_SIZE];
     size_t done;
-    int error = cv_file_read(tree->file, head, sizeof head, 0, &done);
-    if (error) return cv_fail_sys(err, error, "cannot read %s", tree->shown.text);
+    const cv_zip_source source = cv_tree_source(tree);
+    if (tree->store && has_archive_name(tree->path)) return open_archive(tree, err);
+    CV_TRY(cv_zip_source_read(&source, 0, head, sizeof head, &done, err));
     bool is_frame = done == sizeof head && memcmp(head + 2, "b2frame", 8) == 0;
     bool is_archive = done >= 4 && head[0] == 'P' && head[1] == 'K';
     if (!is_frame && (is_archive || has_archive_name(tree->path)))
@@ -227,14 +240,34 @@ static cv_status open_any(cv_tree *tree, cv_error *err)
     return error ? cv_fail_open(err, error, tree->path) : open_file(tree, err);
 }
 
-cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err)
+/* Archives, and single files; a directory cannot be listed. */
+static cv_status open_url(cv_tree *tree, const caterva_remote_options *remote, cv_error *err)
+{
+    CV_TRY(cv_store_http_open(tree->path, 0, remote, NULL, &tree->store, err));
+    if (!tree->store->has_chunk_objects) return open_file(tree, err);
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is a directory, and no tree's archive",
+                   tree->shown.text);
+}
+
+static void name(cv_tree *tree, const char *path)
+{
+    bool is_url = cv_store_is_url(path);
+    tree->path = is_url ? cv_strdup(path) : cv_os_absolute(path);
+    if (is_url)
+        cv_url_show(path, tree->shown.text);
+    else
+        tree->shown = cv_show_path(path);
+}
+
+cv_status cv_tree_open(const char *path, const caterva_remote_options *remote, cv_tree **out,
+                       cv_error *err)
 {
     cv_tree *tree = cv_calloc(1, sizeof *tree);
     if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
-    tree->shown = cv_show_path(path);
-    tree->path = cv_os_absolute(path);
-    cv_status status =
-        tree->path ? open_any(tree, err) : cv_fail_memory(err, strlen(path), "a path");
+    name(tree, path);
+    cv_status status = !tree->path             ? cv_fail_memory(err, strlen(path), "a path")
+                       : cv_store_is_url(path) ? open_url(tree, remote, err)
+                                               : open_any(tree, err);
     if (status != CV_OK) {
         cv_tree_close(tree);
         return status;
@@ -258,6 +291,7 @@ void cv_tree_close(cv_tree *tree)
 {
     if (!tree) return;
     cv_contents_free(&tree->contents);
+    cv_store_close(tree->store);
     cv_file_close(&tree->file);
     cv_dir_close(&tree->dir);
     cv_free(tree->path);

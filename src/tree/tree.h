@@ -7,6 +7,7 @@
 #include "tree/embed.h"
 #include "tree/journal.h"
 #include "tree/members.h"
+#include "tree/zip_directory.h"
 
 typedef enum cv_tree_form {
     CV_TREE_ARCHIVE,   /* .b2z */
@@ -28,15 +29,20 @@ typedef struct cv_tree {
     char *path; /* from the root */
     cv_shown_path shown;
     cv_file file;         /* of an archive or file */
+    cv_store *store;      /* the same behind a URL; else NULL */
     cv_dir dir;           /* of a directory */
     bool writable;        /* a directory, locked against other writers */
     bool durable;         /* names are synced */
     cv_contents contents; /* of an archive or file: such never change in place */
 } cv_tree;
 
-/* What stands at `path`. CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for
+/* Where the archive's bytes are. */
+cv_zip_source cv_tree_source(const cv_tree *tree);
+
+/* What stands at `path`, or behind the URL as the options (or NULL) say. CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for
  * nothing. Release *out with cv_tree_close. */
-cv_status cv_tree_open(const char *path, cv_tree **out, cv_error *err);
+cv_status cv_tree_open(const char *path, const caterva_remote_options *remote, cv_tree **out,
+                       cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
 /* From now on nobody else can open it for writing, and a commit that was not finished is.

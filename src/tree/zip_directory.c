@@ -12,25 +12,63 @@
 
 enum { PIECE = 256 * 1024, LONGEST_RECORD = CV_ZIP_RECORD_SIZE + 3 * UINT16_MAX };
 
-static cv_status read_bytes(cv_file file, uint64_t pos, void *dst, size_t size, cv_error *err)
+static cv_status source_size(const cv_zip_source *source, const cv_shown_path *shown,
+                             uint64_t *size, cv_error *err)
+{
+    if (source->store) return cv_store_size(source->store, CV_FRAME_OBJECT, size, err);
+    int error = cv_file_size(source->file, size);
+    return error ? cv_fail_sys(err, error, "cannot look at %s", shown->text) : CV_OK;
+}
+
+static cv_status read_store(cv_store *store, uint64_t pos, void *dst, size_t size,
+                            size_t *done, cv_error *err)
+{
+    uint64_t end;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &end, err));
+    uint64_t left = pos < end ? end - pos : 0;
+    *done = size < left ? size : (size_t)left;
+    return *done ? cv_store_read(store, CV_FRAME_OBJECT, pos, dst, *done, err) : CV_OK;
+}
+
+cv_status cv_zip_source_read(const cv_zip_source *source, uint64_t pos, void *dst,
+                             size_t size, size_t *done, cv_error *err)
+{
+    if (source->store) return read_store(source->store, pos, dst, size, done, err);
+    int error = cv_file_read(source->file, dst, size, pos, done);
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of the zip archive", size,
+                       (unsigned long long)pos);
+}
+
+static cv_status read_bytes(const cv_zip_source *source, uint64_t pos, void *dst, size_t size,
+                            cv_error *err)
 {
     size_t done;
-    int error = cv_file_read(file, dst, size, pos, &done);
-    if (error)
-        return cv_fail_sys(err, error, "cannot read %zu bytes at %llu of the zip archive",
-                           size, (unsigned long long)pos);
+    CV_TRY(cv_zip_source_read(source, pos, dst, size, &done, err));
     if (done == size) return CV_OK;
     return cv_fail_past_end(err, "the zip archive", pos, size, pos + done);
 }
 
 /* ---- The directory -------------------------------------------------------------- */
 
-static cv_status read_end(cv_file file, uint64_t file_size, cv_zip_end *out, cv_error *err)
+/* An end without a long comment is among the bytes that a far store has at hand. */
+static bool find_end(const cv_zip_source *source, uint64_t file_size, cv_zip_end *out)
 {
+    enum { AT_HAND = 64 * 1024 };
+    if (!source->store || file_size <= AT_HAND) return false;
+    const uint8_t *tail =
+        cv_store_view(source->store, CV_FRAME_OBJECT, file_size - AT_HAND, AT_HAND);
+    return tail && cv_zip_end_parse(tail, AT_HAND, file_size, out, NULL) == CV_OK;
+}
+
+static cv_status read_end(const cv_zip_source *source, uint64_t file_size, cv_zip_end *out,
+                          cv_error *err)
+{
+    if (find_end(source, file_size, out)) return CV_OK;
     size_t size = file_size < CV_ZIP_END_SEARCH ? (size_t)file_size : CV_ZIP_END_SEARCH;
     uint8_t *tail = cv_malloc(size);
     if (!tail) return cv_fail_memory(err, size, "the end of a zip archive");
-    cv_status status = read_bytes(file, file_size - size, tail, size, err);
+    cv_status status = read_bytes(source, file_size - size, tail, size, err);
     if (status == CV_OK) status = cv_zip_end_parse(tail, size, file_size, out, err);
     cv_free(tail);
     return status;
@@ -72,7 +110,7 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
 /* A directory while it is read: bytes [at, size) of `bytes` are not parsed yet, the first
  * of them at `pos` in the file. */
 typedef struct scan {
-    cv_file file;
+    const cv_zip_source *source;
     const cv_zip_end *end;
     uint8_t *bytes;
     size_t at, size;
@@ -88,7 +126,7 @@ static cv_status fill(scan *s, cv_error *err)
     s->at = 0;
     size_t room = PIECE + LONGEST_RECORD - s->size;
     size_t more = s->left < room ? (size_t)s->left : room;
-    CV_TRY(read_bytes(s->file, s->pos + s->size, s->bytes + s->size, more, err));
+    CV_TRY(read_bytes(s->source, s->pos + s->size, s->bytes + s->size, more, err));
     s->size += more;
     s->left -= more;
     return CV_OK;
@@ -112,10 +150,10 @@ static cv_status next_record(scan *s, cv_members *out, cv_error *err)
     return CV_OK;
 }
 
-static cv_status read_records(cv_file file, const cv_zip_end *end, cv_members *out,
-                              cv_error *err)
+static cv_status read_records(const cv_zip_source *source, const cv_zip_end *end,
+                              cv_members *out, cv_error *err)
 {
-    scan s = {.file = file, .end = end, .pos = end->directory_pos};
+    scan s = {.source = source, .end = end, .pos = end->directory_pos};
     s.left = end->directory_size;
     s.bytes = cv_malloc(PIECE + LONGEST_RECORD);
     if (!s.bytes) return cv_fail_memory(err, PIECE + LONGEST_RECORD, "a zip directory");
@@ -161,16 +199,15 @@ static cv_status check_apart(cv_members *m, uint64_t directory_pos, cv_error *er
     return status;
 }
 
-cv_status cv_zip_directory_read(cv_file file, const cv_shown_path *shown, cv_members *out,
-                                cv_error *err)
+cv_status cv_zip_directory_read(const cv_zip_source *source, const cv_shown_path *shown,
+                                cv_members *out, cv_error *err)
 {
     uint64_t size;
     cv_zip_end end;
     cv_members members = {0};
-    int error = cv_file_size(file, &size);
-    if (error) return cv_fail_sys(err, error, "cannot look at %s", shown->text);
-    CV_TRY(read_end(file, size, &end, err));
-    cv_status status = read_records(file, &end, &members, err);
+    CV_TRY(source_size(source, shown, &size, err));
+    CV_TRY(read_end(source, size, &end, err));
+    cv_status status = read_records(source, &end, &members, err);
     if (status == CV_OK) status = check_apart(&members, end.directory_pos, err);
     if (status != CV_OK) {
         cv_members_free(&members);
@@ -196,8 +233,9 @@ static cv_status check_stored(const cv_member *member, cv_error *err)
                                                        : "compressed");
 }
 
-cv_status cv_zip_directory_locate(cv_file file, const cv_member *member, uint64_t *pos,
-                                  uint8_t *dst, size_t size, size_t *done, cv_error *err)
+cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
+                                  uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
+                                  cv_error *err)
 {
     enum { HEAD = 8192 }; /* longer than any name */
     uint8_t head[HEAD];
@@ -206,8 +244,7 @@ cv_status cv_zip_directory_locate(cv_file file, const cv_member *member, uint64_
                             .name_size = (uint16_t)name_size,
                             .method = member->method};
     CV_TRY(check_stored(member, err));
-    int error = cv_file_read(file, head, sizeof head, member->header_pos, &n);
-    if (error) return cv_fail_sys(err, error, "cannot read the zip archive");
+    CV_TRY(cv_zip_source_read(source, member->header_pos, head, sizeof head, &n, err));
     uint64_t at, room = member->end - member->header_pos;
     CV_TRY(cv_zip_local_parse(head, n, member->header_pos, &record, &at, err));
     if (at > room || member->size > room - at)

@@ -173,10 +173,43 @@ class Counts(Case):
         self.fails(self.reader.say("read"), "chunk [0-9]+ is lost", "CATERVA_ECORRUPT")
 
     def test_a_frame_at_an_offset_is_read(self):
+        for behind in (0, 5000, 100000):
+            server = self.serve()
+            server.objects["/a.b2nd"] = bytes(100000) + self.frame + bytes(behind)
+            self.opened(server, "offset=100000")
+            self.assertLessEqual(len(server.requests), 3)
+            self.reads_right()
+
+    def test_bytes_behind_the_frame(self):
         server = self.serve()
-        server.objects["/a.b2nd"] = bytes(100000) + self.frame + bytes(5000)
-        done = subprocess.run([CLI, "info", "--json", server.url("/a.b2nd")], capture_output=True)
-        self.assertEqual(done.returncode, 4)
+        server.objects["/a.b2nd"] = self.frame + bytes(70000)
+        self.opened(server)
+        self.assertLessEqual(len(server.requests), 3)
+        self.reads_right()
+
+    def test_members_of_an_archive(self):
+        np.save(self.folder / "in.npy", self.items)
+        tree = "%s/t.b2d" % self.folder
+        for key in ("/g/x", "/y"):
+            subprocess.run([CLI, "convert", self.folder / "in.npy", "%s::%s" % (tree, key)],
+                           check=True)
+        subprocess.run([CLI, "pack", tree, self.folder / "t.b2z"], check=True)
+        server = self.serve()
+        server.objects["/t.b2z"] = (self.folder / "t.b2z").read_bytes()
+        for key in ("/g/x", "/y"):
+            server.forget()
+            self.assertEqual(self.reader.say("open", server.url("/t.b2z::" + key)), "ok")
+            self.assertLessEqual(len(server.requests), 3)
+            self.reads_right()
+            self.assertEqual(self.reader.say("refresh"), "ok")
+            self.reads_right()
+        listed = subprocess.run([CLI, "ls", "-r", server.url("/t.b2z")], capture_output=True,
+                                text=True, check=True).stdout
+        self.assertEqual(listed.split(), subprocess.run(
+            [CLI, "ls", "-r", self.folder / "t.b2z"], capture_output=True, text=True,
+            check=True).stdout.split())
+        self.fails(self.reader.say("open", server.url("/t.b2z::/no")), "there is no /no",
+                   "CATERVA_ENOTFOUND")
 
 
 class Servers(Case):

@@ -52,6 +52,8 @@ static caterva_status open_url(char *words, int (*on_progress)(void *, int64_t, 
                     number(word, "connect=", &remote.connect_timeout_ms) ||
                     number(word, "over=", &remote.over_read_percent) ||
                     number(word, "style=", &remote.path_style);
+        if (strncmp(word, "offset=", 7) == 0)
+            options.offset = strtoull(word + 7, NULL, 10), known = 1;
         if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;
         if (strcmp(word, "nocache") == 0) options.cache_bytes = -(known = 1);
         if (!known) exit(2);
