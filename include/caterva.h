@@ -1742,7 +1742,10 @@ typedef struct caterva_store {
     /* Optional, for a store whose reads take long: reads n ranges, many at once. With it a
      * call of the library asks for all that it knows it needs in a few such calls: of a
      * read the heads of all chunks first, then all blocks. Ranges may touch, and stand in
-     * any order.
+     * any order. A read holds up to 16 MiB of stored bytes. Statistics and reductions,
+     * reads around damage, prefetches, copies and caterva_verify ask like that for some
+     * chunks ahead: about 32 MiB, never more than 64; a copy that moves chunks a quarter
+     * of its `memory`, never more than half.
      *
      * Calls arrived(token, i) as soon as range i is whole at its dst, once for each, in any
      * order, on the thread that called: the library decodes it in there, while other ranges

@@ -176,6 +176,7 @@ static cv_status move_part(view_copy *c, const caterva_view *part, int64_t at, i
     cv_source source = cv_array_source(array);
     if (c->watch) source.watch = c->watch;
     cv_move move = {.source = &source, .target = c->to->pending};
+    move.memory = c->order->options.memory / 4;
     int64_t packed = cv_max_i64(1, c->order->options.memory / (2 * c->grid->chunk_bytes));
     int threads = (int)cv_min_i64(cv_min_i64(source.threads, c->to->threads), packed);
     if (source.pending) status = cv_pending_check_whole(source.pending, err);

@@ -51,7 +51,7 @@ static cv_status finish_commit(const cv_tree *tree, cv_error *err)
     bool stands = journal.n > 0;
     cv_journal_free(&journal);
     if (!stands) return CV_OK;
-    CV_TRY(cv_tree_open(tree->path, &own, err));
+    CV_TRY(cv_tree_open(tree->path, NULL, &own, err));
     cv_error reason = {0};
     cv_status status = cv_tree_lock(own, &reason);
     cv_tree_close(own);

@@ -20,11 +20,16 @@ static int by_position(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+cv_block_range cv_fetch_range(const cv_layout *layout, int64_t block)
+{
+    if (layout->n_blocks > 0) return layout->blocks[block];
+    int64_t start = CV_CHUNK_HEADER_SIZE + block * layout->block_bytes;
+    return (cv_block_range){(int32_t)start, (int32_t)(start + layout->block_bytes)};
+}
+
 static cv_block_range range_of(const cv_layout *layout, const cv_wanted *wanted)
 {
-    if (layout->n_blocks > 0) return layout->blocks[wanted->block];
-    int64_t start = CV_CHUNK_HEADER_SIZE + wanted->block * layout->block_bytes;
-    return (cv_block_range){(int32_t)start, (int32_t)(start + layout->block_bytes)};
+    return cv_fetch_range(layout, wanted->block);
 }
 
 /* Stored order, which nearly always is block order already. `streams` serves

@@ -44,6 +44,9 @@ void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
 void cv_fetch_place(const cv_layout *layout, cv_wanted *wanted, const cv_fetch_run *run,
                     uint8_t *bytes);
 
+/* The bytes of one block in such a chunk. */
+cv_block_range cv_fetch_range(const cv_layout *layout, int64_t block);
+
 /* The whole stored chunk where it is at hand without reading, else NULL. It stays
  * as long as the layout is held. */
 const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout);

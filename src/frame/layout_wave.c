@@ -27,6 +27,7 @@ typedef struct wave {
     cv_buffer heads, tables;
     size_t n_parts, n_bytes;
     cv_watch *watch;
+    bool goes_on;  /* around what is damaged */
     size_t failed; /* the range that could not be read; SIZE_MAX: none */
 } wave;
 
@@ -190,31 +191,67 @@ static cv_status check(wave *w, cv_layout_wish *wish, cv_error *err)
     return CV_OK;
 }
 
+/* A failure that ends the wave; else the wish is without a layout. */
+static cv_status judge(const wave *w, cv_layout_wish *wish, cv_status status)
+{
+    if (status == CV_OK || !w->goes_on) return status;
+    if (status == CATERVA_ENOMEM || status == CATERVA_ESTOPPED) return status;
+    cv_layout_release(wish->layout);
+    wish->layout = NULL;
+    wish->head.bytes = NULL;
+    return CV_OK;
+}
+
 static cv_status run(wave *w, cv_error *err)
 {
     CV_TRY(ask_for_heads(w, err));
     CV_TRY(read_parts(w, &w->heads, err));
     forget_parts(w);
-    for (size_t i = 0; i < w->n; i++) CV_TRY(parse(w, i, err));
+    for (size_t i = 0; i < w->n; i++) CV_TRY(judge(w, &w->wishes[i], parse(w, i, err)));
     CV_TRY(read_parts(w, &w->tables, err));
-    for (size_t i = 0; i < w->n; i++) CV_TRY(check(w, &w->wishes[i], err));
+    for (size_t i = 0; i < w->n; i++)
+        CV_TRY(judge(w, &w->wishes[i], check(w, &w->wishes[i], err)));
     return CV_OK;
+}
+
+static cv_status run_wave(wave *w, cv_error *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        w->wishes[i].layout = NULL;
+        w->wishes[i].head = (cv_chunk_head){.bytes = NULL};
+        w->wishes[i].table = NULL;
+    }
+    cv_status status = run(w, err);
+    if (status != CV_OK) cv_layout_wave_release(w->wishes, w->n);
+    cv_buffer_free(&w->parts);
+    cv_buffer_free(&w->ranges);
+    cv_buffer_free(&w->heads);
+    cv_buffer_free(&w->tables);
+    return status;
 }
 
 cv_status cv_layout_wave(cv_frame *frame, const cv_snapshot *snapshot, cv_layout_wish *wishes,
                          size_t n, cv_watch *watch, cv_error *err)
 {
     wave w = {.frame = frame, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
-    for (size_t i = 0; i < n; i++) {
-        wishes[i].layout = NULL;
-        wishes[i].head = (cv_chunk_head){.bytes = NULL};
-        wishes[i].table = NULL;
-    }
-    cv_status status = run(&w, err);
-    if (status != CV_OK) cv_layout_wave_release(wishes, n);
-    cv_buffer_free(&w.parts);
-    cv_buffer_free(&w.ranges);
-    cv_buffer_free(&w.heads);
-    cv_buffer_free(&w.tables);
+    return run_wave(&w, err);
+}
+
+cv_status cv_layout_wave_of_good(cv_frame *frame, const cv_snapshot *snapshot,
+                                 cv_layout_wish *wishes, size_t n, cv_watch *watch,
+                                 cv_error *err)
+{
+    wave w = {.frame = frame, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
+    cv_error error = {0};
+    w.goes_on = true;
+    cv_status status = run_wave(&w, &error);
+    if (status != CATERVA_ENOMEM && status != CATERVA_ESTOPPED) return CV_OK;
+    if (err) *err = error;
     return status;
+}
+
+size_t cv_layout_wave_bytes(const cv_grid *grid)
+{
+    size_t head = cv_layout_is_small(grid) ? (size_t)grid->chunk_bytes + 64 : 4096;
+    return head + 2 * cv_block_table_size(grid->n_blocks);
 }

@@ -23,6 +23,15 @@ typedef struct cv_layout_wish {
 cv_status cv_layout_wave(cv_frame *frame, const cv_snapshot *snapshot, cv_layout_wish *wishes,
                          size_t n, cv_watch *watch, cv_error *err);
 
+/* The same, but one that is damaged or cannot be read has no layout, and the others have
+ * theirs. CATERVA_ENOMEM, CATERVA_ESTOPPED: then there are none. */
+cv_status cv_layout_wave_of_good(cv_frame *frame, const cv_snapshot *snapshot,
+                                 cv_layout_wish *wishes, size_t n, cv_watch *watch,
+                                 cv_error *err);
+
+/* Bytes that a wave reads of each chunk, about. */
+size_t cv_layout_wave_bytes(const cv_grid *grid);
+
 void cv_layout_wave_release(cv_layout_wish *wishes, size_t n);
 
 /* Puts the chunk before what was said of a range of it that could not be read. */

@@ -39,8 +39,8 @@ typedef struct cv_tree {
 /* Where the archive's bytes are. */
 cv_zip_source cv_tree_source(const cv_tree *tree);
 
-/* What stands at `path`, or behind the URL as the options (or NULL) say. CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for
- * nothing. Release *out with cv_tree_close. */
+/* What stands at `path`, or behind the URL as the options (or NULL) say. CATERVA_EUNSUPPORTED
+ * for what is no tree, CATERVA_ENOTFOUND for nothing. Release *out with cv_tree_close. */
 cv_status cv_tree_open(const char *path, const caterva_remote_options *remote, cv_tree **out,
                        cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */

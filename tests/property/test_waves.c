@@ -6,10 +6,8 @@
  * afterwards. And files and directories whose bytes the system has forgotten give the same.
  *
  * usage: test_waves [SEED [ROUNDS]] */
-#include "blob.h"
-#include "check.h"
-#include "random.h"
 #include "scratch.h"
+#include "waves_array.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,68 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { SIDE = 96, CHUNK = 32, BLOCK = 16, N_CHUNKS = 27, N_BLOCKS = 8 };
-enum { N_ITEMS = SIDE * SIDE * SIDE };
-
-static const int64_t origin[3] = {0, 0, 0}, shape[3] = {SIDE, SIDE, SIDE};
-static int32_t items[N_ITEMS];
-
-static caterva_create_options options(void)
-{
-    static const int32_t chunks[3] = {CHUNK, CHUNK, CHUNK}, blocks[3] = {BLOCK, BLOCK, BLOCK};
-    caterva_create_options o = CATERVA_CREATE_INIT;
-    o.ndim = 3;
-    o.shape = shape;
-    o.chunk_shape = chunks;
-    o.block_shape = blocks;
-    o.dtype = "<i4";
-    o.threads = 1; /* chunks one behind the other */
-    return o;
-}
-
-/* Some noise, a chunk of zeros, one of sevens, and one that does not compress. */
-static void make_items(rng *r)
-{
-    for (int i = 0; i < N_ITEMS; i++) {
-        int at[3] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
-        int chunk = at[0] / CHUNK * 9 + at[1] / CHUNK * 3 + at[2] / CHUNK;
-        items[i] = chunk == 5   ? 0
-                   : chunk == 7 ? 7
-                   : chunk == 9 ? (int32_t)rng_next(r)
-                                : i + (int32_t)(rng_next(r) & 1023);
-    }
-}
-
-static void put(caterva_array *array)
-{
-    caterva_error err;
-    CHECK_OK(caterva_write(array, origin, shape, items, sizeof items, &err), err);
-    CHECK_OK(caterva_close(array, &err), err);
-}
-
-static void make_blob(blob *b)
-{
-    caterva_error err;
-    caterva_array *array;
-    caterva_create_options o = options();
-    o.overwrite = 1;
-    caterva_store s = blob_store(b);
-    CHECK_OK(caterva_store_create(&s, &o, &array, &err), err);
-    put(array);
-}
-
-static caterva_array *open_blob(blob *b, int threads, int64_t cache_bytes)
-{
-    caterva_error err;
-    caterva_array *array;
-    caterva_open_options o = CATERVA_OPEN_INIT;
-    caterva_store s = blob_store(b);
-    o.threads = threads;
-    o.cache_bytes = cache_bytes;
-    CHECK_OK(caterva_store_open(&s, &o, &array, &err), err);
-    return array;
-}
 
 /* ---- Reading --------------------------------------------------------------------------- */
 
@@ -153,14 +89,6 @@ static void read_points(caterva_array *array, rng *r, int n)
 }
 
 /* ---- Counting -------------------------------------------------------------------------- */
-
-static void forget_counts(blob *b)
-{
-    atomic_store(&b->n_waves, 0);
-    atomic_store(&b->n_reads, 0);
-    atomic_store(&b->n_bytes, 0);
-    atomic_store(&b->n_ranges, 0);
-}
 
 /* What the blocks that a box touches take as they are stored. */
 static long stored(caterva_array *array, const cuboid *b)

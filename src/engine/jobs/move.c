@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "engine/jobs/transfer.h"
+#include "engine/read/stage.h"
 #include "frame/put.h"
 
 #include <string.h>
@@ -91,25 +92,38 @@ static cv_status keep_zeros(cv_pending *target, int64_t chunk, cv_error *err)
 }
 
 cv_status cv_move_chunk(const cv_source *source, int64_t from, cv_pending *target, int64_t to,
-                        cv_buffer *packed, cv_error *err)
+                        cv_worker *worker, cv_error *err)
 {
-    CV_TRY(cv_transfer_chunk(source, from, target->txn, to, packed, err));
+    CV_TRY(cv_transfer_chunk(source, from, target->txn, to, worker, err));
     return keep_zeros(target, to, err);
 }
 
 typedef struct moving {
     const cv_move *move;
+    cv_stage stage;
     cv_status (*on_chunk)(void *context, cv_error *err);
     void *context;
 } moving;
 
+static cv_status list_one(void *context, int64_t k, cv_worker *worker, cv_stage_list *list,
+                          cv_error *err)
+{
+    int64_t from, to;
+    (void)worker;
+    number(((const moving *)context)->move, k, &from, &to);
+    return cv_stage_list_add(list, from, CV_STAGE_ALL, err);
+}
+
 static cv_status move_one(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
-    const moving *m = context;
+    moving *m = context;
     int64_t from, to;
     number(m->move, k, &from, &to);
     worker->watch = m->move->source->watch;
-    CV_TRY(cv_move_chunk(m->move->source, from, m->move->target, to, &worker->packed, err));
+    CV_TRY(cv_stage_enter(&m->stage, k, worker, err));
+    cv_status status = cv_move_chunk(m->move->source, from, m->move->target, to, worker, err);
+    cv_stage_leave(&m->stage, k, worker);
+    CV_TRY(status);
     return m->on_chunk ? m->on_chunk(m->context, err) : CV_OK;
 }
 
@@ -117,8 +131,17 @@ cv_status cv_move_chunks(const cv_move *move, int threads,
                          cv_status (*on_chunk)(void *context, cv_error *err), void *context,
                          cv_error *err)
 {
-    moving m = {move, on_chunk, context};
+    moving m = {.move = move, .on_chunk = on_chunk, .context = context};
     int64_t n = count(move);
     int helpers = (int)cv_min_i64(threads, n) - 1;
-    return cv_workers_run(move->source->workers, helpers, n, move_one, &m, err);
+    const cv_stage_plan plan = {.n_units = n,
+                                .bytes = n * target_grid(move)->chunk_bytes,
+                                .memory = move->memory,
+                                .threads = helpers + 1,
+                                .list = list_one,
+                                .context = &m};
+    CV_TRY(cv_stage_init(&m.stage, move->source, &plan, err));
+    cv_status status = cv_workers_run(move->source->workers, helpers, n, move_one, &m, err);
+    cv_stage_destroy(&m.stage);
+    return status;
 }

@@ -16,6 +16,7 @@ typedef struct cv_move {
     int64_t from[CV_MAX_DIMS]; /* first chunk, for each axis of the target */
     int64_t to[CV_MAX_DIMS];
     int64_t counts[CV_MAX_DIMS];
+    int64_t memory; /* for chunks of a far store that are read ahead; 0: the usual */
 } cv_move;
 
 /* True when chunks of the source mean the same in the target: partition, codec,
@@ -31,8 +32,8 @@ cv_status cv_move_chunks(const cv_move *move, int threads,
                          cv_status (*on_chunk)(void *context, cv_error *err), void *context,
                          cv_error *err);
 
-/* Moves one chunk, `packed` is scratch. */
+/* Moves one chunk. */
 cv_status cv_move_chunk(const cv_source *source, int64_t from, cv_pending *target, int64_t to,
-                        cv_buffer *packed, cv_error *err);
+                        cv_worker *worker, cv_error *err);
 
 #endif

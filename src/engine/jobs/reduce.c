@@ -37,6 +37,9 @@ typedef struct axes_task {
     int64_t first_tile[CV_MAX_DIMS];  /* number of the first one on its axis */
     int64_t dst_strides[CV_MAX_DIMS]; /* cells of the result; 0 where the axis goes */
     int64_t per_cell;                 /* items behind each cell */
+    bool by_tile;                     /* tiles are read ahead together, else their chunks */
+    int64_t memory;                   /* for what is read ahead of one tile */
+    cv_stage stage;                   /* of tiles */
 } axes_task;
 
 /* One job: a selection of its own, whose cells stand in C order. */
@@ -336,33 +339,88 @@ static bool find_tile(const axes_task *task, int64_t job, tile *t)
     return true;
 }
 
+static cv_status fold_chunks(tile *t, cv_fold *fold, cv_worker *worker, cv_error *err)
+{
+    cv_stage stage = {.windows = NULL};
+    cv_status status = CV_OK;
+    if (!t->task->by_tile)
+        CV_TRY(cv_walk_set_stage(&fold->walk, 1, t->task->memory, &stage, err));
+    for (int64_t k = 0; status == CV_OK && k < fold->walk.n_chunks; k++) {
+        cv_share whole = {.chunk = k, .n_shares = 1};
+        status = cv_fold_share(fold, &whole, t, worker, err);
+    }
+    cv_stage_destroy(&stage);
+    return status;
+}
+
+static cv_status init_fold(tile *t, cv_fold *fold, cv_error *err)
+{
+    return cv_fold_init(fold, t->task->reduction->source, &t->selection, t->strides,
+                        fold_part, err);
+}
+
 static cv_status fold_tile(tile *t, cv_worker *worker, cv_error *err)
 {
     cv_fold fold;
-    cv_status status = cv_fold_init(&fold, t->task->reduction->source, &t->selection,
-                                    t->strides, fold_part, err);
-    for (int64_t k = 0; status == CV_OK && k < fold.walk.n_chunks; k++) {
-        cv_share whole = {.chunk = k, .n_shares = 1};
-        status = cv_fold_share(&fold, &whole, t, worker, err);
-    }
+    cv_status status = init_fold(t, &fold, err);
+    if (status == CV_OK) status = fold_chunks(t, &fold, worker, err);
     cv_fold_free(&fold);
     if (status == CV_OK) store_tile(t);
     return status;
 }
 
+static cv_status reduce_tile(tile *t, cv_worker *worker, cv_error *err)
+{
+    t->cells = cv_calloc((size_t)t->n_cells, sizeof t->cells[0]);
+    if (!t->cells)
+        return cv_fail_memory(err, (size_t)t->n_cells * sizeof t->cells[0], "a result");
+    cv_status status = fold_tile(t, worker, err);
+    cv_free(t->cells);
+    return status;
+}
+
 static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
-    const axes_task *task = context;
+    axes_task *task = context;
     tile t;
     if (find_tile(task, job, &t)) {
-        t.cells = cv_calloc((size_t)t.n_cells, sizeof t.cells[0]);
-        if (!t.cells)
-            return cv_fail_memory(err, (size_t)t.n_cells * sizeof t.cells[0], "a result");
-        cv_status status = fold_tile(&t, worker, err);
-        cv_free(t.cells);
+        CV_TRY(cv_stage_enter(&task->stage, job, worker, err));
+        cv_status status = reduce_tile(&t, worker, err);
+        cv_stage_leave(&task->stage, job, worker);
         CV_TRY(status);
     }
     return cv_watch_step(task->reduction->watch, 1, err);
+}
+
+/* ---- What is read ahead ------------------------------------------------------ */
+
+static cv_status list_tile_needs(void *context, int64_t job, cv_worker *worker,
+                                 cv_stage_list *list, cv_error *err)
+{
+    cv_fold fold;
+    tile t;
+    if (!find_tile(context, job, &t)) return CV_OK;
+    cv_status status = init_fold(&t, &fold, err);
+    for (int64_t k = 0; status == CV_OK && k < fold.walk.n_chunks; k++)
+        status = cv_walk_list_missing(&fold.walk, k, worker, list, err);
+    cv_fold_free(&fold);
+    return status;
+}
+
+/* Tiles that are small are read ahead together, of a large one its chunks are. */
+static cv_status init_stage(axes_task *task, int64_t n_jobs, int threads, cv_error *err)
+{
+    const cv_selection *selected = task->reduction->selection;
+    const cv_stage_plan plan = {.n_units = n_jobs,
+                                .bytes = selected->n_items * task->grid->item_size,
+                                .threads = threads,
+                                .list = list_tile_needs,
+                                .context = task};
+    task->memory = CV_STAGE_BYTES / threads;
+    task->by_tile = plan.bytes / n_jobs < CV_STAGE_BYTES / (threads + 1);
+    task->stage = (cv_stage){.windows = NULL};
+    if (!task->by_tile) return CV_OK;
+    return cv_stage_init(&task->stage, task->reduction->source, &plan, err);
 }
 
 static int64_t cut_tiles(axes_task *task, bool by_block)
@@ -414,5 +472,8 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
     int64_t n_jobs = choose_tiles(&task);
     cv_watch_set_steps(r->watch, n_jobs);
     int helpers = (int)cv_min_i64(source->threads, n_jobs) - 1;
-    return cv_workers_run(source->workers, helpers, n_jobs, tile_job, &task, err);
+    CV_TRY(init_stage(&task, n_jobs, helpers + 1, err));
+    cv_status status = cv_workers_run(source->workers, helpers, n_jobs, tile_job, &task, err);
+    cv_stage_destroy(&task.stage);
+    return status;
 }

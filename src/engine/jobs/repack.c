@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "engine/jobs/move.h"
 #include "engine/plan/slabs.h"
+#include "engine/read/stage.h"
 #include "engine/write/write.h"
 
 #include <string.h>
@@ -141,18 +142,33 @@ typedef struct moving {
     copying *copying;
     cv_plan from;
     cv_plan to;
+    cv_stage stage;
 } moving;
+
+static cv_status list_chunk(void *context, int64_t k, cv_worker *worker, cv_stage_list *list,
+                            cv_error *err)
+{
+    const moving *m = context;
+    cv_chunk_job from;
+    (void)worker;
+    cv_plan_chunk(&m->from, k, &from);
+    if (is_dirty(m->copying, from.chunk)) return CV_OK;
+    return cv_stage_list_add(list, from.chunk, CV_STAGE_ALL, err);
+}
 
 static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
-    const moving *m = context;
+    moving *m = context;
     cv_chunk_job from, to;
     worker->watch = m->copying->source.watch;
     cv_plan_chunk(&m->from, k, &from);
     cv_plan_chunk(&m->to, k, &to);
     if (is_dirty(m->copying, from.chunk)) return CV_OK;
-    CV_TRY(cv_move_chunk(&m->copying->source, from.chunk, m->copying->target, to.chunk,
-                         &worker->packed, err));
+    CV_TRY(cv_stage_enter(&m->stage, k, worker, err));
+    cv_status status = cv_move_chunk(&m->copying->source, from.chunk, m->copying->target,
+                                     to.chunk, worker, err);
+    cv_stage_leave(&m->stage, k, worker);
+    CV_TRY(status);
     cv_watch_add(m->copying->watch, m->copying->to->chunk_bytes);
     return cv_watch_step(m->copying->watch, 1, err);
 }
@@ -186,7 +202,17 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
     CV_TRY(cv_plan_box(c->to, zeros, stop, &m.to, err));
     int helpers = (int)cv_min_i64(c->source.threads, m.to.n_chunks) - 1;
     cv_watch_expect(c->watch, m.to.n_chunks * c->to->chunk_bytes);
-    CV_TRY(cv_workers_run(c->source.workers, helpers, m.to.n_chunks, move_chunk, &m, err));
+    const cv_stage_plan plan = {.n_units = m.to.n_chunks,
+                                .bytes = m.to.n_chunks * c->to->chunk_bytes,
+                                .memory = c->repack->memory / 4,
+                                .threads = helpers + 1,
+                                .list = list_chunk,
+                                .context = &m};
+    CV_TRY(cv_stage_init(&m.stage, &c->source, &plan, err));
+    cv_status status =
+        cv_workers_run(c->source.workers, helpers, m.to.n_chunks, move_chunk, &m, err);
+    cv_stage_destroy(&m.stage);
+    CV_TRY(status);
     return copy_dirty(&m, err);
 }
 

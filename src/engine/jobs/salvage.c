@@ -142,8 +142,8 @@ typedef struct copying {
     const cv_salvage *salvage;
     cv_txn *txn;
     cv_ref_kind initial; /* what the new frame's chunks are before they are put */
-    cv_buffer bytes;
-    cv_buffer filled; /* the chunk that lost ones become; encoded at first need */
+    cv_worker *worker;   /* of the source */
+    cv_buffer filled;    /* the chunk that lost ones become; encoded at first need */
 } copying;
 
 static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
@@ -178,7 +178,7 @@ static cv_status copy_chunk(copying *c, int64_t chunk, cv_error *err)
     if (cv_is_lost(c->salvage->lost, chunk)) return put_fill(c, chunk, err);
     CV_TRY(cv_source_find(c->salvage->source, chunk, &ref, err));
     if (ref.kind == c->initial) return CV_OK;
-    return cv_transfer_chunk(c->salvage->source, chunk, c->txn, chunk, &c->bytes, err);
+    return cv_transfer_chunk(c->salvage->source, chunk, c->txn, chunk, c->worker, err);
 }
 
 static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_frame *target,
@@ -190,14 +190,15 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     cv_watch watch; /* all chunks were checked: what is told is no more than that */
     cv_watch_init_steps(&watch, salvage->check.on_progress, salvage->check.context, NULL);
     cv_watch_set_steps(&watch, n);
-    cv_status status = cv_watch_step(&watch, n, err);
+    cv_status status = cv_worker_take(salvage->source->workers, &c.worker, err);
+    if (status == CV_OK) status = cv_watch_step(&watch, n, err);
     for (int64_t i = 0; status == CV_OK && (i = next_chunk(&c, i)) < n; i++) {
         status = copy_chunk(&c, i, err);
         if (status == CV_OK) status = cv_watch_tick(&watch, 0, err);
     }
     cv_watch_destroy(&watch);
     if (status == CV_OK) status = cv_txn_commit(c.txn, err);
-    cv_buffer_free(&c.bytes);
+    cv_worker_give(salvage->source->workers, c.worker);
     cv_buffer_free(&c.filled);
     cv_txn_free(c.txn);
     return status;

@@ -116,8 +116,19 @@ static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, c
     return CV_OK;
 }
 
-static cv_status tally_all(const cv_reduction *r, const cv_fold *fold, cv_tally *out,
-                           cv_error *err)
+/* Runs the jobs, with what they need of a far store read ahead. */
+static cv_status run_jobs(cv_fold *fold, const job_list *list, cv_job_fn job, void *task,
+                          cv_error *err)
+{
+    cv_workers *workers = fold->walk.source->workers;
+    cv_stage stage;
+    CV_TRY(cv_walk_set_stage(&fold->walk, list->helpers + 1, 0, &stage, err));
+    cv_status status = cv_workers_run(workers, list->helpers, list->n_jobs, job, task, err);
+    cv_stage_destroy(&stage);
+    return status;
+}
+
+static cv_status tally_all(const cv_reduction *r, cv_fold *fold, cv_tally *out, cv_error *err)
 {
     job_list list = cut_jobs(r->source, &fold->walk);
     cv_watch_set_steps(r->watch, list.n_jobs);
@@ -125,8 +136,7 @@ static cv_status tally_all(const cv_reduction *r, const cv_fold *fold, cv_tally 
     task.tallies = cv_calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
     if (!task.tallies)
         return cv_fail_memory(err, (size_t)list.n_jobs * sizeof task.tallies[0], "tallies");
-    cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,
-                                      statistics_job, &task, err);
+    cv_status status = run_jobs(fold, &list, statistics_job, &task, err);
     for (int64_t i = 0; i < list.n_jobs; i++) cv_tally_add(out, r->type, &task.tallies[i]);
     cv_free(task.tallies);
     return status;
@@ -234,15 +244,14 @@ static cv_status make_edges(const cv_bins *bins, double **out, cv_error *err)
     return CV_OK;
 }
 
-static cv_status bin_all(const cv_reduction *r, const cv_fold *fold, const cv_bins *bins,
+static cv_status bin_all(const cv_reduction *r, cv_fold *fold, const cv_bins *bins,
                          double *edges, cv_error *err)
 {
     job_list list = cut_jobs(r->source, &fold->walk);
     cv_watch_set_steps(r->watch, list.n_jobs);
     histogram_task task = {.run = {r, fold, &list}, .bins = bins, .edges = edges};
     cv_mutex_init(&task.lock);
-    cv_status status = cv_workers_run(r->source->workers, list.helpers, list.n_jobs,
-                                      histogram_job, &task, err);
+    cv_status status = run_jobs(fold, &list, histogram_job, &task, err);
     cv_mutex_destroy(&task.lock);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "engine/jobs/transfer.h"
 
 #include "base/heap.h"
+#include "engine/read/stage.h"
 #include "frame/commit.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
@@ -34,47 +35,84 @@ static cv_status make_table(const cv_source *source, const cv_layout *layout,
     return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
 }
 
-static cv_status move_stored(const cv_source *source, const cv_layout *layout,
-                             const cv_chunk_ref *ref, cv_txn *to, int64_t number,
-                             cv_buffer *bytes, cv_error *err)
+/* A stored chunk on its way: `bytes` are all of it. */
+static cv_status put_stored(const cv_source *source, const cv_layout *layout,
+                            const uint8_t *bytes, cv_txn *to, int64_t number, cv_error *err)
 {
     cv_buffer table = {0};
-    cv_stored_chunk stored = {.table = &table};
-    CV_TRY(cv_fetch_chunk(source->frame, layout, bytes, &stored.bytes, err));
-    if (source->checks) CV_TRY(cv_layout_check_chunk(layout, ref, stored.bytes, err));
-    cv_status status = make_table(source, layout, stored.bytes, &table, &stored.name, err);
-    stored.size = (size_t)layout->header.cbytes;
+    cv_stored_chunk stored = {
+        .bytes = bytes, .size = (size_t)layout->header.cbytes, .table = &table};
+    cv_status status = make_table(source, layout, bytes, &table, &stored.name, err);
     if (status == CV_OK) status = cv_txn_put_stored(to, number, &stored, err);
     cv_buffer_free(&table);
     return status;
 }
 
 static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, cv_txn *to,
-                             int64_t number, cv_buffer *bytes, cv_error *err)
+                             int64_t number, cv_worker *worker, cv_error *err)
 {
     cv_layout *layout;
-    CV_TRY(cv_layout_get(source->frame->layouts, source->snapshot, ref, &layout, err));
+    CV_TRY(cv_staged_get_layout(worker->staged, source->frame, source->snapshot, ref, &layout,
+                                err));
     cv_ref_kind kind;
-    cv_status status;
-    if (is_special(layout, &kind))
+    cv_status status = CV_OK;
+    if (is_special(layout, &kind)) {
         status = cv_txn_put_special(to, number, kind, err);
-    else
-        status = move_stored(source, layout, ref, to, number, bytes, err);
+    } else {
+        const uint8_t *bytes = cv_staged_chunk(worker->staged, ref);
+        if (!bytes)
+            status = cv_fetch_chunk(source->frame, layout, &worker->packed, &bytes, err);
+        if (status == CV_OK && source->checks)
+            status = cv_layout_check_chunk(layout, ref, bytes, err);
+        if (status == CV_OK) status = put_stored(source, layout, bytes, to, number, err);
+    }
     cv_layout_release(layout);
     return status;
 }
 
 cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
-                            int64_t number, cv_buffer *bytes, cv_error *err)
+                            int64_t number, cv_worker *worker, cv_error *err)
 {
     cv_chunk_ref ref;
     CV_TRY(cv_source_find(source, chunk, &ref, err));
     if (ref.kind == CV_REF_ITEM) {
-        CV_TRY(cv_encode_repeated(&source->workers->spec, ref.item, bytes, err));
-        return cv_txn_put(to, number, bytes, err);
+        CV_TRY(cv_encode_repeated(&source->workers->spec, ref.item, &worker->packed, err));
+        return cv_txn_put(to, number, &worker->packed, err);
     }
     if (ref.kind != CV_REF_STORED) return cv_txn_put_special(to, number, ref.kind, err);
-    return copy_stored(source, &ref, to, number, bytes, err);
+    return copy_stored(source, &ref, to, number, worker, err);
+}
+
+typedef struct copying {
+    const cv_source *source;
+    cv_txn *txn;
+    cv_stage stage; /* whose units are chunks */
+} copying;
+
+static cv_status list_chunk(void *context, int64_t chunk, cv_worker *worker,
+                            cv_stage_list *list, cv_error *err)
+{
+    (void)context;
+    (void)worker;
+    return cv_stage_list_add(list, chunk, CV_STAGE_ALL, err);
+}
+
+static cv_status init_stage(copying *c, cv_error *err)
+{
+    const cv_grid *grid = &c->source->snapshot->grid;
+    const cv_stage_plan plan = {.n_units = grid->n_chunks,
+                                .bytes = grid->n_chunks * grid->chunk_bytes,
+                                .threads = 1,
+                                .list = list_chunk};
+    return cv_stage_init(&c->stage, c->source, &plan, err);
+}
+
+static cv_status copy_chunk(copying *c, int64_t chunk, cv_worker *worker, cv_error *err)
+{
+    CV_TRY(cv_stage_enter(&c->stage, chunk, worker, err));
+    cv_status status = cv_transfer_chunk(c->source, chunk, c->txn, chunk, worker, err);
+    cv_stage_leave(&c->stage, chunk, worker);
+    return status;
 }
 
 /* `index`, where it is not NULL, is the source's; the chunks of the target are `initial`,
@@ -82,22 +120,23 @@ cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
 static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
                              cv_frame *target, cv_error *err)
 {
-    cv_txn *txn;
-    CV_TRY(cv_txn_begin(target, &txn, err));
-    cv_buffer bytes = {0};
-    cv_status status = CV_OK;
     const cv_grid *grid = &source->snapshot->grid;
+    copying c = {.source = source};
+    cv_worker *worker = NULL;
+    CV_TRY(cv_txn_begin(target, &c.txn, err));
+    cv_status status = cv_worker_take(source->workers, &worker, err);
+    if (status == CV_OK) status = init_stage(&c, err);
     cv_watch_expect(source->watch, grid->n_chunks * grid->chunk_bytes);
     for (int64_t i = 0; i < grid->n_chunks && status == CV_OK; i++) {
         int64_t next = index ? cv_index_next(index, i, initial) : i;
         status = cv_watch_tick(source->watch, (next - i + (i > 0)) * grid->chunk_bytes, err);
         i = next;
-        if (status == CV_OK && i < grid->n_chunks)
-            status = cv_transfer_chunk(source, i, txn, i, &bytes, err);
+        if (status == CV_OK && i < grid->n_chunks) status = copy_chunk(&c, i, worker, err);
     }
-    if (status == CV_OK) status = cv_txn_commit(txn, err);
-    cv_buffer_free(&bytes);
-    cv_txn_free(txn);
+    if (status == CV_OK) status = cv_txn_commit(c.txn, err);
+    cv_stage_destroy(&c.stage);
+    cv_worker_give(source->workers, worker);
+    cv_txn_free(c.txn);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "engine/read/blocks.h"
 #include "engine/read/damage.h"
+#include "engine/read/stage.h"
 #include "frame/attribute.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
@@ -36,7 +37,8 @@ typedef struct verify_task {
     const cv_index *index;
     int64_t *chunks; /* of the pass */
     int64_t n_chunks, max_chunks;
-    cv_mutex lock; /* guards all below */
+    cv_stage stage; /* whose units they are */
+    cv_mutex lock;  /* guards all below */
     caterva_verify_result *result;
     uint8_t *lost;   /* a bit for each chunk, or NULL */
     extent *extents; /* of the pass, as many as its chunks or less */
@@ -119,7 +121,8 @@ static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker
     cv_layout *layout;
     CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
     if (ref.name == 0) note_unverified(task);
-    CV_TRY(cv_layout_get(task->frame->layouts, task->snapshot, &ref, &layout, err));
+    CV_TRY(cv_staged_get_layout(worker->staged, task->frame, task->snapshot, &ref, &layout,
+                                err));
     note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
     bool has_blocks = layout->header.special == CV_SPECIAL_NONE;
     cv_layout_release(layout);
@@ -148,10 +151,23 @@ static cv_status verify_chunk(void *context, int64_t job, cv_worker *worker, cv_
     int64_t chunk = task->chunks[job];
     cv_error error = {0};
     worker->watch = task->heard;
-    cv_status status = check_chunk(task, chunk, worker, &error);
-    status = finish_chunk(task, chunk, status, &error);
+    cv_status status = cv_stage_enter(&task->stage, job, worker, &error);
+    if (status == CV_OK) {
+        status = check_chunk(task, chunk, worker, &error);
+        cv_stage_leave(&task->stage, job, worker);
+        status = finish_chunk(task, chunk, status, &error);
+    }
     if (status != CV_OK && err) *err = error;
     return status;
+}
+
+static cv_status list_chunk(void *context, int64_t job, cv_worker *worker,
+                            cv_stage_list *list, cv_error *err)
+{
+    const verify_task *task = context;
+    (void)worker;
+    return cv_stage_list_add(list, task->chunks[job],
+                             task->options->quick ? CV_STAGE_LAYOUT : CV_STAGE_ALL, err);
 }
 
 /* ---- Overlaps ----------------------------------------------------------- */
@@ -258,11 +274,20 @@ static cv_status check_pass(verify_task *task, int64_t low, int64_t high, cv_err
         if (entry >= low && entry <= high) task->chunks[task->n_chunks++] = i;
     }
     int64_t n = task->n_chunks;
-    CV_TRY(cv_workers_run(task->source->workers,
-                          (int)cv_min_i64(task->source->threads, n) - 1, n, verify_chunk,
-                          task, err));
-    check_overlaps(task);
-    return CV_OK;
+    int helpers = (int)cv_min_i64(task->source->threads, n) - 1;
+    const cv_stage_plan plan = {
+        .n_units = n,
+        .bytes = task->options->quick ? 0 : n * task->snapshot->grid.chunk_bytes,
+        .threads = helpers + 1,
+        .watch = task->heard,
+        .list = list_chunk,
+        .context = task};
+    CV_TRY(cv_stage_init(&task->stage, task->source, &plan, err));
+    cv_status status =
+        cv_workers_run(task->source->workers, helpers, n, verify_chunk, task, err);
+    cv_stage_destroy(&task->stage);
+    if (status == CV_OK) check_overlaps(task);
+    return status;
 }
 
 static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_error *err)

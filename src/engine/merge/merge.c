@@ -196,7 +196,7 @@ static cv_status move_chunk(merging *m, const entry *e, cv_worker *worker, cv_er
     CV_TRY(cv_part_files_take(&m->files, e->part, &file, err));
     cv_status status =
         cv_move_chunk(&file->source, cv_part_file_chunk(file, m->grid, e->chunk),
-                      m->merge->target, e->chunk, &worker->packed, err);
+                      m->merge->target, e->chunk, worker, err);
     status = cv_fail_in_part(file->token, status, err);
     cv_part_files_give(&m->files, file);
     return status;

@@ -4,13 +4,14 @@
 #include "engine/read/blocks.h"
 
 #include "engine/items/copy.h"
+#include "engine/run/thresholds.h"
 #include "frame/layout_cache.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* Compressed bytes fetched at once: enough to make reads rare, few enough to
- * be in the cache still when they are decoded. */
+ * be in the cache still when they are decoded. Of a far store a wave's. */
 enum { FETCH_BUDGET = 512 * 1024 };
 
 typedef struct decode_task {
@@ -151,12 +152,14 @@ static cv_status tell_block(const decode_task *task, cv_error *err)
 static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
                        int64_t *fetched, cv_error *err)
 {
+    const size_t budget =
+        task->frame->store->is_far ? (size_t)CV_WAVE_BYTES : (size_t)FETCH_BUDGET;
     cv_buffer *packed = &task->worker->packed;
     if (task->sink->in_order)
-        return cv_fetch_in_order(task->frame, task->layout, wanted, n, FETCH_BUDGET, packed,
+        return cv_fetch_in_order(task->frame, task->layout, wanted, n, budget, packed,
                                  fetched, err);
-    return cv_fetch_blocks(task->frame, task->layout, wanted, n, FETCH_BUDGET, packed,
-                           fetched, err);
+    return cv_fetch_blocks(task->frame, task->layout, wanted, n, budget, packed, fetched,
+                           err);
 }
 
 static cv_status decode_each(const decode_task *task, const cv_chunk_ref *ref,
@@ -260,6 +263,19 @@ static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
     }
 }
 
+/* Of a chunk that was read ahead; false: not all that is wanted was. */
+static bool find_staged(decode_task *task, const cv_chunk_ref *ref)
+{
+    const cv_staged *staged = task->worker->staged;
+    const cv_layout *layout = cv_staged_layout(staged, ref);
+    if (!layout) return false;
+    task->layout = layout;
+    if (layout->header.special != CV_SPECIAL_NONE || layout->chunk) return true;
+    if (layout->access == CV_ACCESS_CHUNK)
+        return (task->chunk = cv_staged_chunk(staged, ref)) != NULL;
+    return task->is_placed = cv_staged_place(staged, ref, task->wanted, task->n);
+}
+
 cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_worker *worker, bool *same,
                              const uint8_t **item, cv_error *err)
@@ -270,7 +286,9 @@ cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
     if (ref->kind == CV_REF_NAN) *item = cv_nan_item(snapshot->grid.item_size);
     if (ref->kind == CV_REF_ITEM) *item = ref->item;
     if (*same || cv_layout_is_small(&snapshot->grid)) return CV_OK;
-    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+    layout = cv_staged_layout(worker->staged, ref);
+    if (!layout)
+        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
     *same = layout->header.special != CV_SPECIAL_NONE;
     if (layout->header.special == CV_SPECIAL_NAN)
         *item = cv_nan_item(snapshot->grid.item_size);
@@ -312,6 +330,7 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
         fill_all(&task, ref->kind == CV_REF_ITEM ? ref->item : NULL);
         return CV_OK;
     }
+    if (worker->staged && find_staged(&task, ref)) return decode_stored(&task, ref, err);
     CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &task.layout, err));
     return decode_stored(&task, ref, err);
 }

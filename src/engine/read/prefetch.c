@@ -3,6 +3,7 @@
 #include "engine/read/prefetch.h"
 
 #include "base/arith.h"
+#include "base/heap.h"
 #include "engine/read/walk.h"
 #include "engine/run/thresholds.h"
 
@@ -50,6 +51,7 @@ static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
 
     int64_t n = cv_max_i64(CV_DECODE_PER_HELPER / grid->block_bytes, 1);
     if (!cv_codec_blocks_independent(&out->source->workers->spec)) n = chunk.n_blocks;
+    if (out->source->frame->store->is_far) n = chunk.n_blocks;
     n = cv_min_i64(n, room / cost_of_block(grid));
     out->first = box->block;
     out->last = cv_min_i64(box->block + n, chunk.n_blocks);
@@ -107,7 +109,6 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
     cv_walk_chunk chunk;
     cv_walk_init(&walk, s->source, (cv_request){.box = &s->plan}, &keep, NULL);
     CV_TRY(cv_walk_enter(&chunk, &walk, s->number, worker, err));
-    worker->watch = NULL; /* nobody waits for it */
     s->special = chunk.ref.kind != CV_REF_STORED;
     if (s->special) return CV_OK;
     cv_status status = cv_walk_blocks(&chunk, s->first, s->last, err);
@@ -115,22 +116,90 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* A step of the job. What fails here fails again for the read that comes to it. */
-static bool do_share(void *context, cv_pool_after *after)
+/* What fails here fails again for the read that comes to it. */
+static bool do_share(cv_prefetch *p, const cv_source *source)
+{
+    share s = {.source = source};
+    if (!take_share(p, &s)) return false;
+    cv_worker *worker;
+    cv_error ignored;
+    if (cv_worker_take(source->workers, &worker, &ignored) == CV_OK) {
+        (void)decode_share(&s, worker, &ignored);
+        cv_worker_give(source->workers, worker);
+    }
+    return_share(p, &s);
+    return true;
+}
+
+/* ---- Of a far store --------------------------------------------------------- */
+
+/* Shares whose bytes are fetched together, before the first of them is decoded. */
+typedef struct far_shares {
+    int64_t n;
+    share shares[CV_PREFETCH_SHARES];
+} far_shares;
+
+static cv_status list_share(void *context, int64_t i, cv_worker *worker, cv_stage_list *list,
+                            cv_error *err)
+{
+    share *s = &((far_shares *)context)->shares[i];
+    cv_walk walk;
+    cv_walk_init(&walk, s->source, (cv_request){.box = &s->plan}, &keep, NULL);
+    return cv_walk_list_missing(&walk, s->number, worker, list, err);
+}
+
+/* Who has the handle alone says stop. */
+static void decode_far(far_shares *f, const cv_source *source, cv_worker *worker)
+{
+    const cv_stage_plan plan = {.n_units = f->n,
+                                .bytes = f->n * source->snapshot->grid.chunk_bytes,
+                                .threads = 1,
+                                .list = list_share,
+                                .context = f};
+    cv_stage stage;
+    cv_error ignored;
+    cv_status status = cv_stage_init(&stage, source, &plan, &ignored);
+    for (int64_t i = 0; i < f->n && status == CV_OK; i++) {
+        status = cv_stage_enter(&stage, i, worker, &ignored);
+        if (status != CV_OK) break;
+        worker->watch = source->watch;
+        (void)decode_share(&f->shares[i], worker, &ignored);
+        cv_stage_leave(&stage, i, worker);
+        status = cv_watch_tick(source->watch, 0, &ignored);
+    }
+    cv_stage_destroy(&stage);
+}
+
+static bool do_far_shares(cv_prefetch *p, cv_source *source)
+{
+    cv_worker *worker;
+    cv_error ignored;
+    far_shares *f = cv_calloc(1, sizeof *f);
+    if (!f) return false;
+    for (bool more = true; more && f->n < CV_PREFETCH_SHARES; f->n += more) {
+        f->shares[f->n].source = source;
+        more = take_share(p, &f->shares[f->n]);
+    }
+    bool any = f->n > 0;
+    source->watch = &p->watch;
+    if (any && cv_worker_take(source->workers, &worker, &ignored) == CV_OK) {
+        decode_far(f, source, worker);
+        cv_worker_give(source->workers, worker);
+    }
+    for (int64_t i = 0; i < f->n; i++) return_share(p, &f->shares[i]);
+    cv_free(f);
+    return any;
+}
+
+/* A step of the job. */
+static bool do_step(void *context, cv_pool_after *after)
 {
     (void)after;
     cv_prefetch *p = context;
     cv_source source = p->source(p->owner);
-    share s = {.source = &source};
-    if (!take_share(p, &s)) return false;
-    cv_worker *worker;
-    cv_error ignored;
-    if (cv_worker_take(source.workers, &worker, &ignored) == CV_OK) {
-        (void)decode_share(&s, worker, &ignored);
-        cv_worker_give(source.workers, worker);
-    }
-    return_share(p, &s);
-    return true;
+    source.watch = NULL; /* nobody waits for it */
+    if (source.frame->store->is_far) return do_far_shares(p, &source);
+    return do_share(p, &source);
 }
 
 /* ---- The handle's side ------------------------------------------------------ */
@@ -139,14 +208,16 @@ void cv_prefetch_init(cv_prefetch *p, cv_source (*source)(void *owner), void *ow
                       int threads)
 {
     *p = (cv_prefetch){.source = source, .owner = owner};
-    p->job = (cv_pool_job){.step = do_share, .context = p, .most = threads - 1};
+    p->job = (cv_pool_job){.step = do_step, .context = p, .most = threads - 1};
     cv_mutex_init(&p->lock);
+    cv_watch_init(&p->watch, NULL, NULL);
 }
 
 void cv_prefetch_destroy(cv_prefetch *p)
 {
     cv_prefetch_cancel(p);
     cv_mutex_destroy(&p->lock);
+    cv_watch_destroy(&p->watch);
 }
 
 bool cv_prefetch_is_possible(const cv_prefetch *p, const cv_source *source)
@@ -193,10 +264,19 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
     if (has_place) cv_pool_post(&p->job);
 }
 
+/* A wave that is under way ends, and what it would have brought is not fetched again. */
+static void withdraw(cv_prefetch *p)
+{
+    cv_watch_stop(&p->watch);
+    cv_pool_withdraw(&p->job);
+    cv_watch_begin(&p->watch);
+    cv_watch_end(&p->watch, false);
+}
+
 void cv_prefetch_suspend(cv_prefetch *p)
 {
     if (!atomic_load_explicit(&p->job.posted, memory_order_acquire)) return;
-    cv_pool_withdraw(&p->job);
+    withdraw(p);
     p->suspended = true;
 }
 
@@ -209,7 +289,7 @@ void cv_prefetch_resume(cv_prefetch *p)
 
 void cv_prefetch_cancel(cv_prefetch *p)
 {
-    cv_pool_withdraw(&p->job);
+    withdraw(p);
     p->n_boxes = 0;
     p->suspended = false;
 }

@@ -7,6 +7,9 @@
  * the cache; what is behind that is left out, and so is a box for which the queue has
  * no place: a prefetch is a hint.
  *
+ * Of a far store a thread takes as many shares as there are, each a chunk's, up to
+ * CV_PREFETCH_SHARES: their bytes are fetched together, then decoded.
+ *
  * Each share reads what the handle shows at that moment, as any reader does, and
  * holds nothing of it longer. So it needs what readers need: that nobody writes
  * through the handle meanwhile. It takes no lock for it, on which a pool thread would
@@ -18,7 +21,7 @@
 #include "engine/read/source.h"
 #include "engine/run/pool.h"
 
-enum { CV_PREFETCH_BOXES = 8 };
+enum { CV_PREFETCH_BOXES = 8, CV_PREFETCH_SHARES = 64 };
 
 typedef struct cv_prefetch_box {
     int64_t start[CV_MAX_DIMS];
@@ -32,6 +35,7 @@ typedef struct cv_prefetch {
     cv_source (*source)(void *owner); /* what a read through the handle stands on */
     void *owner;
     cv_pool_job job;
+    cv_watch watch; /* of what is fetched from a far store: told to stop */
     bool suspended; /* changed by who has the handle alone */
     cv_mutex lock;
     int64_t room; /* bytes that the boxes of the queue may still put in */
@@ -57,7 +61,8 @@ void cv_prefetch_add(cv_prefetch *prefetch, const cv_source *source, const cv_pl
                      bool of_scan);
 
 /* For who has the handle alone: after the one no share is under way (at most one for
- * each thread is waited for); after the other they go on. */
+ * each thread is waited for, and of a far store none: what is on its way is given up);
+ * after the other they go on. */
 void cv_prefetch_suspend(cv_prefetch *prefetch);
 void cv_prefetch_resume(cv_prefetch *prefetch);
 

@@ -1,5 +1,8 @@
-/* Room: engine/read. What a write stands on. */
+/* Room: engine/read. What a read and a write stand on. */
 #include "engine/read/source.h"
+
+#include "base/arith.h"
+#include "format/header_copy.h"
 
 cv_source cv_source_of_pending(cv_pending *pending)
 {
@@ -10,4 +13,31 @@ cv_source cv_source_of_pending(cv_pending *pending)
                        .threads = pending->threads,
                        .scan = true,
                        .watch = pending->watch};
+}
+
+static uint64_t most_bytes(const cv_grid *grid)
+{
+    return CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes + 8 * (uint64_t)grid->n_blocks +
+           64;
+}
+
+/* Chunks mostly stand in their order, or nearly: threads that wrote them were done one before
+ * the other. */
+uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
+{
+    enum { NEAR = 8, MANY = 2048 };
+    int64_t n_chunks = s->snapshot->grid.n_chunks;
+    int64_t near = s->frame->store->is_far && n_chunks <= MANY ? n_chunks : NEAR;
+    uint64_t copy =
+        cv_header_copy_size(s->snapshot->header.header_size); /* behind the last */
+    uint64_t end = ref->pos + (ref->limit > copy ? ref->limit - copy : 0);
+    if (ref->object != CV_FRAME_OBJECT) return 0;
+    for (int64_t i = cv_max_i64(ref->chunk - near, 0);
+         i < cv_min_i64(ref->chunk + near + 1, n_chunks); i++) {
+        cv_chunk_ref other;
+        if (cv_source_find(s, i, &other, NULL) != CV_OK) return 0;
+        if (other.kind == CV_REF_STORED && other.pos > ref->pos && other.pos < end)
+            end = other.pos;
+    }
+    return end - ref->pos <= most_bytes(&s->snapshot->grid) ? end : 0;
 }

@@ -29,4 +29,8 @@ static inline cv_status cv_source_find(const cv_source *source, int64_t chunk,
     return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
 }
 
+/* Where a stored chunk of the frame and its table probably end: where the next one begins, or
+ * all do; 0: nobody knows. */
+uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/arith.h"
 #include "engine/cache/rotated.h"
 #include "engine/read/walk_keep.h"
+#include "engine/run/thresholds.h"
 
 #include <string.h>
 
@@ -281,8 +282,8 @@ static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_erro
     return CV_OK;
 }
 
-cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
-                        cv_worker *worker, cv_error *err)
+static cv_status walk_share(const cv_walk *w, const cv_share *share, void *context,
+                            cv_worker *worker, cv_error *err)
 {
     cv_walk_chunk c;
     bool done = false;
@@ -294,6 +295,15 @@ cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
     int64_t first = c.n_blocks * share->share / share->n_shares;
     int64_t last = c.n_blocks * (share->share + 1) / share->n_shares;
     return walk_blocks(&c, first, last, err);
+}
+
+cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
+                        cv_worker *worker, cv_error *err)
+{
+    CV_TRY(cv_stage_enter(w->stage, share->chunk, worker, err));
+    cv_status status = walk_share(w, share, context, worker, err);
+    cv_stage_leave(w->stage, share->chunk, worker);
+    return status;
 }
 
 cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int64_t *n,
@@ -310,6 +320,47 @@ cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int
     }
     *n = c.n_wanted;
     return decode_wanted(&c, err);
+}
+
+/* ---- What will be read ------------------------------------------------------ */
+
+static bool is_missing(cv_walk_chunk *c, int64_t tag, int64_t *block)
+{
+    cv_block_job job;
+    if (!cv_walk_plan_block(c, tag, &job)) return false;
+    *block = job.block;
+    c->key.block = (int32_t)job.block;
+    if (c->dirty && c->dirty->blocks[job.block]) return false;
+    return !c->walk->cache || !cv_cache_holds(c->walk->cache, &c->key);
+}
+
+/* A chunk of more blocks than a wave has is not worth a list. */
+cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stage_list *list,
+                               cv_error *err)
+{
+    cv_walk_chunk c;
+    int64_t block;
+    (void)worker;
+    aim(&c, walk, k);
+    CV_TRY(cv_source_find(c.walk->source, c.chunk, &c.ref, err));
+    if (c.ref.kind != CV_REF_STORED || c.n_blocks > CV_WAVE_BLOCKS) return CV_OK;
+    c.key = cv_block_key(c.walk->source->frame, &c.ref);
+    for (int64_t tag = 0; tag < c.n_blocks; tag++)
+        if (is_missing(&c, tag, &block)) CV_TRY(cv_stage_list_add(list, c.chunk, block, err));
+    return CV_OK;
+}
+
+cv_status cv_walk_set_stage(cv_walk *w, int threads, int64_t memory, cv_stage *stage,
+                            cv_error *err)
+{
+    const cv_stage_plan plan = {.n_units = w->n_chunks,
+                                .bytes = w->bytes,
+                                .memory = memory,
+                                .threads = threads,
+                                .list = cv_walk_list_missing,
+                                .context = w};
+    w->stage = stage;
+    return cv_stage_init(stage, w->source, &plan, err);
 }
 
 /* ---- Without a worker ------------------------------------------------------ */
@@ -353,6 +404,7 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
     w->n_blocks = grid->n_blocks;
     w->keep_covered = false;
     w->again = false;
+    w->stage = NULL;
     if (request.box) {
         int64_t n_whole;
         w->n_chunks = request.box->n_chunks;

@@ -51,6 +51,16 @@ cv_status cv_walk_enter(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
                         cv_worker *worker, cv_error *err);
 cv_status cv_walk_blocks(cv_walk_chunk *chunk, int64_t first, int64_t last, cv_error *err);
 
+/* For stages, as a cv_stage_list_fn: what of the k-th touched chunk would have to be read now.
+ * The context is the walk. */
+cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stage_list *list,
+                               cv_error *err);
+
+/* The walk has a stage from now on, for up to `threads` threads and of so much `memory`, 0:
+ * the usual. Destroy that in any case. */
+cv_status cv_walk_set_stage(cv_walk *walk, int threads, int64_t memory, cv_stage *stage,
+                            cv_error *err);
+
 /* For waves. Of a chunk that was entered: delivers all that is there decoded, and leaves the
  * other blocks at worker->wanted[0..chunk->n_wanted). Then the chunk is entered anew where
  * its blocks are, with what was found out of it: nothing is read. CATERVA_ENOMEM where the

@@ -8,6 +8,7 @@
 #include "engine/plan/select_kind.h"
 #include "engine/read/blocks.h"
 #include "engine/read/source.h"
+#include "engine/read/stage.h"
 
 /* What is wanted, borrowed: one of the two, or neither, which is whole chunks. */
 typedef struct cv_request {
@@ -48,6 +49,7 @@ typedef struct cv_walk {
     int64_t bytes;     /* of those, decoded */
     bool keep_covered; /* blocks wanted whole may enter the cache, too */
     bool again;        /* all of the array was wanted before */
+    cv_stage *stage;   /* of whose units touched chunk k is number k; or NULL */
 } cv_walk;
 
 /* One chunk of a walk. */

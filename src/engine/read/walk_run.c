@@ -40,8 +40,10 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
     run *r = context;
     cv_walk_chunk c;
     cv_error error = {0};
+    CV_TRY(cv_stage_enter(r->walk->stage, job, worker, err));
     cv_status status = cv_walk_enter(&c, r->walk, job, worker, &error);
     if (status == CV_OK) status = cv_walk_blocks(&c, 0, c.n_blocks, &error);
+    cv_stage_leave(r->walk->stage, job, worker);
     if (status == CV_OK) return CV_OK;
     if (!cv_is_damage(status, &error)) {
         if (err) *err = error;
@@ -126,9 +128,12 @@ cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
     if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
     if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
     int helpers = cut_parts(&r, w->n_chunks);
+    cv_stage stage;
+    CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
     cv_mutex_init(&r.lock);
     cv_status status =
         cv_workers_run(w->source->workers, helpers, w->n_chunks, run_or_skip, &r, err);
     cv_mutex_destroy(&r.lock);
+    cv_stage_destroy(&stage);
     return status;
 }

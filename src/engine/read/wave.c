@@ -15,8 +15,6 @@
 #include "base/arith.h"
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
-#include "format/block_table.h"
-#include "format/header_copy.h"
 #include "frame/layout_cache.h"
 #include "frame/layout_wave.h"
 
@@ -193,39 +191,12 @@ static cv_status finish_jobs(wave *w, cv_status status, cv_error *err)
 
 /* ---- The window -------------------------------------------------------------- */
 
-static uint64_t most_bytes(const cv_grid *grid)
-{
-    return CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes + 8 * (uint64_t)grid->n_blocks +
-           64;
-}
-
-/* Where the chunk and its table probably end: where the next one begins, or all do. Chunks
- * mostly stand in their order, or nearly: threads that wrote them were done one before the
- * other. */
-static uint64_t guess_end(const cv_source *s, const cv_chunk_ref *ref)
-{
-    enum { NEAR = 8, MANY = 2048 };
-    int64_t n_chunks = s->snapshot->grid.n_chunks;
-    int64_t near = s->frame->store->is_far && n_chunks <= MANY ? n_chunks : NEAR;
-    uint64_t copy =
-        cv_header_copy_size(s->snapshot->header.header_size); /* behind the last */
-    uint64_t end = ref->pos + (ref->limit > copy ? ref->limit - copy : 0);
-    if (ref->object != CV_FRAME_OBJECT) return 0;
-    for (int64_t i = cv_max_i64(ref->chunk - near, 0);
-         i < cv_min_i64(ref->chunk + near + 1, n_chunks); i++) {
-        cv_chunk_ref other;
-        if (cv_source_find(s, i, &other, NULL) != CV_OK) return 0;
-        if (other.kind == CV_REF_STORED && other.pos > ref->pos && other.pos < end)
-            end = other.pos;
-    }
-    return end - ref->pos <= most_bytes(&s->snapshot->grid) ? end : 0;
-}
-
 static cv_status add_chunk(wave *w, const cv_walk_chunk *c, cv_error *err)
 {
     int64_t first = (int64_t)w->n_wanted;
     wave_chunk chunk = {w->next, first, first + c->n_wanted};
-    cv_layout_wish wish = {.ref = c->ref, .end = guess_end(w->walk->source, &c->ref)};
+    cv_layout_wish wish = {.ref = c->ref,
+                           .end = cv_source_guess_end(w->walk->source, &c->ref)};
     CV_TRY(cv_buffer_append(&w->wanted, w->worker->wanted,
                             (size_t)c->n_wanted * sizeof(cv_wanted), err));
     CV_TRY(cv_buffer_append(&w->chunks, &chunk, sizeof chunk, err));
@@ -257,9 +228,7 @@ static cv_status plan_chunk(wave *w, bool *is_full, cv_error *err)
 
 static size_t most_chunks(const cv_grid *grid)
 {
-    size_t head = cv_layout_is_small(grid) ? (size_t)grid->chunk_bytes + 64 : 4096;
-    size_t table = 2 * cv_block_table_size(grid->n_blocks);
-    size_t n = CV_WAVE_HEADS / (head + table);
+    size_t n = CV_WAVE_HEADS / cv_layout_wave_bytes(grid);
     return n < 1 ? 1 : n < CV_WAVE_CHUNKS ? n : CV_WAVE_CHUNKS;
 }
 

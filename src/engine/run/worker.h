@@ -10,6 +10,7 @@
 #include "engine/cache/cache.h"
 #include "frame/fetch.h"
 #include "frame/layout_memo.h"
+#include "frame/staged.h"
 
 #include <stdatomic.h>
 
@@ -28,7 +29,8 @@ typedef struct cv_worker {
     cv_buffer table;     /* its block table */
     cv_wanted *wanted;   /* cv_worker_wanted */
     int64_t max_wanted;
-    cv_watch *watch; /* who hears of the job at work; set by the job, NULL: nobody */
+    const cv_staged *staged; /* what of the job's chunks was read ahead; NULL: nothing */
+    cv_watch *watch;         /* who hears of the job at work; set by the job, NULL: nobody */
     struct cv_worker *next;
 } cv_worker;
 
