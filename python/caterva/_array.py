@@ -547,8 +547,9 @@ class Array(_caterva.Array, Readable):
             The box to copy; anything else that NumPy's basic indices select is copied
             through a view.
         **options
-            Those of `create`; also ``dtype`` and ``casting``, to convert numbers, and
-            ``memory``, the bytes that the copy may hold. What is left out is as here.
+            Those of `create`; also ``dtype`` and ``casting``, to convert numbers as `read`
+            does, and ``memory``, the bytes that the copy may hold. What is left out is as
+            here. ``progress`` hears of the copy, in chunks.
 
         Examples
         --------

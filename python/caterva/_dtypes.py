@@ -7,11 +7,15 @@ import functools
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from . import _msgpack
+from . import _caterva, _msgpack
 
 ML_DTYPE = "ml_dtype"
 """The metalayer with the name of a dtype that NumPy has no letter for, as msgpack."""
+
+UNSAFE = 2
+"""The library's number for casts of every kind."""
 
 
 @functools.cache
@@ -36,7 +40,7 @@ def of_text(text: str, item_size: int, foreign: bytes | None = None) -> np.dtype
 
 def is_foreign(dtype: np.dtype[Any]) -> bool:
     """True for bfloat16 and the like, which other packages add to NumPy."""
-    return dtype.kind == "V" and dtype.names is None and dtype.type is not np.void
+    return dtype.isbuiltin == 2
 
 
 def text_of(dtype: np.dtype[Any]) -> str:
@@ -47,7 +51,52 @@ def text_of(dtype: np.dtype[Any]) -> str:
         raise TypeError(f"items of dtype {dtype!r} have no bytes")
     if is_foreign(dtype):
         return f"|V{dtype.itemsize}"
-    return dtype.str if dtype.names is None else str(dtype)
+    return dtype.str if dtype.names is None else str(_plain(dtype))
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A structure whose parts are structures, too, where they were records."""
+    if dtype.subdtype is not None:
+        return np.dtype((_plain(dtype.base), dtype.shape))
+    if is_foreign(dtype):
+        raise TypeError(f"a field of dtype {dtype} cannot be stored: of other packages' dtypes "
+                        "only whole items can")
+    if dtype.names is None:
+        return dtype
+    fields: Any = dtype.fields
+    parts = {name: _plain(fields[name][0]) for name in dtype.names}
+    if dtype.type is np.void and all(fields[name][0] is parts[name] for name in parts):
+        return dtype
+    words: Any = {
+        "names": list(parts),
+        "formats": list(parts.values()),
+        "offsets": [fields[name][1] for name in parts],
+        "titles": [fields[name][2] if len(fields[name]) > 2 else None for name in parts],
+        "itemsize": dtype.itemsize,
+    }
+    plain: np.dtype[Any] = np.dtype(words, align=dtype.isalignedstruct)
+    return plain
+
+
+def sized(dtype: npt.DTypeLike, stored: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that items of dtype `stored` have as `dtype`: to one without a width, as
+    ``str`` is, belongs the width that holds every such item, as in NumPy's astype. It stays
+    without where NumPy looks at the items for it."""
+    wanted = np.dtype(dtype)
+    if wanted.itemsize > 0 and not _has_no_unit(wanted):
+        return wanted
+    return np.empty(0, stored).astype(wanted).dtype
+
+
+def _has_no_unit(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"
+
+
+def is_sized(dtype: np.dtype[Any], stored: np.dtype[Any]) -> bool:
+    """False for a dtype, of `sized`, whose width or unit NumPy finds in the items."""
+    if _has_no_unit(dtype):
+        return stored.kind not in "SUT"
+    return dtype.itemsize > 0
 
 
 def of_name(packed: bytes) -> np.dtype[Any] | None:
@@ -68,3 +117,27 @@ def converts(dtype: np.dtype[Any]) -> str | None:
     if is_foreign(dtype) and dtype.name == "bfloat16":
         return "bfloat16"
     return None
+
+
+# ---- Casts ------------------------------------------------------------------------------
+
+
+def cast(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`items` as NumPy casts them in an assignment. Where NumPy leaves it open, which integer
+    a float becomes that lies outside of them, it is the library's: the nearest, NaN is 0."""
+    floats = items.dtype.kind in "fc" or is_foreign(items.dtype)
+    if dtype.kind not in "iu" or not floats or items.size == 0:
+        return items.astype(dtype, copy=False)
+    if is_foreign(items.dtype) and converts(items.dtype) is None:
+        items = items.astype(np.complex64 if str(items.dtype.kind) == "W" else np.float32)
+    if items.dtype.kind == "c":
+        items = items.astype(items.real.dtype)  # with NumPy's warning
+    source = converts(items.dtype)
+    if source is None:  # long doubles
+        limits = np.iinfo(dtype)
+        bounded = np.clip(items, items.dtype.type(limits.min), items.dtype.type(limits.max))
+        return np.where(np.isnan(items), 0, bounded).astype(dtype)
+    items = np.asarray(items, order="C")
+    out = np.empty(items.shape, dtype)
+    _caterva.convert(items, source, out, dtype.str, UNSAFE)
+    return out

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import enum
+import errno
+import functools
+import os
+from typing import Any
 
 
 class Status(enum.IntEnum):
@@ -38,10 +42,23 @@ class Error(Exception):
         Which kind of failure.
     position : int or None
         The byte of the frame where it was noticed.
+
+    Those that are an `OSError` have its ``errno``, ``strerror`` and ``filename``, too, the
+    last one as an absolute path, and None of an array in memory.
     """
 
     code: Status | int = Status.EINVAL
     position: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
+    def __reduce__(self) -> Any:
+        if not isinstance(self, OSError):
+            return super().__reduce__()
+        message, place = str(self), self.filename
+        position = -1 if self.position is None else self.position
+        return make, (int(self.code), self.errno or 0, position, message, place)
 
 
 class InvalidError(Error, ValueError):
@@ -53,7 +70,8 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class StoreError(Error, OSError):
-    """The system failed; ``errno`` says how."""
+    """The system failed; ``errno`` says how. It is a `PermissionError` as well, or another of
+    Python's classes, where there is one for that number."""
 
 
 class CorruptError(Error, OSError):
@@ -122,11 +140,36 @@ _CLASSES: dict[int, type[Error]] = {
 }
 
 
-def make(code: int, errno: int, position: int, message: str) -> Error:
-    """The exception for a failed call."""
-    error = _CLASSES.get(code, Error)(message)
+# What Python and other programs expect to find in an OSError that was no call's of the system.
+_ERRNOS: dict[int, int] = {
+    Status.ECORRUPT: errno.EBADMSG,
+    Status.EBUSY: errno.EAGAIN,
+    Status.EEXIST: errno.EEXIST,
+    Status.ENOTFOUND: errno.ENOENT,
+}
+
+
+@functools.cache
+def _store_class(number: int) -> type[Error]:
+    """StoreError, and what Python has for that errno."""
+    theirs = type(OSError(number, ""))
+    if theirs is OSError:
+        return StoreError
+    words = {"__doc__": StoreError.__doc__, "__module__": __name__}
+    return type("StoreError", (StoreError, theirs), words)
+
+
+def make(
+    code: int, number: int, position: int, message: str, place: str | None = None
+) -> Error:
+    """The exception for a failed call; `number` is the system's errno, or 0."""
+    kind = _store_class(number) if code == Status.EIO else _CLASSES.get(code, Error)
+    error = kind(message)
     error.code = Status(code) if code in _CLASSES else code
     error.position = position if position >= 0 else None
-    if isinstance(error, OSError) and errno:
-        error.errno = errno
+    if isinstance(error, OSError):
+        number = number or _ERRNOS.get(code, 0)
+        error.errno = number or None
+        error.strerror = os.strerror(number) if number else None
+        error.filename = None if place == "mem:" else place
     return error

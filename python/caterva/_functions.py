@@ -13,13 +13,16 @@ import numpy.typing as npt
 
 from . import _caterva, _dtypes, _indexing, _options
 from ._array import Array
-from ._errors import StaleError, UnsupportedError
+from ._errors import DTypeError, StaleError, UnsupportedError
 from ._filling import SLAB_BYTES, fill, is_array, named, new_words
 from ._group import Group
 from ._options import Opening, Path, Storage
 from ._places import SUFFIXES, is_tree, place_of, split_url, state_of_file
 from ._tree import Mode, open_tree
 from ._view import View, view_of
+
+_FIRST_ITEMS = 1 << 20  # of an iterator, at most, that decide about the dtype
+
 
 # ---- Making ---------------------------------------------------------------------------
 
@@ -119,7 +122,8 @@ def full(
     array([[7, 7],
            [7, 7]])
     """
-    items = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
+    given = np.asarray(fill_value).dtype
+    items = given if dtype is None else _dtypes.sized(dtype, given)
     return create(shape, items, path, fill_value=fill_value, **options)
 
 
@@ -314,25 +318,37 @@ def from_pickled_path(path: str, offset: int, state: tuple[int, int, int]) -> Ar
 # ---- From other arrays ------------------------------------------------------------------
 
 
-def _rows(first: Any, rest: Iterator[Any], n: int) -> Iterator[npt.NDArray[Any]]:
-    """The items of an iterator, `n` at a time."""
-    items = itertools.chain([first], rest)
-    while batch := list(itertools.islice(items, n)):
-        yield np.stack([np.asarray(row) for row in batch])
+def _batch(x: Iterator[Any], n: int, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
+    """The next `n` items, or as many as there are, as NumPy makes an array of their list."""
+    return np.asarray(list(itertools.islice(x, n)), dtype)
+
+
+def _append_rest(array: Array, x: Iterator[Any], n: int, dtype: npt.DTypeLike | None) -> None:
+    """Append the items of an iterator, `n` at a time, none of which may lose anything."""
+    while len(rows := _batch(x, n, dtype)):
+        if not np.can_cast(rows.dtype, array.dtype, "safe"):
+            raise TypeError(
+                f"items {len(array)} to {len(array) + len(rows) - 1} of the iterator are of "
+                f"dtype {rows.dtype}, those before them, and the array, of {array.dtype}: say a "
+                "dtype that holds all"
+            )
+        array.append(rows)
 
 
 def _from_iterator(
     x: Iterator[Any], dtype: npt.DTypeLike | None, path: Path | None, options: dict[str, Any]
 ) -> Array:
     try:
-        first = np.asarray(next(x))
+        one = next(x)
     except StopIteration:
         raise ValueError("the iterator is empty: there is no shape to take") from None
-    array = create((0, *first.shape), first.dtype if dtype is None else dtype, path, **options)
-    n = max(1, min(array.chunks[0], SLAB_BYTES // max(1, first.nbytes)))
+    n = min(SLAB_BYTES // max(1, np.asarray(one).nbytes), _FIRST_ITEMS)
+    first = _batch(itertools.chain([one], x), max(1, n), dtype)
+    array = create((0, *first.shape[1:]), first.dtype, path, **options)
+    n = max(1, min(array.chunks[0], SLAB_BYTES // max(1, first.nbytes // len(first))))
     try:
-        for rows in _rows(first, x, n):
-            array.append(rows)
+        array.append(first)
+        _append_rest(array, x, n, dtype)
     except BaseException:
         array.discard()
         raise
@@ -354,11 +370,14 @@ def asarray(
     x
         An array: NumPy's, or any with ``shape``, ``dtype`` and indexing (of h5py, zarr,
         dask, a memory map), which is read chunk by chunk; nested lists; an iterator over
-        the items of the first axis. An `Array` is given back, when nothing else is said.
+        the items of the first axis, of which 64 MiB, or a million items, are held at once.
+        An `Array` is given back, when nothing else is said.
     path, fill_value, **options
         As in `create`.
     dtype
-        Of the items; None is that of `x`.
+        Of the items; None is that of `x`. Of an iterator it is that of a list of the first
+        million items or 64 MiB; a later item that would lose something in it is refused with
+        TypeError, and nothing made.
 
     Examples
     --------
@@ -376,7 +395,11 @@ def asarray(
         return _from_iterator(x, dtype, path, options | {"fill_value": fill_value})
     if not is_array(x):
         x = np.asarray(x, dtype)
-    items = np.dtype(x.dtype) if dtype is None else np.dtype(dtype)
+    stored = np.dtype(x.dtype)
+    items = stored if dtype is None else _dtypes.sized(dtype, stored)
+    if not _dtypes.is_sized(items, stored):
+        x = np.asarray(x[...]).astype(items)
+        items = x.dtype
     array = create(x.shape, items, path, fill_value=fill_value, **options)
     try:
         fill(array, x)
@@ -414,13 +437,23 @@ def _is_box(x: Array | View, sel: Any) -> bool:
     return not new and all(isinstance(a, slice) and a.step == 1 for a in axes)
 
 
+def _conversion(stored: np.dtype[Any], wanted: np.dtype[Any]) -> str:
+    """The dtype that a copy converts to, in the library's words."""
+    if all(_dtypes.converts(dtype) == dtype.str for dtype in (stored, wanted)):
+        return wanted.str
+    raise DTypeError(
+        f"a copy does not convert items of dtype {stored} to {wanted}: only bool, integers, "
+        "floats of 2, 4 and 8 bytes, and complex; caterva.asarray(a.astype(dtype), path) does"
+    )
+
+
 def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """Options of creating and of copying, from those of `copy`."""
     how: dict[str, Any] = {"memory": options.pop("memory", 0)}
     dtype = options.pop("dtype", None)
     casting = options.pop("casting", "same_kind")
     if dtype is not None and np.dtype(dtype) != x.dtype:
-        how["convert_to"] = _dtypes.text_of(np.dtype(dtype))
+        how["convert_to"] = _conversion(x.dtype, np.dtype(dtype))
         how["casting"] = _options.number_of(casting, _options.CASTINGS, "casting")
     if "layout" in options or "metalayer" in options:
         how["layout_set"] = True

@@ -12,7 +12,7 @@ import itertools
 import math
 import operator
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -514,8 +514,29 @@ def _is_array(value: Any) -> bool:
 def convert_value(value: Any, dtype: np.dtype[Any]) -> AnyArray:
     """`value` as an array of that dtype, cast as NumPy does in an assignment."""
     if _is_array(value):
-        return np.asarray(value).astype(dtype, copy=False)
-    return np.array(value, dtype=dtype)
+        return _dtypes.cast(np.asarray(value), dtype)
+    items = np.array(value, dtype=dtype)
+    if dtype.kind in "iu":
+        _bound(items, np.asarray(value))
+    return items
+
+
+def _bound(items: AnyArray, given: AnyArray) -> None:
+    """Integers made of `given`, one by one: NumPy's floats outside of them become the nearest."""
+    if given.dtype.kind != "f":
+        return
+    limits = np.iinfo(items.dtype)
+    outside = ~((given > limits.min - 1.0) & (given < limits.max + 1.0))
+    items[outside] = _dtypes.cast(given[outside], items.dtype)
+
+
+def item_of(value: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """`value` as one item of that dtype: an array without axes."""
+    one: AnyArray = np.empty((), dtype)
+    one[()] = value
+    if dtype.kind in "iu" and isinstance(value, np.floating | np.ndarray):
+        one[()] = _dtypes.cast(np.asarray(value), dtype)
+    return one
 
 
 def as_source(
@@ -523,9 +544,7 @@ def as_source(
 ) -> AnyArray:
     """`value` as it is assigned to items of that shape: an array of it, broadcast."""
     if item:
-        one = np.empty((), dtype)
-        one[()] = value
-        return one
+        return item_of(value, dtype)
     array = convert_value(value, dtype)
     if array.ndim > len(shape) and not fancy and not _is_array(value):
         np.empty((1,) * len(shape), dtype)[...] = value  # lists may not be deeper
@@ -575,13 +594,22 @@ def write_fancy(source: Any, key: Any, value: Any) -> None:
     except (IndexError, ValueError, TypeError):
         _refuse_write(source, key, value)
         raise
-    if plan.boolean and np.ndim(value) > 1:
-        raise TypeError(
-            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
-            f"input has {np.ndim(value)} dimensions"
-        )
+    if plan.boolean:
+        _check_for_mask(value, source.dtype)
     items = as_source(value, source.dtype, plan.shape, plan.scalar, plan.fancy)
     plan.write(source, items)
+
+
+def _check_for_mask(value: Any, dtype: np.dtype[Any]) -> None:
+    """NumPy assigns to a mask what has one axis, or none; a tuple may be an item."""
+    ndim = np.ndim(value)
+    if ndim > 1 and dtype.names is not None and not _is_array(value):
+        ndim = np.array(value, dtype).ndim
+    if ndim > 1:
+        raise TypeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
+            f"input has {ndim} dimensions"
+        )
 
 
 def _refuse_write(source: Any, key: Any, value: Any) -> None:
@@ -613,13 +641,17 @@ def steps_into(
     """The steps that read a plan into `out` or a new array, which they return: of another
     dtype, or one field alone."""
     stored = field_dtype(source.dtype, field)
-    wanted = np.dtype(dtype) if dtype is not None else stored.base if out is None else out.dtype
+    given = dtype if dtype is not None else stored.base if out is None else out.dtype
+    wanted = _dtypes.sized(given, stored.base)
     if not np.can_cast(stored.base, wanted, casting):
         raise TypeError(
             f"Cannot cast array data from {stored.base!r} to {wanted!r} according to the "
             f"rule {casting!r}"
         )
     shape = plan.shape + stored.shape
+    if out is None and not _dtypes.is_sized(wanted, stored.base):
+        items = yield from steps_into(source, plan, None, None, casting, field)
+        return items.astype(wanted)
     if out is None:
         out = np.empty(shape, wanted)
     elif out.shape != shape:
@@ -634,7 +666,7 @@ def steps_into(
     if items.size:  # in C order; a field that is an array itself is one item
         opaque = np.ndarray(plan.shape, f"V{stored.itemsize}", items)
         yield from plan.steps(opaque, None, field)
-    np.copyto(out, items.astype(wanted, copy=False), casting="unsafe")
+    np.copyto(out, _dtypes.cast(items, wanted), casting="unsafe")
     return out
 
 
@@ -709,8 +741,9 @@ def iter_boxes(sel: Any, shape: Shape, step: Sequence[int]) -> Iterator[tuple[sl
 # ---- Views ------------------------------------------------------------------------------
 
 
-def axis_in(axis: int, ndim: int) -> int:
+def axis_in(axis: SupportsIndex, ndim: int) -> int:
     """An axis, negative ones counted from the end."""
+    axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim

@@ -9,13 +9,14 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from . import _caterva, _dtypes, _msgpack
+from . import _caterva, _dtypes, _indexing, _msgpack
+from ._errors import Status, make
 
 Durability: TypeAlias = Literal["full", "ordered", "none"]
 Layout: TypeAlias = Literal["contiguous", "sparse"]
 Filter: TypeAlias = str | int | tuple[str | int, int]
 Progress: TypeAlias = Callable[[int, int], object]
-Path: TypeAlias = str | os.PathLike[str]
+Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 DURABILITIES: tuple[Durability, ...] = ("full", "ordered", "none")
 LAYOUTS: tuple[Layout, ...] = ("contiguous", "sparse")
@@ -70,8 +71,16 @@ def number_of(word: str, words: Sequence[str], what: str) -> int:
 
 
 def url_of(path: Path | None) -> str:
-    """What the library calls the place; None is memory."""
-    return MEMORY if path is None else os.fspath(path)
+    """What the library calls the place; None is memory. Bytes that are no text, as names of
+    files may have, are Python's surrogates."""
+    if path is None:
+        return MEMORY
+    url = os.fsdecode(path)
+    if "\0" in url:
+        raise ValueError(f"embedded null byte in the path {url!r}")
+    if not url:
+        raise make(Status.ENOTFOUND, 0, -1, "the path is empty", url)
+    return url
 
 
 def shape_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
@@ -203,8 +212,7 @@ def fill_options(fill_value: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
     """The options for what new items hold."""
     if fill_value is None:
         return {}
-    item: npt.NDArray[Any] = np.empty((), dtype)
-    item[()] = fill_value
+    item = _indexing.item_of(fill_value, dtype)
     raw = item.tobytes()
     if not any(raw):
         return {"fill": FILL_ZEROS}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from . import _caterva, _indexing
+from . import _caterva, _dtypes, _indexing
 from ._image import view_image
 from ._indexing import AnyArray, make_plan
 from ._selectors import Astype, Fields, Outer, Vector
@@ -94,9 +94,12 @@ class Readable:
         out
             An array of the result's shape to read into, of any strides.
         dtype
-            The items' dtype in the result; None is that of `out`, or the array's.
+            The items' dtype in the result; None is that of `out`, or the array's. One without
+            a width, as ``str``, gets the width that NumPy's ``astype`` gives it.
         casting
-            Which casts are allowed, in NumPy's words.
+            Which casts are allowed, in NumPy's words. Floats that lie outside of an integer
+            dtype become its nearest integer and NaN becomes 0, in writing, too; NumPy leaves
+            that open.
         field
             The name of a field of structured items (``"a.b"`` of a nested one), which is
             read alone.
@@ -129,7 +132,7 @@ class Readable:
         >>> caterva.full(3, 7).astype("f8")[1:]
         array([7., 7.])
         """
-        return Astype(self, np.dtype(dtype), casting)
+        return Astype(self, _dtypes.sized(dtype, self.dtype), casting)
 
     @property
     def oindex(self) -> Outer:

@@ -71,8 +71,8 @@ def _backwards(axes: tuple[Any, ...]) -> list[bool]:
 def _axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
-    given = (axis,) if isinstance(axis, int | np.integer) else tuple(axis)
-    axes = tuple(_indexing.axis_in(int(a), ndim) for a in given)
+    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(_indexing.axis_in(a, ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return axes
@@ -114,12 +114,9 @@ def _reduce_into(
     selected, shape = _selected(array, sel)
     axes = _axes_of(axis, len(shape))
     out = np.empty(_kept_shape(shape, axes, keepdims), dtype)
-    if axes or not shape:
-        gone = axes if shape else None
-        heard = _options.progress_of(progress)
-        array._reduce(what, _forwards(selected, array.shape), gone, skip_nan, out, heard)
-    else:
-        return np.asarray(array[sel]).astype(dtype)
+    gone = axes if shape else None
+    heard = _options.progress_of(progress)
+    array._reduce(what, _forwards(selected, array.shape), gone, skip_nan, out, heard)
     down = _backwards(selected)
     left = [a for a in range(len(shape)) if keepdims or a not in axes]
     return np.flip(out, tuple(i for i, a in enumerate(left) if down[a]))

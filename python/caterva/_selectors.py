@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _indexing
+from . import _dtypes, _indexing
 from ._indexing import AnyArray, Casting
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class _Lazy:
         if copy is False:
             raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
         items: AnyArray = self[...]
-        return items if dtype is None else items.astype(dtype, copy=False)
+        if dtype is None:
+            return items
+        return _dtypes.cast(items, _dtypes.sized(dtype, items.dtype))
 
 
 class Astype(_Lazy):
@@ -77,6 +79,8 @@ class Astype(_Lazy):
     __slots__ = ("dtype", "_casting")
 
     def __init__(self, array: Readable, dtype: np.dtype[Any], casting: Casting) -> None:
+        if not _dtypes.is_sized(dtype, array.dtype):
+            raise TypeError(f"dtype {dtype!r} says no width or unit: say which, as in 'M8[s]'")
         if not np.can_cast(array.dtype, dtype, casting):
             raise TypeError(
                 f"Cannot cast array data from {array.dtype!r} to {dtype!r} according to "
@@ -157,7 +161,7 @@ class Field(_Lazy):
         part = items
         for name in self.name.split("."):
             part = part[name]
-        part[...] = value
+        part[...] = _indexing.convert_value(value, part.dtype)
         plan.write(self._array, items)
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _caterva, _indexing, _options
 from ._array import Array
+from ._errors import DTypeError
 from ._readable import Readable
 
 
@@ -119,6 +120,11 @@ def _views(arrays: Sequence[Any]) -> tuple[View, ...]:
             )
     if not arrays:
         raise ValueError("need at least one array to join")
+    for i, array in enumerate(arrays):
+        if array.dtype != arrays[0].dtype:  # the library takes dtypes of ml_dtypes for bytes
+            raise DTypeError(
+                f"array {i} is of dtype {array.dtype}, the first of {arrays[0].dtype}"
+            )
     return tuple(view_of(array) for array in arrays)
 
 

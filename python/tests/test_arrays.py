@@ -429,3 +429,34 @@ def test_repr_and_iteration() -> None:
         bool(a)
     assert caterva.full((), 2)
     assert np.add(a, 1).sum() == 78
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", ">f4", "f8", ">i2"])
+@pytest.mark.parametrize("name", ["sum", "mean", "min", "max", "var", "std"])
+def test_reductions_over_no_axis_are_numpys(dtype: str, name: str) -> None:
+    items = np.random.default_rng(9).integers(0, 90, (5, 6, 7)).astype(dtype)
+    if items.dtype.kind == "f":
+        items[2, 3, :2] = np.nan
+    a = caterva.asarray(items, chunks=(3, 4, 5))
+    for sel in (np.s_[...], np.s_[::-1, 1:3, ::2], np.s_[0]):
+        got = getattr(a, name)(axis=(), sel=sel)
+        wanted = getattr(items[sel], name)(axis=())
+        assert got.dtype == wanted.dtype.newbyteorder("=")
+        assert np.array_equal(got, wanted, equal_nan=items.dtype.kind == "f")
+        if items.dtype.kind == "f" and name not in ("var", "std"):
+            with warnings.catch_warnings(action="ignore"):
+                wanted = getattr(np, f"nan{name}")(items[sel], axis=())
+            got = getattr(a, name)(axis=(), sel=sel, skip_nan=True)
+            assert np.array_equal(got, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["U3", "S2", "c8", "V4", "bfloat16", "float8_e5m2"])
+def test_what_cannot_be_reduced_is_refused(dtype: str) -> None:
+    a = caterva.zeros(3, getattr(ml_dtypes, dtype, dtype))
+    for name in ("sum", "mean", "min", "max", "var", "std"):
+        for axis in (None, 0, ()):
+            with pytest.raises(TypeError):
+                getattr(a, name)(axis=axis)
+    for name in ("sum", "mean"):
+        with pytest.raises(TypeError):
+            getattr(caterva.zeros(3, "m8[s]"), name)(axis=())

@@ -313,3 +313,17 @@ def test_names_select_fields() -> None:
 def test_items_cannot_be_deleted() -> None:
     with pytest.raises(ValueError, match="delete"):
         del caterva.zeros(3)[0]
+
+
+def test_a_mask_takes_a_list_of_structures() -> None:
+    dtype = [("a", "i2"), ("b", "f4")]
+    mask = np.array([True, False, True])
+    for value in ([(1, 2), (3, 4)], [(5, 6)], (7, 8)):
+        items = np.zeros(3, dtype)
+        a = caterva.asarray(items)
+        items[mask] = value
+        a[mask] = value
+        a.view[...][mask] = value
+        assert np.array_equal(a[:], items)
+    with pytest.raises(TypeError, match="2 dimensions"):
+        a[mask] = [[(1, 2), (3, 4)]]
