@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ._info import bytes_text, dims_text
+from ._info import bytes_text, dims_text, path_text
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -115,7 +115,7 @@ def _rows(info: Info) -> Iterator[tuple[str, str]]:
 
 def html_of(array: Array) -> str:
     """What ``_repr_html_`` gives."""
-    title = html.escape("in memory" if array.path is None else array.path)
+    title = html.escape(path_text(array.path))
     if array.closed:
         return f"<b>caterva.Array</b> {title}, closed"
     info = array.info

@@ -69,7 +69,7 @@ class Image:
             )
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
         """Write the picture to a PNG file."""
         with open(path, "wb") as file:
             file.write(self.png)

@@ -24,6 +24,13 @@ def bytes_text(n: int) -> str:
     return f"{size:.1f} {unit}" if unit != "B" else f"{n} B"
 
 
+def path_text(path: str | None) -> str:
+    """A path as people read it: bytes that are no text show as \\xNN."""
+    if path is None:
+        return "in memory"
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def dims_text(dims: tuple[str | None, ...]) -> str:
     """Names of dimensions as people read them; a dash for an axis without one."""
     return ", ".join("-" if name is None else name for name in dims)
@@ -96,9 +103,8 @@ class Info:
 
     def __repr__(self) -> str:
         sealed = "sealed" if self.sealed else "not sealed"
-        where = "in memory" if self.path is None else self.path
         lines = [
-            f"caterva.Array {where}",
+            f"caterva.Array {path_text(self.path)}",
             f"  shape       {self.shape}  {self.dtype}  {bytes_text(self.data_bytes)}",
             f"  chunks      {self.chunks}  {self.n_chunks} of {bytes_text(self.chunk_bytes)}",
             f"  blocks      {self.blocks}  {self.n_blocks} in a chunk",

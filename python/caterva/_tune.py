@@ -67,7 +67,10 @@ def _run(path: str, shape: tuple[int, ...], reads: Sequence[Any], words: list[st
     command = [str(find_program()), "tune", "--json", "--no-progress", *words]
     for read in reads:
         command += ["--read", _text_of(read, shape)]
-    done = subprocess.run([*command, "--", path], capture_output=True, text=True, check=False)
+    command += ["--", path]
+    done = subprocess.run(
+        command, capture_output=True, check=False, text=True, errors="backslashreplace"
+    )
     if done.returncode != 0:
         raise ValueError(done.stderr.strip() or f"tune ended with status {done.returncode}")
     return json.loads(done.stdout)
@@ -116,7 +119,7 @@ def tune(
     if not isinstance(x, Array):
         with open_array(x) as array:
             shape = array.shape
-        found = _run(os.path.abspath(x), shape, reads, words)
+        found = _run(os.path.abspath(os.fsdecode(x)), shape, reads, words)
     elif x.path is not None:
         found = _run(x.path, x.shape, reads, words)
     else:

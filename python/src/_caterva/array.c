@@ -49,10 +49,11 @@ static void finalize(PyObject *object)
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
     int result = PyErr_ResourceWarning(object, 1,
-                                       "%R has changes that were not committed when it was "
-                                       "dropped: close it, or use it in a with block",
-                                       object);
-    if (result < 0) PyErr_WriteUnraisable(object);
+                                       "<caterva.Array %A> has changes that were not committed "
+                                       "when it was dropped: close it, or use it in a with "
+                                       "block",
+                                       self->place); /* repr(array) may need to import */
+    if (result < 0) PyErr_WriteUnraisable((PyObject *)Py_TYPE(object));
     PyErr_Restore(kind, value, traceback);
 }
 

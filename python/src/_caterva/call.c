@@ -3,6 +3,9 @@
  * signals are the main thread's affair. */
 #include "call.h"
 
+#include "handle.h"
+
+#include <string.h>
 #include <time.h>
 
 enum { PATIENCE_NS = 50 * 1000 * 1000 };
@@ -26,6 +29,7 @@ bool call_is_under_way(const void *owner)
 void call_begin(call *c, const void *owner, PyObject *progress)
 {
     c->owner = owner;
+    c->place = owner ? ((const array_object *)owner)->place : NULL;
     c->outer = current;
     c->progress = progress == Py_None ? NULL : progress;
     c->own = c->told = false;
@@ -72,11 +76,16 @@ int call_hook(void *context, int64_t done, int64_t total)
     return ask(c);
 }
 
-int raise_error(module_state *state, const caterva_error *err)
+PyObject *text_of(const char *text)
 {
-    PyObject *exception =
-        PyObject_CallFunction(state->raise, "iiLs", (int)err->code, err->sys_errno,
-                              (long long)err->position, err->message);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+}
+
+int raise_error(module_state *state, const caterva_error *err, PyObject *place)
+{
+    PyObject *exception = PyObject_CallFunction(
+        state->raise, "iiLNO", (int)err->code, err->sys_errno, (long long)err->position,
+        text_of(err->message), place ? place : Py_None);
     if (exception) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     Py_XDECREF(exception);
     return -1;
@@ -94,5 +103,5 @@ int call_end(module_state *state, call *c, caterva_status status)
     current = c->outer;
     if (result < 0 || status == CATERVA_OK) return result;
     c->err.code = status;
-    return raise_error(state, &c->err);
+    return raise_error(state, &c->err, c->place);
 }

@@ -19,13 +19,14 @@ typedef struct call {
     const void *owner;  /* the array that must not be used meanwhile, or NULL */
     PyThreadState *thread;
     PyObject *progress; /* borrowed; or NULL                                  */
+    PyObject *place;    /* the str that names the file in exceptions, borrowed; or NULL */
     bool own;           /* the options of the call tell, and not the handle's */
     bool told;          /* of done and total below                            */
     int64_t next;       /* when Python is asked again, in ns; 0: nobody asked */
     int64_t done, total;
 } call;
 
-/* `progress` is a callable, None or NULL. */
+/* `progress` is a callable, None or NULL; `owner` an array_object or NULL. */
 void call_begin(call *c, const void *owner, PyObject *progress);
 
 /* 0, or -1 with an exception: of the status, of a signal, of the progress function. */
@@ -38,7 +39,10 @@ int call_hook(void *context, int64_t done, int64_t total);
  * handler of a signal. */
 bool call_is_under_way(const void *owner);
 
-/* Raises what `err` says; always -1. */
-int raise_error(module_state *state, const caterva_error *err);
+/* Raises what `err` says, of what is at `place` (a str, or NULL); always -1. */
+int raise_error(module_state *state, const caterva_error *err, PyObject *place);
+
+/* Text of the library's: bytes that are no UTF-8 show as \xNN. */
+PyObject *text_of(const char *text);
 
 #endif

@@ -1,6 +1,8 @@
 /* The list of damaged places: see damages.h. */
 #include "damages.h"
 
+#include "call.h"
+
 #include "options.h"
 
 #include <stdlib.h>
@@ -35,9 +37,9 @@ void damages_add(void *context, const caterva_damage *found)
 static PyObject *tuple_of(const damage *place, int ndim)
 {
     bool in_chunk = place->chunk >= 0;
-    return Py_BuildValue("LNLis", (long long)place->chunk,
+    return Py_BuildValue("LNLiN", (long long)place->chunk,
                          tuple_of_int64s(place->index, in_chunk ? ndim : 0),
-                         (long long)place->position, place->code, place->message);
+                         (long long)place->position, place->code, text_of(place->message));
 }
 
 PyObject *damages_take(damages *d, int ndim)

@@ -6,6 +6,12 @@
 
 /* ---- What it is ------------------------------------------------------------- */
 
+PyObject *place_encoded(PyObject *place)
+{
+    PyObject *bytes;
+    return PyUnicode_FSConverter(place, &bytes) ? bytes : NULL;
+}
+
 bool handle_in_memory(const array_object *self)
 {
     return !self->place || PyUnicode_CompareWithASCIIString(self->place, "mem:") == 0;
@@ -129,15 +135,18 @@ static int reopen(array_object *self)
                                           "another thread when this process was forked");
         return -1;
     }
-    const char *url = is_file ? PyUnicode_AsUTF8AndSize(self->place, NULL) : NULL;
-    if (is_file && !url) return -1;
+    PyObject *bytes = is_file ? place_encoded(self->place) : self->frame;
+    if (!bytes) return -1;
+    const char *start = PyBytes_AsString(bytes);
+    size_t size = (size_t)PyBytes_Size(bytes);
     call c;
     call_begin(&c, self, NULL);
-    caterva_status status = is_file ? caterva_open(url, &self->again, &self->handle, &c.err)
-                                    : caterva_frame_open(PyBytes_AsString(self->frame),
-                                                         (size_t)PyBytes_Size(self->frame), 0,
-                                                         &self->again, &self->handle, &c.err);
-    if (call_end(self->state, &c, status) < 0) return -1;
+    caterva_status status =
+        is_file ? caterva_open(start, &self->again, &self->handle, &c.err)
+                : caterva_frame_open(start, size, 0, &self->again, &self->handle, &c.err);
+    int result = call_end(self->state, &c, status);
+    if (is_file) Py_DECREF(bytes);
+    if (result < 0) return -1;
     if (handle_look_again(self) == 0) return 0;
     handle_abandon(self);
     return -1;

@@ -29,6 +29,10 @@ typedef struct array_object {
  * for it, so it waits at none. */
 extern _Thread_local bool handle_tells;
 
+/* The bytes that the system knows a place by, as Python's own open has them: a new reference,
+ * or NULL with an exception. */
+PyObject *place_encoded(PyObject *place);
+
 /* Enters the gate: 0, or -1 and ValueError when the array is closed. */
 int array_enter(array_object *self);
 static inline void array_leave(array_object *self) { gate_leave(&self->gate); }

@@ -75,8 +75,12 @@ typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_opt
  * again stays closed. */
 static int keep_up(array_object *self, upkeep_function *function, PyObject *progress)
 {
-    const char *url = PyUnicode_AsUTF8AndSize(self->place, NULL);
-    if (!url || handle_release(self, true) < 0) return -1;
+    PyObject *place = place_encoded(self->place);
+    if (!place || handle_release(self, true) < 0) {
+        Py_XDECREF(place);
+        return -1;
+    }
+    const char *url = PyBytes_AsString(place);
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
     options.durability = self->again.durability;
     options.on_progress = call_hook;
@@ -89,7 +93,9 @@ static int keep_up(array_object *self, upkeep_function *function, PyObject *prog
     self->n_opened++;
     if (opened != CATERVA_OK) self->handle = NULL;
     if (status != CATERVA_OK) c.err = failed;
-    return call_end(self->state, &c, status != CATERVA_OK ? status : opened);
+    int result = call_end(self->state, &c, status != CATERVA_OK ? status : opened);
+    Py_DECREF(place);
+    return result;
 }
 
 /* (0: compact, 1: seal; progress) */

@@ -17,18 +17,21 @@ static int type_ok(module_state *state, PyObject *type)
 PyObject *function_open(PyObject *module, PyObject *args)
 {
     module_state *state = module_state_of(module);
-    PyObject *type, *place, *dict, *progress;
-    const char *url;
+    PyObject *type, *place, *url, *dict, *progress;
     caterva_open_options options;
     array_birth birth = {0};
     call c;
     if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
-        type_ok(state, type) < 0 || open_options_parse(dict, &options) < 0)
+        type_ok(state, type) < 0 || open_options_parse(dict, &options) < 0 ||
+        !(url = place_encoded(place)))
         return NULL;
-    if (!(url = PyUnicode_AsUTF8AndSize(place, NULL))) return NULL;
+    const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, progress);
-    caterva_status status = caterva_open(url, &options, &birth.handle, &c.err);
-    if (call_end(state, &c, status) < 0) {
+    c.place = place;
+    caterva_status status = caterva_open(text, &options, &birth.handle, &c.err);
+    int result = call_end(state, &c, status);
+    Py_DECREF(url);
+    if (result < 0) {
         if (status == CATERVA_OK) caterva_discard(birth.handle);
         return NULL;
     }
@@ -84,23 +87,26 @@ caterva_open_options open_options_like(const caterva_create_options *o)
 PyObject *function_create(PyObject *module, PyObject *args)
 {
     module_state *state = module_state_of(module);
-    PyObject *type, *place, *dict, *progress;
-    const char *url;
+    PyObject *type, *place, *url, *dict, *progress;
     create_parts parts = {.metalayers = NULL};
     caterva_create_options options;
     array_birth birth = {0};
     call c;
     if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
-        type_ok(state, type) < 0 || !(url = PyUnicode_AsUTF8AndSize(place, NULL)))
+        type_ok(state, type) < 0 || !(url = place_encoded(place)))
         return NULL;
     if (create_options_parse(dict, &parts, &options) < 0) {
         PyMem_Free(parts.metalayers);
+        Py_DECREF(url);
         return NULL;
     }
+    const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, progress);
-    caterva_status status = caterva_create(url, &options, &birth.handle, &c.err);
+    c.place = place;
+    caterva_status status = caterva_create(text, &options, &birth.handle, &c.err);
     int result = call_end(state, &c, status);
     PyMem_Free(parts.metalayers);
+    Py_DECREF(url);
     if (result < 0) {
         if (status == CATERVA_OK) caterva_discard(birth.handle);
         return NULL;
@@ -117,6 +123,7 @@ typedef struct copying {
     create_parts parts;
     caterva_create_options create;
     caterva_copy_options options;
+    PyObject *place; /* where the copy goes */
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
 } copying;
 
@@ -159,7 +166,7 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
     call c;
     c.own = false;
     if (PyObject_TypeCheck(source, state->view_type)) {
-        if (view_copy((view_object *)source, url, &order->options, progress, out) < 0)
+        if (view_copy((view_object *)source, url, order->place, &order->options, progress, out) < 0)
             return NULL;
         Py_RETURN_NONE;
     }
@@ -170,6 +177,7 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
     call_begin(&c, array, progress);
     c.own = true;
     caterva_status status = caterva_copy(array->handle, url, &order->options, out, &c.err);
+    if (status != CATERVA_ECORRUPT) c.place = order->place;
     int result = call_end(state, &c, status);
     array_leave(array);
     if (result < 0 && status == CATERVA_OK) caterva_discard(*out);
@@ -180,20 +188,21 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
 PyObject *function_copy(PyObject *module, PyObject *args)
 {
     module_state *state = module_state_of(module);
-    PyObject *type, *source, *place, *create, *how, *progress, *done = NULL;
-    const char *url;
+    PyObject *type, *source, *place, *url, *create, *how, *progress, *done = NULL;
     caterva_array *handle = NULL;
     copying order = {.parts = {.metalayers = NULL}};
     if (!PyArg_ParseTuple(args, "OOUO!O!O", &type, &source, &place, &PyDict_Type, &create,
                           &PyDict_Type, &how, &progress) ||
-        type_ok(state, type) < 0 || !(url = PyUnicode_AsUTF8AndSize(place, NULL)))
+        type_ok(state, type) < 0 || !(url = place_encoded(place)))
         return NULL;
     if (create_options_parse(create, &order.parts, &order.create) == 0 &&
         parse_copy(how, &order) == 0) {
         order.options.create = &order.create;
-        done = copy_source(state, source, url, &order, progress, &handle);
+        order.place = place;
+        done = copy_source(state, source, PyBytes_AsString(url), &order, progress, &handle);
     }
     PyMem_Free(order.parts.metalayers);
+    Py_DECREF(url);
     if (!done) return NULL;
     Py_DECREF(done);
     return wrap_copy(state, type, place, &order.create, handle);

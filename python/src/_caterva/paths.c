@@ -2,6 +2,7 @@
 #include "call.h"
 #include "damages.h"
 #include "functions.h"
+#include "handle.h"
 
 #include <string.h>
 
@@ -10,17 +11,22 @@ typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_opt
 
 static PyObject *keep_up(PyObject *module, PyObject *args, upkeep_function *function)
 {
-    const char *url;
     int durability;
-    PyObject *progress;
+    PyObject *place, *url, *progress;
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
     call c;
-    if (!PyArg_ParseTuple(args, "siO", &url, &durability, &progress)) return NULL;
+    if (!PyArg_ParseTuple(args, "UiO", &place, &durability, &progress) ||
+        !(url = place_encoded(place)))
+        return NULL;
     options.durability = (caterva_durability)durability;
     options.on_progress = call_hook;
+    const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, progress);
-    caterva_status status = function(url, &options, &c.err);
-    if (call_end(module_state_of(module), &c, status) < 0) return NULL;
+    c.place = place;
+    caterva_status status = function(text, &options, &c.err);
+    int result = call_end(module_state_of(module), &c, status);
+    Py_DECREF(url);
+    if (result < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -36,18 +42,23 @@ PyObject *function_seal(PyObject *module, PyObject *args)
 
 PyObject *function_unlink(PyObject *module, PyObject *args)
 {
-    const char *url;
+    PyObject *place, *url;
     call c;
-    if (!PyArg_ParseTuple(args, "s", &url)) return NULL;
+    if (!PyArg_ParseTuple(args, "U", &place) || !(url = place_encoded(place))) return NULL;
+    const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, NULL);
-    caterva_status status = caterva_unlink(url, &c.err);
-    if (call_end(module_state_of(module), &c, status) < 0) return NULL;
+    c.place = place;
+    caterva_status status = caterva_unlink(text, &c.err);
+    int result = call_end(module_state_of(module), &c, status);
+    Py_DECREF(url);
+    if (result < 0) return NULL;
     Py_RETURN_NONE;
 }
 
 /* ---- Repair ----------------------------------------------------------------------- */
 
 typedef struct repairing {
+    PyObject *place, *output; /* str; None without an output */
     damages found;
     const char *fill;
     size_t fill_size;
@@ -87,35 +98,51 @@ static PyObject *report_of(repairing *r, const caterva_repair_result *result)
                          result->written ? Py_True : Py_False, list);
 }
 
+static PyObject *repair_at(PyObject *module, const char *url, caterva_repair_options *o,
+                           repairing *r, PyObject *progress)
+{
+    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
+    call c;
+    o->on_found = on_found;
+    o->on_damage = on_damage;
+    o->on_progress = on_progress;
+    o->context = r;
+    call_begin(&c, NULL, progress);
+    caterva_status status = caterva_repair(url, o, &result, &c.err);
+    c.place = status == CATERVA_EEXIST && o->output ? r->output : r->place;
+    int ended = call_end(module_state_of(module), &c, status);
+    if (ended == 0) return report_of(r, &result);
+    Py_XDECREF(damages_take(&r->found, 0));
+    if (r->fill_fits) return NULL;
+    PyErr_Clear();
+    return PyErr_Format(PyExc_ValueError, "the fill has %zd bytes, which is no item of %S",
+                        (Py_ssize_t)r->fill_size, r->place);
+}
+
 /* (url, output or None, overwrite, guess, threads, durability, fill bytes or None, progress)
  * to (found, complete, chunks, lost chunks, unverified chunks, lost attributes, in place,
  * written, [damages]) */
 PyObject *function_repair(PyObject *module, PyObject *args)
 {
-    const char *url;
     Py_ssize_t fill_size;
     PyObject *progress;
     repairing r = {.fill_fits = true};
     caterva_repair_options o = CATERVA_REPAIR_INIT;
-    caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     int durability;
-    call c;
-    if (!PyArg_ParseTuple(args, "szppiiz#O", &url, &o.output, &o.overwrite, &o.guess,
+    if (!PyArg_ParseTuple(args, "UOppiiz#O", &r.place, &r.output, &o.overwrite, &o.guess,
                           &o.threads, &durability, &r.fill, &fill_size, &progress))
         return NULL;
     r.fill_size = (size_t)fill_size;
     o.durability = (caterva_durability)durability;
-    o.on_found = on_found;
-    o.on_damage = on_damage;
-    o.on_progress = on_progress;
-    o.context = &r;
-    call_begin(&c, NULL, progress);
-    caterva_status status = caterva_repair(url, &o, &result, &c.err);
-    int ended = call_end(module_state_of(module), &c, status);
-    if (ended == 0) return report_of(&r, &result);
-    Py_XDECREF(damages_take(&r.found, 0));
-    if (r.fill_fits) return NULL;
-    PyErr_Clear();
-    return PyErr_Format(PyExc_ValueError, "the fill has %zd bytes, which is no item of %s",
-                        fill_size, url);
+    PyObject *url = place_encoded(r.place), *target = NULL;
+    if (url && r.output != Py_None) target = place_encoded(r.output);
+    bool encoded = url && (target || r.output == Py_None);
+    PyObject *report = NULL;
+    if (encoded) {
+        o.output = target ? PyBytes_AsString(target) : NULL;
+        report = repair_at(module, PyBytes_AsString(url), &o, &r, progress);
+    }
+    Py_XDECREF(url);
+    Py_XDECREF(target);
+    return report;
 }

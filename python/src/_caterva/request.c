@@ -16,7 +16,7 @@ static PyObject *exception_of(request_object *self, const caterva_error *error)
 {
     PyObject *kind, *value, *traceback;
     if (!error) Py_RETURN_NONE;
-    raise_error(self->state, error);
+    raise_error(self->state, error, ((array_object *)self->array)->place);
     PyErr_Fetch(&kind, &value, &traceback);
     PyErr_NormalizeException(&kind, &value, &traceback);
     Py_XDECREF(kind);

@@ -117,16 +117,23 @@ static PyObject *to_frame(PyObject *object, PyObject *unused)
 static PyObject *save_append(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
-    const char *path;
+    PyObject *place, *path;
     int durability;
     uint64_t offset;
     call c;
-    if (!PyArg_ParseTuple(args, "si", &path, &durability) || array_enter(self) < 0) return NULL;
-    call_begin(&c, self, self->progress);
-    caterva_status status = caterva_frame_append(self->handle, path,
-                                                (caterva_durability)durability, &offset, &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
+    if (!PyArg_ParseTuple(args, "Ui", &place, &durability) || !(path = place_encoded(place)))
+        return NULL;
+    int result = array_enter(self);
+    if (result == 0) {
+        call_begin(&c, self, self->progress);
+        c.place = place;
+        caterva_status status =
+            caterva_frame_append(self->handle, PyBytes_AsString(path),
+                                 (caterva_durability)durability, &offset, &c.err);
+        result = call_end(self->state, &c, status);
+        array_leave(self);
+    }
+    Py_DECREF(path);
     return result < 0 ? NULL : PyLong_FromUnsignedLongLong(offset);
 }
 

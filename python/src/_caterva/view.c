@@ -277,8 +277,8 @@ static PyObject *write_items(PyObject *self, PyObject *args)
     return move_items((view_object *)self, args, caterva_view_write);
 }
 
-int view_copy(view_object *self, const char *url, caterva_copy_options *options,
-              PyObject *progress, caterva_array **out)
+int view_copy(view_object *self, const char *url, PyObject *place,
+              caterva_copy_options *options, PyObject *progress, caterva_array **out)
 {
     call c;
     if (enter(self) < 0) return -1;
@@ -287,6 +287,7 @@ int view_copy(view_object *self, const char *url, caterva_copy_options *options,
     call_begin(&c, array_at(self, 0), progress);
     c.own = true;
     caterva_status status = caterva_view_copy(self->view, url, options, out, &c.err);
+    if (status != CATERVA_ECORRUPT) c.place = place;
     int result = call_end(self->state, &c, status);
     leave(self);
     if (result < 0 && status == CATERVA_OK) caterva_discard(*out);

@@ -15,7 +15,7 @@ typedef struct view_object {
 } view_object;
 
 /* caterva_view_copy; -1 with an exception. */
-int view_copy(view_object *self, const char *url, caterva_copy_options *options,
-              PyObject *progress, caterva_array **out);
+int view_copy(view_object *self, const char *url, PyObject *place,
+              caterva_copy_options *options, PyObject *progress, caterva_array **out);
 
 #endif

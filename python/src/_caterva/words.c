@@ -70,7 +70,7 @@ PyObject *function_choose_partition(PyObject *module, PyObject *args)
         n, lengths, item_size, has_chunks ? given_chunk : NULL, has_blocks ? given_block : NULL,
         chunk, block, &err);
     if (status != CATERVA_OK) {
-        raise_error(module_state_of(module), &err);
+        raise_error(module_state_of(module), &err, NULL);
         return NULL;
     }
     return Py_BuildValue("NN", tuple_of_int32s(chunk, n), tuple_of_int32s(block, n));
@@ -131,7 +131,7 @@ PyObject *function_cache_counts(PyObject *module, PyObject *args)
     caterva_error err;
     if (!PyArg_ParseTuple(args, "")) return NULL;
     if (caterva_cache_describe(NULL, &n, &err) != CATERVA_OK) {
-        raise_error(module_state_of(module), &err);
+        raise_error(module_state_of(module), &err, NULL);
         return NULL;
     }
     return cache_counts_dict(&n);

@@ -1,0 +1,208 @@
+"""Paths, as Python's own open takes them, and the OSErrors that name them."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import caterva
+import numpy as np
+import pytest
+from support import in_child, status_of
+
+
+class _Bytes:
+    """A path of os.PathLike[bytes]."""
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+
+    def __fspath__(self) -> bytes:
+        return self.path
+
+
+def _takers() -> dict[str, Callable[[Any], Any]]:
+    """Every public function that takes a path, working on a file of 0, 1, 2."""
+    return {
+        "open": lambda p: caterva.open(p)[:],
+        "open r+": lambda p: caterva.open(p, "r+").close(),
+        "open a": lambda p: caterva.open(p, "a").close(),
+        "open w": lambda p: caterva.open(p, "w", shape=3, dtype="i8").close(),
+        "load": caterva.load,
+        "create": lambda p: caterva.create(3, "i8", p, overwrite=True).close(),
+        "zeros": lambda p: caterva.zeros(3, "i8", p, overwrite=True).close(),
+        "full": lambda p: caterva.full(3, 1, path=p, overwrite=True).close(),
+        "empty": lambda p: caterva.empty(3, "i8", p, overwrite=True).close(),
+        "asarray": lambda p: caterva.asarray([0, 1, 2], p, overwrite=True).close(),
+        "save": lambda p: caterva.save(p, [0, 1, 2], overwrite=True),
+        "copy": lambda p: caterva.copy(caterva.zeros(3), p, overwrite=True).close(),
+        "Array.copy": lambda p: caterva.zeros(3).copy(p, overwrite=True).close(),
+        "View.copy": lambda p: caterva.zeros(3).view[:].copy(p, overwrite=True).close(),
+        "compact": caterva.compact,
+        "seal": caterva.seal,
+        "repair": caterva.repair,
+        "repair to": lambda p: caterva.repair("sound.b2nd", p, overwrite=True),
+        "tune": lambda p: caterva.tune(p, [np.s_[0]], seconds=0.01),
+        "image": lambda p: caterva.zeros((4, 4)).view_image().save(p),
+        "remove": caterva.remove,
+    }
+
+
+@pytest.mark.parametrize("name", _takers())
+def test_a_path_may_be_bytes_or_no_text(name: str) -> None:
+    take = _takers()[name]
+    caterva.save("sound.b2nd", [0, 1, 2])
+    for raw in (b"plain.b2nd", b"\xff\xe9.b2nd", "\u00e9.b2nd".encode()):
+        for path in (raw, _Bytes(raw), os.fsdecode(raw), Path(os.fsdecode(raw))):
+            caterva.save(raw, [0, 1, 2], overwrite=True)
+            take(path)
+            assert set(os.listdir(b".")) - {b"sound.b2nd"} <= {raw}
+            if os.path.exists(raw):
+                os.remove(raw)
+
+
+@pytest.mark.parametrize("name", _takers())
+def test_a_nul_in_a_path_is_refused(name: str) -> None:
+    caterva.save("sound.b2nd", [0, 1, 2])
+    caterva.save("precious", [1, 2, 3])
+    before = Path("precious").read_bytes()
+    for path in ("precious\0.new", b"precious\0.new", _Bytes(b"precious\0"), Path("precious\0")):
+        with pytest.raises(ValueError, match="null byte"):
+            _takers()[name](path)
+    assert sorted(os.listdir()) == ["precious", "sound.b2nd"]
+    assert Path("precious").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", set(_takers()) - {"image"})
+def test_no_path_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=r"str, bytes or os\.PathLike object, not int"):
+        _takers()[name](5)
+    with pytest.raises(FileNotFoundError, match="empty") as caught:
+        _takers()[name]("")
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_an_array_at_a_path_that_is_no_text() -> None:
+    raw = b"\xff.b2nd"
+    caterva.save(raw, np.arange(6))
+    (name,) = os.listdir()
+    a = caterva.open(name)
+    assert a.path == os.path.abspath(name) and os.fsencode(str(a.path)).endswith(raw)
+    for text in (repr(a), repr(a.info), a._repr_html_()):
+        text.encode()  # what is shown can be printed
+    assert "\\xff.b2nd" in repr(a.info)
+    assert np.array_equal(pickle.loads(pickle.dumps(a))[:], np.arange(6))
+    w = caterva.open(raw, "r+")
+    w[0] = 7
+    w.commit()
+    w.compact()
+    w.seal()
+    w.close()
+    a.refresh()
+    assert a[0] == 7
+    assert status_of(in_child(lambda: print(a[1]))) == 0
+    with pytest.raises(FileExistsError, match=r"\\xff\.b2nd"):
+        caterva.save(raw, [1])
+
+
+def test_long_names_in_messages_are_text() -> None:
+    for n in range(100, 127):
+        with pytest.raises(FileNotFoundError) as caught:
+            caterva.open("x" + "\u00e9" * n)
+        str(caught.value).encode()
+
+
+# ---- What OSErrors carry ----------------------------------------------------------------
+
+
+def _errors() -> list[tuple[Callable[[], Any], type[OSError], int, str | None]]:
+    held = caterva.open("x", "r+")
+    Path("junk").write_bytes(b"no array" * 100)
+    return [
+        (lambda: caterva.open("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
+        (lambda: caterva.remove("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
+        (lambda: caterva.compact("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
+        (lambda: caterva.seal("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
+        (lambda: caterva.repair("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
+        (lambda: caterva.save("no/x", [1]), FileNotFoundError, errno.ENOENT, "no/x"),
+        (lambda: caterva.save("x/y", [1]), NotADirectoryError, errno.ENOTDIR, "x/y"),
+        (lambda: caterva.open("x", "x", shape=1), FileExistsError, errno.EEXIST, "x"),
+        (lambda: caterva.open("x").copy("x"), FileExistsError, errno.EEXIST, "x"),
+        (lambda: caterva.open("x").T.copy("x"), FileExistsError, errno.EEXIST, "x"),
+        (lambda: caterva.open("x", "r+"), BlockingIOError, errno.EAGAIN, "x"),
+        (lambda: held is not None and caterva.open("n" * 300), OSError, errno.ENAMETOOLONG, "n" * 300),
+        (lambda: caterva.open("junk"), caterva.CorruptError, errno.EBADMSG, "junk"),
+        (lambda: caterva.from_bytes(b"x" * 500), caterva.CorruptError, errno.EBADMSG, None),
+    ]
+
+
+@pytest.mark.parametrize("i", range(14))
+def test_oserrors_carry_errno_and_filename(i: int) -> None:
+    caterva.save("x", [1])
+    errors = _errors()  # and the array that is held for writing
+    act, kind, number, name = errors[i]
+    with pytest.raises(kind) as caught:
+        act()
+    error = caught.value
+    assert isinstance(error, caterva.Error)
+    message = str(error)
+    assert error.errno == number and error.strerror == os.strerror(number)
+    assert error.filename == (None if name is None else os.path.abspath(name))
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error) and str(again) == message
+        assert (again.errno, again.filename, again.code) == (number, error.filename, error.code)
+
+
+def test_a_damaged_source_is_named_and_not_the_copy() -> None:
+    random = np.random.default_rng(1).random(4000)
+    caterva.save("bad", random, chunks=1000)
+    raw = bytearray(Path("bad").read_bytes())
+    raw[caterva.open("bad").chunk(2).position + 4000] ^= 255
+    Path("bad").write_bytes(raw)
+    for act in (
+        lambda a: a.copy("new", codec="lz4"),
+        lambda a: a.view[1:].copy("new"),
+        lambda a: a[:],
+        lambda a: a.read_async().result(),
+    ):
+        with pytest.raises(caterva.CorruptError) as caught:
+            act(caterva.open("bad"))
+        assert caught.value.filename == os.path.abspath("bad")
+
+
+_DENIED = """
+import os, sys, caterva
+if os.getuid() == 0: os.setuid(65534)
+for act in (
+    lambda: caterva.open("f"),
+    lambda: caterva.open("f", "r+"),
+    lambda: caterva.open("f", "a"),
+    lambda: caterva.save("g", [1]),
+):
+    try:
+        act()
+    except PermissionError as error:
+        assert isinstance(error, caterva.StoreError) and error.errno == 13, error
+        assert "mode" not in str(error) and error.filename, error
+    else:
+        sys.exit("nothing was denied")
+"""
+
+
+def test_what_is_denied_is_a_permission_error() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        caterva.save(os.path.join(folder, "f"), [1, 2, 3])
+        os.chmod(os.path.join(folder, "f"), 0)
+        os.chmod(folder, 0o555)
+        command = [sys.executable, "-c", _DENIED]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        os.chmod(folder, 0o755)
+    assert done.returncode == 0, done.stderr
