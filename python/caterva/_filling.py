@@ -48,7 +48,7 @@ def is_array(x: Any) -> bool:
 def sized(x: Any, dtype: Any) -> Any:
     """Lists and iterators as an array."""
     if isinstance(x, Iterator):
-        return np.stack([np.asarray(item, dtype) for item in x])
+        return np.asarray(list(x), dtype)
     return np.asarray(x, dtype)
 
 

@@ -31,7 +31,7 @@ def place_of(path: Path | None) -> str:
 
 def place_of_tree(path: Path) -> str:
     """The place as trees keep it: whole, whatever the working directory is later."""
-    return os.path.abspath(os.fspath(path))
+    return os.path.abspath(url_of(path))
 
 
 def is_tree(place: str) -> bool:

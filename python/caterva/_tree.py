@@ -8,7 +8,7 @@ import threading
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias
 
-from . import _caterva, _options
+from . import _caterva, _dtypes, _options
 from ._array import Array
 from ._errors import NotFoundError, ReadOnlyError, StaleError
 from ._filling import fill, is_array, named, new_words, sized
@@ -191,7 +191,7 @@ class Tree(Group):
         """
         self._settle()
         heard = _options.progress_of(progress)
-        self._handle._pack(os.path.abspath(path), int(overwrite), self._durability(), heard)
+        self._handle._pack(place_of_tree(path), int(overwrite), self._durability(), heard)
 
     def unpack(
         self, path: Path, *, progress: _options.Progress | Literal["tqdm"] | None = None
@@ -199,7 +199,7 @@ class Tree(Group):
         """Write the tree as a directory, ``.b2d``, where nothing may be; as `pack` does."""
         self._settle()
         heard = _options.progress_of(progress)
-        self._handle._unpack(os.path.abspath(path), 0, self._durability(), heard)
+        self._handle._unpack(place_of_tree(path), 0, self._durability(), heard)
 
     def _durability(self) -> int:
         durability: int = self._options["durability"]
@@ -318,7 +318,7 @@ class Tree(Group):
         source = data if is_array(data) else sized(data, dtype)
         if isinstance(data, Array | View):
             options = _as_stored(data, options)
-        items = source.dtype if dtype is None else dtype
+        items = source.dtype if dtype is None else _dtypes.sized(dtype, source.dtype)
         array = self._create(key, source.shape, items, fill_value, options)
         try:
             fill(array, source)

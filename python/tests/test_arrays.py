@@ -135,10 +135,10 @@ class _Foreign:
 
 
 def test_asarray_of_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    from caterva import _functions
+    from caterva import _filling
 
     items = np.arange(30 * 40 * 5).reshape(30, 40, 5)
-    monkeypatch.setattr(_functions, "_SLAB_BYTES", 8000)
+    monkeypatch.setattr(_filling, "SLAB_BYTES", 8000)
     foreign = _Foreign(items)
     a = caterva.asarray(foreign, "f.b2nd", chunks=(7, 20, 5))
     assert np.array_equal(a[:], items) and foreign.largest <= 8000

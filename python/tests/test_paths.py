@@ -6,6 +6,7 @@ import copy
 import errno
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -88,6 +89,33 @@ def test_no_path_is_refused(name: str) -> None:
     with pytest.raises(FileNotFoundError, match="empty") as caught:
         _takers()[name]("")
     assert caught.value.errno == errno.ENOENT
+
+
+def test_paths_of_trees() -> None:
+    for raw in (b"\xff", "\u00e9".encode()):
+        for form in (lambda p: p, _Bytes, os.fsdecode, lambda p: Path(os.fsdecode(p))):
+            with caterva.open_tree(form(raw + b".b2d"), "w") as tree:
+                tree["x"] = [1, 2]
+            with caterva.open_tree(form(raw + b".b2d")) as tree:
+                tree.pack(form(raw + b".b2z"), overwrite=True)
+                tree.unpack(form(raw + b"2.b2d"))
+            for name in (b".b2d", b".b2z", b"2.b2d"):
+                assert caterva.open(form(raw + name + b"::/x"))[:].tolist() == [1, 2]
+            for name in (b".b2d", b"2.b2d"):
+                shutil.rmtree(raw + name)
+            os.remove(raw + b".b2z")
+    with caterva.open_tree("t.b2d", "w") as tree:
+        tree["x"] = [1, 2]
+        for act in (caterva.open_tree, tree.pack, tree.unpack):
+            with pytest.raises(ValueError, match="null byte"):
+                act("t.b2d\0.new")
+        tree.commit()
+        with pytest.raises(FileExistsError) as caught:
+            tree.unpack("t.b2d")
+        assert caught.value.filename == os.path.abspath("t.b2d")
+    with pytest.raises(FileNotFoundError) as caught:
+        caterva.open_tree("nowhere.b2d")
+    assert caught.value.filename == os.path.abspath("nowhere.b2d")
 
 
 def test_an_array_at_a_path_that_is_no_text() -> None:

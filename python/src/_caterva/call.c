@@ -3,8 +3,6 @@
  * signals are the main thread's affair. */
 #include "call.h"
 
-#include "handle.h"
-
 #include <string.h>
 #include <time.h>
 
@@ -29,7 +27,7 @@ bool call_is_under_way(const void *owner)
 void call_begin(call *c, const void *owner, PyObject *progress)
 {
     c->owner = owner;
-    c->place = owner ? ((const array_object *)owner)->place : NULL;
+    c->place = owner ? ((const call_owner *)owner)->place : NULL;
     c->outer = current;
     c->progress = progress == Py_None ? NULL : progress;
     c->own = c->told = false;

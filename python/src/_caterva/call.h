@@ -13,6 +13,12 @@
 
 #include "extension.h"
 
+/* What every object begins with that calls are of. */
+typedef struct call_owner {
+    PyObject_HEAD module_state *state; /* of the module that its type keeps alive */
+    PyObject *place;                   /* str: where it is; or NULL               */
+} call_owner;
+
 typedef struct call {
     caterva_error err;
     struct call *outer; /* of the same thread: a progress function called us */
@@ -26,7 +32,7 @@ typedef struct call {
     int64_t done, total;
 } call;
 
-/* `progress` is a callable, None or NULL; `owner` an array_object or NULL. */
+/* `progress` is a callable, None or NULL; `owner` begins with a call_owner, or is NULL. */
 void call_begin(call *c, const void *owner, PyObject *progress);
 
 /* 0, or -1 with an exception: of the status, of a signal, of the progress function. */

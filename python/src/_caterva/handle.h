@@ -8,8 +8,9 @@
 #include "gate.h"
 
 typedef struct array_object {
-    PyObject_HEAD module_state *state; /* of the module that its type keeps alive */
-    caterva_array *handle;             /* NULL: closed; changes with the gate shut only */
+    PyObject_HEAD module_state *state; /* as in call_owner               */
+    PyObject *place;                   /* url as given                    */
+    caterva_array *handle; /* NULL: closed; changes with the gate shut only */
     gate gate;
     PyArray_Descr *descr; /* of the items                                  */
     int ndim;
@@ -21,7 +22,6 @@ typedef struct array_object {
     pid_t process;              /* that opened it: another one leaves what is pending alone */
     PyObject *progress;         /* callable or NULL                                         */
     PyObject *frame;            /* the bytes that a frame in memory borrows, or NULL        */
-    PyObject *place;            /* str: url as given                                        */
     PyObject *weak;
 } array_object;
 

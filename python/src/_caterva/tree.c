@@ -73,12 +73,15 @@ static int reopen(tree_object *self)
                                           "another thread when this process was forked");
         return -1;
     }
-    const char *path = PyUnicode_AsUTF8AndSize(self->place, NULL);
+    PyObject *path = place_encoded(self->place);
     if (!path) return -1;
+    const char *text = PyBytes_AsString(path);
     call c;
     call_begin(&c, self, NULL);
-    caterva_status status = caterva_tree_open(path, &self->again, &self->handle, &c.err);
-    return call_end(self->state, &c, status);
+    caterva_status status = caterva_tree_open(text, &self->again, &self->handle, &c.err);
+    int result = call_end(self->state, &c, status);
+    Py_DECREF(path);
+    return result;
 }
 
 static int recover(tree_object *self)
@@ -205,18 +208,21 @@ PyObject *function_tree_open(PyObject *module, PyObject *args)
     module_state *state = module_state_of(module);
     caterva_tree_options options = CATERVA_TREE_INIT;
     caterva_tree *handle;
-    PyObject *place;
+    PyObject *place, *path;
     int writing, durability;
-    const char *path;
     call c;
     if (!PyArg_ParseTuple(args, "Upi", &place, &writing, &durability) ||
-        !(path = PyUnicode_AsUTF8AndSize(place, NULL)))
+        !(path = place_encoded(place)))
         return NULL;
     options.mode = writing ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
     options.durability = (caterva_durability)durability;
+    const char *text = PyBytes_AsString(path);
     call_begin(&c, NULL, NULL);
-    caterva_status status = caterva_tree_open(path, &options, &handle, &c.err);
-    if (call_end(state, &c, status) == 0)
+    c.place = place;
+    caterva_status status = caterva_tree_open(text, &options, &handle, &c.err);
+    int result = call_end(state, &c, status);
+    Py_DECREF(path);
+    if (result == 0)
         return tree_wrap(state, state->tree_type, handle, &options, place);
     if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
     return NULL;
@@ -228,18 +234,20 @@ PyObject *function_tree_create(PyObject *module, PyObject *args)
     module_state *state = module_state_of(module);
     caterva_tree_options options = CATERVA_TREE_INIT;
     caterva_tree *handle;
-    PyObject *place;
+    PyObject *place, *path;
     int durability;
-    const char *path;
     call c;
-    if (!PyArg_ParseTuple(args, "Ui", &place, &durability) ||
-        !(path = PyUnicode_AsUTF8AndSize(place, NULL)))
+    if (!PyArg_ParseTuple(args, "Ui", &place, &durability) || !(path = place_encoded(place)))
         return NULL;
     options.mode = CATERVA_MODE_WRITE;
     options.durability = (caterva_durability)durability;
+    const char *text = PyBytes_AsString(path);
     call_begin(&c, NULL, NULL);
-    caterva_status status = caterva_tree_create(path, &options, &handle, &c.err);
-    if (call_end(state, &c, status) == 0)
+    c.place = place;
+    caterva_status status = caterva_tree_create(text, &options, &handle, &c.err);
+    int result = call_end(state, &c, status);
+    Py_DECREF(path);
+    if (result == 0)
         return tree_wrap(state, state->tree_type, handle, &options, place);
     if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
     return NULL;

@@ -5,12 +5,12 @@
 #include "array.h"
 
 typedef struct tree_object {
-    PyObject_HEAD module_state *state;
+    PyObject_HEAD module_state *state; /* as in call_owner */
+    PyObject *place;
     caterva_tree *handle; /* NULL: closed; changes with the gate shut only */
     gate gate;
     caterva_tree_options again; /* to open it anew with                    */
     pid_t process;              /* that opened it                          */
-    PyObject *place;            /* str                                     */
     PyObject *weak;
 } tree_object;
 

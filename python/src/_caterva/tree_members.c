@@ -168,21 +168,27 @@ static PyObject *write_whole(PyObject *object, PyObject *args, pack_function *fu
 {
     tree_object *self = (tree_object *)object;
     caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
-    const char *path;
     int durability;
-    PyObject *progress;
+    PyObject *place, *path, *progress;
     call c;
-    if (!PyArg_ParseTuple(args, "spiO", &path, &options.overwrite, &durability, &progress) ||
-        tree_enter(self) < 0)
+    if (!PyArg_ParseTuple(args, "UpiO", &place, &options.overwrite, &durability, &progress) ||
+        !(path = place_encoded(place)))
         return NULL;
+    if (tree_enter(self) < 0) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    const char *text = PyBytes_AsString(path);
     options.durability = (caterva_durability)durability;
     options.on_progress = call_hook;
     options.context = &c;
     call_begin(&c, self, progress);
     c.own = true;
-    caterva_status status = function(self->handle, path, &options, &c.err);
+    caterva_status status = function(self->handle, text, &options, &c.err);
+    if (status != CATERVA_ECORRUPT) c.place = place;
     int result = call_end(self->state, &c, status);
     tree_leave(self);
+    Py_DECREF(path);
     if (result < 0) return NULL;
     Py_RETURN_NONE;
 }
