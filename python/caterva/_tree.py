@@ -19,6 +19,8 @@ from ._view import View
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
 
+_MOST_KEPT = 32  # arrays of a tree that is read: each has a file
+
 
 class Tree(Group):
     """Several arrays in groups, in a directory (``.b2d``) or one file (``.b2z``).
@@ -270,13 +272,16 @@ class Tree(Group):
             return []
 
     def _array(self, key: str) -> Array:
-        """The array of that key, the same object as long as it is open."""
+        """The array of that key: the same object when it is asked for again soon, and of
+        trees that are written as long as it is open."""
         array = self._arrays.get(key)
         if array is not None and not array.closed:
             return array
         with self._lock:
             array = self._arrays.get(key)
             if array is None or array.closed:
+                if not self.writable and len(self._arrays) >= _MOST_KEPT:
+                    del self._arrays[next(iter(self._arrays))]
                 array = self._arrays[key] = self._open(key)
             return array
 

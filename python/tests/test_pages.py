@@ -22,6 +22,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs/python.md",
     ROOT / "docs/python-recipes.md",
+    ROOT / "docs/xarray.md",
     ROOT / "python/README.md",
 ]
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.S | re.M)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import resource
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +27,52 @@ from . import _items
 _VECTORIZED = indexing.IndexingSupport.VECTORIZED
 
 
+# ---- Arrays that are open -------------------------------------------------------------------
+
+_open: OrderedDict[tuple[int, str], Array] = OrderedDict()  # the last used at the end
+_lock = threading.RLock()
+_numbers = itertools.count()
+
+
+def _most() -> int:
+    """Each has a file: the process has few descriptors, and data sets of thousands of files."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(16, min(1024, limit // 4))
+
+
+def _keep(place: tuple[int, str], array: Array) -> Array:
+    with _lock:
+        array = _open.setdefault(place, array)
+        _open.move_to_end(place)
+        # Who reads from one that goes has it until then.
+        gone = [_open.popitem(last=False)[1] for _ in range(len(_open) - _most())]
+    del gone
+    return array
+
+
+def _find(place: tuple[int, str]) -> Array | None:
+    with _lock:
+        array = _open.get(place)
+        if array is not None:
+            _open.move_to_end(place)
+        return array
+
+
+def _forget(number: int) -> None:
+    with _lock:
+        gone = [_open.pop(place) for place in [p for p in _open if p[0] == number]]
+    del gone
+
+
+def _renew_lock() -> None:
+    """A thread of the parent's may hold it while a child is forked."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 class Source:
     """The arrays of a tree by their keys, opened when they are wanted.
 
@@ -32,25 +81,17 @@ class Source:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self._state = state_of_tree(path)
-        self._arrays: dict[str, Array] = {}
-        self._lock = threading.Lock()
-        _sources.add(self)
+        self.__setstate__((path, state_of_tree(path)))
 
     def keep(self, key: str, array: Array) -> None:
         """An array that is open already."""
-        self._arrays[key] = array
+        _keep((self._number, key), array)
 
     def array(self, key: str) -> Array:
         """The array of that key."""
-        array = self._arrays.get(key)
-        if array is not None:
-            return array
-        with self._lock:
-            if key not in self._arrays:
-                self._arrays[key] = self._open(key)
-            return self._arrays[key]
+        place = (self._number, key)
+        array = _find(place)
+        return _keep(place, self._open(key)) if array is None else array
 
     def _open(self, key: str) -> Array:
         array = open_array(f"{self.path}::{key}")
@@ -60,28 +101,15 @@ class Source:
 
     def close(self) -> None:
         """Let go of the arrays; they are opened again when they are wanted."""
-        self._arrays = {}
+        _forget(self._number)
 
     def __getstate__(self) -> tuple[str, Any]:
         return self.path, self._state
 
     def __setstate__(self, state: tuple[str, Any]) -> None:
         self.path, self._state = state
-        self._arrays = {}
-        self._lock = threading.Lock()
-        _sources.add(self)
-
-
-# A thread of the parent's may hold them while a child is forked.
-_sources: weakref.WeakSet[Source] = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    for source in _sources:
-        source._lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
+        self._number = next(_numbers)
+        weakref.finalize(self, _forget, self._number)
 
 
 class Live:
@@ -110,6 +138,11 @@ class CatervaArray(BackendArray):
     def get_array(self) -> Array:
         """The array itself."""
         array: Array = self._source.array(self._key)
+        if array.shape != self.shape:
+            raise StaleError(
+                f"{array.path} has the shape {array.shape}, and had {self.shape} when it was "
+                "opened: open it again"
+            )
         return array
 
     def _read(self, key: indexing.ExplicitIndexer, method: Callable[..., Any]) -> Any:

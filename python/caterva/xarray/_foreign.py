@@ -38,7 +38,7 @@ def name_of(member: str) -> str:
 
 def attributes_of(index: dict[str, Any], name: str, own: dict[str, Any]) -> dict[str, Any]:
     """The variable's attributes, without what tells of its storage."""
-    given = index.get("variable_attrs", {}).get(name, {})
+    given: dict[str, Any] = index.get("variable_attrs", {}).get(name, {})
     return {k: v for k, v in own.items() if k not in _OWN} | given
 
 

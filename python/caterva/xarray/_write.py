@@ -265,6 +265,7 @@ class Writing(CatervaStore):
         decoded, _, _ = conventions.decode_cf_variables(dict(stored), {})
         given = {}
         for name, variable in variables.items():
+            _check_cast(name, variable.dtype, decoded[name].dtype)
             given[name] = variable.copy(deep=False)
             given[name].encoding = decoded[name].encoding
         encoded, _ = self.encode(given, {})
@@ -278,10 +279,6 @@ class Writing(CatervaStore):
         place = self._place(name, array, variable)
         if variable.dtype.kind in "US" and variable.dtype.itemsize > array.itemsize:
             array = self._widened(name, array, variable.dtype)
-        elif not np.can_cast(variable.dtype, array.dtype, "same_kind"):
-            raise ValueError(
-                f"variable {name!r} is stored as {array.dtype}, which holds no {variable.dtype}"
-            )
         if self._append_dim in variable.dims:
             axis = variable.dims.index(self._append_dim)
             shape = list(array.shape)
@@ -357,6 +354,14 @@ def _unbound(variable: Variable) -> Variable:
     variable = variable.copy(deep=False)
     variable.encoding = {k: v for k, v in variable.encoding.items() if k != "dtype"}
     return variable
+
+
+def _check_cast(name: Any, dtype: np.dtype[Any], stored: np.dtype[Any]) -> None:
+    """Refuse numbers that those which are there cannot hold."""
+    kinds = dtype.kind + stored.kind
+    same = np.can_cast(dtype, stored, "same_kind") or set(kinds) <= set("iu")
+    if set(kinds) <= set("biufc") and not same:
+        raise ValueError(f"variable {name!r} holds {stored}, which {dtype} cannot be put into")
 
 
 def _aligned(name: Any, variable: Variable, dims: tuple[Any, ...]) -> Variable:
