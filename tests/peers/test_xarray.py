@@ -7,6 +7,7 @@ identical, with all of its encoding."""
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,13 @@ import pytest
 import xarray as xr
 from xarray.coding.times import _cleanup_netcdf_time_units
 from xarray.tests import test_backends as theirs
-from xarray.tests.conftest import time_unit, use_dask  # noqa: F401 (fixtures)
+from xarray.tests import test_backends_datatree as trees
+from xarray.tests.conftest import (  # noqa: F401 (fixtures)
+    create_test_datatree,
+    simple_datatree,
+    time_unit,
+    use_dask,
+)
 
 import caterva
 from caterva.xarray import to_caterva
@@ -100,6 +107,28 @@ class TestDirectory(Caterva):
 
 class TestFile(Caterva):
     suffix = ".b2z"
+
+
+class TestDataTree:
+    """What applies of the tests of NetCDF's trees of data sets; the others are of encodings
+    of HDF5's, of files in memory, and of writing that is put off."""
+
+    engine = "caterva"
+
+    @pytest.fixture(autouse=True, params=[".b2d", ".b2z"])
+    def ours(self, request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        def to_netcdf(tree: xr.DataTree, path: Any, engine: str, **options: Any) -> None:
+            to_caterva(tree, f"{path}{request.param}", **options)
+            os.rename(f"{path}{request.param}", path)
+
+        monkeypatch.setattr(xr.DataTree, "to_netcdf", to_netcdf)
+
+    test_to_netcdf = trees.NetCDFIOBase.test_to_netcdf
+    test_decode_cf = trees.NetCDFIOBase.test_decode_cf
+    test_to_netcdf_inherited_coords = trees.NetCDFIOBase.test_to_netcdf_inherited_coords
+    test_write_subgroup = trees.NetCDFIOBase.test_write_subgroup
+    test_open_datatree_chunks = trees.NetCDFIOBase.test_open_datatree_chunks
+    test_open_datatree_specific_group = trees.NetCDFIOBase.test_open_datatree_specific_group
 
 
 def test_it_was_saved_twice() -> None:

@@ -18,6 +18,7 @@ from xarray.core.utils import close_on_error
 from .._places import SUFFIXES, is_tree, place_of_tree, split_url
 from .._tree import Tree, open_tree
 from ._array import Source
+from ._decode import decoded
 from ._store import CatervaStore
 
 
@@ -147,6 +148,6 @@ def _open(group: Any, source: Source, words: dict[str, Any]) -> xr.Dataset:
     dropped = () if drop is None else (drop,) if isinstance(drop, str) else tuple(drop)
     store = CatervaStore(group, source, dropped)
     with close_on_error(store):
-        ds = StoreBackendEntrypoint().open_dataset(store, **words)
+        ds = decoded(store, words)
     ds.set_close(source.close)
     return ds

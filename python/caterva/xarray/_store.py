@@ -57,7 +57,9 @@ class CatervaStore(WritableCFDataStore):
         if self._source is not None:
             self._source.keep(key, array)
         parts = array._describe()
-        attributes = {k: _msgpack.unpack(array._attribute_get(k)) for k in parts["attributes"]}
+        attributes = {
+            k: _value(array._attribute_get(k)) for k in parts["attributes"] if k != "dims"
+        }
         dims = dims_of(array, name, attributes)
         mark = attributes.pop(_items.MARK, None)
         data = CatervaArray(self._source or Live(self.group.tree), key, array, mark)
@@ -118,6 +120,21 @@ class CatervaStore(WritableCFDataStore):
             self._source.close()
 
 
+_values: dict[bytes, Any] = {}  # short ones that many variables have
+
+
+def _value(packed: bytes) -> Any:
+    found = _values.get(packed, _values)
+    if found is not _values:
+        return found
+    value = _msgpack.unpack(packed)
+    if len(packed) < 100 and isinstance(value, str | int | float | np.generic):
+        if len(_values) > 1000:
+            _values.clear()
+        _values[packed] = value
+    return value
+
+
 # ---- Parts --------------------------------------------------------------------------
 
 
@@ -126,6 +143,8 @@ def dims_of(array: Array, name: str, attributes: dict[str, Any]) -> tuple[str, .
     get one that nobody else has."""
     named = array._dims_get()
     if named is None:
+        if "dims" in array.attrs:  # something else by that name
+            attributes["dims"] = array.attrs["dims"]
         return tuple(f"{name}_dim{i}" for i in range(array.ndim))
     for attribute in DIMENSIONS:
         attributes.pop(attribute, None)
