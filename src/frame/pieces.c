@@ -21,7 +21,7 @@ static size_t count(const cv_buffer *list) { return list->size / sizeof(cv_piece
 static bool continues(const cv_piece *last, const cv_piece *next)
 {
     if (last->bytes) return next->bytes == last->bytes + last->size;
-    return !next->bytes && next->object == last->object &&
+    return !next->bytes && next->store == last->store && next->object == last->object &&
            next->pos == last->pos + last->size;
 }
 
@@ -66,8 +66,9 @@ int64_t cv_pieces_n_parts(const cv_pieces_job *job)
 static cv_status take(const cv_pieces_job *job, const cv_piece *piece, uint64_t skip,
                       uint8_t *dst, size_t size, cv_error *err)
 {
+    cv_store *store = piece->store ? piece->store : job->store;
     if (!piece->bytes)
-        return cv_store_read(job->store, piece->object, piece->pos + skip, dst, size, err);
+        return cv_store_read(store, piece->object, piece->pos + skip, dst, size, err);
     memcpy(dst, piece->bytes + skip, size);
     return CV_OK;
 }
@@ -87,7 +88,7 @@ static cv_status write_stage(const cv_pieces_job *job, cv_buffer *stage, uint64_
 static cv_status add(const cv_pieces_job *job, const cv_piece *piece, uint64_t skip,
                      size_t size, uint64_t pos, cv_buffer *stage, cv_error *err)
 {
-    if (!piece->bytes && store_copies(job) && size >= LEAST_COPY) {
+    if (!piece->bytes && !piece->store && store_copies(job) && size >= LEAST_COPY) {
         CV_TRY(write_stage(job, stage, pos, err));
         return job->store->ops->copy(job->store, piece->pos + skip, pos, size, err);
     }

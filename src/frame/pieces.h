@@ -8,6 +8,7 @@
 
 typedef struct cv_piece {
     const uint8_t *bytes; /* NULL: stored bytes, at `pos` of `object` */
+    cv_store *store;      /* of another frame; NULL: of the one that is written */
     cv_object object;
     uint64_t pos;
     size_t size;

@@ -1,5 +1,5 @@
-/* Room: engine/merge. Blocks of several sources become one chunk: as dirty blocks of the
- * target, which then encodes them like those of any write. */
+/* Room: engine/merge. Blocks of several sources become one chunk: as they are stored where one
+ * part alone has them, else as dirty blocks of the target, encoded like those of any write. */
 #include "engine/merge/compose.h"
 
 #include "base/heap.h"
@@ -7,6 +7,8 @@
 #include "engine/read/places.h"
 #include "engine/write/flush.h"
 #include "engine/write/patch.h"
+#include "engine/write/splice.h"
+#include "frame/layout_cache.h"
 
 #include <string.h>
 
@@ -21,18 +23,23 @@ static cv_mark mark_of(const cv_composition *c, int64_t file, int64_t block)
     return cv_mark_of(marks, cv_marks_find(marks, c->chunk), c->chunk, block);
 }
 
-/* The first file that counts for the block: what came before the last that wrote all of it is
- * covered. *covers: the array's own items are, too. c->n: nobody wrote anything. */
-static int64_t first_file(const cv_composition *c, int64_t block, bool *covers)
+/* Where a block's items come from. */
+typedef struct origin {
+    int64_t first; /* file that counts: what came before is covered. c->n: nobody wrote any */
+    bool covers;   /* it wrote all of the block */
+    bool alone;    /* and nobody after it wrote any */
+} origin;
+
+static origin find_origin(const cv_composition *c, int64_t block)
 {
-    int64_t first = c->n;
-    *covers = false;
-    for (int64_t i = c->n - 1; i >= 0 && !*covers; i--) {
+    origin o = {.first = c->n};
+    for (int64_t i = c->n - 1; i >= 0 && !o.covers; i--) {
         cv_mark mark = mark_of(c, i, block);
-        if (mark.kind != CV_MARK_NONE) first = i;
-        *covers = mark.kind == CV_MARK_ALL;
+        o.covers = mark.kind == CV_MARK_ALL;
+        o.alone = o.covers && o.first == c->n;
+        if (mark.kind != CV_MARK_NONE) o.first = i;
     }
-    return first;
+    return o;
 }
 
 /* ---- Laying items over blocks --------------------------------------------------------- */
@@ -93,30 +100,24 @@ typedef struct composing {
     cv_composition *c;
     cv_worker *worker;
     cv_dirty_chunk *dirty;
-    bool *wanted;      /* of each block, of one file */
-    int64_t *first;    /* of each block: first_file; c->n where the block is as it was */
-    cv_buffer scratch; /* laying.item_block */
+    bool *wanted;                    /* of each block, of one file */
+    origin *origins;                 /* of each block */
+    cv_buffer scratch;               /* laying.item_block */
+    cv_splice_source *sources;       /* of each file; without a layout: cannot be spliced */
+    const cv_splice_source **others; /* of each block, as cv_splice_job has it */
+    int64_t n_others;
 } composing;
 
-/* Makes the block dirty, and lists it where it keeps something of what is stored. */
-static cv_status add_block(composing *s, int64_t block, bool covers, int64_t *n_stored,
-                           cv_error *err)
-{
-    uint8_t *memory;
-    CV_TRY(cv_pending_add_block(s->c->target, s->dirty, block, &memory, err));
-    if (!covers) s->worker->wanted[(*n_stored)++] = (cv_wanted){.block = block};
-    return CV_OK;
-}
-
+/* Makes blocks dirty that are not taken as they are stored. */
 static cv_status add_blocks(composing *s, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks, n_stored = 0;
     CV_TRY(cv_worker_wanted(s->worker, n_blocks, err));
     for (int64_t b = 0; b < n_blocks; b++) {
-        bool covers;
-        s->first[b] = first_file(s->c, b, &covers);
-        if (s->first[b] == s->c->n) continue;
-        CV_TRY(add_block(s, b, covers, &n_stored, err));
+        uint8_t *memory;
+        if (s->origins[b].first == s->c->n || s->others[b] || s->dirty->blocks[b]) continue;
+        CV_TRY(cv_pending_add_block(s->c->target, s->dirty, b, &memory, err));
+        if (!s->origins[b].covers) s->worker->wanted[n_stored++] = (cv_wanted){.block = b};
         s->c->n_decoded++;
     }
     return cv_patch_fill(s->c->target, s->dirty, s->worker, &n_stored, err);
@@ -127,18 +128,106 @@ static cv_status lay_file(composing *s, int64_t file, uint8_t *const *blocks, cv
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks;
     for (int64_t b = 0; b < n_blocks; b++)
-        s->wanted[b] = s->first[b] <= file && mark_of(s->c, file, b).kind != CV_MARK_NONE;
+        s->wanted[b] = blocks[b] && s->origins[b].first <= file &&
+                       mark_of(s->c, file, b).kind != CV_MARK_NONE;
     laying l = {s->c, file, blocks, s->scratch.data};
     cv_block_sink sink = {.take = lay_block, .fill = lay_item, .context = &l};
     return decode_file(s->c, file, s->wanted, &sink, err);
 }
 
+static cv_status lay_all(composing *s, cv_error *err)
+{
+    CV_TRY(add_blocks(s, err));
+    for (int64_t i = 0; i < s->c->n; i++) CV_TRY(lay_file(s, i, s->dirty->blocks, err));
+    return CV_OK;
+}
+
+/* ---- Blocks as they are stored -------------------------------------------------------------- */
+
+static cv_status open_source(composing *s, int64_t number, cv_error *err)
+{
+    cv_part_file *file = s->c->files[number];
+    cv_splice_source *source = &s->sources[number];
+    cv_chunk_ref ref;
+    cv_layout *layout;
+    int64_t chunk = cv_part_file_chunk(file, grid_of(s->c), s->c->chunk);
+    CV_TRY(cv_source_find(&file->source, chunk, &ref, err));
+    if (ref.kind != CV_REF_STORED) return CV_OK;
+    CV_TRY(cv_layout_get(file->frame->layouts, file->snapshot, &ref, &layout, err));
+    if (!cv_can_splice(layout)) {
+        cv_layout_release(layout);
+        return CV_OK;
+    }
+    *source = (cv_splice_source){file->frame->store, layout, file->source.checks};
+    return CV_OK;
+}
+
+/* Where the block can be taken as it is stored. Of padding any file has as much as another. */
+static const cv_splice_source *source_of(const composing *s, int64_t block)
+{
+    int64_t shape[CV_MAX_DIMS],
+        number = s->origins[block].alone ? s->origins[block].first : 0;
+    bool is_padding = !cv_block_valid(grid_of(s->c), s->c->chunk, block, shape);
+    if (!s->origins[block].alone && !is_padding) return NULL;
+    return s->sources[number].layout ? &s->sources[number] : NULL;
+}
+
+/* Blocks that one file alone has. */
+static cv_status find_others(composing *s, cv_error *err)
+{
+    for (int64_t i = 0; i < s->c->n; i++)
+        CV_TRY(cv_fail_in_part(s->c->files[i]->token, open_source(s, i, err), err));
+    for (int64_t b = 0; b < grid_of(s->c)->n_blocks; b++) {
+        s->others[b] = source_of(s, b);
+        s->n_others += s->others[b] != NULL;
+    }
+    return CV_OK;
+}
+
+static void close_sources(composing *s)
+{
+    for (int64_t i = 0; i < s->c->n && s->sources; i++)
+        cv_layout_release((cv_layout *)s->sources[i].layout);
+    cv_free(s->sources);
+    cv_free(s->others);
+}
+
+static cv_status splice(composing *s, cv_error *err)
+{
+    cv_splice_job job = {
+        .pending = s->c->target,
+        .worker = s->worker,
+        .chunk = s->c->chunk,
+        .blocks = (void *)s->dirty->blocks,
+        .n_dirty = s->dirty->n_dirty,
+        .idle = cv_pending_idle(s->c->target, s->c->n_side),
+        .others = s->others,
+        .n_others = s->n_others,
+    };
+    cv_spliced spliced = CV_SPLICE_NOT;
+    if (s->n_others > 0) CV_TRY(cv_splice_chunk(&job, &spliced, err));
+    s->c->spliced = spliced == CV_SPLICE_DONE;
+    return CV_OK;
+}
+
+/* What cannot be spliced is decoded, too, and the chunk written as any other. */
 static cv_status compose(composing *s, cv_error *err)
 {
     cv_composition *c = s->c;
+    int64_t n_blocks = grid_of(c)->n_blocks;
     CV_TRY(cv_pending_get(c->target, c->chunk, &s->dirty, err));
-    CV_TRY(add_blocks(s, err));
-    for (int64_t i = 0; i < c->n; i++) CV_TRY(lay_file(s, i, s->dirty->blocks, err));
+    for (int64_t b = 0; b < n_blocks; b++) s->origins[b] = find_origin(c, b);
+    CV_TRY(find_others(s, err));
+    CV_TRY(lay_all(s, err));
+    CV_TRY(splice(s, err));
+    if (c->spliced) {
+        cv_pending_drop(c->target, c->chunk);
+        return CV_OK;
+    }
+    if (s->n_others > 0) {
+        memset(s->others, 0, (size_t)n_blocks * sizeof s->others[0]);
+        CV_TRY(lay_all(s, err));
+    }
     return cv_pending_flush_chunk(c->target, s->worker, c->chunk, c->n_side, err);
 }
 
@@ -147,16 +236,19 @@ static cv_status open_composing(composing *s, cv_error *err)
     const cv_grid *grid = grid_of(s->c);
     size_t n = (size_t)grid->n_blocks;
     s->wanted = cv_calloc(n, sizeof s->wanted[0]);
-    s->first = cv_calloc(n, sizeof s->first[0]);
-    if (!s->wanted || !s->first)
-        return cv_fail_memory(err, n * sizeof s->first[0], "a list of blocks");
+    s->origins = cv_calloc(n, sizeof s->origins[0]);
+    s->others = cv_calloc(n, sizeof s->others[0]);
+    s->sources = cv_calloc((size_t)s->c->n, sizeof s->sources[0]);
+    if (!s->wanted || !s->origins || !s->others || !s->sources)
+        return cv_fail_memory(err, n * sizeof s->origins[0], "a list of blocks");
     return cv_buffer_resize(&s->scratch, (size_t)grid->block_bytes, err);
 }
 
 static void close_composing(composing *s)
 {
     cv_free(s->wanted);
-    cv_free(s->first);
+    cv_free(s->origins);
+    close_sources(s);
     cv_buffer_free(&s->scratch);
 }
 
@@ -180,9 +272,8 @@ static cv_status compare(composing *s, const uint8_t *chunk, uint8_t *copy, uint
     int64_t size = place.grid->block_bytes;
     memcpy(copy, chunk, (size_t)place.grid->chunk_bytes);
     for (int64_t b = 0; b < place.grid->n_blocks; b++) {
-        bool covers;
         blocks[b] = copy + b * size;
-        s->first[b] = first_file(s->c, b, &covers);
+        s->origins[b] = find_origin(s->c, b);
     }
     for (int64_t i = 0; i < s->c->n; i++) CV_TRY(lay_file(s, i, blocks, err));
     *same = true;

@@ -18,7 +18,9 @@ enum { MAX_OPEN = 48 };
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err)
 {
     char text[sizeof err->message];
+    if (status == CATERVA_EUNSUPPORTED) status = CATERVA_ECORRUPT; /* this library made it */
     if (status == CV_OK || !err) return status;
+    err->code = status;
     (void)snprintf(text, sizeof text, "%s", err->message);
     (void)snprintf(err->message, sizeof err->message, "part %s: %.*s", token->name,
                    (int)(sizeof err->message - sizeof token->name - 8), text);

@@ -176,8 +176,12 @@ static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
     int idle = cv_pending_idle(pending, n_chunks);
     cv_spliced spliced = CV_SPLICE_NOT;
     if (dirty->n_dirty < n_blocks) {
-        cv_splice_job job = {pending,        worker, dirty->chunk, (void *)dirty->blocks,
-                             dirty->n_dirty, idle};
+        cv_splice_job job = {.pending = pending,
+                             .worker = worker,
+                             .chunk = dirty->chunk,
+                             .blocks = (void *)dirty->blocks,
+                             .n_dirty = dirty->n_dirty,
+                             .idle = idle};
         CV_TRY(cv_splice_chunk(&job, &spliced, err));
         if (spliced == CV_SPLICE_DONE) /* what need not be encoded is done */
             cv_watch_add(pending->watch,

@@ -119,8 +119,9 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
         CV_TRY(cv_workers_run(s->job->pending->workers, helpers, s->n_shares, encode_share, s,
                               err));
     for (int64_t i = 0; i < s->n_shares; i++) {
-        *possible = *possible && s->shares[i].possible &&
-                    same_encoding(&s->clean, s->shares[i].header);
+        *possible =
+            *possible && s->shares[i].possible &&
+            (!s->shares[i].have_header || same_encoding(&s->clean, s->shares[i].header));
         s->is_larger = s->is_larger || s->shares[i].is_larger;
     }
     return CV_OK;
@@ -175,32 +176,69 @@ static cv_status open_clean(splice *s, bool *possible, cv_error *err)
     return encode_repeated(s, ref.item, possible, err);
 }
 
+bool cv_can_splice(const cv_layout *layout)
+{
+    return layout->header.special == CV_SPECIAL_NONE && layout->access == CV_ACCESS_BLOCK;
+}
+
+static const cv_splice_source *other(const splice *s, int64_t block)
+{
+    return s->job->others ? s->job->others[block] : NULL;
+}
+
+static bool others_fit(splice *s)
+{
+    bool fit = true;
+    for (int64_t b = 0; s->job->others && b < s->grid->n_blocks && fit; b++)
+        fit = !other(s, b) || (cv_can_splice(other(s, b)->layout) &&
+                               same_encoding(&s->clean, other(s, b)->layout->header_bytes));
+    return fit;
+}
+
+/* Where the block is stored; NULL: one stream stands for it and others. */
+static const cv_layout *layout_of(const splice *s, int64_t block)
+{
+    if (other(s, block)) return other(s, block)->layout;
+    return s->clean.streams.size > 0 ? NULL : s->layout;
+}
+
 static cv_piece clean_piece(const splice *s, int64_t block)
 {
-    if (s->clean.streams.size > 0)
+    const cv_layout *layout = layout_of(s, block);
+    if (!layout)
         return (cv_piece){.bytes = s->clean.streams.data, .size = s->clean.streams.size};
-    cv_block_range range = s->layout->blocks[block];
-    return (cv_piece){.object = s->layout->object,
-                      .pos = s->layout->pos + (uint64_t)range.start,
+    cv_block_range range = layout->blocks[block];
+    return (cv_piece){.store = other(s, block) ? other(s, block)->store : NULL,
+                      .object = layout->object,
+                      .pos = layout->pos + (uint64_t)range.start,
                       .size = (size_t)(range.end - range.start)};
+}
+
+/* The piece's bytes, in the worker's `packed` unless they are at hand. */
+static cv_status read_piece(const splice *s, const cv_piece *piece, const uint8_t **bytes,
+                            cv_error *err)
+{
+    cv_buffer *packed = &s->job->worker->packed;
+    cv_store *store = piece->store ? piece->store : s->job->pending->frame->store;
+    *bytes = piece->bytes;
+    if (piece->bytes) return CV_OK;
+    CV_TRY(cv_buffer_resize(packed, piece->size, err));
+    *bytes = packed->data;
+    return cv_store_read(store, piece->object, piece->pos, packed->data, piece->size, err);
 }
 
 /* The checksum travels along where there is one, else it is made here. */
 static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 {
-    if (s->clean.streams.size == 0 && s->layout->sums) {
-        s->sums[block] = s->layout->sums[block];
-        return CV_OK;
-    }
+    const cv_layout *layout = layout_of(s, block);
+    bool checks = other(s, block) && other(s, block)->checks;
+    if (layout && layout->sums) s->sums[block] = layout->sums[block];
+    if (layout && layout->sums && !checks) return CV_OK;
     cv_piece piece = clean_piece(s, block);
-    const uint8_t *bytes = piece.bytes;
-    if (!bytes) {
-        cv_buffer *packed = &s->job->worker->packed;
-        CV_TRY(cv_buffer_resize(packed, piece.size, err));
-        CV_TRY(cv_store_read(s->job->pending->frame->store, piece.object, piece.pos,
-                             packed->data, piece.size, err));
-        bytes = packed->data;
-    }
+    cv_chunk_ref ref = {.chunk = s->job->chunk};
+    const uint8_t *bytes;
+    CV_TRY(read_piece(s, &piece, &bytes, err));
+    if (checks) CV_TRY(cv_layout_check_block(layout, &ref, block, bytes, err));
     s->sums[block] = cv_crc32c(0, bytes, piece.size);
     return CV_OK;
 }
@@ -211,28 +249,21 @@ static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
 {
     cv_chunk_ref ref = {.chunk = s->job->chunk};
-    return s->clean.streams.size > 0 ||
-           cv_layout_check_block(s->layout, &ref, block, bytes, NULL) == CV_OK;
+    const cv_layout *layout = layout_of(s, block);
+    return !layout || cv_layout_check_block(layout, &ref, block, bytes, NULL) == CV_OK;
 }
 
 /* Streams of zero blocks are zero bytes, four for each byte of an item at most. */
 static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
 {
-    cv_worker *worker = s->job->worker;
-    cv_store *store = s->job->pending->frame->store;
     size_t most = sizeof(int32_t) * (size_t)s->grid->item_size;
     *zero = true;
     for (int64_t b = 0; b < s->grid->n_blocks && *zero; b++) {
+        const uint8_t *bytes;
         if (s->job->blocks[b]) continue;
         cv_piece piece = clean_piece(s, b);
-        const uint8_t *bytes = piece.bytes;
         *zero = piece.size <= most;
-        if (*zero && !bytes) {
-            CV_TRY(cv_buffer_resize(&worker->packed, piece.size, err));
-            bytes = worker->packed.data;
-            CV_TRY(cv_store_read(store, piece.object, piece.pos, worker->packed.data,
-                                 piece.size, err));
-        }
+        if (*zero) CV_TRY(read_piece(s, &piece, &bytes, err));
         *zero = *zero && cv_all_zero(bytes, piece.size) && is_sound(s, b, bytes);
     }
     return CV_OK;
@@ -346,13 +377,15 @@ static cv_status splice_chunk(splice *s, cv_spliced *out, cv_error *err)
 {
     cv_buffer *head = &s->job->worker->head;
     size_t starts = (size_t)s->grid->n_blocks * sizeof(int32_t);
-    bool possible = s->job->n_dirty == s->grid->n_blocks;
+    bool none_stays = s->job->n_dirty + s->job->n_others == s->grid->n_blocks;
+    bool possible = none_stays;
     CV_TRY(cv_buffer_resize(head, CV_CHUNK_HEADER_SIZE + starts, err));
     s->sizes = head->data + CV_CHUNK_HEADER_SIZE;
     cv_buffer *sums = &s->job->worker->sums;
     CV_TRY(cv_buffer_resize(sums, (size_t)s->grid->n_blocks * sizeof(uint32_t), err));
     s->sums = (uint32_t *)(void *)sums->data;
-    if (!possible) CV_TRY(open_clean(s, &possible, err));
+    if (!none_stays) CV_TRY(open_clean(s, &possible, err));
+    possible = possible && others_fit(s);
     if (possible) CV_TRY(encode_dirty(s, &possible, err));
     if (!possible) return CV_OK;
     CV_TRY(put_chunk(s, err));
