@@ -124,6 +124,8 @@ typedef struct cli_args {
     cli_texts every;
     bool follow, short_lines, long_lines, recursive, trace;
     int64_t wait; /* milliseconds, default 0 */
+    const char *part;
+    bool last, live;
 } cli_args;
 
 /* Options a command may accept; OR them together in cli_command.options. */
@@ -157,14 +159,16 @@ typedef struct cli_args {
 #define CLI_OPT_FOLLOW (1UL << 28) /* every, follow */
 #define CLI_OPT_SHORT (1UL << 29)
 #define CLI_OPT_COMPACT_AT (UINT64_C(1) << 44)
-#define CLI_OPT_LIST (UINT64_C(1) << 45) /* long, recursive */
+#define CLI_OPT_LIST (UINT64_C(1) << 45)   /* long, recursive */
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
-#define CLI_OPT_SEL (UINT64_C(1) << 46) /* sel, nearest */
+#define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
-#define CLI_OPT_TRACE (UINT64_C(1) << 52)
-#define CLI_OPT_NONE (1UL << 27)              /* of a command with no option but --help */
+#define CLI_OPT_TRACE (UINT64_C(1) << 54)
+#define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
+#define CLI_OPT_PART (UINT64_C(1) << 53) /* part, and output of its token */
+#define CLI_OPT_NONE (1UL << 27)         /* of a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* of positional arguments */
 
@@ -229,7 +233,7 @@ extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_append, cli_command_create, cli_command_convert, cli_command_resize,
     cli_command_repack, cli_command_verify, cli_command_repair, cli_command_seal,
     cli_command_compact, cli_command_diff, cli_command_stats, cli_command_view,
-    cli_command_attr, cli_command_ls, cli_command_tree, cli_command_pack, cli_command_unpack,
-    cli_command_bench, cli_command_tune, cli_command_completion;
+    cli_command_attr, cli_command_jobs, cli_command_ls, cli_command_tree, cli_command_pack,
+    cli_command_unpack, cli_command_bench, cli_command_tune, cli_command_completion;
 
 #endif

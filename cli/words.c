@@ -42,6 +42,7 @@ LIST(castings, "safe", "same_kind", "unsafe")
 LIST(occasions, "auto", "yes", "no")
 LIST(fills, "0", "nan", "uninit")
 LIST(verbs, "list", "get", "set", "rm")
+LIST(job_verbs, "begin", "list", "merge", "discard")
 LIST(shells, "bash", "zsh", "fish")
 #undef LIST
 
@@ -79,8 +80,10 @@ bool words_are_many(const char *option) { return strcmp(option, "filters") == 0;
 
 words_list words_of_command(const char *command)
 {
-    static const named_list lists[] = {
-        {"attr", verbs}, {"completion", shells}, {"help", words_commands}};
+    static const named_list lists[] = {{"attr", verbs},
+                                       {"completion", shells},
+                                       {"help", words_commands},
+                                       {"jobs", job_verbs}};
     return find_list(lists, sizeof lists / sizeof lists[0], command);
 }
 

@@ -412,6 +412,31 @@ static cli_exit list_chunks(const report *r, json *j)
     return CLI_OK;
 }
 
+/* ---- Jobs ----------------------------------------------------------------- */
+
+/* Those that were begun and not ended; an array without any, as most, says nothing. `j`
+ * NULL: as text. */
+static cli_exit list_jobs(const report *r, json *j)
+{
+    caterva_error err;
+    const caterva_job_list *list;
+    if (caterva_jobs_list(r->path, &list, &err) != CATERVA_OK)
+        return cli_fail_array(r->path, &err);
+    if (j && list->n > 0) json_array_begin(j, "jobs");
+    for (size_t i = 0; i < list->n; i++) {
+        const caterva_job_entry *job = list->entries[i];
+        if (j)
+            json_text(j, NULL, job->id);
+        else
+            printf("  job      %s, %lld %s%s\n", job->id, (long long)job->n_parts,
+                   job->n_parts == 1 ? "part" : "parts",
+                   job->is_live ? "" : "; nobody is at work: see caterva jobs");
+    }
+    if (j && list->n > 0) json_array_end(j);
+    caterva_job_list_release(list);
+    return CLI_OK;
+}
+
 static cli_exit print_json(const report *r, bool chunks)
 {
     json j = {.stream = stdout};
@@ -429,6 +454,7 @@ static cli_exit print_json(const report *r, bool chunks)
     put_counts(&j, r);
     put_transfers(&j, r);
     CLI_TRY(put_attributes(&j, r));
+    CLI_TRY(list_jobs(r, &j));
     if (chunks) CLI_TRY(list_chunks(r, &j));
     json_object_end(&j);
     putchar('\n');
@@ -443,6 +469,7 @@ static cli_exit print_report(const report *r, const cli_args *args)
     }
     if (args->json) return print_json(r, args->list_chunks);
     CLI_TRY(print_text(r));
+    CLI_TRY(list_jobs(r, NULL));
     return args->list_chunks ? list_chunks(r, NULL) : CLI_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/input.h"
+#include "sources/jobs.h"
 #include "sources/sink.h"
 
 #include <stdlib.h>
@@ -69,18 +70,28 @@ static cli_exit open_source(const cli_args *args, const target *to, input *in)
     return input_open(args, &to->shape, to->dtype, in);
 }
 
+/* The array, or a new part of a job of it. */
+static cli_exit open_target(const cli_args *args, caterva_array **out)
+{
+    const char *path = args->positional[0];
+    if (args->part) return jobs_open_part(args, path, out);
+    if (args->output) return cli_fail(CLI_USAGE, "--output is for the token of --part");
+    return cli_open_array(args, path, CATERVA_MODE_WRITE, out);
+}
+
 static cli_exit run_put(const cli_args *args)
 {
     caterva_array *array;
     input in = {0};
     sink *to;
     target place = {.sel = {.ndim = 0}};
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_WRITE, &array));
+    CLI_TRY(open_target(args, &array));
     cli_exit code = describe_target(args, array, &place);
     if (code == CLI_OK) code = open_source(args, &place, &in);
     if (code == CLI_OK) code = check_input(args, &place, &in);
     if (code == CLI_OK) {
-        code = sink_of_array(array, place.path, &place.sel, &to);
+        code = args->part ? sink_of_part(array, args->output, &place.sel, &to)
+                          : sink_of_array(array, place.path, &place.sel, &to);
         array = NULL; /* the sink's from here on, as the selection is */
         if (code == CLI_OK) code = transfer(args, in.from, to);
     } else {
@@ -99,9 +110,15 @@ const cli_command cli_command_put = {
         "Writes IN (npy, raw or b2nd; '-' for standard input), or the one value of\n"
         "--fill, into the selected items of FILE. The input must have the shape and\n"
         "the dtype of the selection, or --casting casts it; raw input is taken as it\n"
-        "is. Committed at the end: until then, and after a failure, FILE is as it was.",
+        "is. Committed at the end: until then, and after a failure, FILE is as it was.\n\n"
+        "With --part nothing is committed and FILE is not locked: what is written becomes a\n"
+        "part of a job, beside others that are written at once, and its token is what\n"
+        "'caterva jobs merge' needs. JOB is the id that 'caterva jobs begin' has printed, "
+        "or\n"
+        "the first digits of it.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_OFFSET |
-               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS,
+               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS |
+               CLI_OPT_PART,
     .min_args = 2,
     .max_args = 3,
     .run = run_put,

@@ -12,6 +12,9 @@
  * it was. */
 cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, sink **out);
 
+/* The same of a part of a job: finish writes its token to `token`, as jobs_finish_part. */
+cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out);
+
 /* A new array for the items of `from`. `like`: as creation_init, and with the
  * attributes of that array. */
 cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,

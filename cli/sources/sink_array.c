@@ -3,6 +3,7 @@
  * leaves no new file and an old one as it was. */
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/jobs.h"
 #include "sources/sink.h"
 
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static cli_exit write_selection(sink *self, const box *b, const void *src)
     buffer.data = (void *)src;
     buffer.size = (size_t)(box_items(b, s->sel.n_result) * s->item_size);
     if (caterva_write_selection(s->array, &words, &buffer, &err) != CATERVA_OK)
-        return cli_fail_array(s->path, &err);
+        return cli_fail_array(s->path ? s->path : "the part", &err);
     return CLI_OK;
 }
 
@@ -76,6 +77,22 @@ cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, s
         s->base.phase[r] = sel->axis[d].start % s->base.align[r];
     }
     *out = &s->base;
+    return CLI_OK;
+}
+
+static cli_exit finish_part(sink *self)
+{
+    array_sink *s = (array_sink *)self;
+    cli_exit code = jobs_finish_part(s->array, s->path);
+    release(s);
+    return code;
+}
+
+cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out)
+{
+    CLI_TRY(sink_of_array(part, token ? token : "the part", sel, out));
+    ((array_sink *)*out)->path = token;
+    (*out)->finish = finish_part;
     return CLI_OK;
 }
 

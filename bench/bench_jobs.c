@@ -1,0 +1,271 @@
+/* Many writers of one array: processes that write parts, beside one that writes all of it; and
+ * what bringing the parts together costs, of aligned parts and of parts that share blocks. And
+ * the memory that a merge of very many parts takes.
+ *
+ * Every process has one thread. Nothing is synced: what is measured is work, not the medium. */
+#include "bench_readers.h"
+#include "bench_rows.h"
+
+#include <sys/resource.h>
+
+enum { MAX_WRITERS = 2, NOISE_BITS = 16, MOST_TOKEN = 1 << 20 };
+
+static bench_table table = {.min_turns = 2, .max_turns = 3};
+static uint64_t random_state = 42;
+static int64_t shape[2] = {8192, 8192};
+static int32_t chunks[2] = {256, 256}, blocks[2] = {64, 64};
+static char path[512];
+static float *data;
+
+static caterva_create_options options(void)
+{
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    o.ndim = 2;
+    o.shape = shape;
+    o.chunk_shape = chunks;
+    o.block_shape = blocks;
+    o.dtype = "<f4";
+    o.overwrite = 1;
+    o.threads = 1;
+    o.durability = CATERVA_DURABILITY_NONE;
+    return o;
+}
+
+static double write_rows(caterva_array *array, int64_t first, int64_t end)
+{
+    caterva_error err;
+    const int64_t start[2] = {first, 0}, stop[2] = {end, shape[1]};
+    size_t size = (size_t)((end - first) * shape[1]) * sizeof data[0];
+    double before = bench_now();
+    bench_need_ok(caterva_write(array, start, stop, data + first * shape[1], size, &err),
+                  &err, "write");
+    return bench_now() - before;
+}
+
+static caterva_array *create(int threads)
+{
+    caterva_error err;
+    caterva_array *array;
+    caterva_create_options o = options();
+    o.threads = threads;
+    unlink(path); /* off the clock: a commit would delete the old one */
+    bench_need_ok(caterva_create(path, &o, &array, &err), &err, "create");
+    return array;
+}
+
+static int64_t close_array(caterva_array *array)
+{
+    caterva_error err;
+    bench_need_ok(caterva_close(array, &err), &err, "close");
+    bench_need_ok(caterva_open(path, NULL, &array, &err), &err, "open");
+    int64_t bytes = bench_info(array).frame_bytes;
+    caterva_discard(array);
+    return bytes;
+}
+
+/* ---- Writers ------------------------------------------------------------------------------ */
+
+typedef struct run {
+    double encode, merge; /* seconds */
+    int64_t bytes;        /* of the file */
+} run;
+
+static run write_alone(void)
+{
+    caterva_error err;
+    run r = {0};
+    caterva_array *array = create(1);
+    double before = bench_now();
+    write_rows(array, 0, shape[0]);
+    bench_need_ok(caterva_commit(array, &err), &err, "commit");
+    r.encode = bench_now() - before;
+    r.bytes = close_array(array);
+    return r;
+}
+
+typedef struct job {
+    void *bytes;
+    size_t size;
+} job;
+
+static job write_part(const job *j, int64_t first, int64_t end)
+{
+    caterva_error err;
+    caterva_array *part;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    job token;
+    o.threads = 1;
+    o.durability = CATERVA_DURABILITY_NONE;
+    bench_need_ok(caterva_part_open(path, j->bytes, j->size, &o, &part, &err), &err, "part");
+    write_rows(part, first, end);
+    bench_need_ok(caterva_part_finish(part, &token.bytes, &token.size, &err), &err, "finish");
+    return token;
+}
+
+/* A process that writes its rows and sends the token through the pipe. */
+static int start_writer(const job *j, int64_t first, int64_t end)
+{
+    int pipes[2];
+    bench_need(pipe(pipes) == 0, "pipe", "none");
+    if (fork() > 0) {
+        close(pipes[1]);
+        return pipes[0];
+    }
+    job token = write_part(j, first, end);
+    bench_need(write(pipes[1], token.bytes, token.size) == (ssize_t)token.size, "token",
+               "cut");
+    _exit(0);
+}
+
+static job take_token(int from)
+{
+    job token = {bench_alloc(MOST_TOKEN), 0};
+    ssize_t n;
+    while ((n = read(from, (char *)token.bytes + token.size, MOST_TOKEN - token.size)) > 0)
+        token.size += (size_t)n;
+    close(from);
+    wait(NULL);
+    return token;
+}
+
+static void merge(caterva_array *array, const job *tokens, int n)
+{
+    caterva_error err;
+    const void **bytes = bench_alloc((size_t)n * sizeof bytes[0]);
+    size_t *sizes = bench_alloc((size_t)n * sizeof sizes[0]);
+    for (int i = 0; i < n; i++) {
+        bytes[i] = tokens[i].bytes;
+        sizes[i] = tokens[i].size;
+    }
+    bench_need_ok(caterva_merge(array, bytes, sizes, (size_t)n, NULL, NULL, &err), &err,
+                  "merge");
+    bench_need_ok(caterva_commit(array, &err), &err, "commit");
+    free(bytes);
+    free(sizes);
+}
+
+/* `split`: the first row of the second writer. */
+static run write_together(int n, int64_t split)
+{
+    caterva_error err;
+    run r = {0};
+    job j, tokens[MAX_WRITERS];
+    int from[MAX_WRITERS];
+    caterva_array *array = create(2);
+    bench_need_ok(caterva_job_begin(array, NULL, &j.bytes, &j.size, &err), &err, "begin");
+    fflush(NULL);
+    double before = bench_now();
+    for (int i = 0; i < n; i++)
+        from[i] = start_writer(&j, i == 0 ? 0 : split, i + 1 == n ? shape[0] : split);
+    for (int i = 0; i < n; i++) tokens[i] = take_token(from[i]);
+    double encoded = bench_now();
+    merge(array, tokens, n);
+    r.encode = encoded - before;
+    r.merge = bench_now() - encoded;
+    r.bytes = close_array(array);
+    for (int i = 0; i < n; i++) free(tokens[i].bytes);
+    caterva_free(j.bytes);
+    return r;
+}
+
+static run best(int n, int64_t split)
+{
+    run least = {INFINITY, INFINITY, 0};
+    for (int i = 0; i < table.max_turns; i++) {
+        run r = n == 0 ? write_alone() : write_together(n, split);
+        if (r.encode + r.merge < least.encode + least.merge) least = r;
+    }
+    return least;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+
+static void add(const char *name, const char *rival, double ours, double theirs, double bar,
+                const char *unit)
+{
+    bench_row row = {
+        .rival = rival, .unit = unit, .ours = ours, .theirs = theirs, .bar = bar};
+    snprintf(row.name, sizeof row.name, "%s", name);
+    if (bench_wanted(&table, name)) bench_add_row(&table, &row);
+}
+
+static void bench_writers(void)
+{
+    int64_t half = shape[0] / 2 / chunks[0] * chunks[0];
+    run alone = best(0, 0), one = best(1, shape[0]), two = best(2, half);
+    run ragged = best(2, half + chunks[0] / 2 + 3);
+    double us = 1e6;
+    add("encode all, 2 processes", "1 process", us * two.encode, us * one.encode, 1.8, NULL);
+    add("write all, 2 processes, merged and committed", "1 writer",
+        us * (two.encode + two.merge), us * alone.encode, 1.6, NULL);
+    add("merge and commit, aligned", "a 10th of encoding", us * two.merge,
+        us * one.encode / 10, 1, NULL);
+    add("merge and commit, unaligned", "15 % of encoding", us * ragged.merge,
+        us * one.encode * 0.15, 1, NULL);
+    add("bytes of the file, aligned", "1 writer, 5 % more", (double)two.bytes,
+        1.05 * (double)alone.bytes, 1, "bytes");
+    add("bytes of the file, unaligned", "1 writer, 5 % more", (double)ragged.bytes,
+        1.05 * (double)alone.bytes, 1, "bytes");
+}
+
+/* Very many parts of so many rows each. */
+typedef struct many {
+    int n;
+    int rows;
+    double seconds;
+} many;
+
+static double merge_many(void *context)
+{
+    caterva_error err;
+    many *m = context;
+    job j, *tokens = bench_alloc((size_t)m->n * sizeof tokens[0]);
+    caterva_array *array = create(2);
+    bench_need_ok(caterva_job_begin(array, NULL, &j.bytes, &j.size, &err), &err, "begin");
+    for (int i = 0; i < m->n; i++)
+        tokens[i] = write_part(&j, (int64_t)i * m->rows, (int64_t)(i + 1) * m->rows);
+    double before = bench_now();
+    merge(array, tokens, m->n);
+    m->seconds = bench_now() - before;
+    printf("    %d parts of %d rows: written, then merged in %.2f s\n", m->n, m->rows,
+           m->seconds);
+    fflush(stdout);
+    close_array(array);
+    return 0;
+}
+
+static void bench_many(int n, int rows)
+{
+    char name[80];
+    many m = {.n = n, .rows = rows};
+    shape[0] = (int64_t)n * rows;
+    shape[1] = 64;
+    chunks[0] = 16;
+    chunks[1] = blocks[1] = 64;
+    blocks[0] = 4;
+    snprintf(name, sizeof name, "KiB of memory, %d parts of %d rows of chunks of 16", n,
+             rows);
+    if (bench_wanted(&table, name))
+        add(name, "200 MiB", bench_memory_of(merge_many, &m), 200 * 1024, 1, "KiB");
+}
+
+int main(int argc, char **argv)
+{
+    int quick;
+    bench_parse(&table, argc, argv, &quick);
+    if (quick) shape[0] = shape[1] = 2048;
+    if (quick) table.max_turns = 1;
+    int64_t n = shape[0] * shape[1];
+    data = bench_alloc((size_t)n * sizeof data[0]);
+    bench_noise(data, n, NOISE_BITS, &random_state);
+    bench_scratch_path(path, "jobs");
+    bench_print_title("many writers of one array, zstd, noise; 1 thread each");
+    if (bench_wanted(&table, "encode, write, merge and commit, bytes")) bench_writers();
+    bench_many(quick ? 1000 : 10000, 16);
+    bench_many(quick ? 1000 : 10000, 1);
+    bench_conclude(&table);
+    bench_write_json(&table, table.json);
+    unlink(path);
+    free(data);
+    return 0;
+}

@@ -1,0 +1,280 @@
+/* Room: cli/commands. `caterva jobs`: one array written by many, from scripts. A job begun here
+ * has no coordinator that lives on: its folder beside the array is all there is of it, until
+ * it is merged or discarded. */
+#include "sources/jobs.h"
+#include "formats/json.h"
+#include "formats/numbers.h"
+#include "sources/described.h"
+#include "terminal/progress.h"
+#include "terminal/stream.h"
+#include "words.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *file_of(const cli_args *args) { return args->files[1]; }
+
+/* ---- begin ------------------------------------------------------------------------------ */
+
+static cli_exit begin(const cli_args *args, caterva_array *array, void **job, size_t *size)
+{
+    caterva_error err;
+    caterva_job_options o = CATERVA_JOB_INIT;
+    int64_t shape[CATERVA_MAX_DIMS];
+    int ndim = 0;
+    if (args->shape) CLI_TRY(number_shape(args->shape, "--shape", &ndim, shape));
+    if (args->shape && ndim != info_of(array)->ndim)
+        return cli_fail(CLI_USAGE, "--shape has %d axes, %s %d", ndim, file_of(args),
+                        info_of(array)->ndim);
+    if (args->shape) o.shape = shape;
+    if (caterva_job_begin(array, &o, job, size, &err) != CATERVA_OK)
+        return cli_fail_array(file_of(args), &err);
+    return CLI_OK;
+}
+
+/* The id of the job that these bytes are. */
+static cli_exit print_id(const char *path, const void *job, size_t size)
+{
+    caterva_error err;
+    const caterva_job_list *list;
+    if (caterva_jobs_list(path, &list, &err) != CATERVA_OK) return cli_fail_array(path, &err);
+    for (size_t i = 0; i < list->n; i++)
+        if (list->entries[i]->job_size == size && !memcmp(list->entries[i]->job, job, size))
+            puts(list->entries[i]->id);
+    caterva_job_list_release(list);
+    return CLI_OK;
+}
+
+/* What is grown is pending, and dropped: the merge grows it again. */
+static cli_exit run_begin(const cli_args *args)
+{
+    caterva_array *array;
+    void *job = NULL;
+    size_t size;
+    CLI_TRY(cli_open_array(args, file_of(args), CATERVA_MODE_WRITE, &array));
+    cli_exit code = begin(args, array, &job, &size);
+    caterva_discard(array);
+    if (code == CLI_OK) code = print_id(file_of(args), job, size);
+    caterva_free(job);
+    return code;
+}
+
+/* ---- list ------------------------------------------------------------------------------- */
+
+static const char *time_text(int64_t ns, char text[32])
+{
+    time_t seconds = (time_t)(ns / 1000000000);
+    struct tm at;
+    if (!gmtime_r(&seconds, &at) || !strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &at))
+        snprintf(text, 32, "?");
+    return text;
+}
+
+static void print_job(const caterva_job_entry *job)
+{
+    char began[32], bytes[NUMBER_TEXT_SIZE];
+    printf("%s  %s  %lld %s, %s  %s\n", job->id, time_text(job->began_ns, began),
+           (long long)job->n_parts, job->n_parts == 1 ? "part" : "parts",
+           number_bytes(job->part_bytes, bytes),
+           job->is_live ? "coordinator at work" : "no coordinator");
+}
+
+static void put_job(json *j, const caterva_job_entry *job)
+{
+    char began[32];
+    json_object_begin(j, NULL);
+    json_text(j, "id", job->id);
+    json_text(j, "folder", job->folder);
+    json_text(j, "began", time_text(job->began_ns, began));
+    json_text(j, "host", job->host);
+    json_int(j, "process", job->process);
+    json_bool(j, "live", job->is_live);
+    json_int(j, "parts", job->n_parts);
+    json_int(j, "part_bytes", job->part_bytes);
+    json_int(j, "commit", job->commit_number);
+    json_object_end(j);
+}
+
+static void list_json(const char *path, const caterva_job_list *list)
+{
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", path);
+    json_array_begin(&j, "jobs");
+    for (size_t i = 0; i < list->n; i++) put_job(&j, list->entries[i]);
+    json_array_end(&j);
+    json_object_end(&j);
+    putchar('\n');
+}
+
+static cli_exit run_list(const cli_args *args)
+{
+    caterva_error err;
+    const caterva_job_list *list;
+    if (caterva_jobs_list(file_of(args), &list, &err) != CATERVA_OK)
+        return cli_fail_array(file_of(args), &err);
+    if (args->json) list_json(file_of(args), list);
+    for (size_t i = 0; i < list->n && !args->json; i++) print_job(list->entries[i]);
+    caterva_job_list_release(list);
+    return CLI_OK;
+}
+
+/* ---- merge ------------------------------------------------------------------------------ */
+
+typedef struct tokens {
+    void **bytes;
+    size_t *sizes;
+    size_t n;
+} tokens;
+
+static cli_exit read_token(const char *path, void **out, size_t *size)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        if (fd >= 0) close(fd);
+        return cli_fail_sys("%s", path);
+    }
+    *out = cli_alloc((size_t)st.st_size);
+    cli_exit code = *out ? stream_read(fd, path, *out, (size_t)st.st_size, size) : CLI_IO;
+    close(fd);
+    return code;
+}
+
+static cli_exit read_tokens(const cli_args *args, tokens *t)
+{
+    size_t n = (size_t)args->n_positional - 2;
+    t->bytes = cli_alloc((n + 1) * sizeof t->bytes[0]);
+    t->sizes = cli_alloc((n + 1) * sizeof t->sizes[0]);
+    if (!t->bytes || !t->sizes) return CLI_IO;
+    for (; t->n < n; t->n++)
+        CLI_TRY(read_token(args->files[t->n + 2], &t->bytes[t->n], &t->sizes[t->n]));
+    return CLI_OK;
+}
+
+static void free_tokens(tokens *t)
+{
+    for (size_t i = 0; i < t->n; i++) free(t->bytes[i]);
+    free(t->bytes);
+    free(t->sizes);
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    progress *bar = context;
+    if (bar->total != total) bar->total = total;
+    progress_step(bar, done);
+    return cli_interrupted();
+}
+
+static cli_exit merge(const cli_args *args, caterva_array *array, const tokens *t)
+{
+    caterva_error err;
+    progress bar;
+    caterva_merge_options o = CATERVA_MERGE_INIT;
+    o.overlap = args->last ? CATERVA_OVERLAP_LAST : CATERVA_OVERLAP_ERROR;
+    o.on_progress = on_progress;
+    o.context = &bar;
+    progress_start(&bar, args, 0, 0);
+    caterva_status status =
+        caterva_merge(array, (const void *const *)t->bytes, t->sizes, t->n, &o, NULL, &err);
+    progress_end(&bar);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(file_of(args), &err);
+}
+
+static cli_exit run_merge(const cli_args *args)
+{
+    caterva_array *array;
+    tokens t = {NULL, NULL, 0};
+    cli_exit code = read_tokens(args, &t);
+    if (code == CLI_OK)
+        code = cli_open_array(args, file_of(args), CATERVA_MODE_WRITE, &array);
+    if (code == CLI_OK) code = cli_finish_array(array, file_of(args), merge(args, array, &t));
+    free_tokens(&t);
+    return code;
+}
+
+/* ---- discard ------------------------------------------------------------------------------ */
+
+static cli_exit discard(const cli_args *args, const caterva_job_list *list, const char *word)
+{
+    caterva_error err;
+    const caterva_job_entry *job = NULL;
+    CLI_TRY(jobs_find(list, file_of(args), word, &job));
+    if (job->is_live && !args->live)
+        return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live discards it",
+                        job->id);
+    if (caterva_job_discard(file_of(args), job->job, job->job_size, &err) != CATERVA_OK)
+        return cli_fail_array(file_of(args), &err);
+    return CLI_OK;
+}
+
+static cli_exit run_discard(const cli_args *args)
+{
+    caterva_error err;
+    const caterva_job_list *list;
+    cli_exit code = CLI_OK;
+    if (caterva_jobs_list(file_of(args), &list, &err) != CATERVA_OK)
+        return cli_fail_array(file_of(args), &err);
+    for (int i = 2; i < args->n_positional && code == CLI_OK; i++)
+        code = discard(args, list, args->files[i]);
+    caterva_job_list_release(list);
+    return code;
+}
+
+/* ---- The verbs ------------------------------------------------------------------------------ */
+
+typedef struct jobs_verb {
+    const char *name, *arguments;
+    int min_args, max_args; /* the verb included */
+    cli_exit (*run)(const cli_args *args);
+} jobs_verb;
+
+static const jobs_verb verbs[] = {
+    {"begin", "FILE", 2, 2, run_begin},
+    {"list", "FILE", 2, 2, run_list},
+    {"merge", "FILE TOKEN...", 3, CLI_ANY_NUMBER, run_merge},
+    {"discard", "FILE JOB...", 3, CLI_ANY_NUMBER, run_discard},
+};
+
+static cli_exit run_jobs(const cli_args *args)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        const jobs_verb *v = &verbs[i];
+        if (strcmp(v->name, args->files[0]) != 0) continue;
+        if (args->n_positional >= v->min_args && args->n_positional <= v->max_args)
+            return v->run(args);
+        return cli_fail(CLI_USAGE, "usage: caterva jobs %s %s", v->name, v->arguments);
+    }
+    return cli_fail(CLI_USAGE, "jobs knows begin, list, merge and discard, not '%s'%s",
+                    args->files[0],
+                    words_suggest(args->files[0], words_of_command("jobs")).text);
+}
+
+const cli_command cli_command_jobs = {
+    .name = "jobs",
+    .synopsis = "VERB FILE [WORD]...",
+    .summary = "many writers of one array: jobs begun, merged, discarded",
+    .details =
+        "jobs begin FILE              begins a job and prints its id\n"
+        "jobs list FILE               prints the jobs that were begun and not ended\n"
+        "jobs merge FILE TOKEN...     merges the parts of these token files and commits\n"
+        "jobs discard FILE JOB...     removes jobs and their parts\n\n"
+        "Between begin and merge any number of 'caterva put FILE SEL IN --part JOB -o "
+        "TOKEN'\n"
+        "write parts, at once and on any machine that sees FILE. --shape lets begin grow\n"
+        "the array: the merge makes it so large. Items that two parts wrote are an error,\n"
+        "which names both, or with --last are taken from the later TOKEN. After the merge\n"
+        "the job and its parts are gone. Exit status 1 when there is no such JOB.",
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT | CLI_OPT_THREADS | CLI_OPT_SHAPE |
+               CLI_OPT_NO_PROGRESS | CLI_OPT_JOBS,
+    .min_args = 2,
+    .max_args = CLI_ANY_NUMBER,
+    .run = run_jobs,
+};

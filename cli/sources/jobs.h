@@ -1,0 +1,18 @@
+/* Jobs of an array as the command line names them, and tokens in files. */
+#ifndef CLI_JOBS_H
+#define CLI_JOBS_H
+
+#include "cli.h"
+
+/* Opens a new part, for writing, of the job whose id begins with args->part. */
+cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **out);
+
+/* Finds the job of `list` whose id begins with `word`; CLI_NO: none or several do. */
+cli_exit jobs_find(const caterva_job_list *list, const char *path, const char *word,
+                   const caterva_job_entry **out);
+
+/* Finishes the part, whatever happens, and writes its token to `path`; NULL or "-": standard
+ * output. A file of that name is replaced. */
+cli_exit jobs_finish_part(caterva_array *part, const char *path);
+
+#endif
