@@ -290,7 +290,7 @@ static cv_status write_directory(commit *c, cv_error *err)
         status = cv_store_replace(store, frame.data, frame.size, durable, err);
     cv_buffer_free(&frame);
     if (status == CV_OK && durable) status = sync_object(c, CV_FRAME_OBJECT, err);
-    if (status == CV_OK) status = publish_store(c, durable, err);
+    if (status == CV_OK && c->fresh) status = publish_store(c, durable, err);
     return status;
 }
 

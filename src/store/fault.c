@@ -23,6 +23,7 @@ typedef struct fault_store {
     int64_t n_changes;
     int64_t n_reads;
     int64_t n_hits;
+    cv_fault_entry_kind last_hit; /* of changes */
     cv_fault_journal journal;
 } fault_store;
 
@@ -57,6 +58,15 @@ int64_t cv_store_fault_count(const cv_store *store)
 int64_t cv_store_fault_hits(const cv_store *store)
 {
     return locked_value(store, &as_fault(store)->n_hits);
+}
+
+cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store)
+{
+    fault_store *f = as_fault(store);
+    cv_mutex_lock(&f->lock);
+    cv_fault_entry_kind result = f->last_hit;
+    cv_mutex_unlock(&f->lock);
+    return result;
 }
 
 /* Whether this read is the one to fail. With the lock. */
@@ -196,6 +206,7 @@ static cv_status change(cv_store *store, cv_fault_entry entry, const void *bytes
     cv_status status = CV_OK;
     cv_mutex_lock(&f->lock);
     bool fails = change_fails(f);
+    if (fails) f->last_hit = entry.kind;
     bool partly = fails && f->kind == CV_FAULT_SHORT && entry.kind == CV_FAULT_ENTRY_WRITE;
     if (partly) entry.size /= 2;
     if (!fails || partly) {
@@ -367,6 +378,7 @@ cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err)
     f->base = *inner;
     f->base.ops = &fault_ops;
     f->inner = inner;
+    f->last_hit = CV_FAULT_ENTRY_MARK;
     cv_mutex_init(&f->lock);
     cv_status status = load_initial(f, err);
     if (status != CV_OK) {

@@ -26,6 +26,9 @@ void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_
 int64_t cv_store_fault_count(const cv_store *store); /* changing operations so far */
 int64_t cv_store_fault_hits(const cv_store *store);  /* how many were made to fail */
 
+/* The changing operation that was made to fail last; CV_FAULT_ENTRY_MARK before one was. */
+cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store);
+
 /* A point of time for the test's own bookkeeping ("acknowledged commit k")
  * in the journal. */
 void cv_store_fault_mark(cv_store *store, int64_t token);

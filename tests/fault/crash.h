@@ -87,15 +87,10 @@ static inline box chunk_box(rng *r, const geometry *g)
     return b;
 }
 
-static inline void check_with_blosc2(const uint8_t *bytes, size_t size, const oracle *state,
-                                     const char *what)
+/* Takes over the array, which libblosc2 opened as `result` says. */
+static inline void check_read_by_blosc2(b2nd_array_t *array, int result, const oracle *state,
+                                        const char *what)
 {
-    CHECK(size >= 24, "%s: %zu bytes", what, size);
-    int64_t frame_size = 0;
-    for (int i = 16; i < 24; i++) frame_size = frame_size << 8 | bytes[i];
-    CHECK((size_t)frame_size <= size, "%s: frame of %lld bytes", what, (long long)frame_size);
-    b2nd_array_t *array = NULL;
-    int result = b2nd_from_cframe((uint8_t *)bytes, frame_size, true, &array);
     CHECK(result >= 0, "%s: libblosc2 does not open it: %d", what, result);
     uint8_t *got = check_alloc(state->size);
     result = b2nd_to_cbuffer(array, got, (int64_t)state->size);
@@ -105,6 +100,35 @@ static inline void check_with_blosc2(const uint8_t *bytes, size_t size, const or
     b2nd_free(array);
 }
 
+static inline void check_with_blosc2(const uint8_t *bytes, size_t size, const oracle *state,
+                                     const char *what)
+{
+    CHECK(size >= 24, "%s: %zu bytes", what, size);
+    int64_t frame_size = 0;
+    for (int i = 16; i < 24; i++) frame_size = frame_size << 8 | bytes[i];
+    CHECK((size_t)frame_size <= size, "%s: frame of %lld bytes", what, (long long)frame_size);
+    b2nd_array_t *array = NULL;
+    int result = b2nd_from_cframe((uint8_t *)bytes, frame_size, true, &array);
+    check_read_by_blosc2(array, result, state, what);
+}
+
+static inline void show_damage(void *context, const caterva_damage *damage)
+{
+    printf("%s: chunk %lld: %s\n", (const char *)context, (long long)damage->chunk,
+           damage->message);
+}
+
+static inline void check_whole(caterva_array *array, const char *what)
+{
+    caterva_error err;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    caterva_verify_options options = CATERVA_VERIFY_INIT;
+    options.on_damage = show_damage;
+    options.context = (void *)what;
+    CHECK_OK(caterva_verify(array, &options, &result, &err), err);
+    CHECK(result.damages == 0, "%s: %lld damages", what, (long long)result.damages);
+}
+
 /* An array whose every chunk is whole. */
 static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const char *what)
 {
@@ -112,10 +136,21 @@ static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const
     caterva_array *array;
     caterva_status status = caterva_frame_open(bytes, size, 0, NULL, &array, &err);
     CHECK(status == CATERVA_OK, "%s: does not open: %s", what, err.message);
-    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
-    CHECK_OK(caterva_verify(array, NULL, &result, &err), err);
-    CHECK(result.damages == 0, "%s: %lld damages", what, (long long)result.damages);
+    check_whole(array, what);
     return array;
+}
+
+/* The number of the state in [low, high] that the array holds. */
+static inline int state_of(const history *h, caterva_array *array, int low, int high,
+                           const char *what)
+{
+    uint8_t *got = check_alloc(h->now.size);
+    read_all(array, &h->geometry, got);
+    int state = history_find(h, got, low, high);
+    CHECK(state >= 0, "%s: holds none of the states %d to %d, but %d", what, low, high,
+          history_find(h, got, 0, h->n_states - 1));
+    free(got);
+    return state;
 }
 
 /* Opens the image with both readers; it must hold one of the states [low, high],
@@ -124,14 +159,26 @@ static inline int check_image(const history *h, const uint8_t *bytes, size_t siz
                               int high, const char *what)
 {
     caterva_array *array = open_image(bytes, size, what);
-    uint8_t *got = check_alloc(h->now.size);
-    read_all(array, &h->geometry, got);
+    int state = state_of(h, array, low, high, what);
     caterva_discard(array);
-    int state = history_find(h, got, low, high);
-    CHECK(state >= 0, "%s: holds none of the states %d to %d, but %d", what, low, high,
-          history_find(h, got, 0, h->n_states - 1));
-    free(got);
     check_with_blosc2(bytes, size, &h->states[state], what);
+    return state;
+}
+
+/* The same for what stands at a path, a writer being at work there. */
+static inline int check_path(const history *h, const char *path, int low, int high,
+                             const char *what)
+{
+    caterva_error err;
+    caterva_array *array;
+    b2nd_array_t *theirs = NULL;
+    caterva_status status = caterva_open(path, NULL, &array, &err);
+    CHECK(status == CATERVA_OK, "%s: does not open: %s", what, err.message);
+    check_whole(array, what);
+    int state = state_of(h, array, low, high, what);
+    caterva_discard(array);
+    int result = b2nd_open(path, &theirs);
+    check_read_by_blosc2(theirs, result, &h->states[state], what);
     return state;
 }
 

@@ -251,11 +251,11 @@ static trial start_existing(uint64_t own_seed, caterva_durability durability, bo
                                      t.history.geometry.shape, array) >= 0,
               "no slice");
         CHECK(b2nd_to_cframe(array, &frame, &frame_size, &needs_free) >= 0, "no cframe");
-        t.array = made_faulty(frame, (size_t)frame_size, durability);
+        t.array = made_faulty(made_memory(frame, (size_t)frame_size), durability);
         if (needs_free) free(frame);
         b2nd_free(array);
     } else {
-        t.array = made_faulty(bytes, size, durability);
+        t.array = made_faulty(made_memory(bytes, size), durability);
     }
     free(bytes);
     t.published = -1;

@@ -187,7 +187,7 @@ static void run_trial(uint64_t own_seed, caterva_durability durability)
     size_t size;
     uint8_t *bytes = made_bytes(first, &size);
     caterva_discard(first);
-    t.array = made_faulty(bytes, size, durability);
+    t.array = made_faulty(made_memory(bytes, size), durability);
     free(bytes);
     t.views[t.n_views++] = look(t.array);
     for (int i = 0; i < COMMITS; i++) {

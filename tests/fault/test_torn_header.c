@@ -85,7 +85,7 @@ static void a_torn_header_is_restored(void **state)
         uint8_t *before = made_bytes(array, &size);
         if (round % 2) { /* opened again: commits are counted on from the clock */
             caterva_discard(array);
-            array = made_faulty(before, size, CATERVA_DURABILITY_FULL);
+            array = made_faulty(made_memory(before, size), CATERVA_DURABILITY_FULL);
         }
         for (int i = 1; i <= COMMITS; i++) {
             change(&r, array, &h, i);
@@ -119,7 +119,7 @@ static void a_copy_of_no_commit_is_outdone(void **state)
 
     history again = history_new(&g);
     oracle_copy(&again.now, &h.states[0]);
-    array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
+    array = made_faulty(made_memory(bytes, size), CATERVA_DURABILITY_FULL);
     change(&r, array, &again, 2); /* never an empty box, which would be no commit */
     free(bytes);
     bytes = made_bytes(array, &size);

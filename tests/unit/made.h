@@ -11,7 +11,9 @@
 #include "oracle.h"
 #include "pipelines.h"
 #include "random.h"
+#include "scratch.h"
 #include "store/memory.h"
+#include "store/open.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,18 +96,73 @@ static inline uint8_t *made_bytes(caterva_array *array, size_t *size)
     return bytes;
 }
 
-/* The array that `bytes` hold, in a fault store around memory. */
-static inline caterva_array *made_faulty(const uint8_t *bytes, size_t size,
-                                         caterva_durability durability)
+/* A store in memory that holds a frame. */
+static inline cv_store *made_memory(const uint8_t *bytes, size_t size)
 {
     caterva_error err;
-    cv_store *memory, *store;
-    cv_frame *frame;
-    caterva_array *array;
+    cv_store *memory;
     CHECK_OK(cv_store_memory_create(&memory, &err), err);
     CHECK_OK(cv_store_write(memory, CV_FRAME_OBJECT, 0, bytes, size, &err), err);
     CHECK_OK(cv_store_publish(memory, false, &err), err);
-    CHECK_OK(cv_store_fault_create(memory, &store, &err), err);
+    return memory;
+}
+
+/* A kind of store: where the tests have one. */
+typedef struct made_kind {
+    const char *name;
+    caterva_layout layout;
+    bool in_memory;
+} made_kind;
+
+static const made_kind made_kinds[] = {
+    {"memory", CATERVA_LAYOUT_CONTIGUOUS, true},
+    {"file", CATERVA_LAYOUT_CONTIGUOUS, false},
+    {"directory", CATERVA_LAYOUT_SPARSE, false},
+};
+
+/* "mem:", or the same path each time for the kind. */
+static inline const char *made_path(const made_kind *kind, char path[SCRATCH_PATH])
+{
+    if (!kind->in_memory) return scratch_path(path, kind->name);
+    return memcpy(path, "mem:", sizeof "mem:");
+}
+
+/* A store of the kind that holds what the array has committed, open for writing. */
+static inline cv_store *made_store(const made_kind *kind, caterva_array *array)
+{
+    caterva_error err;
+    caterva_array *copy;
+    cv_store *store;
+    char path[SCRATCH_PATH];
+    size_t size;
+    if (kind->in_memory) {
+        uint8_t *bytes = made_bytes(array, &size);
+        store = made_memory(bytes, size);
+        free(bytes);
+        return store;
+    }
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    create.layout = kind->layout;
+    create.overwrite = 1;
+    create.durability = CATERVA_DURABILITY_NONE;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    options.create = &create;
+    options.layout_set = 1;
+    made_path(kind, path);
+    CHECK_OK(caterva_copy(array, path, &options, &copy, &err), err);
+    CHECK_OK(caterva_close(copy, &err), err);
+    CHECK_OK(cv_store_open(path, 0, true, &store, &err), err);
+    return store;
+}
+
+/* The array that `inner` holds, in a fault store around it, which owns it. */
+static inline caterva_array *made_faulty(cv_store *inner, caterva_durability durability)
+{
+    caterva_error err;
+    cv_store *store;
+    cv_frame *frame;
+    caterva_array *array;
+    CHECK_OK(cv_store_fault_create(inner, &store, &err), err);
     CHECK_OK(cv_frame_open(store, durability, false, &frame, &err), err);
     CHECK_OK(cv_array_new(frame, true, 1, &array, &err), err);
     return array;

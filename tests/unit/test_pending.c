@@ -280,11 +280,11 @@ static void a_damaged_block_does_not_stay_dirty(void **state)
     size_t size;
     const pipeline zlib = {.codec = CATERVA_CODEC_ZLIB, .level = 5};
     uint8_t *bytes = made_frame(300, CHUNK, BLOCK, &zlib, &size);
-    caterva_array *array = made_faulty(bytes, size, CATERVA_DURABILITY_NONE);
+    caterva_array *array = made_faulty(made_memory(bytes, size), CATERVA_DURABILITY_NONE);
     cv_chunk_ref ref = ref_of(array, 1);
     memset(bytes + ref.pos + 32, 0xff, 40); /* its block starts */
     caterva_discard(array);
-    array = made_faulty(bytes, size, CATERVA_DURABILITY_NONE);
+    array = made_faulty(made_memory(bytes, size), CATERVA_DURABILITY_NONE);
     assert_int_equal(made_write(array, 105, 107, 1, 1, NULL), CATERVA_ECORRUPT);
     const cv_dirty_chunk *dirty = cv_pending_find(array->pending, 1);
     for (int b = 0; dirty && b < CHUNK / BLOCK; b++) assert_null(dirty->blocks[b]);

@@ -19,7 +19,7 @@ static caterva_array *new_faulty(caterva_durability durability)
 {
     size_t size;
     uint8_t *bytes = made_frame(N, CHUNK, BLOCK, &made_lz4, &size);
-    caterva_array *array = made_faulty(bytes, size, durability);
+    caterva_array *array = made_faulty(made_memory(bytes, size), durability);
     free(bytes);
     return array;
 }

@@ -106,7 +106,9 @@ static void test_every_kind_of_change_can_fail(void **state)
     assert_int_equal(sync_frame(store), CATERVA_EIO);
     assert_int_equal(cv_store_replace(store, "x", 1, true, &error), CATERVA_EIO);
     assert_int_equal(cv_store_remove(store, 3, &error), CATERVA_EIO);
+    assert_int_equal(cv_store_fault_last_hit(store), CV_FAULT_ENTRY_REMOVE);
     assert_int_equal(cv_store_publish(store, true, &error), CATERVA_EIO);
+    assert_int_equal(cv_store_fault_last_hit(store), CV_FAULT_ENTRY_PUBLISH);
     assert_false(store->published);
     assert_int_equal(cv_store_fault_hits(store), 6);
     expect_bytes(store, "abc");

@@ -243,7 +243,7 @@ static caterva_array *half_array(rng *r, history *h, caterva_durability durabili
     CHECK_OK(caterva_commit(array, &err), err);
     uint8_t *bytes = made_bytes(array, &size);
     caterva_discard(array);
-    array = made_faulty(bytes, size, durability);
+    array = made_faulty(made_memory(bytes, size), durability);
     free(bytes);
     CHECK_OK(caterva_resize(array, &half, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);

@@ -34,7 +34,7 @@ static caterva_array *new_faulty(void)
 {
     size_t size;
     uint8_t *bytes = made_frame(N, CHUNK, BLOCK, &made_lz4, &size);
-    caterva_array *array = made_faulty(bytes, size, CATERVA_DURABILITY_FULL);
+    caterva_array *array = made_faulty(made_memory(bytes, size), CATERVA_DURABILITY_FULL);
     free(bytes);
     return array;
 }
