@@ -169,6 +169,16 @@ int cv_dir_sync(cv_dir dir)
     return failed && errno != EINVAL && errno != ENOTSUP ? errno : 0;
 }
 
+int cv_dir_sync_all(cv_dir dir)
+{
+#ifdef __linux__
+    return syncfs(cv_posix_dir(dir)) ? errno : 0;
+#else
+    (void)dir;
+    return ENOTSUP;
+#endif
+}
+
 int cv_dir_remove(cv_dir dir, const char *name)
 {
     return unlinkat(cv_posix_dir(dir), name, 0) ? errno : 0;

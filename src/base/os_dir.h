@@ -67,6 +67,10 @@ char *cv_os_real_path(const char *path);
 /* Returns when the names in the directory are on the medium; fine where a system cannot. */
 int cv_dir_sync(cv_dir dir);
 
+/* Returns when all that was written to files and directories of its file system is on the
+ * medium, others' too: for who has written very many. ENOTSUP where a system cannot. */
+int cv_dir_sync_all(cv_dir dir);
+
 /* Removes a file, or an empty directory. */
 int cv_dir_remove(cv_dir dir, const char *name);
 int cv_dir_remove_directory(cv_dir dir, const char *name);

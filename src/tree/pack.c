@@ -6,10 +6,12 @@
 #include "tree/pack.h"
 
 #include "base/crc32.h"
+#include "store/descriptors.h"
 #include "store/place.h"
 #include "tree/copy.h"
 #include "tree/make.h"
 #include "tree/names.h"
+#include "tree/walk.h"
 
 #include <string.h>
 
@@ -223,7 +225,7 @@ cv_status cv_tree_pack(const cv_tree *tree, const char *path,
 /* ---- A directory ---------------------------------------------------------------------------- */
 
 static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_dir dir,
-                               cv_copy_watch *watch, bool durable, cv_error *err)
+                               cv_copy_watch *watch, cv_error *err)
 {
     uint32_t crc;
     cv_file file;
@@ -237,11 +239,54 @@ static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_
         status = cv_fail_sys(err, error, "cannot make %s", cv_show_path(member->path).text);
     } else {
         status = cv_copy_bytes(&source, file, 0, watch, &crc, err);
-        error = status == CV_OK && durable ? cv_file_sync(file) : 0;
-        if (error) status = cv_fail_sys(err, error, "cannot sync a file of the tree");
         cv_file_close(&file);
     }
     cv_copy_source_close(&source);
+    return status;
+}
+
+static cv_status sync_files(cv_dir dir, const cv_members *files, cv_error *err)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        cv_file file;
+        int error = cv_open_file(dir, files->list[i].path, CV_OPEN_READ, 0, &file);
+        if (!error) error = cv_file_sync(file);
+        cv_file_close(&file);
+        if (error) return cv_fail_sys(err, error, "cannot sync a file of the tree");
+    }
+    return CV_OK;
+}
+
+/* `paths`: one behind the other, each with its NUL; the first is the tree's own, and empty. */
+static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *err)
+{
+    const char *path = (const char *)paths->data;
+    for (size_t at = 0; at < paths->size; at += strlen(path + at) + 1) {
+        cv_dir one;
+        int error = cv_open_dir(dir, path[at] ? path + at : ".", 0, &one);
+        if (!error) error = cv_dir_sync(one);
+        cv_dir_close(&one);
+        if (error) return cv_fail_sys(err, error, "cannot sync a group of the tree");
+    }
+    return CV_OK;
+}
+
+/* Many files are synced together with all else of their file system, where that can be: one
+ * after the other they would take minutes. */
+static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_error *err)
+{
+    enum { MANY = 100 };
+    cv_members files = {0};
+    cv_buffer directories = {0};
+    int error = n_files > MANY ? cv_dir_sync_all(made->dir) : ENOTSUP;
+    if (!error) return CV_OK;
+    if (error != ENOTSUP) return cv_fail_sys(err, error, "cannot sync %s", made->shown.text);
+    cv_status status = cv_walk_all(made->dir, made->shown.text, &files, &directories, err);
+    cv_members_complete(&files);
+    if (status == CV_OK) status = sync_files(made->dir, &files, err);
+    if (status == CV_OK) status = sync_directories(made->dir, &directories, err);
+    cv_buffer_free(&directories);
+    cv_members_free(&files);
     return status;
 }
 
@@ -251,14 +296,15 @@ static cv_status unpack_into(const cv_tree *tree, const cv_contents *c,
 {
     cv_buffer embed = {0};
     for (size_t i = 0; i < c->members.n; i++)
-        CV_TRY(unpack_member(tree, &c->members.list[i], made->dir, watch, durable, err));
+        CV_TRY(unpack_member(tree, &c->members.list[i], made->dir, watch, err));
     if (!c->has_embed) {
         cv_status status = cv_make_embed(&embed, err);
         if (status == CV_OK)
-            status = cv_make_file(made->dir, CV_TREE_EMBED, &embed, durable, err);
+            status = cv_make_file(made->dir, CV_TREE_EMBED, &embed, false, err);
         cv_buffer_free(&embed);
         CV_TRY(status);
     }
+    if (durable) CV_TRY(sync_unpacked(made, c->members.n, err));
     return cv_new_directory_publish(made, durable, err);
 }
 

@@ -39,6 +39,7 @@ def word(option, default):
 
 
 SEED = word("--seed", random.randrange(2**32))
+LONG = "--long" in sys.argv
 TREES = word("--trees", 300 if "--long" in sys.argv else 30)
 
 
@@ -312,6 +313,33 @@ class Trees(unittest.TestCase):
         names = ok("ls", "-r", path).decode().split()
         self.assertEqual(len(names), 70100)
         self.assertEqual(list(items_of(path, "/g99/x69999")), [0, 1, 2, 3, 4])
+        if LONG:
+            ok("unpack", path, self.folder / "many.b2d", "--no-progress")
+            ok("pack", self.folder / "many.b2d", self.folder / "again.b2z", "--no-progress")
+            self.assertEqual(len(ok("ls", "-r", self.folder / "again.b2z").split()), 70100)
+            self.assertEqual(list(items_of(self.folder / "again.b2z", "/g99/x69999")),
+                             [0, 1, 2, 3, 4])
+
+    @unittest.skipUnless("--long" in sys.argv, "with --long: it writes 4.5 GB")
+    def test_large(self):
+        """An archive whose members lie beyond 4 GiB, and one that is longer itself."""
+        tree, path = self.folder / "large.b2d", self.folder / "large.b2z"
+        np.save(self.folder / "x.npy", np.arange(7))
+        for key in ("/a", "/z"):
+            ok("convert", self.folder / "x.npy", f"{tree}::{key}")
+        with open(tree / "m.bin", "wb") as file:
+            file.truncate(4500 << 20)
+        ok("pack", tree, path, "--no-progress")
+        with zipfile.ZipFile(path) as archive:
+            places = {member.filename: member.header_offset for member in archive.infolist()}
+            self.assertGreater(places["z.b2nd"], 1 << 32)
+            self.assertEqual(archive.getinfo("m.bin").file_size, 4500 << 20)
+        self.assertEqual(subprocess.run(["unzip", "-tqq", path]).returncode, 0)
+        for key in ("/a", "/z"):
+            self.assertEqual(list(items_of(path, key)), list(range(7)))
+        with blosc2.TreeStore(str(path), mode="r") as store:
+            self.assertEqual(list(store["/z"][:]), list(range(7)))
+        self.assertEqual(run("verify", "--short", path)[0], 0)
 
     def test_embedded_store(self):
         path = self.folder / "s.b2e"
