@@ -87,7 +87,7 @@ static const option options[] = {
     {CLI_OPT_PART, 'o', "output", "TOKEN", VALUE_TEXT, FIELD(output), 0, 0,
      "of --part: write the token to this file, not to standard output"},
     {CLI_OPT_JOBS, 0, "last", NULL, VALUE_FLAG, FIELD(last), 0, 0,
-     "of items that several parts wrote take those of the last token"},
+     "of items in several parts take those of the last token"},
     {CLI_OPT_JOBS, 0, "live", NULL, VALUE_FLAG, FIELD(live), 0, 0,
      "discard a job also while its coordinator is at work"},
     {CLI_OPT_SKIP, 0, "skip-damaged", NULL, VALUE_FLAG, FIELD(skip_damaged), 0, 0,

@@ -453,6 +453,17 @@ static void trees(void **state)
     REFUSED(caterva_tree_pack(NULL, "none.b2z", NULL, &err));
     REFUSED(caterva_tree_unpack(NULL, "none.b2d", NULL, &err));
     QUIET(caterva_tree_list_release(NULL));
+    REFUSED(caterva_tree_commit(NULL, &err));
+    REFUSED(caterva_tree_rollback(NULL, &err));
+    const char **names;
+    size_t n;
+    void *value;
+    REFUSED(caterva_tree_attr_list(NULL, "/g", &names, &n, &err));
+    REFUSED(caterva_tree_attr_get(NULL, "/g", "name", &value, &n, &err));
+    REFUSED(caterva_tree_attr_set(NULL, "/g", "name", "", 0, &err));
+    REFUSED(caterva_tree_attr_remove(NULL, "/g", "name", &err));
+    caterva_tree_verify_result verified = CATERVA_TREE_VERIFY_RESULT_INIT;
+    REFUSED(caterva_tree_verify(NULL, NULL, NULL, &verified, &err));
 }
 
 static void jobs(void **state)
