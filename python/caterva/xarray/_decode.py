@@ -49,7 +49,8 @@ def _split(
 ) -> tuple[dict[Any, Variable], dict[Any, Variable]]:
     """The plain variables, and the others."""
     holders = [attributes, *(v.attrs for v in variables.values())]
-    if any(name in holder for holder in holders for name in _OF_OTHERS):
+    leads = any(name in holder for holder in holders for name in _OF_OTHERS)
+    if leads or any(v.dtype == "S1" for v in variables.values()):  # those join axes
         return {}, variables
     if words["mask_and_scale"] is True:
         variables = {k: _unmasked(v) for k, v in variables.items()}
@@ -64,9 +65,8 @@ def decoded(store: AbstractDataStore, words: dict[str, Any]) -> xr.Dataset:
     variables, attributes = store.load()
     plain, others = _split(dict(variables), attributes, words)
     others, attributes, names = conventions.decode_cf_variables(others, attributes, **words)
-    every = {
-        k: plain[k] if k in plain else others[k] for k in variables if k in plain or k in others
-    }
+    both = plain | others
+    every = {k: both[k] for k in variables if k in both}
     coordinates = {k: v for k, v in every.items() if k in names or v.dims == (k,)}
     data = {k: v for k, v in every.items() if k not in coordinates}
     ds = xr.Dataset(data, Coordinates(coordinates, indexes={}), attributes)
