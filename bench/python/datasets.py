@@ -143,6 +143,18 @@ def opening(folder: Path, runs: int) -> dict[str, float]:
     return {engine: statistics.median(ms) for engine, ms in times.items()}
 
 
+def opening_again(folder: Path, runs: int) -> dict[str, float]:
+    medians = {}
+    for engine in ENGINES:
+        times = []
+        for _ in range(runs):
+            ms, ds = timed(lambda engine=engine: opened(folder, "many", engine))
+            times.append(ms)
+            ds.close()
+        medians[engine] = statistics.median(times)
+    return medians
+
+
 def reading(
     folder: Path, runs: int, place: Callable[[np.random.Generator], dict[str, Any]]
 ) -> dict[str, float]:
@@ -174,6 +186,7 @@ def measure(folder: Path, runs: int) -> Rows:
 
     return {
         "open 50 variables": opening(folder, 3 * runs),
+        "again and again": opening_again(folder, 3 * runs),
         "one time of 1 GB": reading(
             folder, runs, lambda g: {"time": int(g.integers(SHAPE[0]))}
         ),
