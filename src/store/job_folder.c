@@ -12,6 +12,7 @@
 
 #define PARTS ".parts"
 #define TEMP ".tmp-"
+#define GONE ".gone-"
 #define RECORD "job"
 
 enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
@@ -99,8 +100,8 @@ static int remove_folder(cv_dir all, const char *name)
     return error;
 }
 
-/* Of jobs whose beginning was cut short. Best effort. */
-static void sweep(cv_dir all)
+/* Of jobs whose beginning or end was cut short. Best effort. */
+static void sweep(cv_dir all, const char *prefix)
 {
     cv_dir again;
     cv_listing listing;
@@ -108,21 +109,31 @@ static void sweep(cv_dir all)
     if (cv_open_dir(all, ".", 0, &again) || cv_listing_open(again, &listing)) return;
     const char *name;
     while ((name = cv_listing_next(&listing, &error)))
-        if (strncmp(name, TEMP, strlen(TEMP)) == 0) (void)remove_folder(all, name);
+        if (strncmp(name, prefix, strlen(prefix)) == 0) (void)remove_folder(all, name);
     cv_listing_close(&listing);
+}
+
+/* In one step for who looks for it, whatever happens while its parts go. */
+static int take_away(cv_dir all, const char *id)
+{
+    char temp[ID_DIGITS + sizeof TEMP], gone[ID_DIGITS + sizeof GONE];
+    (void)snprintf(temp, sizeof temp, TEMP "%s", id);
+    (void)snprintf(gone, sizeof gone, GONE "%s", id);
+    int error = cv_dir_rename(all, id, gone);
+    if (error == ENOENT) error = cv_dir_rename(all, temp, gone);
+    if (!error) error = remove_folder(all, gone);
+    sweep(all, GONE);
+    return error;
 }
 
 cv_status cv_job_folder_remove(const char *path, const char *id, cv_error *err)
 {
-    char temp[ID_DIGITS + sizeof TEMP];
     char *parts;
     cv_dir all;
     CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
-    (void)snprintf(temp, sizeof temp, TEMP "%s", id);
     int error = cv_open_dir(cv_dir_here, parts, 0, &all);
     if (!error) {
-        error = remove_folder(all, id);
-        if (error == ENOENT) error = remove_folder(all, temp);
+        error = take_away(all, id);
         cv_dir_close(&all);
     }
     if (!error) (void)cv_dir_remove_directory(cv_dir_here, parts);
@@ -140,7 +151,8 @@ static int make_folder(const char *parts, const char *temp)
     if (error && error != EEXIST) return error;
     error = cv_open_dir(cv_dir_here, parts, 0, &all);
     if (error) return error;
-    sweep(all);
+    sweep(all, TEMP);
+    sweep(all, GONE);
     cv_dir_close(&all);
     return cv_dir_make(cv_dir_here, temp);
 }

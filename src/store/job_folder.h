@@ -7,8 +7,10 @@
  *             HOST-PROCESS-RANDOM    a finished part, a file or a directory
  *         .tmp-ID/                   a job that is being begun, or was when somebody died
  *
- * A folder gets its name when it is complete, and loses its record last: what has a name can
- * always be listed and removed. */
+ *         .gone-ID/              one that is being removed
+ *
+ * A folder gets its name when it is complete, and loses it before anything in it goes: what has
+ * a name is whole. */
 #ifndef CV_STORE_JOB_FOLDER_H
 #define CV_STORE_JOB_FOLDER_H
 
