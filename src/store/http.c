@@ -82,7 +82,7 @@ static cv_status fetch_piece(http_file *f, const cv_ask *ask, cv_watch *watch,
                              bool *has_no_ranges, cv_error *err)
 {
     cv_http_piece piece;
-    CV_TRY(cv_http_read_piece(f->object, ask, watch, &piece, has_no_ranges, err));
+    CV_TRY(cv_http_read_piece(f->object, ask, false, watch, &piece, has_no_ranges, err));
     return keep(f, &piece, err);
 }
 
@@ -276,6 +276,37 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
     return fetch_piece(h->file, &ask, store->watch, &no_ranges, err);
 }
 
+/* ---- Doubt ------------------------------------------------------------------------------- */
+
+/* The end of the object, which holds the seal, tells versions apart also where the server
+ * says nothing of them. */
+static cv_status compare_end(http_store *h, cv_error *err)
+{
+    http_file *f = h->file;
+    bool no_ranges;
+    cv_http_piece now;
+    uint64_t size = f->object->identity.size;
+    uint64_t tail = size < TAIL_BYTES ? size : TAIL_BYTES;
+    const uint8_t *then = find(f, size - tail, (size_t)tail);
+    const cv_ask ask = {.first = size - tail, .end = size};
+    if (!then) return CV_OK;
+    CV_TRY(cv_http_read_piece(f->object, &ask, true, h->base.watch, &now, &no_ranges, err));
+    bool is_same = now.pos + now.size == size && now.size >= tail &&
+                   memcmp(now.bytes + (now.size - tail), then, (size_t)tail) == 0;
+    cv_free(now.bytes);
+    if (is_same) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1, "%s: it changed on the server since it was opened",
+                   f->object->shown);
+}
+
+static cv_status http_doubt(cv_store *store, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    CV_TRY(compare_end(h, err));
+    atomic_store(&h->is_anew, true);
+    return CV_OK;
+}
+
 /* ---- What it does not do ----------------------------------------------------------------- */
 
 static cv_status http_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
@@ -321,6 +352,7 @@ static const cv_store_ops http_ops = {
     .view = http_view,
     .bring = http_bring,
     .read_anew = http_read_anew,
+    .doubt = http_doubt,
     .write = http_write,
     .truncate = http_truncate,
     .sync = http_sync,

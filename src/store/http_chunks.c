@@ -87,7 +87,8 @@ static cv_status fetch(const cv_http_chunks *c, cv_object id, cv_watch *watch, c
     cv_status status = cv_http_object_new(c->session, c->url, member, &k->object, err);
     const cv_ask ask = {.first = 0, .end = FIRST_BYTES};
     if (status == CV_OK)
-        status = cv_http_read_piece(k->object, &ask, watch, &k->first, &no_ranges, err);
+        status =
+            cv_http_read_piece(k->object, &ask, false, watch, &k->first, &no_ranges, err);
     if (status != CV_OK) {
         free_chunk(k);
         return status;
@@ -158,7 +159,8 @@ static cv_status ignore(void *context, size_t range, cv_error *err)
     return CV_OK;
 }
 
-static cv_status read_range(const chunk *k, const cv_store_range *r, cv_watch *watch, cv_error *err)
+static cv_status read_range(const chunk *k, const cv_store_range *r, cv_watch *watch,
+                            cv_error *err)
 {
     uint64_t size = k->object->identity.size;
     if (r->pos > size || r->size > size - r->pos)

@@ -353,13 +353,15 @@ static void wait_for_piece(piece_request *r, cv_watch *watch)
     cv_mutex_unlock(&a->lock);
 }
 
-cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, cv_watch *watch,
-                             cv_http_piece *out, bool *has_no_ranges, cv_error *err)
+cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_anew,
+                             cv_watch *watch, cv_http_piece *out, bool *has_no_ranges,
+                             cv_error *err)
 {
     piece_request r = {.out = out};
     *out = (cv_http_piece){0};
     r.fetch.object = object;
     r.fetch.ask = *ask;
+    r.fetch.is_anew = is_anew;
     r.fetch.n_ranges = 1;
     r.fetch.granted = piece_granted;
     r.fetch.take = piece_take;

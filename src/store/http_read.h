@@ -26,8 +26,9 @@ typedef struct cv_http_piece {
 
 /* Fetches what `ask` names, or, where a server sends only the whole of a small object, that;
  * also the first time, when nothing is known of it. *has_no_ranges: the answer was all of a
- * large object. */
-cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, cv_watch *watch,
-                             cv_http_piece *out, bool *has_no_ranges, cv_error *err);
+ * large object. `is_anew`: past caches on the way. */
+cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_anew,
+                             cv_watch *watch, cv_http_piece *out, bool *has_no_ranges,
+                             cv_error *err);
 
 #endif

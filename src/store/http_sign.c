@@ -139,8 +139,8 @@ void cv_sign_time(uint64_t seconds, char out[CV_SIGN_TIME])
     unsigned full = (unsigned)(year + 400 * era) + (month >= 10 ? 1 : 0);
     month = month < 10 ? month + 3 : month - 9;
     char shown[40];
-    (void)snprintf(shown, sizeof shown, "%04u%02u%02uT%02u%02u%02uZ", full % 10000, month % 13,
-                   in_month % 32, rest / 3600, rest / 60 % 60, rest % 60);
+    (void)snprintf(shown, sizeof shown, "%04u%02u%02uT%02u%02u%02uZ", full % 10000,
+                   month % 13, in_month % 32, rest / 3600, rest / 60 % 60, rest % 60);
     memcpy(out, shown, CV_SIGN_TIME - 1);
     out[CV_SIGN_TIME - 1] = '\0';
 }

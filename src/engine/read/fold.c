@@ -146,7 +146,8 @@ static void fill_chunk(const cv_walk_chunk *c, const uint8_t *item)
     see_even(&f, &part);
 }
 
-static const cv_delivery fold_even = {.once = true,
+static const cv_delivery fold_even = {.counts = true,
+                                      .once = true,
                                       .take = take_block,
                                       .fill = fill_block,
                                       .fill_chunk = fill_chunk,
@@ -155,7 +156,7 @@ static const cv_delivery fold_even = {.once = true,
 
 /* What a chunk has of it is no single part. */
 static const cv_delivery fold_uneven = {
-    .once = true, .take = take_block, .fill = fill_block, .in_order = true};
+    .counts = true, .once = true, .take = take_block, .fill = fill_block, .in_order = true};
 
 /* ---- Planning ------------------------------------------------------------ */
 

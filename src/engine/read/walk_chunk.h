@@ -35,6 +35,7 @@ typedef struct cv_delivery {
     bool asks_first;   /* whether a chunk is one item everywhere, for fill_chunk */
     bool in_order;     /* blocks of a share come in the order of their tags */
     bool once;         /* what is wanted whole has been seen, whatever fits the cache */
+    bool counts;       /* what was delivered may not come a second time */
     bool only_missing; /* nothing becomes of blocks that are there; others are kept */
 } cv_delivery;
 

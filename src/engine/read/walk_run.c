@@ -99,6 +99,24 @@ static bool comes_again(const cv_walk *w)
     return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
 }
 
+/* Bytes that are wrong may be another version's, or a cache's on their way: they are fetched
+ * once more, unless the first ones were counted. */
+static cv_status run_wave(const cv_walk *w, int64_t first_chunk, int helpers, cv_error *err)
+{
+    cv_store *store = w->source->frame->store;
+    cv_error error = {0}, doubt = {0};
+    cv_status status = cv_wave_run(w, first_chunk, helpers, &error);
+    if (status == CATERVA_ECORRUPT && cv_store_may_doubt(store)) {
+        cv_status answer = store->ops->doubt(store, &doubt);
+        if (answer != CV_OK) error = doubt;
+        if (answer != CV_OK) status = answer;
+        if (answer == CV_OK && !w->delivery->counts)
+            status = cv_wave_run(w, first_chunk, helpers, &error);
+    }
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
 cv_status cv_walk_run(cv_walk *w, cv_error *err)
 {
     const cv_source *s = w->source;
@@ -113,8 +131,7 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     if (n_chunks == 0) return CV_OK;
     w->again = comes_again(w);
     int helpers = cut_parts(&r, n_chunks);
-    if (cv_wave_is_worth(w, r.first_chunk))
-        return cv_wave_run(w, r.first_chunk, helpers, err);
+    if (cv_wave_is_worth(w, r.first_chunk)) return run_wave(w, r.first_chunk, helpers, err);
     return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
 }
 
