@@ -5,13 +5,19 @@ on order. usage: test_remote.py [--runs N] [--seed S]: so many runs with random 
 """
 
 import argparse
+import hashlib
+import hmac
 import os
 import random
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +27,7 @@ from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
 HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "."))
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 RUNS, SEED = 300, None
 
 
@@ -52,8 +59,10 @@ class Reader:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait()
+        status = self.process.wait()
         self.process.stdout.close()
+        if status:
+            raise AssertionError("tool_remote ends with status %d" % status)
 
 
 def frames(folder):
@@ -505,6 +514,166 @@ class Secrets(Case):
         done = subprocess.run([CLI, "info", "--trace", url], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("hidden", done.stdout + done.stderr)
+
+
+class S3(Case):
+    """Signed requests, checked by another implementation of the signature."""
+
+    ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "hidden/secret+key=", "hidden-token"
+
+    def serve_s3(self, token=None, prefix="/bucket"):
+        server = self.serve()
+        key = "dir/odd key=+&?#%~\u00e4.b2nd"
+        path = prefix + "/" + urllib.parse.quote(key, safe="/-._~")
+        server.objects[path] = self.frame
+
+        def check(request):
+            given = request.headers.get("authorization")
+            if given is None:
+                return None if server.is_public else Reply(403)
+            return None if given == self.signature(request, given) else Reply(403)
+        server.is_public = False
+        server.script = check
+        return server, "s3://bucket/" + key
+
+    def signature(self, request, given):
+        names = re.search("SignedHeaders=([^,]*)", given).group(1).split(";")
+        day, region = re.search("Credential=[^/]*/([0-9]*)/([^/]*)/s3/", given).groups()
+        self.assertIn("host", names)
+        canonical = "\n".join([request.method, request.path, "",
+                               *("%s:%s" % (n, request.headers[n]) for n in names), "",
+                               ";".join(names), request.headers["x-amz-content-sha256"]])
+        scope = "%s/%s/s3/aws4_request" % (day, region)
+        text = "\n".join(["AWS4-HMAC-SHA256", request.headers["x-amz-date"], scope,
+                          hashlib.sha256(canonical.encode()).hexdigest()])
+        key = ("AWS4" + self.SECRET).encode()
+        for part in scope.split("/"):
+            key = hmac.new(key, part.encode(), "sha256").digest()
+        sum_ = hmac.new(key, text.encode(), "sha256").hexdigest()
+        return "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s" % (
+            self.ACCESS, scope, ";".join(names), sum_)
+
+    def run_info(self, url, *words, **variables):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+        done = subprocess.run([CLI, "info", "--trace", url, *words], capture_output=True, text=True,
+                              env={**kept, "HOME": str(self.folder), **variables})
+        self.assertNotIn("hidden", done.stdout + done.stderr)
+        return done
+
+    def test_credentials_of_the_environment(self):
+        server, url = self.serve_s3()
+        keys = {"AWS_ACCESS_KEY_ID": self.ACCESS, "AWS_SECRET_ACCESS_KEY": self.SECRET,
+                "AWS_ENDPOINT_URL": server.url(""), "AWS_REGION": "eu-central-1"}
+        done = self.run_info(url, **keys)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("/eu-central-1/", server.requests[0].headers["authorization"])
+        self.assertEqual(len(server.requests), 1)
+        done = self.run_info(url, AWS_SESSION_TOKEN=self.TOKEN, **keys)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(server.requests[-1].headers["x-amz-security-token"], self.TOKEN)
+        done = self.run_info(url, **{**keys, "AWS_SECRET_ACCESS_KEY": "hidden-wrong"})
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("forbidden or absent", done.stderr)
+
+    def test_profiles_and_nobody(self):
+        server, url = self.serve_s3()
+        (self.folder / ".aws").mkdir(exist_ok=True)
+        (self.folder / ".aws" / "credentials").write_text(
+            "[default]\naws_access_key_id=x\naws_secret_access_key=hidden\n"
+            "[mine]\naws_access_key_id = %s\naws_secret_access_key = %s\n"
+            % (self.ACCESS, self.SECRET))
+        (self.folder / ".aws" / "config").write_text("[profile mine]\nregion = us-west-2\n"
+                                                     "endpoint_url = %s\n" % server.url(""))
+        done = self.run_info(url, AWS_PROFILE="mine")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("/us-west-2/", server.requests[0].headers["authorization"])
+        done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""))
+        self.assertEqual(done.returncode, 3)
+        server.is_public = True
+        (self.folder / ".aws" / "credentials").unlink()
+        done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("authorization", server.requests[-1].headers)
+
+    def test_signed_requests_are_not_redirected(self):
+        server, url = self.serve_s3()
+        other = self.serve()
+        server.script = lambda r: Reply(307, {"Location": other.url("/a.b2nd")})
+        done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""), AWS_ACCESS_KEY_ID=self.ACCESS,
+                             AWS_SECRET_ACCESS_KEY=self.SECRET)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("signed request does not follow", done.stderr)
+        self.assertEqual(other.requests, [])
+
+
+@unittest.skipUnless(NGINX, "nginx is not installed (scripts/bootstrap --test)")
+class Nginx(Case):
+    """A real server."""
+
+    def setUp(self):
+        super().setUp()
+        self.www = self.folder / "www"
+        self.www.mkdir(exist_ok=True)
+        (self.www / "a.b2nd").write_bytes(self.frame)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        config = self.folder / "nginx.conf"
+        paths = "".join("%s_temp_path %s/%s;" % (p, self.folder, p) for p in
+                        ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        config.write_text(
+            "daemon off; pid %s/nginx.pid; error_log %s/error.log; %s events {} http { %s "
+            "log_format r '$status $body_bytes_sent'; access_log %s/access.log r; gzip on; "
+            "gzip_types *; server { listen 127.0.0.1:%d; root %s; } }"
+            % (self.folder, self.folder, "user root;" if os.getuid() == 0 else "", paths,
+               self.folder, self.port, self.www))
+        self.nginx = subprocess.Popen([NGINX, "-e", str(self.folder / "error.log"), "-c", str(config)],
+                                      stderr=subprocess.DEVNULL)
+        self.addCleanup(self.stop_nginx)
+        for _ in range(200):
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        self.fail("nginx does not start: " + (self.folder / "error.log").read_text())
+
+    def stop_nginx(self):
+        self.nginx.terminate()
+        self.nginx.wait()
+
+    def url(self, name):
+        return "http://127.0.0.1:%d/%s" % (self.port, name)
+
+    def count(self):
+        """Requests since the last count, and bytes."""
+        time.sleep(0.2)
+        log = self.folder / "access.log"
+        lines = log.read_text().split("\n")[:-1]
+        log.write_text("")
+        return len(lines), sum(int(line.split()[1]) for line in lines)
+
+    def test_requests_and_bytes(self):
+        self.count()
+        self.assertEqual(self.reader.say("open", self.url("a.b2nd"), "nocache"), "ok")
+        opening, size = self.count()
+        self.assertEqual((opening, size), (1, 65536))
+        self.reader.say("point", 33, 5, 7)
+        self.assertLessEqual(self.count()[0], 3)
+        self.assertEqual(self.reader.say("read"), "ok " + self.hash)
+
+    def test_replaced(self):
+        self.assertEqual(self.reader.say("open", self.url("a.b2nd"), "nocache"), "ok")
+        (self.www / "new").write_bytes(self.other)
+        os.utime(self.www / "new", (1, 1))
+        os.replace(self.www / "new", self.www / "a.b2nd")
+        Case.fails(self, self.reader.say("read"), "changed on the server")
+        self.assertEqual(self.reader.say("refresh"), "ok")
+        self.assertEqual(self.reader.say("read"), "ok " + self.other_hash)
+
+    def test_a_directory(self):
+        convert(self.www, "d.b2nd", self.items, "--sparse", "--chunks", "10,20,50")
+        self.assertEqual(self.reader.say("open", self.url("d.b2nd")), "ok")
+        self.assertEqual(self.reader.say("read"), "ok " + self.hash)
 
 
 class Faults(Case):
