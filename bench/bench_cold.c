@@ -316,7 +316,7 @@ int main(int argc, char **argv)
             for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
                 cold_box box = boxes[i];
                 if (box.most > 0 && file.block > 16)
-                    box.most = 160; /* the block and its table */
+                    box.most = 96; /* the block, 63 KiB, its head and its table */
                 run(&table, &file, &box);
             }
         remove(file.path);
