@@ -79,11 +79,11 @@ class Array:
     def _chunk_read(self, chunk: int, /) -> bytes: ...
     def _chunk_write(self, chunk: int, content: bytes, /) -> None: ...
     def _statistics(
-        self, axes: tuple[Any, ...], progress: Progress | None, /
+        self, what: tuple[Any, ...] | AnyArray, progress: Progress | None, /
     ) -> tuple[int, int, Any, Any, Any, float, float]: ...
     def _histogram(
         self,
-        axes: tuple[Any, ...],
+        what: tuple[Any, ...] | AnyArray,
         low: float,
         high: float,
         counts: AnyArray,
@@ -92,8 +92,8 @@ class Array:
     ) -> None: ...
     def _reduce(
         self,
-        what: int,
-        axes: tuple[Any, ...],
+        number: int,
+        what: tuple[Any, ...] | AnyArray,
         gone: tuple[int, ...] | None,
         skip_nan: bool,
         out: AnyArray,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,33 +39,27 @@ class Statistics:
     std: float
 
 
-def _selected(array: Array, sel: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-    """What is taken of each axis, and the shape of that."""
-    axes, new = _indexing.view_axes(sel, array.shape)
-    if new or not all(isinstance(what, int | slice) for what in axes):
-        raise IndexError("a reduction takes ints and slices")
-    shape = [
-        len(range(*what.indices(n)))
-        for what, n in zip(axes, array.shape, strict=True)
-        if not isinstance(what, int)
-    ]
-    return axes, tuple(shape)
+class _Selected(NamedTuple):
+    """``array[sel]`` in the library's words."""
+
+    what: Any  # an int, a slice or a list of each axis; or a mask of the whole array
+    shape: tuple[int, ...]
+    order: tuple[int, ...]  # its axes as the library has them: those of the array in turn
 
 
-def _forwards(axes: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The same items with all slices going up, which is how the library reduces."""
-    turned = []
-    for what, n in zip(axes, shape, strict=True):
-        if not isinstance(what, int):
-            places = range(*what.indices(n))
-            what = _indexing.slice_of(places[::-1] if places.step < 0 else places)
-        turned.append(what)
-    return tuple(turned)
-
-
-def _backwards(axes: tuple[Any, ...]) -> list[bool]:
-    """Of the axes of the selection's result: which go down."""
-    return [what.step is not None and what.step < 0 for what in axes if isinstance(what, slice)]
+def _selected(array: Array, sel: Any) -> _Selected:
+    plan = _indexing.make_plan(sel, array.shape)
+    if isinstance(plan, _indexing.MaskPlan):
+        return _Selected(plan.mask, plan.shape, (0,))
+    if type(plan) is _indexing.Plan:  # of no item
+        plan = _indexing.outer_plan(sel, array.shape)
+    in_turn = tuple(plan.shape[a] for a in plan.order)
+    if not isinstance(plan, _indexing.AxesPlan) or plan.arranged != in_turn:
+        raise IndexError(
+            "a reduction takes an int, a slice, a list or a mask of each axis, or a mask of "
+            "the whole array: no new axes, and no lists that go together"
+        )
+    return _Selected(plan.axes, plan.shape, plan.order)
 
 
 def _axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
@@ -111,15 +105,18 @@ def _reduce_into(
     progress: _options.Progress | None,
 ) -> AnyArray:
     """The result as the library computes it, in `dtype`."""
-    selected, shape = _selected(array, sel)
-    axes = _axes_of(axis, len(shape))
-    out = np.empty(_kept_shape(shape, axes, keepdims), dtype)
-    gone = axes if shape else None
+    selected = _selected(array, sel)
+    axes = _axes_of(axis, len(selected.shape))
+    if not axes and isinstance(selected.what, np.ndarray):  # the library's mask has one axis
+        items = np.asarray(array[sel]).astype(dtype)
+        return np.where(items != items, 0, items) if skip_nan and what == _SUM else items
+    kept = [a for a in selected.order if a not in axes]
+    gone = tuple(i for i, a in enumerate(selected.order) if a in axes)
+    out = np.empty([selected.shape[a] for a in kept], dtype)
     heard = _options.progress_of(progress)
-    array._reduce(what, _forwards(selected, array.shape), gone, skip_nan, out, heard)
-    down = _backwards(selected)
-    left = [a for a in range(len(shape)) if keepdims or a not in axes]
-    return np.flip(out, tuple(i for i, a in enumerate(left) if down[a]))
+    array._reduce(what, selected.what, gone if selected.shape else None, skip_nan, out, heard)
+    out = out.transpose([kept.index(a) for a in sorted(kept)])
+    return out.reshape(_kept_shape(selected.shape, axes, keepdims))
 
 
 def _reduce(
@@ -160,7 +157,8 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         keepdims
             Keep them with one item.
         sel
-            What of the array counts: ints and slices.
+            What of the array counts, as in ``a[sel]``: an int, a slice, a list or a mask of
+            each axis, or a mask of the whole array.
         skip_nan
             Pass over NaN instead of giving it.
         progress
@@ -238,8 +236,10 @@ def var(
         The axes that go; None is all of them.
     ddof
         Taken off the number of items in the denominator.
-    keepdims, sel, progress
+    keepdims, progress
         As in `mean`.
+    sel
+        What of the array counts: ints and slices.
 
     Examples
     --------
@@ -282,8 +282,8 @@ def statistics(
     >>> s.n_nan, s.min, s.max, s.mean
     (1, 1.0, 3.0, 2.0)
     """
-    selected, _ = _selected(self, sel)
-    return Statistics(*self._statistics(selected, _options.progress_of(progress)))
+    selected = _selected(self, sel)
+    return Statistics(*self._statistics(selected.what, _options.progress_of(progress)))
 
 
 def _range_of(
@@ -332,6 +332,6 @@ def histogram(
     if bins < 1:
         raise ValueError("`bins` must be positive, when an integer")
     counts = np.zeros(bins, np.int64)
-    selected, _ = _selected(self, sel)
-    self._histogram(selected, low, high, counts, _options.progress_of(progress))
+    selected = _selected(self, sel)
+    self._histogram(selected.what, low, high, counts, _options.progress_of(progress))
     return counts, np.linspace(low, high, bins + 1)

@@ -391,9 +391,46 @@ def test_reductions_are_numpys(dtype: str) -> None:
     np.testing.assert_array_equal(
         a.min(1, sel=back, keepdims=True), wide[back].min(1, keepdims=True)
     )
-    with pytest.raises((TypeError, IndexError)):
-        a.sum(sel=[0, 3, 5])
     assert a.statistics(part).n_items == wide[part].size
+
+
+LISTS = [
+    np.s_[[0, 3, 5, 3]],
+    np.s_[::-1, [6, 0]],
+    np.s_[2, :, [1, 1, 7]],  # whose axis comes first
+    np.s_[[5, 0], 1::2, 3],
+    np.s_[:, np.arange(7) % 2 == 0],
+    np.s_[[]],
+    np.s_[:, np.zeros(7, bool)],
+    np.arange(6 * 7 * 8).reshape(6, 7, 8) % 5 == 1,
+    np.zeros((6, 7, 8), bool),
+]
+
+
+@pytest.mark.parametrize("sel", LISTS, ids=range(len(LISTS)))
+def test_reductions_of_lists_and_masks(sel: Any) -> None:
+    items = np.random.default_rng(3).integers(-50, 50, (6, 7, 8))
+    a = caterva.asarray(items, chunks=(4, 3, 8), blocks=(2, 3, 4))
+    part = items[sel]
+    axes = [None, (), *range(part.ndim)] if part.ndim < 2 else [None, (), 0, -1, (0, 1)]
+    for axis in axes:
+        for keep in (False, True):
+            for name in ("sum", "max") if part.size else ("sum",):
+                ours = getattr(a, name)(axis, sel=sel, keepdims=keep)
+                theirs = getattr(part, name)(axis=axis, keepdims=keep)
+                assert ours.shape == theirs.shape, (name, axis)
+                np.testing.assert_array_equal(ours, theirs)
+    found = a.statistics(sel)
+    assert (found.n_items, found.sum) == (part.size, part.sum())
+    counts, _ = a.histogram(7, (-50, 50), sel=sel)
+    np.testing.assert_array_equal(counts, np.histogram(part, 7, (-50, 50))[0])
+
+
+def test_reductions_take_no_lists_that_go_together() -> None:
+    a = caterva.asarray(np.arange(12).reshape(3, 4))
+    for sel in (np.s_[[0, 1], [2, 3]], np.s_[None, 1], np.s_[[[0, 1], [2, 0]]]):
+        with pytest.raises(IndexError, match="a reduction takes"):
+            a.sum(sel=sel)
 
 
 def test_numbers_that_are_none() -> None:

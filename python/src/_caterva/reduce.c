@@ -9,11 +9,13 @@ typedef struct reduction {
     int axes[CATERVA_MAX_DIMS];
 } reduction;
 
-/* A tuple of what is taken of each axis. -1 with an exception. */
-static int parse_selection(PyObject *axes, reduction *out)
+/* A tuple of what is taken of each axis, or a mask. -1 with an exception. */
+static int parse_selection(PyObject *what, reduction *out)
 {
     out->options = (caterva_reduce_options)CATERVA_REDUCE_INIT;
-    if (axes_parse(axes, &out->what) < 0) return -1;
+    int result = PyTuple_Check(what) ? axes_parse(what, &out->what)
+                                     : mask_parse(what, &out->what);
+    if (result < 0) return -1;
     out->options.selection = &out->what.selection;
     return 0;
 }
@@ -35,7 +37,7 @@ static PyObject *number_of(const caterva_number *n)
     }
 }
 
-/* (axes, progress) to (items, NaN, minimum, maximum, sum, mean, std) */
+/* (selection, progress) to (items, NaN, minimum, maximum, sum, mean, std) */
 static PyObject *statistics(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -57,7 +59,7 @@ static PyObject *statistics(PyObject *object, PyObject *args)
                          s.std);
 }
 
-/* (axes, low, high, counts: int64 array, progress) */
+/* (selection, low, high, counts: int64 array, progress) */
 static PyObject *histogram(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -86,7 +88,7 @@ static PyObject *histogram(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* (what, axes, those that go or None, skip_nan, destination, progress) */
+/* (what, selection, those that go or None, skip_nan, destination, progress) */
 static PyObject *reduce(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;

@@ -79,8 +79,9 @@ static int parse_points(PyObject *object, transfer *out)
     return 0;
 }
 
-static int parse_mask(PyObject *object, transfer *out)
+int mask_parse(PyObject *object, transfer *out)
 {
+    out->selection = (caterva_selection)CATERVA_SELECTION_INIT;
     PyArrayObject *mask = (PyArrayObject *)object;
     if (!PyArray_Check(object) || !PyArray_ISCARRAY_RO(mask) || PyArray_TYPE(mask) != NPY_BOOL) {
         PyErr_SetString(PyExc_TypeError, "a mask is a contiguous array of bool");
@@ -140,7 +141,7 @@ int transfer_parse(PyObject *args, int64_t item_size, transfer *out)
     out->selection = (caterva_selection)CATERVA_SELECTION_INIT;
     return kind == BY_AXES     ? axes_parse(what, out)
            : kind == BY_POINTS ? parse_points(what, out)
-                               : parse_mask(what, out);
+                               : mask_parse(what, out);
 }
 
 /* ---- Methods ------------------------------------------------------------------- */

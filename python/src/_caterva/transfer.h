@@ -27,7 +27,8 @@ void buffer_of(PyArrayObject *array, transfer *out);
 /* One axis: an int, a slice, or an array of int64 or bool. */
 int axis_parse(PyObject *object, caterva_axis *out);
 
-/* The selection of a tuple of these. */
+/* The selection of a tuple of these, and of a mask of the whole array. */
 int axes_parse(PyObject *tuple, transfer *out);
+int mask_parse(PyObject *object, transfer *out);
 
 #endif
