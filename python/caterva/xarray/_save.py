@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import shutil
 import tempfile
@@ -11,11 +12,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import xarray as xr
-from xarray.backends.writers import (
-    _sanitize_unlimited_dims,
-    _validate_dataset_names,
-    dump_to_store,
-)
 
 from .._errors import ExistsError, NotFoundError
 from .._group import Group
@@ -24,6 +20,11 @@ from .._places import place_of_tree
 from .._tree import Tree, open_tree
 from ._region import region_of, without_others
 from ._write import Writer, Writing
+
+try:
+    _writers = importlib.import_module("xarray.backends.writers")
+except ImportError:  # of an xarray of 2025
+    _writers = importlib.import_module("xarray.backends.api")
 
 Mode: TypeAlias = Literal["w", "w-", "x", "a", "a-", "r+"]
 Encoding: TypeAlias = Mapping[Hashable, Mapping[str, Any]]
@@ -109,11 +110,11 @@ def _write(
     region: Any,
 ) -> set[str]:
     """The names of the arrays that were written."""
-    _validate_dataset_names(ds)
+    _writers._validate_dataset_names(ds)
     for variable in ds.variables.values():
         if variable.size == 0:
             variable.load()
-    unlimited = _sanitize_unlimited_dims(ds, unlimited_dims)
+    unlimited = _writers._sanitize_unlimited_dims(ds, unlimited_dims)
     kind = {"w-": "w", "x": "w", "a-": "a"}.get(mode, mode)
     if region is not None:
         region = region_of(ds, region, Writing(group))
@@ -128,7 +129,7 @@ def _write(
     given = dict(encoding or {})
     if append_dim is not None or region is not None:
         _refuse_encoding(there, given)
-    dump_to_store(ds, store, writer, encoding=given, unlimited_dims=unlimited)
+    _writers.dump_to_store(ds, store, writer, encoding=given, unlimited_dims=unlimited)
     return store.written
 
 
