@@ -92,10 +92,16 @@ const cv_journal_step *cv_journal_find(const cv_journal *journal, const char *pa
     return NULL;
 }
 
-cv_status cv_journal_file(const cv_journal_step *step, char **out, cv_error *err)
+/* Bytes of the path that are its directory, with the slash. */
+static int parent_size(const cv_journal_step *step)
 {
     const char *slash = strrchr(step->path, '/');
-    int parent = slash ? (int)(slash - step->path) + 1 : 0; /* a path is short */
+    return slash ? (int)(slash - step->path) + 1 : 0; /* a path is short */
+}
+
+cv_status cv_journal_file(const cv_journal_step *step, char **out, cv_error *err)
+{
+    int parent = parent_size(step);
     size_t size = (size_t)parent + strlen(step->file) + 1;
     *out = cv_malloc(size);
     if (!*out) return cv_fail_memory(err, size, "a path");
@@ -105,11 +111,11 @@ cv_status cv_journal_file(const cv_journal_step *step, char **out, cv_error *err
 
 bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size)
 {
-    char *file;
+    char file[8192]; /* two names in a tree have less, see cv_tree_check_path */
     cv_file_info info = {.size = 0};
-    if (!step->file || cv_journal_file(step, &file, NULL) != CV_OK) return false;
+    if (!step->file) return false;
+    (void)snprintf(file, sizeof file, "%.*s%s", parent_size(step), step->path, step->file);
     bool found = cv_dir_get_link_info(dir, file, &info) == 0 && info.kind == CV_KIND_FILE;
-    cv_free(file);
     *size = info.size;
     return found;
 }

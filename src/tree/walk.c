@@ -53,6 +53,17 @@ static cv_status fail_listing(const walk *w, int error, cv_error *err)
                        (const char *)w->queue.data + w->next, w->shown);
 }
 
+/* Fails without memory only. */
+static cv_status check_name(const char *name, bool *is_good, cv_error *err)
+{
+    cv_error reason = {0};
+    cv_status status = cv_tree_check_path(name, strlen(name), &reason);
+    *is_good = status == CV_OK;
+    if (status != CATERVA_ENOMEM) return CV_OK;
+    if (err) *err = reason;
+    return status;
+}
+
 static cv_status list(walk *w, cv_error *err)
 {
     const char *path = (const char *)w->queue.data + w->next;
@@ -65,9 +76,9 @@ static cv_status list(walk *w, cv_error *err)
     if (error) return fail_listing(w, error, err);
     const char *name;
     while (status == CV_OK && (name = cv_listing_next(&listing, &error)) != NULL) {
-        bool is_good =
-            name[0] != '.' && cv_tree_check_path(name, strlen(name), NULL) == CV_OK;
-        if (is_good || w->takes_all) status = take(w, name, err);
+        bool is_good = w->takes_all;
+        if (!is_good && name[0] != '.') status = check_name(name, &is_good, err);
+        if (status == CV_OK && is_good) status = take(w, name, err);
     }
     cv_listing_close(&listing);
     if (status == CV_OK && error) status = fail_listing(w, error, err);
