@@ -217,8 +217,7 @@ static cv_status add_embedded(work *w, const cv_embed_entry *e, cv_error *err)
     if (cv_tree_is_named(e->key, size, CV_TREE_ATTRIBUTES))
         return add_group(w, e->key, cv_tree_parent(e->key, size), err);
     it.entry.stored_bytes = (int64_t)e->size;
-    if (cv_tree_is_within(e->key, w->group))
-        CV_TRY(classify(w, &from, &it, &is_leaf, err));
+    if (cv_tree_is_within(e->key, w->group)) CV_TRY(classify(w, &from, &it, &is_leaf, err));
     return add(w, e->key, size, &it, &made, err);
 }
 
