@@ -38,12 +38,15 @@ static void measure(const cv_segment *segments, size_t n, uint64_t most, uint64_
 }
 
 /* The widest gap that is bridged: as the rule has it, or narrower, so that not too much is
- * read over. Found by halving, which needs no list of gaps. */
-static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_rule *rule)
+ * read over. Found by halving, which needs no list of gaps. *left: bytes that may be read
+ * over yet, in gaps that are one byte wider: of blocks of one size all gaps are as wide. */
+static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_rule *rule,
+                           uint64_t *left)
 {
     uint64_t low = 0, high = rule->gap, needed, in_gaps;
     measure(segments, n, high, &needed, &in_gaps);
     uint64_t may = (uint64_t)((double)needed * rule->over_percent / 100);
+    *left = 0;
     if (in_gaps <= may) return high;
     while (high - low > 1) { /* gaps of `low` fit, those of `high` do not */
         uint64_t middle = low + (high - low) / 2;
@@ -53,6 +56,8 @@ static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_r
         else
             high = middle;
     }
+    measure(segments, n, low, &needed, &in_gaps);
+    *left = may - in_gaps;
     return low;
 }
 
@@ -60,14 +65,15 @@ size_t cv_join(cv_segment *segments, size_t n, const cv_join_rule *rule)
 {
     if (n == 0) return 0;
     qsort(segments, n, sizeof *segments, by_place);
-    uint64_t gap = widest_gap(segments, n, rule);
-    uint64_t first = 0, end = 0;
+    uint64_t left, first = 0, end = 0;
+    uint64_t widest = widest_gap(segments, n, rule, &left);
     size_t n_requests = 0;
     for (size_t i = 0; i < n; i++) {
         cv_segment *s = &segments[i];
-        uint64_t reach = s->end > end ? s->end : end;
-        s->begins =
-            i == 0 || gap_before(segments, i, end) > gap || reach - first > rule->most;
+        uint64_t reach = s->end > end ? s->end : end, gap = gap_before(segments, i, end);
+        bool is_extra = gap == widest + 1 && gap <= left;
+        s->begins = i == 0 || (gap > widest && !is_extra) || reach - first > rule->most;
+        if (!s->begins && is_extra) left -= gap;
         if (s->begins) {
             n_requests++;
             first = s->pos;

@@ -4,6 +4,7 @@
  *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
+ *   box START STOP ...   a box: "ok" and how long it took
  *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried" */
@@ -102,6 +103,31 @@ static void point(char *words)
     caterva_info_release(info);
 }
 
+/* "box START STOP ...": milliseconds it took. */
+static void box(char *words)
+{
+    const caterva_info *info;
+    int64_t start[CATERVA_MAX_DIMS] = {0}, stop[CATERVA_MAX_DIMS] = {0};
+    int d = 0;
+    for (char *w = strtok(words, " "); w && d < 2 * CATERVA_MAX_DIMS;
+         w = strtok(NULL, " "), d++)
+        (d % 2 ? stop : start)[d / 2] = atoll(w);
+    if (caterva_info_get(array, &info, &err) != CATERVA_OK) {
+        say_error();
+        return;
+    }
+    size_t size = (size_t)info->item_size;
+    for (d = 0; d < info->ndim; d++) size *= (size_t)(stop[d] - start[d]);
+    caterva_info_release(info);
+    void *items = malloc(size + 1);
+    double began = now_ms();
+    if (caterva_read(array, start, stop, items, size, &err) == CATERVA_OK)
+        printf("ok %.1f ms\n", now_ms() - began);
+    else
+        say_error();
+    free(items);
+}
+
 /* ---- Stopping ---------------------------------------------------------------------- */
 
 static double stop_at;
@@ -187,6 +213,8 @@ int main(void)
                 say_error();
         } else if (strcmp(line, "point") == 0) {
             point(rest);
+        } else if (strcmp(line, "box") == 0) {
+            box(rest);
         } else if (strcmp(line, "stop") == 0) {
             stop_after(rest);
         } else if (strcmp(line, "threads") == 0) {

@@ -9,6 +9,7 @@ A good server answers single ranges, knows ETags and If-Match, and keeps connect
 """
 
 import email.utils
+import functools
 import hashlib
 import re
 import socket
@@ -45,6 +46,7 @@ class Reply:
     closes: bool = False
 
 
+@functools.lru_cache(maxsize=16)
 def etag_of(body):
     return '"%s"' % hashlib.md5(body).hexdigest()
 

@@ -20,6 +20,12 @@ static void near_ones_are_joined(void **state)
     assert_true(s[0].begins && !s[1].begins && s[2].begins);
     rule.over_percent = 10; /* of 300: 30 bytes, and the gap has 50 */
     assert_int_equal(cv_join(s, 3, &rule), 3);
+    cv_segment even[4];
+    for (int i = 0; i < 4; i++)
+        even[i] = (cv_segment){.pos = 200 * (uint64_t)i, .end = 200 * (uint64_t)i + 100};
+    rule.gap = 1000;
+    rule.over_percent = 50; /* two of three gaps that are as wide */
+    assert_int_equal(cv_join(even, 4, &rule), 2);
     rule.over_percent = 1000;
     rule.gap = 10000;
     assert_int_equal(cv_join(s, 3, &rule), 1);
