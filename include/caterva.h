@@ -205,17 +205,19 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *   reads, prefetched or not        each block       bytes, of the handle
  *   writes, changes of shape        each block       bytes, of the handle
  *   commit, close, frame_copy       each chunk       bytes, of the handle
+ *   frame_append                    each chunk, then bytes, of the handle: decoded ones,
+ *                                   each 8 MiB       then those of the frame
+ *   frame_open with `copy`          each 8 MiB       bytes of the frame
  *   compact, seal                   each chunk       bytes, of the call
  *   statistics, reductions          each of 64+ jobs steps, of the call; bytes, of the handle
  *   copies, verify, repair          each chunk       chunks, of the call; bytes, of the handle
  *   measure                         each chunk       bytes, of the handle
  *   caterva_read_async              cancel it        tells nobody
  *
- * These can take longer than 100 ms without telling: caterva_frame_append while it writes
- * the finished frame, caterva_frame_open with `copy` while it copies, caterva_unlink of a
- * directory with very many chunks, caterva_buffer_convert, attributes of many megabytes,
- * the sorting of lists and points with millions of entries, and syncing to disk. All other
- * calls return at once.
+ * These can take longer than 100 ms without telling: caterva_unlink of a directory with
+ * very many chunks, caterva_buffer_convert, attributes of many megabytes, the sorting of
+ * lists and points with millions of entries, and syncing to disk. All other calls return
+ * at once.
  *
  * - Your function is called often, from any thread, but never twice at once. Be quick, and
  *   look at a clock before you draw. Do not use the array in it.

@@ -129,11 +129,40 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     return CV_OK;
 }
 
-static cv_status copy_to_memory(const void *frame, size_t size, cv_store **out, cv_error *err)
+/* In pieces, between which the function of the options hears. */
+static cv_status copy_pieces(const uint8_t *frame, size_t size, cv_watch *watch,
+                             cv_store *store, cv_error *err)
+{
+    enum { PIECE = 8 << 20 };
+    cv_watch_expect(watch, (int64_t)size);
+    for (size_t done = 0; done < size;) {
+        size_t n = size - done < PIECE ? size - done : PIECE;
+        CV_TRY(cv_watch_tick(watch, 0, err));
+        CV_TRY(cv_store_write(store, CV_FRAME_OBJECT, done, frame + done, n, err));
+        cv_watch_add(watch, (int64_t)n);
+        done += n;
+    }
+    return CV_OK;
+}
+
+static cv_status copy_watched(const void *frame, size_t size, const caterva_open_options *o,
+                              cv_store *store, cv_error *err)
+{
+    cv_watch watch;
+    cv_watch_init(&watch, o->on_progress, o->context);
+    cv_watch_begin(&watch);
+    cv_status status = copy_pieces(frame, size, &watch, store, err);
+    cv_watch_end(&watch, status == CV_OK);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
+static cv_status copy_to_memory(const void *frame, size_t size, const caterva_open_options *o,
+                                cv_store **out, cv_error *err)
 {
     cv_store *store;
     CV_TRY(cv_store_memory_create(&store, err));
-    cv_status status = cv_store_write(store, CV_FRAME_OBJECT, 0, frame, size, err);
+    cv_status status = copy_watched(frame, size, o, store, err);
     if (status == CV_OK) status = cv_store_publish(store, false, err);
     if (status != CV_OK) {
         cv_store_close(store);
@@ -159,7 +188,7 @@ caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
                        "borrowed memory can be read only: pass copy 1");
     cv_store *store;
     if (copy)
-        CV_TRY(copy_to_memory(frame, size, &store, err));
+        CV_TRY(copy_to_memory(frame, size, &o, &store, err));
     else
         CV_TRY(cv_store_memory_borrow(frame, size, &store, err));
     return cv_array_open_store(store, &o, out, err);

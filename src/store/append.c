@@ -57,24 +57,47 @@ static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_err
     return CV_OK;
 }
 
-cv_status cv_store_file_append(const char *path, const void *bytes, size_t size, bool durable,
-                               uint64_t *pos, cv_error *err)
+/* A number of the system's, or what the watch said. */
+static int write_pieces(const cv_append *a, cv_file file, uint64_t pos, cv_status *stopped,
+                        cv_error *err)
+{
+    enum { PIECE = 8 << 20 };
+    const uint8_t *bytes = a->bytes;
+    cv_watch_expect(a->watch, (int64_t)a->size);
+    for (size_t done = 0; done < a->size;) {
+        size_t size = a->size - done < PIECE ? a->size - done : PIECE;
+        *stopped = cv_watch_tick(a->watch, 0, err);
+        if (*stopped != CV_OK) return 0;
+        int error = cv_file_write(file, bytes + done, size, pos + done);
+        if (error) return error;
+        cv_watch_add(a->watch, (int64_t)size);
+        done += size;
+    }
+    return 0;
+}
+
+static int sync_end(const cv_append *a, cv_file file, uint64_t pos)
+{
+    int error = a->durable ? cv_file_sync(file) : 0;
+    return !error && a->durable && pos == 0 ? sync_parent(a->path) : error;
+}
+
+cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 {
     cv_file file;
-    CV_TRY(open_end(path, &file, pos, err));
-    int error = cv_file_write(file, bytes, size, *pos);
-    if (!error && durable) error = cv_file_sync(file);
-    if (!error && durable && *pos == 0) error = sync_parent(path);
     cv_status status = CV_OK;
-    if (!error && !cv_dir_names(cv_dir_here, path, file))
+    CV_TRY(open_end(a->path, &file, pos, err));
+    int error = write_pieces(a, file, *pos, &status, err);
+    if (!error && status == CV_OK) error = sync_end(a, file, *pos);
+    bool is_cut = !error && status == CV_OK;
+    if (!is_cut) is_cut = cv_file_truncate(file, *pos) == 0;
+    if (!error && status == CV_OK && !cv_dir_names(cv_dir_here, a->path, file))
         status = cv_fail(err, CATERVA_EIO, -1,
                          "%s was moved, deleted or replaced by others meanwhile",
-                         cv_show_path(path).text);
-    if (error) {
-        bool cut = cv_file_truncate(file, *pos) == 0;
-        status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(path).text,
-                             cut ? "" : ", whose end is not as it was");
-    }
+                         cv_show_path(a->path).text);
+    if (error)
+        status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(a->path).text,
+                             is_cut ? "" : ", whose end is not as it was");
     cv_file_unlock(file);
     cv_file_close(&file);
     return status;

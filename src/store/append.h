@@ -2,12 +2,19 @@
 #ifndef CV_STORE_APPEND_H
 #define CV_STORE_APPEND_H
 
-#include "base/status.h"
+#include "base/watch.h"
 
-/* Writes `size` bytes behind the end of the regular file at `path`, which is made when
+typedef struct cv_append {
+    const char *path;
+    const void *bytes;
+    size_t size;
+    bool durable;
+    cv_watch *watch; /* hears of bytes, and may stop; or NULL */
+} cv_append;
+
+/* Writes the bytes behind the end of the regular file at the path, which is made when
  * there is none; *pos is where they begin. Takes the writer's lock. On failure the
  * file's length is as before. */
-cv_status cv_store_file_append(const char *path, const void *bytes, size_t size, bool durable,
-                               uint64_t *pos, cv_error *err);
+cv_status cv_store_file_append(const cv_append *append, uint64_t *pos, cv_error *err);
 
 #endif

@@ -18,7 +18,7 @@
 enum { ROWS = 12, COLUMNS = 40, N = ROWS * COLUMNS, MORE = 4 };
 static const int64_t shape[2] = {ROWS, COLUMNS};
 static const int32_t chunk_shape[2] = {5, 16}, block_shape[2] = {2, 8};
-static char folder[SCRATCH_PATH], path[SCRATCH_PATH];
+static char folder[SCRATCH_PATH], path[SCRATCH_PATH], appended[SCRATCH_PATH];
 static int32_t items[N], others[N];
 
 typedef struct patience {
@@ -100,6 +100,36 @@ static void check_committed(void)
     CHECK(count_entries() == 1, "%d entries", count_entries());
 }
 
+/* ---- A frame that is copied to be opened -------------------------------------------- */
+
+static void stop_frame_open(void)
+{
+    void *frame;
+    size_t size;
+    caterva_error err;
+    caterva_array *array;
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err);
+    CHECK_OK(caterva_frame_copy(array, &frame, &size, &err), err);
+    caterva_discard(array);
+    for (int chance = 0, stopped = 1; stopped; chance++) {
+        patience p = {.left = chance};
+        caterva_open_options o = CATERVA_OPEN_INIT;
+        o.on_progress = on_progress;
+        o.context = &p;
+        caterva_status status = caterva_frame_open(frame, size, 1, &o, &array, &err);
+        stopped = p.done < p.total;
+        CHECK(status == (stopped ? CATERVA_ESTOPPED : CATERVA_OK), "%d after %d calls",
+              status, p.calls);
+        CHECK(stopped ? !array : p.calls == 2 && p.total == (int64_t)size, "%d calls",
+              p.calls);
+        if (stopped) continue;
+        p = (patience){.left = -1};
+        check_items(array);
+        caterva_discard(array);
+    }
+    caterva_free(frame);
+}
+
 /* ---- Calls through a handle ------------------------------------------------------- */
 
 typedef caterva_status (*action)(caterva_array *array, caterva_error *err);
@@ -150,6 +180,26 @@ static caterva_status to_frame(caterva_array *a, caterva_error *err)
     size_t size;
     caterva_status status = caterva_frame_copy(a, &frame, &size, err);
     if (status == CATERVA_OK) caterva_free(frame);
+    return status;
+}
+
+static long size_of(const char *name)
+{
+    struct stat about;
+    return stat(name, &about) == 0 ? (long)about.st_size : 0;
+}
+
+/* A file that is as long as it was, or has the whole frame behind its end. */
+static caterva_status append_frame(caterva_array *a, caterva_error *err)
+{
+    uint64_t offset = 0;
+    long before = size_of(appended);
+    caterva_status status =
+        caterva_frame_append(a, appended, CATERVA_DURABILITY_NONE, &offset, err);
+    long after = size_of(appended);
+    CHECK(status == CATERVA_OK ? offset == (uint64_t)before && after > before
+                               : after == before,
+          "%ld bytes, then %ld", before, after);
     return status;
 }
 
@@ -211,6 +261,7 @@ static const named_action actions[] = {
     {"verify", verify_all, .writes = false},
     {"measure", measure, .writes = false},
     {"to_frame", to_frame, .writes = false},
+    {"frame_append", append_frame, .writes = false},
     {"copy", copy_to_memory, .writes = false},
     {"write", write_all, .writes = true},
     {"write inside", write_inside, .writes = true},
@@ -407,10 +458,12 @@ int main(void)
     }
     scratch_path(folder, "folder");
     scratch_path(path, "folder/array");
+    scratch_path(appended, "appended");
     CHECK(mkdir(folder, 0777) == 0, "cannot make %s", folder);
     make(CATERVA_LAYOUT_CONTIGUOUS);
     for (int threads = 1; threads <= 3; threads += 2) stop_actions(threads);
     commit_again();
+    stop_frame_open();
     for (int threads = 1; threads <= 3; threads += 2) {
         stop_creations(CATERVA_LAYOUT_CONTIGUOUS, threads);
         stop_creations(CATERVA_LAYOUT_SPARSE, threads);
