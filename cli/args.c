@@ -85,7 +85,7 @@ static const option options[] = {
     {CLI_OPT_PART, 0, "part", "JOB", VALUE_TEXT, FIELD(part), 0, 0,
      "write a part of this job, which 'caterva jobs merge' merges"},
     {CLI_OPT_PART, 'o', "output", "TOKEN", VALUE_TEXT, FIELD(output), 0, 0,
-     "of --part: write the token to this file, not to standard output"},
+     "of --part: where the token goes, else to standard output"},
     {CLI_OPT_JOBS, 0, "last", NULL, VALUE_FLAG, FIELD(last), 0, 0,
      "of items in several parts take those of the last token"},
     {CLI_OPT_JOBS, 0, "live", NULL, VALUE_FLAG, FIELD(live), 0, 0,

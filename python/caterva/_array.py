@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import uuid
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -98,13 +100,16 @@ class Array(_caterva.Array, Readable):
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         # Of what is stored: another commit is another token. What a handle for writing
-        # holds may change at any time: its token is its own.
+        # holds may change at any time: its token is its own, and with changes that are
+        # pending never the same twice.
         from ._places import state_of_file
 
         if self.path is None:
             return ("caterva", self.to_bytes())
+        state = state_of_file(self.path)
         own = id(self) if self.writable else None
-        return ("caterva", self.path, self._offset, state_of_file(self.path), own)
+        now = uuid.uuid4().hex if self.writable and self._has_pending() else None
+        return ("caterva", self.path, self._offset, state, own, now)
 
     def __copy__(self) -> Array:
         from ._functions import from_pickled_frame
@@ -276,11 +281,6 @@ class Array(_caterva.Array, Readable):
         lengths = shape[0] if len(shape) == 1 else shape
         self._resize(_options.shape_of(lengths))
 
-    def _axis(self, axis: int) -> int:
-        if not -self.ndim <= axis < self.ndim:
-            raise np.exceptions.AxisError(axis, self.ndim)
-        return axis % self.ndim
-
     def _items_for(self, items: Any, axis: int) -> AnyArray:
         """`items` as an array that fits the array but for its length along `axis`."""
         if isinstance(items, Readable):
@@ -320,7 +320,7 @@ class Array(_caterva.Array, Readable):
                [3, 4],
                [5, 6]], dtype=int32)
         """
-        axis = self._axis(axis)
+        axis = _indexing.axis_in(axis, self.ndim)
         array = self._items_for(items, axis)
         self._insert(axis, -1, array.shape[axis], array)
 
@@ -349,15 +349,17 @@ class Array(_caterva.Array, Readable):
         >>> a[:]
         array([0, 0, 0, 8, 9, 1, 2, 3])
         """
-        axis = self._axis(axis)
-        length = self.shape[axis]
+        axis = _indexing.axis_in(axis, self.ndim)
+        length, at = self.shape[axis], operator.index(at)
+        if items is not None and n is not None:
+            raise TypeError("items and n: the items are as many as they are")
         if not -length <= at <= length:
             raise IndexError(
                 f"position {at} is out of bounds for axis {axis} with size {length}"
             )
         at = at + length if at < 0 else at
         if items is None:
-            self._insert(axis, at, 1 if n is None else n, None)
+            self._insert(axis, at, 1 if n is None else operator.index(n), None)
             return
         array = self._items_for(items, axis)
         self._insert(axis, at, array.shape[axis], array)
@@ -373,9 +375,10 @@ class Array(_caterva.Array, Readable):
         >>> a[:]
         array([0, 4, 5])
         """
-        axis = self._axis(axis)
+        axis = _indexing.axis_in(axis, self.ndim)
         length = self.shape[axis]
         if stop is None:
+            start = operator.index(start)
             if not -length <= start < length:
                 raise IndexError(
                     f"index {start} is out of bounds for axis {axis} with size {length}"
@@ -389,6 +392,8 @@ class Array(_caterva.Array, Readable):
 
     def iter_chunks(self, sel: Any = ...) -> Iterator[tuple[slice, ...]]:
         """Go over the chunks that a box touches: the slices of what each holds of it.
+
+        The box is slices without steps, and ints, which stand for slices of one item.
 
         Examples
         --------
@@ -489,9 +494,7 @@ class Array(_caterva.Array, Readable):
 
     # ---- Upkeep ---------------------------------------------------------------------------
 
-    def verify(
-        self, *, quick: bool = False, progress: _options.Progress | None = None
-    ) -> Report:
+    def verify(self, *, quick: bool = False, progress: _options.Listener = None) -> Report:
         """Check structure and checksums, and decode every block.
 
         Parameters
@@ -519,8 +522,11 @@ class Array(_caterva.Array, Readable):
     def read_around_damage(
         self, sel: Any = ..., *, fill_value: Any = None
     ) -> tuple[AnyArray, Report]:
-        """Read a box although chunks are damaged: these become the fill, and are reported."""
-        start, stop = _indexing.box_around(sel, self.shape)
+        """Read a box although chunks are damaged: these become the fill, and are reported.
+
+        The box is slices without steps; an axis with an int stays, with one item.
+        """
+        start, stop = _indexing.box_of(sel, self.shape)
         out = np.empty([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
         fill = None
         if fill_value is not None:
@@ -528,11 +534,11 @@ class Array(_caterva.Array, Readable):
         damages = self._read_skipping(start, stop, out, fill)
         return out, make_report(0, len({d[0] for d in damages}), 0, damages)
 
-    def compact(self, *, progress: _options.Progress | None = None) -> None:
+    def compact(self, *, progress: _options.Listener = None) -> None:
         """Rewrite the file without its dead space. The array is reopened for it."""
         self._upkeep(0, _options.progress_of(progress))
 
-    def seal(self, *, progress: _options.Progress | None = None) -> None:
+    def seal(self, *, progress: _options.Listener = None) -> None:
         """Give checksums to chunks that have none. The array is reopened for it."""
         self._upkeep(1, _options.progress_of(progress))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _msgpack
-from ._errors import NotFoundError
+from ._errors import NotFoundError, damaged_value
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class Owner(Protocol):
     """What has attributes: an array, or a group of a tree."""
 
+    @property
+    def path(self) -> str | None: ...
     def _attribute_get(self, name: str, /) -> bytes: ...
     def _attribute_set(self, name: str, value: bytes, /) -> None: ...
     def _attribute_remove(self, name: str, /) -> None: ...
@@ -37,7 +39,10 @@ class Attributes(MutableMapping[str, Any]):
             raise KeyError(name) from None
 
     def __getitem__(self, name: str) -> Any:
-        return _msgpack.unpack(self.raw(name))
+        try:
+            return _msgpack.unpack(self.raw(name))
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise damaged_value(f"attribute {name!r}: {error}", self._owner.path) from error
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._owner._attribute_set(name, _msgpack.pack(value))

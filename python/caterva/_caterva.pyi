@@ -216,6 +216,7 @@ def repair(
     threads: int,
     durability: int,
     fill: bytes | None,
+    fill_dtype: str | None,
     progress: Progress | None,
     /,
 ) -> tuple[int, bool, int, int, int, int, bool, bool, _Places]: ...

@@ -59,8 +59,10 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.subdtype is not None:
         return np.dtype((_plain(dtype.base), dtype.shape))
     if is_foreign(dtype):
-        raise TypeError(f"a field of dtype {dtype} cannot be stored: of other packages' dtypes "
-                        "only whole items can")
+        raise TypeError(
+            f"a field of dtype {dtype} cannot be stored: of other packages' dtypes "
+            "only whole items can"
+        )
     if dtype.names is None:
         return dtype
     fields: Any = dtype.fields

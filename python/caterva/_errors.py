@@ -78,6 +78,10 @@ class CorruptError(Error, OSError):
     """The bytes are no valid array."""
 
 
+class DamagedValueError(CorruptError, ValueError):
+    """The bytes of an attribute are no value."""
+
+
 class UnsupportedError(Error, NotImplementedError):
     """Valid, but more than this library does."""
 
@@ -172,4 +176,14 @@ def make(
         error.errno = number or None
         error.strerror = os.strerror(number) if number else None
         error.filename = None if place == "mem:" else place
+    return error
+
+
+def damaged_value(message: str, place: str | None) -> DamagedValueError:
+    """The exception for an attribute that cannot be understood."""
+    error = DamagedValueError(message)
+    error.code = Status.ECORRUPT
+    error.errno = errno.EBADMSG
+    error.strerror = os.strerror(errno.EBADMSG)
+    error.filename = place
     return error

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _caterva, _options
+from . import _caterva, _dtypes, _indexing, _options
+from ._array import Array
+from ._errors import Error
 from ._info import FOUND, Repair, damages_of
 from ._options import Path
 from ._places import place_of
@@ -76,16 +79,30 @@ def seal(path: Path, **how: Unpack[Upkeep]) -> None:
     _upkeep(_caterva.seal, path, how)
 
 
+def _fill_of(fill: Any, place: str) -> tuple[bytes | None, str | None]:
+    """One item, and the dtype that it is of; None where nobody said."""
+    if fill is None or isinstance(fill, bytes):
+        return fill, None
+    stored = None
+    with contextlib.suppress(Error):
+        words = _options.open_options(False, {"unchecked": True})
+        array = _caterva.open(Array, place, words, None)
+        stored = array.dtype
+        array.discard()
+    item = np.asarray(fill) if stored is None else _indexing.item_of(fill, stored)
+    return item.tobytes(), _dtypes.text_of(item.dtype)
+
+
 def repair(
     path: Path,
     output: Path | None = None,
     *,
     overwrite: bool = False,
     guess: bool = False,
-    fill_value: npt.NDArray[Any] | np.generic | bytes | None = None,
+    fill_value: Any = None,
     threads: int = 0,
     durability: _options.Durability = "full",
-    progress: _options.Progress | None = None,
+    progress: _options.Listener = None,
 ) -> Repair:
     """Repair the array at `path`, which is damaged or cannot be opened.
 
@@ -99,7 +116,8 @@ def repair(
     guess
         Number chunks as they lie when there is no index at all.
     fill_value
-        One item for lost chunks, as bytes or as a scalar of the array's dtype.
+        One item for lost chunks: a value, which is converted to the array's dtype where the
+        header can be read and must be of that dtype where it cannot, or the item's bytes.
 
     Returns
     -------
@@ -113,9 +131,6 @@ def repair(
     >>> caterva.repair("sound.b2nd").written
     False
     """
-    fill = fill_value
-    if fill is not None and not isinstance(fill, bytes):
-        fill = np.asarray(fill).tobytes()
     level = _options.number_of(durability, _options.DURABILITIES, "durability")
     found, complete, n, lost, unverified, attributes, in_place, written, places = (
         _caterva.repair(
@@ -125,7 +140,7 @@ def repair(
             guess,
             threads,
             level,
-            fill,
+            *_fill_of(fill_value, place_of(path)),
             _options.progress_of(progress),
         )
     )

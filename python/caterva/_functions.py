@@ -54,8 +54,10 @@ def create(
         Shapes of what is stored and of what is compressed as one thing. Left out, the
         library chooses (see `choose_partition`).
     codec, level, filters, dictionary
-        How blocks are compressed: ``"zstd"``, 5, ``["shuffle"]`` and False unless said.
-        A meta value stands behind a colon: ``"zfp-accuracy:-3"``.
+        How blocks are compressed: ``"zstd"``, 5, ``["shuffle"]`` and False unless said. A
+        meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of float32 and float64, to
+        within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``, ``["trunc-prec:10"]``. Codecs of zfp
+        take floats as they are, and so have no filters unless said.
     layout
         ``"contiguous"`` (one file) or ``"sparse"`` (a file for each chunk).
     metalayers
@@ -165,7 +167,8 @@ def open(
         made when there is nothing, ``"w"`` made anew in place of what is there, ``"x"``
         made where nothing may be.
     shape, dtype
-        Of an array that is made; further options are those of `create`.
+        Of an array that is made; further options are those of `create`, and passed over where
+        mode ``"a"`` finds one that is there.
     offset
         The frame begins there in the file (reading only).
     threads
@@ -186,7 +189,9 @@ def open(
     compact_percent
         Compact at the close when so much of the file is dead.
     progress
-        Function ``(done, total)`` that hears of long calls; a true answer stops them.
+        Function ``(done, total)`` that hears of long calls, in decoded bytes; a true answer
+        stops them. ``"tqdm"`` draws a bar. Functions that have a ``progress`` of their own
+        say what theirs counts.
 
     Returns
     -------
@@ -221,8 +226,11 @@ def open(
             options = {
                 k: v
                 for k, v in options.items()
-                if k not in Storage.__annotations__ or k in _options.Handle.__annotations__
+                if k in _options.Handle.__annotations__
+                or not (k in Storage.__annotations__ or k == "fill_value")
             }
+        elif shape is None:
+            raise TypeError(f"there is nothing at {place}: say shape and dtype of a new array")
     if mode in ("w", "x"):
         if shape is None:
             raise TypeError(f"mode {mode!r} makes an array: say its shape and dtype")

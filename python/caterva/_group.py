@@ -239,6 +239,11 @@ class Group(MutableMapping[str, Any]):
     # ---- What belongs to the group ----------------------------------------------------
 
     @property
+    def path(self) -> str:
+        """The tree's directory or file."""
+        return self._owner._handle.path
+
+    @property
     def attrs(self) -> Attributes:
         """Named values of the group: a mutable mapping, as that of arrays.
 

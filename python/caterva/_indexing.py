@@ -8,7 +8,6 @@ that are wrong: those are put to NumPy, which says so in its own words.
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Generator, Iterator, Sequence
@@ -721,21 +720,47 @@ def box_around(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]
             places = range(*value.indices(shape[axis]))
         else:
             raise IndexError("a box is wanted: ints and slices")
-        low, high = (min(places), max(places) + 1) if places else (0, 0)
+        places = places[::-1] if places.step < 0 else places
+        low, high = (places[0], places[-1] + 1) if places else (0, 0)
         start.append(low)
         stop.append(high)
     return tuple(start), tuple(stop)
 
 
+def box_of(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Start and stop of a selection that is a box itself: slices without steps, and ints, whose
+    axes stay."""
+    entries, _ = _entries(sel, len(shape))
+    axis = 0
+    for kind, value in entries:
+        if kind == _SLICE:
+            places = range(*value.indices(shape[axis]))
+            if len(places) > 1 and places.step != 1:
+                raise IndexError(f"a box is wanted: axis {axis} has steps of {places.step}")
+        axis += kind != _GAP
+    return box_around(sel, shape)
+
+
 def iter_boxes(sel: Any, shape: Shape, step: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     """The slices of a box, cut where multiples of `step` are; in C order."""
-    start, stop = box_around(sel, shape)
+    start, stop = box_of(sel, shape)
     edges = [range(a // n * n, b, n) for a, b, n in zip(start, stop, step, strict=True)]
-    for corner in itertools.product(*edges):
+    for corner in _corners(edges):
         yield tuple(
             slice(max(c, a), min(c + n, b))
             for c, n, a, b in zip(corner, step, start, stop, strict=True)
         )
+
+
+def _corners(edges: list[range]) -> Iterator[tuple[int, ...]]:
+    """The product of ranges in C order; nothing is listed, however long they are."""
+    counts = [len(edge) for edge in edges]
+    for n in range(math.prod(counts)):
+        corner = []
+        for edge in reversed(edges):
+            n, i = divmod(n, len(edge))
+            corner.append(edge[i])
+        yield tuple(reversed(corner))
 
 
 # ---- Views ------------------------------------------------------------------------------

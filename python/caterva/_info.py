@@ -11,6 +11,7 @@ from . import _caterva, _options
 from ._errors import Status
 
 CHUNK_KINDS = ("stored", "zeros", "nan", "value", "uninit")
+_SIGNED = ("zfp-accuracy", "trunc-prec", "int-trunc")  # whose meta may be negative
 FOUND = ("standing", "copy", "older", "order")
 
 
@@ -37,8 +38,10 @@ def dims_text(dims: tuple[str | None, ...]) -> str:
 
 
 def _name(number: int, name: Any, meta: int) -> str:
-    text = name(number) or str(number)
-    return f"{text}:{meta}" if meta else str(text)
+    text = str(name(number) or number)
+    if text in _SIGNED and meta > 127:
+        meta -= 256
+    return f"{text}:{meta}" if meta else text
 
 
 class Info:

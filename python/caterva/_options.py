@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _caterva, _dtypes, _indexing, _msgpack
 from ._errors import Status, make
@@ -16,6 +16,7 @@ Durability: TypeAlias = Literal["full", "ordered", "none"]
 Layout: TypeAlias = Literal["contiguous", "sparse"]
 Filter: TypeAlias = str | int | tuple[str | int, int]
 Progress: TypeAlias = Callable[[int, int], object]
+Listener: TypeAlias = Progress | Literal["tqdm"] | None
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 DURABILITIES: tuple[Durability, ...] = ("full", "ordered", "none")
@@ -23,6 +24,7 @@ LAYOUTS: tuple[Layout, ...] = ("contiguous", "sparse")
 CASTINGS = ("same_kind", "safe", "unsafe")
 METALAYERS = ("b2nd", "caterva", "none")
 MEMORY = "mem:"
+ZFP = (33, 34, 35)  # numbers of the codecs that take nothing but floats
 
 FILL_ZEROS, FILL_UNINIT, FILL_NAN, FILL_VALUE = range(4)
 
@@ -85,12 +87,22 @@ def url_of(path: Path | None) -> str:
 
 def shape_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
     """A shape as a tuple; an int is a shape of one axis."""
-    if isinstance(shape, int | np.integer):
-        return (int(shape),)
-    lengths = tuple(int(n) for n in shape)
+    try:
+        lengths: tuple[int, ...] = (operator.index(shape),)
+    except TypeError:
+        if isinstance(shape, str | bytes) or not isinstance(shape, Iterable):
+            raise TypeError(f"{what} is an int or a sequence of ints, not {shape!r}") from None
+        lengths = tuple(operator.index(n) for n in shape)
     if any(n < 0 for n in lengths):
         raise ValueError(f"{what} {lengths} has a negative length")
     return lengths
+
+
+def flag_of(value: Any, what: str) -> int:
+    """True or False, as the library takes it."""
+    if isinstance(value, bool | np.bool_ | int) and value in (0, 1):
+        return int(value)
+    raise TypeError(f"{what} is True or False, not {value!r}")
 
 
 def names_of(dims: Any) -> tuple[str | None, ...]:
@@ -110,9 +122,9 @@ def names_of(dims: Any) -> tuple[str | None, ...]:
 def _numbered(spec: Filter, number: Callable[[str], int], what: str) -> tuple[int, int]:
     """The number and meta of ``"name"``, ``"name:meta"``, a number, or a pair."""
     if isinstance(spec, tuple):
-        return _numbered(spec[0], number, what)[0], int(spec[1])
+        return _numbered(spec[0], number, what)[0], operator.index(spec[1])
     if not isinstance(spec, str):
-        return int(spec), 0
+        return operator.index(spec), 0
     name, _, meta = spec.partition(":")
     found = number(name)
     if found < 0:
@@ -131,16 +143,16 @@ def codec_options(
         return {}
     number, meta = _numbered("zstd" if codec is None else codec, _caterva.codec_number, "codec")
     if filters is None:
-        filters = ["shuffle"]
+        filters = [] if number in ZFP else ["shuffle"]  # zfp takes floats as they are
     elif isinstance(filters, str):
         filters = [f for f in filters.split(",") if f and f != "none"]
     pairs = [_numbered(f, _caterva.filter_number, "filter") for f in filters]
     return {
         "codec_set": 1,
         "codec": number,
-        "codec_meta": meta,
-        "level": 5 if level is None else level,
-        "use_dict": int(dictionary),
+        "codec_meta": meta & 255 if -128 <= meta < 0 else meta,
+        "level": 5 if level is None else operator.index(level),
+        "use_dict": flag_of(dictionary, "dictionary"),
         "filters": [n for n, _ in pairs],
         "filters_meta": [m for _, m in pairs],
     }
@@ -167,16 +179,23 @@ def progress_of(progress: Progress | Literal["tqdm"] | None) -> Progress | None:
 # ---- Handles --------------------------------------------------------------------------
 
 
+def _int_of(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} is an int, not {value!r}") from None
+
+
 def handle_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of every handle out of `options`."""
     out: dict[str, Any] = {}
     for name in ("threads", "dirty_budget", "cache_bytes", "compact_percent"):
         if options.get(name) is not None:
-            out[name] = int(options[name])
+            out[name] = _int_of(options[name], name)
         options.pop(name, None)
     durability = options.pop("durability", "full")
     out["durability"] = number_of(durability, DURABILITIES, "durability")
-    out["no_read_ahead"] = int(not options.pop("read_ahead", True))
+    out["no_read_ahead"] = 1 - flag_of(options.pop("read_ahead", True), "read_ahead")
     return out
 
 
@@ -189,9 +208,9 @@ def open_options(writing: bool, options: dict[str, Any]) -> dict[str, Any]:
     """All options of opening."""
     options = dict(options)
     out = handle_options(options) | {"mode": int(writing)}
-    out["offset"] = options.pop("offset", 0)
-    out["unchecked"] = int(options.pop("unchecked", False))
-    out["keep_bytes"] = options.pop("keep_bytes", 0)
+    out["offset"] = _int_of(options.pop("offset", 0), "offset")
+    out["unchecked"] = flag_of(options.pop("unchecked", False), "unchecked")
+    out["keep_bytes"] = _int_of(options.pop("keep_bytes", 0), "keep_bytes")
     _refuse_rest(options)
     return out
 
@@ -228,11 +247,9 @@ def partition_options(options: dict[str, Any], ndim: int) -> dict[str, Any]:
         given = options.pop(name, None)
         if given is None or given is True:
             continue
-        lengths = (
-            (int(given),) * ndim
-            if isinstance(given, int | np.integer)
-            else shape_of(given, name)
-        )
+        lengths = shape_of(given, name)
+        if isinstance(given, SupportsIndex):
+            lengths *= ndim
         if len(lengths) != ndim:
             raise ValueError(f"{name} {lengths} has {len(lengths)} axes, the array {ndim}")
         out[name] = lengths
@@ -256,6 +273,6 @@ def storage_options(
     out["layout"] = number_of(options.pop("layout", "contiguous"), LAYOUTS, "layout")
     out["metalayer"] = number_of(options.pop("metalayer", "b2nd"), METALAYERS[:2], "metalayer")
     out["metalayers"] = _metalayers(options.pop("metalayers", None), dtype)
-    out["overwrite"] = int(options.pop("overwrite", False))
+    out["overwrite"] = flag_of(options.pop("overwrite", False), "overwrite")
     _refuse_rest(options)
     return out

@@ -67,9 +67,21 @@ class Readable:
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d array")
-        step = max(1, _rows_at_once(self))
-        for first in range(0, self.shape[0], step):
-            yield from self[first : first + step]
+        step = 1 if _may_change(self) else max(1, _rows_at_once(self))
+        at = 0
+        while at < self.shape[0]:
+            yield from self[at : at + step]
+            at += step
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int | float | complex | str | bytes):
+            raise TypeError(
+                f"'==' is not supported between a {type(self).__name__} and {other!r}: compare "
+                "np.asarray(a), or the part of it that you want, which is read for it"
+            )
+        return NotImplemented
+
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         if self.size == 1:
@@ -176,6 +188,12 @@ class Readable:
         return Fields(self)
 
     view_image = view_image
+
+
+def _may_change(array: Any) -> bool:
+    """True where what is read ahead may be written before it is given."""
+    arrays = getattr(array, "_arrays", (array,))
+    return any(each.writable for each in arrays)
 
 
 def _rows_at_once(array: Readable, budget: int = 1 << 24) -> int:

@@ -7,13 +7,16 @@ so come out closer than NumPy's. Times have minimum and maximum only.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _indexing, _options
+from ._errors import Status, make
 from ._indexing import AnyArray
 
 if TYPE_CHECKING:
@@ -102,7 +105,7 @@ def _reduce_into(
     keepdims: bool,
     dtype: np.dtype[Any],
     skip_nan: bool,
-    progress: _options.Progress | None,
+    progress: _options.Listener,
 ) -> AnyArray:
     """The result as the library computes it, in `dtype`."""
     selected = _selected(array, sel)
@@ -126,7 +129,7 @@ def _reduce(
     keepdims: bool,
     sel: Any,
     skip_nan: bool,
-    progress: _options.Progress | None,
+    progress: _options.Listener,
 ) -> Any:
     computed, wanted = _result_dtype(what, array.dtype)
     out = _reduce_into(array, what, sel, axis, keepdims, computed, skip_nan, progress)
@@ -134,17 +137,34 @@ def _reduce(
     return out if out.ndim else out[()]
 
 
+def _as_asked(result: Any, dtype: npt.DTypeLike | None, out: AnyArray | None) -> Any:
+    """The result of a reduction as another dtype, or in memory of the caller's."""
+    if dtype is not None:
+        if not np.can_cast(result.dtype, dtype, "same_kind"):
+            raise TypeError(f"the result is of dtype {result.dtype}, which is no {dtype}")
+        result = result.astype(dtype)
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
+    np.copyto(out, result, casting="same_kind")
+    return out
+
+
 def _reduction(what: int, name: str, summary: str, example: str) -> Any:
     def reduce(
         self: Array,
         axis: Axis = None,
+        dtype: npt.DTypeLike | None = None,
+        out: AnyArray | None = None,
         *,
         keepdims: bool = False,
         sel: Any = ...,
         skip_nan: bool = False,
-        progress: _options.Progress | None = None,
+        progress: _options.Listener = None,
     ) -> Any:
-        return _reduce(self, what, axis, keepdims, sel, skip_nan, progress)
+        result = _reduce(self, what, axis, keepdims, sel, skip_nan, progress)
+        return _as_asked(result, dtype, out)
 
     reduce.__name__ = name
     reduce.__qualname__ = f"Array.{name}"
@@ -154,6 +174,9 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         ----------
         axis
             The axes that go; None is all of them.
+        dtype, out
+            What the result is converted to, as far as NumPy's ``same_kind`` allows it, and
+            where it is put: with them ``np.{name}(a)`` works.
         keepdims
             Keep them with one item.
         sel
@@ -162,7 +185,7 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         skip_nan
             Pass over NaN instead of giving it.
         progress
-            Hears of it in decoded bytes.
+            Hears of it in steps, of which there are 64 or more: ``(done, total)``.
 
         Examples
         --------
@@ -193,10 +216,11 @@ def _variance(
     view = array.view[sel]
     axes = _axes_of(axis, view.ndim)
     double = np.dtype("f8")
-    middle = _reduce_into(array, _MEAN, sel, axis, True, double, False, progress)
+    first, second = two_passes(progress)
+    middle = _reduce_into(array, _MEAN, sel, axis, True, double, False, first)
     squares = np.zeros(middle.shape)
     count = math.prod(view.shape[a] for a in axes)
-    for place, slab in _slabs(array, view):
+    for place, slab in _slabs(array, view, second):
         where = tuple(slice(None) if d in axes else s for d, s in enumerate(place))
         difference = slab.astype("f8") - middle[where]
         squares[where] += np.sum(difference * difference, axis=axes, keepdims=True)
@@ -211,22 +235,49 @@ def _as_mean(result: AnyArray, array: Array) -> Any:
     return result if result.ndim else result[()]
 
 
-def _slabs(array: Array, view: View) -> Any:
+def two_passes(
+    progress: _options.Listener,
+) -> tuple[_options.Progress | None, _options.Progress | None]:
+    """Functions that hear of the halves of what `progress` hears of as one."""
+    heard = _options.progress_of(progress)
+    if heard is None:
+        return None, None
+    steps = 1
+
+    def first(done: int, total: int) -> object:
+        nonlocal steps
+        steps = total
+        return heard(done, 2 * total)
+
+    def second(done: int, total: int) -> object:
+        return heard(steps + done * steps // max(1, total), 2 * steps)
+
+    return first, second
+
+
+def _slabs(array: Array, view: View, heard: _options.Progress | None) -> Any:
     """Parts of a view of about whole chunks, and where each stands in it."""
     chunk = [min(n, max(array.chunks, default=1)) or 1 for n in view.shape]
     step = _indexing.slab_shape(view.shape, chunk, _SLAB)
+    done, total = 0, view.size
     for place in _indexing.iter_boxes(..., view.shape, step):
-        yield place, view[place]
+        slab = view[place]
+        yield place, slab
+        done += slab.size
+        if heard is not None and heard(done, total):
+            raise make(Status.ESTOPPED, 0, -1, "stopped by the progress function")
 
 
 def var(
     self: Array,
     axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: AnyArray | None = None,
     *,
     ddof: float = 0,
     keepdims: bool = False,
     sel: Any = ...,
-    progress: _options.Progress | None = None,
+    progress: _options.Listener = None,
 ) -> Any:
     """Variance of all items, or along axes: two passes, the second in slabs.
 
@@ -236,7 +287,7 @@ def var(
         The axes that go; None is all of them.
     ddof
         Taken off the number of items in the denominator.
-    keepdims, progress
+    dtype, out, keepdims, progress
         As in `mean`.
     sel
         What of the array counts: ints and slices.
@@ -247,17 +298,20 @@ def var(
     >>> caterva.asarray(np.arange(6.0).reshape(2, 3)).var(axis=0)
     array([2.25, 2.25, 2.25])
     """
-    return _as_mean(_variance(self, axis, ddof, keepdims, sel, progress), self)
+    result = _as_mean(_variance(self, axis, ddof, keepdims, sel, progress), self)
+    return _as_asked(result, dtype, out)
 
 
 def std(
     self: Array,
     axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: AnyArray | None = None,
     *,
     ddof: float = 0,
     keepdims: bool = False,
     sel: Any = ...,
-    progress: _options.Progress | None = None,
+    progress: _options.Listener = None,
 ) -> Any:
     """Standard deviation of all items, or along axes; the parameters are those of `var`.
 
@@ -267,11 +321,12 @@ def std(
     >>> caterva.asarray(np.arange(6.0)).std()
     np.float64(1.707825127659933)
     """
-    return _as_mean(np.sqrt(_variance(self, axis, ddof, keepdims, sel, progress)), self)
+    result = _as_mean(np.sqrt(_variance(self, axis, ddof, keepdims, sel, progress)), self)
+    return _as_asked(result, dtype, out)
 
 
 def statistics(
-    self: Array, sel: Any = ..., *, progress: _options.Progress | None = None
+    self: Array, sel: Any = ..., *, progress: _options.Listener = None
 ) -> Statistics:
     """Count, minimum, maximum, sum, mean and standard deviation in one pass.
 
@@ -286,9 +341,7 @@ def statistics(
     return Statistics(*self._statistics(selected.what, _options.progress_of(progress)))
 
 
-def _range_of(
-    array: Array, sel: Any, progress: _options.Progress | None
-) -> tuple[float, float]:
+def _range_of(array: Array, sel: Any, progress: _options.Listener) -> tuple[float, float]:
     found = statistics(array, sel, progress=progress)
     if found.n_nan:
         raise ValueError("autodetected range of [nan, nan] is not finite")
@@ -303,14 +356,14 @@ def histogram(
     range: tuple[float, float] | None = None,
     *,
     sel: Any = ...,
-    progress: _options.Progress | None = None,
+    progress: _options.Listener = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Count items in bins of equal width, as `numpy.histogram` does.
 
     Parameters
     ----------
     bins
-        How many.
+        How many, a million at most.
     range
         Lower and upper end; None is minimum and maximum, which takes a pass of its own.
 
@@ -324,14 +377,19 @@ def histogram(
     >>> caterva.asarray(np.arange(10)).histogram(2)[0]
     array([5, 5])
     """
-    low, high = _range_of(self, sel, progress) if range is None else map(float, range)
+    heard = _options.progress_of(progress)
+    if range is None:
+        first, heard = two_passes(progress)
+        range = _range_of(self, sel, first)
+    low, high = map(float, range)
     if low > high:
         raise ValueError("max must be larger than min in range parameter")
     if low == high:
         low, high = low - 0.5, high + 0.5
+    bins = operator.index(bins)
     if bins < 1:
         raise ValueError("`bins` must be positive, when an integer")
     counts = np.zeros(bins, np.int64)
     selected = _selected(self, sel)
-    self._histogram(selected.what, low, high, counts, _options.progress_of(progress))
+    self._histogram(selected.what, low, high, counts, heard)
     return counts, np.linspace(low, high, bins + 1)

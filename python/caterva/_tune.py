@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ def tune(
     import tempfile
 
     words = ["--prefer", prefer, "--time", f"{max(1, round(seconds * 1000))}ms"]
-    words += ["--threads", str(threads)]
+    words += ["--threads", str(operator.index(threads))]
     if not isinstance(x, Array):
         with open_array(x) as array:
             shape = array.shape

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _caterva, _indexing, _options
 from ._array import Array
-from ._errors import DTypeError
+from ._errors import DTypeError, Status, make
 from ._readable import Readable
 
 
@@ -25,9 +25,8 @@ class View(_caterva.View, Readable):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not all(array.writable for array in self._arrays):
-            raise ValueError(
-                'assignment destination is read-only: open the array with mode "r+"'
-            )
+            message = 'assignment destination is read-only: open the array with mode "r+"'
+            raise make(Status.EREADONLY, 0, -1, message)
         _indexing.write_fancy(self, key, value)
 
     def __len__(self) -> int:
@@ -67,7 +66,7 @@ class View(_caterva.View, Readable):
 
     def transpose(self, *axes: int | Sequence[int]) -> View:
         """The view with its axes in another order; none given: reversed."""
-        order: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order: Any = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
         if not order:
             return self.T
         normal = [_indexing.axis_in(a, self.ndim) for a in order]

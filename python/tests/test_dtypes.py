@@ -146,7 +146,9 @@ def test_records_are_stored_as_structures() -> None:
     aligned = np.dtype((np.record, np.dtype([("a", "i1"), ("b", "f8")], align=True)))
     for dtype in (record, nested, aligned):
         items = np.zeros(4, dtype)
-        items[dtype.names[-1]] = np.arange(4).reshape(4, *[1] * (items[dtype.names[-1]].ndim - 1))
+        items[dtype.names[-1]] = np.arange(4).reshape(
+            4, *[1] * (items[dtype.names[-1]].ndim - 1)
+        )
         caterva.save("r.b2nd", items.view(np.recarray), overwrite=True)
         a = caterva.open("r.b2nd")
         assert a.dtype == dtype and a[:].tobytes() == items.tobytes()

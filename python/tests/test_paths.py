@@ -75,7 +75,12 @@ def test_a_nul_in_a_path_is_refused(name: str) -> None:
     caterva.save("sound.b2nd", [0, 1, 2])
     caterva.save("precious", [1, 2, 3])
     before = Path("precious").read_bytes()
-    for path in ("precious\0.new", b"precious\0.new", _Bytes(b"precious\0"), Path("precious\0")):
+    for path in (
+        "precious\0.new",
+        b"precious\0.new",
+        _Bytes(b"precious\0"),
+        Path("precious\0"),
+    ):
         with pytest.raises(ValueError, match="null byte"):
             _takers()[name](path)
     assert sorted(os.listdir()) == ["precious", "sound.b2nd"]
@@ -166,7 +171,12 @@ def _errors() -> list[tuple[Callable[[], Any], type[OSError], int, str | None]]:
         (lambda: caterva.open("x").copy("x"), FileExistsError, errno.EEXIST, "x"),
         (lambda: caterva.open("x").T.copy("x"), FileExistsError, errno.EEXIST, "x"),
         (lambda: caterva.open("x", "r+"), BlockingIOError, errno.EAGAIN, "x"),
-        (lambda: held is not None and caterva.open("n" * 300), OSError, errno.ENAMETOOLONG, "n" * 300),
+        (
+            lambda: held is not None and caterva.open("n" * 300),
+            OSError,
+            errno.ENAMETOOLONG,
+            "n" * 300,
+        ),
         (lambda: caterva.open("junk"), caterva.CorruptError, errno.EBADMSG, "junk"),
         (lambda: caterva.from_bytes(b"x" * 500), caterva.CorruptError, errno.EBADMSG, None),
     ]

@@ -62,13 +62,14 @@ def _split(
 
 def decoded(store: AbstractDataStore, words: dict[str, Any]) -> xr.Dataset:
     """The data set that a store holds; `words` are those of xarray's decoding."""
-    variables, attributes = store.load()
+    loaded: Any = store  # whose functions xarray gives no types
+    variables, attributes = loaded.load()
     plain, others = _split(dict(variables), attributes, words)
-    others, attributes, names = conventions.decode_cf_variables(others, attributes, **words)
-    both = plain | others
+    decodable, attributes, names = conventions.decode_cf_variables(others, attributes, **words)
+    both = plain | dict(decodable)
     every = {k: both[k] for k in variables if k in both}
     coordinates = {k: v for k, v in every.items() if k in names or v.dims == (k,)}
     data = {k: v for k, v in every.items() if k not in coordinates}
     ds = xr.Dataset(data, Coordinates(coordinates, indexes={}), attributes)
-    ds.encoding = store.get_encoding()
+    ds.encoding = loaded.get_encoding()
     return ds

@@ -58,15 +58,19 @@ static int ask(call *c)
     return stop;
 }
 
+static void note(call *c, int64_t done, int64_t total)
+{
+    c->told = c->told && done == c->done && total == c->total;
+    c->done = done;
+    c->total = total;
+}
+
 int call_hook(void *context, int64_t done, int64_t total)
 {
     call *c = current;
+    if (!c && context) note(context, done, total); /* for call_end, which tells the last */
     if (!c || (context && context != c)) return 0;
-    if (c->own == (context != NULL)) {
-        c->told = c->told && done == c->done && total == c->total;
-        c->done = done;
-        c->total = total;
-    }
+    if (c->own == (context != NULL)) note(c, done, total);
     int64_t time = now();
     if (c->next == 0) c->next = time + PATIENCE_NS;
     if (time < c->next) return 0;

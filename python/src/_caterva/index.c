@@ -352,10 +352,12 @@ static int write_box(array_object *self, const box *b, PyArrayObject *source)
 
 static int check_writable(const array_object *self)
 {
-    if (self->writable) return 0;
-    PyErr_SetString(PyExc_ValueError,
-                    "assignment destination is read-only: open the array with mode \"r+\"");
-    return -1;
+    static const caterva_error error = {
+        .code = CATERVA_EREADONLY,
+        .position = -1,
+        .message = "assignment destination is read-only: open the array with mode \"r+\"",
+    };
+    return self->writable ? 0 : raise_error(self->state, &error, self->place);
 }
 
 static int write_otherwise(array_object *self, PyObject *key, PyObject *value)

@@ -60,7 +60,7 @@ PyObject *function_unlink(PyObject *module, PyObject *args)
 typedef struct repairing {
     PyObject *place, *output; /* str; None without an output */
     damages found;
-    const char *fill;
+    const char *fill, *fill_dtype; /* or NULL */
     size_t fill_size;
     int ndim;
     bool fill_fits;
@@ -71,12 +71,20 @@ static void on_damage(void *context, const caterva_damage *damage)
     damages_add(&((repairing *)context)->found, damage);
 }
 
+/* Structures have several descriptions: of them only the size is compared. */
+static bool fits(const repairing *r, const caterva_info *info)
+{
+    const char *dtype = r->fill_dtype;
+    if (r->fill_size != (size_t)info->item_size) return false;
+    return !dtype || strchr("[{(", dtype[0]) || strcmp(dtype, info->dtype) == 0;
+}
+
 static int on_found(void *context, const caterva_info *info, void *fill)
 {
     repairing *r = context;
     r->ndim = info->ndim;
     if (!r->fill) return 0;
-    r->fill_fits = r->fill_size == (size_t)info->item_size;
+    r->fill_fits = fits(r, info);
     if (r->fill_fits) memcpy(fill, r->fill, r->fill_size);
     return !r->fill_fits;
 }
@@ -115,11 +123,13 @@ static PyObject *repair_at(PyObject *module, const char *url, caterva_repair_opt
     Py_XDECREF(damages_take(&r->found, 0));
     if (r->fill_fits) return NULL;
     PyErr_Clear();
-    return PyErr_Format(PyExc_ValueError, "the fill has %zd bytes, which is no item of %S",
-                        (Py_ssize_t)r->fill_size, r->place);
+    return PyErr_Format(PyExc_ValueError, "the fill, %zd bytes of dtype %s, is no item of %S",
+                        (Py_ssize_t)r->fill_size, r->fill_dtype ? r->fill_dtype : "unknown",
+                        r->place);
 }
 
-/* (url, output or None, overwrite, guess, threads, durability, fill bytes or None, progress)
+/* (url, output or None, overwrite, guess, threads, durability, fill bytes or None, their dtype or
+ * None, progress)
  * to (found, complete, chunks, lost chunks, unverified chunks, lost attributes, in place,
  * written, [damages]) */
 PyObject *function_repair(PyObject *module, PyObject *args)
@@ -129,8 +139,9 @@ PyObject *function_repair(PyObject *module, PyObject *args)
     repairing r = {.fill_fits = true};
     caterva_repair_options o = CATERVA_REPAIR_INIT;
     int durability;
-    if (!PyArg_ParseTuple(args, "UOppiiz#O", &r.place, &r.output, &o.overwrite, &o.guess,
-                          &o.threads, &durability, &r.fill, &fill_size, &progress))
+    if (!PyArg_ParseTuple(args, "UOppiiz#zO", &r.place, &r.output, &o.overwrite, &o.guess,
+                          &o.threads, &durability, &r.fill, &fill_size, &r.fill_dtype,
+                          &progress))
         return NULL;
     r.fill_size = (size_t)fill_size;
     o.durability = (caterva_durability)durability;
