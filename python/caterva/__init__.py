@@ -52,6 +52,7 @@ from ._functions import (
 from ._group import Entry, Group
 from ._image import Image
 from ._info import Info, Report, Space
+from ._jobs import Job, JobInfo, Merged, Part, Target, jobs
 from ._tree import Tree, open_tree
 from ._tune import tune
 from ._view import View, concat, stack
@@ -68,8 +69,12 @@ __all__ = [
     "Image",
     "Info",
     "InvalidError",
+    "Job",
+    "JobInfo",
+    "Merged",
     "NotFoundError",
     "OutOfMemoryError",
+    "Part",
     "RangeError",
     "ReadOnlyError",
     "Report",
@@ -79,6 +84,7 @@ __all__ = [
     "Status",
     "StoppedError",
     "StoreError",
+    "Target",
     "Tree",
     "UnsupportedError",
     "View",
@@ -94,6 +100,7 @@ __all__ = [
     "empty",
     "from_bytes",
     "full",
+    "jobs",
     "load",
     "open",
     "open_tree",

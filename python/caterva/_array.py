@@ -6,7 +6,7 @@ import operator
 import uuid
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from ._selectors import Views
 
 if TYPE_CHECKING:
     from ._async import Reading
+    from ._jobs import Job, Merged, Overlap, Tokens
     from ._view import View
 
 
@@ -263,6 +264,91 @@ class Array(_caterva.Array, Readable):
         (4, 2, 3)
         """
         return self.view[...].transpose(*axes)
+
+    # ---- Many writers -----------------------------------------------------------------
+
+    def job(self, shape: Sequence[int] | int | None = None) -> Job:
+        """Begin a job: leave for many workers to write this array at once.
+
+        Parameters
+        ----------
+        shape
+            What the array grows to with the job, pending like a `resize`.
+
+        Returns
+        -------
+        Job
+            To be pickled to workers, and for `Job.merge`.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.zeros(4, "i2", "grown.b2nd", overwrite=True) as a:
+        ...     with a.job(shape=6) as job:
+        ...         with job.part() as part:
+        ...             part[4:] = 5
+        ...         merged = job.merge([part.token])
+        >>> caterva.open("grown.b2nd")[:]
+        array([0, 0, 0, 0, 5, 5], dtype=int16)
+        """
+        from ._jobs import Job
+
+        return Job._begin(self, None if shape is None else _options.shape_of(shape))
+
+    def merge(
+        self,
+        tokens: Tokens,
+        *,
+        overlap: Overlap = "error",
+        keep: bool = False,
+        unchecked: bool = False,
+        progress: _options.Progress | Literal["tqdm"] | None = None,
+    ) -> Merged:
+        """Merge finished parts of one job, whoever began it; pending until `commit`.
+
+        Parameters
+        ----------
+        tokens
+            What `Part.finish` gave, in any nesting of lists; None is no token.
+        overlap
+            ``"error"``: two parts that wrote the same items are a FileExistsError that names
+            both. ``"last"``: the one whose token comes last counts.
+        keep
+            Leave the job's folder at the commit, for other tokens of the job.
+        unchecked
+            Do not compare what moves with its checksums.
+        progress
+            Function ``(done, total)`` that hears of it in chunks, or ``"tqdm"``.
+
+        Returns
+        -------
+        Merged
+
+        Raises
+        ------
+        CorruptError
+            For what is no token, or a part that is not what its token says.
+        FileNotFoundError
+            When a part, or the job, is gone.
+        StaleError
+            When the array has changed, since the job began, where a part wrote.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.zeros(6, "i2", "merged.b2nd", overwrite=True) as a:
+        ...     job = a.job()
+        >>> with job.part() as part:
+        ...     part[:2] = 3
+        >>> with caterva.open("merged.b2nd", "r+") as a:
+        ...     a.merge(part.token).parts
+        1
+        >>> caterva.open("merged.b2nd")[:]
+        array([3, 3, 0, 0, 0, 0], dtype=int16)
+        """
+        from ._jobs import merge
+
+        return merge(self, tokens, overlap, keep, unchecked, progress)
 
     # ---- Changes of shape ---------------------------------------------------------------
 

@@ -119,7 +119,7 @@ class RollbackError(Error, RuntimeError):
 
 
 class StaleError(Error, RuntimeError):
-    """The array's shape changed since the view was made."""
+    """The array changed: its shape since a view was made, or what a part of a job wrote."""
 
 
 _CLASSES: dict[int, type[Error]] = {

@@ -221,7 +221,7 @@ static void gather_methods(void)
         array_life_methods,   array_index_methods,     array_transfer_methods,
         array_chunk_methods,  array_attribute_methods, array_reduce_methods,
         array_upkeep_methods, array_shape_methods,     array_request_methods,
-        array_dims_methods,
+        array_dims_methods,   array_job_methods,
     };
     int n = 0;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)

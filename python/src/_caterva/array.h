@@ -17,6 +17,9 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
 /* The array that `object` must be, or NULL with TypeError. */
 array_object *array_of(module_state *state, PyObject *object);
 
+/* 0 where `type` is a type of arrays, or -1 with TypeError. */
+int array_type_check(module_state *state, PyObject *type);
+
 /* mp_subscript and mp_ass_subscript. */
 PyObject *array_subscript(PyObject *self, PyObject *key);
 int array_assign(PyObject *self, PyObject *key, PyObject *value);
@@ -25,6 +28,6 @@ int array_assign(PyObject *self, PyObject *key, PyObject *value);
 extern PyMethodDef array_life_methods[], array_index_methods[], array_transfer_methods[],
     array_chunk_methods[], array_attribute_methods[], array_reduce_methods[],
     array_upkeep_methods[], array_shape_methods[], array_request_methods[],
-    array_dims_methods[];
+    array_dims_methods[], array_job_methods[];
 
 #endif

@@ -42,6 +42,12 @@ PyObject *cache_counts_dict(const caterva_cache_info *n);
 
 PyObject *function_join(PyObject *module, PyObject *args); /* (type, views, axis, stacked) */
 
+/* ---- job.c ------------------------------------------------------------- */
+
+PyObject *function_part_open(PyObject *module, PyObject *args);
+PyObject *function_job_discard(PyObject *module, PyObject *args);
+PyObject *function_jobs_list(PyObject *module, PyObject *args);
+
 /* ---- tree.c ------------------------------------------------------------ */
 
 /* (path, writing, durability) */

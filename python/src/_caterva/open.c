@@ -6,7 +6,7 @@
 
 /* ---- Opening ------------------------------------------------------------------- */
 
-static int type_ok(module_state *state, PyObject *type)
+int array_type_check(module_state *state, PyObject *type)
 {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, state->array_type))
         return 0;
@@ -22,7 +22,7 @@ PyObject *function_open(PyObject *module, PyObject *args)
     array_birth birth = {0};
     call c;
     if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
-        type_ok(state, type) < 0 || open_options_parse(dict, &options) < 0 ||
+        array_type_check(state, type) < 0 || open_options_parse(dict, &options) < 0 ||
         !(url = place_encoded(place)))
         return NULL;
     const char *text = PyBytes_AsString(url);
@@ -51,7 +51,7 @@ PyObject *function_open_frame(PyObject *module, PyObject *args)
     call c;
     if (!PyArg_ParseTuple(args, "OSpO!O", &type, &frame, &copy, &PyDict_Type, &dict,
                           &progress) ||
-        type_ok(state, type) < 0 || open_options_parse(dict, &options) < 0)
+        array_type_check(state, type) < 0 || open_options_parse(dict, &options) < 0)
         return NULL;
     const char *bytes = PyBytes_AsString(frame);
     size_t size = (size_t)PyBytes_Size(frame);
@@ -93,7 +93,7 @@ PyObject *function_create(PyObject *module, PyObject *args)
     array_birth birth = {0};
     call c;
     if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
-        type_ok(state, type) < 0 || !(url = place_encoded(place)))
+        array_type_check(state, type) < 0 || !(url = place_encoded(place)))
         return NULL;
     if (create_options_parse(dict, &parts, &options) < 0) {
         PyMem_Free(parts.metalayers);
@@ -193,7 +193,7 @@ PyObject *function_copy(PyObject *module, PyObject *args)
     copying order = {.parts = {.metalayers = NULL}};
     if (!PyArg_ParseTuple(args, "OOUO!O!O", &type, &source, &place, &PyDict_Type, &create,
                           &PyDict_Type, &how, &progress) ||
-        type_ok(state, type) < 0 || !(url = place_encoded(place)))
+        array_type_check(state, type) < 0 || !(url = place_encoded(place)))
         return NULL;
     if (create_options_parse(create, &order.parts, &order.create) == 0 &&
         parse_copy(how, &order) == 0) {

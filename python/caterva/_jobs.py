@@ -1,0 +1,463 @@
+"""Many writers of one array: jobs, the parts that workers write, and their merge."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, Unpack
+
+import numpy as np
+
+from . import _caterva, _options
+from ._array import Array
+from ._errors import NotFoundError
+from ._options import Handle, Path
+from ._places import place_of
+
+Overlap: TypeAlias = Literal["error", "last"]
+Tokens: TypeAlias = "bytes | Iterable[Tokens | None]"
+
+OVERLAPS: tuple[Overlap, ...] = ("error", "last")
+TOKEN = ".token-"  # no part has such a name
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did.
+
+    Attributes
+    ----------
+    parts : int
+        That hold something, each counted once.
+    chunks : int
+        That they wrote.
+    moved_chunks, spliced_chunks : int
+        Of these: moved as they were stored; put together of compressed blocks. The others
+        were encoded anew.
+    decoded_blocks : int
+        Blocks that had to be decoded to be put together.
+    merged_before : int
+        Chunks that held all of it already.
+    """
+
+    parts: int = 0
+    chunks: int = 0
+    moved_chunks: int = 0
+    spliced_chunks: int = 0
+    decoded_blocks: int = 0
+    merged_before: int = 0
+
+
+def flat_tokens(tokens: Tokens | None) -> Iterator[bytes]:
+    """The tokens of a list of lists, as trees of tasks give them; None is no token."""
+    if tokens is None:
+        return
+    if isinstance(tokens, bytes | bytearray | memoryview):
+        yield bytes(tokens)
+    elif isinstance(tokens, str) or not isinstance(tokens, Iterable):
+        raise TypeError(f"a token is bytes, not {tokens!r}")
+    else:
+        for inner in tokens:
+            yield from flat_tokens(inner)
+
+
+def merge(
+    array: Array,
+    tokens: Tokens,
+    overlap: Overlap,
+    keep: bool,
+    unchecked: bool,
+    progress: _options.Progress | Literal["tqdm"] | None,
+) -> Merged:
+    """The body of `Array.merge`."""
+    how = _options.number_of(overlap, OVERLAPS, "overlap")
+    flat = tuple(flat_tokens(tokens))
+    if not flat:
+        return Merged()
+    hears = array.progress if progress is None else _options.progress_of(progress)
+    return Merged(*array._merge(flat, how, unchecked, keep, hears))
+
+
+# ---- Parts ------------------------------------------------------------------------------
+
+
+class Part(Array):
+    """What one worker writes of an array: made by `Job.part`.
+
+    An array for writing, of the array's shape, whose items read as zeros until this object
+    writes them. `finish` ends it, and so does the end of a ``with`` block; a part that is
+    closed without is dropped.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> with caterva.zeros((4, 6), "i2", "parted.b2nd", overwrite=True) as a, a.job() as job:
+    ...     with job.part() as part:
+    ...         part[1:3, ::2] = 7
+    ...     merged = job.merge(part.token)
+    >>> caterva.open("parted.b2nd")[1]
+    array([7, 0, 7, 0, 7, 0], dtype=int16)
+    """
+
+    __slots__ = ("_token",)
+    _token: bytes
+
+    @property
+    def token(self) -> bytes:
+        """What `finish` gave; ValueError before."""
+        try:
+            return self._token
+        except AttributeError:
+            raise ValueError("the part is not finished") from None
+
+    def finish(self) -> bytes:
+        """Encode what is pending, make it durable, and release the part.
+
+        Returns
+        -------
+        bytes
+            The token, for `Job.merge`: less than 1 KiB and 24 bytes for each chunk. Finishing
+            again gives the same one.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.zeros(9, path="tokens.b2nd", overwrite=True) as a, a.job() as job:
+        ...     part = job.part()
+        ...     part[2:5] = 1
+        ...     token = part.finish()
+        ...     merged = job.merge([token])
+        >>> int(caterva.open("tokens.b2nd").sum())
+        3
+        """
+        if not hasattr(self, "_token"):
+            self._token = self._part_finish()
+        return self._token
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and not self.closed:
+            self.finish()
+        self._close(False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "a part belongs to the process that opened it: pickle the job, and its token"
+        )
+
+
+# ---- Jobs --------------------------------------------------------------------------------
+
+
+class Job:
+    """Leave for many workers to write one array at once: made by `Array.job`.
+
+    It pickles: send it to workers, each of which makes parts, writes them, and sends their
+    tokens back. At the end of a ``with`` block what was merged is committed; a job of which
+    nothing was merged is discarded. At an exception nothing is committed; the parts stay where
+    `merge` was tried, and else are discarded.
+
+    Examples
+    --------
+    >>> import caterva, numpy as np
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> def work(job, rows):
+    ...     with job.part() as part:
+    ...         part[rows] = np.arange(rows.start, rows.stop)[:, None]
+    ...     return part.token
+    >>> with caterva.zeros((9, 4), "i4", "job.b2nd", overwrite=True) as a, a.job() as job:
+    ...     with ThreadPoolExecutor() as pool:
+    ...         tokens = list(pool.map(work, [job] * 2, [slice(0, 5), slice(5, 9)]))
+    ...     merged = job.merge(tokens)
+    >>> caterva.open("job.b2nd")[:, 3]
+    array([0, 1, 2, 3, 4, 5, 6, 7, 8], dtype=int32)
+    """
+
+    __slots__ = ("_array", "_path", "_content", "_folder", "_merged", "_tried", "_kept")
+
+    def __init__(self, path: Path, content: bytes, folder: Path | None = None) -> None:
+        self._array: Array | None = None
+        self._path = place_of(path)
+        self._content = bytes(content)
+        self._folder = None if folder is None else os.fspath(folder)
+        self._merged = self._tried = self._kept = False
+
+    @classmethod
+    def _begin(cls, array: Array, shape: Sequence[int] | None) -> Self:
+        lengths = None if shape is None else _options.shape_of(shape)
+        content = array._job_begin(lengths)
+        job = cls(array._place or "", content)
+        job._array = array
+        assert job.folder  # found now, while there are no parts to be looked at
+        return job
+
+    def __repr__(self) -> str:
+        return f"<caterva.Job {os.path.basename(self.folder)} of {self._path!r}>"
+
+    def __bytes__(self) -> bytes:
+        return self._content
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._path, self._content, self.folder)
+
+    @property
+    def path(self) -> str:
+        """The array's."""
+        return self._path
+
+    @property
+    def folder(self) -> str:
+        """Where the parts are."""
+        if self._folder is None:
+            for entry in _caterva.jobs_list(self._path):
+                if entry[2] == self._content:
+                    self._folder = os.path.abspath(entry[1])
+        if self._folder is None:
+            raise NotFoundError(f"the job is not at {self._path}: it is over")
+        return self._folder
+
+    def part(self, **options: Unpack[Handle]) -> Part:
+        """Make a new part, for this worker to write.
+
+        Parameters
+        ----------
+        threads, durability, dirty_budget, cache_bytes, read_ahead, progress
+            As in `open`.
+
+        Returns
+        -------
+        Part
+
+        Raises
+        ------
+        FileNotFoundError
+            When the job is over.
+        """
+        given = dict(options)
+        progress = _options.progress_of(given.pop("progress", None))  # type: ignore[arg-type]
+        words = _options.open_options(True, given)
+        return _caterva.part_open(Part, self._path, self._content, words, progress)
+
+    @property
+    def target(self) -> Target:
+        """What ``dask.array.store(x, job.target, lock=False)`` writes to: each assignment is
+        a part. `merge` without tokens, or the end of the ``with`` block, merges them.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.zeros(6, "i2", "target.b2nd", overwrite=True) as a:
+        ...     with a.job() as job:
+        ...         job.target[1:3] = 8
+        >>> caterva.open("target.b2nd")[:]
+        array([0, 8, 8, 0, 0, 0], dtype=int16)
+        """
+        if self._array is None:
+            raise ValueError("the target is had from the job that began, and then pickles")
+        return Target(self, self._array.shape, self._array.dtype, self._array.chunks)
+
+    def merge(
+        self,
+        tokens: Tokens | None = None,
+        *,
+        overlap: Overlap = "error",
+        keep: bool = False,
+        unchecked: bool = False,
+        progress: _options.Progress | Literal["tqdm"] | None = None,
+    ) -> Merged:
+        """Merge finished parts into the array, pending until it is committed.
+
+        Parameters
+        ----------
+        tokens
+            Of the parts, in any nesting of lists; None is no token. Left out: those of
+            `target`. The other parameters are those of `Array.merge`.
+
+        Returns
+        -------
+        Merged
+        """
+        if self._array is None:
+            raise ValueError("only the job that began merges: use Array.merge")
+        self._tried = True
+        given = self._target_tokens() if tokens is None else list(flat_tokens(tokens))
+        merged = self._array.merge(
+            given, overlap=overlap, keep=keep, unchecked=unchecked, progress=progress
+        )
+        self._merged = self._merged or bool(given)
+        self._kept = keep
+        return merged
+
+    def discard(self) -> None:
+        """Remove the job with all its parts; tokens are good for nothing afterwards.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.zeros(6, path="dropped.b2nd", overwrite=True) as a:
+        ...     a.job().discard()
+        >>> caterva.jobs("dropped.b2nd")
+        []
+        """
+        _caterva.job_discard(self._path, self._content)
+
+    def _target_tokens(self) -> list[bytes]:
+        tokens = []
+        for name in sorted(os.listdir(self.folder)):
+            if name.startswith(TOKEN):
+                with open(os.path.join(self.folder, name), "rb") as file:
+                    tokens.append(file.read())
+        return tokens
+
+    # ---- As a block --------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._end()
+        else:
+            self._abandon(error)
+
+    def _end(self) -> None:
+        array = self._array
+        if array is None or array.closed:
+            return
+        if not self._tried and os.path.isdir(self.folder):
+            self.merge()
+        if self._merged:
+            array.commit()
+        elif not self._kept:
+            with contextlib.suppress(NotFoundError):
+                self.discard()
+
+    def _abandon(self, error: BaseException) -> None:
+        array = self._array
+        if not self._tried:
+            with contextlib.suppress(Exception):
+                self.discard()
+            return
+        if array is not None and not array.closed:
+            with contextlib.suppress(Exception):
+                array.rollback()
+        if self._folder is not None and os.path.isdir(self._folder):
+            error.add_note(
+                f"the parts stay in {self._folder}: merge them again, or discard them"
+            )
+
+
+class Target:
+    """What takes assignments from any process, each as a part; see `Job.target`."""
+
+    def __init__(
+        self, job: Job, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]
+    ) -> None:
+        self._job = job
+        self.shape = shape
+        self.dtype = dtype
+        self.ndim = len(shape)
+        self.chunks = chunks
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        with self._job.part() as part:
+            part[key] = value
+        # A task that is done again replaces its token: only the last one counts.
+        place = os.path.join(self._job.folder, TOKEN + _name_of(key))
+        temporary = os.path.join(self._job.folder, f".tmp-{uuid.uuid4().hex}")
+        with open(temporary, "xb") as file:
+            file.write(part.token)
+        os.replace(temporary, place)
+
+
+def _name_of(key: Any) -> str:
+    """A name for an index, the same wherever it is made."""
+    hashed = hashlib.sha256()
+    for axis in key if isinstance(key, tuple) else (key,):
+        if isinstance(axis, slice):
+            numbers = [
+                None if n is None else int(n) for n in (axis.start, axis.stop, axis.step)
+            ]
+            text = repr(numbers).encode()
+        elif axis is None or axis is ...:
+            text = repr(axis).encode()
+        else:
+            items = np.asarray(axis)
+            text = f"{items.dtype.str}{items.shape}".encode() + items.tobytes()
+        hashed.update(len(text).to_bytes(8, "little") + text)
+    return hashed.hexdigest()
+
+
+# ---- The jobs at a path --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """A job that was begun and is neither merged and committed nor discarded.
+
+    Attributes
+    ----------
+    job : Job
+        For workers, and to be discarded; its parts are merged by `Array.merge`.
+    id, folder, host, process
+        Its name and place; where and by which process it was begun.
+    began : datetime.datetime
+        By the clock of that machine.
+    commit_number : int
+        Of the array that it stands on.
+    is_live : bool
+        The handle that began it is open.
+    n_parts, part_bytes : int
+        Finished, also those whose task was done again.
+    """
+
+    job: Job
+    id: str
+    folder: str
+    host: str
+    process: int
+    began: datetime.datetime
+    commit_number: int
+    is_live: bool
+    n_parts: int
+    part_bytes: int
+
+
+def jobs(path: Path) -> list[JobInfo]:
+    """List the jobs of the array at `path`, the oldest first.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> with caterva.zeros(6, path="jobs.b2nd", overwrite=True) as a:
+    ...     job = a.job()
+    ...     with job.part() as part:
+    ...         part[2:4] = 1
+    >>> [(found.n_parts, found.is_live) for found in caterva.jobs("jobs.b2nd")]
+    [(1, False)]
+    >>> caterva.jobs("jobs.b2nd")[0].job.discard()
+    """
+    place = place_of(path)
+    found = []
+    for entry in _caterva.jobs_list(place):
+        name, folder, content, host, process, ns, commit, is_live, n, size = entry
+        began = datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC)
+        whole = os.path.abspath(folder)
+        job = Job(place, content, whole)
+        found.append(JobInfo(job, name, whole, host, process, began, commit, is_live, n, size))
+    return found

@@ -1,0 +1,242 @@
+/* Many writers: jobs and their merges, which are methods of an Array; parts, opened and
+ * finished; what is done to the jobs at a path. */
+#include "array.h"
+#include "functions.h"
+#include "options.h"
+
+/* ---- Bytes ------------------------------------------------------------------------- */
+
+/* Takes the library's bytes over. */
+static PyObject *take_bytes(void *bytes, size_t size)
+{
+    PyObject *out = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+    caterva_free(bytes);
+    return out;
+}
+
+/* ---- The coordinator ----------------------------------------------------------------- */
+
+/* (shape that the array grows to, or None) to the job */
+static PyObject *job_begin(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    PyObject *shape;
+    int64_t lengths[CATERVA_MAX_DIMS];
+    caterva_job_options options = CATERVA_JOB_INIT;
+    void *job = NULL;
+    size_t size = 0;
+    call c;
+    if (!PyArg_ParseTuple(args, "O", &shape)) return NULL;
+    if (shape != Py_None) {
+        int n = parse_int64s(shape, "shape", lengths);
+        if (n < 0) return NULL;
+        if (n != self->ndim)
+            return PyErr_Format(PyExc_ValueError, "shape has %d axes, the array %d", n,
+                                self->ndim);
+        options.shape = lengths;
+    }
+    if (array_enter(self) < 0) return NULL;
+    call_begin(&c, self, self->progress);
+    caterva_status status = caterva_job_begin(self->handle, &options, &job, &size, &c.err);
+    int result = call_end(self->state, &c, status);
+    if (result == 0 && array_look(self) < 0) result = -1;
+    array_leave(self);
+    if (result == 0) return take_bytes(job, size);
+    if (status == CATERVA_OK) caterva_free(job);
+    return NULL;
+}
+
+typedef struct merging {
+    const void **tokens; /* release with PyMem_Free, and the sizes, too */
+    size_t *sizes;
+    size_t n;
+} merging;
+
+/* The bytes are the tuple's, which must live as long. */
+static int list_tokens(PyObject *tuple, merging *out)
+{
+    out->n = (size_t)PyTuple_Size(tuple);
+    out->tokens = PyMem_Calloc(out->n + 1, sizeof out->tokens[0]);
+    out->sizes = PyMem_Calloc(out->n + 1, sizeof out->sizes[0]);
+    if (!out->tokens || !out->sizes) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        char *bytes;
+        Py_ssize_t size;
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(tuple, (Py_ssize_t)i), &bytes, &size) < 0)
+            return -1;
+        out->tokens[i] = bytes;
+        out->sizes[i] = (size_t)size;
+    }
+    return 0;
+}
+
+static PyObject *merge_tokens(array_object *self, const merging *m,
+                              caterva_merge_options *options, PyObject *progress)
+{
+    caterva_merge_result r = CATERVA_MERGE_RESULT_INIT;
+    call c;
+    if (array_enter(self) < 0) return NULL;
+    options->on_progress = call_hook;
+    options->context = &c;
+    call_begin(&c, self, progress);
+    c.own = true;
+    caterva_status status =
+        caterva_merge(self->handle, m->tokens, m->sizes, m->n, options, &r, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    if (result < 0) return NULL;
+    return Py_BuildValue("LLLLLL", (long long)r.parts, (long long)r.chunks,
+                         (long long)r.moved_chunks, (long long)r.spliced_chunks,
+                         (long long)r.decoded_blocks, (long long)r.merged_before);
+}
+
+/* (tuple of tokens, overlap, unchecked, keep, progress) to the counts of the result */
+static PyObject *merge(PyObject *object, PyObject *args)
+{
+    PyObject *tuple, *progress;
+    int overlap;
+    merging m = {NULL, NULL, 0};
+    caterva_merge_options options = CATERVA_MERGE_INIT;
+    if (!PyArg_ParseTuple(args, "O!ippO", &PyTuple_Type, &tuple, &overlap, &options.unchecked,
+                          &options.keep, &progress))
+        return NULL;
+    options.overlap = (caterva_overlap)overlap;
+    PyObject *result = NULL;
+    if (list_tokens(tuple, &m) == 0)
+        result = merge_tokens((array_object *)object, &m, &options, progress);
+    PyMem_Free(m.tokens);
+    PyMem_Free(m.sizes);
+    return result;
+}
+
+/* ---- Workers --------------------------------------------------------------------------- */
+
+/* (type, url, job, options, progress) */
+PyObject *function_part_open(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    PyObject *type, *place, *dict, *url;
+    const char *job;
+    Py_ssize_t size;
+    array_birth birth = {0};
+    call c;
+    if (!PyArg_ParseTuple(args, "OUy#O!O", &type, &place, &job, &size, &PyDict_Type, &dict,
+                          &birth.progress) ||
+        array_type_check(state, type) < 0 || open_options_parse(dict, &birth.again) < 0 ||
+        !(url = place_encoded(place)))
+        return NULL;
+    const char *text = PyBytes_AsString(url);
+    call_begin(&c, NULL, birth.progress);
+    c.place = place;
+    caterva_status status =
+        caterva_part_open(text, job, (size_t)size, &birth.again, &birth.handle, &c.err);
+    int result = call_end(state, &c, status);
+    Py_DECREF(url);
+    if (result < 0) {
+        if (status == CATERVA_OK) caterva_discard(birth.handle);
+        return NULL;
+    }
+    birth.place = place;
+    return array_wrap(state, (PyTypeObject *)type, &birth);
+}
+
+/* Behind the shut gate; the handle is gone afterwards. */
+static PyObject *finish(array_object *self)
+{
+    if (!self->handle) {
+        PyErr_SetString(PyExc_ValueError, "the part is closed");
+        return NULL;
+    }
+    if (handle_is_a_parents(self)) {
+        PyErr_SetString(PyExc_ValueError, "the part is that of the process that opened it, "
+                                          "of which this one was forked");
+        return NULL;
+    }
+    void *token = NULL;
+    size_t size = 0;
+    call c;
+    call_begin(&c, self, self->progress);
+    caterva_status status = caterva_part_finish(self->handle, &token, &size, &c.err);
+    self->handle = NULL;
+    int result = call_end(self->state, &c, status);
+    if (result == 0) return take_bytes(token, size);
+    if (status == CATERVA_OK) caterva_free(token);
+    return NULL;
+}
+
+static PyObject *part_finish(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    if (handle_shut_gate(self) < 0) return NULL;
+    PyObject *token = finish(self);
+    gate_open(&self->gate);
+    return token;
+}
+
+PyMethodDef array_job_methods[] = {
+    {"_job_begin", job_begin, METH_VARARGS, NULL},
+    {"_merge", merge, METH_VARARGS, NULL},
+    {"_part_finish", part_finish, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- The jobs at a path ---------------------------------------------------------------- */
+
+/* (url, job) */
+PyObject *function_job_discard(PyObject *module, PyObject *args)
+{
+    PyObject *place, *url;
+    const char *job;
+    Py_ssize_t size;
+    call c;
+    if (!PyArg_ParseTuple(args, "Uy#", &place, &job, &size) || !(url = place_encoded(place)))
+        return NULL;
+    const char *text = PyBytes_AsString(url);
+    call_begin(&c, NULL, NULL);
+    c.place = place;
+    caterva_status status = caterva_job_discard(text, job, (size_t)size, &c.err);
+    int result = call_end(module_state_of(module), &c, status);
+    Py_DECREF(url);
+    if (result < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *entry_tuple(const caterva_job_entry *e)
+{
+    return Py_BuildValue("sNy#NLLLOLL", e->id, PyUnicode_DecodeFSDefault(e->folder),
+                         (const char *)e->job, (Py_ssize_t)e->job_size, text_of(e->host),
+                         (long long)e->process, (long long)e->began_ns,
+                         (long long)e->commit_number, e->is_live ? Py_True : Py_False,
+                         (long long)e->n_parts, (long long)e->part_bytes);
+}
+
+/* (url) to [(id, folder, job, host, process, began, commit, live, parts, bytes), ...] */
+PyObject *function_jobs_list(PyObject *module, PyObject *args)
+{
+    PyObject *place, *url;
+    const caterva_job_list *list;
+    call c;
+    if (!PyArg_ParseTuple(args, "U", &place) || !(url = place_encoded(place))) return NULL;
+    const char *text = PyBytes_AsString(url);
+    call_begin(&c, NULL, NULL);
+    c.place = place;
+    caterva_status status = caterva_jobs_list(text, &list, &c.err);
+    int result = call_end(module_state_of(module), &c, status);
+    Py_DECREF(url);
+    if (result < 0) {
+        if (status == CATERVA_OK) caterva_job_list_release(list);
+        return NULL;
+    }
+    PyObject *out = PyList_New(0);
+    for (size_t i = 0; out && i < list->n; i++) {
+        PyObject *entry = entry_tuple(list->entries[i]);
+        if (!entry || PyList_Append(out, entry) < 0) Py_CLEAR(out);
+        Py_XDECREF(entry);
+    }
+    caterva_job_list_release(list);
+    return out;
+}
