@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,17 +62,17 @@ static bool is_anything(const caterva_tree_entry *entry)
     return false;
 }
 
-/* Behind a URL without a key only an archive can be one, and what it is costs requests. */
-static bool is_plain_url(const char *text)
+/* Of a URL its name tells: to look would take requests. */
+static bool is_array_url(const char *text)
 {
-    size_t size = strcspn(text, "?");
-    return cli_is_url(text) && !find_key(text) &&
-           (size < 4 || strncmp(text + size - 4, ".b2z", 4) != 0);
+    size_t size = strncasecmp(text, "s3:", 3) == 0 ? strlen(text) : strcspn(text, "?");
+    bool is_archive = size > 4 && memcmp(text + size - 4, ".b2z", 4) == 0;
+    return cli_is_url(text) && !find_key(text) && !is_archive;
 }
 
 bool tree_part_is(const char *text)
 {
-    if (is_plain_url(text)) return false;
+    if (is_array_url(text)) return false;
     tree_part part = {.path = NULL};
     bool is_it = tree_part_split(text, &part.path, &part.group) == CLI_OK &&
                  open_and_list(&part, NULL) == CATERVA_OK;

@@ -21,6 +21,21 @@ needs_pickle = pytest.mark.xfail(
 )
 
 
+def _has_program() -> bool:
+    from caterva.__main__ import find_program
+
+    try:
+        return find_program().exists()
+    except FileNotFoundError:
+        return False
+
+
+needs_program = pytest.mark.skipif(
+    not _has_program(),
+    reason="the package was built without libpng, and so without the command line",
+)
+
+
 def times(config: pytest.Config, short: int, long: int) -> int:
     """How often something is done; --long is for the long run."""
     return long if config.getoption("--long") else short

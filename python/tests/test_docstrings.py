@@ -10,6 +10,7 @@ import caterva
 import numpy as np
 import pytest
 from caterva import _array, _functions, _view
+from support import needs_program
 
 OWNERS = (caterva.Array, caterva.View, caterva.Group, caterva.Tree)
 
@@ -30,7 +31,12 @@ def _tests() -> list[doctest.DocTest]:
     return [test for test in found if test.examples]
 
 
-@pytest.mark.parametrize("test", _tests(), ids=lambda test: test.name)
+def _case(test: doctest.DocTest) -> Any:
+    runs_it = any("caterva.tune(" in example.source for example in test.examples)
+    return pytest.param(test, marks=[needs_program] if runs_it else [])
+
+
+@pytest.mark.parametrize("test", map(_case, _tests()), ids=lambda test: test.name)
 def test_examples_run(test: doctest.DocTest) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     test.globs = {"caterva": caterva, "np": np}

@@ -14,6 +14,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
+from support import needs_program
 
 # ---- Descriptions ---------------------------------------------------------------------
 
@@ -158,6 +159,7 @@ def picture_of_the_command_line(path: str, *options: str) -> np.ndarray[Any, Any
 MAPS = ("gray", "viridis", "magma", "inferno", "plasma", "turbo", "hot", "coolwarm")
 
 
+@needs_program
 @pytest.mark.parametrize("cmap", MAPS)
 def test_pictures_are_those_of_the_command_line(cmap: str) -> None:
     items = np.random.default_rng(2).normal(size=(13, 17))
@@ -172,6 +174,7 @@ def test_pictures_are_those_of_the_command_line(cmap: str) -> None:
         assert np.array_equal(ours, picture_of_the_command_line("a.b2nd", *options))
 
 
+@needs_program
 @pytest.mark.parametrize("dtype", ["u1", "?", "i8", ">u2", "f4"])
 @pytest.mark.parametrize("channels", [3, 4])
 def test_colours_are_those_of_the_command_line(dtype: str, channels: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import in_child, status_of
+from support import in_child, needs_program, status_of
 
 
 class _Bytes:
@@ -57,7 +57,12 @@ def _takers() -> dict[str, Callable[[Any], Any]]:
     }
 
 
-@pytest.mark.parametrize("name", _takers())
+_NAMES = [
+    pytest.param(name, marks=needs_program) if name == "tune" else name for name in _takers()
+]
+
+
+@pytest.mark.parametrize("name", _NAMES)
 def test_a_path_may_be_bytes_or_no_text(name: str) -> None:
     take = _takers()[name]
     caterva.save("sound.b2nd", [0, 1, 2])
@@ -70,7 +75,7 @@ def test_a_path_may_be_bytes_or_no_text(name: str) -> None:
                 os.remove(raw)
 
 
-@pytest.mark.parametrize("name", _takers())
+@pytest.mark.parametrize("name", _NAMES)
 def test_a_nul_in_a_path_is_refused(name: str) -> None:
     caterva.save("sound.b2nd", [0, 1, 2])
     caterva.save("precious", [1, 2, 3])
@@ -87,7 +92,7 @@ def test_a_nul_in_a_path_is_refused(name: str) -> None:
     assert Path("precious").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", set(_takers()) - {"image"})
+@pytest.mark.parametrize("name", [name for name in _NAMES if name != "image"])
 def test_no_path_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=r"str, bytes or os\.PathLike object, not int"):
         _takers()[name](5)
