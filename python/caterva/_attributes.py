@@ -39,8 +39,9 @@ class Attributes(MutableMapping[str, Any]):
             raise KeyError(name) from None
 
     def __getitem__(self, name: str) -> Any:
+        raw = self.raw(name)
         try:
-            return _msgpack.unpack(self.raw(name))
+            return _msgpack.unpack(raw)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise damaged_value(f"attribute {name!r}: {error}", self._owner.path) from error
 
