@@ -18,7 +18,7 @@ import pytest
 from support import PATIENCE
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
-LAUNCHER = shutil.which("mpiexec") or shutil.which("mpiexec", path=str(SCRIPTS))
+LAUNCHER = shutil.which("mpiexec", path=str(SCRIPTS)) or shutil.which("mpiexec")
 needs_mpi = pytest.mark.skipif(
     LAUNCHER is None or importlib.util.find_spec("mpi4py") is None,
     reason="mpi4py or mpiexec is not installed",
