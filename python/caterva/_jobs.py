@@ -189,7 +189,7 @@ class Job:
         self._array: Array | None = None
         self._path = place_of(path)
         self._content = bytes(content)
-        self._folder = None if folder is None else os.fspath(folder)
+        self._folder = None if folder is None else os.fsdecode(folder)
         self._merged = self._tried = self._kept = False
 
     @classmethod

@@ -99,7 +99,9 @@ def start_of(region: Region, shape: tuple[int, ...], lengths: tuple[int, ...]) -
 def axis_of(append_dim: int | str, array: Array) -> int:
     """The axis that grows, by number or by name."""
     if not isinstance(append_dim, str):
-        return array._axis(append_dim)
+        if not -array.ndim <= append_dim < array.ndim:
+            raise np.exceptions.AxisError(append_dim, array.ndim)
+        return append_dim % array.ndim
     if append_dim not in array.dims:
         raise ValueError(f"{append_dim!r} is none of the dimensions {array.dims}")
     return array.dims.index(append_dim)
@@ -130,7 +132,9 @@ def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> 
     if exists and not options.get("overwrite"):
         return open_array(place, "r+", **{k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
-        raise FileNotFoundError(f"there is no array at {os.fspath(place)} to store a region in")
+        raise FileNotFoundError(
+            f"there is no array at {os.fsdecode(place)} to store a region in"
+        )
     return create(x.shape, x.dtype, place, **options)
 
 
