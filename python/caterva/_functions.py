@@ -337,8 +337,8 @@ def _append_rest(array: Array, x: Iterator[Any], n: int, dtype: npt.DTypeLike | 
         if not np.can_cast(rows.dtype, array.dtype, "safe"):
             raise TypeError(
                 f"items {len(array)} to {len(array) + len(rows) - 1} of the iterator are of "
-                f"dtype {rows.dtype}, those before them, and the array, of {array.dtype}: say a "
-                "dtype that holds all"
+                f"dtype {rows.dtype}, those before them, and the array, of {array.dtype}: say "
+                "a dtype that holds all"
             )
         array.append(rows)
 

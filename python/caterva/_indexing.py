@@ -521,7 +521,7 @@ def convert_value(value: Any, dtype: np.dtype[Any]) -> AnyArray:
 
 
 def _bound(items: AnyArray, given: AnyArray) -> None:
-    """Integers made of `given`, one by one: NumPy's floats outside of them become the nearest."""
+    """Integers made of `given`, one by one: NumPy's floats outside become the nearest."""
     if given.dtype.kind != "f":
         return
     limits = np.iinfo(items.dtype)
