@@ -86,7 +86,6 @@ class Array(_caterva.Array, Readable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         from ._functions import from_pickled_frame, from_pickled_path
-        from ._places import state_of_file
 
         if self.closed:
             raise ValueError("the array is closed")
@@ -97,17 +96,25 @@ class Array(_caterva.Array, Readable):
                 f"{self.path} is open for writing: only arrays that are read can be pickled; "
                 "close it, or pass its path"
             )
-        return from_pickled_path, (self.path, self._offset, state_of_file(self.path))
+        return from_pickled_path, (self.path, self._offset, self._stored_state())
+
+    def _stored_state(self) -> tuple[int, int, int]:
+        """What every commit changes: of the file; of what is behind a URL number and size."""
+        from ._places import is_remote, state_of_file
+
+        assert self.path is not None
+        if not is_remote(self.path):
+            return state_of_file(self.path)
+        parts = self._describe()
+        return parts["commit_number"], parts["frame_bytes"], 0
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         # Of what is stored: another commit is another token. What a handle for writing
         # holds may change at any time: its token is its own, and with changes that are
         # pending never the same twice.
-        from ._places import state_of_file
-
         if self.path is None:
             return ("caterva", self.to_bytes())
-        state = state_of_file(self.path)
+        state = self._stored_state()
         own = id(self) if self.writable else None
         now = uuid.uuid4().hex if self.writable and self._has_pending() else None
         return ("caterva", self.path, self._offset, state, own, now)

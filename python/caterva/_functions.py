@@ -17,7 +17,7 @@ from ._errors import DTypeError, StaleError, UnsupportedError
 from ._filling import SLAB_BYTES, fill, is_array, named, new_words
 from ._group import Group
 from ._options import Opening, Path, Storage
-from ._places import SUFFIXES, is_tree, place_of, split_url, state_of_file
+from ._places import SUFFIXES, is_remote, is_tree, place_of, split_url
 from ._tree import Mode, open_tree
 from ._view import View, view_of
 
@@ -247,9 +247,9 @@ def open(
 
 
 def _leads_to_a_tree(place: str, mode: Mode) -> bool:
-    if place == _options.MEMORY or "://" in place or split_url(place)[1] is not None:
+    if place == _options.MEMORY or split_url(place)[1] is not None:
         return False
-    if os.path.lexists(place):
+    if is_remote(place) or os.path.lexists(place):
         return is_tree(place)
     return mode in ("a", "w", "x") and place.endswith(SUFFIXES)
 
@@ -317,7 +317,7 @@ def from_pickled_frame(frame: bytes, writable: bool) -> Array:
 def from_pickled_path(path: str, offset: int, state: tuple[int, int, int]) -> Array:
     """What the pickle of an array that is read calls; a commit since then refuses it."""
     array = open(path, offset=offset)
-    if state_of_file(path) == tuple(state):
+    if array._stored_state() == tuple(state):
         return array
     array.close()
     raise StaleError(f"{path} was changed since the array was pickled")

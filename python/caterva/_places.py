@@ -20,10 +20,15 @@ def split_url(url: str) -> tuple[str, str | None]:
     return url, None
 
 
+def is_remote(place: str) -> bool:
+    """Whether a place is behind a URL."""
+    return "://" in place
+
+
 def place_of(path: Path | None) -> str:
     """The place as handles keep it: whole, whatever the working directory is later."""
     url = url_of(path)
-    if url == MEMORY or "://" in url:
+    if url == MEMORY or is_remote(url):
         return url
     tree, key = split_url(url)
     return os.path.abspath(url) if key is None else f"{os.path.abspath(tree)}::{key}"
@@ -31,11 +36,14 @@ def place_of(path: Path | None) -> str:
 
 def place_of_tree(path: Path) -> str:
     """The place as trees keep it: whole, whatever the working directory is later."""
-    return os.path.abspath(url_of(path))
+    url = url_of(path)
+    return url if is_remote(url) else os.path.abspath(url)
 
 
 def is_tree(place: str) -> bool:
-    """Whether what stands there is a tree and no array."""
+    """Whether what stands there is a tree and no array; of a URL its name tells."""
+    if is_remote(place):
+        return place.partition("?")[0].endswith(".b2z")
     if os.path.isdir(place):
         inside = set(os.listdir(place))
         return "chunks.b2frame" not in inside and (
@@ -52,7 +60,9 @@ def is_tree(place: str) -> bool:
 
 def state_of_tree(path: str) -> tuple[int, int, int] | None:
     """What tells an archive from another of the same name; None of a directory, whose arrays
-    tell for themselves."""
+    tell for themselves, and behind a URL."""
+    if is_remote(path):
+        return None
     status = os.stat(path)
     if os.path.isdir(path):
         return None
