@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { BLOB_ROOM = 4 << 20 };
+enum { BLOB_ROOM = 32 << 20 };
 
 typedef struct blob {
     uint8_t *bytes; /* BLOB_ROOM of them */
