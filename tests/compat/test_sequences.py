@@ -9,6 +9,7 @@ usage: test_sequences.py [--tool PATH] [--seed N] [--sequences N | --long]
 """
 
 import collections
+import faulthandler
 import os
 import shutil
 import sys
@@ -352,6 +353,8 @@ FAILED_ONCE = [(1555468758, 46)]
 
 
 def main():
+    if "--long" not in sys.argv:
+        faulthandler.dump_traceback_later(500, exit=True)  # the runner says nothing at 600
     seed = int(word("--seed", str(time.time_ns() % 2**32)), 0)
     numbers = range(int(word("--sequences", LONG if "--long" in sys.argv else SEQUENCES)))
     runs = FAILED_ONCE + [(seed, number) for number in numbers]
