@@ -77,37 +77,6 @@ static cv_status embedded_read(cv_store *store, cv_object object, uint64_t pos, 
     return e->bytes.read(e->bytes.context, e->offset + pos, dst, size, err);
 }
 
-static cv_status refuse(cv_store *store, cv_error *err)
-{
-    return cv_store_check_writable(store, err);
-}
-
-static cv_status embedded_write(cv_store *store, cv_object object, uint64_t pos,
-                                const void *src, size_t size, cv_error *err)
-{
-    (void)object, (void)pos, (void)src, (void)size;
-    return refuse(store, err);
-}
-
-static cv_status embedded_truncate(cv_store *store, cv_object object, uint64_t size,
-                                   cv_error *err)
-{
-    (void)object, (void)size;
-    return refuse(store, err);
-}
-
-static cv_status embedded_sync(cv_store *store, cv_object object, cv_error *err)
-{
-    (void)object;
-    return refuse(store, err);
-}
-
-static cv_status embedded_publish(cv_store *store, bool durable, cv_error *err)
-{
-    (void)store, (void)durable, (void)err;
-    return CV_OK;
-}
-
 static void embedded_close(cv_store *store)
 {
     cv_embedded_close(&((embedded_store *)store)->bytes);
@@ -118,12 +87,12 @@ static const cv_store_ops embedded_ops = {
     .name = "leaf in embed.b2e",
     .size = embedded_size,
     .read = embedded_read,
-    .write = embedded_write,
-    .truncate = embedded_truncate,
-    .sync = embedded_sync,
+    .write = cv_store_no_write,
+    .truncate = cv_store_no_truncate,
+    .sync = cv_store_no_sync,
     .replace = cv_store_no_replace,
     .remove = cv_store_no_remove,
-    .publish = embedded_publish,
+    .publish = cv_store_no_publish,
     .close = embedded_close,
 };
 

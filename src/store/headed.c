@@ -35,37 +35,6 @@ static bool headed_is_near(cv_store *store, cv_object object, uint64_t pos)
     return cv_store_is_near(inner_of(store), object, pos);
 }
 
-static cv_status refuse(cv_store *store, cv_error *err)
-{
-    return cv_store_check_writable(store, err);
-}
-
-static cv_status headed_write(cv_store *store, cv_object object, uint64_t pos,
-                              const void *src, size_t size, cv_error *err)
-{
-    (void)object, (void)pos, (void)src, (void)size;
-    return refuse(store, err);
-}
-
-static cv_status headed_truncate(cv_store *store, cv_object object, uint64_t size,
-                                 cv_error *err)
-{
-    (void)object, (void)size;
-    return refuse(store, err);
-}
-
-static cv_status headed_sync(cv_store *store, cv_object object, cv_error *err)
-{
-    (void)object;
-    return refuse(store, err);
-}
-
-static cv_status headed_publish(cv_store *store, bool durable, cv_error *err)
-{
-    (void)store, (void)durable, (void)err;
-    return CV_OK;
-}
-
 static void headed_reads_state(cv_store *store, uint64_t state)
 {
     cv_store_reads_state(inner_of(store), state);
@@ -84,12 +53,12 @@ static const cv_store_ops headed_ops = {
     .size = headed_size,
     .read = headed_read,
     .is_near = headed_is_near,
-    .write = headed_write,
-    .truncate = headed_truncate,
-    .sync = headed_sync,
+    .write = cv_store_no_write,
+    .truncate = cv_store_no_truncate,
+    .sync = cv_store_no_sync,
     .replace = cv_store_no_replace,
     .remove = cv_store_no_remove,
-    .publish = headed_publish,
+    .publish = cv_store_no_publish,
     .reads_state = headed_reads_state,
     .close = headed_close,
 };

@@ -307,33 +307,7 @@ static cv_status http_doubt(cv_store *store, cv_error *err)
     return CV_OK;
 }
 
-/* ---- What it does not do ----------------------------------------------------------------- */
-
-static cv_status http_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
-                            size_t size, cv_error *err)
-{
-    (void)object, (void)pos, (void)src, (void)size;
-    return cv_store_check_writable(store, err);
-}
-
-static cv_status http_truncate(cv_store *store, cv_object object, uint64_t size,
-                               cv_error *err)
-{
-    (void)object, (void)size;
-    return cv_store_check_writable(store, err);
-}
-
-static cv_status http_sync(cv_store *store, cv_object object, cv_error *err)
-{
-    (void)object;
-    return cv_store_check_writable(store, err);
-}
-
-static cv_status http_publish(cv_store *store, bool durable, cv_error *err)
-{
-    (void)store, (void)durable, (void)err;
-    return CV_OK;
-}
+/* ---- Closing ----------------------------------------------------------------------------- */
 
 static void http_close(cv_store *store)
 {
@@ -353,12 +327,12 @@ static const cv_store_ops http_ops = {
     .bring = http_bring,
     .read_anew = http_read_anew,
     .doubt = http_doubt,
-    .write = http_write,
-    .truncate = http_truncate,
-    .sync = http_sync,
+    .write = cv_store_no_write,
+    .truncate = cv_store_no_truncate,
+    .sync = cv_store_no_sync,
     .replace = cv_store_no_replace,
     .remove = cv_store_no_remove,
-    .publish = http_publish,
+    .publish = cv_store_no_publish,
     .close = http_close,
 };
 

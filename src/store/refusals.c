@@ -92,3 +92,29 @@ cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err)
     return cv_fail(err, CATERVA_EINVAL, -1, "the frame of a %s is not removed",
                    store->ops->name);
 }
+
+cv_status cv_store_no_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                            size_t size, cv_error *err)
+{
+    (void)object, (void)pos, (void)src, (void)size;
+    return cv_store_check_writable(store, err);
+}
+
+cv_status cv_store_no_truncate(cv_store *store, cv_object object, uint64_t size,
+                               cv_error *err)
+{
+    (void)object, (void)size;
+    return cv_store_check_writable(store, err);
+}
+
+cv_status cv_store_no_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    (void)object;
+    return cv_store_check_writable(store, err);
+}
+
+cv_status cv_store_no_publish(cv_store *store, bool durable, cv_error *err)
+{
+    (void)store, (void)durable, (void)err;
+    return CV_OK;
+}

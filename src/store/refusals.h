@@ -42,4 +42,13 @@ cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, b
                               cv_error *err);
 cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err);
 
+/* The answers of a store that is only read, as cv_store_check_writable has them; there is
+ * nothing to publish. */
+cv_status cv_store_no_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                            size_t size, cv_error *err);
+cv_status cv_store_no_truncate(cv_store *store, cv_object object, uint64_t size,
+                               cv_error *err);
+cv_status cv_store_no_sync(cv_store *store, cv_object object, cv_error *err);
+cv_status cv_store_no_publish(cv_store *store, bool durable, cv_error *err);
+
 #endif

@@ -202,53 +202,48 @@ int tree_add_type(PyObject *module, module_state *state)
 
 /* ---- Opened, made ------------------------------------------------------------ */
 
-/* (path, writing, durability) */
-PyObject *function_tree_open(PyObject *module, PyObject *args)
+typedef caterva_status tree_function(const char *path, const caterva_tree_options *options,
+                                     caterva_tree **out, caterva_error *err);
+
+/* What the function, which opens or creates, makes at the place. */
+static PyObject *tree_at(module_state *state, PyObject *place, tree_function *function,
+                         const caterva_tree_options *options)
 {
-    module_state *state = module_state_of(module);
-    caterva_tree_options options = CATERVA_TREE_INIT;
     caterva_tree *handle;
-    PyObject *place, *path;
-    int writing, durability;
+    PyObject *path = place_encoded(place);
     call c;
-    if (!PyArg_ParseTuple(args, "Upi", &place, &writing, &durability) ||
-        !(path = place_encoded(place)))
-        return NULL;
-    options.mode = writing ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
-    options.durability = (caterva_durability)durability;
+    if (!path) return NULL;
     const char *text = PyBytes_AsString(path);
     call_begin(&c, NULL, NULL);
     c.place = place;
-    caterva_status status = caterva_tree_open(text, &options, &handle, &c.err);
+    caterva_status status = function(text, options, &handle, &c.err);
     int result = call_end(state, &c, status);
     Py_DECREF(path);
-    if (result == 0)
-        return tree_wrap(state, state->tree_type, handle, &options, place);
+    if (result == 0) return tree_wrap(state, state->tree_type, handle, options, place);
     if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
     return NULL;
+}
+
+/* (path, writing, durability) */
+PyObject *function_tree_open(PyObject *module, PyObject *args)
+{
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    PyObject *place;
+    int writing, durability;
+    if (!PyArg_ParseTuple(args, "Upi", &place, &writing, &durability)) return NULL;
+    options.mode = writing ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
+    options.durability = (caterva_durability)durability;
+    return tree_at(module_state_of(module), place, caterva_tree_open, &options);
 }
 
 /* (path, durability) */
 PyObject *function_tree_create(PyObject *module, PyObject *args)
 {
-    module_state *state = module_state_of(module);
     caterva_tree_options options = CATERVA_TREE_INIT;
-    caterva_tree *handle;
-    PyObject *place, *path;
+    PyObject *place;
     int durability;
-    call c;
-    if (!PyArg_ParseTuple(args, "Ui", &place, &durability) || !(path = place_encoded(place)))
-        return NULL;
+    if (!PyArg_ParseTuple(args, "Ui", &place, &durability)) return NULL;
     options.mode = CATERVA_MODE_WRITE;
     options.durability = (caterva_durability)durability;
-    const char *text = PyBytes_AsString(path);
-    call_begin(&c, NULL, NULL);
-    c.place = place;
-    caterva_status status = caterva_tree_create(text, &options, &handle, &c.err);
-    int result = call_end(state, &c, status);
-    Py_DECREF(path);
-    if (result == 0)
-        return tree_wrap(state, state->tree_type, handle, &options, place);
-    if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
-    return NULL;
+    return tree_at(module_state_of(module), place, caterva_tree_create, &options);
 }
