@@ -305,6 +305,11 @@ static bool fault_has_readers(cv_store *store)
     return cv_store_has_readers(as_fault(store)->inner);
 }
 
+static bool fault_has_writer(cv_store *store)
+{
+    return cv_store_has_writer(as_fault(store)->inner);
+}
+
 static bool fault_has_others(cv_store *store, uint64_t state)
 {
     return cv_store_has_others(as_fault(store)->inner, state);
@@ -348,6 +353,7 @@ static const cv_store_ops fault_ops = {
     .publish = fault_publish,
     .has_readers = fault_has_readers,
     .has_others = fault_has_others,
+    .has_writer = fault_has_writer,
     .check_name = fault_check_name,
     .create_over = fault_create_over,
     .unlink = fault_unlink,

@@ -210,6 +210,11 @@ static bool file_has_others(cv_store *store, uint64_t state)
     return cv_file_is_shared_but(((file_store *)store)->file, state);
 }
 
+static bool file_has_writer(cv_store *store)
+{
+    return cv_file_ask_lock(((file_store *)store)->file) == EWOULDBLOCK;
+}
+
 static void file_close(cv_store *store)
 {
     file_store *f = (file_store *)store;
@@ -245,6 +250,7 @@ static const cv_store_ops file_ops = {
     .reads_state = file_reads_state,
     .has_readers = file_has_readers,
     .has_others = file_has_others,
+    .has_writer = file_has_writer,
     .check_name = file_check_name,
     .create_over = file_create_over,
     .unlink = file_unlink,

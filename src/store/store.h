@@ -117,6 +117,9 @@ typedef struct cv_store_ops {
      * state than `state`? NULL: as has_readers. */
     bool (*has_readers)(cv_store *store);
     bool (*has_others)(cv_store *store, uint64_t state);
+    /* Is another opening writing here, as far as can be told? What is read may be half of what
+     * it writes then, and whole soon after. May be NULL: what is read is whole. */
+    bool (*has_writer)(cv_store *store);
     /* CATERVA_EIO when a published store that is open for writing does not have its name
      * any more: others moved, deleted or replaced it. NULL: it has no name. */
     cv_status (*check_name)(cv_store *store, cv_error *err);
@@ -255,6 +258,14 @@ static inline cv_status cv_store_publish(cv_store *s, bool durable, cv_error *e)
 static inline bool cv_store_has_readers(cv_store *s)
 {
     return s->ops->has_readers && s->ops->has_readers(s);
+}
+static inline bool cv_store_may_have_writer(const cv_store *s)
+{
+    return s->ops->has_writer && !s->writable;
+}
+static inline bool cv_store_has_writer(cv_store *s)
+{
+    return cv_store_may_have_writer(s) && s->ops->has_writer(s);
 }
 static inline cv_status cv_store_check_name(cv_store *s, cv_error *e)
 {

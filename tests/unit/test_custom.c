@@ -255,6 +255,59 @@ static void refresh_sees_what_others_committed(void **state)
     blob_free(&b);
 }
 
+/* A store that is cut after its size was told: its writer took back what it had put. */
+typedef struct cut_blob {
+    caterva_store of;
+    blob *b;
+    uint64_t left; /* of it, from then on */
+} cut_blob;
+
+static caterva_status size_before_the_cut(void *context, uint64_t *size, caterva_error *err)
+{
+    cut_blob *c = context;
+    caterva_status status = c->of.size(c->of.context, size, err);
+    c->b->size = c->left;
+    return status;
+}
+
+static caterva_status read_what_is_left(void *context, uint64_t pos, void *dst, size_t size,
+                                        size_t *done, caterva_error *err)
+{
+    cut_blob *c = context;
+    return c->of.read(c->of.context, pos, dst, size, done, err);
+}
+
+static void a_cut_behind_the_frame_is_no_damage(void **state)
+{
+    (void)state;
+    blob b;
+    caterva_error err;
+    caterva_array *array;
+    blob_init(&b);
+    caterva_store s = blob_store(&b);
+    caterva_create_options o = create_options();
+    CHECK_OK(caterva_store_create(&s, &o, &array, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+    cut_blob cut = {s, &b, b.size};
+    assert_true(b.size < 2000); /* the first read would get more, were it there */
+    s.context = &cut;
+    s.size = size_before_the_cut;
+    s.read = read_what_is_left;
+    s.read_many = NULL;
+    s.close = NULL;
+    b.size += 1000;
+    CHECK_OK(open_it(&s, CATERVA_MODE_READ, &array, &err), err);
+    caterva_stats stats = CATERVA_STATS_INIT;
+    CHECK_OK(caterva_statistics(array, NULL, &stats, &err), err);
+    assert_int_equal(stats.n_items, N);
+    caterva_discard(array);
+    b.size += 1000;
+    cut.left = 0;
+    assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_ECORRUPT);
+    assert_string_equal(err.message, "the file is empty, not a frame");
+    blob_free(&b);
+}
+
 static void *read_often(void *array)
 {
     for (int i = 0; i < 50; i++) expect_items(array, 9);
@@ -296,6 +349,7 @@ int main(void)
         cmocka_unit_test(failures_are_told_in_the_stores_words),
         cmocka_unit_test(what_cannot_be_is_not_believed),
         cmocka_unit_test(refresh_sees_what_others_committed),
+        cmocka_unit_test(a_cut_behind_the_frame_is_no_damage),
         cmocka_unit_test(one_at_a_time_is_kept_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

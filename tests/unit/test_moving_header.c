@@ -15,6 +15,8 @@ typedef struct moving_store {
     const uint8_t *before, *after;
     size_t size, first_size;
     int mixed;
+    bool stands_still; /* the mixture is the same each time, as when the writer has to wait */
+    bool is_written;   /* a writer has it open */
     int n_reads;
 } moving_store;
 
@@ -34,7 +36,7 @@ static cv_status moving_read(cv_store *store, cv_object object, uint64_t pos, vo
     moving_store *m = (moving_store *)store;
     memcpy(dst, m->after + pos, size);
     if (pos == 0 && m->n_reads++ < m->mixed) {
-        size_t part = m->n_reads % 2 ? 24 : 40; /* frame size; and decoded size */
+        size_t part = m->n_reads % 2 || m->stands_still ? 24 : 40; /* frame size; decoded */
         memcpy(dst, m->before, part);
     }
     return CV_OK;
@@ -42,48 +44,100 @@ static cv_status moving_read(cv_store *store, cv_object object, uint64_t pos, vo
 
 static void moving_close(cv_store *store) { free(store); }
 
-static const cv_store_ops moving_ops = {
-    .name = "moving", .size = moving_size, .read = moving_read, .close = moving_close};
+static bool moving_has_writer(cv_store *store) { return ((moving_store *)store)->is_written; }
 
-static void a_mixture_is_not_believed(void **state)
-{
-    (void)state;
-    caterva_error err;
+static const cv_store_ops moving_ops = {.name = "moving",
+                                        .size = moving_size,
+                                        .read = moving_read,
+                                        .has_writer = moving_has_writer,
+                                        .close = moving_close};
+
+typedef struct two_states {
+    uint8_t *before, *after;
     size_t old_size, size;
+} two_states;
+
+static two_states make_two(void)
+{
+    two_states two;
     geometry g = made_line(1000, 200, 50, 4);
     caterva_array *array = made_array("mem:", &g, &made_lz4, CATERVA_LAYOUT_CONTIGUOUS);
     assert_int_equal(made_write(array, 0, 1000, 5, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
-    uint8_t *before = made_bytes(array, &old_size);
+    two.before = made_bytes(array, &two.old_size);
     int64_t longer = 3000;
     assert_int_equal(caterva_resize(array, &longer, NULL), CATERVA_OK);
     assert_int_equal(made_write(array, 0, 3000, 9, 1, NULL), CATERVA_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
-    uint8_t *after = made_bytes(array, &size);
+    two.after = made_bytes(array, &two.size);
     caterva_discard(array);
+    return two;
+}
 
-    for (int mixed = 0; mixed < 8; mixed++) {
-        moving_store *m = check_alloc(sizeof *m);
-        *m = (moving_store){.base = {.ops = &moving_ops, .published = true},
-                            .before = before,
-                            .after = after,
-                            .size = size,
-                            .first_size = old_size,
-                            .mixed = mixed};
-        cv_frame *frame;
-        CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABILITY_FULL, false, &frame, &err), err);
-        assert_memory_equal(frame->current->header_bytes.data, after,
-                            frame->current->header_bytes.size);
-        assert_int_equal(frame->current->grid.shape[0], 3000);
-        assert_int_equal(m->n_reads, mixed + 2);
-        cv_frame_close(frame);
+/* Owned by who opens it. */
+static moving_store *move(const two_states *two, int mixed)
+{
+    moving_store *m = check_alloc(sizeof *m);
+    *m = (moving_store){.base = {.ops = &moving_ops, .published = true},
+                        .before = two->before,
+                        .after = two->after,
+                        .size = two->size,
+                        .first_size = two->old_size,
+                        .mixed = mixed};
+    return m;
+}
+
+static void expect_the_new_state(moving_store *m, int n_reads)
+{
+    caterva_error err;
+    cv_frame *frame;
+    CHECK_OK(cv_frame_open(&m->base, CATERVA_DURABILITY_FULL, false, &frame, &err), err);
+    assert_memory_equal(frame->current->header_bytes.data, m->after,
+                        frame->current->header_bytes.size);
+    assert_int_equal(frame->current->grid.shape[0], 3000);
+    assert_int_equal(m->n_reads, n_reads);
+    cv_frame_close(frame);
+}
+
+static void a_mixture_is_not_believed(void **state)
+{
+    (void)state;
+    two_states two = make_two();
+    for (int mixed = 0; mixed < 8; mixed++)
+        expect_the_new_state(move(&two, mixed), mixed + 2);
+    free(two.before);
+    free(two.after);
+}
+
+/* Two reads in a row are the same, and damaged: a writer will go on, nobody else. */
+static void a_mixture_that_stands_still_is_waited_for(void **state)
+{
+    (void)state;
+    two_states two = make_two();
+    for (int mixed = 2; mixed < 12; mixed += 2) {
+        moving_store *m = move(&two, mixed);
+        m->stands_still = m->is_written = true;
+        expect_the_new_state(m, mixed + 2);
     }
-    free(before);
-    free(after);
+    for (int written = 0; written < 2; written++) {
+        caterva_error err;
+        cv_frame *frame;
+        moving_store *m = move(&two, 100);
+        m->stands_still = true;
+        m->is_written = written;
+        assert_int_equal(
+            cv_frame_open(&m->base, CATERVA_DURABILITY_FULL, false, &frame, &err),
+            CATERVA_ECORRUPT);
+    }
+    free(two.before);
+    free(two.after);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_mixture_is_not_believed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mixture_is_not_believed),
+        cmocka_unit_test(a_mixture_that_stands_still_is_waited_for),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
