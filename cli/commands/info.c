@@ -1,17 +1,16 @@
 /* Room: cli/commands. `caterva info`: what is it. Reads the header, and for the counts one
  * chunk header each; decodes no item. What is damaged behind the header is said at
  * the end, after all that could be told. */
+#include "commands/info_json.h"
 #include "commands/info_line.h"
 #include "commands/info_report.h"
 #include "commands/info_tree.h"
 #include "formats/item.h"
-#include "formats/json.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/dims.h"
 #include "sources/trees.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,27 +113,6 @@ static void print_dims(const report *r)
     caterva_free(names);
 }
 
-/* null without names; null for an axis that has none. */
-static void put_dims(json *j, const report *r)
-{
-    const char **names = dims_of(r->array);
-    if (!names) {
-        json_null(j, "dims");
-        return;
-    }
-    json_array_begin(j, "dims");
-    for (int d = 0; d < r->info->ndim; d++) json_text(j, NULL, names[d]);
-    json_array_end(j);
-    caterva_free(names);
-}
-
-/* A power of ten may be negative; the file has its low byte. */
-static int codec_meta_as_given(const caterva_info *info)
-{
-    bool power = info->codec == CATERVA_CODEC_ZFP_ACCURACY;
-    return power && info->codec_meta > 127 ? info->codec_meta - 256 : info->codec_meta;
-}
-
 static cli_exit print_fill(const report *r)
 {
     char *text;
@@ -153,7 +131,7 @@ static cli_exit print_codec(const report *r)
     char number[16], bytes[NUMBER_TEXT_SIZE];
     printf("  %-8s %s %d", "codec",
            report_name(caterva_codec_name(info->codec), info->codec, number), info->level);
-    if (info->codec_meta) printf(":%d", codec_meta_as_given(info));
+    if (info->codec_meta) printf(":%d", report_codec_meta(info));
     if (info->use_dict) printf(" with dictionary");
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
         int filter = info->filters[i];
@@ -204,19 +182,6 @@ static void print_transfers(const report *r)
            t.requests == 1 ? "request" : "requests");
 }
 
-static void put_transfers(json *j, const report *r)
-{
-    caterva_transfers t = CATERVA_TRANSFERS_INIT;
-    if (caterva_transfers_get(r->array, &t, NULL) != CATERVA_OK) return;
-    json_object_begin(j, "transfers");
-    json_int(j, "requests", t.requests);
-    json_int(j, "bytes", t.bytes);
-    json_int(j, "round_trips", t.round_trips);
-    json_int(j, "joined", t.joined);
-    json_int(j, "retried", t.retried);
-    json_object_end(j);
-}
-
 /* The array's own metalayer is no news; those that users added are. */
 static void print_metalayers(const report *r)
 {
@@ -240,20 +205,12 @@ static cli_exit print_metadata(const report *r)
     return CLI_OK;
 }
 
-static const struct {
-    const char *text, *json;
-} kind_names[] = {
-    [CATERVA_METALAYER_B2ND] = {"B2ND", "b2nd"},
-    [CATERVA_METALAYER_CATERVA] = {"Caterva", "caterva"},
-    [CATERVA_METALAYER_NONE] = {"plain items", "b2frame"},
-};
-
 static cli_exit print_text(const report *r)
 {
     const caterva_info *info = r->info;
     char bytes[NUMBER_TEXT_SIZE];
     printf("%s   %s in a %s frame, %s, %s\n", cli_show_place(r->path).text,
-           kind_names[info->metalayer].text,
+           report_kind(info->metalayer).text,
            info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous",
            number_bytes(info->frame_bytes, bytes), info->sealed ? "sealed" : "unsealed");
     print_partition(r);
@@ -262,107 +219,6 @@ static cli_exit print_text(const report *r)
     print_remarks(r);
     print_transfers(r);
     return print_metadata(r);
-}
-
-/* ---- JSON ---------------------------------------------------------------- */
-
-static void json_int32s(json *j, const char *key, const int32_t *values, int n)
-{
-    json_array_begin(j, key);
-    for (int i = 0; i < n; i++) json_int(j, NULL, values[i]);
-    json_array_end(j);
-}
-
-static void put_partition(json *j, const caterva_info *info)
-{
-    json_ints(j, "shape", info->shape, info->ndim);
-    json_int32s(j, "chunk_shape", info->chunk_shape, info->ndim);
-    json_int32s(j, "block_shape", info->block_shape, info->ndim);
-    json_ints(j, "chunk_counts", info->chunk_counts, info->ndim);
-    json_ints(j, "block_counts", info->block_counts, info->ndim);
-    json_text(j, "dtype", info->dtype);
-    json_text(j, "dtype_stored", info->dtype_stored);
-    json_bool(j, "dtype_disagrees", info->dtype_disagrees);
-    json_int(j, "item_size", info->item_size);
-}
-
-static void put_codec(json *j, const caterva_info *info)
-{
-    char number[16];
-    json_object_begin(j, "codec");
-    json_text(j, "name", report_name(caterva_codec_name(info->codec), info->codec, number));
-    json_int(j, "level", info->level);
-    json_int(j, "meta", codec_meta_as_given(info));
-    json_bool(j, "dictionary", info->use_dict);
-    json_object_end(j);
-    json_array_begin(j, "filters");
-    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
-        int filter = info->filters[i];
-        if (filter == CATERVA_FILTER_NONE) continue;
-        json_object_begin(j, NULL);
-        json_text(j, "name", report_name(caterva_filter_name(filter), filter, number));
-        json_int(j, "meta", info->filters_meta[i]);
-        json_object_end(j);
-    }
-    json_array_end(j);
-}
-
-/* A number or a boolean where JSON has it; NaN and all else as get prints it. */
-static cli_exit put_fill(json *j, const report *r)
-{
-    const caterva_dtype *dtype = r->dtype;
-    char *text;
-    size_t size;
-    if (!dtype) return CLI_OK;
-    char kind = dtype->ndim > 0 || dtype->item_size > 8 ? 'V' : dtype->kind;
-    double real = kind == 'f' ? item_load_real(dtype, r->fill, dtype->item_size) : NAN;
-    if (kind == 'b') {
-        json_bool(j, "fill", r->fill[0] != 0);
-    } else if (kind == 'i') {
-        json_int(j, "fill", item_load_int(dtype, r->fill, dtype->item_size));
-    } else if (kind == 'u') {
-        json_uint(j, "fill", item_load_uint(dtype, r->fill, dtype->item_size));
-    } else if (isfinite(real)) {
-        json_real(j, "fill", real);
-    } else {
-        CLI_TRY(report_fill_text(r, &text, &size));
-        json_text_n(j, "fill", text, size);
-        free(text);
-    }
-    return CLI_OK;
-}
-
-static void put_counts(json *j, const report *r)
-{
-    const caterva_info *info = r->info;
-    json_int(j, "n_items", info->n_items);
-    json_int(j, "n_chunks", info->n_chunks);
-    json_int(j, "n_blocks", info->n_blocks);
-    json_int(j, "chunk_bytes", info->chunk_bytes);
-    json_int(j, "block_bytes", info->block_bytes);
-    json_int(j, "data_bytes", info->data_bytes);
-    json_int(j, "frame_bytes", info->frame_bytes);
-    json_int(j, "header_bytes", info->header_bytes);
-    json_real(j, "ratio", report_ratio(info->data_bytes, info->frame_bytes));
-    if (!r->measured) return;
-    json_int(j, "stored_chunks", r->space.stored_chunks);
-    json_int(j, "special_chunks", r->space.special_chunks);
-    json_int(j, "live_bytes", r->space.live_bytes);
-    json_int(j, "dead_bytes", r->space.dead_bytes);
-    json_int(j, "unverified_chunks", r->space.unverified_chunks);
-}
-
-static cli_exit put_attributes(json *j, const report *r)
-{
-    const char *name;
-    json_object_begin(j, "attributes");
-    for (int i = 0; (name = attribute_of(r->array, i)); i++)
-        CLI_TRY(report_attribute_json(r, name, j));
-    json_object_end(j);
-    json_array_begin(j, "metalayers");
-    for (int i = 0; (name = metalayer_of(r->array, i)); i++) json_text(j, NULL, name);
-    json_array_end(j);
-    return CLI_OK;
 }
 
 /* ---- Chunks -------------------------------------------------------------- */
@@ -441,19 +297,7 @@ static cli_exit print_json(const report *r, bool chunks)
 {
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_text(&j, "file", cli_show_place(r->path).text);
-    json_text(&j, "format", kind_names[r->info->metalayer].json);
-    json_text(&j, "layout",
-              r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
-    json_bool(&j, "sealed", r->info->sealed);
-    put_partition(&j, r->info);
-    put_dims(&j, r);
-    put_codec(&j, r->info);
-    CLI_TRY(put_fill(&j, r));
-    put_counts(&j, r);
-    put_transfers(&j, r);
-    CLI_TRY(put_attributes(&j, r));
+    CLI_TRY(info_put_fields(&j, r));
     CLI_TRY(list_jobs(r, &j));
     if (chunks) CLI_TRY(list_chunks(r, &j));
     json_object_end(&j);

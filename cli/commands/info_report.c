@@ -34,6 +34,22 @@ cli_exit report_gather(report *r)
 /* An item longer than this is not shown. */
 enum { LONGEST_ITEM = 1 << 16 };
 
+kind_name report_kind(caterva_metalayer_kind kind)
+{
+    static const kind_name names[] = {
+        [CATERVA_METALAYER_B2ND] = {"B2ND", "b2nd"},
+        [CATERVA_METALAYER_CATERVA] = {"Caterva", "caterva"},
+        [CATERVA_METALAYER_NONE] = {"plain items", "b2frame"},
+    };
+    return names[kind];
+}
+
+int report_codec_meta(const caterva_info *info)
+{
+    bool power = info->codec == CATERVA_CODEC_ZFP_ACCURACY;
+    return power && info->codec_meta > 127 ? info->codec_meta - 256 : info->codec_meta;
+}
+
 /* The fill as get would print it. Release *text with free. */
 cli_exit report_fill_text(const report *r, char **text, size_t *size)
 {

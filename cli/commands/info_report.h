@@ -25,6 +25,17 @@ double report_ratio(int64_t data, int64_t stored);
 /* `name`, or the number where it is NULL. */
 const char *report_name(const char *name, int number, char text[16]);
 
+/* How a metalayer is called, in text and in JSON. */
+typedef struct kind_name {
+    const char *text, *json;
+} kind_name;
+
+kind_name report_kind(caterva_metalayer_kind kind);
+
+/* The codec's meta as it was given: a power of ten may be negative, of which the file has
+ * the low byte. */
+int report_codec_meta(const caterva_info *info);
+
 /* The fill as get would print it. Release *text with free. */
 cli_exit report_fill_text(const report *r, char **text, size_t *size);
 

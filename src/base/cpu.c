@@ -72,14 +72,14 @@ static unsigned found(void) { return 0; }
 enum { ASKED = 1 << 30 };
 static atomic_uint features;
 
-bool cv_cpu_can(unsigned wanted)
+unsigned cv_cpu_features(void)
 {
     unsigned has = atomic_load_explicit(&features, memory_order_relaxed);
     if (has == 0) {
         has = found() | ASKED;
         atomic_store_explicit(&features, has, memory_order_relaxed);
     }
-    return (has & wanted) == wanted;
+    return has;
 }
 
 void cv_cpu_allow(unsigned wanted)

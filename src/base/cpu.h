@@ -30,9 +30,14 @@ typedef enum cv_cpu_feature {
     CV_CPU_CRC_TWICE = 1 << 6 /* begins more than one CRC instruction in a cycle: Zen 5 */
 } cv_cpu_feature;
 
-/* True when the processor has all of `features` and cv_cpu_allow leaves them. Costs
- * a load; any thread. */
-bool cv_cpu_can(unsigned features);
+/* What the processor has and cv_cpu_allow leaves. Costs a load; any thread. */
+unsigned cv_cpu_features(void);
+
+/* True when all of `wanted` are among them. */
+static inline bool cv_cpu_can(unsigned wanted)
+{
+    return (cv_cpu_features() & wanted) == wanted;
+}
 
 /* For tests and benchmarks: from now on only `wanted` are used, of those that the
  * processor has. 0 leaves the portable kernels, ~0u takes everything back. */

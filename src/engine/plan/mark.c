@@ -120,7 +120,7 @@ static cv_status to_bits(cv_mark *mark, const cv_grid *grid, cv_error *err)
     uint8_t *bits = cv_calloc(1, cv_mark_bits_size(grid));
     if (!bits) return cv_fail_memory(err, cv_mark_bits_size(grid), "marks");
     if (mark->kind == CV_MARK_BOX) set_box_bits(grid, mark->box, bits);
-    cv_mark_free(mark);
+    cv_free(mark->box); /* it has no bits yet */
     *mark = (cv_mark){.kind = CV_MARK_ITEMS, .bits = bits};
     return CV_OK;
 }
