@@ -36,7 +36,7 @@ def _case(test: doctest.DocTest) -> Any:
     return pytest.param(test, marks=[needs_program] if runs_it else [])
 
 
-@pytest.mark.parametrize("test", map(_case, _tests()), ids=lambda test: test.name)
+@pytest.mark.parametrize("test", [_case(test) for test in _tests()], ids=lambda test: test.name)
 def test_examples_run(test: doctest.DocTest) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     test.globs = {"caterva": caterva, "np": np}
