@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import _caterva, _indexing, _options, _reduce
+from . import _boxes, _caterva, _indexing, _options, _plans, _reduce
 from ._attributes import Attributes, Metalayers
-from ._indexing import AnyArray
 from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
+from ._plans import AnyArray
 from ._readable import Readable
 from ._selectors import Views
 
@@ -205,7 +205,7 @@ class Array(_caterva.Array, Readable):
         *,
         out: AnyArray | None = None,
         dtype: npt.DTypeLike | None = None,
-        casting: _indexing.Casting = "same_kind",
+        casting: _plans.Casting = "same_kind",
         field: str | None = None,
     ) -> Reading:
         """Begin to read a selection in the background, on threads that the library has anyway.
@@ -413,7 +413,7 @@ class Array(_caterva.Array, Readable):
                [3, 4],
                [5, 6]], dtype=int32)
         """
-        axis = _indexing.axis_in(axis, self.ndim)
+        axis = _boxes.axis_in(axis, self.ndim)
         array = self._items_for(items, axis)
         self._insert(axis, -1, array.shape[axis], array)
 
@@ -442,7 +442,7 @@ class Array(_caterva.Array, Readable):
         >>> a[:]
         array([0, 0, 0, 8, 9, 1, 2, 3])
         """
-        axis = _indexing.axis_in(axis, self.ndim)
+        axis = _boxes.axis_in(axis, self.ndim)
         length, at = self.shape[axis], operator.index(at)
         if items is not None and n is not None:
             raise TypeError("items and n: the items are as many as they are")
@@ -468,7 +468,7 @@ class Array(_caterva.Array, Readable):
         >>> a[:]
         array([0, 4, 5])
         """
-        axis = _indexing.axis_in(axis, self.ndim)
+        axis = _boxes.axis_in(axis, self.ndim)
         length = self.shape[axis]
         if stop is None:
             start = operator.index(start)
@@ -495,7 +495,7 @@ class Array(_caterva.Array, Readable):
         >>> [tuple(p.shape) for p in map(a.__getitem__, a.iter_chunks(np.s_[1:, :5]))]
         [(1, 4), (1, 1), (2, 4), (2, 1)]
         """
-        return _indexing.iter_boxes(sel, self.shape, self.chunks)
+        return _boxes.iter_boxes(sel, self.shape, self.chunks)
 
     def chunk(self, number: int) -> ChunkInfo:
         """Where chunk `number` (in C order) is and how it is stored, as of the last commit."""
@@ -528,7 +528,7 @@ class Array(_caterva.Array, Readable):
 
     def prefetch(self, sel: Any = ...) -> None:
         """Have the smallest box around a selection decoded into the cache, in background."""
-        self._prefetch(*_indexing.box_around(sel, self.shape))
+        self._prefetch(*_boxes.box_around(sel, self.shape))
 
     @property
     def cache(self) -> dict[str, int]:
@@ -619,7 +619,7 @@ class Array(_caterva.Array, Readable):
 
         The box is slices without steps; an axis with an int stays, with one item.
         """
-        start, stop = _indexing.box_of(sel, self.shape)
+        start, stop = _boxes.box_of(sel, self.shape)
         out = np.empty([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
         fill = None
         if fill_value is not None:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from . import _indexing
-from ._indexing import AnyArray, Casting, make_plan
+from . import _indexing, _plans
+from ._keys import make_plan
+from ._plans import AnyArray, Casting
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +33,7 @@ class Reading(concurrent.futures.Future[AnyArray]):
     of ``add_done_callback`` are called on a thread of the library: they should be quick.
     """
 
-    def __init__(self, array: Array, steps: Generator[_indexing.Step, None, AnyArray]) -> None:
+    def __init__(self, array: Array, steps: Generator[_plans.Step, None, AnyArray]) -> None:
         super().__init__()
         self._array: Array | None = array
         self._steps = steps
@@ -136,7 +137,7 @@ def begin(
 
 def begin_plan(
     array: Array,
-    plan: _indexing.Plan,
+    plan: _plans.Plan,
     out: AnyArray | None = None,
     dtype: npt.DTypeLike | None = None,
     casting: Casting = "same_kind",

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, final
 import numpy as np
 from typing_extensions import disjoint_base
 
-from ._indexing import AnyArray
 from ._options import Progress
+from ._plans import AnyArray
 
 version: str
 codec_version: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _indexing, _options
+from . import _boxes, _options
 from ._array import Array
 
 SLAB_BYTES = 1 << 26  # that are moved at once
@@ -58,7 +58,7 @@ def fill(array: Array, x: Any) -> None:
         array[...] = x
         return
     budget = SLAB_BYTES // max(1, array.itemsize)
-    for place in _indexing.iter_boxes(
-        ..., array.shape, _indexing.slab_shape(array.shape, array.chunks, budget)
+    for place in _boxes.iter_boxes(
+        ..., array.shape, _boxes.slab_shape(array.shape, array.chunks, budget)
     ):
         array[place] = np.asarray(x[place])

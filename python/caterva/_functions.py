@@ -11,7 +11,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 import numpy.typing as npt
 
-from . import _caterva, _dtypes, _indexing, _options
+from . import _boxes, _caterva, _dtypes, _options
 from ._array import Array
 from ._errors import DTypeError, StaleError, UnsupportedError
 from ._filling import SLAB_BYTES, fill, is_array, named, new_words
@@ -441,7 +441,7 @@ def load(path: Path, **options: Any) -> npt.NDArray[Any]:
 
 def _is_box(x: Array | View, sel: Any) -> bool:
     """True for what caterva_copy takes: slices of step 1 that drop no axis."""
-    axes, new = _indexing.view_axes(sel, x.shape)
+    axes, new = _boxes.view_axes(sel, x.shape)
     return not new and all(isinstance(a, slice) and a.step == 1 for a in axes)
 
 
@@ -487,5 +487,5 @@ def copy(x: Array | View, path: Path | None = None, sel: Any = ..., **options: A
     if "chunks" in words or "blocks" in words:
         words["shape"] = source.shape
     if source is x and isinstance(x, Array):
-        how["start"], how["stop"] = _indexing.box_around(sel, x.shape)
+        how["start"], how["stop"] = _boxes.box_around(sel, x.shape)
     return named(_caterva.copy(Array, source, place_of(path), words, how, progress), dims)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._indexing import AnyArray
+from ._plans import AnyArray
 
 if TYPE_CHECKING:
     from ._readable import Readable

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from . import _caterva, _dtypes, _indexing
+from . import _caterva, _dtypes, _indexing, _plans
 from ._image import view_image
-from ._indexing import AnyArray, make_plan
+from ._keys import make_plan
+from ._plans import AnyArray
 from ._selectors import Astype, Fields, Outer, Vector
 
 
@@ -94,7 +95,7 @@ class Readable:
         *,
         out: AnyArray | None = None,
         dtype: npt.DTypeLike | None = None,
-        casting: _indexing.Casting = "same_kind",
+        casting: _plans.Casting = "same_kind",
         field: str | None = None,
     ) -> AnyArray:
         """Read a selection, into memory of yours or as another dtype.
@@ -135,7 +136,7 @@ class Readable:
         plan = make_plan(sel, self.shape)
         return _indexing.read_into(self, plan, out, dtype, casting, field)
 
-    def astype(self, dtype: npt.DTypeLike, *, casting: _indexing.Casting = "unsafe") -> Astype:
+    def astype(self, dtype: npt.DTypeLike, *, casting: _plans.Casting = "unsafe") -> Astype:
         """The array as one of another dtype, converted as it is read.
 
         Examples

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _indexing, _options
+from . import _boxes, _keys, _options, _plans
 from ._errors import Status, make
-from ._indexing import AnyArray
+from ._plans import AnyArray
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -51,13 +51,13 @@ class _Selected(NamedTuple):
 
 
 def _selected(array: Array, sel: Any) -> _Selected:
-    plan = _indexing.make_plan(sel, array.shape)
-    if isinstance(plan, _indexing.MaskPlan):
+    plan = _keys.make_plan(sel, array.shape)
+    if isinstance(plan, _plans.MaskPlan):
         return _Selected(plan.mask, plan.shape, (0,))
-    if type(plan) is _indexing.Plan:  # of no item
-        plan = _indexing.outer_plan(sel, array.shape)
+    if type(plan) is _plans.Plan:  # of no item
+        plan = _keys.outer_plan(sel, array.shape)
     in_turn = tuple(plan.shape[a] for a in plan.order)
-    if not isinstance(plan, _indexing.AxesPlan) or plan.arranged != in_turn:
+    if not isinstance(plan, _plans.AxesPlan) or plan.arranged != in_turn:
         raise IndexError(
             "a reduction takes an int, a slice, a list or a mask of each axis, or a mask of "
             "the whole array: no new axes, and no lists that go together"
@@ -69,7 +69,7 @@ def _axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    axes = tuple(_indexing.axis_in(a, ndim) for a in given)
+    axes = tuple(_boxes.axis_in(a, ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return axes
@@ -258,9 +258,9 @@ def two_passes(
 def _slabs(array: Array, view: View, heard: _options.Progress | None) -> Any:
     """Parts of a view of about whole chunks, and where each stands in it."""
     chunk = [min(n, max(array.chunks, default=1)) or 1 for n in view.shape]
-    step = _indexing.slab_shape(view.shape, chunk, _SLAB)
+    step = _boxes.slab_shape(view.shape, chunk, _SLAB)
     done, total = 0, view.size
-    for place in _indexing.iter_boxes(..., view.shape, step):
+    for place in _boxes.iter_boxes(..., view.shape, step):
         slab = view[place]
         yield place, slab
         done += slab.size

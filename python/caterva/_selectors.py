@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _dtypes, _indexing
-from ._indexing import AnyArray, Casting
+from . import _dtypes, _indexing, _keys, _plans
+from ._plans import AnyArray, Casting
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -24,7 +24,7 @@ class _Selector:
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {self._array!r}"
 
-    def _plan(self, key: Any) -> _indexing.Plan:
+    def _plan(self, key: Any) -> _plans.Plan:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
@@ -41,8 +41,8 @@ class Outer(_Selector):
 
     __slots__ = ()
 
-    def _plan(self, key: Any) -> _indexing.Plan:
-        return _indexing.outer_plan(key, self._array.shape)
+    def _plan(self, key: Any) -> _plans.Plan:
+        return _keys.outer_plan(key, self._array.shape)
 
 
 class Vector(_Selector):
@@ -50,8 +50,8 @@ class Vector(_Selector):
 
     __slots__ = ()
 
-    def _plan(self, key: Any) -> _indexing.Plan:
-        return _indexing.vector_plan(key, self._array.shape)
+    def _plan(self, key: Any) -> _plans.Plan:
+        return _keys.vector_plan(key, self._array.shape)
 
 
 class _Lazy:
@@ -105,7 +105,7 @@ class Astype(_Lazy):
         return len(self._array)
 
     def __getitem__(self, key: Any) -> Any:
-        plan = _indexing.make_plan(key, self._array.shape)
+        plan = _keys.make_plan(key, self._array.shape)
         out = np.empty(plan.shape, self.dtype)
         _indexing.read_into(self._array, plan, out, None, self._casting, None)
         return out[()] if plan.scalar else out
@@ -149,13 +149,13 @@ class Field(_Lazy):
         return shape
 
     def __getitem__(self, key: Any) -> Any:
-        plan = _indexing.make_plan(key, self._array.shape)
+        plan = _keys.make_plan(key, self._array.shape)
         items = _indexing.read_into(self._array, plan, None, None, "unsafe", self.name)
         return items[()] if plan.scalar and not self.dtype.shape else items
 
     def __setitem__(self, key: Any, value: Any) -> None:
         # The library writes whole items: the others fields are what they were.
-        plan = _indexing.make_plan(key, self._array.shape)
+        plan = _keys.make_plan(key, self._array.shape)
         items = np.empty(plan.shape, self._array.dtype)
         plan.read(self._array, items)
         part = items

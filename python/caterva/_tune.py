@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import _indexing
+from . import _boxes
 from ._array import Array
 from ._functions import open as open_array
 from ._options import Path
@@ -55,7 +55,7 @@ def _candidate(found: dict[str, Any]) -> Candidate:
 
 def _text_of(read: Any, shape: tuple[int, ...]) -> str:
     """The selection as the command line writes it: the box around it counts."""
-    start, stop = _indexing.box_around(read, shape)
+    start, stop = _boxes.box_around(read, shape)
     return ",".join(f"{a}:{b}" for a, b in zip(start, stop, strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import _caterva, _indexing, _options
+from . import _boxes, _caterva, _indexing, _options
 from ._array import Array
 from ._errors import DTypeError, Status, make
 from ._readable import Readable
@@ -48,7 +48,7 @@ class View(_caterva.View, Readable):
         >>> caterva.zeros((4, 5)).view[...].select((0, slice(None, None, 2))).shape
         (3,)
         """
-        axes, new = _indexing.view_axes(key, self.shape)
+        axes, new = _boxes.view_axes(key, self.shape)
         view: View = self._select(axes)
         for place in new:
             view = view._expand(place)
@@ -69,7 +69,7 @@ class View(_caterva.View, Readable):
         order: Any = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
         if not order:
             return self.T
-        normal = [_indexing.axis_in(a, self.ndim) for a in order]
+        normal = [_boxes.axis_in(a, self.ndim) for a in order]
         if sorted(normal) != list(range(self.ndim)):
             raise ValueError("axes don't match array")
         return self._transpose(normal)
@@ -77,7 +77,7 @@ class View(_caterva.View, Readable):
     def squeeze(self, axis: int | None = None) -> View:
         """The view without `axis`, which has one item; None is all such axes."""
         if axis is not None:
-            place = _indexing.axis_in(axis, self.ndim)
+            place = _boxes.axis_in(axis, self.ndim)
             if self.shape[place] != 1:
                 raise ValueError(
                     "cannot select an axis to squeeze out which has size not equal to one"
@@ -144,7 +144,7 @@ def concat(arrays: Sequence[Array | View], axis: int = 0) -> View:
     array([0, 0, 7], dtype=int32)
     """
     views = _views(arrays)
-    return _caterva.join(View, views, _indexing.axis_in(axis, views[0].ndim), False)
+    return _caterva.join(View, views, _boxes.axis_in(axis, views[0].ndim), False)
 
 
 def stack(arrays: Sequence[Array | View], axis: int = 0) -> View:
@@ -157,4 +157,4 @@ def stack(arrays: Sequence[Array | View], axis: int = 0) -> View:
     (3, 2)
     """
     views = _views(arrays)
-    return _caterva.join(View, views, _indexing.axis_in(axis, views[0].ndim + 1), True)
+    return _caterva.join(View, views, _boxes.axis_in(axis, views[0].ndim + 1), True)

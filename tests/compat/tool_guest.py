@@ -84,11 +84,15 @@ class Guest:
     def python_grows(self, state, rng):
         shape = tuple(n + int(rng.integers(0, 4)) * (i < 3)
                       for i, n in enumerate(state.items.shape))
+        if not model.may_have_shape(self.spec, shape):
+            shape = state.items.shape
         return self.grown(state, shape)
 
     def python_appends(self, state, rng):
         old = state.items.shape[0]
         n = int(rng.integers(1, 2 * self.spec.chunks[0] + 1))
+        if not model.may_have_shape(self.spec, (old + n, *state.items.shape[1:])):
+            n = 0
         state = self.grown(state, (old + n, *state.items.shape[1:]))
         items = state.items.copy()
         items[old:] = data = self.data(items[old:].shape, rng)

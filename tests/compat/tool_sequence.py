@@ -22,7 +22,7 @@ SHUFFLE, BITSHUFFLE, DELTA, BYTEDELTA = 1, 2, 3, 35
 FILTERS = [[], [SHUFFLE], [SHUFFLE], [BITSHUFFLE], [SHUFFLE, BYTEDELTA], [DELTA],
            [DELTA, SHUFFLE]]
 MOST_CHUNKS, MOST_BLOCKS = 60, 64
-MOST_CHUNK_BYTES, MOST_BLOSCLZ_BLOCK = 64 << 20, 8 << 20
+MOST_CHUNK_BYTES, MOST_BLOSCLZ_BLOCK = 1 << 20, 8 << 20
 ATTRIBUTES = ["note", "unit", "a", "an attribute's name of 31 bytes", "long"]
 
 
@@ -107,6 +107,9 @@ def random_shape(rng, most_items):
                           p=[0.07, 0.25, 0.28, 0.2, 0.12, 0.04, 0.02, 0.02]))
     edge = max(2, round(most_items ** (1 / max(ndim, 1))))
     shape = [int(n) for n in rng.integers(1, edge + 1, ndim)]
+    for d in reversed(range(ndim)): # of 15 axes each is one or two long
+        if math.prod(shape) > most_items:
+            shape[d] = 1
     if ndim and rng.random() < 0.1:
         shape[rng.integers(ndim)] = 0
     return tuple(shape)

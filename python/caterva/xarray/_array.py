@@ -15,7 +15,7 @@ import numpy as np
 from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
-from .. import _indexing
+from .. import _keys
 from .._array import Array
 from .._async import begin_plan
 from .._errors import StaleError
@@ -160,11 +160,11 @@ class CatervaArray(BackendArray):
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """The same, read by the library's threads while others do their work."""
         array = self.get_array()
-        make = _indexing.make_plan
+        make = _keys.make_plan
         if isinstance(key, indexing.VectorizedIndexer):
-            make = _indexing.vector_plan
+            make = _keys.vector_plan
         elif isinstance(key, indexing.OuterIndexer):
-            make = _indexing.outer_plan
+            make = _keys.outer_plan
 
         async def read(sel: Any) -> Any:
             return await begin_plan(array, make(sel, array.shape))

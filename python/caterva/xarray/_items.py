@@ -19,7 +19,7 @@ from xarray.coding.strings import (
     create_vlen_dtype,
 )
 
-from .._indexing import AnyArray
+from .._plans import AnyArray
 
 MARK = "_vlen"
 KINDS = ("text", "bytes", "string")

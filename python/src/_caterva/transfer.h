@@ -5,7 +5,7 @@
 
 #include "array.h"
 
-/* The words of _indexing.py for a selection. */
+/* The words of _plans.py for a selection. */
 enum { BY_AXES = 0, BY_POINTS = 1, BY_MASK = 2 };
 
 /* What a selection and a buffer point to. */
