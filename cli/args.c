@@ -72,6 +72,8 @@ static const option options[] = {
      "make a directory with one file for each chunk"},
     {CLI_OPT_CONTIGUOUS, 0, "contiguous", NULL, VALUE_FLAG, FIELD(contiguous), 0, 0,
      "make one file of a directory"},
+    {CLI_OPT_FOR_REMOTE, 0, "for-remote", NULL, VALUE_FLAG, FIELD(for_remote), 0, 0,
+     "put what readers of URLs need of all chunks in one place"},
     {CLI_OPT_PARTITION, 0, "metalayer", "KIND", VALUE_TEXT, FIELD(metalayer), 0, 0,
      "b2nd, or caterva for old readers (no dtype)"},
     {CLI_OPT_AXIS, 0, "axis", "N", VALUE_INT, FIELD(axis), -CATERVA_MAX_DIMS,

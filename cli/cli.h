@@ -106,6 +106,7 @@ typedef struct cli_args {
     char **files; /* all positional arguments, of commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
+    bool for_remote;
     bool quiet, guess, skip_damaged, nearest;
     int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space, 0: never */
@@ -166,6 +167,7 @@ typedef struct cli_args {
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
 #define CLI_OPT_TRACE (UINT64_C(1) << 54)
+#define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part, and output of its token */
 #define CLI_OPT_NONE (1UL << 27)         /* of a command with no option but --help */

@@ -8,6 +8,7 @@
 #include "format/chunk_header.h"
 #include "format/frame_header.h"
 #include "format/header_copy.h"
+#include "format/layout_area.h"
 #include "format/own_attribute.h"
 #include "format/seal.h"
 #include "format/trailer.h"
@@ -135,6 +136,29 @@ static void try_header_copy(const uint8_t *bytes, size_t size)
                   "a copy of the header lies outside");
 }
 
+/* A footer as the input's end; a record as all of it, of as many blocks as its size has room
+ * for. */
+static void try_layouts(const uint8_t *bytes, size_t size)
+{
+    cv_layouts_footer footer;
+    cv_record_parts parts;
+    uint8_t out[CV_LAYOUTS_FOOTER];
+    if (size < CV_LAYOUTS_FOOTER) return;
+    const uint8_t *last = bytes + size - CV_LAYOUTS_FOOTER;
+    if (cv_layouts_footer_read(last, &footer)) {
+        cv_layouts_footer_write(&footer, out);
+        FUZZ_NEED(memcmp(out, last, sizeof out) == 0, "a footer does not come back");
+        FUZZ_NEED(cv_layouts_size(&footer) < INT64_MAX, "layouts of %llu bytes",
+                  (unsigned long long)cv_layouts_size(&footer));
+    }
+    int64_t n = size > 48 ? (int64_t)(size - 48) / 8 : 0;
+    if (cv_record_find_parts(bytes, size, n, &parts))
+        FUZZ_NEED(parts.head_size >= CV_CHUNK_HEADER_SIZE &&
+                      parts.head_size + parts.table_size <= size,
+                  "a record of %zu bytes has a head of %zu and a table of %zu", size,
+                  parts.head_size, parts.table_size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     if (size == 0) return 0;
@@ -142,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     size--;
     uint8_t *exact = fuzz_alloc(size);
     if (size > 0) memcpy(exact, bytes, size);
-    switch (which % 9) {
+    switch (which < 250 ? which % 9 : 9) {
     case 0: try_header(exact, size); break;
     case 1: try_trailer(exact, size); break;
     case 2: try_meta(exact, size, false); break;
@@ -151,7 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     case 5: try_chunk(exact, size); break;
     case 6: try_seal(exact, size); break;
     case 7: try_block_table(exact, size); break;
-    default: try_header_copy(exact, size); break;
+    case 8: try_header_copy(exact, size); break;
+    default: try_layouts(exact, size); break;
     }
     free(exact);
     return 0;

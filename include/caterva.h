@@ -702,7 +702,8 @@ typedef struct caterva_space {
     int64_t stored_chunks;  /* chunks that take space                       */
     int64_t special_chunks; /* zeros, NaN, uninit, repeated value           */
     int64_t live_bytes;     /* header and its copy, chunks with their
-                               checksums, index, seal, trailer              */
+                               checksums, layouts for remote reading,
+                               index, seal, trailer                         */
     int64_t dead_bytes;     /* the rest of the frame                        */
     int64_t unverified_chunks; /* take space, and have no checksums         */
 } caterva_space;
@@ -1027,6 +1028,11 @@ typedef struct caterva_copy_options {
      * later calls through *out.                                                      */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
+    /* 1: the new array is to be read through URLs: one file, with the layouts of all its
+     * chunks (48 bytes for each and 8 for each block) in one place, so that a block takes one
+     * round trip. Other readers pass over them; a later commit may leave them behind. A
+     * layout of directories is CATERVA_EINVAL.                                       */
+    int for_remote;
 } caterva_copy_options;
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)
 

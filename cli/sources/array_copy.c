@@ -78,6 +78,7 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.convert_to = c->convert_to;
     options.casting = c->casting;
     options.memory = args->memory;
+    options.for_remote = args->for_remote;
     options.on_progress = on_progress;
     options.context = &p;
     caterva_error err;

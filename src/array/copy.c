@@ -55,6 +55,7 @@ static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva
         .watch = source->watch,
     };
     cv_status status = cv_repack_run(&repack, err);
+    if (o->for_remote) cv_txn_add_layouts(array->pending->txn);
     if (status == CV_OK) status = caterva_commit(array, err);
     array->pending->watch = array->watch;
     cv_watch_destroy(&watch);
@@ -69,6 +70,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     CV_TRY(set_box(&state->grid, order, err));
     set_partition(state, order);
     cv_copy_set_kind(source, url, order);
+    CV_TRY(cv_copy_check_remote(order, err));
     caterva_array *array;
     CV_TRY(cv_array_create(url, &order->create, state, &array, err));
     cv_source from = cv_array_source(source);

@@ -62,3 +62,12 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
         c->fill_value = order->fill;
     }
 }
+
+cv_status cv_copy_check_remote(const cv_copy_order *order, cv_error *err)
+{
+    bool is_one_file = order->create.layout == CATERVA_LAYOUT_CONTIGUOUS;
+    if (!order->options.for_remote || is_one_file) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "layouts for remote reading stand in one file, and a directory is asked "
+                   "for");
+}

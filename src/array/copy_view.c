@@ -199,6 +199,7 @@ static cv_status fill_new(view_copy *c, cv_error *err)
     int64_t copied = 0; /* items of the axis */
     c->axis = p.axis;
     CV_TRY(cv_watch_step(c->watch, 0, err));
+    if (c->order->options.for_remote) cv_txn_add_layouts(c->to->pending->txn);
     if (c->grid->n_items == 0) return caterva_commit(c->to, err);
     for (int i = 0; i < p.n; i++) {
         int64_t at = p.starts ? p.starts[i] : 0, moved;
@@ -260,6 +261,9 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     cv_status status = cv_copy_set_conversion(first, order, err);
     if (status == CV_OK) {
         cv_copy_set_kind(first, url, order);
+        status = cv_copy_check_remote(order, err);
+    }
+    if (status == CV_OK) {
         status = cv_array_create(url, &order->create, state, out, err);
         if (status == CV_OK) status = carry_dims(view, state, *out, err);
         if (status != CV_OK) cv_array_free(*out);

@@ -27,6 +27,7 @@
 #include "frame/files.h"
 #include "frame/holes.h"
 #include "frame/index_read.h"
+#include "frame/put_layouts.h"
 #include "frame/second_trailer.h"
 #include "frame/tail.h"
 #include "frame/txn_state.h"
@@ -358,6 +359,7 @@ static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
     if (!c->fresh) CV_TRY(cv_store_check_name(txn->frame->store, err));
     CV_TRY(cv_adopt_some(txn, false, NULL, err));
     cv_files_remove_old(txn, txn->base); /* their last readers have come on here */
+    if (c->fresh && txn->adds_layouts) CV_TRY(cv_txn_put_layouts(txn, err));
     c->next = cv_snapshot_new();
     if (!c->next) return cv_fail_memory(err, sizeof *c->next, "a commit");
     c->tail.bytes = txn->tail;

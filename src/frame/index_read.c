@@ -8,6 +8,8 @@
 #include "base/crc32c.h"
 #include "codec/decode.h"
 #include "format/chunk_header.h"
+#include "format/layout_area.h"
+#include "frame/layout_area.h"
 #include "frame/sealed.h"
 
 #include <stdlib.h>
@@ -189,10 +191,21 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
     return status;
 }
 
+/* From a far store what stands before the index comes along: the header's copy, and what says
+ * whether there are layouts before that. */
+static cv_status bring(const cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    uint64_t size = s->index_size + s->footer.size, end = cv_layout_area_end(s), before = 0;
+    if (cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, (size_t)size)) return CV_OK;
+    if (!s->header.sparse && end > s->header.header_size + CV_LAYOUTS_FOOTER)
+        before = s->index_pos - end + CV_LAYOUTS_FOOTER;
+    return cv_store_bring(store, s->index_pos - before, size + before, err);
+}
+
 static cv_status load_index(cv_snapshot *s, cv_store *store, cv_index *out, cv_error *err)
 {
     if (s->index_size == 0) return CV_OK;
-    CV_TRY(cv_store_bring(store, s->index_pos, s->index_size + s->footer.size, err));
+    CV_TRY(bring(s, store, err));
     cv_buffer buffer = {0};
     const uint8_t *bytes;
     cv_status status = read_encoded(s, store, &buffer, &bytes, err);

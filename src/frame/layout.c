@@ -256,7 +256,7 @@ static cv_status take_table(cv_layout *layout, const cv_chunk_ref *ref, const ui
     return CV_OK;
 }
 
-static size_t head_size(const cv_layout *layout)
+size_t cv_layout_head_size(const cv_layout *layout)
 {
     return (size_t)cv_block_table_head(&layout->header, ranges_of(layout), layout->n_sums);
 }
@@ -267,7 +267,7 @@ static cv_status check_head(cv_store *store, const cv_chunk_ref *ref, const chun
 {
     cv_buffer buffer = {0};
     const uint8_t *bytes = head->bytes;
-    size_t size = head_size(layout);
+    size_t size = cv_layout_head_size(layout);
     cv_status status = CV_OK;
     if (size > head->size) {
         status = cv_buffer_resize(&buffer, size, err);
@@ -309,7 +309,7 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
                                 const uint8_t *bytes, cv_error *err)
 {
     if (!layout->sums) return CV_OK;
-    if (cv_crc32c(0, bytes, head_size(layout)) != layout->head_sum)
+    if (cv_crc32c(0, bytes, cv_layout_head_size(layout)) != layout->head_sum)
         return fail_chunk(layout, ref, err);
     for (int64_t i = 0; i < layout->n_sums; i++) {
         cv_block_range range = cv_block_table_range(&layout->header, ranges_of(layout), i);

@@ -77,6 +77,9 @@ void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_o
 cv_status cv_layout_check(cv_store *store, cv_layout *layout, const cv_chunk_ref *ref,
                           const cv_chunk_head *given, const uint8_t *table, cv_error *err);
 
+/* Bytes of the chunk before its first block. */
+size_t cv_layout_head_size(const cv_layout *layout);
+
 /* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
 void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 

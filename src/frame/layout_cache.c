@@ -30,6 +30,9 @@ struct cv_layout_cache {
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
     size_t n_sets;                        /* of all stripes */
+    cv_mutex lock;                        /* over these: */
+    bool has_looked;
+    cv_layout_records *records; /* of the first snapshot that was read; or NULL */
 };
 
 cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
@@ -43,6 +46,7 @@ cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
     cache->store = store;
     cache->n_sets = (size_t)n;
     for (int i = 0; i < STRIPES; i++) cv_mutex_init(&cache->stripes[i].lock);
+    cv_mutex_init(&cache->lock);
     return cache;
 }
 
@@ -66,6 +70,8 @@ void cv_layout_cache_free(cv_layout_cache *cache)
         release_sets(cache, &cache->stripes[i]);
         cv_mutex_destroy(&cache->stripes[i].lock);
     }
+    cv_mutex_destroy(&cache->lock);
+    cv_free(cache->records);
     cv_free(cache);
 }
 
@@ -179,16 +185,51 @@ void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *
     cv_layout_release(gone);
 }
 
+/* ---- Records ------------------------------------------------------------ */
+
+/* Only what is read from afar comes with its end at hand; a writer's states change. What
+ * cannot be read is as good as none. */
+const cv_layout_records *cv_layout_cache_records(cv_layout_cache *cache,
+                                                 const cv_snapshot *snapshot)
+{
+    cv_store *store = cache->store;
+    if (!store->is_far || !store->ops->view || store->writable) return NULL;
+    cv_mutex_lock(&cache->lock);
+    if (!cache->has_looked)
+        (void)cv_layout_records_new(cv_unconst(snapshot), store, &cache->records, NULL);
+    cache->has_looked = true;
+    const cv_layout_records *found = cache->records;
+    cv_mutex_unlock(&cache->lock);
+    return found && found->snapshot == snapshot ? found : NULL;
+}
+
+static cv_layout *take_record(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                              const cv_chunk_ref *ref)
+{
+    int64_t record;
+    const cv_layout_records *records = cv_layout_cache_records(cache, snapshot);
+    if (!records || !cv_layout_records_find(records, ref->chunk, &record)) return NULL;
+    const uint8_t *bytes =
+        cv_store_view(cache->store, CV_FRAME_OBJECT, cv_layout_record_pos(records, record),
+                      records->area.record_size);
+    cv_layout *layout = bytes ? cv_layout_of_record(records, cache->store, ref, bytes) : NULL;
+    if (layout) cv_layout_keep(cache, ref, layout);
+    return layout;
+}
+
+/* ---- One layout --------------------------------------------------------- */
+
 cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
                           const cv_chunk_ref *ref)
 {
-    return lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
+    cv_layout *found = lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
+    return found || !cache->store->is_far ? found : take_record(cache, snapshot, ref);
 }
 
 cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
                         const cv_chunk_ref *ref, cv_layout **out, cv_error *err)
 {
-    *out = lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
+    *out = cv_layout_find(cache, snapshot, ref);
     if (*out) return CV_OK;
     CV_TRY(cv_layout_read(cache->store, snapshot, ref, NULL, out, err));
     cv_layout_keep(cache, ref, *out);

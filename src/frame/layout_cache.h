@@ -3,7 +3,7 @@
 #ifndef CV_FRAME_LAYOUT_CACHE_H
 #define CV_FRAME_LAYOUT_CACHE_H
 
-#include "frame/layout.h"
+#include "frame/layout_records.h"
 
 typedef struct cv_layout_cache cv_layout_cache;
 
@@ -18,10 +18,16 @@ void cv_layout_cache_free(cv_layout_cache *cache);
 cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
                         const cv_chunk_ref *ref, cv_layout **out, cv_error *err);
 
-/* The same where it is kept already, else NULL; and what was read elsewhere is kept, too. */
+/* The same where it is kept already, or a record of it is at hand, else NULL; and what was
+ * read elsewhere is kept, too. */
 cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
                           const cv_chunk_ref *ref);
 void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout);
+
+/* The records of this state's layouts, where the store is so far that they are worth looking
+ * for; NULL: there are none. Borrowed from the cache. */
+const cv_layout_records *cv_layout_cache_records(cv_layout_cache *cache,
+                                                 const cv_snapshot *snapshot);
 
 /* Forgets all layouts, or that of the chunk at `pos`. When a rollback, or the use of
  * dead space, gives positions to other chunks, with no read under way; to have them

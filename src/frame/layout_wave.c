@@ -1,8 +1,9 @@
 /* Room: frame. Layouts of many chunks, read together. Whose blocks are wanted is not known
  * here.
  *
- *     wave 1   heads of all chunks      [head]....[table?] [head]....[table?] ...
- *     wave 2   tables not among them    [table] ...
+ *     wave 0   records, where there are   [record][record] ...
+ *     wave 1   heads of other chunks      [head]....[table?] [head]....[table?] ...
+ *     wave 2   tables not among them      [table] ...
  */
 #include "frame/layout_wave.h"
 
@@ -12,10 +13,15 @@
 
 #include <stdio.h>
 
-/* What a range of a wave is of. */
+/* What a range of a wave is of: the first bytes of a chunk, or its table, or records, which
+ * are those of chunks around it, too. */
+typedef enum part_kind { PART_HEAD, PART_TABLE, PART_RECORDS } part_kind;
+
 typedef struct part {
     size_t wish;
-    bool is_table;
+    part_kind kind;
+    int64_t record;      /* the wish's */
+    int64_t first, last; /* those that are read */
 } part;
 
 typedef struct wave {
@@ -24,7 +30,7 @@ typedef struct wave {
     cv_layout_wish *wishes;
     size_t n;
     cv_buffer parts, ranges; /* of the wave under way */
-    cv_buffer heads, tables;
+    cv_buffer records, heads, tables;
     size_t n_parts, n_bytes;
     cv_watch *watch;
     bool goes_on;  /* around what is damaged */
@@ -87,10 +93,8 @@ static cv_status read_parts(wave *w, cv_buffer *bytes, cv_error *err)
         cv_store_range *range = range_at(w, i);
         cv_layout_wish *wish = &w->wishes[part_at(w, i)->wish];
         range->dst = to;
-        if (part_at(w, i)->is_table)
-            wish->table = to;
-        else
-            wish->head.bytes = to;
+        if (part_at(w, i)->kind == PART_TABLE) wish->table = to;
+        if (part_at(w, i)->kind == PART_HEAD) wish->head.bytes = to;
         to += range->size;
     }
     w->failed = SIZE_MAX;
@@ -107,7 +111,99 @@ static void forget_parts(wave *w)
     w->n_parts = w->n_bytes = 0;
 }
 
-/* ---- First the heads ------------------------------------------------------- */
+/* ---- Records --------------------------------------------------------------- */
+
+/* For a few chunks the records around theirs are read, too, so many bytes for each: who wants
+ * a point soon wants another, and they take less time than a round trip. */
+enum { BYTES_AROUND = 64 * 1024, FEW_CHUNKS = 4 };
+
+static void look_around(const wave *w, const cv_layout_area *area, part *p)
+{
+    int64_t around = BYTES_AROUND / (int64_t)area->record_size;
+    p->first = p->record;
+    p->last = p->record + 1;
+    if (w->n > FEW_CHUNKS || around <= 1) return;
+    p->first = p->record - p->record % around;
+    p->last = cv_min_i64(p->first + around, area->n);
+}
+
+static cv_status ask_for_records(wave *w, const cv_layout_records *records, cv_error *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        part p = {.wish = i, .kind = PART_RECORDS};
+        int64_t chunk = w->wishes[i].ref.chunk;
+        if (w->wishes[i].layout) continue;
+        if (!cv_layout_records_find(records, chunk, &p.record)) continue;
+        look_around(w, &records->area, &p);
+        CV_TRY(add_part(w, p, CV_FRAME_OBJECT, cv_layout_record_pos(records, p.first),
+                        (size_t)(p.last - p.first) * records->area.record_size, err));
+    }
+    return CV_OK;
+}
+
+static const uint8_t *record_of(const wave *w, size_t i, const cv_layout_records *records,
+                                int64_t record)
+{
+    const uint8_t *bytes = range_at(w, i)->dst;
+    return bytes + (size_t)(record - part_at(w, i)->first) * records->area.record_size;
+}
+
+static int64_t next_named(const cv_index *index, int64_t chunk, int64_t step)
+{
+    do chunk += step;
+    while (cv_index_name(index, chunk) == 0);
+    return chunk;
+}
+
+/* Those that came along. */
+static void keep_others(const wave *w, size_t i, const cv_layout_records *records)
+{
+    const part *p = part_at(w, i);
+    cv_layout_cache *cache = w->frame->layouts;
+    int64_t chunk = w->wishes[p->wish].ref.chunk;
+    for (int64_t r = p->record; r > p->first; r--)
+        chunk = next_named(records->index, chunk, -1);
+    for (int64_t r = p->first; r < p->last; r++) {
+        cv_chunk_ref ref;
+        if (r > p->first) chunk = next_named(records->index, chunk, 1);
+        if (cv_chunk_ref_find(w->snapshot, records->index, chunk, &ref, NULL) != CV_OK ||
+            ref.kind != CV_REF_STORED)
+            continue;
+        cv_layout *layout = cv_layout_find(cache, w->snapshot, &ref);
+        if (!layout)
+            layout = cv_layout_of_record(records, w->frame->store, &ref,
+                                         record_of(w, i, records, r));
+        if (layout) cv_layout_keep(cache, &ref, layout);
+        cv_layout_release(layout);
+    }
+}
+
+static void take_records(wave *w, const cv_layout_records *records)
+{
+    for (size_t i = 0; i < w->n_parts; i++) {
+        const part *p = part_at(w, i);
+        cv_layout_wish *wish = &w->wishes[p->wish];
+        wish->layout = cv_layout_of_record(records, w->frame->store, &wish->ref,
+                                           record_of(w, i, records, p->record));
+        if (wish->layout) cv_layout_keep(w->frame->layouts, &wish->ref, wish->layout);
+        if (p->last - p->first > 1) keep_others(w, i, records);
+    }
+}
+
+/* What a record says nothing of is looked for in its chunk. */
+static cv_status read_records(wave *w, cv_error *err)
+{
+    const cv_layout_records *records =
+        cv_layout_cache_records(w->frame->layouts, w->snapshot);
+    if (!records || cv_layout_is_small(&w->snapshot->grid)) return CV_OK;
+    CV_TRY(ask_for_records(w, records, err));
+    CV_TRY(read_parts(w, &w->records, err));
+    take_records(w, records);
+    forget_parts(w);
+    return CV_OK;
+}
+
+/* ---- The heads of the others ----------------------------------------------- */
 
 /* Where the table is known to be, or else guessed, apart from the chunk's first bytes. */
 static bool guess_table(const wave *w, cv_layout_wish *wish)
@@ -124,22 +220,30 @@ static bool guess_table(const wave *w, cv_layout_wish *wish)
     return true;
 }
 
+static void find_kept(wave *w)
+{
+    if (cv_layout_is_small(&w->snapshot->grid)) return;
+    for (size_t i = 0; i < w->n; i++)
+        w->wishes[i].layout =
+            cv_layout_find(w->frame->layouts, w->snapshot, &w->wishes[i].ref);
+}
+
 static cv_status ask_for_heads(wave *w, cv_error *err)
 {
     cv_store *store = w->frame->store;
     size_t table_size = cv_block_table_size(w->snapshot->grid.n_blocks);
-    bool is_small = cv_layout_is_small(&w->snapshot->grid);
     for (size_t i = 0; i < w->n; i++) {
         cv_layout_wish *wish = &w->wishes[i];
         const cv_chunk_ref *ref = &wish->ref;
-        if (!is_small) wish->layout = cv_layout_find(w->frame->layouts, w->snapshot, ref);
         if (wish->layout) continue;
         CV_TRY(cv_layout_begin(store, w->snapshot, ref, &wish->head.limit, &wish->head.size,
                                err));
-        CV_TRY(add_part(w, (part){i, false}, ref->object, ref->pos, wish->head.size, err));
+        part p = {.wish = i, .kind = PART_HEAD};
+        CV_TRY(add_part(w, p, ref->object, ref->pos, wish->head.size, err));
         if (!guess_table(w, wish)) continue;
         cv_object object = ref->table_pos > 0 ? CV_FRAME_OBJECT : ref->object;
-        CV_TRY(add_part(w, (part){i, true}, object, wish->table_pos, table_size, err));
+        p.kind = PART_TABLE;
+        CV_TRY(add_part(w, p, object, wish->table_pos, table_size, err));
     }
     return CV_OK;
 }
@@ -176,7 +280,8 @@ static cv_status parse(wave *w, size_t i, cv_error *err)
     cv_layout_find_table(wish->layout, &wish->ref, &object, &pos);
     look_for_table(w, wish, object, pos);
     if (wish->table) return CV_OK;
-    return add_part(w, (part){i, true}, object, pos, wish->layout->table_size, err);
+    const part p = {.wish = i, .kind = PART_TABLE};
+    return add_part(w, p, object, pos, wish->layout->table_size, err);
 }
 
 /* Only what was read in this wave has first bytes. */
@@ -204,6 +309,8 @@ static cv_status judge(const wave *w, cv_layout_wish *wish, cv_status status)
 
 static cv_status run(wave *w, cv_error *err)
 {
+    find_kept(w);
+    CV_TRY(read_records(w, err));
     CV_TRY(ask_for_heads(w, err));
     CV_TRY(read_parts(w, &w->heads, err));
     forget_parts(w);
@@ -225,6 +332,7 @@ static cv_status run_wave(wave *w, cv_error *err)
     if (status != CV_OK) cv_layout_wave_release(w->wishes, w->n);
     cv_buffer_free(&w->parts);
     cv_buffer_free(&w->ranges);
+    cv_buffer_free(&w->records);
     cv_buffer_free(&w->heads);
     cv_buffer_free(&w->tables);
     return status;

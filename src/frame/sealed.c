@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/heap.h"
 #include "format/block_table.h"
+#include "format/layout_area.h"
 
 #include <string.h>
 
@@ -310,6 +311,16 @@ static cv_status append_list(const cv_index *index, cv_seal_head *head, cv_buffe
         if (head->pages[p] != 0) CV_TRY(cv_buffer_append(out, page->names, size, err));
     }
     return CV_OK;
+}
+
+uint32_t cv_sealed_names(const cv_index *index)
+{
+    uint32_t names = 0;
+    for (int64_t p = 0; p < cv_seal_pages(index->n); p++) {
+        size_t size = cv_seal_page_size(index->n, p);
+        names = cv_layouts_names(names, index->pages ? sum_page(index->pages[p], size) : 0);
+    }
+    return names;
 }
 
 static cv_status append_strays(const cv_strays *strays, cv_seal_head *head, cv_buffer *out,

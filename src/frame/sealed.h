@@ -41,6 +41,9 @@ cv_status cv_sealed_read_name(const cv_snapshot *snapshot, cv_store *store,
 cv_status cv_sealed_append(const cv_index *index, size_t origin, cv_buffer *out,
                            cv_seal_footer *footer, cv_error *err);
 
+/* The number of the names in the list of such a seal: cv_layouts_names of its pages. */
+uint32_t cv_sealed_names(const cv_index *index);
+
 /* Reads and checks all of the seal from the store, and the index with it. */
 cv_status cv_sealed_verify(const cv_snapshot *snapshot, cv_store *store, cv_error *err);
 

@@ -15,6 +15,7 @@
 #include "frame/files.h"
 #include "frame/holes.h"
 #include "frame/index_read.h"
+#include "frame/layout_area.h"
 #include "frame/layout_cache.h"
 #include "frame/second_trailer.h"
 #include "frame/tail.h"
@@ -112,9 +113,12 @@ static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
 static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_error *err)
 {
     uint64_t end, size;
+    cv_layout_area layouts;
     place->size = 0;
     if (!atomic_load(&txn->base->index_ready)) return CV_OK;
     CV_TRY(find_chunks_end(txn, &end, err));
+    CV_TRY(cv_layout_area_find(txn->base, txn->frame->store, &layouts, err));
+    if (layouts.size > 0) end = layouts.pos + layouts.size;
     if (end >= txn->base_tail_pos) return CV_OK;
     uint64_t gain = txn->base_tail_pos - end + stored - txn->base->header.frame_size;
     if (gain < MIN_GAIN && gain < stored / MIN_PART) return CV_OK;

@@ -21,6 +21,7 @@ void cv_txn_reset(cv_txn *txn)
     cv_index_free(&txn->index);
     txn->has_index = false;
     txn->changed = false;
+    txn->adds_layouts = false;
     txn->n_new_files = 0;
     txn->end = txn->base_end;
     txn->chunks_end = txn->base_chunks_end;
@@ -123,6 +124,8 @@ cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
     txn->changed = true;
     return CV_OK;
 }
+
+void cv_txn_add_layouts(cv_txn *txn) { txn->adds_layouts = true; }
 
 void cv_txn_rollback(cv_txn *txn)
 {

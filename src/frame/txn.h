@@ -31,6 +31,10 @@ cv_snapshot *cv_txn_snapshot(const cv_txn *txn);
 /* Changes attributes or a metalayer. */
 cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err);
 
+/* The commit to come, the first one of a new array, puts the layouts of all chunks into one
+ * place, see put_layouts.h. */
+void cv_txn_add_layouts(cv_txn *txn);
+
 /* Drops what was put since the last commit. */
 void cv_txn_rollback(cv_txn *txn);
 

@@ -28,6 +28,7 @@ typedef struct cv_txn {
     cv_space space;         /* contiguous: what below `end` may be used again */
     cv_survey survey;       /* of what was found there; made at first need */
     bool unsurveyed;        /* not yet */
+    bool adds_layouts;      /* the next commit puts all layouts into one place, too */
     bool unsettled;         /* the header found may not be on the disk yet */
     bool has_follower;      /* an array stands behind the frame that was found, */
     uint64_t found_end;     /* which ends here */

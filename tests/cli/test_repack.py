@@ -108,12 +108,26 @@ class Repack(Case):
         self.repack("d.b2nd", "--select", "3:4,5:", box=np.s_[3:4, 5:])
         self.repack("e.b2nd", "--select", "7:7", box=np.s_[7:7])
 
+    def test_for_remote(self):
+        before = json.loads(self.text("info", self.path("a.b2nd"), "--json", "--chunks"))
+        facts = self.repack("b.b2nd", "--for-remote")
+        self.assertEqual(self.sizes(facts), self.sizes(before))
+        self.assertEqual(facts["dead_bytes"], 0)
+        plain = self.repack("c.b2nd")
+        stored = sum(size > 0 for _, size in self.sizes(facts))
+        self.assertEqual(self.path("b.b2nd").stat().st_size - self.path("c.b2nd").stat().st_size,
+                         8 + stored * (48 + 8 * 4) + 28)
+        self.repack("d.b2nd", "--for-remote", "--codec", "zstd", "--select", "3:47,5:",
+                    box=np.s_[3:47, 5:])
+        self.assertEqual(plain["dead_bytes"], 0)
+
     def test_refusals(self):
         path, out = self.path("a.b2nd"), self.path("out.b2nd")
         for status, place, *options in (
                 (2, "0:10", "--select", "::2"), (2, "0:10", "--select", "4"),
                 (2, "out of range", "--select", "0,99"), (2, "step 1", "--select", "::-1"),
                 (2, "exclude each other", "--sparse", "--contiguous"),
+                (2, "in one file", "--sparse", "--for-remote"),
                 (2, "3 axes", "--chunks", "1,2,3"),
                 (2, "more than the chunk's 9", "--blocks", "99,99", "--chunks", "9,9"),
                 (2, "no option '--shape'", "--shape", "9"), (2, "zip", "--codec", "zip"),

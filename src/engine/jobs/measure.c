@@ -3,6 +3,7 @@
 #include "engine/jobs/measure.h"
 
 #include "frame/index_read.h"
+#include "frame/layout_area.h"
 #include "frame/layout_cache.h"
 #include "frame/tail.h"
 
@@ -73,6 +74,16 @@ static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
     return status;
 }
 
+/* Nor are layouts that stand together: they serve readers from afar. */
+static cv_status add_layouts(cv_frame *frame, cv_snapshot *snapshot, int64_t *live_bytes,
+                             cv_error *err)
+{
+    cv_layout_area area;
+    CV_TRY(cv_layout_area_find(snapshot, frame->store, &area, err));
+    *live_bytes += (int64_t)area.size;
+    return CV_OK;
+}
+
 cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
                      caterva_space *out, cv_error *err)
 {
@@ -102,6 +113,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
         out->live_bytes += chunk.stored_bytes + table_size;
     }
     CV_TRY(add_header_copy(frame, snapshot, &out->live_bytes, err));
+    CV_TRY(add_layouts(frame, snapshot, &out->live_bytes, err));
     int64_t total = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
     out->dead_bytes = total > out->live_bytes ? total - out->live_bytes : 0;
     return CV_OK;
