@@ -2045,6 +2045,8 @@ typedef struct caterva_tree_options {
     caterva_durability durability; /* of names that are made, removed and moved, and of
                                       caterva_tree_commit; that of an array's own commits is
                                       in its options                                     */
+    const caterva_remote_options *remote; /* of a URL, copied: of the tree and of all arrays
+                                      that are opened from it; NULL: all as by default   */
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 
@@ -2075,8 +2077,8 @@ CATERVA_API caterva_status caterva_tree_get_list(caterva_tree *tree, const char 
                                                  caterva_error *err);
 CATERVA_API void caterva_tree_list_release(const caterva_tree_list *list); /* NULL is fine */
 
-/* Opens the array of that key; `options` as in caterva_open. The array outlives the tree's
- * handle. Of an archive this reads the file that the tree was opened from, also when
+/* Opens the array of that key; `options` as in caterva_open, but that a tree behind a URL has
+ * its own `remote`. The array outlives the tree's handle. Of an archive this reads the file that the tree was opened from, also when
  * another one has its name by now. Returns CATERVA_ENOTFOUND when there is no such key,
  * CATERVA_EUNSUPPORTED when it is no array, CATERVA_EREADONLY for CATERVA_MODE_WRITE where
  * it can only be read. Release *out with caterva_close or caterva_discard.

@@ -194,6 +194,7 @@ void cv_array_free(caterva_array *array)
     cv_item_type_free(&array->type);
     cv_part_of_job_free(array->part);
     cv_held_jobs_free(array->jobs);
+    cv_session_release(array->session);
     cv_free(array->path);
     cv_free(array->url);
     cv_free(array);

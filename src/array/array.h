@@ -11,6 +11,7 @@
 #include "engine/plan/selection.h"
 #include "engine/read/read_ahead.h"
 #include "engine/run/errands.h"
+#include "store/http_session.h"
 
 struct caterva_array {
     cv_frame *frame;
@@ -31,6 +32,7 @@ struct caterva_array {
     char *path;                  /* of the file or directory, absolute; NULL in memory */
     char *url;                   /* by which it is opened again; NULL: by its path */
     cv_writers *writers;         /* of the tree that it was opened to be changed through */
+    cv_session *session;         /* of the tree behind a URL whose leaf it is; or NULL */
     caterva_open_options opened; /* how */
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */

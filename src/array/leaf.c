@@ -6,6 +6,7 @@
 #include "array/opened.h"
 #include "base/heap.h"
 #include "store/file.h"
+#include "store/http.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -121,6 +122,13 @@ static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const 
     return status;
 }
 
+/* To open it again as it was opened now. */
+static void keep_session(caterva_array *array, const cv_tree *tree)
+{
+    array->session = cv_store_http_session(tree->store);
+    cv_session_retain(array->session);
+}
+
 cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
                              const caterva_open_options *o, caterva_array **out,
                              cv_error *err)
@@ -133,6 +141,7 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
         status = !leaf.is_embedded && tree->form == CV_TREE_DIRECTORY
                      ? open_file(tree, &leaf, key, o, out, err)
                      : open_read_only(tree, &leaf, key, o, out, err);
+    if (status == CV_OK && tree->store) keep_session(*out, tree);
     cv_leaf_free(&leaf);
     return status;
 }
@@ -144,29 +153,37 @@ bool cv_array_is_leaf_url(const char *url)
     return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
 }
 
-static cv_status open_tree_of(const char *url, const caterva_remote_options *remote,
-                              const char **key, cv_tree **out, cv_error *err)
+static cv_status open_tree_of(cv_session *session, const char *url, const char **key,
+                              cv_tree **out, cv_error *err)
 {
     size_t size;
     *key = cv_tree_url_key(url, &size);
     char *path = cv_strndup(url, size);
     if (!path) return cv_fail_memory(err, size, "a path");
-    cv_status status = cv_tree_open(path, remote, out, err);
+    cv_status status = cv_tree_open(path, session, out, err);
     cv_free(path);
+    return status;
+}
+
+cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
+                                const caterva_open_options *o, caterva_array **out,
+                                cv_error *err)
+{
+    const char *key;
+    cv_tree *tree;
+    CV_TRY(open_tree_of(session, url, &key, &tree, err));
+    cv_status status = cv_array_open_leaf(tree, key, o, out, err);
+    cv_tree_close(tree);
     return status;
 }
 
 cv_status cv_array_open_leaf_url(const char *url, const caterva_open_options *o,
                                  caterva_array **out, cv_error *err)
 {
-    const char *key;
-    cv_tree *tree;
-    caterva_remote_options given = CATERVA_REMOTE_INIT, *remote = o->remote ? &given : NULL;
-    if (remote)
-        CV_TRY(cv_options_copy(remote, sizeof given, o->remote, "remote options", err));
-    CV_TRY(open_tree_of(url, remote, &key, &tree, err));
-    cv_status status = cv_array_open_leaf(tree, key, o, out, err);
-    cv_tree_close(tree);
+    cv_session *session;
+    CV_TRY(cv_array_open_session(url, o->remote, &session, err));
+    cv_status status = cv_array_open_leaf_in(session, url, o, out, err);
+    cv_session_release(session);
     return status;
 }
 
@@ -189,7 +206,7 @@ cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err)
 {
     const char *key;
     cv_tree *tree;
-    CV_TRY(open_tree_of(url, NULL, &key, &tree, err));
+    CV_TRY(open_tree_of(NULL, url, &key, &tree, err));
     cv_status status = file_of(tree, key, path, err);
     cv_tree_close(tree);
     return status;
@@ -216,7 +233,7 @@ cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_e
     const char *key;
     cv_tree *tree;
     CV_TRY(make_tree_of(url, err));
-    CV_TRY(open_tree_of(url, NULL, &key, &tree, err));
+    CV_TRY(open_tree_of(NULL, url, &key, &tree, err));
     cv_status status = cv_tree_lock(tree, err);
     if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);
     cv_tree_close(tree);

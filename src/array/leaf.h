@@ -13,9 +13,13 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
 /* Whether the URL names a leaf: "TREE::/key", and no file has that whole name. */
 bool cv_array_is_leaf_url(const char *url);
 
-/* The same by such a URL. */
+/* The same by such a URL; of a tree behind a URL in a session that there is (or NULL, of one
+ * on this machine). */
 cv_status cv_array_open_leaf_url(const char *url, const caterva_open_options *options,
                                  caterva_array **out, cv_error *err);
+cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
+                                const caterva_open_options *options, caterva_array **out,
+                                cv_error *err);
 
 /* By such a URL, what is a file: the path of a leaf that exists in a directory, to be changed
  * as any file; or the path that a new array may have, its groups made (and the tree, where there is nothing

@@ -103,6 +103,8 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
     CV_TRY(cv_store_http_again(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);
+    if (array->session)
+        return cv_array_open_leaf_in(array->session, array->path, &o, out, err);
     if (array->path && array->path[0] != '/' && !cv_store_is_url(array->path))
         return cv_fail(err, CATERVA_EIO, -1,
                        "the path was relative to a directory that has no name");

@@ -36,19 +36,28 @@ cv_status cv_array_open_options(const caterva_open_options *options,
 
 /* ---- Stores ------------------------------------------------------------------ */
 
+cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,
+                                cv_session **out, cv_error *err)
+{
+    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    *out = NULL;
+    if (given) CV_TRY(cv_options_copy(&remote, sizeof remote, given, "remote options", err));
+    return cv_store_is_url(url) ? cv_store_http_begin(url, &remote, out, err) : CV_OK;
+}
+
 cv_status cv_array_open_remote(const char *url, const caterva_open_options *o, cv_store **out,
                                cv_error *err)
 {
-    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    cv_session *session;
     cv_watch watch;
     if (o->mode == CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EREADONLY, -1, "a URL can be read only");
-    if (o->remote)
-        CV_TRY(cv_options_copy(&remote, sizeof remote, o->remote, "remote options", err));
+    CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_status status =
-        cv_store_http_open(url, o->offset, &remote, o->on_progress ? &watch : NULL, out, err);
+        cv_store_http_open(session, url, o->offset, o->on_progress ? &watch : NULL, out, err);
     cv_watch_destroy(&watch);
+    cv_session_release(session); /* the store has it */
     return status;
 }
 

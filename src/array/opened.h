@@ -8,6 +8,11 @@
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err);
 
+/* A session as a program's remote options (or NULL) say, to be released; NULL where `url` is
+ * none. */
+cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,
+                                cv_session **out, cv_error *err);
+
 /* The store of a URL, as complete `options` say. */
 cv_status cv_array_open_remote(const char *url, const caterva_open_options *options,
                                cv_store **out, cv_error *err);

@@ -60,8 +60,12 @@ static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva
 static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_tree **out,
                             cv_error *err)
 {
-    CV_TRY(cv_tree_open(path, NULL, out, err));
-    cv_status status = o->mode == CATERVA_MODE_WRITE ? cv_tree_lock(*out, err) : CV_OK;
+    cv_session *session;
+    CV_TRY(cv_array_open_session(path, o->remote, &session, err));
+    cv_status status = cv_tree_open(path, session, out, err);
+    cv_session_release(session);
+    CV_TRY(status);
+    status = o->mode == CATERVA_MODE_WRITE ? cv_tree_lock(*out, err) : CV_OK;
     if (status != CV_OK) cv_tree_close(*out);
     return status;
 }

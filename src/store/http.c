@@ -406,8 +406,8 @@ static cv_status strip(const char *url, char **out, bool *has_slash, cv_error *e
 }
 
 /* A name that ends with a slash is a directory's; one that leads to nothing may be. */
-static cv_status open_any(cv_session *session, const char *url, uint64_t offset,
-                          cv_watch *watch, cv_store **out, cv_error *err)
+cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offset,
+                             cv_watch *watch, cv_store **out, cv_error *err)
 {
     char *stripped;
     bool has_slash;
@@ -421,20 +421,21 @@ static cv_status open_any(cv_session *session, const char *url, uint64_t offset,
         status =
             open_directory(session, stripped, watch, out, has_slash ? &reason : &ignored);
     }
+cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
+                              cv_session **out, cv_error *err)
+{
+    return cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, out, err);
+}
+
     cv_free(stripped);
     if (status != CV_OK && err) *err = reason;
     return status == CV_OK ? CV_OK : reason.code;
 }
 
-cv_status cv_store_http_open(const char *url, uint64_t offset,
-                             const caterva_remote_options *options, cv_watch *watch,
-                             cv_store **out, cv_error *err)
+cv_session *cv_store_http_session(const cv_store *store)
 {
-    cv_session *session;
-    CV_TRY(cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, &session, err));
-    cv_status status = open_any(session, url, offset, watch, out, err);
-    cv_session_release(session); /* the objects have it */
-    return status;
+    if (store->ops != &http_ops) return NULL;
+    return ((const http_store *)store)->file->object->session;
 }
 
 cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err)
@@ -466,8 +467,8 @@ cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv
 
 bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out)
 {
-    if (store->ops != &http_ops) return false;
-    cv_session *s = ((const http_store *)store)->file->object->session;
+    cv_session *s = cv_store_http_session(store);
+    if (!s) return false;
     out->requests = atomic_load(&s->requests);
     out->bytes = atomic_load(&s->bytes);
     out->round_trips = atomic_load(&s->round_trips);

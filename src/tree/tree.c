@@ -241,9 +241,14 @@ static cv_status open_any(cv_tree *tree, cv_error *err)
 }
 
 /* Archives, and single files; a directory cannot be listed. */
-static cv_status open_url(cv_tree *tree, const caterva_remote_options *remote, cv_error *err)
+static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 {
-    CV_TRY(cv_store_http_open(tree->path, 0, remote, NULL, &tree->store, err));
+    cv_session *own = NULL;
+    if (!session) CV_TRY(cv_store_http_begin(tree->path, NULL, &own, err));
+    cv_status status =
+        cv_store_http_open(session ? session : own, tree->path, 0, NULL, &tree->store, err);
+    cv_session_release(own);
+    CV_TRY(status);
     if (!tree->store->has_chunk_objects) return open_file(tree, err);
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is a directory, and no tree's archive",
                    tree->shown.text);
@@ -259,14 +264,13 @@ static void name(cv_tree *tree, const char *path)
         tree->shown = cv_show_path(path);
 }
 
-cv_status cv_tree_open(const char *path, const caterva_remote_options *remote, cv_tree **out,
-                       cv_error *err)
+cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_error *err)
 {
     cv_tree *tree = cv_calloc(1, sizeof *tree);
     if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
     name(tree, path);
     cv_status status = !tree->path             ? cv_fail_memory(err, strlen(path), "a path")
-                       : cv_store_is_url(path) ? open_url(tree, remote, err)
+                       : cv_store_is_url(path) ? open_url(tree, session, err)
                                                : open_any(tree, err);
     if (status != CV_OK) {
         cv_tree_close(tree);

@@ -3,6 +3,7 @@
 #define CV_TREE_TREE_H
 
 #include "base/os_dir.h"
+#include "store/http_session.h"
 #include "store/refusals.h"
 #include "tree/embed.h"
 #include "tree/journal.h"
@@ -39,10 +40,10 @@ typedef struct cv_tree {
 /* Where the archive's bytes are. */
 cv_zip_source cv_tree_source(const cv_tree *tree);
 
-/* What stands at `path`, or behind the URL as the options (or NULL) say. CATERVA_EUNSUPPORTED
- * for what is no tree, CATERVA_ENOTFOUND for nothing. Release *out with cv_tree_close. */
-cv_status cv_tree_open(const char *path, const caterva_remote_options *remote, cv_tree **out,
-                       cv_error *err);
+/* What stands at `path`, or behind the URL, which is opened in the session (NULL: in a new one,
+ * of defaults). CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for nothing.
+ * Release *out with cv_tree_close. */
+cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
 /* From now on nobody else can open it for writing, and a commit that was not finished is.

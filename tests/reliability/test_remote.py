@@ -220,6 +220,25 @@ class Counts(Case):
         self.fails(self.reader.say("open", server.url("/t.b2z::/no")), "there is no /no",
                    "CATERVA_ENOTFOUND")
 
+    def test_leaves_are_read_as_their_tree_was_opened(self):
+        np.save(self.folder / "in.npy", self.items)
+        tree = "%s/u.b2d" % self.folder
+        subprocess.run([CLI, "convert", self.folder / "in.npy", tree + "::/g/x"], check=True)
+        subprocess.run([CLI, "pack", tree, self.folder / "u.b2z"], check=True)
+        server = self.serve()
+        server.objects["/u.b2z"] = (self.folder / "u.b2z").read_bytes()
+        server.script = lambda r: None if r.headers.get("x-token") == "mine" else Reply(403)
+        url = server.url("/u.b2z")
+        self.fails(self.reader.say("leaf", "/g/x", url), "403|forbidden")
+        self.assertEqual(self.reader.say("leaf", "/g/x", url, "token=mine"), "ok")
+        self.reads_right()
+        self.assertEqual(self.reader.say("refresh"), "ok")
+        self.reads_right()
+        self.assertEqual(self.reader.say("open", url + "::/g/x", "token=mine"), "ok")
+        self.reads_right()
+        self.assertEqual(self.reader.say("refresh"), "ok")
+        self.reads_right()
+
 
 class Servers(Case):
     """Servers that can less, and what is no array."""

@@ -2,6 +2,8 @@
  * A line on standard input is a command, its answer is a line on standard output:
  *
  *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
+ *        [token=TEXT]     TEXT goes along as a header
+ *   leaf KEY URL ...     the same of an array in a tree, through the tree's handle
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
  *   box START STOP ...   a box: "ok" and how long it took
@@ -39,13 +41,30 @@ static int number(char *word, const char *name, int *out)
     return 1;
 }
 
-static caterva_status open_url(char *words, int (*on_progress)(void *, int64_t, int64_t))
+/* The array of `key` in the tree; of the array's own options those of the way do not count. */
+static caterva_status open_leaf(const char *url, const char *key,
+                                const caterva_remote_options *remote)
+{
+    caterva_tree *tree;
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    options.remote = remote;
+    caterva_status status = caterva_tree_open(url, &options, &tree, &err);
+    if (status != CATERVA_OK) return status;
+    status = caterva_tree_open_array(tree, key, NULL, &array, &err);
+    caterva_tree_close(tree, NULL);
+    return status;
+}
+
+static caterva_status open_url(char *words, const char *key,
+                               int (*on_progress)(void *, int64_t, int64_t))
 {
     caterva_remote_options remote = CATERVA_REMOTE_INIT;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    char *url = strtok(words, " "), *word;
+    char *url = strtok(words, " "), *word, token[256];
+    const char *headers[] = {token};
     options.remote = &remote;
     options.on_progress = on_progress;
+    remote.headers = headers;
     while ((word = strtok(NULL, " "))) {
         int known = number(word, "connections=", &remote.connections) ||
                     number(word, "retries=", &remote.retries) ||
@@ -57,9 +76,13 @@ static caterva_status open_url(char *words, int (*on_progress)(void *, int64_t, 
             options.offset = strtoull(word + 7, NULL, 10), known = 1;
         if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;
         if (strcmp(word, "nocache") == 0) options.cache_bytes = -(known = 1);
+        if (strncmp(word, "token=", 6) == 0) {
+            snprintf(token, sizeof token, "X-Token: %s", word + 6);
+            remote.n_headers = known = 1;
+        }
         if (!known) exit(2);
     }
-    return caterva_open(url, &options, &array, &err);
+    return key ? open_leaf(url, key, &remote) : caterva_open(url, &options, &array, &err);
 }
 
 static uint64_t hash_of(const unsigned char *bytes, size_t size)
@@ -143,7 +166,7 @@ static void stop_after(char *words)
     uint64_t hash;
     char *url;
     stop_at = now_ms() + strtod(words, &url);
-    caterva_status status = open_url(url + 1, until_then);
+    caterva_status status = open_url(url + 1, NULL, until_then);
     if (status == CATERVA_OK) status = read_all(&hash);
     double late = now_ms() - stop_at;
     if (status != CATERVA_ESTOPPED)
@@ -197,7 +220,16 @@ int main(void)
         if (strcmp(line, "open") == 0) {
             caterva_discard(array);
             array = NULL;
-            if (open_url(rest, NULL) == CATERVA_OK)
+            if (open_url(rest, NULL, NULL) == CATERVA_OK)
+                printf("ok\n");
+            else
+                say_error();
+        } else if (strcmp(line, "leaf") == 0) {
+            caterva_discard(array);
+            array = NULL;
+            char *url = rest + strcspn(rest, " ");
+            if (*url) *url++ = '\0';
+            if (open_url(url, rest, NULL) == CATERVA_OK)
                 printf("ok\n");
             else
                 say_error();
