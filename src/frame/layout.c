@@ -416,7 +416,7 @@ cv_status cv_layout_parse(cv_store *store, const cv_snapshot *snapshot,
                           cv_layout **out, cv_error *err)
 {
     chunk_head head = head_of(given);
-    head.keeps_small = cv_layout_is_small(&snapshot->grid);
+    head.keeps_small = given->keeps_chunk || cv_layout_is_small(&snapshot->grid);
     return parse_layout(store, snapshot, ref, &head, given->limit, out, err);
 }
 

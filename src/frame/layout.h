@@ -59,16 +59,17 @@ cv_status cv_layout_begin(cv_store *store, const cv_snapshot *snapshot,
                           const cv_chunk_ref *ref, uint64_t *limit, size_t *size,
                           cv_error *err);
 
-/* Then a layout of those bytes, not checked yet; of a small chunk with its bytes. What they
- * do not reach, which is rare, is read. */
+/* Then a layout of those bytes, not checked yet; of a small chunk with its bytes, and of one
+ * that is to be kept. What they do not reach, which is rare, is read. */
 typedef struct cv_chunk_head {
     const uint8_t *bytes;
     size_t size;
     uint64_t limit;
+    bool keeps_chunk; /* of any chunk, when they are all of it */
 } cv_chunk_head;
 cv_status cv_layout_parse(cv_store *store, const cv_snapshot *snapshot,
-                          const cv_chunk_ref *ref, const cv_chunk_head *given, cv_layout **out,
-                          cv_error *err);
+                          const cv_chunk_ref *ref, const cv_chunk_head *given,
+                          cv_layout **out, cv_error *err);
 
 /* Then where its block table is, table_size bytes, when the layout is to be checked. */
 bool cv_layout_is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref);

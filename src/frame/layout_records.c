@@ -73,7 +73,7 @@ cv_layout *cv_layout_of_record(const cv_layout_records *r, cv_store *store,
     cv_layout *layout = NULL;
     int64_t n_blocks = s->grid.n_blocks;
     if (!cv_record_find_parts(bytes, r->area.record_size, n_blocks, &parts)) return NULL;
-    const cv_chunk_head head = {bytes, parts.head_size, ref->limit};
+    const cv_chunk_head head = {.bytes = bytes, .size = parts.head_size, .limit = ref->limit};
     if (cv_layout_parse(store, s, ref, &head, &layout, NULL) != CV_OK) return NULL;
     if (layout->table_size == parts.table_size &&
         cv_layout_check(store, layout, ref, &head, bytes + parts.head_size, NULL) == CV_OK)

@@ -4,7 +4,8 @@
  *     wave 0   records, where there are   [record][record] ...
  *     wave 1   heads of other chunks      [head]....[table?] [head]....[table?] ...
  *     wave 2   tables not among them      [table] ...
- */
+ *
+ * Of few small chunks wave 1 reads all bytes, and is the only one. */
 #include "frame/layout_wave.h"
 
 #include "base/arith.h"
@@ -33,6 +34,7 @@ typedef struct wave {
     cv_buffer records, heads, tables;
     size_t n_parts, n_bytes;
     cv_watch *watch;
+    bool is_whole; /* all bytes of the chunks are read */
     bool goes_on;  /* around what is damaged */
     size_t failed; /* the range that could not be read; SIZE_MAX: none */
 } wave;
@@ -228,6 +230,32 @@ static void find_kept(wave *w)
             cv_layout_find(w->frame->layouts, w->snapshot, &w->wishes[i].ref);
 }
 
+/* Bytes of a chunk and its table, as they are said to end; 0: nobody knows. */
+static uint64_t extent_of(const cv_layout_wish *wish)
+{
+    return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
+}
+
+/* Few small chunks are read in less time than it takes to learn where their blocks are. */
+static bool is_worth_all(const wave *w)
+{
+    uint64_t most = w->frame->store->most_whole, size = 0;
+    for (size_t i = 0; i < w->n && size <= most; i++) {
+        if (w->wishes[i].layout) continue;
+        uint64_t extent = extent_of(&w->wishes[i]);
+        size += extent > 0 ? extent : most + 1;
+    }
+    return size > 0 && size <= most;
+}
+
+static void widen(cv_layout_wish *wish)
+{
+    uint64_t extent = extent_of(wish), limit = wish->head.limit;
+    if (extent > limit) extent = limit;
+    if (extent > wish->head.size) wish->head.size = (size_t)extent;
+    wish->head.keeps_chunk = true;
+}
+
 static cv_status ask_for_heads(wave *w, cv_error *err)
 {
     cv_store *store = w->frame->store;
@@ -238,6 +266,7 @@ static cv_status ask_for_heads(wave *w, cv_error *err)
         if (wish->layout) continue;
         CV_TRY(cv_layout_begin(store, w->snapshot, ref, &wish->head.limit, &wish->head.size,
                                err));
+        if (w->is_whole) widen(wish);
         part p = {.wish = i, .kind = PART_HEAD};
         CV_TRY(add_part(w, p, ref->object, ref->pos, wish->head.size, err));
         if (!guess_table(w, wish)) continue;
@@ -284,14 +313,35 @@ static cv_status parse(wave *w, size_t i, cv_error *err)
     return add_part(w, p, object, pos, wish->layout->table_size, err);
 }
 
+static cv_status check_one(const wave *w, const cv_layout_wish *wish, cv_layout *layout,
+                           cv_error *err)
+{
+    if (!cv_layout_is_checked(w->snapshot, &wish->ref)) return CV_OK;
+    return cv_layout_check(w->frame->store, layout, &wish->ref, &wish->head, wish->table,
+                           err);
+}
+
+/* Without the chunk, which is for those who read it now. */
+static void keep_slim(const wave *w, const cv_layout_wish *wish)
+{
+    cv_chunk_head head = wish->head;
+    cv_layout *slim = NULL;
+    head.keeps_chunk = false;
+    if (cv_layout_parse(w->frame->store, w->snapshot, &wish->ref, &head, &slim, NULL)) return;
+    if (check_one(w, wish, slim, NULL) == CV_OK)
+        cv_layout_keep(w->frame->layouts, &wish->ref, slim);
+    cv_layout_release(slim);
+}
+
 /* Only what was read in this wave has first bytes. */
-static cv_status check(wave *w, cv_layout_wish *wish, cv_error *err)
+static cv_status check(wave *w, const cv_layout_wish *wish, cv_error *err)
 {
     if (!wish->head.bytes) return CV_OK;
-    if (cv_layout_is_checked(w->snapshot, &wish->ref))
-        CV_TRY(cv_layout_check(w->frame->store, wish->layout, &wish->ref, &wish->head,
-                               wish->table, err));
-    if (!cv_layout_is_small(&w->snapshot->grid))
+    CV_TRY(check_one(w, wish, wish->layout, err));
+    if (cv_layout_is_small(&w->snapshot->grid)) return CV_OK;
+    if (wish->head.keeps_chunk)
+        keep_slim(w, wish);
+    else
         cv_layout_keep(w->frame->layouts, &wish->ref, wish->layout);
     return CV_OK;
 }
@@ -310,7 +360,8 @@ static cv_status judge(const wave *w, cv_layout_wish *wish, cv_status status)
 static cv_status run(wave *w, cv_error *err)
 {
     find_kept(w);
-    CV_TRY(read_records(w, err));
+    w->is_whole = is_worth_all(w);
+    if (!w->is_whole) CV_TRY(read_records(w, err));
     CV_TRY(ask_for_heads(w, err));
     CV_TRY(read_parts(w, &w->heads, err));
     forget_parts(w);

@@ -13,6 +13,9 @@
 /* Bytes of the end that come with the opening; of the beginning, where it is wanted. */
 enum { TAIL_BYTES = 64 * 1024, HEAD_BYTES = 8 * 1024, MOST_KEPT = 64 << 20 };
 
+/* At 100 Mbit/s so many bytes take 80 ms, about as long as another round trip. */
+enum { MOST_WHOLE = 1 << 20 };
+
 /* Bytes at hand; they never move nor go before the file does. */
 typedef struct kept {
     cv_http_piece piece;
@@ -351,6 +354,7 @@ static cv_status new_store(http_file *file, cv_http_chunks *chunks, const char *
         release_file(file);
         return cv_fail_memory(err, sizeof *h, "a URL");
     }
+    int over_percent = file->object->session->options.over_read_percent;
     /* Ranges are joined by their cost, and not before. */
     h->base = (cv_store){.ops = &http_ops,
                          .has_chunk_objects = chunks != NULL,
@@ -358,6 +362,7 @@ static cv_status new_store(http_file *file, cv_http_chunks *chunks, const char *
                          .is_far = true,
                          .is_pinned = true,
                          .join_gap = 1,
+                         .most_whole = over_percent > 0 ? MOST_WHOLE : 0,
                          .opened = cv_os_now()};
     h->url = copy;
     h->file = file;

@@ -151,6 +151,8 @@ struct cv_store {
     bool is_pinned; /* what is read is of one version, or not read at all */
     uint32_t
         join_gap; /* reading over so many bytes costs less than another range; 0: a page */
+    uint32_t most_whole; /* chunks of at most so many bytes, together, are read whole where
+                          * that takes fewer waves; 0: none are */
     cv_os_moment opened; /* cv_os_now() when it was made, unless in_memory: whose locks those
                           * of its files are, and that a child of fork does not write */
     cv_watch *watch;     /* told now and then while one read takes long; or NULL */

@@ -220,6 +220,7 @@ class Counts(Case):
         self.fails(self.reader.say("open", server.url("/t.b2z::/no")), "there is no /no",
                    "CATERVA_ENOTFOUND")
 
+
     def test_leaves_are_read_as_their_tree_was_opened(self):
         np.save(self.folder / "in.npy", self.items)
         tree = "%s/u.b2d" % self.folder
@@ -238,6 +239,34 @@ class Counts(Case):
         self.reads_right()
         self.assertEqual(self.reader.say("refresh"), "ok")
         self.reads_right()
+
+    def test_a_small_chunk_is_read_whole(self):
+        """A point is one round trip, and another one of the chunk brings its block alone."""
+        server = self.serve()
+        self.opened(server, "nocache")
+        for n, at in enumerate([(1, 1, 1), (5, 25, 30), (12, 50, 3)]):
+            server.forget()
+            self.assertEqual(self.reader.say("point", *at),
+                             "ok " + self.items[at].tobytes().hex())
+            self.assertEqual(len(server.requests), 1)
+            self.assertEqual(int(self.reader.say("transfers").split()[2]), n + 2)
+            self.assertLess(server.sent, 41000)
+        server.forget()
+        self.assertTrue(self.reader.say("point", 1, 12, 26).startswith("ok"))
+        self.assertEqual(len(server.requests), 1)
+        self.assertLess(server.sent, 6000)
+
+    def test_many_chunks_are_not_read_whole(self):
+        """Those of this line are more than 1 MiB together."""
+        items = np.random.default_rng(2).integers(0, 1 << 30, (64, 64, 128)).astype("i4")
+        path = convert(self.folder, "line.b2nd", items, "--chunks", "4,64,128", "--blocks",
+                       "1,16,128", "--codec", "blosclz", "--level", "0")
+        server = self.serve()
+        server.objects["/a.b2nd"] = path.read_bytes()
+        self.opened(server, "nocache", "over=100")
+        server.forget()
+        self.assertIn("ok", self.reader.say("box", "0 64 0 1 0 1"))
+        self.assertLess(server.sent, 2 * 64 * 9000)
 
 
 class Servers(Case):
