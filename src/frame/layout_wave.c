@@ -256,6 +256,25 @@ static void widen(cv_layout_wish *wish)
     wish->head.keeps_chunk = true;
 }
 
+/* Chunks that are objects of their own. */
+static cv_status meet_objects(const wave *w, cv_error *err)
+{
+    cv_buffer objects = {0};
+    cv_store *store = w->frame->store;
+    cv_status status = CV_OK;
+    if (!store->has_chunk_objects || !store->is_far) return CV_OK;
+    for (size_t i = 0; i < w->n && status == CV_OK; i++) {
+        const cv_layout_wish *wish = &w->wishes[i];
+        if (wish->layout || wish->ref.object == CV_FRAME_OBJECT) continue;
+        status = cv_buffer_append(&objects, &wish->ref.object, sizeof(cv_object), err);
+    }
+    size_t n = objects.size / sizeof(cv_object);
+    if (status == CV_OK && n > 0)
+        status = cv_store_meet(store, (const cv_object *)(void *)objects.data, n, err);
+    cv_buffer_free(&objects);
+    return status;
+}
+
 static cv_status ask_for_heads(wave *w, cv_error *err)
 {
     cv_store *store = w->frame->store;
@@ -362,6 +381,7 @@ static cv_status run(wave *w, cv_error *err)
     find_kept(w);
     w->is_whole = is_worth_all(w);
     if (!w->is_whole) CV_TRY(read_records(w, err));
+    CV_TRY(meet_objects(w, err));
     CV_TRY(ask_for_heads(w, err));
     CV_TRY(read_parts(w, &w->heads, err));
     forget_parts(w);

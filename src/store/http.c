@@ -160,7 +160,8 @@ static cv_status ignore(void *context, size_t range, cv_error *err)
 
 static cv_http_window window_of(http_store *h)
 {
-    return (cv_http_window){h->file->object, h->offset, atomic_load(&h->is_anew)};
+    return (cv_http_window){
+        .object = h->file->object, .offset = h->offset, .is_anew = atomic_load(&h->is_anew)};
 }
 
 /* Who reads the beginning reads on there. */
@@ -180,8 +181,9 @@ static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void
 {
     http_store *h = (http_store *)store;
     const cv_store_range range = {object, pos, size, dst};
+    const cv_arrivals arrivals = {.arrived = ignore, .watch = store->watch};
     if (object != CV_FRAME_OBJECT && h->chunks)
-        return cv_http_chunks_read(h->chunks, &range, store->watch, err);
+        return cv_http_chunks_read(h->chunks, &range, 1, &arrivals, err);
     CV_TRY(cv_store_check_frame(store, object, err));
     CV_TRY(check_range(h, pos, size, err));
     if (size == 0) return CV_OK;
@@ -193,7 +195,6 @@ static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void
     if (pos == 0 && size <= HEAD_BYTES && !atomic_load(&h->is_anew))
         return read_head(h, dst, size, err);
     const cv_http_window window = window_of(h);
-    const cv_arrivals arrivals = {.arrived = ignore, .watch = store->watch};
     return cv_http_read(&window, &range, 1, &arrivals, err);
 }
 
@@ -242,10 +243,11 @@ static cv_status take_kept(http_store *h, const cv_store_range *ranges, size_t n
     return CV_OK;
 }
 
-static bool is_all_frame(const cv_store_range *ranges, size_t n)
+/* Of the frame, or else of chunks. */
+static bool are_all(const cv_store_range *ranges, size_t n, bool of_frame)
 {
     size_t i = 0;
-    while (i < n && ranges[i].object == CV_FRAME_OBJECT) i++;
+    while (i < n && (ranges[i].object == CV_FRAME_OBJECT) == of_frame) i++;
     return i == n;
 }
 
@@ -253,7 +255,9 @@ static cv_status http_read_many(cv_store *store, const cv_store_range *ranges, s
                                 const cv_arrivals *arrivals, cv_error *err)
 {
     http_store *h = (http_store *)store;
-    if (!is_all_frame(ranges, n)) return cv_store_read_each(store, ranges, n, arrivals, err);
+    if (h->chunks && are_all(ranges, n, false))
+        return cv_http_chunks_read(h->chunks, ranges, n, arrivals, err);
+    if (!are_all(ranges, n, true)) return cv_store_read_each(store, ranges, n, arrivals, err);
     wanted w = {.arrivals = arrivals,
                 .ranges = cv_calloc(n, sizeof *w.ranges),
                 .numbers = cv_calloc(n, sizeof *w.numbers)};
@@ -266,6 +270,12 @@ static cv_status http_read_many(cv_store *store, const cv_store_range *ranges, s
     cv_free(w.ranges);
     cv_free(w.numbers);
     return status;
+}
+
+static cv_status http_meet(cv_store *store, const cv_object *objects, size_t n, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    return h->chunks ? cv_http_chunks_meet(h->chunks, objects, n, store->watch, err) : CV_OK;
 }
 
 static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_error *err)
@@ -326,6 +336,7 @@ static const cv_store_ops http_ops = {
     .size = http_size,
     .read = http_read,
     .read_many = http_read_many,
+    .meet = http_meet,
     .view = http_view,
     .bring = http_bring,
     .read_anew = http_read_anew,
@@ -410,6 +421,12 @@ static cv_status strip(const char *url, char **out, bool *has_slash, cv_error *e
     return CV_OK;
 }
 
+cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
+                              cv_session **out, cv_error *err)
+{
+    return cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, out, err);
+}
+
 /* A name that ends with a slash is a directory's; one that leads to nothing may be. */
 cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offset,
                              cv_watch *watch, cv_store **out, cv_error *err)
@@ -426,12 +443,6 @@ cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offs
         status =
             open_directory(session, stripped, watch, out, has_slash ? &reason : &ignored);
     }
-cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
-                              cv_session **out, cv_error *err)
-{
-    return cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, out, err);
-}
-
     cv_free(stripped);
     if (status != CV_OK && err) *err = reason;
     return status == CV_OK ? CV_OK : reason.code;

@@ -14,7 +14,11 @@ void cv_http_chunks_free(cv_http_chunks *chunks); /* NULL is fine */
 /* Any thread; CATERVA_ENOTFOUND when there is no such object. */
 cv_status cv_http_chunks_size(cv_http_chunks *chunks, cv_object id, cv_watch *watch,
                               uint64_t *size, cv_error *err);
-cv_status cv_http_chunks_read(cv_http_chunks *chunks, const cv_store_range *range,
+
+/* As cv_store_ops.meet and .read_many have it. */
+cv_status cv_http_chunks_meet(cv_http_chunks *chunks, const cv_object *ids, size_t n,
                               cv_watch *watch, cv_error *err);
+cv_status cv_http_chunks_read(cv_http_chunks *chunks, const cv_store_range *ranges, size_t n,
+                              const cv_arrivals *arrivals, cv_error *err);
 
 #endif

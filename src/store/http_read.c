@@ -58,6 +58,7 @@ static void note_gone(waiter *w, const cv_fetch *f, size_t range)
 typedef struct request {
     cv_fetch fetch; /* first */
     struct wave *wave;
+    uint64_t base;      /* where the object's byte 0 is among the segments */
     size_t first, last; /* segments */
     size_t at;          /* those before it are complete */
 } request;
@@ -74,6 +75,19 @@ typedef struct wave {
     waiter waiter;
 } wave;
 
+/* Segments of several objects lie so far apart that no two are ever joined. */
+enum { OBJECT_BITS = 40 };
+
+static cv_session *session_of(const wave *w)
+{
+    return (w->window->objects ? w->window->objects[0] : w->window->object)->session;
+}
+
+static uint64_t base_of(const wave *w, size_t range)
+{
+    return w->window->objects ? (uint64_t)range << OBJECT_BITS : 0;
+}
+
 static void complete(wave *w, size_t range)
 {
     cv_mutex_lock(&w->waiter.lock);
@@ -88,8 +102,9 @@ static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_
 {
     request *r = (request *)fetch;
     wave *w = r->wave;
-    uint64_t end = pos + size;
     (void)err;
+    pos += r->base;
+    uint64_t end = pos + size;
     while (r->at < r->last && w->segments[r->at].end <= pos) r->at++;
     for (size_t i = r->at; i < r->last && w->segments[i].pos < end; i++) {
         const cv_segment *s = &w->segments[i];
@@ -117,7 +132,7 @@ static uint64_t most_bytes(const wave *w)
     enum { LEAST = 1 << 20, MOST = 8 << 20 };
     uint64_t total = 0;
     for (size_t i = 0; i < w->n; i++) total += w->ranges[i].size;
-    uint64_t each = total / (uint64_t)w->window->object->session->limit.most;
+    uint64_t each = total / (uint64_t)session_of(w)->limit.most;
     return each < LEAST ? LEAST : each > MOST ? MOST : each;
 }
 
@@ -131,9 +146,12 @@ static size_t count_segments(const wave *w, uint64_t most)
 static void cut(wave *w, uint64_t most)
 {
     cv_segment *to = w->segments;
+    cv_http_object *const *objects = w->window->objects;
+    size_t first = 0; /* range of the object's */
     for (size_t i = 0; i < w->n; i++) {
         const cv_store_range *r = &w->ranges[i];
-        uint64_t pos = w->window->offset + r->pos;
+        if (objects && objects[i] != objects[first]) first = i;
+        uint64_t pos = base_of(w, first) + w->window->offset + r->pos;
         w->left[i] = r->size;
         for (uint64_t done = 0; done < r->size; done += most) {
             uint64_t size = r->size - done < most ? r->size - done : most;
@@ -147,27 +165,29 @@ static void cut(wave *w, uint64_t most)
 
 static void make_request(wave *w, request *r, size_t first)
 {
-    uint64_t end = 0;
-    cv_session *s = w->window->object->session;
+    uint64_t end = 0, begin = w->segments[first].pos;
+    cv_session *s = session_of(w);
     size_t last = first;
+    bool has_own = w->window->objects != NULL;
     do {
         if (w->segments[last].end > end) end = w->segments[last].end;
         last++;
     } while (last < w->n_segments && !w->segments[last].begins);
     *r = (request){.wave = w, .first = first, .last = last, .at = first};
-    r->fetch.object = w->window->object;
-    r->fetch.ask = (cv_ask){.first = w->segments[first].pos, .end = end};
+    if (has_own) r->base = begin >> OBJECT_BITS << OBJECT_BITS;
+    r->fetch.object = has_own ? w->window->objects[begin >> OBJECT_BITS] : w->window->object;
+    r->fetch.ask = (cv_ask){.first = begin - r->base, .end = end - r->base};
     r->fetch.is_anew = w->window->is_anew;
     r->fetch.n_ranges = (int)(last - first);
     r->fetch.take = take;
     r->fetch.gone = request_gone;
-    w->fetched += end - w->segments[first].pos;
+    w->fetched += end - begin;
     if (last - first > 1) atomic_fetch_add(&s->joined, (int64_t)(last - first));
 }
 
 static cv_status plan(wave *w, cv_error *err)
 {
-    cv_session *s = w->window->object->session;
+    cv_session *s = session_of(w);
     const cv_join_rule rule = {.gap = cv_session_gap(s),
                                .over_percent = s->options.over_read_percent,
                                .most = most_bytes(w)};
@@ -275,7 +295,7 @@ static void begin_all(wave *w)
 static cv_status run(wave *w, const cv_arrivals *arrivals, cv_error *err)
 {
     waiter *a = &w->waiter;
-    cv_session *s = w->window->object->session;
+    cv_session *s = session_of(w);
     uint64_t began = cv_os_clock_ns();
     atomic_fetch_add(&s->round_trips, 1);
     begin_all(w);
@@ -309,7 +329,8 @@ cv_status cv_http_read(const cv_http_window *window, const cv_store_range *range
 typedef struct piece_request {
     cv_fetch fetch; /* first */
     cv_http_piece *out;
-    waiter waiter;
+    waiter *waiter;    /* of one, or of many */
+    cv_status *status; /* where that of one of many goes; else NULL */
 } piece_request;
 
 static cv_status piece_granted(cv_fetch *fetch, const cv_grant *grant, cv_error *err)
@@ -333,12 +354,21 @@ static cv_status piece_take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes,
 
 static void piece_gone(cv_fetch *fetch)
 {
-    note_gone(&((piece_request *)fetch)->waiter, fetch, 0);
+    const piece_request *r = (piece_request *)fetch;
+    waiter *a = r->waiter;
+    if (!r->status) {
+        note_gone(a, fetch, 0);
+        return;
+    }
+    cv_mutex_lock(&a->lock); /* the others go on */
+    *r->status = fetch->status;
+    a->n_left--;
+    cv_cond_wake_all(&a->changed);
+    cv_mutex_unlock(&a->lock);
 }
 
-static void wait_for_piece(piece_request *r, cv_watch *watch)
+static void wait_for_pieces(waiter *a, piece_request *list, size_t n, cv_watch *watch)
 {
-    waiter *a = &r->waiter;
     bool is_cancelled = false;
     cv_mutex_lock(&a->lock);
     while (a->n_left > 0) {
@@ -347,37 +377,90 @@ static void wait_for_piece(piece_request *r, cv_watch *watch)
         if (a->status == CV_OK || is_cancelled || a->n_left == 0) continue;
         is_cancelled = true;
         cv_mutex_unlock(&a->lock);
-        cv_fetch_cancel(&r->fetch);
+        for (size_t i = 0; i < n; i++) cv_fetch_cancel(&list[i].fetch);
         cv_mutex_lock(&a->lock);
     }
     cv_mutex_unlock(&a->lock);
+}
+
+static void order_piece(piece_request *r, cv_http_object *object, const cv_ask *ask,
+                        bool is_anew)
+{
+    *r->out = (cv_http_piece){0};
+    r->fetch.object = object;
+    r->fetch.ask = *ask;
+    r->fetch.is_anew = is_anew;
+    r->fetch.n_ranges = 1;
+    r->fetch.granted = piece_granted;
+    r->fetch.take = piece_take;
+    r->fetch.gone = piece_gone;
 }
 
 cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_anew,
                              cv_watch *watch, cv_http_piece *out, bool *has_no_ranges,
                              cv_error *err)
 {
-    piece_request r = {.out = out};
-    *out = (cv_http_piece){0};
-    r.fetch.object = object;
-    r.fetch.ask = *ask;
-    r.fetch.is_anew = is_anew;
-    r.fetch.n_ranges = 1;
-    r.fetch.granted = piece_granted;
-    r.fetch.take = piece_take;
-    r.fetch.gone = piece_gone;
-    waiter_init(&r.waiter);
-    r.waiter.n_left = 1;
+    waiter a;
+    piece_request r = {.out = out, .waiter = &a};
+    order_piece(&r, object, ask, is_anew);
+    waiter_init(&a);
+    a.n_left = 1;
     atomic_fetch_add(&object->session->round_trips, 1);
     cv_status status = cv_fetch_begin(&r.fetch, err);
     if (status == CV_OK) {
-        wait_for_piece(&r, watch);
-        status = r.waiter.status;
-        if (status != CV_OK && err) *err = r.waiter.error;
+        wait_for_pieces(&a, &r, 1, watch);
+        status = a.status;
+        if (status != CV_OK && err) *err = a.error;
     }
     *has_no_ranges = r.fetch.has_no_ranges;
-    waiter_destroy(&r.waiter);
+    waiter_destroy(&a);
     if (status != CV_OK) cv_free(out->bytes);
     if (status != CV_OK) *out = (cv_http_piece){0};
+    return status;
+}
+
+/* ---- First pieces of many ---------------------------------------------------------------- */
+
+/* What could not be begun has that for its status. */
+static void begin_orders(cv_http_order *orders, piece_request *list, size_t n, waiter *a)
+{
+    for (size_t i = 0; i < n; i++) {
+        const cv_ask ask = {.first = 0, .end = orders[i].size};
+        list[i].out = &orders[i].piece;
+        list[i].waiter = a;
+        list[i].status = &orders[i].status;
+        order_piece(&list[i], orders[i].object, &ask, false);
+        cv_mutex_lock(&a->lock);
+        a->n_left++;
+        cv_mutex_unlock(&a->lock);
+        cv_status status = cv_fetch_begin(&list[i].fetch, NULL);
+        if (status == CV_OK) continue;
+        cv_mutex_lock(&a->lock);
+        orders[i].status = status;
+        a->n_left--;
+        cv_mutex_unlock(&a->lock);
+    }
+}
+
+cv_status cv_http_read_orders(cv_http_order *orders, size_t n, cv_watch *watch, cv_error *err)
+{
+    waiter a;
+    if (n == 0) return CV_OK;
+    piece_request *list = cv_calloc(n, sizeof *list);
+    if (!list) return cv_fail_memory(err, n * sizeof *list, "requests");
+    waiter_init(&a);
+    atomic_fetch_add(&orders[0].object->session->round_trips, 1);
+    begin_orders(orders, list, n, &a);
+    wait_for_pieces(&a, list, n, watch);
+    cv_status status = a.status;
+    if (status != CV_OK && err) *err = a.error;
+    waiter_destroy(&a);
+    cv_free(list);
+    for (size_t i = 0; i < n; i++) {
+        cv_http_order *o = &orders[i];
+        if (status == CV_OK && o->status == CV_OK) continue;
+        cv_free(o->piece.bytes);
+        o->piece = (cv_http_piece){0};
+    }
     return status;
 }

@@ -5,10 +5,11 @@
 #include "store/http_object.h"
 #include "store/store.h"
 
-/* Whose ranges they are: where in the object position 0 lies, and whether caches on the way
- * are to be passed by. */
+/* Whose ranges they are: of one object, in which position 0 lies at `offset`, or each of one of
+ * its own, none larger than 1 TiB; and whether caches on the way are to be passed by. */
 typedef struct cv_http_window {
     cv_http_object *object;
+    cv_http_object *const *objects; /* of each range; NULL: `object` */
     uint64_t offset;
     bool is_anew;
 } cv_http_window;
@@ -30,5 +31,18 @@ typedef struct cv_http_piece {
 cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_anew,
                              cv_watch *watch, cv_http_piece *out, bool *has_no_ranges,
                              cv_error *err);
+
+/* The first bytes of an object, of which nothing is known yet, on order. */
+typedef struct cv_http_order {
+    cv_http_object *object;
+    uint64_t size;       /* at most so many */
+    cv_http_piece piece; /* what came */
+    cv_status status;
+} cv_http_order;
+
+/* Fetches all of them at once; each has its own status, and the sentence is lost.
+ * CATERVA_ENOMEM, CATERVA_ESTOPPED: then nothing has come. */
+cv_status cv_http_read_orders(cv_http_order *orders, size_t n, cv_watch *watch,
+                              cv_error *err);
 
 #endif

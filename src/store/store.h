@@ -63,6 +63,10 @@ typedef struct cv_store_ops {
      * read after a failure is not said. Op may be NULL: one after the other. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
+    /* Chunk objects that are going to be read, their sizes first: what is not known of them is
+     * asked for all at once. CATERVA_ENOMEM, CATERVA_ESTOPPED; what else fails is told by who
+     * reads. Op may be NULL: that takes no time. */
+    cv_status (*meet)(cv_store *store, const cv_object *objects, size_t n, cv_error *err);
     /* Whether a read at `pos` would find its bytes in memory, as far as can be told for less
      * than the read costs. Op may be NULL: they are as near as they get. Not asked of a store
      * that `is_far`. */
@@ -195,6 +199,11 @@ static inline cv_status cv_store_read_wave(cv_store *s, const cv_store_range *ra
 {
     if (s->ops->read_many) return s->ops->read_many(s, ranges, n, arrivals, e);
     return cv_store_read_each(s, ranges, n, arrivals, e);
+}
+static inline cv_status cv_store_meet(cv_store *s, const cv_object *objects, size_t n,
+                                      cv_error *e)
+{
+    return s->ops->meet ? s->ops->meet(s, objects, n, e) : CV_OK;
 }
 /* Whether what could not be right is worth another look; see `doubt`. */
 static inline bool cv_store_may_doubt(const cv_store *s) { return s->ops->doubt != NULL; }

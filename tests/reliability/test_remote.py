@@ -181,6 +181,39 @@ class Counts(Case):
         self.opened(server, "nocache")
         self.fails(self.reader.say("read"), "chunk [0-9]+ is lost", "CATERVA_ECORRUPT")
 
+    def serve_directory(self, items, *options):
+        path = convert(self.folder, "waves.b2nd", items, "--sparse", *options)
+        server = self.serve()
+        del server.objects["/a.b2nd"]
+        for file in path.iterdir():
+            server.objects["/a.b2nd/" + file.name] = file.read_bytes()
+        self.assertEqual(self.reader.say("open", server.url("/a.b2nd/"), "nocache"), "ok")
+        return server, lambda: int(self.reader.say("transfers").split()[2])
+
+    def test_a_directory_is_read_in_waves(self):
+        """All chunks at once: their beginnings, which of small ones is all."""
+        server, trips = self.serve_directory(self.items, "--chunks", "10,20,50")
+        before = trips()
+        self.assertEqual(self.reader.say("point", 33, 5, 7),
+                         "ok " + self.items[33, 5, 7].tobytes().hex())
+        self.assertEqual(trips() - before, 1)
+        self.reads_right()
+        self.assertEqual(trips() - before, 2)
+        self.assertEqual(len(server.requests), 1 + 12)
+
+    def test_large_chunks_of_a_directory(self):
+        """Beginnings of all, then the tables, then blocks."""
+        items = np.random.default_rng(4).integers(0, 1 << 30, (8, 512, 1024)).astype("i4")
+        server, trips = self.serve_directory(
+            items, "--chunks", "1,512,1024", "--blocks", "1,32,1024", "--codec", "blosclz",
+            "--level", "0")
+        before = trips()
+        self.assertIn("ok", self.reader.say("box", "0 8 500 501 0 1024"))
+        self.assertEqual(trips() - before, 3)
+        self.assertLess(server.sent, 8 * (524288 + 2 * 140000))
+        self.assertEqual(self.reader.say("read"), "ok " + fnv(items.tobytes()))
+        self.assertLessEqual(trips() - before, 7)
+
     def test_a_frame_at_an_offset_is_read(self):
         for behind in (0, 5000, 100000):
             server = self.serve()
