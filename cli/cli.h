@@ -127,6 +127,9 @@ typedef struct cli_args {
     int64_t wait; /* milliseconds, default 0 */
     const char *part;
     bool last, live;
+    const char *if_match, *resume, *read_url;
+    int64_t part_size; /* bytes, 0: the library's choice */
+    bool abandon;
 } cli_args;
 
 /* Options a command may accept; OR them together in cli_command.options. */
@@ -169,6 +172,8 @@ typedef struct cli_args {
 #define CLI_OPT_TRACE (UINT64_C(1) << 54)
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
+#define CLI_OPT_PUBLISH                                                                      \
+    (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part, and output of its token */
 #define CLI_OPT_NONE (1UL << 27)         /* of a command with no option but --help */
 
@@ -236,6 +241,7 @@ extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_repack, cli_command_verify, cli_command_repair, cli_command_seal,
     cli_command_compact, cli_command_diff, cli_command_stats, cli_command_view,
     cli_command_attr, cli_command_jobs, cli_command_ls, cli_command_tree, cli_command_pack,
-    cli_command_unpack, cli_command_bench, cli_command_tune, cli_command_completion;
+    cli_command_unpack, cli_command_publish, cli_command_bench, cli_command_tune,
+    cli_command_completion;
 
 #endif

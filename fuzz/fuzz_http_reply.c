@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "store/http_reply.h"
+#include "store/http_xml.h"
 
 static void check_grant(const cv_ask *ask, const cv_reply *reply, const cv_grant *grant)
 {
@@ -25,6 +26,20 @@ static void check_grant(const cv_ask *ask, const cv_reply *reply, const cv_grant
             "another version");
 }
 
+/* The same bytes as S3's answer. */
+static void check_xml(const char *text, size_t size)
+{
+    cv_xml rest = {text, text + size}, part;
+    char out[40];
+    while (cv_xml_next(&rest, "Part", &part)) {
+        FUZZ_NEED(part.at >= text && part.at <= part.end && part.end <= text + size,
+                  "an element outside of its document");
+        if (cv_xml_text(part, "ETag", out, sizeof out))
+            for (const char *c = out; *c; c++)
+                FUZZ_NEED(*c >= ' ' && *c < 0x7f, "a text with %d", *c);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     if (size < 4) return 0;
@@ -39,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     cv_error error = {0};
     char *text = fuzz_alloc(size - 3);
     memcpy(text, bytes + 3, size - 3);
+    check_xml(text, size - 3);
     if (cv_reply_parse(text, size - 3, &reply, &error) == CATERVA_OK) {
         FUZZ_NEED(reply.status >= 100 && reply.status <= 999, "status %d", reply.status);
         cv_verdict verdict = cv_reply_judge(&reply, &ask, "URL", &grant, &error);

@@ -212,6 +212,7 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *   statistics, reductions          each of 64+ jobs steps, of the call; bytes, of the handle
  *   copies, verify, repair          each chunk       chunks, of the call; bytes, of the handle
  *   measure                         each chunk       bytes, of the handle
+ *   publish                         each 20 ms       bytes that were sent, of the call
  *   caterva_read_async              cancel it        tells nobody
  *
  * These can take longer than 100 ms without telling: caterva_unlink of a directory with
@@ -317,8 +318,8 @@ typedef enum caterva_mode { CATERVA_MODE_READ = 0, CATERVA_MODE_WRITE } caterva_
 /* ---- URLs ---------------------------------------------------------------- */
 
 /* caterva_open reads "http://...", "https://..." and "s3://BUCKET/KEY" as it reads files, when
- * the library was built with libcurl's header and libcurl 7.68 or newer is there. Nothing is
- * written to a URL. The handle stays with the object that it found: each request names its
+ * the library was built with libcurl's header and libcurl 7.68 or newer is there. Nothing but
+ * caterva_publish writes to a URL. The handle stays with the object that it found: each request names its
  * ETag, and once it has changed on the server reads return CATERVA_EIO and say so, until
  * caterva_refresh. Certificates are checked, https is never left for http, and neither URLs'
  * queries nor credentials stand in messages. */
@@ -339,7 +340,7 @@ typedef struct caterva_transfer {
     const char *method;
     const char *url;      /* without its query                                        */
     uint64_t first;       /* byte of the object; UINT64_MAX: its last `size` bytes    */
-    uint64_t size;        /* bytes asked for                                          */
+    uint64_t size;        /* bytes asked for, or sent                                 */
     uint64_t received;    /* bytes of the body that came                              */
     int64_t nanoseconds;
     int status;           /* of HTTP; 0: no answer                                    */
@@ -1988,6 +1989,67 @@ typedef struct caterva_job_list {
 CATERVA_API caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
                                              caterva_error *err);
 CATERVA_API void caterva_job_list_release(const caterva_job_list *list); /* NULL is fine */
+
+/* ---- Publishing ---------------------------------------------------------- */
+
+typedef struct caterva_publish_options {
+    size_t struct_size;
+    int replace;          /* 1: what stands at the URL may be replaced                  */
+    const char *if_match; /* its ETag, with quotes: only this version is replaced; NULL:
+                             the one that is there when the call begins                 */
+    int64_t part_bytes;   /* s3://: what is larger is sent in parts of so many bytes (or
+                             more: there are at most 10,000), 5 MiB to 5 GiB; 0: 8 MiB  */
+    const char *resume;   /* path of a small file that remembers an upload in parts from
+                             its begin to its end. Where it is, the upload goes on with
+                             the parts that are not there yet. NULL: a call that fails
+                             aborts its upload                                          */
+    int abandon;          /* 1: aborts the upload that `resume` remembers, and removes the
+                             file; publishes nothing                                    */
+    const char *read_url; /* http:// or https://, where the object is read, when `url` is
+                             presigned for writing only; NULL: `url`                    */
+    const caterva_remote_options *remote; /* NULL: all as by default                    */
+    /* Hears in bytes, and stops within 100 ms. NULL: nobody. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_publish_options;
+#define CATERVA_PUBLISH_INIT CATERVA_INIT_(caterva_publish_options)
+
+typedef struct caterva_publish_result {
+    size_t struct_size;
+    int64_t bytes;      /* of the object                                                */
+    int64_t parts;      /* that it was sent in; 0: in one request                       */
+    int64_t parts_kept; /* of these: were there, from the upload that was resumed       */
+    int64_t requests;   /* attempts at requests                                         */
+    int64_t retried;    /* attempts after the first one of a request                    */
+    int verified;       /* 1: its end, with the seal, was read back                     */
+} caterva_publish_result;
+#define CATERVA_PUBLISH_RESULT_INIT CATERVA_INIT_(caterva_publish_result)
+
+/* Puts the array or archive at `path` behind the URL: "s3://BUCKET/KEY", or "http://" and
+ * "https://" where the server takes PUT (WebDAV, presigned URLs). It is a finished file: a
+ * sealed array in one file (also a member of a tree), or a `.b2z`. Others are refused, by a
+ * sentence that says what to do first: caterva_seal, a copy in one file, caterva_tree_pack.
+ *
+ * The object appears whole. Without `replace` only where there is nothing; with it, only in
+ * place of the version that was there, if the server knows conditional requests; a server
+ * that ignores them is asked before, once. A request whose answer was lost is tried again,
+ * and what it may have done is recognised: objects of S3 get an id of the call in their
+ * metadata. At the end the last bytes of the object, with the seal, are read back.
+ *
+ *   CATERVA_EINVAL     not sealed, a directory, or no URL; a `resume` file of another upload
+ *   CATERVA_EEXIST     something else is there already
+ *   CATERVA_EBUSY      somebody has the array open for writing, or changed it meanwhile
+ *   CATERVA_ENOTFOUND  no such file, or bucket
+ *   CATERVA_EIO        the server refuses or fails, the sentence says how
+ *   CATERVA_ESTOPPED   as you said: nothing is at the URL, unless all was sent
+ *
+ * `options` and `result` may be NULL; *result is filled on failure, too. Takes little memory,
+ * whatever the size.
+ * Thread: any. */
+CATERVA_API caterva_status caterva_publish(const char *path, const char *url,
+                                           const caterva_publish_options *options,
+                                           caterva_publish_result *result,
+                                           caterva_error *err);
 
 /* ---- Trees of arrays ------------------------------------------------------ */
 

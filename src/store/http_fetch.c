@@ -5,12 +5,11 @@
 #include "store/http_fetch.h"
 
 #include "base/heap.h"
-#include "base/os.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_HEAD = 64 * 1024, MOST_REDIRECTS = 5, MOST_WAIT_S = 30, UNREAD_BODY = 64 * 1024 };
+enum { MOST_HEAD = 64 * 1024, MOST_REDIRECTS = 5, UNREAD_BODY = 64 * 1024 };
 
 static cv_fetch *of(cv_wire *wire) { return (cv_fetch *)wire; } /* its first member */
 
@@ -30,14 +29,13 @@ static cv_status add_range(const cv_fetch *f, cv_buffer *fields, cv_error *err)
 
 static cv_status add_fields(cv_fetch *f, cv_buffer *fields, cv_error *err)
 {
-    static const char no_body[] =
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    const cv_http_asked asked = {.method = "GET", .url = f->url};
     const char *etag = f->object->identity.etag;
     CV_TRY(add_range(f, fields, err));
     if (f->object->identity.size != UINT64_MAX && cv_etag_is_strong(etag))
         CV_TRY(cv_http_add_field(fields, "If-Match", etag, err));
     if (f->is_anew) CV_TRY(cv_http_add_field(fields, "Cache-Control", "no-cache", err));
-    return cv_http_object_fields(f->object, "GET", f->url, no_body, fields, err);
+    return cv_http_object_fields(f->object, &asked, fields, err);
 }
 
 static cv_status fail(cv_fetch *f, cv_status status)
@@ -157,40 +155,17 @@ static bool take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 
 /* ---- What next --------------------------------------------------------------------- */
 
-/* Twice as long after each failure, and by chance up to half as much more or less, so that
- * many who failed together do not come back together. */
-static int64_t wait_ns(const cv_fetch *f)
-{
-    enum { FIRST_MS = 50, MOST_MS = 5000 };
-    uint64_t ms = (uint64_t)FIRST_MS << (f->failures < 10 ? f->failures - 1 : 10);
-    if (ms > MOST_MS) ms = MOST_MS;
-    uint64_t chance = cv_os_clock_ns() * 0x9E3779B97F4A7C15 ^ (uint64_t)(uintptr_t)f;
-    chance ^= chance >> 29;
-    ms = ms / 2 + chance * 0x9E3779B97F4A7C15 % (ms + 1);
-    uint64_t asked = f->verdict == CV_REPLY_RETRY ? (uint64_t)f->reply.retry_after * 1000 : 0;
-    return (int64_t)((ms > asked ? ms : asked) * 1000000);
-}
-
-/* What the last attempt said, and how many there were. */
 static int64_t give_up(cv_fetch *f)
 {
-    char reason[sizeof f->error.message];
-    if (f->attempts > 1) {
-        (void)snprintf(reason, sizeof reason, "%s", f->error.message);
-        (void)snprintf(f->error.message, sizeof f->error.message, "%.190s, %d times", reason,
-                       f->attempts);
-    }
+    cv_session_count_attempts(&f->error, f->attempts);
     return CV_WIRE_DONE;
 }
 
 static int64_t try_again(cv_fetch *f)
 {
-    cv_session *s = f->object->session;
-    bool waits_long = f->verdict == CV_REPLY_RETRY && f->reply.retry_after > MOST_WAIT_S;
-    if (f->failures >= s->options.retries || waits_long) return give_up(f);
-    f->failures++;
-    atomic_fetch_add(&s->retried, 1);
-    return wait_ns(f);
+    uint32_t asked_s = f->verdict == CV_REPLY_RETRY ? f->reply.retry_after : 0;
+    int64_t pause = cv_session_pause(f->object->session, &f->failures, asked_s);
+    return pause >= 0 ? pause : give_up(f);
 }
 
 static int64_t follow(cv_fetch *f, const char *to)

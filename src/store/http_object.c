@@ -236,22 +236,25 @@ cv_status cv_http_add_field(cv_buffer *fields, const char *name, const char *val
     return cv_buffer_append(fields, value, strlen(value) + 1, err);
 }
 
-static cv_status add_signature(cv_http_object *o, const char *method, const char *payload,
+static cv_status add_signature(cv_http_object *o, const cv_http_asked *asked,
                                cv_buffer *fields, cv_error *err)
 {
+    static const char no_body[] =
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     const cv_credentials *c = &o->session->credentials;
+    const char *payload = asked->payload ? asked->payload : no_body;
     char time[CV_SIGN_TIME];
     cv_sign_time(cv_os_time_ns() / 1000000000, time);
-    const cv_signed_field signed_fields[] = {
-        {"host", o->host},
-        {"x-amz-content-sha256", payload},
-        {"x-amz-date", time},
-        {"x-amz-security-token", c->session_token},
-    };
-    int n = c->session_token ? 4 : 3;
-    const cv_signing signing = {.method = method,
+    cv_signed_field signed_fields[5] = {
+        {"host", o->host}, {"x-amz-content-sha256", payload}, {"x-amz-date", time}};
+    int n = 3;
+    if (asked->write_id)
+        signed_fields[n++] = (cv_signed_field){CV_WRITE_ID_FIELD, asked->write_id};
+    if (c->session_token)
+        signed_fields[n++] = (cv_signed_field){"x-amz-security-token", c->session_token};
+    const cv_signing signing = {.method = asked->method,
                                 .path = o->path,
-                                .query = "",
+                                .query = asked->query ? asked->query : "",
                                 .fields = signed_fields,
                                 .n_fields = n,
                                 .payload = payload,
@@ -290,15 +293,18 @@ static cv_status add_users(const caterva_remote_options *o, cv_buffer *fields, c
     return a.status == CV_OK ? CV_OK : cv_fail_memory(err, 1, "headers");
 }
 
-cv_status cv_http_object_fields(cv_http_object *o, const char *method, const char *url,
-                                const char *payload, cv_buffer *fields, cv_error *err)
+cv_status cv_http_object_fields(cv_http_object *o, const cv_http_asked *asked,
+                                cv_buffer *fields, cv_error *err)
 {
-    cv_url own, asked;
+    cv_url own, to;
     CV_TRY(cv_http_add_field(fields, "User-Agent", "caterva/" CATERVA_VERSION_STRING, err));
     CV_TRY(cv_http_add_field(fields, "Accept-Encoding", "identity", err));
     if (cv_url_parse(o->url, &own, NULL) != CV_OK ||
-        cv_url_parse(url, &asked, NULL) != CV_OK || !cv_url_same_origin(&own, &asked))
+        cv_url_parse(asked->url, &to, NULL) != CV_OK || !cv_url_same_origin(&own, &to))
         return CV_OK;
     CV_TRY(add_users(&o->session->options, fields, err));
-    return o->is_signed ? add_signature(o, method, payload, fields, err) : CV_OK;
+    if (o->is_signed) return add_signature(o, asked, fields, err);
+    return asked->write_id
+               ? cv_http_add_field(fields, CV_WRITE_ID_FIELD, asked->write_id, err)
+               : CV_OK;
 }

@@ -33,11 +33,20 @@ void cv_http_object_moved(cv_http_object *object, const char *location);
 cv_status cv_http_object_check_move(const cv_http_object *object, const char *from,
                                     const char *to, cv_error *err);
 
-/* Appends a field with its NUL; and those that every request to `url` has: the user's, to the
- * object's own server only, and a signature. `payload` is the hash of the body. */
+/* A request, as its fields need to know it. */
+typedef struct cv_http_asked {
+    const char *method;
+    const char *url;      /* where it goes */
+    const char *query;    /* of S3, as it stands in the URL: sorted; or NULL */
+    const char *payload;  /* hash of the body; NULL: there is none */
+    const char *write_id; /* of S3, what is to be kept with the object; or NULL */
+} cv_http_asked;
+
+/* Appends a field with its NUL; and those that every request has: the user's, to the object's
+ * own server only, and a signature. */
 cv_status cv_http_add_field(cv_buffer *fields, const char *name, const char *value,
                             cv_error *err);
-cv_status cv_http_object_fields(cv_http_object *object, const char *method, const char *url,
-                                const char *payload, cv_buffer *fields, cv_error *err);
+cv_status cv_http_object_fields(cv_http_object *object, const cv_http_asked *asked,
+                                cv_buffer *fields, cv_error *err);
 
 #endif

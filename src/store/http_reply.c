@@ -130,6 +130,8 @@ static void take_field(text name, text value, cv_reply *out)
         take_etag(value, out);
     else if (equals(name, "last-modified"))
         take_text(value, out->modified, sizeof out->modified);
+    else if (equals(name, CV_WRITE_ID_FIELD))
+        take_text(value, out->write_id, sizeof out->write_id);
     else if (equals(name, "retry-after") && is_number(value, &seconds))
         out->retry_after = seconds < 86400 ? (uint32_t)seconds : 86400;
 }
@@ -317,4 +319,5 @@ void cv_reply_identity(const cv_reply *r, const cv_grant *grant, cv_identity *ou
     out->size = grant->total;
     memcpy(out->etag, r->etag, sizeof out->etag);
     memcpy(out->modified, r->modified, sizeof out->modified);
+    memcpy(out->write_id, r->write_id, sizeof out->write_id);
 }

@@ -5,7 +5,10 @@
 
 #include "base/status.h"
 
-enum { CV_ETAG_SIZE = 160, CV_MODIFIED_SIZE = 48 };
+enum { CV_ETAG_SIZE = 160, CV_MODIFIED_SIZE = 48, CV_WRITE_ID_SIZE = 33 };
+
+/* The field of S3 by which an object says who published it. */
+#define CV_WRITE_ID_FIELD "x-amz-meta-caterva-write-id"
 
 /* The fields that count. */
 typedef struct cv_reply {
@@ -16,7 +19,8 @@ typedef struct cv_reply {
     uint64_t first, last, total; /* of the range; total UINT64_MAX: not said */
     char etag[CV_ETAG_SIZE];     /* with its quotes, and W/; "": none */
     char modified[CV_MODIFIED_SIZE];
-    uint32_t retry_after; /* seconds; 0: not said */
+    char write_id[CV_WRITE_ID_SIZE]; /* "": none that fits */
+    uint32_t retry_after;            /* seconds; 0: not said */
 } cv_reply;
 
 /* Parses status line and fields, as they came. CATERVA_EIO: that is no reply. */
@@ -27,6 +31,7 @@ typedef struct cv_identity {
     uint64_t size; /* UINT64_MAX: not known yet */
     char etag[CV_ETAG_SIZE];
     char modified[CV_MODIFIED_SIZE];
+    char write_id[CV_WRITE_ID_SIZE]; /* of who published it; "": not said */
 } cv_identity;
 
 /* What was asked for: bytes [first, end), or, with `is_suffix`, the last `end` ones. */

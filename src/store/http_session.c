@@ -3,8 +3,10 @@
 #include "store/http_session.h"
 
 #include "base/heap.h"
+#include "base/os.h"
 #include "store/http_url.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Options ------------------------------------------------------------------ */
@@ -134,6 +136,33 @@ void cv_session_release(cv_session *s)
     cv_credentials_free(&s->credentials);
     cv_mutex_destroy(&s->lock);
     cv_free(s);
+}
+
+/* ---- Again ------------------------------------------------------------------------ */
+
+/* Twice as long after each failure, and by chance up to half as much more or less, so that
+ * many who failed together do not come back together. */
+int64_t cv_session_pause(cv_session *s, int *failures, uint32_t asked_s)
+{
+    enum { FIRST_MS = 50, MOST_MS = 5000, MOST_WAIT_S = 30 };
+    if (*failures >= s->options.retries || asked_s > MOST_WAIT_S) return -1;
+    ++*failures;
+    atomic_fetch_add(&s->retried, 1);
+    uint64_t ms = (uint64_t)FIRST_MS << (*failures < 10 ? *failures - 1 : 10);
+    if (ms > MOST_MS) ms = MOST_MS;
+    uint64_t chance = cv_os_clock_ns() * 0x9E3779B97F4A7C15 ^ (uint64_t)(uintptr_t)failures;
+    chance ^= chance >> 29;
+    ms = ms / 2 + chance * 0x9E3779B97F4A7C15 % (ms + 1);
+    uint64_t asked = (uint64_t)asked_s * 1000;
+    return (int64_t)((ms > asked ? ms : asked) * 1000000);
+}
+
+void cv_session_count_attempts(cv_error *err, int attempts)
+{
+    char reason[sizeof err->message];
+    if (attempts <= 1) return;
+    (void)snprintf(reason, sizeof reason, "%s", err->message);
+    (void)snprintf(err->message, sizeof err->message, "%.190s, %d times", reason, attempts);
 }
 
 /* ---- Costs ---------------------------------------------------------------------- */

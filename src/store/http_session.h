@@ -27,6 +27,14 @@ cv_status cv_session_new(const caterva_remote_options *options, bool is_s3, cv_s
 void cv_session_retain(cv_session *session);
 void cv_session_release(cv_session *session); /* NULL is fine */
 
+/* How many nanoseconds a request waits that failed for a while, *failures times before, and
+ * now again; the server asked for so many seconds, or 0. Negative: it is not to be tried
+ * again. */
+int64_t cv_session_pause(cv_session *session, int *failures, uint32_t asked_s);
+
+/* The sentence of the last of several attempts says how many there were. */
+void cv_session_count_attempts(cv_error *err, int attempts);
+
 /* One measured round trip; and bytes that came in some time, by all connections. */
 void cv_session_note_trip(cv_session *session, uint64_t ns);
 void cv_session_note_speed(cv_session *session, uint64_t bytes, uint64_t ns);

@@ -18,9 +18,13 @@
 #include "base/os.h"
 #include "base/thread.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SPARE_EASIES = 16, IDLE_MS = 60000, BUFFER_SIZE = 128 * 1024, MULTIPLEXED = 100 };
+
+/* How long a server may take to say that it wants a body, where it is asked. */
+enum { CONTINUE_MS = 500 };
 
 /* Slower than so many bytes in a second is as bad as nothing. */
 enum { STALLED = 256 };
@@ -29,9 +33,8 @@ enum { STALLED = 256 };
 typedef struct cv_flight {
     CURL *easy;
     struct curl_slist *fields;
-    cv_wire *wire; /* NULL: cancelled */
-    const uint8_t *body;
-    size_t body_left;
+    cv_wire *wire;                /* NULL: cancelled */
+    uint64_t body_pos, body_size; /* of what is sent */
 } cv_flight;
 
 static struct {
@@ -69,11 +72,23 @@ static size_t take_body(char *bytes, size_t one, size_t size, void *context)
 static size_t give_body(char *to, size_t one, size_t most, void *context)
 {
     cv_flight *f = context;
-    size_t size = f->body_left < one * most ? f->body_left : one * most;
-    memcpy(to, f->body, size);
-    f->body += size;
-    f->body_left -= size;
+    uint64_t left = f->body_size - f->body_pos;
+    size_t size = left < one * most ? (size_t)left : one * most;
+    if (size == 0) return 0;
+    if (!f->wire || !f->wire->give(f->wire, f->body_pos, (uint8_t *)to, size))
+        return CURL_READFUNC_ABORT;
+    f->body_pos += size;
     return size;
+}
+
+/* A connection that was kept may turn out to be closed when bytes are on their way. */
+static int seek_body(void *context, curl_off_t pos, int origin)
+{
+    cv_flight *f = context;
+    if (origin != SEEK_SET || pos < 0 || (uint64_t)pos > f->body_size)
+        return CURL_SEEKFUNC_FAIL;
+    f->body_pos = (uint64_t)pos;
+    return CURL_SEEKFUNC_OK;
 }
 
 /* ---- An attempt --------------------------------------------------------------- */
@@ -113,11 +128,15 @@ static void set_body(const cv_flight *f, const cv_wire_setup *s)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = wires.curl->easy_setopt;
     if (!s->method) return;
-    if (s->body || strcmp(s->method, "PUT") == 0) {
+    if (s->has_body) {
         set(f->easy, CURLOPT_UPLOAD, 1L);
+        set(f->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_SIZE);
         set(f->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)s->body_size);
         set(f->easy, CURLOPT_READFUNCTION, give_body);
         set(f->easy, CURLOPT_READDATA, f);
+        set(f->easy, CURLOPT_SEEKFUNCTION, seek_body);
+        set(f->easy, CURLOPT_SEEKDATA, f);
+        set(f->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, (long)CONTINUE_MS);
     }
     set(f->easy, CURLOPT_CUSTOMREQUEST, s->method);
 }
@@ -160,8 +179,7 @@ static bool take_off(cv_wire *w)
     good = good && f->easy && add_fields(f, &setup.fields);
     if (good) {
         f->wire = w;
-        f->body = setup.body;
-        f->body_left = setup.body_size;
+        f->body_size = setup.body_size;
         set_options(f, &setup);
         good = wires.curl->multi_add_handle(wires.multi, f->easy) == CURLM_OK;
     }

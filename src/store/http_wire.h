@@ -20,11 +20,11 @@ typedef struct cv_wire_limit {
 
 /* What is sent. */
 typedef struct cv_wire_setup {
-    const char *method;  /* NULL: GET */
-    const char *url;     /* valid until the end */
-    cv_buffer fields;    /* "Name: value", each with its NUL; freed by the wire */
-    const uint8_t *body; /* of PUT and POST; valid until the end */
-    size_t body_size;
+    const char *method; /* NULL: GET */
+    const char *url;    /* valid until the end */
+    cv_buffer fields;   /* "Name: value", each with its NUL; freed by the wire */
+    bool has_body;      /* of PUT and POST, an empty one, too: `give` has its bytes */
+    uint64_t body_size;
     int connect_ms, stall_ms; /* longest waits: for a connection, for any byte */
 } cv_wire_setup;
 
@@ -42,12 +42,14 @@ enum { CV_WIRE_DONE = -1 };
 
 struct cv_wire {
     /* Given. `prepare` fills the setup for the next attempt; without success there is none,
-     * and `end` is not called. `header` gets a line, `body` bytes; false ends the attempt.
+     * and `end` is not called. `header` gets a line, `body` bytes, `give` puts bytes of
+     * the body that is sent to their place; false ends the attempt.
      * `end` says after how many nanoseconds another attempt is to follow, or CV_WIRE_DONE.
      * `gone` comes last, once, also when it was cancelled: then the wire knows it no more. */
     cv_status (*prepare)(cv_wire *wire, cv_wire_setup *setup);
     bool (*header)(cv_wire *wire, const char *line, size_t size);
     bool (*body)(cv_wire *wire, const uint8_t *bytes, size_t size);
+    bool (*give)(cv_wire *wire, uint64_t pos, uint8_t *to, size_t size);
     int64_t (*end)(cv_wire *wire, const cv_wire_end *end);
     void (*gone)(cv_wire *wire);
     cv_wire_limit *limit;

@@ -5,8 +5,6 @@ on order. usage: test_remote.py [--runs N] [--seed S]: so many runs with random 
 """
 
 import argparse
-import hashlib
-import hmac
 import os
 import random
 import re
@@ -23,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from s3_signature import signature  # noqa: E402
 from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
@@ -612,27 +611,10 @@ class S3(Case):
             given = request.headers.get("authorization")
             if given is None:
                 return None if server.is_public else Reply(403)
-            return None if given == self.signature(request, given) else Reply(403)
+            return None if given == signature(request, self.ACCESS, self.SECRET) else Reply(403)
         server.is_public = False
         server.script = check
         return server, "s3://bucket/" + key
-
-    def signature(self, request, given):
-        names = re.search("SignedHeaders=([^,]*)", given).group(1).split(";")
-        day, region = re.search("Credential=[^/]*/([0-9]*)/([^/]*)/s3/", given).groups()
-        self.assertIn("host", names)
-        canonical = "\n".join([request.method, request.path, "",
-                               *("%s:%s" % (n, request.headers[n]) for n in names), "",
-                               ";".join(names), request.headers["x-amz-content-sha256"]])
-        scope = "%s/%s/s3/aws4_request" % (day, region)
-        text = "\n".join(["AWS4-HMAC-SHA256", request.headers["x-amz-date"], scope,
-                          hashlib.sha256(canonical.encode()).hexdigest()])
-        key = ("AWS4" + self.SECRET).encode()
-        for part in scope.split("/"):
-            key = hmac.new(key, part.encode(), "sha256").digest()
-        sum_ = hmac.new(key, text.encode(), "sha256").hexdigest()
-        return "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s" % (
-            self.ACCESS, scope, ";".join(names), sum_)
 
     def run_info(self, url, *words, **variables):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}

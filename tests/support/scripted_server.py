@@ -5,13 +5,16 @@
     server.url("/a.b2nd")
     server.script = lambda request: Reply(...) # or None: as a good server would answer
 
-A good server answers single ranges, knows ETags and If-Match, and keeps connections.
+A good server answers single ranges, knows ETags and If-Match, and keeps connections. It takes
+PUT, on conditions, and uploads in parts as S3 has them; `hears`, called when a request's fields
+have come and not its body, may sleep, or say False: then the connection is reset.
 """
 
 import email.utils
 import functools
 import hashlib
 import re
+import urllib.parse
 import socket
 import threading
 import time
@@ -55,7 +58,10 @@ class ScriptedServer:
     def __init__(self, delay=0.0, etags=True, dates=False, suffixes=True, ranges=True,
                  bytes_per_second=None):
         self.objects = {}
-        self.script = None
+        self.script = self.hears = None
+        self.meta = {}     # of objects: fields that stay with them
+        self.uploads = {}  # id: (path, meta, {number: body})
+        self.conditions = True
         self.delay, self.etags, self.dates = delay, etags, dates
         self.suffixes, self.ranges = suffixes, ranges
         self.requests = []
@@ -113,7 +119,7 @@ class ScriptedServer:
         except OSError:
             pass
 
-    def _read(self, stream):
+    def _read(self, connection, stream):
         line = stream.readline(65536)
         if not line.strip():
             return None
@@ -122,14 +128,20 @@ class ScriptedServer:
         while (line := stream.readline(65536)) not in (b"\r\n", b"\n", b""):
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
-        body = stream.read(int(headers.get("content-length", 0)))
         with self._lock:
-            request = Request(len(self.requests), method, path, headers, body, time.monotonic())
+            request = Request(len(self.requests), method, path, headers, b"", time.monotonic())
             self.requests.append(request)
-        return request
+        if self.hears and self.hears(request) is False:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            return None
+        if headers.get("expect") == "100-continue":
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        size = int(headers.get("content-length", 0))
+        request.body = stream.read(size)
+        return request if len(request.body) == size else None
 
     def _answer(self, connection, stream):
-        request = self._read(stream)
+        request = self._read(connection, stream)
         if request is None:
             return False
         reply = (self.script and self.script(request)) or self.good(request)
@@ -164,11 +176,13 @@ class ScriptedServer:
     # ---- A good answer -----------------------------------------------------------------
 
     def good(self, request):
-        path = request.path.partition("?")[0]
+        path, _, query = request.path.partition("?")
+        if request.method != "GET" or "uploadId=" in query:
+            return self._good_write(request, path, dict(urllib.parse.parse_qsl(query, True)))
         body = self.objects.get(path)
         if body is None:
             return Reply(404, body=b"no such thing")
-        headers = {"Accept-Ranges": "bytes"}
+        headers = {"Accept-Ranges": "bytes", **self.meta.get(path, {})}
         if self.etags:
             headers["ETag"] = etag_of(body)
         if self.dates:
@@ -193,3 +207,68 @@ class ScriptedServer:
         if not first:
             return (max(0, size - int(last)), size) if self.suffixes else None
         return int(first), min(size, int(last) + 1 if last else size)
+
+    # ---- Writing -----------------------------------------------------------------------
+
+    def _stands_against(self, request, path):
+        there = self.objects.get(path)
+        wanted = request.headers.get("if-match")
+        if not self.conditions:
+            return False
+        return (request.headers.get("if-none-match") == "*" and there is not None) or \
+            (wanted is not None and (there is None or wanted != etag_of(there)))
+
+    def _keep(self, path, body, meta):
+        self.objects[path], self.meta[path] = body, meta
+        return {"ETag": etag_of(body)} if self.etags else {}
+
+    def _good_write(self, request, path, query):
+        meta = {k: v for k, v in request.headers.items() if k.startswith("x-amz-meta-")}
+        upload = self.uploads.get(query.get("uploadId"))
+        if "uploadId" in query and (upload is None or upload[0] != path):
+            return Reply(404, body=b"<Error><Code>NoSuchUpload</Code></Error>")
+        if request.method == "POST" and "uploads" in query:
+            name = "id/%d+=&" % len(self.uploads)
+            self.uploads[name] = (path, meta, {})
+            return Reply(200, body=b"<InitiateMultipartUploadResult><UploadId>%s</UploadId>"
+                                   b"</InitiateMultipartUploadResult>"
+                                   % name.replace("&", "&amp;").encode())
+        if request.method == "PUT" and upload:
+            upload[2][int(query["partNumber"])] = request.body
+            return Reply(200, {"ETag": etag_of(request.body)})
+        if request.method == "GET":
+            return self._list_parts(upload[2], int(query.get("part-number-marker", 0)))
+        if request.method == "DELETE":
+            del self.uploads[query["uploadId"]]
+            return Reply(204)
+        if self._stands_against(request, path):
+            return Reply(412, body=b"<Error><Code>PreconditionFailed</Code></Error>")
+        if request.method == "POST":
+            return self._complete(request, upload, query["uploadId"])
+        return Reply(201, self._keep(path, request.body, meta))
+
+    def _list_parts(self, parts, after):
+        page, more = [], False
+        for number in sorted(n for n in parts if n > after):
+            more = len(page) == 2
+            if more:
+                break
+            page.append(number)
+        text = "".join("<Part><PartNumber>%d</PartNumber><ETag>%s</ETag><Size>%d</Size></Part>" % (
+            n, etag_of(parts[n]).replace('"', "&quot;"), len(parts[n])) for n in page)
+        text += "<IsTruncated>%s</IsTruncated>" % str(more).lower()
+        if page:
+            text += "<NextPartNumberMarker>%d</NextPartNumberMarker>" % page[-1]
+        return Reply(200, body=b'<?xml version="1.0"?>\n<ListPartsResult xmlns="x">%s'
+                               b"</ListPartsResult>" % text.encode())
+
+    def _complete(self, request, upload, name):
+        path, meta, parts = upload
+        listed = re.findall(rb"<Part><PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag></Part>",
+                            request.body)
+        if any(etag_of(parts.get(int(n), b"")).encode() != etag for n, etag in listed):
+            return Reply(400, body=b"<Error><Code>InvalidPart</Code></Error>")
+        body = b"".join(parts[int(n)] for n, _ in listed)
+        self._keep(path, body, meta)
+        del self.uploads[name]
+        return Reply(200, body=b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")

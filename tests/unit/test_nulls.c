@@ -132,6 +132,8 @@ static void opening(void **state)
     REFUSED(caterva_refresh(NULL, &err));
     REFUSED(caterva_compact(NULL, NULL, &err));
     REFUSED(caterva_seal(NULL, NULL, &err));
+    REFUSED(caterva_publish(NULL, "s3://bucket/key", NULL, NULL, &err));
+    REFUSED(caterva_publish("x", NULL, NULL, NULL, &err));
     REFUSED(caterva_frame_copy(NULL, &frame, &size, &err));
     REFUSED(caterva_frame_copy(array, NULL, &size, &err));
     REFUSED(caterva_frame_copy(array, &frame, NULL, &err));

@@ -1,0 +1,104 @@
+/* Room: cli/commands. `caterva publish`: a finished file to a server. */
+#include "formats/json.h"
+#include "terminal/progress.h"
+#include "terminal/trace.h"
+
+#include <stdio.h>
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    progress *bar = context;
+    bar->total = bar->bytes = total;
+    progress_step(bar, done);
+    return cli_interrupted();
+}
+
+static void report_json(const char *path, const char *url,
+                        const caterva_publish_result *result)
+{
+    json j = {.stream = stdout};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "file", path);
+    json_text(&j, "url", cli_show_place(url).text);
+    json_int(&j, "bytes", result->bytes);
+    json_int(&j, "parts", result->parts);
+    json_int(&j, "parts_kept", result->parts_kept);
+    json_int(&j, "requests", result->requests);
+    json_int(&j, "retried", result->retried);
+    json_bool(&j, "verified", result->verified);
+    json_object_end(&j);
+    putchar('\n');
+}
+
+static void report(const cli_args *args, const caterva_publish_result *result)
+{
+    const char *path = args->positional[0], *url = args->positional[1];
+    if (args->json) {
+        report_json(path, url, result);
+        return;
+    }
+    if (args->abandon) {
+        printf("%s: its upload to %s is aborted\n", cli_show(path).text,
+               cli_show_place(url).text);
+        return;
+    }
+    printf("%s: published to %s, %lld bytes", cli_show(path).text, cli_show_place(url).text,
+           (long long)result->bytes);
+    if (result->parts > 0) printf(" in %lld parts", (long long)result->parts);
+    if (result->parts_kept > 0)
+        printf(", %lld of them there before", (long long)result->parts_kept);
+    putchar('\n');
+}
+
+static caterva_status publish(const cli_args *args, caterva_publish_options *options,
+                              caterva_publish_result *result, caterva_error *err)
+{
+    const char *path = args->positional[0], *url = args->positional[1];
+    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    cli_patience patience = {0};
+    caterva_status status;
+    if (args->trace) remote.on_request = trace_request;
+    options->remote = &remote;
+    do status = caterva_publish(path, url, options, result, err);
+    while (cli_try_again(args, status, &patience));
+    return status;
+}
+
+static cli_exit run_publish(const cli_args *args)
+{
+    caterva_error err;
+    progress bar;
+    caterva_publish_result result = CATERVA_PUBLISH_RESULT_INIT;
+    caterva_publish_options options = CATERVA_PUBLISH_INIT;
+    options.replace = args->force;
+    options.if_match = args->if_match;
+    options.part_bytes = args->part_size;
+    options.resume = args->resume;
+    options.abandon = args->abandon;
+    options.read_url = args->read_url;
+    options.on_progress = on_progress;
+    options.context = &bar;
+    progress_start(&bar, args, 0, 0);
+    caterva_status status = publish(args, &options, &result, &err);
+    progress_end(&bar);
+    if (status != CATERVA_OK) return cli_fail_array(args->positional[0], &err);
+    report(args, &result);
+    return CLI_OK;
+}
+
+const cli_command cli_command_publish = {
+    .name = "publish",
+    .synopsis = "FILE URL",
+    .summary = "a sealed array or an archive to a server",
+    .details =
+        "Puts FILE, a sealed array in one file or an archive .b2z, behind URL:\n"
+        "s3://BUCKET/KEY, or http:// and https:// where the server takes PUT. Nothing is\n"
+        "replaced without --force or --if-match. The object appears whole, and its end is\n"
+        "read back. An upload that is interrupted is aborted, unless --resume remembers it.",
+    .options = CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON | CLI_OPT_TRACE |
+               CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
+    .min_args = 2,
+    .max_args = 2,
+    .run = run_publish,
+};

@@ -1,0 +1,29 @@
+/* A finished run of bytes becomes an object on a server: whole, once, and looked at again. */
+#ifndef CV_STORE_HTTP_PUBLISH_H
+#define CV_STORE_HTTP_PUBLISH_H
+
+#include "store/store.h"
+
+typedef struct cv_publication {
+    cv_store *source; /* its frame object: bytes [0, size) */
+    uint64_t size;
+    const char *url, *read_url; /* read_url: where to look at it, or NULL: the same */
+    bool replaces;
+    const char *if_match;   /* the ETag of what is replaced; NULL: what is there now */
+    uint64_t part_size;     /* larger objects of S3 are sent in parts of at least so many */
+    const char *state_path; /* of an upload in parts that can be resumed; NULL: none can */
+    const caterva_remote_options *remote;
+    /* Is the source what it was? Asked when all of it has been sent, before it counts. */
+    cv_status (*check)(void *context, cv_error *err);
+    void *context;
+} cv_publication;
+
+/* Sends it, tells the watch of `size` bytes, and fills the counts of *out. CATERVA_EEXIST:
+ * something else is there. */
+cv_status cv_http_publish(const cv_publication *publication, cv_watch *watch,
+                          caterva_publish_result *out, cv_error *err);
+
+/* Aborts the upload that the state file remembers, and removes that. */
+cv_status cv_http_abandon(const cv_publication *publication, cv_watch *watch, cv_error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* A small file that remembers an upload in parts, so that another call, or another process,
+ * can go on with it: three lines of text.
+ *
+ *     caterva upload 1
+ *     NAME WRITE-ID          hexadecimal: which file goes where, and whose object that is
+ *     UPLOAD-ID              as the server calls it */
+#ifndef CV_STORE_UPLOAD_STATE_H
+#define CV_STORE_UPLOAD_STATE_H
+
+#include "base/sha256.h"
+#include "store/http_reply.h"
+
+enum { CV_UPLOAD_ID_SIZE = 1024 };
+
+typedef struct cv_upload_state {
+    char name[CV_SHA256_HEX]; /* of file, URL and size of parts together */
+    char write_id[CV_WRITE_ID_SIZE];
+    char upload_id[CV_UPLOAD_ID_SIZE];
+} cv_upload_state;
+
+/* Reads the file. *is_there false: there is none. CATERVA_EINVAL: it is something else. */
+cv_status cv_upload_state_read(const char *path, cv_upload_state *out, bool *is_there,
+                               cv_error *err);
+
+/* Makes the file, which is not there. */
+cv_status cv_upload_state_write(const char *path, const cv_upload_state *state,
+                                cv_error *err);
+
+void cv_upload_state_remove(const char *path);
+
+#endif

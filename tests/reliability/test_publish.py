@@ -1,0 +1,549 @@
+"""Publishing: what stands at a URL afterwards is the file, whole, or what was there before.
+
+A scripted server (support/scripted_server.py) takes PUT and uploads in parts as good servers do,
+and misbehaves on order. usage: test_publish.py [--runs N] [--seed S]: so many runs with random
+faults.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from s3_signature import is_right  # noqa: E402
+from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
+
+CLI = os.environ.get("CATERVA_CLI", "caterva")
+RUNS, SEED = 60, None
+PART = 5 << 20
+ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "hidden/secret+key=", "hidden-token"
+LOST = Reply(raw=b"", closes=True)  # an answer that never comes
+
+
+def make(folder, name, items, *options):
+    np.save(folder / "in.npy", items)
+    subprocess.run([CLI, "convert", "-f", folder / "in.npy", folder / name, *options], check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder / name
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.scratch.name)
+        rng = np.random.default_rng(7)
+        plain = ["--codec", "blosclz", "--level", "0", "-T", "1"]
+        items = rng.integers(0, 1 << 20, (40, 60, 50)).astype("i4")
+        cls.small = make(cls.folder, "small.b2nd", items, *plain)
+        cls.other = make(cls.folder, "other.b2nd", items[::-1].copy(), *plain)
+        large = rng.integers(0, 1 << 62, (220, 100, 100))
+        cls.large = make(cls.folder, "large.b2nd", large, *plain)
+        cls.parts = -(-cls.large.stat().st_size // PART)
+        assert cls.parts > 3
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def serve(self, **options):
+        server = ScriptedServer(**options)
+        self.addCleanup(server.close)
+        return server
+
+    def environment(self, server, **variables):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+        return {**kept, "HOME": str(self.folder), "AWS_ENDPOINT_URL": server.url(""), **variables}
+
+    def publish(self, server, path, url, *words, **variables):
+        done = subprocess.run([CLI, "publish", str(path), url, *map(str, words)], text=True,
+                              capture_output=True, env=self.environment(server, **variables))
+        self.assertNotIn("hidden", done.stdout + done.stderr)
+        return done
+
+    def goes(self, *args, **variables):
+        done = self.publish(*args, "--json", **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertTrue(result["verified"])
+        return result
+
+    def refused(self, words, *args, **variables):
+        done = self.publish(*args, **variables)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, words)
+        return done
+
+
+class Plain(Case):
+    """PUT to servers of any kind."""
+
+    def test_three_requests(self):
+        server = self.serve()
+        result = self.goes(server, self.small, server.url("/a.b2nd?key=hidden"))
+        self.assertEqual(server.objects["/a.b2nd"], self.small.read_bytes())
+        self.assertEqual([r.method for r in server.requests], ["GET", "PUT", "GET"])
+        self.assertEqual(result["requests"], 3)
+        self.assertEqual(server.requests[1].headers["if-none-match"], "*")
+        self.assertFalse([n for n in server.requests[1].headers if n.startswith("x-amz")])
+
+    def test_a_large_one_in_one_request(self):
+        server = self.serve()
+        self.goes(server, self.large, server.url("/a.b2nd"))
+        self.assertEqual(server.objects["/a.b2nd"], self.large.read_bytes())
+        self.assertEqual(server.requests[1].headers["expect"], "100-continue")
+
+    def test_what_is_there_stays(self):
+        for options in ({}, {"etags": False}, {"suffixes": False}, {"ranges": False}):
+            server = self.serve(**options)
+            for there in (b"other", bytes(3 << 20)):
+                server.objects["/a.b2nd"] = there
+                self.refused("something is there already", server, self.small,
+                             server.url("/a.b2nd"))
+                self.assertEqual(server.objects["/a.b2nd"], there)
+            self.assertEqual({r.method for r in server.requests}, {"GET"})
+
+    def test_what_came_meanwhile_stays(self):
+        server = self.serve()
+
+        def meanwhile(request):
+            if request.method == "PUT":
+                server.objects["/a.b2nd"] = b"other"
+        server.script = meanwhile
+        self.refused("something is there already", server, self.small, server.url("/a.b2nd"))
+        self.assertEqual(server.objects["/a.b2nd"], b"other")
+
+    def test_replacing(self):
+        server = self.serve()
+        server.objects["/a.b2nd"] = self.other.read_bytes()
+        etag = etag_of(self.other.read_bytes())
+        self.refused("not \"x\", which was to be replaced, but %s" % etag, server, self.small,
+                     server.url("/a.b2nd"), "--if-match", '"x"')
+        self.goes(server, self.small, server.url("/a.b2nd"), "--if-match", etag)
+        self.assertEqual(server.requests[-2].headers["if-match"], etag)
+        self.assertEqual(server.objects["/a.b2nd"], self.small.read_bytes())
+        self.goes(server, self.other, server.url("/a.b2nd"), "--force")
+        self.assertEqual(server.requests[-2].headers["if-match"],
+                         etag_of(self.small.read_bytes()))
+        server.script = lambda r: server.objects.update({"/a.b2nd": b"x"}) if r.method == "PUT" else None
+        self.refused("something is there already", server, self.small, server.url("/a.b2nd"), "-f")
+        self.assertEqual(server.objects["/a.b2nd"], b"x")
+
+    def test_a_lost_answer(self):
+        for options in ({}, {"etags": False}):
+            server = self.serve(**options)
+            lost = []
+
+            def lose(request):
+                if request.method == "PUT" and not lost:  # noqa: B023
+                    lost.append(server.good(request))     # noqa: B023
+                    return LOST
+                return None
+            server.script = lose
+            self.goes(server, self.small, server.url("/a.b2nd"))
+            self.assertEqual(sum(r.method == "PUT" for r in server.requests), 2)
+            self.assertEqual(server.objects["/a.b2nd"], self.small.read_bytes())
+
+    def test_a_server_that_is_busy(self):
+        server = self.serve()
+        server.script = lambda r: Reply(503) if r.method == "PUT" and r.number < 4 else None
+        self.assertEqual(self.goes(server, self.small, server.url("/a.b2nd"))["retried"], 3)
+        server = self.serve()
+        server.script = lambda r: Reply(503) if r.method == "PUT" else None
+        self.refused("status 503.*6 times", server, self.small, server.url("/a.b2nd"))
+
+    def test_a_connection_that_breaks(self):
+        server = self.serve()
+        server.hears = lambda r: r.method != "PUT" or r.number > 2
+        self.assertGreaterEqual(self.goes(server, self.large, server.url("/a"))["retried"], 1)
+        self.assertEqual(server.objects["/a"], self.large.read_bytes())
+
+    def test_refusals(self):
+        server = self.serve()
+        for status, words in ((401, "wants credentials"), (403, "may not be written"),
+                              (404, "no such bucket"), (307, "redirects"), (507, "no room"),
+                              (409, "folder"), (418, "status 418")):
+            server.script = lambda r: Reply(status) if r.method == "PUT" else None  # noqa: B023
+            self.refused(words, server, self.small, server.url("/a.b2nd"))
+        server.script = lambda r: Reply(405) if r.method == "PUT" else None
+        done = self.publish(server, self.small, server.url("/a.b2nd"))
+        self.assertEqual(done.returncode, 5, done.stderr)
+
+    def test_what_was_damaged_is_noticed(self):
+        server = self.serve()
+
+        def damage(request):
+            if request.method != "PUT":
+                return None
+            reply = server.good(request)
+            server.objects["/a.b2nd"] = bytes(1000) + request.body[:-1000]
+            return reply
+        server.script = damage
+        self.refused("something else", server, self.small, server.url("/a.b2nd"))
+
+        def cut(request):
+            if request.method != "PUT":
+                return None
+            reply = server.good(request)
+            server.objects["/b.b2nd"] = request.body[:1000]
+            return reply
+        server.script = cut
+        self.refused("something else|read back", server, self.small, server.url("/b.b2nd"))
+
+    def test_read_elsewhere(self):
+        server = self.serve()
+        server.script = lambda r: Reply(403) if r.method == "GET" and "put" in r.path else None
+        self.refused("cannot be read back", server, self.small, server.url("/a?put=hidden"))
+        del server.objects["/a"]
+        self.goes(server, self.small, server.url("/a?put=hidden"), "--read-url",
+                  server.url("/a?get=hidden"))
+
+
+class Files(Case):
+    """What can be published at all."""
+
+    def refuses(self, words, path):
+        server = self.serve()
+        done = self.publish(server, path, server.url("/a"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, words)
+        self.assertEqual(server.requests, [])
+
+    def test_what_is_not_finished(self):
+        import blosc2
+        unsealed = self.folder / "unsealed.b2nd"
+        blosc2.asarray(np.arange(1000), urlpath=str(unsealed), mode="w")
+        self.refuses("not sealed: seal it first", unsealed)
+        items = np.arange(1000)
+        sparse = make(self.folder, "d.b2nd", items, "--sparse")
+        self.refuses("make one file of it first", sparse)
+        make(self.folder, "t.b2d::/x", items)
+        self.refuses("pack it into one file first", self.folder / "t.b2d")
+        self.refuses("no.b2nd", self.folder / "no.b2nd")
+        (self.folder / "junk").write_bytes(os.urandom(5000))
+        self.refuses("junk", self.folder / "junk")
+        server = self.serve()
+        for path, url in ((server.url("/x"), server.url("/y")), (self.small, "somewhere")):
+            done = self.publish(server, path, url)
+            self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_archives_and_members(self):
+        server = self.serve()
+        make(self.folder, "w.b2d::/g/x", np.arange(5000))
+        subprocess.run([CLI, "pack", self.folder / "w.b2d", self.folder / "w.b2z"], check=True)
+        self.goes(server, self.folder / "w.b2z", server.url("/w.b2z"))
+        self.assertEqual(server.objects["/w.b2z"], (self.folder / "w.b2z").read_bytes())
+        for n, tree in enumerate(("w.b2d", "w.b2z")):
+            self.goes(server, "%s/%s::/g/x" % (self.folder, tree), server.url("/x%d" % n))
+            subprocess.run([CLI, "verify", server.url("/x%d" % n)], check=True,
+                           stdout=subprocess.DEVNULL)
+
+    def test_bytes_behind_the_frame_stay(self):
+        server = self.serve()
+        long = self.folder / "long.b2nd"
+        long.write_bytes(self.small.read_bytes() + b"behind" * 20000)
+        done = self.publish(server, long, server.url("/a"))
+        if done.returncode == 0:
+            self.assertEqual(server.objects["/a"], self.small.read_bytes())
+
+    def test_what_changes_meanwhile_is_noticed(self):
+        server = self.serve()
+        path = self.folder / "changing.b2nd"
+        path.write_bytes(self.large.read_bytes())
+
+        def change(request):
+            if request.method == "PUT" and request.number < 3:
+                subprocess.run([CLI, "attr", "set", path, "a", "1"], check=True)
+        server.script = change
+        self.refused("changed while it was sent", server, path, server.url("/a"))
+        path.write_bytes(self.large.read_bytes())
+        server.forget()
+        done = self.publish(server, path, "s3://bucket/key", "--part-size", PART)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertNotIn("/bucket/key", server.objects)
+        self.assertEqual(server.uploads, {})
+
+
+class S3(Case):
+    KEYS = {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET}
+    URL, PATH = "s3://bucket/dir/odd key=+&?#%~.b2nd", "/bucket/dir/odd%20key%3D%2B%26%3F%23%25~.b2nd"
+
+    def serve_s3(self):
+        server = self.serve()
+        server.script = self.check
+        return server
+
+    def check(self, request):
+        if "authorization" not in request.headers or not is_right(request, ACCESS, SECRET):
+            return Reply(403, body=b"<Error><Code>SignatureDoesNotMatch</Code>"
+                                   b"<StringToSign>hidden</StringToSign></Error>")
+        return None
+
+    def test_one_request(self):
+        server = self.serve_s3()
+        self.goes(server, self.small, self.URL, **self.KEYS)
+        self.assertEqual(server.objects[self.PATH], self.small.read_bytes())
+        self.assertEqual(len(server.requests), 3)
+        self.assertRegex(server.requests[1].headers["x-amz-meta-caterva-write-id"],
+                         r"\A[0-9a-f]{32}\Z")
+        self.refused("something is there already", server, self.small, self.URL, **self.KEYS)
+        self.goes(server, self.other, self.URL, "-f", **self.KEYS, AWS_SESSION_TOKEN=TOKEN)
+        self.assertEqual(server.objects[self.PATH], self.other.read_bytes())
+
+    def test_parts(self):
+        server = self.serve_s3()
+        result = self.goes(server, self.large, self.URL, "--part-size", PART, **self.KEYS)
+        self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+        self.assertEqual((result["parts"], result["requests"]), (self.parts, self.parts + 4))
+        self.assertEqual(server.requests[-2].headers["if-none-match"], "*")
+        self.assertEqual(server.uploads, {})
+        self.goes(server, self.large, self.URL, "-f", **self.KEYS)
+
+    def test_a_wrong_key(self):
+        server = self.serve_s3()
+        done = self.refused("SignatureDoesNotMatch", server, self.large, self.URL, "--trace",
+                            **{**self.KEYS, "AWS_SECRET_ACCESS_KEY": "hidden-wrong"})
+        self.assertIn("POST s3://bucket", done.stderr)
+        self.assertEqual(len(server.requests), 2)
+
+    def test_nobody(self):
+        server = self.serve()
+        self.goes(server, self.large, self.URL)
+        self.assertFalse([r for r in server.requests if "authorization" in r.headers])
+
+    def test_lost_answers(self):
+        """Of each request in turn."""
+        for which in range(1, self.parts + 3):
+            server = self.serve()
+            lost = []
+
+            def lose(request):
+                if request.number != which or lost:  # noqa: B023
+                    return None
+                lost.append(server.good(request))    # noqa: B023
+                return LOST
+            server.script = lose
+            self.goes(server, self.large, self.URL, "--part-size", PART)
+            self.assertIn(len(server.requests), (self.parts + 5, self.parts + 6))
+            self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+
+    def test_a_lost_answer_and_somebody_else(self):
+        """The bytes are ours, the write id is another's."""
+        server = self.serve()
+
+        def lose(request):
+            if request.method == "PUT" and request.number == 1:
+                server.objects[self.PATH] = self.small.read_bytes()
+                server.meta[self.PATH] = {"x-amz-meta-caterva-write-id": "0" * 32}
+                return LOST
+            return None
+        server.script = lose
+        self.refused("something is there already", server, self.small, self.URL)
+
+    def test_an_error_in_an_answer_of_success(self):
+        server = self.serve()
+        server.script = lambda r: Reply(200, body=b"<Error><Code>InternalError</Code></Error>") \
+            if r.number == self.parts + 2 else None
+        self.assertEqual(self.goes(server, self.large, self.URL, "--part-size", PART)["retried"], 1)
+
+    def test_a_failure_leaves_no_parts(self):
+        server = self.serve()
+        server.script = lambda r: Reply(403) if "partNumber=2" in r.path else None
+        self.refused("may not be written", server, self.large, self.URL, "--part-size", PART)
+        self.assertEqual((server.uploads, server.objects), ({}, {}))
+        server.script = lambda r: Reply(412) if r.method == "POST" and "uploadId" in r.path else None
+        self.refused("something is there", server, self.large, self.URL, "--part-size", PART)
+        self.assertEqual((server.uploads, server.objects), ({}, {}))
+
+
+class Resumed(Case):
+    URL, PATH = "s3://bucket/key", "/bucket/key"
+
+    def setUp(self):
+        self.state = self.folder / "state"
+        self.state.unlink(missing_ok=True)
+        self.words = ("--part-size", PART, "--resume", self.state)
+
+    def break_off(self, server):
+        server.script = lambda r: Reply(403) if "partNumber=4" in r.path else None
+        self.refused("may not be written", server, self.large, self.URL, *self.words)
+        server.script = None
+        self.assertEqual(len(server.uploads), 1)
+        self.assertTrue(self.state.exists())
+
+    def test_goes_on(self):
+        server = self.serve()
+        self.break_off(server)
+        kept = len(next(iter(server.uploads.values()))[2])
+        server.forget()
+        result = self.goes(server, self.large, self.URL, *self.words)
+        self.assertEqual((result["parts"], result["parts_kept"]), (self.parts, kept))
+        self.assertEqual(sum(r.method == "PUT" for r in server.requests), self.parts - kept)
+        self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+        self.assertFalse(self.state.exists())
+
+    def test_an_upload_that_is_gone_begins_anew(self):
+        server = self.serve()
+        self.break_off(server)
+        server.uploads.clear()
+        self.assertEqual(self.goes(server, self.large, self.URL, *self.words)["parts_kept"], 0)
+        self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+
+    def test_one_that_was_done_is_done(self):
+        server = self.serve()
+
+        def lose(request):
+            if request.method == "POST" and "uploadId" in request.path:
+                server.good(request)
+                return Reply(403)
+            return None
+        server.script = lose
+        self.refused("403", server, self.large, self.URL, *self.words)
+        self.assertIn(self.PATH, server.objects)
+        server.script = None
+        server.forget()
+        self.goes(server, self.large, self.URL, *self.words)
+        self.assertEqual(len(server.requests), 2)
+        self.assertFalse(self.state.exists())
+
+    def test_of_something_else(self):
+        server = self.serve()
+        self.break_off(server)
+        for path, url, size in ((self.small, self.URL, PART), (self.large, "s3://bucket/k", PART),
+                                (self.large, self.URL, PART + 1)):
+            done = self.publish(server, path, url, "--part-size", size, "--resume", self.state)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("another", done.stderr)
+        self.state.write_text("caterva upload 1\nx y\nz\n")
+        done = self.publish(server, self.large, self.URL, *self.words)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("is not the state", done.stderr)
+
+    def test_abandoned(self):
+        server = self.serve()
+        self.break_off(server)
+        done = self.publish(server, self.large, self.URL, *self.words, "--abandon")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((server.uploads, self.state.exists()), ({}, False))
+
+    def test_a_killed_process(self):
+        server = self.serve()
+        server.script = lambda r: Reply(delay=30) if "partNumber=3" in r.path else None
+        process = subprocess.Popen([CLI, "publish", self.large, self.URL, *map(str, self.words)],
+                                   env=self.environment(server))
+        while sum("partNumber" in r.path and r.ended > 0 for r in server.requests) < 3:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        server.script = None
+        result = self.goes(server, self.large, self.URL, *self.words)
+        self.assertGreaterEqual(result["parts_kept"], 1)
+        self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+
+
+class Stops(Case):
+    def stopped(self, server, url, is_there, *words):
+        """How long it took after SIGINT, in ms."""
+        process = subprocess.Popen([CLI, "publish", self.large, url, *map(str, words)],
+                                   env=self.environment(server), stderr=subprocess.PIPE)
+        while not any(is_there(r) for r in server.requests):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        time.sleep(0.1)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        took = time.monotonic() - began
+        with process.stderr as said:
+            self.assertEqual(said.read(), b"caterva: interrupted\n")
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        return 1000 * took
+
+    def test_within_a_moment(self):
+        server = self.serve()
+        server.script = lambda r: Reply(delay=30) if r.method == "PUT" else None
+        times = [self.stopped(server, server.url("/a"), lambda r: r.method == "PUT")]
+        server.forget()
+        server.script = lambda r: Reply(delay=30) if "partNumber=2" in r.path else None
+        words = ("--part-size", PART)
+        times.append(self.stopped(server, "s3://bucket/k", lambda r: "partNumber=2" in r.path, *words))
+        for _ in range(200):
+            if not server.uploads:
+                break
+            time.sleep(0.01)
+        self.assertEqual((server.uploads, server.objects), ({}, {}))
+        server.forget()
+        server.script = lambda r: Reply(delay=30) if "partNumber=2" in r.path or \
+            r.method == "DELETE" else None
+        times.append(self.stopped(server, "s3://bucket/k", lambda r: "partNumber=2" in r.path, *words))
+        server.forget()
+        server.script, server.hears = None, lambda r: time.sleep(20) if r.method == "PUT" else None
+        times.append(self.stopped(server, server.url("/a"), lambda r: r.method == "PUT"))
+        print("stopped after", times, "ms")
+        self.assertLess(min(times), 100)  # the others may have been held up by the machine
+
+
+class Faults(Case):
+    """Runs with one request in four broken: the file is there, whole, or there is an error."""
+
+    def test_random_faults(self):
+        seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)
+        print("seed", seed)
+        dice = random.Random(seed)
+        server, faults = self.serve(), [0]
+
+        def fault(request):
+            chance = dice.random()
+            if chance > 0.25 or (request.method == "GET" and request.number == 0):
+                return None
+            faults[0] += 1
+            if chance < 0.1:
+                return Reply(dice.choice([500, 502, 503, 429]))
+            if chance < 0.15:
+                return LOST
+            server.good(request)
+            return LOST
+
+        server.script = fault
+        right = errors = 0
+        for run in range(RUNS):
+            path, url = (self.large, "s3://bucket/k") if run % 2 else (self.small, server.url("/bucket/k"))
+            server.forget()
+            server.objects.clear()
+            done = self.publish(server, path, url, "--part-size", PART)
+            there = server.objects.get("/bucket/k")
+            self.assertIn(there, (None, path.read_bytes()), "run %d" % run)
+            if done.returncode == 0:
+                self.assertIsNotNone(there)
+                right += 1
+            else:
+                self.assertEqual(done.returncode, 3, done.stderr)
+                errors += 1
+        print("%d runs, %d faults: %d right, %d errors" % (RUNS, faults[0], right, errors))
+        self.assertGreater(right, 0.9 * RUNS)
+
+
+def main():
+    global RUNS, SEED
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--seed", type=int)
+    given, rest = parser.parse_known_args()
+    RUNS, SEED = given.runs, given.seed
+    os.environ["no_proxy"] = "127.0.0.1"
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
