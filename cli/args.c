@@ -137,6 +137,8 @@ static const option options[] = {
      "and by this part of the number in B (0)"},
     {CLI_OPT_DIFF, 0, "max", "N", VALUE_INT, FIELD(max), 0, INT64_MAX,
      "print at most N differences (10)"},
+    {CLI_OPT_DIFF, 0, "no-attributes", NULL, VALUE_FLAG, FIELD(no_attributes), 0, 0,
+     "do not compare attributes"},
     {CLI_OPT_DIFF, 'q', "quiet", NULL, VALUE_FLAG, FIELD(quiet), 0, 0,
      "print nothing, the exit status says it"},
     {CLI_OPT_BINS, 0, "bins", "N", VALUE_INT, FIELD(bins), 1, CATERVA_MAX_BINS,

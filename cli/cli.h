@@ -106,8 +106,7 @@ typedef struct cli_args {
     char **files; /* all positional arguments, of commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
-    bool for_remote;
-    bool quiet, guess, skip_damaged, nearest;
+    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote;
     int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space, 0: never */
     int64_t precision;
@@ -157,7 +156,7 @@ typedef struct cli_args {
 #define CLI_OPT_GUESS (1UL << 21)
 #define CLI_OPT_SKIP (1UL << 22)
 #define CLI_OPT_TUNE (1UL << 24) /* read, time, prefer */
-#define CLI_OPT_DIFF (1UL << 25) /* atol, rtol, max, quiet */
+#define CLI_OPT_DIFF (1UL << 25) /* atol, rtol, max, no-attributes, quiet */
 #define CLI_OPT_BINS (1UL << 26)
 #define CLI_OPT_WAIT (1UL << 23)
 #define CLI_OPT_FOLLOW (1UL << 28) /* every, follow */

@@ -1,6 +1,7 @@
 /* Room: cli/commands. `caterva diff`: do two files hold the same array. Reads both box by box
  * in bounded memory; what one item is compared by stands in compare.c. */
 #include "commands/compare.h"
+#include "commands/diff_attributes.h"
 #include "commands/diff_tree.h"
 #include "formats/descr.h"
 #include "formats/item.h"
@@ -23,7 +24,8 @@ typedef struct difference {
     tolerance close;
     json *j; /* NULL: text */
     int64_t n_items, n_different;
-    double largest; /* of numbers */
+    int64_t n_attributes; /* that differ */
+    double largest;       /* of numbers */
 } difference;
 
 /* True for numbers whose distance says something. */
@@ -82,13 +84,12 @@ static void end_report(const difference *d, bool compared)
 {
     bool number = has_distance(d->dtype);
     if (d->j && compared) {
-        json_array_end(d->j);
         json_int(d->j, "items", d->n_items);
         json_int(d->j, "different", d->n_different);
         if (number) json_real(d->j, "largest", d->largest);
     }
     if (d->j) {
-        json_bool(d->j, "equal", compared && d->n_different == 0);
+        json_bool(d->j, "equal", compared && d->n_different == 0 && d->n_attributes == 0);
         json_object_end(d->j);
         putchar('\n');
     } else if (compared && d->n_different > 0 && !d->args->quiet) {
@@ -188,12 +189,14 @@ static cli_exit compare_values(difference *d)
     if (d->j) json_array_begin(d->j, "differences");
     walk w;
     plan_walk(d, &w);
-    if (w.done) return CLI_OK;
-    size_t size = walk_box_size(&w, shape->item_size);
-    uint8_t *items = cli_alloc(2 * size);
-    if (!items) return CLI_IO;
-    cli_exit code = walk_items(d, &w, items, size);
-    free(items);
+    cli_exit code = CLI_OK;
+    if (!w.done) {
+        size_t size = walk_box_size(&w, shape->item_size);
+        uint8_t *items = cli_alloc(2 * size);
+        code = items ? walk_items(d, &w, items, size) : CLI_IO;
+        free(items);
+    }
+    if (d->j) json_array_end(d->j);
     return code;
 }
 
@@ -220,6 +223,20 @@ static cli_exit same_dtype(const difference *d, bool *same)
     return CLI_OK;
 }
 
+/* What is no array has none, which says nothing. */
+static cli_exit compare_attributes(difference *d)
+{
+    attributes side[2];
+    attribute_sides sides = {.j = d->j, .quiet = d->args->quiet};
+    if (d->args->no_attributes || enough(d)) return CLI_OK;
+    for (int i = 0; i < 2; i++) {
+        if (!d->side[i].array) return CLI_OK;
+        side[i] = (attributes){.path = d->side[i].path, .array = d->side[i].array};
+        sides.side[i] = &side[i];
+    }
+    return diff_attributes(&sides, &d->n_attributes);
+}
+
 static cli_exit compare(difference *d)
 {
     bool same = false;
@@ -228,10 +245,11 @@ static cli_exit compare(difference *d)
     cli_exit code = CLI_OK;
     if (same_shape(d)) code = same_dtype(d, &same);
     if (code == CLI_OK && same) code = compare_values(d);
+    if (code == CLI_OK) code = compare_attributes(d);
     if (code == CLI_OK) end_report(d, same);
     caterva_dtype_free(d->dtype);
     if (code != CLI_OK) return code;
-    return same && d->n_different == 0 ? CLI_OK : CLI_NO;
+    return same && d->n_different == 0 && d->n_attributes == 0 ? CLI_OK : CLI_NO;
 }
 
 /* ---- The command -------------------------------------------------------------- */
@@ -279,13 +297,16 @@ static cli_exit run_diff(const cli_args *args)
 const cli_command cli_command_diff = {
     .name = "diff",
     .synopsis = "A B",
-    .summary = "same shape, dtype, values?",
+    .summary = "same shape, dtype, values, attributes?",
     .details =
         "Compares two arrays, each b2nd or npy: shape, dtype, then every item; a NaN equals\n"
         "a NaN. Prints the first items that differ, with their indices, and how many there\n"
-        "are. Numbers a and b are equal where |a - b| <= ATOL + RTOL * |b|. Exit status 0\n"
+        "are. Numbers a and b are equal where |a - b| <= ATOL + RTOL * |b|. Attributes and\n"
+        "names of dimensions are compared where both sides have room for some. Exit status "
+        "0\n"
         "when the arrays are the same, 1 when they differ. Of two trees (.b2z, .b2d) or\n"
-        "groups the arrays of one name are compared, and those named that one lacks.",
+        "groups the arrays and groups of one name are compared, and those named that one\n"
+        "lacks.",
     .options = CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS |
                CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
     .min_args = 2,

@@ -3,7 +3,7 @@
  * by its kind. */
 #include "commands/diff_tree.h"
 
-#include "formats/json.h"
+#include "commands/diff_attributes.h"
 #include "sources/trees.h"
 
 #include <stdlib.h>
@@ -69,6 +69,67 @@ static void report_kinds(comparison *c, const char *url, const caterva_tree_entr
     note(c, CLI_NO);
 }
 
+/* ---- Groups ------------------------------------------------------------------ */
+
+static cli_exit list_attributes(const tree_part *part, const char *group, const char *url,
+                                attributes *out)
+{
+    caterva_error err;
+    *out = (attributes){.path = url, .tree = part->tree, .group = group};
+    caterva_status status =
+        caterva_tree_attr_list(part->tree, group, &out->names, &out->n, &err);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(url, &err);
+}
+
+/* An object for each group that differs. */
+static cli_exit put_attributes(attributes side[2])
+{
+    int64_t n;
+    json j = {.stream = stdout};
+    attribute_sides sides = {.side = {&side[0], &side[1]}, .j = &j};
+    json_object_begin(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "a", side[0].path);
+    json_text(&j, "b", side[1].path);
+    CLI_TRY(diff_attributes(&sides, &n));
+    json_bool(&j, "equal", false);
+    json_object_end(&j);
+    putchar('\n');
+    return CLI_OK;
+}
+
+static cli_exit compare_attributes(const comparison *c, attributes side[2])
+{
+    int64_t n = 0;
+    attribute_sides sides = {.side = {&side[0], &side[1]},
+                             .quiet = c->args->quiet || c->args->json};
+    CLI_TRY(diff_attributes(&sides, &n));
+    if (n > 0 && c->args->json && !c->args->quiet) CLI_TRY(put_attributes(side));
+    return n > 0 ? CLI_NO : CLI_OK;
+}
+
+static void compare_groups(comparison *c, const char *const keys[2],
+                           const char *const urls[2])
+{
+    attributes side[2] = {{.path = NULL}, {.path = NULL}};
+    if (c->args->no_attributes) return;
+    cli_exit code = list_attributes(&c->side[0], keys[0], urls[0], &side[0]);
+    if (code == CLI_OK) code = list_attributes(&c->side[1], keys[1], urls[1], &side[1]);
+    if (code == CLI_OK) code = compare_attributes(c, side);
+    note(c, code);
+    caterva_free(side[0].names);
+    caterva_free(side[1].names);
+}
+
+/* The groups that were named themselves, which no list has. */
+static void compare_roots(comparison *c, const char *a, const char *b)
+{
+    compare_groups(c, (const char *const[]){c->side[0].group, c->side[1].group},
+                   (const char *const[]){a, b});
+}
+
+/* ---- The walk ---------------------------------------------------------------- */
+
 static void compare_pair(comparison *c, const caterva_tree_entry *a,
                          const caterva_tree_entry *b)
 {
@@ -79,6 +140,9 @@ static void compare_pair(comparison *c, const caterva_tree_entry *a,
         note(c, c->arrays(c->args, url, other));
     else if (strcmp(a->kind_name, b->kind_name) != 0)
         report_kinds(c, url, a, b);
+    else if (a->kind == CATERVA_TREE_GROUP)
+        compare_groups(c, (const char *const[]){a->key, b->key},
+                       (const char *const[]){url, other});
     free(url);
     free(other);
 }
@@ -124,7 +188,8 @@ cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
     comparison c = {.args = args, .arrays = arrays};
     note(&c, tree_part_open(a, &c.side[0]));
     if (c.worst == CLI_OK) note(&c, tree_part_open(b, &c.side[1]));
-    if (c.worst == CLI_OK) walk(&c);
+    if (c.worst == CLI_OK) compare_roots(&c, a, b);
+    if (c.worst == CLI_OK || (c.worst == CLI_NO && !args->quiet)) walk(&c);
     tree_part_close(&c.side[0]);
     tree_part_close(&c.side[1]);
     return c.worst;

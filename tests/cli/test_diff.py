@@ -71,6 +71,63 @@ class Diff(Case):
         same = json.loads(self.text("diff", a, a, "--json"))
         self.assertEqual((same["equal"], same["different"], same["differences"]), (True, 0, []))
 
+    def pair(self):
+        """Two equal arrays, to get attributes."""
+        values = np.arange(6, dtype="<i4").reshape(2, 3)
+        return self.store("a.b2nd", values), self.store("b.b2nd", values)
+
+    def test_attributes(self):
+        a, b = self.pair()
+        for path, names in ((a, "xyz"), (b, "zyx")):  # in any order
+            for name in names:
+                self.ok("attr", "set", path, name, '{"k": [1, "text"]}')
+        self.assertEqual(self.text("diff", a, b), "")
+        self.ok("attr", "set", a, "n", "7")
+        self.ok("attr", "set", b, "n", "8")
+        self.ok("attr", "set", a, "y", '"' + "long " * 30 + '"')
+        self.ok("attr", "set", b, "only", "null")
+        self.ok("attr", "rm", b, "x")
+        lines = self.differs(a, b).splitlines()
+        self.assertEqual(sorted(lines), sorted([
+            f"{a} and {b}: the attribute 'n' differs, 7 and 8",
+            f"{a} and {b}: the attribute 'y' differs, \"{('long ' * 30)[:59]}... and "
+            '{"k": [1, "text"]}',
+            f"{a} and {b}: the attribute 'x' is in the first only",
+            f"{a} and {b}: the attribute 'only' is in the second only"]))
+        facts = json.loads(self.differs(a, b, "--json"))
+        self.assertEqual((facts["equal"], facts["different"], facts["differences"]),
+                         (False, 0, []))
+        self.assertEqual({d.pop("name"): d for d in facts["attributes"]}, {
+            "n": {"a": 7, "b": 8}, "x": {"a": {"k": [1, "text"]}}, "only": {"b": None},
+            "y": {"a": "long " * 30, "b": {"k": [1, "text"]}}})
+        self.assertEqual(self.differs(a, b, "-q"), "")
+        self.assertEqual(self.text("diff", "--no-attributes", a, b), "")
+        np.save(self.path("c.npy"), np.arange(6, dtype="<i4").reshape(2, 3))
+        self.assertEqual(self.text("diff", a, self.path("c.npy")), "")
+        other = self.store("d.b2nd", [1])
+        self.assertIn("the attribute 'n' is in the first only\n", self.differs(a, other))
+
+    def test_types_of_attributes(self):
+        a, b = self.pair()
+        self.ok("attr", "set", a, "_FillValue", "-1", "--dtype", "<i2")
+        self.ok("attr", "set", b, "_FillValue", "-1", "--dtype", "<i4")
+        self.assertIn("'_FillValue' differs", self.differs(a, b))
+
+    def test_dims(self):
+        a, b = self.pair()
+        for path, name in ((a, "dims"), (b, "_ARRAY_DIMENSIONS")):
+            self.ok("attr", "set", path, name, '["y", "x"]')
+        self.assertEqual(self.text("diff", a, b), "")
+        self.ok("attr", "set", b, "dims", '["y", null]')
+        self.assertEqual(self.differs(a, b), f"{a} and {b}: the dims differ, (y, x) and (y, -)\n")
+        facts = json.loads(self.differs(b, a, "--json"))
+        self.assertEqual((facts["dims"], facts["equal"], "attributes" in facts),
+                         ({"a": ["y", None], "b": ["y", "x"]}, False, False))
+        self.ok("attr", "set", b, "dims", '["odd"]')
+        self.ok("attr", "rm", b, "_ARRAY_DIMENSIONS")
+        lines = self.differs(a, b).splitlines()
+        self.assertEqual(lines, [f"{a} and {b}: the dims differ, (y, x) and ()"])
+
     def test_tolerance_as_numpy(self):
         rng = np.random.default_rng(3)
         for dtype in ("<f8", ">f4", "<f2", "<i2", ">i8", "|u1", "<u8", "<c16"):

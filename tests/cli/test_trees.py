@@ -167,6 +167,31 @@ class Trees(Case):
         self.ok("diff", f"{self.tree}::/model", f"{self.tree}::/model")
         self.fails(2, "diff", self.tree, f"{self.tree}::/time")
 
+    def test_diff_of_attributes(self):
+        """Of the group that is named, of those in it, and of arrays."""
+        other = self.path("tree.b2d")
+        self.ok("attr", "set", f"{other}::/", "title", '"another"')
+        self.ok("attr", "set", f"{other}::/model", "n", "1")
+        self.ok("attr", "set", f"{other}::/model/lat", "units", '"m"')
+        status, out, _ = run("diff", self.tree, other)
+        self.assertEqual(status, 1)
+        self.assertEqual(out.decode().splitlines(), [
+            f"{self.tree} and {other}: the attribute 'title' differs, \"sample\" and "
+            '"another"',
+            f"{self.tree}::/model and {other}::/model: the attribute 'n' is in the second only",
+            f"{self.tree}::/model/lat and {other}::/model/lat: the attribute 'units' is in the "
+            "second only"])
+        status, out, _ = run("diff", "--json", self.tree, other)
+        found = [json.loads(line) for line in out.decode().splitlines()]
+        self.assertEqual((status, found[0]), (1, {
+            "schema": 1, "a": str(self.tree), "b": str(other), "equal": False,
+            "attributes": [{"name": "title", "a": "sample", "b": "another"}]}))
+        self.assertEqual([f["a"].split("::")[1] for f in found[1:] if not f["equal"]],
+                         ["/model", "/model/lat"])
+        status, out, _ = run("diff", f"{self.tree}::/model", f"{other}::/model", "-q")
+        self.assertEqual((status, out), (1, b""))
+        self.assertEqual(self.text("diff", "--no-attributes", self.tree, other), "")
+
     def test_attributes_of_groups(self):
         """Set, read, removed, as an array's; of an archive only read."""
         group = f"{self.path('tree.b2d')}::/model"

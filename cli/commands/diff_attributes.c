@@ -1,0 +1,229 @@
+/* Room: cli/commands. `caterva diff`: attributes by their names, whatever order they are in,
+ * and the names of dimensions, whichever attribute holds them. Values are the same when their
+ * JSON is: a number takes as many bytes as a program gave it. */
+#include "commands/diff_attributes.h"
+
+#include "sources/described.h"
+#include "sources/dims.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A value of one side; `bytes` NULL: it has none. */
+typedef struct value {
+    void *bytes;
+    size_t size;
+} value;
+
+typedef struct comparison {
+    const attribute_sides *sides;
+    const char **dims[2]; /* of arrays; or NULL */
+    bool is_listed;       /* a JSON list is open */
+    int64_t n;
+} comparison;
+
+static bool enough(const comparison *c) { return c->sides->quiet && c->n > 0; }
+
+/* ---- Reports ---------------------------------------------------------------- */
+
+static void print_begin(const comparison *c)
+{
+    printf("%s and %s: ", cli_show(c->sides->side[0]->path).text,
+           cli_show(c->sides->side[1]->path).text);
+}
+
+static void print_value(const value *v)
+{
+    enum { LONGEST = 60 };
+    char *text;
+    size_t size;
+    if (caterva_value_to_json(v->bytes, v->size, &text, &size, NULL) != CATERVA_OK) {
+        printf("%zu bytes", v->size);
+        return;
+    }
+    if (size > LONGEST) { /* a character is cut nowhere */
+        size = LONGEST;
+        while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80) size--;
+        memcpy(text + size, "...", 4);
+    }
+    fputs(cli_show(text).text, stdout);
+    caterva_free(text);
+}
+
+static void print_difference(const comparison *c, const char *name, const value v[2])
+{
+    cli_shown shown = cli_show(name);
+    print_begin(c);
+    if (!v[0].bytes || !v[1].bytes) {
+        printf("the attribute '%s' is in the %s only\n", shown.text,
+               v[0].bytes ? "first" : "second");
+        return;
+    }
+    printf("the attribute '%s' differs, ", shown.text);
+    print_value(&v[0]);
+    fputs(" and ", stdout);
+    print_value(&v[1]);
+    putchar('\n');
+}
+
+static cli_exit put_difference(comparison *c, const char *name, const value v[2])
+{
+    json *j = c->sides->j;
+    if (!c->is_listed) json_array_begin(j, "attributes");
+    c->is_listed = true;
+    json_object_begin(j, NULL);
+    json_text(j, "name", name);
+    if (v[0].bytes) CLI_TRY(json_value(j, "a", v[0].bytes, v[0].size));
+    if (v[1].bytes) CLI_TRY(json_value(j, "b", v[1].bytes, v[1].size));
+    json_object_end(j);
+    return CLI_OK;
+}
+
+static cli_exit report(comparison *c, const char *name, const value v[2])
+{
+    c->n++;
+    if (c->sides->quiet) return CLI_OK;
+    if (c->sides->j) return put_difference(c, name, v);
+    print_difference(c, name, v);
+    return CLI_OK;
+}
+
+/* ---- Values ----------------------------------------------------------------- */
+
+static cli_exit fetch(attributes *all, const char *name, value *out)
+{
+    caterva_error err;
+    *out = (value){.bytes = NULL};
+    caterva_status status = attributes_get(all, name, &out->bytes, &out->size, &err);
+    if (status == CATERVA_OK) return CLI_OK;
+    out->bytes = NULL;
+    return status == CATERVA_ENOTFOUND ? CLI_OK : cli_fail_array(all->path, &err);
+}
+
+static bool same_values(const value *a, const value *b)
+{
+    char *x, *y = NULL;
+    size_t x_size, y_size;
+    if (!a->bytes || !b->bytes) return false;
+    if (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0) return true;
+    if (caterva_value_to_json(a->bytes, a->size, &x, &x_size, NULL) != CATERVA_OK)
+        return false;
+    bool same = caterva_value_to_json(b->bytes, b->size, &y, &y_size, NULL) == CATERVA_OK &&
+                x_size == y_size && memcmp(x, y, x_size) == 0;
+    caterva_free(x);
+    caterva_free(y);
+    return same;
+}
+
+static cli_exit compare_values(comparison *c, const char *name)
+{
+    value v[2] = {{.bytes = NULL}, {.bytes = NULL}};
+    cli_exit code = fetch(c->sides->side[0], name, &v[0]);
+    if (code == CLI_OK) code = fetch(c->sides->side[1], name, &v[1]);
+    if (code == CLI_OK && !same_values(&v[0], &v[1])) code = report(c, name, v);
+    caterva_free(v[0].bytes);
+    caterva_free(v[1].bytes);
+    return code;
+}
+
+/* ---- Dimensions ------------------------------------------------------------- */
+
+/* Of an array whose names of dimensions are compared as such. */
+static bool holds_dims(const comparison *c, int side, const char *name)
+{
+    static const char *const names[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && c->dims[side]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static int axes_of(const comparison *c, int side)
+{
+    return c->dims[side] ? info_of(c->sides->side[side]->array)->ndim : 0;
+}
+
+static bool same_dims(const comparison *c)
+{
+    if (axes_of(c, 0) != axes_of(c, 1)) return false;
+    for (int d = 0; d < axes_of(c, 0); d++) {
+        const char *a = c->dims[0][d], *b = c->dims[1][d];
+        if (!a != !b || (a && strcmp(a, b) != 0)) return false;
+    }
+    return true;
+}
+
+static void print_dims(const comparison *c, int side)
+{
+    putchar('(');
+    for (int d = 0; d < axes_of(c, side); d++) {
+        const char *name = c->dims[side][d];
+        printf("%s%s", d ? ", " : "", name ? cli_show(name).text : "-");
+    }
+    putchar(')');
+}
+
+static void put_dims(const comparison *c, int side)
+{
+    json *j = c->sides->j;
+    json_array_begin(j, side ? "b" : "a");
+    for (int d = 0; d < axes_of(c, side); d++) json_text(j, NULL, c->dims[side][d]);
+    json_array_end(j);
+}
+
+static void compare_dims(comparison *c)
+{
+    json *j = c->sides->j;
+    if (same_dims(c)) return;
+    c->n++;
+    if (c->sides->quiet) return;
+    if (j) {
+        json_object_begin(j, "dims");
+        put_dims(c, 0);
+        put_dims(c, 1);
+        json_object_end(j);
+        return;
+    }
+    print_begin(c);
+    fputs("the dims differ, ", stdout);
+    print_dims(c, 0);
+    fputs(" and ", stdout);
+    print_dims(c, 1);
+    putchar('\n');
+}
+
+/* ---- All of them ------------------------------------------------------------ */
+
+static bool is_in(const attributes *all, const char *name)
+{
+    const char *other;
+    for (size_t i = 0; (other = attributes_name(all, i)); i++)
+        if (strcmp(name, other) == 0) return true;
+    return false;
+}
+
+/* Those of the first side, then those that only the second has. */
+static cli_exit compare_all(comparison *c)
+{
+    const char *name;
+    attributes *const *side = c->sides->side;
+    for (size_t i = 0; (name = attributes_name(side[0], i)) && !enough(c); i++)
+        if (!holds_dims(c, 0, name) && !(holds_dims(c, 1, name) && is_in(side[1], name)))
+            CLI_TRY(compare_values(c, name));
+    for (size_t i = 0; (name = attributes_name(side[1], i)) && !enough(c); i++)
+        if (!holds_dims(c, 1, name) && !is_in(side[0], name))
+            CLI_TRY(compare_values(c, name));
+    return CLI_OK;
+}
+
+cli_exit diff_attributes(const attribute_sides *sides, int64_t *n_different)
+{
+    comparison c = {.sides = sides};
+    for (int i = 0; i < 2; i++)
+        if (sides->side[i]->array) c.dims[i] = dims_of(sides->side[i]->array);
+    compare_dims(&c);
+    cli_exit code = compare_all(&c);
+    if (c.is_listed) json_array_end(sides->j);
+    for (int i = 0; i < 2; i++) caterva_free(c.dims[i]);
+    *n_different = c.n;
+    return code;
+}
