@@ -1850,8 +1850,9 @@ CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *alloca
  * one, as long as nobody has changed the chunks that they wrote.
  *
  * Parts are in the directory PATH.parts/ beside the array, in one folder for each job.
- * Arrays in memory, in stores of your own and in trees have no such place:
- * CATERVA_EUNSUPPORTED. */
+ * Arrays in memory and in stores of your own have no such place: CATERVA_EUNSUPPORTED. The
+ * parts of an array of a tree, open through the tree's handle, lie beside its file: workers
+ * take the path of that, "weather.b2d/group/name.b2nd". */
 
 typedef struct caterva_job_options {
     size_t struct_size;
@@ -2302,6 +2303,87 @@ typedef struct caterva_tree_verify_result {
 CATERVA_API caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
                                                const caterva_tree_verify_options *options,
                                                caterva_tree_verify_result *result,
+                                               caterva_error *err);
+
+/* ---- Repair of trees ------------------------------------------------------ */
+
+/* Says what became of a member of a tree. */
+typedef enum caterva_outcome {
+    CATERVA_OUTCOME_SOUND = 0, /* it needs no repair                                     */
+    CATERVA_OUTCOME_WHOLE,     /* it was damaged, and nothing of it is lost              */
+    CATERVA_OUTCOME_PARTLY,    /* some of it is lost: `reason`, or the array's result    */
+    CATERVA_OUTCOME_LOST       /* nothing can be made of it: `reason`                    */
+} caterva_outcome;
+
+/* The library makes these: what became of one member. */
+typedef struct caterva_tree_repaired {
+    size_t struct_size;
+    const char *key;       /* as in caterva_tree_member                                  */
+    const char *kind_name; /* "array", "attributes", "tree", "frame", "file"             */
+    caterva_outcome outcome;
+    const char *reason;    /* a sentence, or NULL                                        */
+    const char *beside;    /* the file in the tree that holds what was saved of an array
+                              that stays as it is: "g/x.b2nd.repaired"; NULL: none       */
+    caterva_repair_result result; /* of arrays                                           */
+} caterva_tree_repaired;
+
+typedef struct caterva_tree_repair_options {
+    size_t struct_size;
+    const char *output; /* a new tree: an archive when its name ends in ".b2z", else a
+                           directory. NULL: the tree is repaired in place, which takes a
+                           directory                                                     */
+    int overwrite;      /* 1: replace an archive that is the output, and what earlier
+                           repairs have left beside arrays                               */
+    int guess;          /* as in caterva_repair_options, of each array                   */
+    int threads;
+    caterva_durability durability;
+    /* As in caterva_repair_options, of the array of that key.                           */
+    int (*on_found)(void *context, const char *key, const caterva_info *info, void *fill);
+    void (*on_damage)(void *context, const char *key, const caterva_damage *damage);
+    /* Called for each member when it is done; return non-zero to stop: CATERVA_ESTOPPED. */
+    int (*on_member)(void *context, const caterva_tree_repaired *member);
+    /* Called now and then with stored bytes done; return non-zero to stop. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_tree_repair_options;
+#define CATERVA_TREE_REPAIR_INIT CATERVA_INIT_(caterva_tree_repair_options)
+
+typedef struct caterva_tree_repair_result {
+    size_t struct_size;
+    int complete;           /* 1: nothing is lost                                        */
+    int settled;            /* 1: a commit that was not finished is now                  */
+    int64_t members;        /* looked at                                                 */
+    int64_t whole_members;  /* so many had each outcome; all others are sound            */
+    int64_t partly_members;
+    int64_t lost_members;
+} caterva_tree_repair_result;
+#define CATERVA_TREE_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_tree_repair_result)
+
+/* Repairs the tree at `path`, a directory or an archive that is damaged or cannot be opened.
+ *
+ * - It finishes a commit that stands. A journal that is damaged is put aside, as
+ *   ".caterva-commit.damaged": arrays are then as they stand.
+ * - In place, it repairs each array as caterva_repair does, and puts one that needs a new
+ *   file into its place when nothing of it is lost. Otherwise the damaged array stays, and
+ *   what can be read is put beside it: "x.b2nd.repaired".
+ * - Into an `output`, it copies sound members as they are and puts what can be read of each
+ *   other array into its place. Attributes of groups that are damaged are left out. The
+ *   output appears whole; the tree itself stays as it is, but for the commit.
+ * - Members of an archive whose directory was cut off or is damaged are found by the headers
+ *   that stand before them. Unless all bytes up to the directory belong to some, "/" is
+ *   CATERVA_OUTCOME_PARTLY: there may have been others.
+ * - embed.b2e is made anew where there is none. One that cannot be read is put aside, as
+ *   "embed.b2e.damaged", and replaced by an empty one: what lay inside it is lost.
+ *
+ * Members that nothing can be made of are named by on_member, and stop nothing. Returns
+ * CATERVA_EUNSUPPORTED when `path` is no tree, CATERVA_ECORRUPT when no member is found,
+ * CATERVA_EINVAL for an archive without an output, CATERVA_EEXIST when something is at the
+ * output or is left beside an array, CATERVA_EBUSY while somebody is writing to the tree.
+ * Interrupted, it can be done again.
+ * Thread: any. */
+CATERVA_API caterva_status caterva_tree_repair(const char *path,
+                                               const caterva_tree_repair_options *options,
+                                               caterva_tree_repair_result *result,
                                                caterva_error *err);
 
 typedef struct caterva_tree_pack_options {

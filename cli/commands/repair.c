@@ -1,5 +1,6 @@
 /* Room: cli/commands. `caterva repair`: what can be had of a damaged array. The library finds
  * it and decides; here the fill is read, and what was found and lost is said. */
+#include "commands/repair_tree.h"
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "sources/creation.h"
@@ -20,7 +21,7 @@ typedef struct repairing {
     progress bar;
 } repairing;
 
-static cli_exit parse_fill(const char *text, const caterva_info *info, uint8_t *item)
+cli_exit repair_parse_fill(const char *text, const caterva_info *info, void *item)
 {
     caterva_dtype *dtype;
     CLI_TRY(descr_parse(CLI_CORRUPT, "the array", info->dtype, &dtype));
@@ -33,7 +34,7 @@ static int on_found(void *context, const caterva_info *info, void *fill)
 {
     repairing *r = context;
     r->ndim = info->ndim;
-    if (r->args->fill) r->code = parse_fill(r->args->fill, info, fill);
+    if (r->args->fill) r->code = repair_parse_fill(r->args->fill, info, fill);
     if (r->code == CLI_OK) progress_start(&r->bar, r->args, info->n_chunks, info->data_bytes);
     return r->code != CLI_OK;
 }
@@ -203,6 +204,7 @@ static cli_exit repair_as_json(repairing *r)
 
 static cli_exit run_repair(const cli_args *args)
 {
+    if (repair_is_tree(args->positional[0])) return repair_tree_run(args);
     repairing r = {.args = args, .path = args->positional[0], .output = output_name(args)};
     if (!r.output) return CLI_IO;
     cli_exit code = args->output ? output_check_array(args->output, args->force) : CLI_OK;
@@ -221,7 +223,10 @@ const cli_command cli_command_repair = {
         "read of FILE goes into a new array, OUT or FILE.repaired, chunks that are lost "
         "hold\n"
         "the fill, each is named, and FILE is left alone. Exit status 0 when nothing is\n"
-        "lost, 1 when something is, 4 when nothing can be made of FILE.",
+        "lost, 1 when something is, 4 when nothing can be made of FILE. Of a tree (.b2d,\n"
+        ".b2z) every member is repaired: in place, or into the new tree OUT; an archive "
+        "takes\n"
+        "OUT.",
     .options = CLI_OPT_WAIT | CLI_OPT_JSON | CLI_OPT_OUTPUT | CLI_OPT_FILL | CLI_OPT_GUESS |
                CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,

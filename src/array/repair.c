@@ -1,5 +1,7 @@
 /* Room: array. Repair: a state is found, checked chunk by chunk, and either its
  * header is put back or what can be read goes into a new array. */
+#include "array/repair.h"
+
 #include "array/array.h"
 #include "array/describe.h"
 #include "array/leaf.h"
@@ -79,7 +81,7 @@ static void tell_unvouched(const cv_snapshot *state, const cv_damage_sink *sink)
 static cv_status find_state(repair *r, cv_error *err)
 {
     bool writable = !r->options.output;
-    CV_TRY(cv_store_open(r->url, 0, writable, &r->store, err));
+    if (!r->store) CV_TRY(cv_store_open(r->url, 0, writable, &r->store, err));
     CV_TRY(cv_rescue_find(r->store, r->options.guess != 0, &r->rescue, err));
     CV_TRY(cv_salvage_attributes(r->rescue.state, &r->result->lost_attributes, err));
     CV_TRY(open_state(r, err));
@@ -178,25 +180,41 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     return restore_header(r, err);
 }
 
+/* Releases all that `r` holds, and tells what was found, also on failure. */
+static cv_status repair_and_release(repair *r, caterva_repair_result *result, cv_error *err)
+{
+    cv_salvage salvage = {0};
+    caterva_repair_result full = {.found = CATERVA_FOUND_STANDING};
+    r->result = &full;
+    cv_status status = run(r, &salvage, err);
+    cv_salvage_free(&salvage);
+    cv_array_free(r->array);
+    cv_snapshot_release(r->rescue.state);
+    cv_store_close(r->store);
+    cv_free(r->fill);
+    cv_output_fill(result, &full, sizeof full);
+    return status;
+}
+
+cv_status cv_array_repair_store(cv_store *store, const char *name,
+                                const caterva_repair_options *options,
+                                caterva_repair_result *result, cv_error *err)
+{
+    repair r = {.url = name, .store = store, .options = *options};
+    return repair_and_release(&r, result, err);
+}
+
 caterva_status caterva_repair(const char *url, const caterva_repair_options *options,
                               caterva_repair_result *result, caterva_error *err)
 {
     if (!url) return cv_fail(err, CATERVA_EINVAL, -1, "url is NULL");
     CV_TRY(cv_output_check(result, sizeof *result, "repair result", err));
-    caterva_repair_result full = {.found = CATERVA_FOUND_STANDING};
-    repair r = {.url = url, .result = &full};
-    cv_salvage salvage = {0};
+    repair r = {.url = url};
     char *file = NULL; /* of a leaf of a tree */
     CV_TRY(read_options(&r, options, err));
     if (cv_array_is_leaf_url(url)) CV_TRY(cv_array_leaf_file(url, &file, err));
     if (file) r.url = file;
-    cv_status status = run(&r, &salvage, err);
-    cv_salvage_free(&salvage);
-    cv_array_free(r.array);
-    cv_snapshot_release(r.rescue.state);
-    cv_store_close(r.store);
-    cv_free(r.fill);
+    cv_status status = repair_and_release(&r, result, err);
     cv_free(file);
-    cv_output_fill(result, &full, sizeof full);
     return status;
 }

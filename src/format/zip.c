@@ -262,6 +262,27 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     return CV_OK;
 }
 
+bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
+                       uint64_t *data_at)
+{
+    numbers n = {0};
+    if (size < CV_ZIP_LOCAL_SIZE) return false;
+    READ(local_fields, bytes, &n);
+    const uint8_t *name = bytes + CV_ZIP_LOCAL_SIZE;
+    if (n.signature != LOCAL || n.name_size + n.extra_size > size - CV_ZIP_LOCAL_SIZE)
+        return false;
+    if (!widen_all(name + n.name_size, (size_t)n.extra_size, &n)) return false;
+    out->name = name;
+    out->name_size = (uint16_t)n.name_size;
+    out->flags = (uint16_t)n.flags;
+    out->method = (uint16_t)n.method;
+    out->crc = (uint32_t)n.crc;
+    out->packed_size = n.packed_size;
+    out->size = n.size;
+    *data_at = CV_ZIP_LOCAL_SIZE + n.name_size + n.extra_size;
+    return true;
+}
+
 /* ---- Writing ---------------------------------------------------------------- */
 
 /* The wide sizes of a member, and what stands in their places. */

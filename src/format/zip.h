@@ -20,7 +20,8 @@ enum {
 };
 
 enum { CV_ZIP_STORED = 0, CV_ZIP_DEFLATED = 8 };
-enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_UTF8 = 1 << 11 }; /* bits of flags */
+/* Bits of flags; STREAMED: sizes and checksum stand behind the data. */
+enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_STREAMED = 8, CV_ZIP_UTF8 = 1 << 11 };
 
 /* Where the directory is, and what the end says of it. */
 typedef struct cv_zip_end {
@@ -58,6 +59,12 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
  * it is the header of `member`. */
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
+
+/* What a local header says of itself, for who has no directory: whether one begins here, with
+ * its name and extra fields within the `size` bytes. Of one whose sizes stand behind its data
+ * they are 0. header_pos is left alone. */
+bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
+                       uint64_t *data_at);
 
 /* Append a local header, a record, and the end; zip64 where it takes that. */
 cv_status cv_zip_local_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);

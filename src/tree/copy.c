@@ -81,7 +81,8 @@ static size_t piece_at(const cv_copy_source *s, uint64_t at)
 
 static cv_status check_crc(const cv_copy_source *s, uint32_t crc, cv_error *err)
 {
-    if (s->tree->form != CV_TREE_ARCHIVE || crc == s->member->crc) return CV_OK;
+    if (s->tree->form != CV_TREE_ARCHIVE || s->any_checksum || crc == s->member->crc)
+        return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->pos,
                    "member %s of %s is damaged: its checksum is %08x, it should be %08x",
                    cv_show_path(s->member->path).text, s->tree->shown.text, crc,

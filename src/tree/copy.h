@@ -18,6 +18,7 @@ typedef struct cv_copy_source {
     const cv_member *member;
     cv_file file;
     uint64_t pos, size;
+    bool any_checksum; /* whatever the archive says: who copies it compares */
 } cv_copy_source;
 
 /* CATERVA_EBUSY while somebody writes to it, CATERVA_EUNSUPPORTED for a member that is not

@@ -11,6 +11,7 @@
 #include "store/http_url.h"
 #include "tree/names.h"
 #include "tree/walk.h"
+#include "tree/zip_rescue.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,9 +46,10 @@ static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_stor
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err)
 {
-    cv_journal journal;
+    cv_journal journal = {.n = 0};
     if (tree->form == CV_TREE_ARCHIVE) return open_part(tree, member, out, err);
-    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+    if (!tree->skips_journal)
+        CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
     cv_status status = cv_journal_open(&journal, tree->path, member->path, out, err);
     cv_journal_free(&journal);
     return status;
@@ -272,6 +274,63 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_
     cv_status status = !tree->path             ? cv_fail_memory(err, strlen(path), "a path")
                        : cv_store_is_url(path) ? open_url(tree, session, err)
                                                : open_any(tree, err);
+    if (status != CV_OK) {
+        cv_tree_close(tree);
+        return status;
+    }
+    *out = tree;
+    return CV_OK;
+}
+
+/* An archive without a directory is one by its first bytes or its name. */
+static cv_status open_damaged_file(cv_tree *tree, cv_error *reason, cv_error *err)
+{
+    uint8_t head[2] = {0};
+    size_t done;
+    const cv_zip_source source = cv_tree_source(tree);
+    tree->form = CV_TREE_ARCHIVE;
+    CV_TRY(cv_zip_source_read(&source, 0, head, sizeof head, &done, err));
+    if (!has_archive_name(tree->path) && (head[0] != 'P' || head[1] != 'K'))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no zip archive (.b2z)",
+                       tree->shown.text);
+    cv_members *members = &tree->contents.members;
+    cv_status status = cv_zip_directory_read(&source, &tree->shown, members, reason);
+    if (status == CV_OK) return CV_OK;
+    bool is_all = false;
+    if (status == CATERVA_ECORRUPT) CV_TRY(cv_zip_rescue(&source, members, &is_all, err));
+    tree->lacks_members = !is_all;
+    if (members->n > 0) return CV_OK;
+    if (err) *err = *reason;
+    return status;
+}
+
+static cv_status open_damaged(cv_tree *tree, cv_error *reason, cv_error *err)
+{
+    cv_file_info info;
+    int error = cv_dir_get_info(cv_dir_here, tree->path, &info);
+    if (error) return cv_fail_open(err, error, tree->path);
+    if (info.kind != CV_KIND_DIRECTORY) {
+        error = cv_open_file(cv_dir_here, tree->path, CV_OPEN_READ, 0, &tree->file);
+        if (error) return cv_fail_open(err, error, tree->path);
+        return open_damaged_file(tree, reason, err);
+    }
+    cv_status status = open_directory(tree, reason);
+    if (status == CV_OK || cv_dir_is_open(tree->dir)) return CV_OK;
+    if (err) *err = *reason;
+    return status;
+}
+
+cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason,
+                               cv_error *err)
+{
+    *reason = (cv_error){.code = CATERVA_OK, .position = -1};
+    if (cv_store_is_url(path))
+        return cv_fail(err, CATERVA_EINVAL, -1, "what is behind a URL cannot be repaired");
+    cv_tree *tree = cv_calloc(1, sizeof *tree);
+    if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
+    name(tree, path);
+    cv_status status = tree->path ? open_damaged(tree, reason, err)
+                                  : cv_fail_memory(err, strlen(path), "a path");
     if (status != CV_OK) {
         cv_tree_close(tree);
         return status;

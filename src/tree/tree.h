@@ -34,6 +34,8 @@ typedef struct cv_tree {
     cv_dir dir;           /* of a directory */
     bool writable;        /* a directory, locked against other writers */
     bool durable;         /* names are synced */
+    bool lacks_members;   /* of a damaged archive: more may have been there */
+    bool skips_journal;   /* files are read as they stand, for who repairs them */
     cv_contents contents; /* of an archive or file: such never change in place */
 } cv_tree;
 
@@ -45,6 +47,13 @@ cv_zip_source cv_tree_source(const cv_tree *tree);
  * Release *out with cv_tree_close. */
 cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
+
+/* The same of a local one that may be damaged, for who repairs it: what cv_tree_open would
+ * have said of it is *reason, code CATERVA_OK when nothing. Of an archive whose directory is
+ * lost the members are found where they begin; a directory needs no embed.b2e, which is not
+ * looked at. CATERVA_ECORRUPT when no member is found. */
+cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason,
+                               cv_error *err);
 
 /* From now on nobody else can open it for writing, and a commit that was not finished is.
  * CATERVA_EREADONLY for what is no directory, CATERVA_EBUSY when somebody has. */

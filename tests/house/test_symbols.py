@@ -101,7 +101,8 @@ class Header(unittest.TestCase):
         lent = {"caterva_dtype", "caterva_field", "caterva_damage", "caterva_transfer"}
         # These the library makes.
         made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list",
-                "caterva_tree_member", "caterva_job_entry", "caterva_job_list"}
+                "caterva_tree_member", "caterva_tree_repaired", "caterva_job_entry",
+                "caterva_job_list"}
         first = dict(re.findall(r"struct (caterva_\w+) \{\s*(?:/\*.*?\*/\s*)?([^;]*);",
                                 HEADER.read_text(), re.S))
         sized = {name for name, member in first.items() if member == "size_t struct_size"}

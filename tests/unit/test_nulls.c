@@ -466,6 +466,9 @@ static void trees(void **state)
     REFUSED(caterva_tree_attr_remove(NULL, "/g", "name", &err));
     caterva_tree_verify_result verified = CATERVA_TREE_VERIFY_RESULT_INIT;
     REFUSED(caterva_tree_verify(NULL, NULL, NULL, &verified, &err));
+    caterva_tree_repair_result repaired = CATERVA_TREE_REPAIR_RESULT_INIT;
+    REFUSED(caterva_tree_repair(NULL, NULL, &repaired, &err));
+    REFUSED(caterva_tree_repair("none.b2d", NULL, NULL, &err));
 }
 
 static void jobs(void **state)

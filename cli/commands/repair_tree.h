@@ -1,0 +1,16 @@
+/* `caterva repair` of a tree. */
+#ifndef CLI_REPAIR_TREE_H
+#define CLI_REPAIR_TREE_H
+
+#include "cli.h"
+
+/* Whether `path` is a tree's, however damaged it is: no array's, and no key in a tree. */
+bool repair_is_tree(const char *path);
+
+/* Repairs the tree that the arguments name. */
+cli_exit repair_tree_run(const cli_args *args);
+
+/* The value of lost items, of the dtype that `info` tells of. */
+cli_exit repair_parse_fill(const char *text, const caterva_info *info, void *item);
+
+#endif
