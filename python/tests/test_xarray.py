@@ -289,6 +289,85 @@ def test_regions() -> None:
     assert (changed.isel(lat=1, time=[3, 4]) == -1).all() and int((changed == -1).sum()) == 6
 
 
+def several(start: int, n: int) -> xr.Dataset:
+    """Two variables of dask, cut elsewhere than the arrays' chunks are."""
+    items = np.arange(start * 30, (start + n) * 30).reshape(n, 30)
+    ds = xr.Dataset(
+        {"x": (("time", "y"), items * 1.5), "y2": (("y", "time"), items.T.astype("i2"))},
+        {"time": np.arange(start, start + n)},
+    )
+    return ds.chunk(time=7, y=11)
+
+
+@has_dask
+@pytest.mark.parametrize("place", PLACES)
+def test_processes_write_parts(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
+
+    merged = []
+    merge = caterva.Array.merge
+    monkeypatch.setattr(
+        caterva.Array, "merge", lambda *a, **w: merged.append(merge(*a, **w)) or merged[-1]
+    )
+    shapes = {k: {"chunks": (16, 16), "blocks": (4, 8)} for k in ("x", "y2")}
+    with dask.config.set(scheduler="processes"):
+        several(0, 40).to_caterva(place, encoding=shapes)
+        several(40, 25).to_caterva(place, append_dim="time")
+        part = several(3, 20) * 0 - 1
+        part.assign_coords(time=np.arange(3, 23)).to_caterva(place, region="auto")
+        region = (several(50, 10) * 0).drop_vars("time")
+        region.to_caterva(place, region={"time": slice(50, 60)})
+    assert [m.parts > 1 for m in merged] == [True] * 8
+    expected = several(0, 65).load()
+    for name in ("x", "y2"):
+        expected[name].loc[{"time": slice(3, 22)}] = -1
+        expected[name].loc[{"time": slice(50, 59)}] = 0
+    assert_equal(xr.open_dataset(place), expected)
+    left = [str(p) for p in Path(place).rglob("*")] + os.listdir()
+    assert not [name for name in left if "parts" in name or ".tmp" in name]
+
+
+def fail_at(items: np.ndarray, n: int) -> np.ndarray:
+    """What a task does that cannot."""
+    if (items == n).any():
+        raise RuntimeError("this task fails")
+    return items
+
+
+@has_dask
+def test_a_task_that_fails_leaves_all_as_it_was() -> None:
+    import dask
+
+    several(0, 40).to_caterva("x.b2d")
+    bad = several(40, 20)
+    bad["y2"] = bad["y2"].copy(data=bad["y2"].data.map_blocks(fail_at, 1795, dtype="i2"))
+    for words in ({"append_dim": "time"}, {"region": {"time": slice(0, 20)}}):
+        ds = bad if "append_dim" in words else bad.drop_vars("time")
+        with (
+            dask.config.set(scheduler="processes"),
+            pytest.raises(RuntimeError, match="this task"),
+        ):
+            ds.to_caterva("x.b2d", **words)
+        assert_equal(xr.open_dataset("x.b2d"), several(0, 40))
+        assert not list(Path("x.b2d").rglob("*.parts"))
+
+
+def test_parts_are_no_members() -> None:
+    """While many write to an array of a tree, lists and archives do not show their parts."""
+    several_items = np.arange(40.0)
+    with caterva.open_tree("t.b2d", "w") as tree:
+        tree["g/x"] = several_items
+        tree.commit()
+        with tree["g/x"].job() as job:
+            with job.part() as part:
+                part[:20] = -1
+            assert Path("t.b2d/g/x.b2nd.parts").is_dir()
+            assert [e.key for e in caterva.open_tree("t.b2d").entries()] == ["/g", "/g/x"]
+            job.merge(part.token)
+        assert not Path("t.b2d/g/x.b2nd.parts").exists()
+    assert (caterva.open("t.b2d::/g/x")[:] == np.where(several_items < 20, -1, several_items)).all()
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_variables_are_added_replaced_and_go(place: str) -> None:
     ds = days()

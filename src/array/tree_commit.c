@@ -176,7 +176,10 @@ static cv_status complete_parts(commit *c, cv_error *err)
         if (!p->prepared) continue;
         cv_status one = cv_commit_complete(p->prepared, status == CV_OK ? err : NULL);
         p->prepared = NULL;
-        if (one == CV_OK) cv_array_renew(p->array);
+        if (one == CV_OK) {
+            cv_array_renew(p->array);
+            cv_held_jobs_committed(&p->array->jobs, p->array->path);
+        }
         if (status == CV_OK) status = one;
     }
     cv_status groups = cv_groups_complete(&c->tree->groups, c->tree->tree, c->durable,

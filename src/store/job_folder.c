@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PARTS ".parts"
 #define TEMP ".tmp-"
 #define GONE ".gone-"
 #define RECORD "job"
@@ -22,12 +21,12 @@ cv_status cv_job_path(const char *path, const char *id, const char *name, char *
 {
     char *bare;
     CV_TRY(cv_strip_slashes(path, &bare, err));
-    size_t size = strlen(bare) + sizeof PARTS + (id ? strlen(id) + 1 : 0) +
+    size_t size = strlen(bare) + sizeof CV_JOB_FOLDERS + (id ? strlen(id) + 1 : 0) +
                   (name ? strlen(name) + 1 : 0);
     *out = cv_malloc(size);
     if (*out)
-        (void)snprintf(*out, size, "%s" PARTS "%s%s%s%s", bare, id ? "/" : "", id ? id : "",
-                       name ? "/" : "", name ? name : "");
+        (void)snprintf(*out, size, "%s" CV_JOB_FOLDERS "%s%s%s%s", bare, id ? "/" : "",
+                       id ? id : "", name ? "/" : "", name ? name : "");
     cv_free(bare);
     return *out ? CV_OK : cv_fail_memory(err, size, "a path");
 }

@@ -18,6 +18,7 @@
 #include "base/os_dir.h"
 
 #define CV_JOB_BASE "base.b2nd"
+#define CV_JOB_FOLDERS ".parts" /* behind the path of the array */
 
 /* The folder of the job called `id` of the array at `path`, and what is called `name` in it;
  * NULL: the folder itself. `id` NULL: the directory of all jobs. Owned: cv_free. */

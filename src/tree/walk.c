@@ -3,6 +3,7 @@
 #include "tree/walk.h"
 
 #include "store/descriptors.h"
+#include "store/job_folder.h"
 #include "tree/names.h"
 
 #include <string.h>
@@ -28,6 +29,14 @@ static cv_status join(walk *w, const char *name, cv_error *err)
     return cv_buffer_append(&w->path, name, strlen(name) + 1, err);
 }
 
+/* Where many writers of an array have their parts: "x.b2nd.parts". */
+static bool is_job_folder(const char *name)
+{
+    static const char ending[] = CV_TREE_ARRAY_SUFFIX CV_JOB_FOLDERS;
+    size_t size = strlen(name), length = sizeof ending - 1;
+    return size > length && memcmp(name + size - length, ending, length) == 0;
+}
+
 static cv_status take(walk *w, const char *name, cv_error *err)
 {
     cv_file_info info, target;
@@ -40,6 +49,7 @@ static cv_status take(walk *w, const char *name, cv_error *err)
         if (!leads_to_file) return CV_OK;
         info = target;
     }
+    if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && is_job_folder(name)) return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY)
         return cv_buffer_append(&w->queue, path, w->path.size, err);
     if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;

@@ -7,7 +7,8 @@
 
 /* Adds every file below `dir`, by its path from there. Links to directories are not
  * followed, so there is no way round; links to files are files. What cannot be the name of
- * a leaf, and hidden files, are passed over: they are nobody's here. CATERVA_EIO where a
+ * a leaf, hidden files, and the parts of many writers are passed over: they are nobody's
+ * here. CATERVA_EIO where a
  * directory cannot be listed. */
 cv_status cv_walk(cv_dir dir, const char *shown, cv_members *out, cv_error *err);
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ _OWN_WORDS = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
 _DROPPED = ("source", "original_shape", "preferred_chunks", "unlimited_dims", "char_dim_name")
 _VALID = (*_OWN_WORDS, "dtype", "_FillValue", *_DROPPED)
 _GROWS_BY = 256  # steps along a dimension that is meant to grow which chunks are cut for
-_SLAB_BYTES = 1 << 28
 
 
 # ---- Writing items -----------------------------------------------------------------------
@@ -31,42 +31,45 @@ _SLAB_BYTES = 1 << 28
 class Writer(ArrayWriter):
     """Writes what is computed later, too.
 
-    dask's threads write into the arrays as they are; what a cluster computes comes here in
-    slabs, since an array has one process that writes it.
+    dask's threads write into the arrays as they are. Processes and clusters write parts of
+    the arrays, each worker its own, which are merged at the end.
     """
 
     def sync(self, compute: bool = True, chunkmanager_store_kwargs: Any = None) -> Any:
         """Compute and write what was added."""
-        if get_dask_scheduler() in (None, "threaded"):
+        if get_dask_scheduler() in (None, "threaded") or not self.sources:
             return super().sync(compute, chunkmanager_store_kwargs)
-        for source, target, region in zip(
-            self.sources, self.targets, self.regions, strict=True
-        ):
-            _write_slabs(source, target, region)
+        _write_parts(self.sources, self.targets, self.regions)
         self.sources, self.targets, self.regions = [], [], []
         return None
 
 
-def _write_slabs(source: Any, target: Array, region: tuple[slice, ...] | None) -> None:
-    """Compute a dask array a few rows of its chunks at a time."""
-    if source.ndim == 0:
-        target[()] = source.compute()
-        return
-    region = region or tuple(slice(0, n) for n in source.shape)
-    row = math.prod(source.shape[1:]) * source.dtype.itemsize
-    start, first = 0, region[0].start or 0
-    while start < source.shape[0]:
-        stop = start
-        for length in source.chunks[0][_chunk_at(source.chunks[0], start) :]:
-            if stop > start and (stop + length - start) * row > _SLAB_BYTES:
-                break
-            stop += length
-        target[(slice(first + start, first + stop), *region[1:])] = source[start:stop].compute()
-        start = stop
+def _write_parts(
+    sources: Sequence[Any], targets: Sequence[Array], regions: Sequence[Any]
+) -> None:
+    """Have the workers write what they compute, all of it in one go; nothing is merged when
+    one of them fails."""
+    from dask.base import compute, optimize
+    from dask.delayed import Delayed
 
+    from ..dask import known, tokens_graph
 
-def _chunk_at(lengths: tuple[int, ...], start: int) -> int:
-    return int(np.searchsorted(np.cumsum((0, *lengths)), start))
+    jobs = []
+    try:
+        lists = []
+        for x, target, region in zip(optimize(*sources), targets, regions, strict=True):
+            jobs.append(target.job())
+            start = tuple(axis.start or 0 for axis in region or ()) or (0,) * x.ndim
+            graph, last = tokens_graph(known(x), jobs[-1], start)
+            lists.append(Delayed(last, graph, None, last[0]))
+        tokens = compute(*lists, optimize_graph=False)
+    except BaseException:
+        for job in jobs:
+            with contextlib.suppress(Exception):
+                job.discard()
+        raise
+    for job, given in zip(jobs, tokens, strict=True):
+        job.merge(given)
 
 
 # ---- How a new array is made -----------------------------------------------------------------

@@ -1,0 +1,43 @@
+"""A process that appends to a data set until it is killed, and what the data set then holds."""
+
+from __future__ import annotations
+
+import sys
+
+import caterva.xarray
+import numpy as np
+import xarray as xr
+
+STEP = 3  # times in each append
+
+
+def steps(start: int, stop: int) -> xr.Dataset:
+    """The data set of some appends: six variables, and an attribute that counts them all."""
+    n = np.arange(start * STEP, stop * STEP)
+    field = n[:, None, None] * 100.0 + np.arange(20.0).reshape(4, 5)
+    return xr.Dataset(
+        {
+            "field": (("time", "y", "x"), field, {"units": "K"}),
+            "turned": (("x", "time"), field[:, 0, :].T.astype("i4")),
+            "flag": ("time", (n % 7).astype("i1")),
+            "name": ("time", np.array([f"step {i}" for i in n], object)),
+            "fixed": ("x", np.arange(5)),
+        },
+        {"time": n},
+        {"appends": stop},
+    )
+
+
+def main(place: str) -> None:
+    """Append as often as there is time, and say when each is there."""
+    n = xr.open_dataset(place).attrs["appends"]
+    print(n, flush=True)
+    while True:
+        one = steps(n, n + 1)
+        one.to_caterva(place, append_dim="time", durability="none")
+        n += 1
+        print(n, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
