@@ -23,6 +23,7 @@ PAGES = [
     ROOT / "docs/python.md",
     ROOT / "docs/python-recipes.md",
     ROOT / "docs/xarray.md",
+    ROOT / "docs/conventions.md",
     ROOT / "python/README.md",
 ]
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.S | re.M)
