@@ -1930,7 +1930,8 @@ typedef struct caterva_merge_result {
  * parts. A token that comes twice counts once. Hand over tokens of parts that share chunks in
  * one call. `options` and `result` may be NULL.
  *
- * Everything is checked before anything changes:
+ * Everything is checked before anything changes, except that the array grows first to the
+ * shape of the job, which stays pending:
  *
  *   CATERVA_ECORRUPT   bytes that are no token; a part that is not, byte for byte, what its
  *                      token says

@@ -10,6 +10,8 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="50 times as many random cases")
+    parser.addoption("--trials", type=int, help="so many random trials of many writers")
+    parser.addoption("--seed", type=int, help="the seed of the first of them")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,6 +14,17 @@ static PyObject *take_bytes(void *bytes, size_t size)
     return out;
 }
 
+/* A job and a merge grow the array, also when they fail behind that. */
+static int look_again(array_object *self, int result)
+{
+    PyObject *kind, *value, *traceback;
+    if (result == 0) return array_look(self);
+    PyErr_Fetch(&kind, &value, &traceback);
+    if (array_look(self) < 0) PyErr_Clear();
+    PyErr_Restore(kind, value, traceback);
+    return -1;
+}
+
 /* ---- The coordinator ----------------------------------------------------------------- */
 
 /* (shape that the array grows to, or None) to the job */
@@ -39,7 +50,7 @@ static PyObject *job_begin(PyObject *object, PyObject *args)
     call_begin(&c, self, self->progress);
     caterva_status status = caterva_job_begin(self->handle, &options, &job, &size, &c.err);
     int result = call_end(self->state, &c, status);
-    if (result == 0 && array_look(self) < 0) result = -1;
+    result = look_again(self, result);
     array_leave(self);
     if (result == 0) return take_bytes(job, size);
     if (status == CATERVA_OK) caterva_free(job);
@@ -86,6 +97,7 @@ static PyObject *merge_tokens(array_object *self, const merging *m,
     caterva_status status =
         caterva_merge(self->handle, m->tokens, m->sizes, m->n, options, &r, &c.err);
     int result = call_end(self->state, &c, status);
+    result = look_again(self, result);
     array_leave(self);
     if (result < 0) return NULL;
     return Py_BuildValue("LLLLLL", (long long)r.parts, (long long)r.chunks,
