@@ -43,7 +43,8 @@ import threading
 
 VERDICTS = {0: "ok", 1: "cannot open", 2: "acked missing", 3: "silent wrong",
             4: "read error", 5: "half visible"}
-NAMES_OPS, BYTES_OPS = "ORXU", "WTF"
+NAMES_OPS, BYTES_OPS = "ORXUD", "WTF"
+DIRECTORY = -1  # the inode of every one
 
 Event = collections.namedtuple("Event", "op path pos data flag")
 
@@ -96,8 +97,8 @@ def moved(name, old, new):
 
 
 def change_names(names, event, inode):
-    """names: path -> inode. `inode` is that of a created file."""
-    if event.op == "O":
+    """names: path -> inode. `inode` is that of a created file or directory."""
+    if event.op in "OD":
         names[event.path] = inode
         return names
     if event.op == "U":
@@ -141,15 +142,16 @@ class Disk:
         if event.op == "O":
             self.create(event)
         elif event.op in NAMES_OPS:
-            self.names = change_names(self.names, event, None)
-            self.pending_names.append((event, None))
+            inode = DIRECTORY if event.op == "D" else None
+            self.names = change_names(self.names, event, inode)
+            self.pending_names.append((event, inode))
         elif event.op in BYTES_OPS:
             inode = self.inode(event.path)
             change_bytes(self.contents[inode], event)
             self.pending_bytes[inode].append(event)
             if event.flag == 2:  # written through: durable by itself
                 self.sync_bytes(inode)
-        elif event.op == "S" and event.path in self.names:
+        elif event.op == "S" and self.names.get(event.path, DIRECTORY) != DIRECTORY:
             self.sync_bytes(self.names[event.path])
         elif event.op == "S":
             for pending, inode in self.pending_names:
@@ -161,7 +163,9 @@ class Disk:
         self.pending_bytes.pop(inode, None)
 
     def image(self):
-        return {path: bytes(self.contents[i]) for path, i in self.names.items()}
+        """The content of each file; None of a directory."""
+        return {path: None if i == DIRECTORY else bytes(self.contents[i])
+                for path, i in self.names.items()}
 
     def torn(self, event, part):
         image = self.image()
@@ -176,6 +180,9 @@ class Disk:
             names = change_names(names, event, inode)
         contents = {}
         for path, inode in names.items():
+            if inode == DIRECTORY:
+                contents[path] = None
+                continue
             content = bytearray(self.durable_contents[inode])
             for event in self.pending_bytes.get(inode, ()):
                 keep_some(content, event, rng, sector, atomic)
@@ -292,7 +299,9 @@ class Judge:
         os.mkdir(folder)
         for path, content in image.items():
             target = os.path.join(folder, path)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.makedirs(target if content is None else os.path.dirname(target), exist_ok=True)
+            if content is None:
+                continue
             with open(target, "wb") as file:
                 file.write(content)
         verdict = self.verdict(os.path.join(folder, self.name), ack)
@@ -334,7 +343,7 @@ def check_replay(events, files, live):
     for event in events:
         disk.apply(event)
     left = {path: bytes(content) for path, content in files_below(live).items()}
-    image = disk.image()
+    image = {path: content for path, content in disk.image().items() if content is not None}
     odd = [p for p in set(left) | set(image)
            if left.get(p, b"") != image.get(p, b"")]
     if odd:

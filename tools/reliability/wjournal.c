@@ -6,14 +6,15 @@
  *
  * Journal record (little endian): u8 op, u8 kind (2: write on an O_SYNC/O_DSYNC descriptor, else 1), u16 pathlen, u64 offset, u64 len, path, len bytes.
  *   'O' create/truncate on open   'W' write (offset, bytes)   'T' truncate (offset = new size)
- *   'S' fsync/fdatasync   'R' rename (bytes = new path)   'X' exchange of two names   'U' unlink
+ *   'S' fsync/fdatasync   'R' rename (bytes = new path)   'X' exchange of two names   'U' unlink, rmdir
+ *   'D' mkdir
  *   'F' fallocate (offset,len in bytes as 2 x u64)   'A' acknowledgement: a line "ACK <token>" written to fd 1
  *   'M' a writable shared mmap was made (its stores cannot be seen: replay is then incomplete)
  * Paths are stored relative to WJ_DIR.
  * Fault injection: WJ_FAIL_AT=n makes the n-th (from 1) counted operation fail with WJ_ERRNO
  *   (number, default 28 ENOSPC; 5 EIO); WJ_FAIL_STICKY=1 fails all later ones too; WJ_FAIL_SHORT=1 lets the
  *   failing write store half its bytes first (short count); WJ_KILL_AT=n ends the process by SIGKILL just
- *   before operation n.  Counted: W T S R U F (and creating opens), or those in WJ_OPS.  WJ_COUNT=path gets the final count.
+ *   before operation n.  Counted: W T S R U F (and creating opens), or those in WJ_OPS (also D).  WJ_COUNT=path gets the final count.
  *   WJ_ATOMIC=512: writes that lie inside one 512-byte sector are never short: they fail whole.
  * Not seen: stdio writes made inside glibc (fwrite/fprintf), system calls past libc, stores through mmap,
  *   io_uring.  A program under test should write with write/pwrite/writev/pwritev; else use strace.
@@ -357,6 +358,20 @@ static int do_unlink(int d, const char *a, int fl)
 }
 int unlink(const char *a) { return do_unlink(AT_FDCWD, a, 0); }
 int unlinkat(int d, const char *a, int f) { return do_unlink(d, a, f); }
+int rmdir(const char *a) { return do_unlink(AT_FDCWD, a, AT_REMOVEDIR); }
+int mkdirat(int d, const char *a, mode_t m)
+{
+    init();
+    char pb[PATH_MAX];
+    const char *x = abspath(d, a, pb);
+    if (!x) return (int)raw(SYS_mkdirat, d, a, m);
+    if (!enter('D')) return -1;
+    int r = (int)raw(SYS_mkdirat, d, a, m);
+    if (!r) rec('D', 1, x, 0, NULL, 0);
+    UNLOCK;
+    return r;
+}
+int mkdir(const char *a, mode_t m) { return mkdirat(AT_FDCWD, a, m); }
 int remove(const char *a)
 {
     int r = do_unlink(AT_FDCWD, a, 0);
