@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import PATIENCE
+from support import PATIENCE, times
 
+dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 import caterva.dask  # noqa: E402
 
@@ -203,6 +205,35 @@ def test_an_append_behind_half_a_chunk_loses_nothing() -> None:
         )
         expected = np.concatenate([expected, items])
         assert np.array_equal(caterva.load("a.b2nd"), expected)
+
+
+# ---- Very many tasks ------------------------------------------------------------------------
+
+
+def test_ten_thousand_tasks_are_small_at_the_client(pytestconfig: pytest.Config) -> None:
+    """The graph of 10,000 tasks, and their tokens."""
+    n = 10_000
+    x = da.zeros((4 * n, 6, 5), "i1", chunks=(4, 6, 5))
+    a = caterva.zeros(x.shape, "i1", "a.b2nd", chunks=(64, 6, 5), durability="none")
+    with a, a.job() as job:
+        tracemalloc.start()
+        graph, _ = caterva.dask.tokens_graph(x, job, (0, 0, 0))
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        tasks = sum(
+            len(graph.layers[name]) for name in graph.layers if name not in x.dask.layers
+        )
+        assert n < tasks < 1.1 * n
+        assert size < 10 << 20, f"{size} bytes of a graph"
+
+    n = times(pytestconfig, 400, n)
+    x = da.arange(24 * n, chunks=24)
+    job = caterva.zeros(x.shape, "i8", "b.b2nd", chunks=100, durability="none").job()
+    graph, last = caterva.dask.tokens_graph(x, job, (0,))
+    tokens = dask.get(graph, last)
+    assert len(tokens) == n
+    size = sum(map(sys.getsizeof, tokens)) + sys.getsizeof(tokens)
+    assert size < (10 << 20) * n / 10_000, f"{size} bytes of tokens"
 
 
 # ---- distributed ----------------------------------------------------------------------------
