@@ -3,7 +3,8 @@
 
 writers.py speed [--rows REGEX] 1 and 2 processes: Caterva, zarr and tensorstore, aligned regions;
                               Caterva's unaligned ones, and the share of merge and commit
-writers.py loss               zarr and Caterva: regions that share chunks, written by processes
+writers.py loss               zarr and Caterva: regions that share chunks, written by processes,
+                              of a whole array and behind one that grows
 writers.py tokens [--parts N] what the tokens of so many tasks take, and their merge
 
 On a quiet machine. zarr and tensorstore are left out where they are not installed."""
@@ -139,20 +140,36 @@ def put_caterva(job, box):
 
 
 def loss():
+    """Blocks of a whole array, as in dask#12583; and of what is appended behind half a chunk, as in
+    xarray#8371."""
     n = 20_000
-    boxes = [(slice(i, min(n, i + 137)),) for i in range(0, n, 137)]
     with ProcessPoolExecutor(4, get_context("forkserver")) as pool:
-        with caterva.zeros(n, "i8", "lost.b2nd", chunks=1000, overwrite=True) as a:
-            with a.job() as job:
-                job.merge(lose(put_caterva, boxes, pool, job))
-            wrong = int((a[...] != np.arange(n) + 1).sum())
-        print(f"caterva: {wrong} of {n} items lost")
-        if importlib.util.find_spec("zarr"):
-            import zarr
+        for what, before in (("store", 0), ("append", 370)):
+            boxes = [(slice(i, min(n, i + 137)),) for i in range(before, n, 137)]
+            lost = lose_caterva(pool, boxes, n, before)
+            print(f"{what:7} caterva: {lost} of {n - before} items lost")
+            if importlib.util.find_spec("zarr"):
+                lost = lose_zarr(pool, boxes, n, before)
+                print(f"{what:7} zarr:    {lost} of {n - before} items lost")
 
-            z = zarr.create_array("lost.zarr", shape=(n,), chunks=(1000,), dtype="i8")
-            lose(put_zarr, boxes, pool, os.path.abspath("lost.zarr"))
-            print(f"zarr:    {int((z[...] != np.arange(n) + 1).sum())} of {n} items lost")
+
+def lose_caterva(pool, boxes, n, before):
+    with caterva.zeros(before or n, "i8", "lost.b2nd", chunks=1000, overwrite=True) as a:
+        a[:before] = np.arange(before) + 1
+        with a.job(n) as job:
+            job.merge(lose(put_caterva, boxes, pool, job))
+        return int((a[...] != np.arange(n) + 1).sum())
+
+
+def lose_zarr(pool, boxes, n, before):
+    import zarr
+
+    z = zarr.create_array("lost.zarr", shape=(before or n,), chunks=(1000,), dtype="i8",
+                          overwrite=True)
+    z[:before] = np.arange(before) + 1
+    z.resize((n,))
+    lose(put_zarr, boxes, pool, os.path.abspath("lost.zarr"))
+    return int((zarr.open_array("lost.zarr")[...] != np.arange(n) + 1).sum())
 
 
 def tokens(n):
