@@ -2109,8 +2109,9 @@ typedef struct caterva_tree_options {
     caterva_durability durability; /* of names that are made, removed and moved, and of
                                       caterva_tree_commit; that of an array's own commits is
                                       in its options                                     */
-    const caterva_remote_options *remote; /* of a URL, copied: of the tree and of all arrays
-                                      that are opened from it; NULL: all as by default   */
+    const caterva_remote_options *remote; /* of a URL, copied: for the tree and all arrays that
+                                       are opened from it, which must be closed before what
+                                       its `context` leads to goes. NULL: all as by default */
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 

@@ -53,6 +53,7 @@ from ._group import Entry, Group
 from ._image import Image
 from ._info import Info, Report, Space
 from ._jobs import Job, JobInfo, Merged, Part, Target, jobs
+from ._remote import Remote, Transfer, Transfers
 from ._tree import Tree, open_tree
 from ._tune import tune
 from ._view import View, concat, stack
@@ -77,6 +78,7 @@ __all__ = [
     "Part",
     "RangeError",
     "ReadOnlyError",
+    "Remote",
     "Report",
     "RollbackError",
     "StaleError",
@@ -85,6 +87,8 @@ __all__ = [
     "StoppedError",
     "StoreError",
     "Target",
+    "Transfer",
+    "Transfers",
     "Tree",
     "UnsupportedError",
     "View",

@@ -16,6 +16,7 @@ from ._attributes import Attributes, Metalayers
 from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
 from ._plans import AnyArray
 from ._readable import Readable
+from ._remote import Transfers
 from ._selectors import Views
 
 if TYPE_CHECKING:
@@ -85,10 +86,12 @@ class Array(_caterva.Array, Readable):
         self._close(kind is None and self.writable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ._functions import from_pickled_frame, from_pickled_path
+        from ._functions import from_pickled_frame, from_pickled_path, from_pickled_source
 
         if self.closed:
             raise ValueError("the array is closed")
+        if self._source is not None:
+            return from_pickled_source, (self._source, self._stored_state())
         if self.path is None:
             return from_pickled_frame, (self.to_bytes(), self.writable)
         if self.writable:
@@ -96,14 +99,14 @@ class Array(_caterva.Array, Readable):
                 f"{self.path} is open for writing: only arrays that are read can be pickled; "
                 "close it, or pass its path"
             )
-        return from_pickled_path, (self.path, self._offset, self._stored_state())
+        return from_pickled_path, (self.path, self._offset, self._stored_state(), self._remote)
 
     def _stored_state(self) -> tuple[int, int, int]:
-        """What every commit changes: of the file; of what is behind a URL number and size."""
+        """What every commit changes: of the file; of what else is read number and size."""
         from ._places import is_remote, state_of_file
 
         assert self.path is not None
-        if not is_remote(self.path):
+        if self._source is None and not is_remote(self.path):
             return state_of_file(self.path)
         parts = self._describe()
         return parts["commit_number"], parts["frame_bytes"], 0
@@ -112,6 +115,8 @@ class Array(_caterva.Array, Readable):
         # Of what is stored: another commit is another token. What a handle for writing
         # holds may change at any time: its token is its own, and with changes that are
         # pending never the same twice.
+        if self._source is not None:
+            return ("caterva", self._source.token(), self._stored_state())
         if self.path is None:
             return ("caterva", self.to_bytes())
         state = self._stored_state()
@@ -131,7 +136,7 @@ class Array(_caterva.Array, Readable):
 
     @property
     def path(self) -> str | None:
-        """Where it is stored; None in memory."""
+        """Where it is stored, or what a file object is called; None in memory."""
         place = self._place
         return None if place is None or place == _options.MEMORY else place
 
@@ -169,6 +174,13 @@ class Array(_caterva.Array, Readable):
         """
         parts = self._describe() | {"dims": self.dims}
         return Info(parts, self.dtype, self.path, self.writable, self._has_pending())
+
+    @property
+    def transfers(self) -> Transfers | None:
+        """What reading it has cost so far, behind ``http://``, ``https://`` or ``s3://``;
+        None elsewhere. Arrays of one tree are counted together."""
+        parts = self._transfers()
+        return None if parts is None else Transfers(*parts)
 
     def space(self) -> Space:
         """How chunks are stored, and how many bytes of the file are dead: looks at each chunk.

@@ -6,8 +6,10 @@ from typing import Any, TypeVar, final
 import numpy as np
 from typing_extensions import disjoint_base
 
+from . import _remote
 from ._options import Progress
 from ._plans import AnyArray
+from ._sources import Source
 
 version: str
 codec_version: str
@@ -34,6 +36,10 @@ class Array:
     def _place(self) -> str | None: ...
     @property
     def _offset(self) -> int: ...
+    @property
+    def _remote(self) -> _remote.Remote | None: ...
+    @property
+    def _source(self) -> Source | None: ...
     progress: Progress | None
     def __len__(self) -> int: ...
     def __getitem__(self, key: Any, /) -> Any: ...
@@ -124,6 +130,10 @@ class Array:
     ) -> tuple[int, int, int, int, int, int]: ...
     def _part_finish(self) -> bytes: ...
     def _cache_counts(self) -> dict[str, int]: ...
+    def _transfers(self) -> tuple[int, int, int, int, int] | None: ...
+
+@final
+class Remote: ...
 
 @final
 class Request:
@@ -203,11 +213,34 @@ def job_discard(url: str, job: bytes, /) -> None: ...
 def jobs_list(
     url: str, /
 ) -> list[tuple[str, str, bytes, str, int, int, int, bool, int, int]]: ...
-def tree_open(path: str, writing: bool, durability: int, /) -> Tree: ...
+def tree_open(
+    path: str, writing: bool, durability: int, remote: Remote | None = None, /
+) -> Tree: ...
 def tree_create(path: str, durability: int, /) -> Tree: ...
 def open(
-    cls: type[_ArrayT], url: str, options: dict[str, Any], progress: Progress | None, /
+    cls: type[_ArrayT],
+    url: str,
+    options: dict[str, Any],
+    progress: Progress | None,
+    remote: Remote | None = None,
+    /,
 ) -> _ArrayT: ...
+def open_source(
+    cls: type[_ArrayT],
+    source: Source,
+    name: str,
+    options: dict[str, Any],
+    progress: Progress | None,
+    /,
+) -> _ArrayT: ...
+def remote(
+    given: _remote.Remote,
+    options: dict[str, Any],
+    headers: tuple[str, ...],
+    on_headers: Callable[[], tuple[str, ...]] | None,
+    on_request: Callable[[tuple[Any, ...]], object] | None,
+    /,
+) -> Remote: ...
 def create(
     cls: type[_ArrayT], url: str, options: dict[str, Any], progress: Progress | None, /
 ) -> _ArrayT: ...

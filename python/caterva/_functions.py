@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -13,11 +13,27 @@ import numpy.typing as npt
 
 from . import _boxes, _caterva, _dtypes, _options
 from ._array import Array
-from ._errors import DTypeError, StaleError, UnsupportedError
+from ._errors import (
+    CorruptError,
+    DTypeError,
+    StaleError,
+    Status,
+    UnsupportedError,
+    make,
+)
 from ._filling import SLAB_BYTES, fill, is_array, named, new_words
 from ._group import Group
 from ._options import Opening, Path, Storage
 from ._places import SUFFIXES, is_remote, is_tree, place_of, split_url
+from ._remote import Remote, remote_of
+from ._sources import (
+    FileLike,
+    Source,
+    is_file,
+    is_tree_inside,
+    source_of_file,
+    source_of_url,
+)
 from ._tree import Mode, open_tree
 from ._view import View, view_of
 
@@ -147,11 +163,13 @@ def empty(
 
 
 def open(
-    path: Path,
+    path: Path | FileLike,
     mode: Mode = "r",
     *,
     shape: int | Sequence[int] | None = None,
     dtype: npt.DTypeLike | None = None,
+    remote: Remote | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Array:
     """Open the array at `path`, or make it; also a tree of arrays, or a group of it.
@@ -161,7 +179,9 @@ def open(
     path
         A file, or the directory of a sparse array; ``"tree.b2d::/group/name"`` is an array
         in a tree. Of a tree (``.b2d``, ``.b2z``) itself this gives a `Tree`, as `open_tree`
-        does, and of ``"tree.b2d::/group"`` a `Group`.
+        does, and of ``"tree.b2d::/group"`` a `Group`. Behind ``http://``, ``https://`` and
+        ``s3://`` the library reads by itself; other URLs are opened by fsspec. An open binary
+        file, or what ``fsspec.open`` gives, is read as it is, from its byte 0 on.
     mode
         ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but
         made when there is nothing, ``"w"`` made anew in place of what is there, ``"x"``
@@ -169,6 +189,10 @@ def open(
     shape, dtype
         Of an array that is made; further options are those of `create`, and passed over where
         mode ``"a"`` finds one that is there.
+    remote
+        Of ``http://``, ``https://`` and ``s3://``: a `Remote`, or a dict of its words.
+    storage_options
+        Of other URLs: what fsspec's file system takes.
     offset
         The frame begins there in the file (reading only).
     threads
@@ -217,9 +241,14 @@ def open(
     """
     if mode not in ("r", "r+", "a", "w", "x"):
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
-    place = place_of(path)
+    if is_file(path):
+        return _open_source(source_of_file(path), mode, options)
+    place = place_of(cast(Path, path))
     if shape is None and _leads_to_a_tree(place, mode):
-        return cast(Array, open_tree(place, mode, **options))
+        return cast(Array, open_tree(place, mode, remote=remote, **options))
+    if (source := source_of_url(place, storage_options or {})) is not None:
+        return _open_source(source, mode, options)
+    native = remote_of(remote)
     if mode == "a":
         mode = "r+" if _is_there(place) else "x"
         if mode == "r+":
@@ -235,13 +264,13 @@ def open(
         if shape is None:
             raise TypeError(f"mode {mode!r} makes an array: say its shape and dtype")
         options["overwrite"] = mode == "w"
-        return create(shape, float if dtype is None else dtype, path, **options)
+        return create(shape, float if dtype is None else dtype, cast(Path, path), **options)
     progress = _options.progress_of(options.pop("progress", None))
     words = _options.open_options(mode == "r+", options)
     try:
-        return _caterva.open(Array, place, words, progress)
+        return _caterva.open(Array, place, words, progress, native)
     except UnsupportedError:
-        if (group := _group_of(place, mode, options)) is None:
+        if (group := _group_of(place, mode, options | {"remote": remote})) is None:
             raise
         return cast(Array, group)
 
@@ -252,6 +281,22 @@ def _leads_to_a_tree(place: str, mode: Mode) -> bool:
     if is_remote(place) or os.path.lexists(place):
         return is_tree(place)
     return mode in ("a", "w", "x") and place.endswith(SUFFIXES)
+
+
+def _open_source(source: Source, mode: Mode, options: dict[str, Any]) -> Array:
+    if mode != "r":
+        message = f'{source.name} can be read only: what is no path is opened with mode "r"'
+        raise make(Status.EREADONLY, 0, -1, message, source.name)
+    asked = dict(options)
+    progress = _options.progress_of(asked.pop("progress", None))
+    words = _options.open_options(False, asked)
+    try:
+        return _caterva.open_source(Array, source, source.name, words, progress)
+    except CorruptError:
+        if not is_tree_inside(source):
+            raise
+    message = f"{source.name} is an archive of a tree: open it by a path, or by a URL"
+    raise make(Status.EUNSUPPORTED, 0, -1, message, source.name)
 
 
 def _is_there(place: str) -> bool:
@@ -314,13 +359,23 @@ def from_pickled_frame(frame: bytes, writable: bool) -> Array:
     return from_bytes(frame, writable=writable)
 
 
-def from_pickled_path(path: str, offset: int, state: tuple[int, int, int]) -> Array:
-    """What the pickle of an array that is read calls; a commit since then refuses it."""
-    array = open(path, offset=offset)
+def _same(array: Array, state: tuple[int, int, int], place: str) -> Array:
     if array._stored_state() == tuple(state):
         return array
     array.close()
-    raise StaleError(f"{path} was changed since the array was pickled")
+    raise StaleError(f"{place} was changed since the array was pickled")
+
+
+def from_pickled_path(
+    path: str, offset: int, state: tuple[int, int, int], remote: Remote | None = None
+) -> Array:
+    """What the pickle of an array that is read calls; a commit since then refuses it."""
+    return _same(open(path, offset=offset, remote=remote), state, path)
+
+
+def from_pickled_source(source: Source, state: tuple[int, int, int]) -> Array:
+    """The same of one that is read from a file object."""
+    return _same(_open_source(source, "r", {}), state, source.name)
 
 
 # ---- From other arrays ------------------------------------------------------------------

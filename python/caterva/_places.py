@@ -7,6 +7,7 @@ import os
 from ._options import MEMORY, Path, url_of
 
 SUFFIXES = (".b2d", ".b2z", ".b2e")
+MAGIC_OF_TREES = (b"PK\3\4", b"PK\5\6")
 
 
 def split_url(url: str) -> tuple[str, str | None]:
@@ -53,7 +54,7 @@ def is_tree(place: str) -> bool:
         return os.path.isfile(place)
     try:
         with open(place, "rb") as file:
-            return file.read(4) in (b"PK\3\4", b"PK\5\6")
+            return file.read(4) in MAGIC_OF_TREES
     except OSError:
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias
 
@@ -15,6 +16,8 @@ from ._filling import fill, is_array, named, new_words, sized
 from ._group import Group
 from ._options import Path
 from ._places import place_of_tree, state_of_tree
+from ._remote import Remote, as_remote, remote_of
+from ._sources import refuse_tree
 from ._view import View
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
@@ -44,11 +47,17 @@ class Tree(Group):
     (np.float64(274.5), True, 2)
     """
 
-    __slots__ = ("_arrays", "_handle", "_lock", "_new", "_options", "__weakref__")
+    __slots__ = ("_arrays", "_handle", "_lock", "_new", "_options", "_remote", "__weakref__")
 
-    def __init__(self, handle: _caterva.Tree, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        handle: _caterva.Tree,
+        options: dict[str, Any],
+        remote: Remote | None = None,
+    ) -> None:
         super().__init__(self, "")
         self._handle = handle
+        self._remote = remote
         self._options = options  # of the arrays that it opens
         self._arrays: dict[str, Array] = {}
         self._lock = threading.RLock()
@@ -160,7 +169,8 @@ class Tree(Group):
                 f"{self.path} is open for writing: only trees that are read can be pickled; "
                 "close it, or pass its path"
             )
-        return from_pickle, (self.path, state_of_tree(self.path), self._options)
+        state = state_of_tree(self.path)
+        return from_pickle, (self.path, state, self._options, self._remote)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -371,24 +381,40 @@ def _as_stored(data: Array | View, options: dict[str, Any]) -> dict[str, Any]:
 # ---- Trees by their path -------------------------------------------------------------------
 
 
-def from_pickle(path: str, state: Any, options: dict[str, Any]) -> Tree:
+def from_pickle(
+    path: str, state: Any, options: dict[str, Any], remote: Remote | None = None
+) -> Tree:
     """What the pickle of a tree calls; another archive of that name is refused."""
     if state is not None and state_of_tree(path) != tuple(state):
         raise StaleError(f"{path} was changed since the tree was pickled")
-    return Tree(_caterva.tree_open(path, False, options["durability"]), options)
+    return _opened(path, False, options, remote)
 
 
-def open_tree(path: Path, mode: Mode = "r", **options: Any) -> Tree:
+def _opened(path: str, writing: bool, options: dict[str, Any], remote: Remote | None) -> Tree:
+    native = remote_of(remote)
+    handle = _caterva.tree_open(path, writing, options["durability"], native)
+    return Tree(handle, options, remote)
+
+
+def open_tree(
+    path: Path,
+    mode: Mode = "r",
+    *,
+    remote: Remote | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Tree:
     """Open the tree at `path`, or make it.
 
     Parameters
     ----------
     path
         A directory (``.b2d``), or to be read an archive (``.b2z``) or a file with all leaves
-        inside it (``.b2e``).
+        inside it (``.b2e``); these also behind ``http://``, ``https://`` and ``s3://``.
     mode
         ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but made
         when there is nothing, ``"w"`` emptied first, ``"x"`` made where nothing may be.
+    remote
+        How URLs are read: a `Remote`, or a dict of its words.
     **options
         Those of `open`, for the arrays that the tree opens: ``threads``, ``durability``,
         ``cache_bytes`` and so on.
@@ -417,12 +443,13 @@ def open_tree(path: Path, mode: Mode = "r", **options: Any) -> Tree:
     if mode not in ("r", "r+", "a", "w", "x"):
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
     place = place_of_tree(path)
+    refuse_tree(place)
     words = _options.open_options(False, options)
     there = os.path.lexists(place)
     if mode == "x" or (mode in ("a", "w") and not there):
         _refuse_archive(place)
         return Tree(_caterva.tree_create(place, words["durability"]), words)
-    tree = Tree(_caterva.tree_open(place, mode != "r", words["durability"]), words)
+    tree = _opened(place, mode != "r", words, as_remote(remote))
     if mode == "w":
         with contextlib.ExitStack() as failing:
             failing.callback(tree.discard)

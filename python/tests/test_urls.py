@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 import sys
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,3 +72,207 @@ def test_a_tree_behind_a_url(server: Any) -> None:
     with caterva.open(url) as tree:
         assert list(tree["g"]) == ["x"] and tree.attrs["title"] == "far"
         assert tree["g/x"][1, 2] == 2
+
+
+# ---- Options ---------------------------------------------------------------------------
+
+
+def authorized(request: Any) -> Any:
+    if request.headers.get("authorization") != "Bearer of news":
+        return scripted.Reply(403)
+    return None
+
+
+HEADERS = {"Authorization": "Bearer of news"}
+
+
+def test_headers_are_sent_and_never_shown(server: Any) -> None:
+    server.script = authorized
+    url = server.url("/a.b2nd")
+    with pytest.raises(FileNotFoundError, match="forbidden or absent"):
+        caterva.open(url)
+    a = caterva.open(url, remote={"headers": HEADERS})
+    assert a[5, 3, 7] == server.items[5, 3, 7]
+    remote = caterva.Remote(headers=HEADERS, secret_key="sesame")
+    assert "news" not in repr(remote) and "sesame" not in repr(remote)
+    assert b"news" not in pickle.dumps(remote) and b"sesame" not in pickle.dumps(remote)
+
+
+def test_headers_of_a_function_are_asked_for_each_time(server: Any) -> None:
+    server.script = authorized
+    asked = []
+
+    def headers() -> dict[str, str]:
+        asked.append(threading.current_thread() is threading.main_thread())
+        return HEADERS
+
+    a = caterva.open(server.url("/a.b2nd"), remote=caterva.Remote(headers=headers))
+    assert np.array_equal(a[...], server.items)
+    assert asked and len(asked) == a.transfers.requests == len(server.requests)
+    assert not any(asked)
+
+
+def test_a_function_for_headers_that_raises_is_told(server: Any) -> None:
+    told = []
+    hook, sys.unraisablehook = sys.unraisablehook, lambda what: told.append(what.exc_value)
+    try:
+        a = caterva.open(server.url("/a.b2nd"), remote={"headers": lambda: {"A": 1}})
+        assert a[0, 0, 0] == server.items[0, 0, 0]
+        with pytest.raises(TypeError, match="no text"):
+            caterva.open(server.url("/a.b2nd"), remote={"headers": {"A": 1}})
+    finally:
+        sys.unraisablehook = hook
+    assert told and all(isinstance(each, TypeError) for each in told)
+
+
+def test_what_hears_of_requests_cannot_use_arrays(server: Any) -> None:
+    heard: list[Any] = []
+    holder: list[Any] = []
+
+    def hear(transfer: caterva.Transfer) -> None:
+        heard.append(transfer)
+        if holder:
+            try:
+                holder[0][0, 0, 0]
+            except RuntimeError as error:
+                heard.append(error)
+
+    url = server.url("/a.b2nd")
+    a = caterva.open(url + "?key=sesame", remote={"on_request": hear})
+    assert heard[0][:4] == ("GET", url, None, 65536) and heard[0].status == 206
+    holder.append(a)
+    assert a[9, 9, 9] == server.items[9, 9, 9]
+    assert len(heard) > 2 and isinstance(heard[-1], RuntimeError)
+    assert not any("sesame" in str(each) for each in heard)
+
+
+def test_transfers_are_counted(server: Any) -> None:
+    a = caterva.open(server.url("/a.b2nd"), remote={"over_read_percent": 0})
+    assert a.transfers == (1, 65536, 1, 0, 0)
+    a[3, 4, 5]
+    assert a.transfers.requests == len(server.requests) > 1
+    assert a.transfers.bytes == server.sent
+    assert caterva.open("a.b2nd").transfers is None
+    assert caterva.zeros(3).transfers is None
+
+
+def test_options_reach_the_library(server: Any) -> None:
+    url = server.url("/a.b2nd")
+    server.script = lambda request: scripted.Reply(503)
+    for retries in (0, 2):
+        server.forget()
+        with pytest.raises(caterva.StoreError):
+            caterva.open(url, remote={"retries": retries})
+        assert len(server.requests) == retries + 1
+    for words in ({"retries": -1}, {"retries": 21}, {"connections": 0}, {"connections": 257}):
+        with pytest.raises(ValueError):
+            caterva.open(url, remote=words)
+    for words in ({"credentials": "mine"}, {"connect_timeout": 0}, {"stall_timeout": -1.0}):
+        with pytest.raises(ValueError):
+            caterva.open(url, remote=words)
+    for words in ({"try": 1}, {"region": 3}, {"headers": 3}, {"region": "a\0b"}):
+        with pytest.raises(TypeError):
+            caterva.open(url, remote=words)
+    with pytest.raises(TypeError):
+        caterva.open(url, remote=3)
+
+
+def test_s3_by_options(server: Any) -> None:
+    server.objects["/bucket/key.b2nd"] = server.objects["/a.b2nd"]
+    words = {
+        "endpoint": server.url(""),
+        "access_key": "AK",
+        "secret_key": "sesame",
+        "session_token": "token",
+        "region": "mars-1",
+        "credentials": "given",
+    }
+    a = caterva.open("s3://bucket/key.b2nd", remote=words)
+    assert "Credential=AK/" in server.requests[0].headers["authorization"]
+    assert "/mars-1/s3/" in server.requests[0].headers["authorization"]
+    assert server.requests[0].headers["x-amz-security-token"] == "token"
+    caterva.open("s3://bucket/key.b2nd", remote=words | {"credentials": "none"})
+    assert "authorization" not in server.requests[-1].headers
+    stored = pickle.dumps(a)
+    assert b"sesame" not in stored and b"token" not in stored.replace(b"session_token", b"")
+    os.environ |= {"AWS_ACCESS_KEY_ID": "ENV", "AWS_SECRET_ACCESS_KEY": "x"}
+    try:
+        again = pickle.loads(stored)
+    finally:
+        del os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+    assert "Credential=ENV/" in server.requests[-1].headers["authorization"]
+    assert np.array_equal(again[::9], server.items[::9])
+    with_secrets = caterva.open("s3://bucket/key.b2nd", remote=words | {"pickle_secrets": True})
+    pickle.loads(pickle.dumps(with_secrets))
+    assert "Credential=AK/" in server.requests[-1].headers["authorization"]
+
+
+def test_trees_keep_their_options(server: Any) -> None:
+    with caterva.open_tree("t.b2d", "w") as t:
+        t["g/x"] = np.arange(20000)
+    caterva.open_tree("t.b2d").pack("t.b2z", overwrite=True)
+    server.objects["/t.b2z"] = Path("t.b2z").read_bytes()
+    server.script = authorized
+    remote = caterva.Remote(headers=HEADERS, pickle_secrets=True)
+    url = server.url("/t.b2z")
+    with pytest.raises(FileNotFoundError):
+        caterva.open_tree(url)
+    server.forget()
+    tree = caterva.open_tree(url, remote=remote)
+    x = tree["g/x"]
+    tree.close()
+    assert x[19999] == 19999 and x.transfers.requests == len(server.requests)
+    assert pickle.loads(pickle.dumps(x))[5] == 5
+    assert pickle.loads(pickle.dumps(caterva.open(url, remote=remote)))["g/x"][7] == 7
+    assert list(caterva.open(url + "::/g", remote=remote)) == ["x"]
+
+
+def test_what_was_given_lives_as_long_as_the_array(server: Any) -> None:
+    class Ask:
+        def __call__(self) -> dict[str, str]:
+            return HEADERS
+
+    ask = Ask()
+    alive = weakref.ref(ask)
+    server.script = authorized
+    a = caterva.open(server.url("/a.b2nd"), remote={"headers": ask})
+    del ask
+    gc.collect()
+    assert alive() is not None and a[7, 7, 7] == server.items[7, 7, 7]
+    del a
+    gc.collect()
+    assert alive() is None
+
+
+# ---- Data sets ----------------------------------------------------------------------------
+
+
+def test_a_data_set_behind_a_url(server: Any) -> None:
+    xr = pytest.importorskip("xarray")
+    import caterva.xarray
+
+    times = np.arange(40, dtype="f8")
+    for n in range(2):
+        items = np.random.default_rng(n).normal(size=(40, 30))
+        data = xr.Dataset(
+            {"t2m": (("time", "x"), items)}, coords={"time": times + 40 * n}, attrs={"n": n}
+        )
+        data.to_caterva(f"d{n}.b2z")
+        server.objects[f"/d{n}.b2z"] = Path(f"d{n}.b2z").read_bytes()
+    urls = [server.url(f"/d{n}.b2z") for n in range(2)]
+    with xr.open_dataset(urls[0]) as got, xr.open_dataset("d0.b2z") as wanted:
+        assert got.identical(wanted)
+        assert pickle.loads(pickle.dumps(got)).identical(wanted)
+    with xr.open_dataset(urls[0] + "?signed=1", chunks={}) as got:
+        assert got["t2m"].sum().compute() == xr.open_dataset("d0.b2z")["t2m"].sum()
+    with xr.open_mfdataset(urls, combine="by_coords") as got:
+        assert got.sizes["time"] == 80
+        assert got["t2m"][79, 3] == xr.open_dataset("d1.b2z")["t2m"][39, 3]
+    server.script = authorized
+    with pytest.raises(FileNotFoundError):
+        xr.open_dataset(urls[0])
+    with xr.open_dataset(urls[0], remote={"headers": HEADERS}) as got:
+        assert got["t2m"].shape == (40, 30) and float(got["time"][3]) == 3
+    guess = caterva.xarray.CatervaBackendEntrypoint().guess_can_open
+    assert guess("s3://b/x.b2z") and guess("https://h/x.b2z?q=1.nc")
+    assert not guess("https://h/x.nc") and not guess("gs://b/x.b2z") and not guess("a://b")

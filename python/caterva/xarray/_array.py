@@ -80,8 +80,8 @@ class Source:
     variables are those of the first.
     """
 
-    def __init__(self, path: str) -> None:
-        self.__setstate__((path, state_of_tree(path)))
+    def __init__(self, path: str, remote: Any = None) -> None:
+        self.__setstate__((path, state_of_tree(path), remote))
 
     def keep(self, key: str, array: Array) -> None:
         """An array that is open already."""
@@ -94,7 +94,7 @@ class Source:
         return _keep(place, self._open(key)) if array is None else array
 
     def _open(self, key: str) -> Array:
-        array = open_array(f"{self.path}::{key}")
+        array = open_array(f"{self.path}::{key}", remote=self._remote)
         if self._state is not None and state_of_tree(self.path) != self._state:
             raise StaleError(f"{self.path} was changed since it was opened: open it again")
         return array
@@ -103,11 +103,11 @@ class Source:
         """Let go of the arrays; they are opened again when they are wanted."""
         _forget(self._number)
 
-    def __getstate__(self) -> tuple[str, Any]:
-        return self.path, self._state
+    def __getstate__(self) -> tuple[str, Any, Any]:
+        return self.path, self._state, self._remote
 
-    def __setstate__(self, state: tuple[str, Any]) -> None:
-        self.path, self._state = state
+    def __setstate__(self, state: tuple[str, Any, Any]) -> None:
+        self.path, self._state, self._remote = state
         self._number = next(_numbers)
         weakref.finalize(self, _forget, self._number)
 

@@ -15,7 +15,9 @@ from xarray.backends.common import (
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core.utils import close_on_error
 
-from .._places import SUFFIXES, is_tree, place_of_tree, split_url
+from .._places import SUFFIXES, is_remote, is_tree, place_of_tree, split_url
+from .._remote import as_remote
+from .._sources import SPOKEN, scheme_of
 from .._tree import Tree, open_tree
 from ._array import Source
 from ._decode import decoded
@@ -41,7 +43,8 @@ def _group(tree: Tree, key: str) -> Any:
 class CatervaBackendEntrypoint(BackendEntrypoint):
     """Opens trees of arrays: ``.b2d`` directories and ``.b2z`` files.
 
-    A group is named as ``group="model"`` or as ``"x.b2z::/model"``.
+    A group is named as ``group="model"`` or as ``"x.b2z::/model"``. Behind ``http://``,
+    ``https://`` and ``s3://`` archives are read, as ``remote=`` says (see `caterva.Remote`).
 
     Examples
     --------
@@ -64,15 +67,16 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         "use_cftime",
         "decode_timedelta",
         "group",
+        "remote",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """True for a path of a tree."""
+        """True for a path of a tree, and the URL of an archive."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         path, _ = split_url(os.fspath(filename_or_obj))
-        if "://" in path:
-            return False
+        if is_remote(path):
+            return scheme_of(path) in SPOKEN and is_tree(path)
         return path.endswith(SUFFIXES) or (os.path.isdir(path) and is_tree(path))
 
     def open_dataset(
@@ -87,6 +91,7 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         use_cftime: Any = None,
         decode_timedelta: Any = None,
         group: str | None = None,
+        remote: Any = None,
     ) -> xr.Dataset:
         """A group of a tree."""
         words = {
@@ -101,8 +106,9 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         if isinstance(filename_or_obj, AbstractDataStore):
             return StoreBackendEntrypoint().open_dataset(filename_or_obj, **words)
         path, key = _place(filename_or_obj, group)
-        source = Source(path)
-        with open_tree(path) as tree:
+        remote = as_remote(remote)
+        source = Source(path, remote)
+        with open_tree(path, remote=remote) as tree:
             return _open(_group(tree, key), source, words)
 
     def open_groups_as_dict(
@@ -117,6 +123,7 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         use_cftime: Any = None,
         decode_timedelta: Any = None,
         group: str | None = None,
+        remote: Any = None,
     ) -> dict[str, xr.Dataset]:
         """All groups of a tree, or those below one."""
         words = {
@@ -129,11 +136,13 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
             "decode_timedelta": decode_timedelta,
         }
         path, key = _place(filename_or_obj, group)
-        with open_tree(path) as tree:
+        remote = as_remote(remote)
+        with open_tree(path, remote=remote) as tree:
             top = _group(tree, key)
             keys = [key, *(e.key for e in top.entries() if e.kind == "group")]
             return {
-                k[len(key) :] or "/": _open(_group(tree, k), Source(path), words) for k in keys
+                k[len(key) :] or "/": _open(_group(tree, k), Source(path, remote), words)
+                for k in keys
             }
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:

@@ -2,6 +2,7 @@
 #include "array.h"
 
 #include "options.h"
+#include "remote.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -33,6 +34,8 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     self->process = getpid();
     Py_XINCREF(self->place = birth->place);
     Py_XINCREF(self->frame = birth->frame);
+    Py_XINCREF(self->remote = birth->remote);
+    Py_XINCREF(self->source = birth->source);
     if (birth->progress != Py_None) Py_XINCREF(self->progress = birth->progress);
     if (handle_look_first(self) == 0) return (PyObject *)self;
     self->writable = false; /* nothing to commit */
@@ -48,11 +51,12 @@ static void finalize(PyObject *object)
     if (!caterva_has_pending(self->handle)) return;
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
-    int result = PyErr_ResourceWarning(object, 1,
-                                       "<caterva.Array %A> has changes that were not committed "
-                                       "when it was dropped: close it, or use it in a with "
-                                       "block",
-                                       self->place); /* repr(array) may need to import */
+    int result =
+        PyErr_ResourceWarning(object, 1,
+                              "<caterva.Array %A> has changes that were not committed "
+                              "when it was dropped: close it, or use it in a with "
+                              "block",
+                              self->place); /* repr(array) may need to import */
     if (result < 0) PyErr_WriteUnraisable((PyObject *)Py_TYPE(object));
     PyErr_Restore(kind, value, traceback);
 }
@@ -71,6 +75,8 @@ static void dealloc(PyObject *object)
     Py_CLEAR(self->descr);
     Py_CLEAR(self->progress);
     Py_CLEAR(self->frame);
+    Py_CLEAR(self->remote);
+    Py_CLEAR(self->source);
     Py_CLEAR(self->place);
     freefunc release_memory = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release_memory(object);
@@ -83,6 +89,8 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->progress);
     Py_VISIT(self->frame);
+    Py_VISIT(self->remote);
+    Py_VISIT(self->source);
     Py_VISIT((PyObject *)self->descr);
     return 0;
 }
@@ -148,6 +156,21 @@ static PyObject *get_offset(PyObject *object, void *unused)
     return PyLong_FromUnsignedLongLong(((array_object *)object)->again.offset);
 }
 
+static PyObject *get_remote(PyObject *object, void *unused)
+{
+    (void)unused;
+    return remote_given(((array_object *)object)->remote);
+}
+
+static PyObject *get_source(PyObject *object, void *unused)
+{
+    (void)unused;
+    PyObject *source = ((array_object *)object)->source;
+    if (!source) source = Py_None;
+    Py_INCREF(source);
+    return source;
+}
+
 static PyObject *get_progress(PyObject *object, void *unused)
 {
     (void)unused;
@@ -188,6 +211,8 @@ static PyGetSetDef properties[] = {
     {"writable", get_writable, NULL, "True if the array was opened for writing.", NULL},
     {"_place", get_place, NULL, "What it was opened with.", NULL},
     {"_offset", get_offset, NULL, "Where the frame begins in its file.", NULL},
+    {"_remote", get_remote, NULL, "The options that its URL was opened with, or None.", NULL},
+    {"_source", get_source, NULL, "What it is read from, or None.", NULL},
     {"progress", get_progress, set_progress,
      "Function ``(done, total)`` that hears of long calls, in decoded bytes, and stops\n"
      "them by returning a true value; or None.",
@@ -221,7 +246,7 @@ static void gather_methods(void)
         array_life_methods,   array_index_methods,     array_transfer_methods,
         array_chunk_methods,  array_attribute_methods, array_reduce_methods,
         array_upkeep_methods, array_shape_methods,     array_request_methods,
-        array_dims_methods,   array_job_methods,
+        array_dims_methods,   array_job_methods,       array_remote_methods,
     };
     int n = 0;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)

@@ -9,6 +9,8 @@ typedef struct array_birth {
     caterva_array *handle;
     caterva_open_options again; /* to open it anew with */
     PyObject *place, *frame, *progress;
+    PyObject *remote; /* of a URL, which `again` points into */
+    PyObject *source; /* that it is read from; see source.h  */
 } array_birth;
 
 /* A new object of `type` for a handle that it takes over, also when this fails. */
@@ -28,6 +30,6 @@ int array_assign(PyObject *self, PyObject *key, PyObject *value);
 extern PyMethodDef array_life_methods[], array_index_methods[], array_transfer_methods[],
     array_chunk_methods[], array_attribute_methods[], array_reduce_methods[],
     array_upkeep_methods[], array_shape_methods[], array_request_methods[],
-    array_dims_methods[], array_job_methods[];
+    array_dims_methods[], array_job_methods[], array_remote_methods[];
 
 #endif

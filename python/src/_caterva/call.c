@@ -3,6 +3,8 @@
  * signals are the main thread's affair. */
 #include "call.h"
 
+#include "source.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -41,8 +43,8 @@ static int tell(call *c)
 {
     if (!c->progress) return 0;
     c->told = true;
-    PyObject *answer = PyObject_CallFunction(c->progress, "LL", (long long)c->done,
-                                             (long long)c->total);
+    PyObject *answer =
+        PyObject_CallFunction(c->progress, "LL", (long long)c->done, (long long)c->total);
     if (!answer) return -1;
     int stop = PyObject_IsTrue(answer);
     Py_DECREF(answer);
@@ -85,9 +87,12 @@ PyObject *text_of(const char *text)
 
 int raise_error(module_state *state, const caterva_error *err, PyObject *place)
 {
-    PyObject *exception = PyObject_CallFunction(
-        state->raise, "iiLNO", (int)err->code, err->sys_errno, (long long)err->position,
-        text_of(err->message), place ? place : Py_None);
+    bool is_source;
+    PyObject *exception = source_failure(state, err->sys_errno, &is_source);
+    if (!exception)
+        exception = PyObject_CallFunction(
+            state->raise, "iiLNO", (int)err->code, is_source ? 0 : err->sys_errno,
+            (long long)err->position, text_of(err->message), place ? place : Py_None);
     if (exception) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     Py_XDECREF(exception);
     return -1;

@@ -25,13 +25,14 @@
 #endif
 
 typedef struct module_state {
-    PyTypeObject *array_type, *view_type, *request_type, *tree_type;
+    PyTypeObject *array_type, *view_type, *request_type, *tree_type, *remote_type;
     PyObject *raise;          /* caterva._errors.make: the exception for a status      */
     PyObject *read_fancy;     /* caterva._indexing: reading what is no basic index     */
     PyObject *write_fancy;    /* the same for writing                                  */
     PyObject *as_source;      /* caterva._indexing: a value for so many items          */
     PyObject *dtype_of_text;  /* caterva._dtypes: numpy.dtype of a description         */
     PyObject *empty_tuple;
+    PyObject *failures; /* number: an exception that a source raised in a call of the library */
 } module_state;
 
 
@@ -40,5 +41,6 @@ int array_add_type(PyObject *module, module_state *state);
 int view_add_type(PyObject *module, module_state *state);
 int request_add_type(PyObject *module, module_state *state);
 int tree_add_type(PyObject *module, module_state *state);
+int remote_add_type(PyObject *module, module_state *state);
 
 #endif

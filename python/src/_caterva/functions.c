@@ -5,6 +5,8 @@ PyMethodDef module_functions[] = {
     {"open", function_open, METH_VARARGS, NULL},
     {"create", function_create, METH_VARARGS, NULL},
     {"open_frame", function_open_frame, METH_VARARGS, NULL},
+    {"open_source", function_open_source, METH_VARARGS, NULL},
+    {"remote", function_remote, METH_VARARGS, NULL},
     {"copy", function_copy, METH_VARARGS, NULL},
     {"compact", function_compact, METH_VARARGS, NULL},
     {"seal", function_seal, METH_VARARGS, NULL},

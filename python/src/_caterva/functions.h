@@ -6,24 +6,37 @@
 
 module_state *module_state_of(PyObject *module);
 
+/* The library's threads can enter the main interpreter only: 0, or -1 with the sentence
+ * that another one cannot do this. */
+int interpreter_check(const char *what);
+
 extern PyMethodDef module_functions[]; /* functions.c: those of all files */
 
 /* ---- open.c ------------------------------------------------------------------- */
 
-/* (type, url, options, progress) */
+/* (type, url, options, progress, remote=None) */
 PyObject *function_open(PyObject *module, PyObject *args);
+/* (type, url, options, progress) */
 PyObject *function_create(PyObject *module, PyObject *args);
 /* (type, bytes, copy, options, progress) */
 PyObject *function_open_frame(PyObject *module, PyObject *args);
 /* (type, source, url, create options, copy options, progress) */
 PyObject *function_copy(PyObject *module, PyObject *args);
 
+/* ---- remote.c, source.c --------------------------------------------------------- */
+
+/* (caterva.Remote, options, lines of headers, function or None, function or None) */
+PyObject *function_remote(PyObject *module, PyObject *args);
+/* (type, source, name, options, progress) */
+PyObject *function_open_source(PyObject *module, PyObject *args);
+
 /* ---- paths.c ------------------------------------------------------------------- */
 
-PyObject *function_compact(PyObject *module, PyObject *args); /* (url, durability, progress) */
-PyObject *function_seal(PyObject *module, PyObject *args);    /* the same                    */
-PyObject *function_unlink(PyObject *module, PyObject *args);  /* (url)                       */
-PyObject *function_repair(PyObject *module, PyObject *args);  /* (url, options, progress)    */
+PyObject *function_compact(PyObject *module,
+                           PyObject *args);                  /* (url, durability, progress) */
+PyObject *function_seal(PyObject *module, PyObject *args);   /* the same                    */
+PyObject *function_unlink(PyObject *module, PyObject *args); /* (url)                       */
+PyObject *function_repair(PyObject *module, PyObject *args); /* (url, options, progress)    */
 
 /* ---- words.c ------------------------------------------------------------------- */
 
@@ -50,7 +63,7 @@ PyObject *function_jobs_list(PyObject *module, PyObject *args);
 
 /* ---- tree.c ------------------------------------------------------------ */
 
-/* (path, writing, durability) */
+/* (path, writing, durability, remote=None) */
 PyObject *function_tree_open(PyObject *module, PyObject *args);
 /* (path, durability) */
 PyObject *function_tree_create(PyObject *module, PyObject *args);

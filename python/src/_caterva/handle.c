@@ -1,6 +1,9 @@
 /* The handle inside an Array: described, released, and opened anew in a child of fork. */
 #include "handle.h"
 
+#include "remote.h"
+#include "source.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +17,7 @@ PyObject *place_encoded(PyObject *place)
 
 bool handle_in_memory(const array_object *self)
 {
+    if (self->source) return true;
     return !self->place || PyUnicode_CompareWithASCIIString(self->place, "mem:") == 0;
 }
 
@@ -121,6 +125,31 @@ int handle_look_again(array_object *self)
     return same ? 0 : -1;
 }
 
+static int look_or_abandon(array_object *self)
+{
+    if (handle_look_again(self) == 0) return 0;
+    handle_abandon(self);
+    return -1;
+}
+
+/* A lock of the source may be held for good, too. */
+static int reopen_source(array_object *self)
+{
+    PyObject *renewed = PyObject_CallMethod(self->source, "renew", NULL);
+    PyObject *name =
+        renewed ? PyUnicode_AsEncodedString(self->place, "utf-8", "backslashreplace") : NULL;
+    Py_XDECREF(renewed);
+    if (!name) return -1;
+    const char *text = PyBytes_AsString(name);
+    call c;
+    call_begin(&c, self, NULL);
+    caterva_status status =
+        source_open(self->state, self->source, text, &self->again, &self->handle, &c.err);
+    int result = call_end(self->state, &c, status);
+    Py_DECREF(name);
+    return result < 0 ? -1 : look_or_abandon(self);
+}
+
 /* In a child of fork whose parent was using the handle in other threads: the locks that
  * they held are held for good. So the handle is left as it is, and the file opened anew;
  * what the parent was changing, and what is in memory only, are lost to the child. */
@@ -129,6 +158,7 @@ static int reopen(array_object *self)
     if (!self->handle) return 0;
     self->handle = NULL;
     self->n_opened++;
+    if (self->source) return reopen_source(self);
     bool is_file = !handle_in_memory(self);
     if (self->writable || !(is_file || self->frame)) {
         PyErr_SetString(PyExc_ValueError, "the array is the parent's, which was using it in "
@@ -146,10 +176,7 @@ static int reopen(array_object *self)
                 : caterva_frame_open(start, size, 0, &self->again, &self->handle, &c.err);
     int result = call_end(self->state, &c, status);
     if (is_file) Py_DECREF(bytes);
-    if (result < 0) return -1;
-    if (handle_look_again(self) == 0) return 0;
-    handle_abandon(self);
-    return -1;
+    return result < 0 ? -1 : look_or_abandon(self);
 }
 
 static int recover(array_object *self)
@@ -174,6 +201,7 @@ static int fail_shut(void)
 
 int array_enter(array_object *self)
 {
+    if (remote_check_thread() < 0) return -1;
     if (call_is_under_way(self)) {
         PyErr_SetString(PyExc_RuntimeError,
                         "an array cannot be used by what hears of its progress");

@@ -10,7 +10,7 @@
 typedef struct array_object {
     PyObject_HEAD module_state *state; /* as in call_owner               */
     PyObject *place;                   /* url as given                    */
-    caterva_array *handle; /* NULL: closed; changes with the gate shut only */
+    caterva_array *handle;             /* NULL: closed; changes with the gate shut only */
     gate gate;
     PyArray_Descr *descr; /* of the items                                  */
     int ndim;
@@ -22,6 +22,8 @@ typedef struct array_object {
     pid_t process;              /* that opened it: another one leaves what is pending alone */
     PyObject *progress;         /* callable or NULL                                         */
     PyObject *frame;            /* the bytes that a frame in memory borrows, or NULL        */
+    PyObject *remote; /* options that `again` points into, or NULL                         */
+    PyObject *source; /* the object of Python's that it is read from, or NULL              */
     PyObject *weak;
 } array_object;
 
@@ -40,7 +42,7 @@ static inline void array_leave(array_object *self) { gate_leave(&self->gate); }
 /* Takes the shape anew from the handle, inside the gate. -1 with an exception. */
 int array_look(array_object *self);
 
-/* True while the array is kept in no file. */
+/* True while the array is kept in no file of the library's. */
 bool handle_in_memory(const array_object *self);
 
 /* True in a child of the process that opened it. */

@@ -11,6 +11,13 @@
 
 module_state *module_state_of(PyObject *module) { return PyModule_GetState(module); }
 
+int interpreter_check(const char *what)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return 0;
+    PyErr_Format(PyExc_RuntimeError, "a subinterpreter cannot %s", what);
+    return -1;
+}
+
 static int import_name(const char *module, const char *name, PyObject **out)
 {
     PyObject *imported = PyImport_ImportModule(module);
@@ -23,7 +30,8 @@ static int import_name(const char *module, const char *name, PyObject **out)
 static int import_helpers(module_state *state)
 {
     state->empty_tuple = PyTuple_New(0);
-    if (!state->empty_tuple) return -1;
+    state->failures = PyDict_New();
+    if (!state->empty_tuple || !state->failures) return -1;
     if (import_name("caterva._errors", "make", &state->raise) < 0) return -1;
     if (import_name("caterva._dtypes", "of_text", &state->dtype_of_text) < 0) return -1;
     if (import_name("caterva._indexing", "as_source", &state->as_source) < 0) return -1;
@@ -47,7 +55,7 @@ static int execute(PyObject *module)
     gate_watch_forks();
     if (import_helpers(state) < 0 || add_constants(module) < 0) return -1;
     if (array_add_type(module, state) < 0 || view_add_type(module, state) < 0) return -1;
-    if (request_add_type(module, state) < 0) return -1;
+    if (request_add_type(module, state) < 0 || remote_add_type(module, state) < 0) return -1;
     return tree_add_type(module, state);
 }
 
@@ -59,6 +67,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)state->view_type);
     Py_VISIT((PyObject *)state->request_type);
     Py_VISIT((PyObject *)state->tree_type);
+    Py_VISIT((PyObject *)state->remote_type);
+    Py_VISIT(state->failures);
     Py_VISIT(state->raise);
     Py_VISIT(state->read_fancy);
     Py_VISIT(state->write_fancy);
@@ -75,6 +85,8 @@ static int clear(PyObject *module)
     Py_CLEAR(state->view_type);
     Py_CLEAR(state->request_type);
     Py_CLEAR(state->tree_type);
+    Py_CLEAR(state->remote_type);
+    Py_CLEAR(state->failures);
     Py_CLEAR(state->raise);
     Py_CLEAR(state->read_fancy);
     Py_CLEAR(state->write_fancy);

@@ -2,6 +2,7 @@
 #include "array.h"
 #include "functions.h"
 #include "options.h"
+#include "remote.h"
 #include "view.h"
 
 /* ---- Opening ------------------------------------------------------------------- */
@@ -17,14 +18,17 @@ int array_type_check(module_state *state, PyObject *type)
 PyObject *function_open(PyObject *module, PyObject *args)
 {
     module_state *state = module_state_of(module);
-    PyObject *type, *place, *url, *dict, *progress;
+    PyObject *type, *place, *url, *dict, *progress, *remote = Py_None;
     caterva_open_options options;
     array_birth birth = {0};
     call c;
-    if (!PyArg_ParseTuple(args, "OUO!O", &type, &place, &PyDict_Type, &dict, &progress) ||
+    if (!PyArg_ParseTuple(args, "OUO!O|O", &type, &place, &PyDict_Type, &dict, &progress,
+                          &remote) ||
         array_type_check(state, type) < 0 || open_options_parse(dict, &options) < 0 ||
+        remote_parse(state, remote, &birth.remote) < 0 || remote_check_thread() < 0 ||
         !(url = place_encoded(place)))
         return NULL;
+    options.remote = remote_options_of(birth.remote);
     const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, progress);
     c.place = place;
@@ -166,7 +170,8 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
     call c;
     c.own = false;
     if (PyObject_TypeCheck(source, state->view_type)) {
-        if (view_copy((view_object *)source, url, order->place, &order->options, progress, out) < 0)
+        if (view_copy((view_object *)source, url, order->place, &order->options, progress,
+                      out) < 0)
             return NULL;
         Py_RETURN_NONE;
     }

@@ -56,6 +56,25 @@ static const entry open_entries[] = {
 };
 #undef STRUCT
 
+#define STRUCT caterva_remote_options
+static const entry remote_entries[] = {
+    AT("connections", INT, connections),
+    AT("connect_timeout_ms", INT, connect_timeout_ms),
+    AT("stall_timeout_ms", INT, stall_timeout_ms),
+    AT("retries", INT, retries),
+    AT("over_read_percent", INT, over_read_percent),
+    AT("credentials", INT, credentials),
+    AT("access_key", TEXT, access_key),
+    AT("secret_key", TEXT, secret_key),
+    AT("session_token", TEXT, session_token),
+    AT("profile", TEXT, profile),
+    AT("region", TEXT, region),
+    AT("endpoint", TEXT, endpoint),
+    AT("path_style", INT, path_style),
+    {NULL, INT, 0},
+};
+#undef STRUCT
+
 /* ---- Numbers --------------------------------------------------------------- */
 
 static int store_int(PyObject *value, const entry *e, void *place)
@@ -241,18 +260,29 @@ int create_options_parse(PyObject *dict, create_parts *parts, caterva_create_opt
     return 0;
 }
 
-int open_options_parse(PyObject *dict, caterva_open_options *out)
+static int parse_simple(PyObject *dict, const entry *table, void *out)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    *out = (caterva_open_options)CATERVA_OPEN_INIT;
     while (PyDict_Next(dict, &at, &key, &value)) {
         const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
         if (!name) return -1;
-        int stored = store_named(open_entries, name, value, out);
+        int stored = store_named(table, name, value, out);
         if (stored == 0) return fail_unknown(name);
         if (stored < 0) return -1;
     }
-    out->on_progress = call_hook;
     return 0;
+}
+
+int open_options_parse(PyObject *dict, caterva_open_options *out)
+{
+    *out = (caterva_open_options)CATERVA_OPEN_INIT;
+    out->on_progress = call_hook;
+    return parse_simple(dict, open_entries, out);
+}
+
+int remote_options_parse(PyObject *dict, caterva_remote_options *out)
+{
+    *out = (caterva_remote_options)CATERVA_REMOTE_INIT;
+    return parse_simple(dict, remote_entries, out);
 }

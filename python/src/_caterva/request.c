@@ -66,14 +66,6 @@ static int begin(request_object *self, array_object *array, const transfer *t)
     return -1;
 }
 
-/* The library's threads can enter the main interpreter only. */
-static int check_interpreter(void)
-{
-    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return 0;
-    PyErr_SetString(PyExc_RuntimeError, "a subinterpreter cannot read in the background");
-    return -1;
-}
-
 static request_object *new_request(array_object *array, PyObject *told, PyObject *memory)
 {
     PyTypeObject *type = array->state->request_type;
@@ -94,7 +86,7 @@ static PyObject *read_begin(PyObject *object, PyObject *args)
 {
     array_object *array = (array_object *)object;
     Py_ssize_t n = PyTuple_Size(args);
-    if (check_interpreter() < 0) return NULL;
+    if (interpreter_check("read in the background") < 0) return NULL;
     if (n < 4) return PyErr_Format(PyExc_TypeError, "told, kind, what and memory are wanted");
     PyObject *rest = PyTuple_GetSlice(args, 1, n), *memory = PyTuple_GetItem(args, 3);
     request_object *self = rest ? new_request(array, PyTuple_GetItem(args, 0), memory) : NULL;

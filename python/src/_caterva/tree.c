@@ -2,6 +2,7 @@
 #include "tree.h"
 
 #include "functions.h"
+#include "remote.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -9,9 +10,11 @@
 
 /* ---- Made and gone --------------------------------------------------------- */
 
-PyObject *tree_wrap(module_state *state, PyTypeObject *type, caterva_tree *handle,
-                    const caterva_tree_options *again, PyObject *place)
+/* For a handle that it takes over, also when this fails. */
+static PyObject *wrap(module_state *state, caterva_tree *handle,
+                      const caterva_tree_options *again, PyObject *place, PyObject *remote)
 {
+    PyTypeObject *type = state->tree_type;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     tree_object *self = (tree_object *)allocate(type, 0);
     if (!self) {
@@ -24,6 +27,7 @@ PyObject *tree_wrap(module_state *state, PyTypeObject *type, caterva_tree *handl
     self->again = *again;
     self->process = getpid();
     Py_INCREF(self->place = place);
+    Py_XINCREF(self->remote = remote);
     return (PyObject *)self;
 }
 
@@ -51,6 +55,7 @@ static void dealloc(PyObject *object)
     PyErr_Restore(kind, value, traceback);
     gate_destroy(&self->gate);
     Py_CLEAR(self->place);
+    Py_CLEAR(self->remote);
     freefunc release_memory = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release_memory(object);
     Py_DECREF(type);
@@ -59,6 +64,7 @@ static void dealloc(PyObject *object)
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((tree_object *)object)->remote);
     return 0;
 }
 
@@ -207,7 +213,7 @@ typedef caterva_status tree_function(const char *path, const caterva_tree_option
 
 /* What the function, which opens or creates, makes at the place. */
 static PyObject *tree_at(module_state *state, PyObject *place, tree_function *function,
-                         const caterva_tree_options *options)
+                         const caterva_tree_options *options, PyObject *remote)
 {
     caterva_tree *handle;
     PyObject *path = place_encoded(place);
@@ -219,21 +225,25 @@ static PyObject *tree_at(module_state *state, PyObject *place, tree_function *fu
     caterva_status status = function(text, options, &handle, &c.err);
     int result = call_end(state, &c, status);
     Py_DECREF(path);
-    if (result == 0) return tree_wrap(state, state->tree_type, handle, options, place);
+    if (result == 0) return wrap(state, handle, options, place, remote);
     if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
     return NULL;
 }
 
-/* (path, writing, durability) */
+/* (path, writing, durability, remote=None) */
 PyObject *function_tree_open(PyObject *module, PyObject *args)
 {
     caterva_tree_options options = CATERVA_TREE_INIT;
-    PyObject *place;
+    module_state *state = module_state_of(module);
+    PyObject *place, *remote = Py_None;
     int writing, durability;
-    if (!PyArg_ParseTuple(args, "Upi", &place, &writing, &durability)) return NULL;
+    if (!PyArg_ParseTuple(args, "Upi|O", &place, &writing, &durability, &remote) ||
+        remote_parse(state, remote, &remote) < 0 || remote_check_thread() < 0)
+        return NULL;
+    options.remote = remote_options_of(remote);
     options.mode = writing ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
     options.durability = (caterva_durability)durability;
-    return tree_at(module_state_of(module), place, caterva_tree_open, &options);
+    return tree_at(state, place, caterva_tree_open, &options, remote);
 }
 
 /* (path, durability) */
@@ -245,5 +255,5 @@ PyObject *function_tree_create(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Ui", &place, &durability)) return NULL;
     options.mode = CATERVA_MODE_WRITE;
     options.durability = (caterva_durability)durability;
-    return tree_at(module_state_of(module), place, caterva_tree_create, &options);
+    return tree_at(module_state_of(module), place, caterva_tree_create, &options, NULL);
 }

@@ -79,6 +79,8 @@ static PyObject *open_array(PyObject *object, PyObject *args)
     if (parse_request(self, args, &r) < 0 || open_options_parse(r.dict, &birth.again) < 0 ||
         tree_enter(self) < 0)
         return NULL;
+    birth.remote = self->remote; /* which the tree's store asks, and so does the array's */
+    birth.again.remote = self->again.remote;
     call_begin(&c, self, r.progress);
     caterva_status status =
         caterva_tree_open_array(self->handle, r.key, &birth.again, &birth.handle, &c.err);

@@ -1,0 +1,219 @@
+"""How URLs are read, and what reading them has cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from . import _caterva, _options
+
+Credentials: TypeAlias = Literal["find", "given", "environment", "profile", "none"]
+Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
+
+CREDENTIALS: tuple[Credentials, ...] = ("find", "given", "environment", "profile", "none")
+_SECRETS = ("access_key", "secret_key", "session_token", "headers")
+
+
+class Transfers(NamedTuple):
+    """What reading a URL has cost so far."""
+
+    requests: int
+    """Attempts at requests."""
+    bytes: int
+    """Of their bodies."""
+    round_trips: int
+    """Times that somebody waited for requests, sent together."""
+    joined: int
+    """Ranges that shared a request with another."""
+    retried: int
+    """Attempts after the first one of a request."""
+
+
+class Transfer(NamedTuple):
+    """A request that has ended."""
+
+    method: str
+    url: str
+    """Without its query."""
+    first: int | None
+    """Byte of the object; None: its last `size` bytes were asked for."""
+    size: int
+    received: int
+    seconds: float
+    status: int
+    """Of HTTP; 0: no answer."""
+    attempt: int
+    ranges: int
+    """Of the reader, joined in this request."""
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """How URLs are read: ``caterva.open(url, remote=Remote(...))``, or a dict of these words.
+
+    Parameters
+    ----------
+    connections
+        So many requests at once, 1 to 256.
+    connect_timeout, stall_timeout
+        Seconds: for a connection, and for 256 bytes each second.
+    retries
+        Of a request that failed for a while, 0 to 20.
+    over_read_percent
+        Bytes that may be read over what is needed, where that saves requests and time.
+    credentials
+        Of ``s3://``: ``"find"`` takes those given here, else those of the environment, else
+        those of the profile in ``~/.aws``, else none; ``"given"``, ``"environment"`` and
+        ``"profile"`` are one of these, ``"none"`` is for public objects.
+    access_key, secret_key, session_token
+        Of ``s3://``.
+    profile, region, endpoint
+        Of ``s3://``; None: as environment and profile have them. The endpoint is
+        ``"https://host[:port]"`` of another service than Amazon's.
+    path_style
+        True: ``endpoint/bucket/key``; False: ``bucket.endpoint/key``; None: the first with an
+        endpoint, the second without.
+    headers
+        More headers, for the URL's own server only: a mapping, or for tokens that expire a
+        function that gives one. That is called before each attempt, by a thread of the
+        library; it may not use the library, and what it raises is told as
+        ``sys.unraisablehook`` does, and no header added.
+    on_request
+        Function that hears of each attempt when it has ended, by a `Transfer`, on that
+        thread, too.
+    pickle_secrets
+        Pickles have `access_key`, `secret_key`, `session_token` and `headers`. Without it
+        they have none: who unpickles finds credentials of his own, as ``"find"`` does.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> caterva.Remote(endpoint="https://store.example", secret_key="a secret", retries=2)
+    Remote(retries=2, secret_key=..., endpoint='https://store.example')
+    """
+
+    connections: int = 16
+    connect_timeout: float = 10.0
+    stall_timeout: float = 30.0
+    retries: int = 5
+    over_read_percent: int = 100
+    credentials: Credentials = "find"
+    access_key: str | None = None
+    secret_key: str | None = None
+    session_token: str | None = None
+    profile: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+    path_style: bool | None = None
+    headers: Headers | None = None
+    on_request: Callable[[Transfer], object] | None = field(default=None, compare=False)
+    pickle_secrets: bool = False
+
+    def __post_init__(self) -> None:
+        _options.number_of(self.credentials, CREDENTIALS, "credentials")
+        for name in ("headers", "on_request"):
+            value = getattr(self, name)
+            fits = value is None or callable(value)
+            if not (fits or (name == "headers" and isinstance(value, Mapping))):
+                raise TypeError(f"{name} is a function, not {value!r}")
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{f.name}={'...' if f.name in _SECRETS else repr(getattr(self, f.name))}"
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        ]
+        return f"Remote({', '.join(shown)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = self if self.pickle_secrets else self._without_secrets()
+        words = {f.name: getattr(kept, f.name) for f in fields(kept)}
+        return _from_pickle, (words | {"on_request": None},)
+
+    def _without_secrets(self) -> Remote:
+        given = self.credentials == "given"
+        nothing: dict[str, Any] = dict.fromkeys(_SECRETS)
+        return replace(self, **nothing, credentials="find" if given else self.credentials)
+
+    def _native(self) -> _caterva.Remote:
+        """The same for the library, which takes 0 for its defaults and -1 for none."""
+        style = 0 if self.path_style is None else 1 if self.path_style else -1
+        words: dict[str, Any] = {
+            "connections": _number(self.connections, "connections", 1),
+            "connect_timeout_ms": _milliseconds(self.connect_timeout, "connect_timeout"),
+            "stall_timeout_ms": _milliseconds(self.stall_timeout, "stall_timeout"),
+            "retries": _number(self.retries, "retries", 0) or -1,
+            "over_read_percent": _number(self.over_read_percent, "over_read_percent", 0) or -1,
+            "credentials": CREDENTIALS.index(self.credentials),
+            "path_style": style,
+        }
+        for name in (*_SECRETS[:3], "profile", "region", "endpoint"):
+            if getattr(self, name) is not None:
+                words[name] = _text(getattr(self, name), name)
+        fixed: tuple[str, ...] = ()
+        ask = None
+        if callable(self.headers):
+            ask = _asking(self.headers)
+        elif self.headers is not None:
+            fixed = _lines(self.headers)
+        return _caterva.remote(self, words, fixed, ask, _hearing(self.on_request))
+
+
+def as_remote(remote: Remote | Mapping[str, Any] | None) -> Remote | None:
+    """What `open` was given for URLs."""
+    if isinstance(remote, Mapping):
+        if unknown := remote.keys() - {f.name for f in fields(Remote)}:
+            raise TypeError(f"there is no remote option {', '.join(sorted(unknown))}")
+        remote = Remote(**remote)
+    if remote is None or isinstance(remote, Remote):
+        return remote
+    raise TypeError(f"remote is a caterva.Remote or a dict of its words, not {remote!r}")
+
+
+def remote_of(remote: Remote | Mapping[str, Any] | None) -> _caterva.Remote | None:
+    """The same, for the library."""
+    words = as_remote(remote)
+    return None if words is None else words._native()
+
+
+def _from_pickle(words: dict[str, Any]) -> Remote:
+    return Remote(**words)
+
+
+# ---- In the library's words ----------------------------------------------------------------
+
+
+def _number(value: Any, what: str, least: int) -> int:
+    number = _options._int_of(value, what)
+    if number < least:
+        raise ValueError(f"remote option {what} is {number}: at least {least}")
+    return number
+
+
+def _milliseconds(seconds: float, what: str) -> int:
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"remote option {what} is {seconds!r}: seconds, more than 0")
+    return max(1, round(seconds * 1000))
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"remote option {what} is no text")  # which may be a secret
+    return value
+
+
+def _lines(headers: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{_text(k, 'headers')}: {_text(v, 'headers')}" for k, v in headers.items())
+
+
+def _asking(headers: Callable[[], Mapping[str, str]]) -> Callable[[], tuple[str, ...]]:
+    return lambda: _lines(headers())
+
+
+def _hearing(
+    on_request: Callable[[Transfer], object] | None,
+) -> Callable[[tuple[Any, ...]], object] | None:
+    return None if on_request is None else lambda parts: on_request(Transfer(*parts))

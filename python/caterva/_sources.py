@@ -1,0 +1,240 @@
+"""Frames in objects that can be read: open files, and what fsspec reaches."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from ._errors import Status, make
+from ._places import MAGIC_OF_TREES, is_remote
+
+SPOKEN = ("http", "https", "s3")  # by the library itself
+
+_Range: TypeAlias = tuple[int, int]
+
+
+class FileLike(Protocol):
+    """An open binary file, or something that reads like one."""
+
+    def read(self, n: int = ..., /) -> Any:
+        """Bytes, at most so many."""
+
+    def seek(self, position: int, whence: int = ..., /) -> Any:
+        """Go to a position."""
+
+
+class Source(Protocol):
+    """What the extension reads a frame from."""
+
+    @property
+    def name(self) -> str:
+        """For people, and what `Array.path` is."""
+
+    def size(self) -> int:
+        """Number of bytes."""
+
+    def read(self, position: int, n: int) -> bytes:
+        """Bytes, at most so many; none at the end."""
+
+    def read_many(self, ranges: Sequence[_Range]) -> Sequence[bytes]:
+        """Bytes of each range of position and size."""
+
+    def renew(self) -> None:
+        """In a child of fork, where locks may be held by threads that are not there."""
+
+    def token(self) -> Any:
+        """What tells it from others, for Dask."""
+
+
+class FileSource:
+    """An open file, whose position is one for all who read: they wait for each other."""
+
+    def __init__(self, file: FileLike, token: str | None = None) -> None:
+        self._file = file
+        self._token = token or uuid.uuid4().hex
+        self._lock = threading.Lock()
+        if isinstance(file, io.TextIOBase):
+            raise TypeError(f"{file!r} gives text: open it in binary mode")
+
+    @property
+    def name(self) -> str:
+        """The file's, where it has one."""
+        name = getattr(self._file, "name", None)
+        return name if isinstance(name, str) else f"<{type(self._file).__name__}>"
+
+    def size(self) -> int:
+        """Number of bytes."""
+        with self._lock:
+            self._file.seek(0, os.SEEK_END)
+            return int(self._file.tell())  # type: ignore[attr-defined]
+
+    def read(self, position: int, n: int) -> bytes:
+        """Bytes, at most so many; none at the end."""
+        with self._lock:
+            self._file.seek(position)
+            found: bytes = self._file.read(n)
+        return found
+
+    def read_many(self, ranges: Sequence[_Range]) -> list[bytes]:
+        """Bytes of each range of position and size."""
+        return [self.read(*each) for each in ranges]
+
+    def renew(self) -> None:
+        """A thread of the parent's may hold the lock."""
+        self._lock = threading.Lock()
+
+    def token(self) -> Any:
+        """This file's, and its copies': what it holds cannot be asked for."""
+        return self._token
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileSource, (self._file, self._token)
+
+
+class DescriptorSource(FileSource):
+    """A file of the system's own, which is read at any place without moving in it: by several
+    threads at once, and in a child of fork, which shares the position."""
+
+    def size(self) -> int:
+        """Number of bytes."""
+        return os.fstat(self._file.fileno()).st_size  # type: ignore[attr-defined]
+
+    def read(self, position: int, n: int) -> bytes:
+        """Bytes, at most so many; none at the end."""
+        return os.pread(self._file.fileno(), n, position)  # type: ignore[attr-defined]
+
+
+class SystemSource:
+    """A file of one of fsspec's systems. Those that work in the background are asked for many
+    ranges at once."""
+
+    def __init__(self, system: Any, path: str) -> None:
+        self._system = system
+        self._path = path
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Its URL."""
+        return str(self._system.unstrip_protocol(self._path))
+
+    def size(self) -> int:
+        """Number of bytes."""
+        size = self._system.size(self._path)
+        if size is None:
+            raise OSError(f"{self.name} does not say how long it is")
+        return int(size)
+
+    def read(self, position: int, n: int) -> bytes:
+        """Bytes, at most so many; none at the end."""
+        if self._system.async_impl:
+            found: bytes = self._system.cat_file(self._path, position, position + n)
+            return found
+        with self._lock:
+            found = self._system.cat_file(self._path, position, position + n)
+        return found
+
+    def read_many(self, ranges: Sequence[_Range]) -> Sequence[bytes]:
+        """Bytes of each range of position and size."""
+        if not self._system.async_impl:
+            return [self.read(*each) for each in ranges]
+        starts = [position for position, _ in ranges]
+        ends = [position + n for position, n in ranges]
+        paths = [self._path] * len(ranges)
+        found: list[bytes] = self._system.cat_ranges(paths, starts, ends, on_error="raise")
+        return found
+
+    def renew(self) -> None:
+        """A thread of the parent's may hold the lock."""
+        self._lock = threading.Lock()
+
+    def token(self) -> Any:
+        """The system's own, and the path in it."""
+        return str(self._system._fs_token), self._path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SystemSource, (self._system, self._path)
+
+
+# ---- What is a source ---------------------------------------------------------------------
+
+
+def scheme_of(place: str) -> str | None:
+    """What a URL begins with; None of a path."""
+    return place.partition("://")[0] if is_remote(place) else None
+
+
+def is_file(x: Any) -> bool:
+    """Whether `x` is to be read, rather than a path."""
+    if isinstance(x, str | bytes):
+        return False
+    if isinstance(x, os.PathLike) and getattr(x, "compression", None) is None:
+        return False
+    return (hasattr(x, "read") and hasattr(x, "seek")) or _is_unopened(x)
+
+
+def _is_unopened(x: Any) -> bool:
+    """Whether `x` is what ``fsspec.open`` gives."""
+    return hasattr(x, "fs") and hasattr(x, "path") and hasattr(x, "open")
+
+
+def source_of_file(file: Any) -> Source:
+    """A source for what `is_file` says yes to."""
+    if _is_unopened(file) and not hasattr(file, "read"):
+        if getattr(file, "compression", None) is None:
+            return SystemSource(file.fs, file.path)
+        file = file.open()
+    if hasattr(file, "fs") and isinstance(getattr(file, "path", None), str):
+        if getattr(file, "compression", None) is None:
+            return SystemSource(file.fs, file.path)
+    elif type(file) is io.BufferedReader and type(file.raw) is io.FileIO:
+        return DescriptorSource(file)
+    return FileSource(file)
+
+
+def source_of_url(url: str, storage_options: Mapping[str, Any]) -> Source | None:
+    """A source for a URL that the library does not speak; None where it does, or of a path."""
+    scheme = scheme_of(url)
+    if scheme is None or scheme in SPOKEN:
+        if storage_options:
+            raise TypeError(
+                "storage_options are for URLs that fsspec opens: "
+                f"{'a path has none' if scheme is None else f'{scheme}:// takes remote='}"
+            )
+        return None
+    try:
+        fsspec = importlib.import_module("fsspec.core")  # which has no types
+    except ImportError:
+        raise make(
+            Status.EUNSUPPORTED,
+            0,
+            -1,
+            f"{scheme}:// is opened by fsspec, which is not installed: only "
+            f"{', '.join(SPOKEN)} are read without it",
+            url,
+        ) from None
+    return SystemSource(*fsspec.url_to_fs(url, **storage_options))
+
+
+def refuse_tree(place: str) -> None:
+    """A tree behind a URL that only fsspec speaks cannot be opened."""
+    scheme = scheme_of(place)
+    if scheme is not None and scheme not in SPOKEN:
+        raise make(
+            Status.EUNSUPPORTED,
+            0,
+            -1,
+            f"trees behind {scheme}:// cannot be opened: fetch {place}, or serve it by "
+            f"{', '.join(SPOKEN)}",
+            place,
+        )
+
+
+def is_tree_inside(source: Source) -> bool:
+    """Whether what a source holds is an archive."""
+    return bytes(source.read(0, 4)) in MAGIC_OF_TREES
