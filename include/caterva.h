@@ -379,6 +379,15 @@ typedef struct caterva_remote_options {
     /* Hears of each attempt when it has ended, by that thread, too. */
     void (*on_request)(void *context, const caterva_transfer *transfer);
     void *context;          /* of both; valid until the handle is closed               */
+    /* A folder that keeps what was read, for other handles and processes: they open the
+     * object with one request, as ever, and then ask the server only for what is not there.
+     * Bytes are kept by URL, ETag, size and the object's end, with checksums, and nothing of
+     * an object that has neither a strong ETag nor a seal, nor of a directory. What cannot be
+     * written or read there is fetched. NULL: nothing is kept. The folder is made when its
+     * parent is there; only this user can read the files.                              */
+    const char *cache_folder;
+    int64_t cache_bytes;    /* so many in that folder, at most: those used last are kept;
+                               0: 1 GiB                                                */
 } caterva_remote_options;
 #define CATERVA_REMOTE_INIT CATERVA_INIT_(caterva_remote_options)
 
@@ -390,6 +399,7 @@ typedef struct caterva_transfers {
     int64_t round_trips; /* times that somebody waited for requests, sent together     */
     int64_t joined;      /* ranges that shared a request with another                  */
     int64_t retried;     /* attempts after the first one of a request                  */
+    int64_t cached;      /* bytes that came from the cache folder instead              */
 } caterva_transfers;
 #define CATERVA_TRANSFERS_INIT CATERVA_INIT_(caterva_transfers)
 

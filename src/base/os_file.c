@@ -145,6 +145,8 @@ int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size)
     return error == EFAULT ? EIO : error;
 }
 
+int cv_file_touch(cv_file file) { return futimens(cv_posix_fd(file), NULL) ? errno : 0; }
+
 int cv_file_truncate(cv_file file, uint64_t size)
 {
     if (size > max_pos) return EFBIG;

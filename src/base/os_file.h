@@ -39,6 +39,9 @@ int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos);
  * first, or fails as cv_file_write. ENOTSUP: not in this way. */
 int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size);
 
+/* As if its bytes had been changed now. */
+int cv_file_touch(cv_file file);
+
 /* Cuts it, or lets it grow by zeros. */
 int cv_file_truncate(cv_file file, uint64_t size);
 

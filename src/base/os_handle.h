@@ -39,6 +39,7 @@ typedef struct cv_file_info {
     uint64_t size;
     uint64_t n_names;       /* 0: deleted, and there as long as it is open */
     uint64_t device, inode; /* together: which file it is */
+    uint64_t changed_ns;    /* when its bytes were changed last, by the system's clock */
 } cv_file_info;
 
 #endif

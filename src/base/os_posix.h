@@ -17,13 +17,24 @@ static inline cv_file_kind cv_posix_kind(mode_t mode)
     return S_ISLNK(mode) ? CV_KIND_LINK : CV_KIND_OTHER;
 }
 
+static inline uint64_t cv_posix_changed(const struct stat *st)
+{
+#ifdef __APPLE__
+    const struct timespec t = st->st_mtimespec;
+#else
+    const struct timespec t = st->st_mtim;
+#endif
+    return t.tv_sec < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static inline cv_file_info cv_posix_info(const struct stat *st)
 {
     return (cv_file_info){.kind = cv_posix_kind(st->st_mode),
                           .size = (uint64_t)st->st_size,
                           .n_names = (uint64_t)st->st_nlink,
                           .device = (uint64_t)st->st_dev,
-                          .inode = (uint64_t)st->st_ino};
+                          .inode = (uint64_t)st->st_ino,
+                          .changed_ns = cv_posix_changed(st)};
 }
 
 #endif

@@ -260,6 +260,7 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
     if (status != CV_OK) s->seal = CV_SEAL_NONE;
     if (s->seal == CV_SEAL_NONE) s->footer = (cv_seal_footer){0};
+    if (s->seal == CV_SEAL_WHOLE && store->is_pinned) store->is_vouched = true;
     return s->unchecked ? CV_OK : status;
 }
 

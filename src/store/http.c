@@ -4,6 +4,7 @@
 #include "store/http.h"
 
 #include "base/heap.h"
+#include "store/http_cached.h"
 #include "store/http_chunks.h"
 #include "store/refusals.h"
 #include "store/sframe.h"
@@ -26,6 +27,7 @@ typedef struct kept {
 typedef struct http_file {
     atomic_int users;
     cv_http_object *object;
+    cv_range_cache *cache; /* NULL: none */
     _Atomic(kept *) pieces;
 } http_file;
 
@@ -53,6 +55,7 @@ static void release_file(http_file *f)
         cv_free(k);
         k = next;
     }
+    cv_range_cache_close(f->cache);
     cv_http_object_free(f->object);
     cv_free(f);
 }
@@ -81,11 +84,11 @@ static const uint8_t *find(http_file *f, uint64_t pos, size_t size)
     return NULL;
 }
 
-static cv_status fetch_piece(http_file *f, const cv_ask *ask, cv_watch *watch,
-                             bool *has_no_ranges, cv_error *err)
+static cv_status fetch_piece(http_file *f, cv_range_cache *cache, const cv_ask *ask,
+                             cv_watch *watch, bool *has_no_ranges, cv_error *err)
 {
     cv_http_piece piece;
-    CV_TRY(cv_http_read_piece(f->object, ask, false, watch, &piece, has_no_ranges, err));
+    CV_TRY(cv_http_cached_piece(f->object, cache, ask, watch, &piece, has_no_ranges, err));
     return keep(f, &piece, err);
 }
 
@@ -97,10 +100,17 @@ static cv_status fetch_first(http_file *f, uint64_t offset, cv_watch *watch, cv_
     const cv_ask tail = {.is_suffix = true, .end = TAIL_BYTES};
     const cv_ask head = {.first = 0, .end = HEAD_BYTES};
     const cv_ask inside = {.first = offset, .end = offset + TAIL_BYTES};
-    if (offset > 0) return fetch_piece(f, &inside, watch, &no_ranges, err);
-    cv_status status = fetch_piece(f, &tail, watch, &no_ranges, err);
-    return status != CV_OK && no_ranges ? fetch_piece(f, &head, watch, &no_ranges, err)
+    if (offset > 0) return fetch_piece(f, NULL, &inside, watch, &no_ranges, err);
+    cv_status status = fetch_piece(f, NULL, &tail, watch, &no_ranges, err);
+    return status != CV_OK && no_ranges ? fetch_piece(f, NULL, &head, watch, &no_ranges, err)
                                         : status;
+}
+
+/* By the end of the object, when that came. */
+static cv_range_cache *open_cache(http_file *f)
+{
+    uint64_t size = f->object->identity.size, tail = size < TAIL_BYTES ? size : TAIL_BYTES;
+    return cv_http_cache_open(f->object, find(f, size - tail, (size_t)tail), (size_t)tail);
 }
 
 static cv_status open_file(cv_session *session, const char *url, const char *member,
@@ -116,6 +126,7 @@ static cv_status open_file(cv_session *session, const char *url, const char *mem
         release_file(f);
         return status;
     }
+    f->cache = open_cache(f);
     *out = f;
     return CV_OK;
 }
@@ -158,6 +169,15 @@ static cv_status ignore(void *context, size_t range, cv_error *err)
     return CV_OK;
 }
 
+/* Bytes are kept by what tells versions apart: an ETag, or a seal at the end. */
+static cv_range_cache *cache_of(http_store *h)
+{
+    http_file *f = h->file;
+    uint64_t size = f->object->identity.size, tail = size < TAIL_BYTES ? size : TAIL_BYTES;
+    if (!f->cache || cv_etag_is_strong(f->object->identity.etag)) return f->cache;
+    return h->base.is_vouched && find(f, size - tail, (size_t)tail) ? f->cache : NULL;
+}
+
 static cv_http_window window_of(http_store *h)
 {
     return (cv_http_window){
@@ -170,7 +190,7 @@ static cv_status read_head(http_store *h, void *dst, size_t size, cv_error *err)
     bool no_ranges;
     uint64_t end = h->size < HEAD_BYTES ? h->size : HEAD_BYTES;
     const cv_ask ask = {.first = h->offset, .end = h->offset + end};
-    CV_TRY(fetch_piece(h->file, &ask, h->base.watch, &no_ranges, err));
+    CV_TRY(fetch_piece(h->file, cache_of(h), &ask, h->base.watch, &no_ranges, err));
     const uint8_t *bytes = find(h->file, h->offset, size);
     memcpy(dst, bytes, size);
     return CV_OK;
@@ -195,7 +215,7 @@ static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void
     if (pos == 0 && size <= HEAD_BYTES && !atomic_load(&h->is_anew))
         return read_head(h, dst, size, err);
     const cv_http_window window = window_of(h);
-    return cv_http_read(&window, &range, 1, &arrivals, err);
+    return cv_http_cached_read(&window, cache_of(h), &range, 1, &arrivals, err);
 }
 
 /* ---- Waves ----------------------------------------------------------------------------- */
@@ -266,7 +286,8 @@ static cv_status http_read_many(cv_store *store, const cv_store_range *ranges, s
     cv_status status = w.ranges && w.numbers
                            ? take_kept(h, ranges, n, &w, err)
                            : cv_fail_memory(err, n * sizeof *ranges, "a list of ranges");
-    if (status == CV_OK) status = cv_http_read(&window, w.ranges, w.n, &own, err);
+    if (status == CV_OK)
+        status = cv_http_cached_read(&window, cache_of(h), w.ranges, w.n, &own, err);
     cv_free(w.ranges);
     cv_free(w.numbers);
     return status;
@@ -286,7 +307,7 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
     CV_TRY(check_range(h, pos, (size_t)size, err));
     if (find(h->file, h->offset + pos, (size_t)size)) return CV_OK;
     const cv_ask ask = {.first = h->offset + pos, .end = h->offset + pos + size};
-    return fetch_piece(h->file, &ask, store->watch, &no_ranges, err);
+    return fetch_piece(h->file, cache_of(h), &ask, store->watch, &no_ranges, err);
 }
 
 /* ---- Doubt ------------------------------------------------------------------------------- */
@@ -317,6 +338,7 @@ static cv_status http_doubt(cv_store *store, cv_error *err)
     http_store *h = (http_store *)store;
     CV_TRY(compare_end(h, err));
     atomic_store(&h->is_anew, true);
+    if (h->file->cache) cv_range_cache_forget(h->file->cache);
     return CV_OK;
 }
 
@@ -490,5 +512,6 @@ bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out)
     out->round_trips = atomic_load(&s->round_trips);
     out->joined = atomic_load(&s->joined);
     out->retried = atomic_load(&s->retried);
+    out->cached = atomic_load(&s->cached);
     return true;
 }

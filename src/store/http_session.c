@@ -48,6 +48,9 @@ static cv_status check_options(const caterva_remote_options *o, cv_error *err)
         check_between("credentials", (int)o->credentials, 0, CATERVA_CREDENTIALS_NONE, err));
     CV_TRY(check_between("path_style", o->path_style, -1, 1, err));
     CV_TRY(check_between("n_headers", o->n_headers, 0, 100, err));
+    if (o->cache_bytes < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a cache folder of %lld bytes",
+                       (long long)o->cache_bytes);
     for (int i = 0; i < o->n_headers; i++)
         CV_TRY(check_header(o->headers ? o->headers[i] : NULL, i, err));
     return CV_OK;
@@ -72,8 +75,8 @@ static bool copy_text(cv_session *s, const char **text)
 static cv_status copy_texts(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
-    const char **each[] = {&o->access_key, &o->secret_key, &o->session_token,
-                           &o->profile,    &o->region,     &o->endpoint};
+    const char **each[] = {&o->access_key, &o->secret_key, &o->session_token, &o->profile,
+                           &o->region,     &o->endpoint,   &o->cache_folder};
     size_t n = sizeof each / sizeof each[0] + (size_t)o->n_headers;
     const char *const *headers = o->headers;
     bool good = true;
@@ -100,6 +103,7 @@ static cv_status fill(cv_session *s, cv_error *err)
     choose(&o->stall_timeout_ms, 30000);
     choose(&o->retries, 5);
     choose(&o->over_read_percent, 100);
+    if (o->cache_bytes == 0) o->cache_bytes = 1 << 30;
     s->limit.most = o->connections;
     if (s->is_s3) CV_TRY(cv_credentials_find(o, &s->credentials, err));
     return check_endpoint(s->is_s3 ? s->credentials.endpoint : o->endpoint, err);

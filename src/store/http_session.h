@@ -16,7 +16,7 @@ typedef struct cv_session {
     bool is_s3;
     cv_wire_limit limit;
     atomic_bool has_connected; /* the server was reached before */
-    atomic_int_least64_t requests, bytes, round_trips, joined, retried;
+    atomic_int_least64_t requests, bytes, round_trips, joined, retried, cached;
     cv_mutex lock; /* over these: */
     double round_trip_ns, bytes_per_ns;
 } cv_session;

@@ -153,6 +153,8 @@ struct cv_store {
     bool published;
     bool is_far;    /* each read takes long, so what is known to be wanted is read in waves */
     bool is_pinned; /* what is read is of one version, or not read at all */
+    bool
+        is_vouched; /* set by who reads the frame: a seal at its end vouches for every byte */
     uint32_t
         join_gap; /* reading over so many bytes costs less than another range; 0: a page */
     uint32_t most_whole; /* chunks of at most so many bytes, together, are read whole where

@@ -3,13 +3,14 @@
  *
  *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
  *        [token=TEXT]     TEXT goes along as a header
+ *        [cache=FOLDER] [bound=BYTES]
  *   leaf KEY URL ...     the same of an array in a tree, through the tree's handle
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
  *   box START STOP ...   a box: "ok" and how long it took
  *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
  *   refresh, close
- *   transfers            "requests bytes round_trips joined retried" */
+ *   transfers            "requests bytes round_trips joined retried cached" */
 #include "caterva.h"
 
 #include <pthread.h>
@@ -74,6 +75,9 @@ static caterva_status open_url(char *words, const char *key,
                     number(word, "style=", &remote.path_style);
         if (strncmp(word, "offset=", 7) == 0)
             options.offset = strtoull(word + 7, NULL, 10), known = 1;
+        if (strncmp(word, "cache=", 6) == 0) remote.cache_folder = word + 6, known = 1;
+        if (strncmp(word, "bound=", 6) == 0)
+            remote.cache_bytes = strtoll(word + 6, NULL, 10), known = 1;
         if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;
         if (strcmp(word, "nocache") == 0) options.cache_bytes = -(known = 1);
         if (strncmp(word, "token=", 6) == 0) {
@@ -183,8 +187,9 @@ static void transfers(void)
     if (caterva_transfers_get(array, &t, &err) != CATERVA_OK)
         say_error();
     else
-        printf("%lld %lld %lld %lld %lld\n", (long long)t.requests, (long long)t.bytes,
-               (long long)t.round_trips, (long long)t.joined, (long long)t.retried);
+        printf("%lld %lld %lld %lld %lld %lld\n", (long long)t.requests, (long long)t.bytes,
+               (long long)t.round_trips, (long long)t.joined, (long long)t.retried,
+               (long long)t.cached);
 }
 
 static void *read_in_thread(void *context)
