@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -29,6 +30,8 @@ class Transfers(NamedTuple):
     """Ranges that shared a request with another."""
     retried: int
     """Attempts after the first one of a request."""
+    cached: int
+    """Bytes that came from the cache folder instead."""
 
 
 class Transfer(NamedTuple):
@@ -84,6 +87,10 @@ class Remote:
     on_request
         Function that hears of each attempt when it has ended, by a `Transfer`, on that
         thread, too.
+    cache, cache_bytes
+        A folder that keeps what was read, for other arrays and processes of this user, and how
+        many bytes it may have; 0 is 1 GiB. Nothing is kept of what neither a strong ETag nor a
+        seal tells from what it was before.
     pickle_secrets
         Pickles have `access_key`, `secret_key`, `session_token` and `headers`. Without it
         they have none: who unpickles finds credentials of his own, as ``"find"`` does.
@@ -110,6 +117,8 @@ class Remote:
     path_style: bool | None = None
     headers: Headers | None = None
     on_request: Callable[[Transfer], object] | None = field(default=None, compare=False)
+    cache: _options.Path | None = None
+    cache_bytes: int = 0
     pickle_secrets: bool = False
 
     def __post_init__(self) -> None:
@@ -149,7 +158,10 @@ class Remote:
             "over_read_percent": _number(self.over_read_percent, "over_read_percent", 0) or -1,
             "credentials": CREDENTIALS.index(self.credentials),
             "path_style": style,
+            "cache_bytes": _number(self.cache_bytes, "cache_bytes", 0),
         }
+        if self.cache is not None:
+            words["cache_folder"] = os.fsencode(os.path.abspath(_options.url_of(self.cache)))
         for name in (*_SECRETS[:3], "profile", "region", "endpoint"):
             if getattr(self, name) is not None:
                 words[name] = _text(getattr(self, name), name)

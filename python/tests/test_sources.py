@@ -216,6 +216,25 @@ def test_a_closed_array_lets_go_of_its_file() -> None:
     assert alive() is None
 
 
+def test_arrays_that_are_dropped_while_the_library_reads() -> None:
+    """The collector may run on any thread of the library, and find other arrays."""
+
+    class Collecting(io.BytesIO):
+        def read(self, n: int | None = -1, /) -> bytes:
+            one = caterva.open(io.BytesIO(frame()))
+            dropped.append(weakref.ref(one))
+            del one
+            return super().read(n)
+
+    dropped: list[Any] = []
+    a = caterva.open(Collecting(frame()), cache_bytes=-1)
+    for n in range(5):
+        assert np.array_equal(a[n * 12], items()[n * 12])
+    del a
+    gc.collect()
+    assert dropped and not any(each() for each in dropped)
+
+
 def test_pickles() -> None:
     a = caterva.open(io.BytesIO(frame()))
     again = pickle.loads(pickle.dumps(a))

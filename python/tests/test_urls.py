@@ -148,7 +148,7 @@ def test_what_hears_of_requests_cannot_use_arrays(server: Any) -> None:
 
 def test_transfers_are_counted(server: Any) -> None:
     a = caterva.open(server.url("/a.b2nd"), remote={"over_read_percent": 0})
-    assert a.transfers == (1, 65536, 1, 0, 0)
+    assert a.transfers == (1, 65536, 1, 0, 0, 0)
     a[3, 4, 5]
     assert a.transfers.requests == len(server.requests) > 1
     assert a.transfers.bytes == server.sent
@@ -242,6 +242,24 @@ def test_what_was_given_lives_as_long_as_the_array(server: Any) -> None:
     del a
     gc.collect()
     assert alive() is None
+
+
+def test_a_folder_keeps_what_was_read(server: Any) -> None:
+    url = server.url("/a.b2nd")
+    remote = caterva.Remote(cache="kept", cache_bytes=1 << 24)
+    a = caterva.open(url, remote=remote, cache_bytes=-1)
+    assert np.array_equal(a[...], server.items) and a.transfers.cached == 0
+    fetched = a.transfers.bytes - 65536
+    server.forget()
+    stored = pickle.dumps(caterva.open(url, remote=remote, cache_bytes=-1))
+    again = caterva.open(url, remote={"cache": Path("kept")}, cache_bytes=-1)
+    assert np.array_equal(again[...], server.items)
+    assert len(server.requests) == 2 and again.transfers.cached > fetched // 2 > 0
+    assert np.array_equal(pickle.loads(stored)[...], server.items)
+    assert len(server.requests) == 3
+    for words in ({"cache_bytes": -1}, {"cache_bytes": "1 GiB"}):
+        with pytest.raises((TypeError, ValueError)):
+            caterva.open(url, remote=words)
 
 
 # ---- Data sets ----------------------------------------------------------------------------

@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EXTENT = 64 << 10, LOOK_NS = 1000000000, TOUCH_NS = 1000000000 };
+enum {
+    MOST_EXTENT = 64 << 10,
+    LOOK_NS = 1000000000,
+    TOUCH_NS = 1000000000,
+    BUCKETS = 1024,
+    FEW = 8
+};
 
 typedef struct pack {
     char name[CV_PACK_NAME];
@@ -27,9 +33,9 @@ typedef struct extent {
 struct cv_range_cache {
     cv_range_folder folder;
     uint8_t key[CV_PACK_KEY];
-    cv_mutex lock;   /* over all below */
-    pack *packs;     /* newest first; those that are gone stay listed */
-    extent *extents; /* by position, when sorted */
+    cv_mutex lock;        /* over all below */
+    pack *packs[BUCKETS]; /* by their names; those that are gone stay listed */
+    extent *extents;      /* by position, when sorted */
     size_t n, room;
     bool is_sorted, was_listed;
     uint64_t changed, listed; /* the folder was, when; and when that was looked at */
@@ -53,10 +59,12 @@ cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
 void cv_range_cache_close(cv_range_cache *c)
 {
     if (!c) return;
-    while (c->packs) {
-        pack *p = c->packs;
-        c->packs = p->next;
-        cv_free(p);
+    for (int i = 0; i < BUCKETS; i++) {
+        while (c->packs[i]) {
+            pack *p = c->packs[i];
+            c->packs[i] = p->next;
+            cv_free(p);
+        }
     }
     cv_free(c->extents);
     cv_range_folder_close(&c->folder);
@@ -66,11 +74,18 @@ void cv_range_cache_close(cv_range_cache *c)
 
 /* ---- The list, with the lock ------------------------------------------------------------ */
 
-static pack *find_pack(const cv_range_cache *c, const char *name)
+static pack **bucket_of(cv_range_cache *c, const char *name)
 {
-    pack *p = c->packs;
+    uint32_t hash = 2166136261u;
+    for (const char *p = name; *p; p++) hash = (hash ^ (unsigned char)*p) * 16777619u;
+    return &c->packs[(hash ^ hash >> 16) % BUCKETS];
+}
+
+static bool is_listed(cv_range_cache *c, const char *name)
+{
+    const pack *p = *bucket_of(c, name);
     while (p && strcmp(p->name, name) != 0) p = p->next;
-    return p;
+    return p != NULL;
 }
 
 static bool reserve(cv_range_cache *c, size_t more)
@@ -85,6 +100,31 @@ static bool reserve(cv_range_cache *c, size_t more)
     return true;
 }
 
+/* Those before it begin at `pos` or earlier. */
+static size_t place_of(const cv_range_cache *c, uint64_t pos)
+{
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->extents[middle].what.pos <= pos)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A few go where they belong; with many it is quicker to sort the list when it is asked. */
+static void add_extent(cv_range_cache *c, const extent *e, bool is_of_few)
+{
+    bool stays_sorted = c->is_sorted && is_of_few;
+    size_t at = stays_sorted ? place_of(c, e->what.pos) : c->n;
+    memmove(c->extents + at + 1, c->extents + at, (c->n - at) * sizeof *e);
+    c->extents[at] = *e;
+    c->n++;
+    c->is_sorted = stays_sorted;
+}
+
 static void add_pack(cv_range_cache *c, const char *name, const cv_pack_extent *extents,
                      size_t n)
 {
@@ -94,14 +134,14 @@ static void add_pack(cv_range_cache *c, const char *name, const cv_pack_extent *
         cv_free(p);
         return;
     }
+    pack **bucket = bucket_of(c, name);
     memcpy(p->name, name, strlen(name) + 1);
-    p->next = c->packs;
-    c->packs = p;
+    p->next = *bucket;
+    *bucket = p;
     for (size_t i = 0; i < n; i++) {
-        c->extents[c->n++] = (extent){extents[i], at, p};
+        add_extent(c, &(extent){extents[i], at, p}, n <= FEW);
         at += extents[i].size;
     }
-    c->is_sorted = false;
 }
 
 static void drop_pack(cv_range_cache *c, pack *p)
@@ -129,14 +169,7 @@ static void sort(cv_range_cache *c)
 static const extent *find(cv_range_cache *c, uint64_t pos)
 {
     sort(c);
-    size_t low = 0, high = c->n;
-    while (low < high) { /* those before `low` begin at `pos` or before it */
-        size_t middle = low + (high - low) / 2;
-        if (c->extents[middle].what.pos <= pos)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = place_of(c, pos);
     const extent *best = NULL;
     uint64_t reach = pos;
     while (low > 0 && pos - c->extents[low - 1].what.pos < MOST_EXTENT) {
@@ -165,7 +198,7 @@ static void take_in(cv_range_cache *c, const char *name)
 {
     cv_pack_extent *extents;
     size_t n;
-    if (!cv_pack_is_of(name, c->key) || find_pack(c, name)) return;
+    if (!cv_pack_is_of(name, c->key) || is_listed(c, name)) return;
     if (!cv_pack_read_head(&c->folder, name, c->key, &extents, &n)) return;
     if (are_sound(extents, n)) add_pack(c, name, extents, n);
     cv_free(extents);
@@ -303,9 +336,11 @@ void cv_range_cache_forget(cv_range_cache *c)
 {
     cv_range_cache_look(c);
     cv_mutex_lock(&c->lock);
-    for (pack *p = c->packs; p; p = p->next) {
-        if (!p->is_gone) cv_pack_remove(&c->folder, p->name);
-        p->is_gone = true;
+    for (int i = 0; i < BUCKETS; i++) {
+        for (pack *p = c->packs[i]; p; p = p->next) {
+            if (!p->is_gone) cv_pack_remove(&c->folder, p->name);
+            p->is_gone = true;
+        }
     }
     c->n = 0;
     cv_mutex_unlock(&c->lock);

@@ -25,8 +25,9 @@ enum {
     EXTENT = 16,
     SUM = 4,
     MOST_EXTENTS = 1 << 16,
-    PER_FILE = 4096,     /* what a file costs besides its bytes */
-    KEY_HEX = 32,        /* of the key in the name */
+    PER_FILE =
+        32 << 10, /* what a file counts for besides its bytes: many take long to list */
+    KEY_HEX = 32, /* of the key in the name */
     OLD_NS = 600000000u, /* a file without its name is nobody's after a thousand of these */
 };
 

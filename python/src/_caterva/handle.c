@@ -82,11 +82,50 @@ int handle_look_first(array_object *self)
 
 /* ---- Letting go of it -------------------------------------------------------- */
 
+_Thread_local int handle_calls_back;
+
+/* Handles to be closed by the main thread, with what their functions need. */
+typedef struct leftover {
+    caterva_array *handle;
+    PyObject *remote;
+    struct leftover *next;
+} leftover;
+
+static _Atomic(leftover *) leftovers;
+
+static int close_leftovers(void *unused)
+{
+    (void)unused;
+    for (leftover *l = atomic_exchange(&leftovers, NULL), *next; l; l = next) {
+        next = l->next;
+        PyThreadState *thread = PyEval_SaveThread();
+        caterva_discard(l->handle);
+        PyEval_RestoreThread(thread);
+        Py_XDECREF(l->remote);
+        PyMem_Free(l);
+    }
+    return 0;
+}
+
+/* False without memory. */
+static bool leave_for_later(array_object *self, caterva_array *handle)
+{
+    leftover *l = PyMem_Calloc(1, sizeof *l);
+    if (!l) return false;
+    l->handle = handle;
+    Py_XINCREF(l->remote = self->remote);
+    l->next = atomic_load(&leftovers);
+    while (!atomic_compare_exchange_weak(&leftovers, &l->next, l)) continue;
+    (void)Py_AddPendingCall(close_leftovers, NULL); /* full: the next one closes it, too */
+    return true;
+}
+
 int handle_release(array_object *self, bool commit)
 {
     caterva_array *handle = self->handle;
     self->handle = NULL;
     if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
+    if (handle_calls_back > 0 && !self->writable && leave_for_later(self, handle)) return 0;
     call c;
     caterva_status status = CATERVA_OK;
     bool discard = !commit || handle_is_a_parents(self);

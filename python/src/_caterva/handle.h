@@ -31,6 +31,10 @@ typedef struct array_object {
  * for it, so it waits at none. */
 extern _Thread_local bool handle_tells;
 
+/* More than 0 on a thread that the library has called a function of Python's from, and waits
+ * for: what the collector happens to drop there is closed later, by the main thread. */
+extern _Thread_local int handle_calls_back;
+
 /* The bytes that the system knows a place by, as Python's own open has them: a new reference,
  * or NULL with an exception. */
 PyObject *place_encoded(PyObject *place);

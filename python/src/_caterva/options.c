@@ -71,6 +71,8 @@ static const entry remote_entries[] = {
     AT("region", TEXT, region),
     AT("endpoint", TEXT, endpoint),
     AT("path_style", INT, path_style),
+    AT("cache_folder", BYTES, cache_folder),
+    AT("cache_bytes", INT64, cache_bytes),
     {NULL, INT, 0},
 };
 #undef STRUCT

@@ -42,10 +42,12 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
     remote_object *self = context;
     PyGILState_STATE gil = PyGILState_Ensure();
     is_telling = true;
+    handle_calls_back++;
     PyObject *lines = PyObject_CallObject(self->on_headers, NULL);
     add_lines(lines, add, token);
     if (PyErr_Occurred()) PyErr_WriteUnraisable(self->on_headers);
     Py_XDECREF(lines);
+    handle_calls_back--;
     is_telling = false;
     PyGILState_Release(gil);
 }
@@ -69,11 +71,13 @@ static void tell_request(void *context, const caterva_transfer *transfer)
     remote_object *self = context;
     PyGILState_STATE gil = PyGILState_Ensure();
     is_telling = true;
+    handle_calls_back++;
     PyObject *args = transfer_of(transfer);
     PyObject *result = args ? PyObject_CallObject(self->on_request, args) : NULL;
     if (!result) PyErr_WriteUnraisable(self->on_request);
     Py_XDECREF(result);
     Py_XDECREF(args);
+    handle_calls_back--;
     is_telling = false;
     PyGILState_Release(gil);
 }
@@ -208,7 +212,7 @@ int remote_add_type(PyObject *module, module_state *state)
 
 /* ---- What it costs ----------------------------------------------------------------- */
 
-/* (requests, bytes, round trips, joined, retried), or None of an array that is no URL's. */
+/* (requests, bytes, round trips, joined, retried, cached), or None of an array that is no URL's. */
 static PyObject *transfers(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -223,8 +227,9 @@ static PyObject *transfers(PyObject *object, PyObject *unused)
     array_leave(self);
     if (result < 0) return NULL;
     if (is_no_url) Py_RETURN_NONE;
-    return Py_BuildValue("LLLLL", (long long)t.requests, (long long)t.bytes,
-                         (long long)t.round_trips, (long long)t.joined, (long long)t.retried);
+    return Py_BuildValue("LLLLLL", (long long)t.requests, (long long)t.bytes,
+                         (long long)t.round_trips, (long long)t.joined, (long long)t.retried,
+                         (long long)t.cached);
 }
 
 PyMethodDef array_remote_methods[] = {

@@ -16,6 +16,19 @@ typedef struct source {
     module_state *state; /* of the module, which outlives its arrays */
 } source;
 
+/* With the GIL from here on. */
+static PyGILState_STATE enter(void)
+{
+    handle_calls_back++;
+    return PyGILState_Ensure();
+}
+
+static void leave(PyGILState_STATE gil)
+{
+    PyGILState_Release(gil);
+    handle_calls_back--;
+}
+
 /* ---- Exceptions ---------------------------------------------------------------- */
 
 enum { FIRST_NUMBER = 1 << 30, MOST_KEPT = 64 };
@@ -89,12 +102,12 @@ PyObject *source_failure(module_state *state, int sys_errno, bool *is_ours)
 static caterva_status get_size(void *context, uint64_t *size, caterva_error *err)
 {
     source *s = context;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = enter();
     PyObject *n = PyObject_CallMethod(s->object, "size", NULL);
     *size = n ? PyLong_AsUnsignedLongLong(n) : 0;
     Py_XDECREF(n);
     caterva_status status = PyErr_Occurred() ? fail(s, err) : CATERVA_OK;
-    PyGILState_Release(gil);
+    leave(gil);
     return status;
 }
 
@@ -116,7 +129,7 @@ static caterva_status read_some(void *context, uint64_t pos, void *dst, size_t s
                                 size_t *done, caterva_error *err)
 {
     source *s = context;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = enter();
     PyObject *bytes = NULL;
     if (interrupt) {
         PyErr_SetObject((PyObject *)Py_TYPE(interrupt), interrupt);
@@ -128,7 +141,7 @@ static caterva_status read_some(void *context, uint64_t pos, void *dst, size_t s
     bool is_read = bytes && copy_bytes(bytes, pos, dst, size, done) == 0;
     Py_XDECREF(bytes);
     caterva_status status = is_read ? CATERVA_OK : fail(s, err);
-    PyGILState_Release(gil);
+    leave(gil);
     return status;
 }
 
@@ -182,37 +195,37 @@ static caterva_status read_many(void *context, const caterva_store_range *ranges
 {
     source *s = context;
     (void)err;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = enter();
     PyObject *list = list_of(ranges, n);
     PyObject *each = list ? PyObject_CallMethod(s->object, "read_many", "O", list) : NULL;
     int stopped = each ? hand_on(each, ranges, n, arrived, token) : -1;
     Py_XDECREF(each);
     Py_XDECREF(list);
     give_up_wave();
-    PyGILState_Release(gil);
+    leave(gil);
     return stopped > 0 ? CATERVA_ESTOPPED : stopped < 0 ? CATERVA_EIO : CATERVA_OK;
 }
 
 static void close_source(void *context)
 {
     source *s = context;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = enter();
     Py_CLEAR(s->object);
     PyMem_Free(s);
-    PyGILState_Release(gil);
+    leave(gil);
 }
 
 /* ---- Opening ------------------------------------------------------------------------- */
 
 static source *new_source(module_state *state, PyObject *object)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = enter();
     source *s = PyMem_Calloc(1, sizeof *s);
     if (s) {
         s->state = state;
         Py_INCREF(s->object = object);
     }
-    PyGILState_Release(gil);
+    leave(gil);
     return s;
 }
 
