@@ -277,7 +277,7 @@ bool cv_pack_read_head(cv_range_folder *folder, const char *name,
                        const uint8_t key[CV_PACK_KEY], cv_pack_extent **extents, size_t *n)
 {
     cv_file file;
-    uint32_t count;
+    uint32_t count = 0;
     if (!open_pack(folder, name, &file)) return false;
     uint8_t *head = read_head(file, key, &count);
     cv_file_close(&file);
