@@ -90,7 +90,7 @@ static cli_exit run_publish(const cli_args *args)
 const cli_command cli_command_publish = {
     .name = "publish",
     .synopsis = "FILE URL",
-    .summary = "a sealed array or an archive to a server",
+    .summary = "a finished file to a server",
     .details =
         "Puts FILE, a sealed array in one file or an archive .b2z, behind URL:\n"
         "s3://BUCKET/KEY, or http:// and https:// where the server takes PUT. Nothing is\n"

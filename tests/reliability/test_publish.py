@@ -20,10 +20,12 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import nginx_server  # noqa: E402
 from s3_signature import is_right  # noqa: E402
 from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
+NGINX = nginx_server.find()
 RUNS, SEED = 60, None
 PART = 5 << 20
 ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "hidden/secret+key=", "hidden-token"
@@ -492,6 +494,29 @@ class Stops(Case):
         times.append(self.stopped(server, server.url("/a"), lambda r: r.method == "PUT"))
         print("stopped after", times, "ms")
         self.assertLess(min(times), 100)  # the others may have been held up by the machine
+
+
+@unittest.skipUnless(NGINX, "nginx is not installed (scripts/bootstrap --test)")
+class Nginx(Case):
+    """A real server: WebDAV, which looks at no conditions."""
+
+    def setUp(self):
+        www = self.folder / "www"
+        www.mkdir(exist_ok=True)
+        inside = "client_max_body_size 0; dav_methods PUT; create_full_put_path on;"
+        server = nginx_server.Nginx(NGINX, self.folder, www, inside)
+        self.addCleanup(server.close)
+        self.www, self.server = www, server
+
+    def test_there_and_back(self):
+        for path, name in ((self.small, "new/folder/a.b2nd"), (self.large, "large.b2nd")):
+            url = self.server.url(name)
+            self.assertEqual(self.goes(self.server, path, url)["requests"], 3)
+            self.assertEqual((self.www / name).read_bytes(), path.read_bytes())
+            subprocess.run([CLI, "verify", url], check=True, stdout=subprocess.DEVNULL)
+            self.refused("something is there already", self.server, self.other, url)
+            self.goes(self.server, self.other, url, "--force")
+            self.assertEqual((self.www / name).read_bytes(), self.other.read_bytes())
 
 
 class Faults(Case):

@@ -8,8 +8,6 @@ import argparse
 import os
 import random
 import re
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,12 +19,13 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import nginx_server  # noqa: E402
 from s3_signature import signature  # noqa: E402
 from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
 HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "."))
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+NGINX = nginx_server.find()
 RUNS, SEED = 300, None
 
 
@@ -678,34 +677,11 @@ class Nginx(Case):
         self.www = self.folder / "www"
         self.www.mkdir(exist_ok=True)
         (self.www / "a.b2nd").write_bytes(self.frame)
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        config = self.folder / "nginx.conf"
-        paths = "".join("%s_temp_path %s/%s;" % (p, self.folder, p) for p in
-                        ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        config.write_text(
-            "daemon off; pid %s/nginx.pid; error_log %s/error.log; %s events {} http { %s "
-            "log_format r '$status $body_bytes_sent'; access_log %s/access.log r; gzip on; "
-            "gzip_types *; server { listen 127.0.0.1:%d; root %s; } }"
-            % (self.folder, self.folder, "user root;" if os.getuid() == 0 else "", paths,
-               self.folder, self.port, self.www))
-        self.nginx = subprocess.Popen([NGINX, "-e", str(self.folder / "error.log"), "-c", str(config)],
-                                      stderr=subprocess.DEVNULL)
-        self.addCleanup(self.stop_nginx)
-        for _ in range(200):
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        self.fail("nginx does not start: " + (self.folder / "error.log").read_text())
-
-    def stop_nginx(self):
-        self.nginx.terminate()
-        self.nginx.wait()
+        self.server = nginx_server.Nginx(NGINX, self.folder, self.www, "gzip on; gzip_types *;")
+        self.addCleanup(self.server.close)
 
     def url(self, name):
-        return "http://127.0.0.1:%d/%s" % (self.port, name)
+        return self.server.url(name)
 
     def count(self):
         """Requests since the last count, and bytes."""

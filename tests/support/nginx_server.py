@@ -1,0 +1,49 @@
+"""nginx on loopback, for tests: serves a folder on a port of the system's choice.
+
+    server = Nginx(find(), scratch, folder, "gzip on;")    # more lines of the server's block
+    server.url("a.b2nd")
+    server.close()
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+
+
+def find():
+    """The program, or None."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
+class Nginx:
+    def __init__(self, program, scratch, folder, lines=""):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        config, log = scratch / "nginx.conf", scratch / "error.log"
+        paths = "".join("%s_temp_path %s/%s;" % (p, scratch, p) for p in
+                        ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        config.write_text(
+            "daemon off; pid %s/nginx.pid; error_log %s; %s events {} http { %s "
+            "log_format r '$status $body_bytes_sent'; access_log %s/access.log r; "
+            "server { listen 127.0.0.1:%d; root %s; %s } }"
+            % (scratch, log, "user root;" if os.getuid() == 0 else "", paths, scratch, self.port,
+               folder, lines))
+        self.process = subprocess.Popen([program, "-e", str(log), "-c", str(config)],
+                                        stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        self.close()
+        raise AssertionError("nginx does not start: " + log.read_text())
+
+    def url(self, name):
+        return "http://127.0.0.1:%d/%s" % (self.port, name)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
