@@ -120,7 +120,7 @@ static cv_status list_page(cv_parts *p, long *marker, cv_watch *watch, bool *is_
     (void)snprintf(query, sizeof query, "part-number-marker=%ld&uploadId=%s", *marker,
                    p->encoded_id);
     cv_send send = {
-        .object = p->object, .method = "GET", .query = query, .proof = "ListPartsResult"};
+        .object = p->object, .method = "GET", .query = query, .proof = "IsTruncated"};
     cv_status status = cv_send_do(&send, p->sends, watch, err);
     *is_known = status != CV_OK || send.reply.status != 404;
     if (status == CV_OK && *is_known && !cv_send_is_good(&send))
