@@ -40,7 +40,7 @@ static void make_key(const cv_http_object *o, const uint8_t *end, size_t end_siz
     add_text(&hash, etag, strlen(etag));
     cv_store_le64(size, o->identity.size);
     cv_sha256_add(&hash, size, sizeof size);
-    cv_sha256_add(&hash, end, end ? end_size : 0);
+    if (end) cv_sha256_add(&hash, end, end_size);
     cv_sha256_end(&hash, key);
 }
 

@@ -161,7 +161,7 @@ static int by_position(const void *a, const void *b)
 
 static void sort(cv_range_cache *c)
 {
-    if (!c->is_sorted) qsort(c->extents, c->n, sizeof *c->extents, by_position);
+    if (!c->is_sorted && c->n > 0) qsort(c->extents, c->n, sizeof *c->extents, by_position);
     c->is_sorted = true;
 }
 

@@ -332,7 +332,7 @@ class Cached(Case):
         self.assertLessEqual(most[0], bound)
 
     def test_what_was_used_last_stays(self):
-        bound = 2 << 20
+        bound = 4 << 20
         server = self.serve()
         server.objects["/b.b2nd"] = self.frame
         for n in range(30):
@@ -345,6 +345,10 @@ class Cached(Case):
             self.reads_right()
             if n > 0:
                 self.assertEqual(len(server.requests), 1, "round %d" % n)
+        server.forget()
+        self.assertEqual(self.open(server, "bound=%d" % bound, path="/0.b2nd"), "ok")
+        self.reads_right()
+        self.assertGreater(len(server.requests), 1)  # it went long ago
 
     def test_what_a_killed_process_left_goes(self):
         self.cache.mkdir()
