@@ -271,6 +271,21 @@ class Cached(Case):
                     self.assertEqual(self.open(server), "ok")
                     self.assertEqual(self.reader.say("read"), "ok " + known)
 
+    def test_one_without_a_seal_that_changed(self):
+        import blosc2
+        server = self.serve()
+        frames = []
+        for n, items in enumerate((self.items, self.items[::-1].copy())):
+            path = self.folder / ("changing-%d.b2nd" % n)
+            blosc2.asarray(items, urlpath=str(path), mode="w", chunks=(10, 20, 50),
+                           blocks=(5, 10, 25), cparams={"clevel": 0})
+            frames.append(path.read_bytes())
+        self.assertEqual(len(frames[0]), len(frames[1]))
+        for frame, known in zip(frames * 2, (self.hash, self.other_hash) * 2):
+            server.objects["/a.b2nd"] = frame
+            self.assertEqual(self.open(server), "ok")
+            self.assertEqual(self.reader.say("read"), "ok " + known)
+
     def test_an_etag_of_two_contents(self):
         server = self.serve()
 
