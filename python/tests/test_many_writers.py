@@ -115,6 +115,8 @@ class Trial:
     def draw_base(self) -> None:
         """What is there before: nothing, a fill, a box, all."""
         self.fill = None if self.one_in(2) else self.items((1,))[0]
+        if self.dtype.kind in "fc" and np.isnan(self.fill or 0):
+            self.fill = self.dtype.type(1.5)  # as a fill all kinds of nan are one
         first = np.zeros(self.shape, self.dtype)
         if self.fill is not None:
             first[...] = self.fill

@@ -32,6 +32,10 @@ bool cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos);
  * stand in the medium's queue together. A hint. */
 void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size);
 
+/* Takes room for bytes that are about to be written behind the end, by many writes: the file
+ * grows by zeros. A hint, and nothing where it is of no use. */
+void cv_file_take_room(cv_file file, uint64_t pos, uint64_t size);
+
 /* Writes all `size` bytes or fails; a part may have been written then. */
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos);
 

@@ -114,6 +114,37 @@ static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
     return CV_OK;
 }
 
+/* Called with the lock. */
+static void take_room(cv_txn *txn)
+{
+    if (txn->expected == 0) return;
+    cv_store_take_room(txn->frame->store, txn->end, txn->expected);
+    txn->expected = 0;
+    txn->has_room = true;
+}
+
+void cv_txn_expect(cv_txn *txn, uint64_t size)
+{
+    cv_mutex_lock(&txn->lock);
+    if (!txn->base->header.sparse) txn->expected = size;
+    cv_mutex_unlock(&txn->lock);
+}
+
+/* Nothing was ever behind `end`, and what is left there is cut off at the latest by the close
+ * or the next writer. */
+void cv_txn_expect_end(cv_txn *txn)
+{
+    cv_store *store = txn->frame->store;
+    uint64_t stored;
+    cv_mutex_lock(&txn->lock);
+    if (txn->has_room && cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) == CV_OK &&
+        stored > txn->end)
+        (void)cv_store_truncate(store, CV_FRAME_OBJECT, txn->end, NULL);
+    txn->expected = 0;
+    txn->has_room = false;
+    cv_mutex_unlock(&txn->lock);
+}
+
 /* A hole that is large enough, or the place behind the end; there with slack for
  * a chunk that replaces another, since more of its kind will follow. Reuse is also
  * speed: bytes a file already has are much cheaper to write than new ones. */
@@ -126,6 +157,7 @@ static cv_status reserve_range(cv_txn *txn, size_t size, bool replaces, uint64_t
     if (found) {
         cv_layout_cache_forget(txn->frame->layouts, CV_FRAME_OBJECT, at.pos);
     } else {
+        take_room(txn);
         at = (cv_extent){txn->end, size + (replaces ? size / CV_SPACE_SLACK : 0)};
         txn->end += at.size;
     }

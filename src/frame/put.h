@@ -42,6 +42,12 @@ cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
                            cv_error *err);
 cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_error *err);
 
+/* About so many bytes are going to be put: room for those that go behind the end is taken at
+ * once, as one large write is quicker than many. To be ended, where nobody puts any more: room
+ * that was not needed goes back. */
+void cv_txn_expect(cv_txn *txn, uint64_t size);
+void cv_txn_expect_end(cv_txn *txn);
+
 /* Takes `size` bytes of a contiguous frame for something that is no chunk, and is
  * never given back. Called with the lock, or by the only thread. */
 cv_status cv_txn_take_range(cv_txn *txn, size_t size, uint64_t *pos, cv_error *err);

@@ -21,6 +21,8 @@ typedef struct cv_txn {
     bool changed;
     uint64_t end;        /* contiguous: first byte behind all that was ever used */
     uint64_t chunks_end; /* and behind all chunks, committed and put */
+    uint64_t expected;   /* contiguous: bytes for which room is taken at the first one, */
+    bool has_room;       /* which was */
     uint64_t base_end;   /* the same two as the last commit left them */
     uint64_t base_chunks_end;
     uint64_t base_tail_pos; /* contiguous: where the committed tail begins */

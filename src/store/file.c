@@ -114,6 +114,13 @@ static cv_status file_write(cv_store *store, cv_object object, uint64_t pos, con
                        (unsigned long long)pos, f->shown.text);
 }
 
+static void file_take_room(cv_store *store, uint64_t pos, uint64_t size)
+{
+    file_store *f = (file_store *)store;
+    uint64_t at;
+    if (cv_add_u64(f->offset, pos, &at)) cv_file_take_room(f->file, at, size);
+}
+
 /* In pieces that bound the memory of a system without mappings. */
 static cv_status copy_by_hand(cv_store *store, uint64_t from, uint64_t to, size_t size,
                               cv_error *err)
@@ -241,6 +248,7 @@ static const cv_store_ops file_ops = {
     .warm = file_warm,
     .read_anew = file_read_anew,
     .write = file_write,
+    .take_room = file_take_room,
     .copy = file_copy,
     .truncate = file_truncate,
     .sync = file_sync,

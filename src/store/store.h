@@ -90,6 +90,10 @@ typedef struct cv_store_ops {
      * gap reads as zeros). Chunk objects are written once, from position 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
+    /* Much will be written to the frame object behind its end, in many pieces: room for all
+     * of it may be taken at once, as zeros. Who asks cuts off what is not written. Op may be
+     * NULL: nothing. */
+    void (*take_room)(cv_store *store, uint64_t pos, uint64_t size);
     /* Copies bytes of the frame object to another place in it, apart from the
      * first; those must be there. Any thread. Op may be NULL: read and write. */
     cv_status (*copy)(cv_store *store, uint64_t from, uint64_t to, size_t size,
@@ -238,6 +242,10 @@ static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos,
                                        const void *src, size_t size, cv_error *e)
 {
     return s->ops->write(s, o, pos, src, size, e);
+}
+static inline void cv_store_take_room(cv_store *s, uint64_t pos, uint64_t size)
+{
+    if (s->ops->take_room) s->ops->take_room(s, pos, size);
 }
 static inline cv_status cv_store_truncate(cv_store *s, cv_object o, uint64_t size,
                                           cv_error *e)

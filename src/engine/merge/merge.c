@@ -264,6 +264,13 @@ static void sort_groups(group *groups, int64_t n, const entry *entries)
     }
 }
 
+static uint64_t bytes_of_parts(const merging *m)
+{
+    uint64_t bytes = 0;
+    for (int64_t i = 0; i < m->merge->n; i++) bytes += m->merge->tokens[i].frame_size;
+    return bytes;
+}
+
 static cv_status put_all(merging *m, cv_error *err)
 {
     cv_pending *target = m->merge->target;
@@ -273,8 +280,11 @@ static cv_status put_all(merging *m, cv_error *err)
     cv_watch_set_steps(m->merge->watch, m->n_groups);
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
-    return cv_workers_run(target->workers, (int)cv_min_i64(most, worth), m->n_groups,
-                          put_group, m, err);
+    cv_txn_expect(target->txn, bytes_of_parts(m));
+    cv_status status = cv_workers_run(target->workers, (int)cv_min_i64(most, worth),
+                                      m->n_groups, put_group, m, err);
+    cv_txn_expect_end(target->txn);
+    return status;
 }
 
 /* ---- The merge ------------------------------------------------------------------------------------------ */
