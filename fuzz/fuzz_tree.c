@@ -1,5 +1,6 @@
 /* Any bytes as an archive, or as an embed.b2e: listed, and each array of it opened both
- * ways and read where it is small. Whatever is listed has a good key, and its place. */
+ * ways and read where it is small. Whatever is listed has a good key, and its place. What
+ * can be repaired is a tree afterwards. */
 #include "fuzz.h"
 
 #include <unistd.h>
@@ -7,11 +8,12 @@
 enum { MAX_SIZE = 1 << 16, MAX_ITEMS = 1 << 12, MAX_ARRAYS = 40 };
 
 static char directory[] = "/dev/shm/caterva-fuzz-XXXXXX";
-static char path[sizeof directory + 16];
+static char path[sizeof directory + 16], repaired[sizeof directory + 16];
 
 static void clean(void)
 {
     unlink(path);
+    unlink(repaired);
     rmdir(directory);
 }
 
@@ -20,6 +22,7 @@ static void save(const uint8_t *bytes, size_t size)
     if (!path[0]) {
         FUZZ_NEED(mkdtemp(directory), "no directory");
         snprintf(path, sizeof path, "%s/a.b2z", directory);
+        snprintf(repaired, sizeof repaired, "%s/r.b2z", directory);
         atexit(clean);
     }
     FILE *file = fopen(path, "wb");
@@ -71,12 +74,41 @@ static void check_entry(const caterva_tree_entry *entry)
     FUZZ_NEED(entry->kind_name[0], "%s: no kind", entry->key);
 }
 
+/* A few bytes can stand for gigabytes, which would be decoded. */
+static int stop_at_large(void *context, const char *key, const caterva_info *info, void *fill)
+{
+    (void)context, (void)key, (void)fill;
+    return info->data_bytes > 1 << 20 || info->n_chunks > 1000;
+}
+
+static void repair(void)
+{
+    caterva_tree *tree;
+    const caterva_tree_list *list;
+    caterva_error err;
+    caterva_tree_repair_options options = CATERVA_TREE_REPAIR_INIT;
+    caterva_tree_repair_result result = CATERVA_TREE_REPAIR_RESULT_INIT;
+    options.output = repaired;
+    options.overwrite = 1;
+    options.threads = 1;
+    options.durability = CATERVA_DURABILITY_NONE;
+    options.on_found = stop_at_large;
+    if (caterva_tree_repair(path, &options, &result, NULL) != CATERVA_OK) return;
+    FUZZ_NEED(caterva_tree_open(repaired, NULL, &tree, &err) == CATERVA_OK, "%s",
+              err.message);
+    FUZZ_NEED(caterva_tree_get_list(tree, NULL, &list, &err) == CATERVA_OK, "%s",
+              err.message);
+    caterva_tree_list_release(list);
+    caterva_tree_close(tree, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     caterva_tree *tree;
     const caterva_tree_list *list;
     if (size > MAX_SIZE) return 0;
     save(bytes, size);
+    repair();
     if (caterva_tree_open(path, NULL, &tree, NULL) != CATERVA_OK) return 0;
     if (caterva_tree_get_list(tree, NULL, &list, NULL) == CATERVA_OK) {
         for (size_t i = 0; i < list->n; i++) check_entry(list->entries[i]);

@@ -234,6 +234,14 @@ class TreeRepair(Made):
         self.assertEqual((outcomes["/g/x"], outcomes["/small"]), ("whole", "whole"))
         self.ok("diff", self.path("o.b2d"), self.tree)
 
+    def test_a_journal_in_an_archive_is_nobodys(self):
+        with zipfile.ZipFile(self.archive, "a") as archive:
+            archive.writestr(".caterva-commit", b"torn")
+        for command, out in (("unpack", self.path("u.b2d")), ("repair", self.path("r.b2d"))):
+            self.ok(command, self.archive, *["-o"] * (command == "repair"), out)
+            self.assertFalse((out / ".caterva-commit").exists())
+            self.ok("diff", out, self.tree)
+
     def test_archives_that_were_cut(self):
         """Each member that is whole is found, wherever the end is lost."""
         whole = self.archive.read_bytes()
