@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import caterva.xarray
 import numpy as np
 import xarray as xr
 

@@ -365,7 +365,9 @@ def test_parts_are_no_members() -> None:
             assert [e.key for e in caterva.open_tree("t.b2d").entries()] == ["/g", "/g/x"]
             job.merge(part.token)
         assert not Path("t.b2d/g/x.b2nd.parts").exists()
-    assert (caterva.open("t.b2d::/g/x")[:] == np.where(several_items < 20, -1, several_items)).all()
+    assert (
+        caterva.open("t.b2d::/g/x")[:] == np.where(several_items < 20, -1, several_items)
+    ).all()
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -34,10 +34,13 @@ _lock = threading.RLock()
 _numbers = itertools.count()
 
 
+_LEAST = 16  # so many may always be open
+
+
 def _most() -> int:
     """Each has a file: the process has few descriptors, and data sets of thousands of files."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return max(16, min(1024, limit // 4))
+    return max(_LEAST, min(1024, limit // 4))
 
 
 def _keep(place: tuple[int, str], array: Array) -> Array:
@@ -45,7 +48,8 @@ def _keep(place: tuple[int, str], array: Array) -> Array:
         array = _open.setdefault(place, array)
         _open.move_to_end(place)
         # Who reads from one that goes has it until then.
-        gone = [_open.popitem(last=False)[1] for _ in range(len(_open) - _most())]
+        n_over = len(_open) - _most() if len(_open) > _LEAST else 0
+        gone = [_open.popitem(last=False)[1] for _ in range(n_over)]
     del gone
     return array
 

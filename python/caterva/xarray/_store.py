@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -66,9 +67,8 @@ class CatervaStore(WritableCFDataStore):
         encoding = encoding_of(parts, dims, self.group.tree.path)
         if mark == "string":
             encoding["dtype"] = data.dtype  # else xarray makes objects of it
-        variable = Variable(
-            dims, indexing.LazilyIndexedArray(data), attributes, encoding, fastpath=True
-        )
+        lazy = indexing.LazilyIndexedArray(data, _everything(len(dims)))
+        variable = Variable(dims, lazy, attributes, encoding, fastpath=True)
         return variable
 
     def get_variables(self) -> Any:
@@ -120,6 +120,12 @@ class CatervaStore(WritableCFDataStore):
             self._source.close()
 
 
+@functools.cache
+def _everything(ndim: int) -> indexing.BasicIndexer:
+    """What indexes all of an array; never changed by who has it."""
+    return indexing.BasicIndexer((slice(None),) * ndim)
+
+
 _values: dict[bytes, Any] = {}  # short ones that many variables have
 
 
@@ -151,16 +157,26 @@ def dims_of(array: Array, name: str, attributes: dict[str, Any]) -> tuple[str, .
     return tuple(f"{name}_dim{i}" if dim is None else dim for i, dim in enumerate(named))
 
 
+@functools.cache
+def _codec(number: int, meta: int) -> str:
+    return _name(number, _caterva.codec_name, meta)
+
+
+@functools.lru_cache(1000)
+def _filters(numbers: tuple[int, ...], metas: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(
+        _name(number, _caterva.filter_name, meta)
+        for number, meta in zip(numbers, metas, strict=True)
+        if number
+    )
+
+
 def encoding_of(parts: dict[str, Any], dims: tuple[str, ...], path: str) -> dict[str, Any]:
     """How the array is stored, in the words that writing takes."""
     encoding: dict[str, Any] = {
-        "codec": _name(parts["codec"], _caterva.codec_name, parts["codec_meta"]),
+        "codec": _codec(parts["codec"], parts["codec_meta"]),
         "level": parts["level"],
-        "filters": tuple(
-            _name(number, _caterva.filter_name, meta)
-            for number, meta in zip(parts["filters"], parts["filters_meta"], strict=True)
-            if number
-        ),
+        "filters": _filters(parts["filters"], parts["filters_meta"]),
         "source": path,
         "original_shape": parts["shape"],
     }
