@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const caterva_tree_list *list;
     if (size > MAX_SIZE) return 0;
     save(bytes, size);
-    repair();
+    if (size % 8 == 0) repair(); /* of some: it writes a tree */
     if (caterva_tree_open(path, NULL, &tree, NULL) != CATERVA_OK) return 0;
     if (caterva_tree_get_list(tree, NULL, &list, NULL) == CATERVA_OK) {
         for (size_t i = 0; i < list->n; i++) check_entry(list->entries[i]);
