@@ -9,11 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value of one side; `bytes` NULL: it has none. */
+/* A value of one side. A long one is read in pieces, and told by its size: a few bytes of a
+ * file can stand for gigabytes. */
 typedef struct value {
-    void *bytes;
+    void *bytes; /* NULL: it is long */
     size_t size;
+    bool is_there;
 } value;
+
+enum { LONG_VALUE = 1 << 20, PIECE = 1 << 20 };
 
 typedef struct comparison {
     const attribute_sides *sides;
@@ -37,7 +41,8 @@ static void print_value(const value *v)
     enum { LONGEST = 60 };
     char *text;
     size_t size;
-    if (caterva_value_to_json(v->bytes, v->size, &text, &size, NULL) != CATERVA_OK) {
+    if (!v->bytes ||
+        caterva_value_to_json(v->bytes, v->size, &text, &size, NULL) != CATERVA_OK) {
         printf("%zu bytes", v->size);
         return;
     }
@@ -54,9 +59,9 @@ static void print_difference(const comparison *c, const char *name, const value 
 {
     cli_shown shown = cli_show(name);
     print_begin(c);
-    if (!v[0].bytes || !v[1].bytes) {
+    if (!v[0].is_there || !v[1].is_there) {
         printf("the attribute '%s' is in the %s only\n", shown.text,
-               v[0].bytes ? "first" : "second");
+               v[0].is_there ? "first" : "second");
         return;
     }
     printf("the attribute '%s' differs, ", shown.text);
@@ -66,6 +71,16 @@ static void print_difference(const comparison *c, const char *name, const value 
     putchar('\n');
 }
 
+static cli_exit put_value(json *j, const char *key, const value *v)
+{
+    if (!v->is_there) return CLI_OK;
+    if (v->bytes) return json_value(j, key, v->bytes, v->size);
+    json_object_begin(j, key);
+    json_int(j, "$bytes", (int64_t)v->size);
+    json_object_end(j);
+    return CLI_OK;
+}
+
 static cli_exit put_difference(comparison *c, const char *name, const value v[2])
 {
     json *j = c->sides->j;
@@ -73,8 +88,8 @@ static cli_exit put_difference(comparison *c, const char *name, const value v[2]
     c->is_listed = true;
     json_object_begin(j, NULL);
     json_text(j, "name", name);
-    if (v[0].bytes) CLI_TRY(json_value(j, "a", v[0].bytes, v[0].size));
-    if (v[1].bytes) CLI_TRY(json_value(j, "b", v[1].bytes, v[1].size));
+    CLI_TRY(put_value(j, "a", &v[0]));
+    CLI_TRY(put_value(j, "b", &v[1]));
     json_object_end(j);
     return CLI_OK;
 }
@@ -93,18 +108,44 @@ static cli_exit report(comparison *c, const char *name, const value v[2])
 static cli_exit fetch(attributes *all, const char *name, value *out)
 {
     caterva_error err;
+    int64_t size = 0;
     *out = (value){.bytes = NULL};
-    caterva_status status = attributes_get(all, name, &out->bytes, &out->size, &err);
-    if (status == CATERVA_OK) return CLI_OK;
-    out->bytes = NULL;
-    return status == CATERVA_ENOTFOUND ? CLI_OK : cli_fail_array(all->path, &err);
+    caterva_status status = attributes_measure(all, name, &size, &err);
+    if (status == CATERVA_ENOTFOUND) return CLI_OK;
+    out->is_there = status == CATERVA_OK;
+    out->size = (size_t)size;
+    if (status == CATERVA_OK && size <= LONG_VALUE)
+        status = attributes_get(all, name, &out->bytes, &out->size, &err);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(all->path, &err);
+}
+
+/* Byte for byte. */
+static cli_exit same_pieces(const comparison *c, const char *name, size_t size, bool *same)
+{
+    caterva_error err;
+    int64_t whole;
+    char *pieces[2] = {malloc(PIECE), malloc(PIECE)};
+    cli_exit code =
+        pieces[0] && pieces[1] ? CLI_OK : cli_fail_sys("no memory for attributes");
+    for (size_t at = 0; code == CLI_OK && *same && at < size; at += PIECE) {
+        if (cli_interrupted()) code = CLI_INTERRUPTED;
+        for (int i = 0; i < 2 && code == CLI_OK; i++)
+            if (caterva_attr_read(c->sides->side[i]->array, name, (int64_t)at, pieces[i],
+                                  PIECE, &whole, &err) != CATERVA_OK)
+                code = cli_fail_array(c->sides->side[i]->path, &err);
+        size_t n = size - at < PIECE ? size - at : PIECE;
+        *same = code == CLI_OK && memcmp(pieces[0], pieces[1], n) == 0;
+    }
+    free(pieces[0]);
+    free(pieces[1]);
+    return code;
 }
 
 static bool same_values(const value *a, const value *b)
 {
     char *x, *y = NULL;
     size_t x_size, y_size;
-    if (!a->bytes || !b->bytes) return false;
+    if (!a->bytes || !b->bytes) return false; /* long ones are not as long */
     if (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0) return true;
     if (caterva_value_to_json(a->bytes, a->size, &x, &x_size, NULL) != CATERVA_OK)
         return false;
@@ -120,7 +161,10 @@ static cli_exit compare_values(comparison *c, const char *name)
     value v[2] = {{.bytes = NULL}, {.bytes = NULL}};
     cli_exit code = fetch(c->sides->side[0], name, &v[0]);
     if (code == CLI_OK) code = fetch(c->sides->side[1], name, &v[1]);
-    if (code == CLI_OK && !same_values(&v[0], &v[1])) code = report(c, name, v);
+    bool both = v[0].is_there && v[1].is_there;
+    bool same = both && (v[0].bytes ? same_values(&v[0], &v[1]) : v[0].size == v[1].size);
+    if (code == CLI_OK && same && !v[0].bytes) code = same_pieces(c, name, v[0].size, &same);
+    if (code == CLI_OK && !same) code = report(c, name, v);
     caterva_free(v[0].bytes);
     caterva_free(v[1].bytes);
     return code;
