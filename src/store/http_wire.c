@@ -498,7 +498,7 @@ cv_status cv_wire_submit(cv_wire *wire, cv_error *err)
     wire->flight = NULL;
     atomic_store(&wire->is_cancelled, false);
     cv_mutex_lock(&wires.lock);
-    wires.curl = curl;
+    if (!wires.curl) wires.curl = curl; /* its thread reads it without the lock */
     cv_status status = start(err);
     if (status == CV_OK) {
         wire->is_under_way = true;
