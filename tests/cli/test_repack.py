@@ -115,8 +115,10 @@ class Repack(Case):
         self.assertEqual(facts["dead_bytes"], 0)
         plain = self.repack("c.b2nd")
         stored = sum(size > 0 for _, size in self.sizes(facts))
-        self.assertEqual(self.path("b.b2nd").stat().st_size - self.path("c.b2nd").stat().st_size,
-                         8 + stored * (48 + 8 * 4) + 28)
+        more = self.path("b.b2nd").stat().st_size - self.path("c.b2nd").stat().st_size
+        pages = 8 + stored * (48 + 8 * 4) + 28
+        # the list of chunks is compressed: how well tells in which order threads put them
+        self.assertAlmostEqual(more, pages, delta=24)
         self.repack("d.b2nd", "--for-remote", "--codec", "zstd", "--select", "3:47,5:",
                     box=np.s_[3:47, 5:])
         self.assertEqual(plain["dead_bytes"], 0)
