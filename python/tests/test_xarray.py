@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -493,3 +494,113 @@ def test_what_python_blosc2_wrote() -> None:
     t2m = theirs["/t2m"]
     assert np.array_equal(t2m[:], days()["t2m"]) and t2m.schunk.vlmeta["units"] == "K"
     assert t2m.schunk.vlmeta["dims"] == ["time", "lat", "lon"]
+
+
+# ---- Several savers ------------------------------------------------------------------------
+
+SECOND = """
+import sys, caterva, caterva.xarray, xarray as xr
+try:
+    xr.Dataset({"second": ("x", [1])}).to_caterva(sys.argv[1], mode="a")
+except BlockingIOError as error:
+    assert sys.argv[1] in str(error), error
+    sys.exit(7)
+"""
+
+
+def save_in_the_midst(
+    monkeypatch: pytest.MonkeyPatch, ds: xr.Dataset, path: str, work: Any
+) -> None:
+    """Save, and do something when all is written and nothing is published."""
+    commit = caterva.Tree.commit
+    met: list[int] = []
+
+    def midst(tree: caterva.Tree) -> None:
+        commit(tree)
+        if not met:
+            met.append(1)
+            work()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(caterva.Tree, "commit", midst)
+        ds.to_caterva(path, mode="a")
+    assert met
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_one_process_saves_at_a_time(
+    place: str, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if there:
+        xr.Dataset({"zeroth": ("x", [0])}).to_caterva(place)
+    first = xr.Dataset({"first": ("x", [1])})
+
+    def second() -> None:
+        run_program(SECOND, ".", place, status=7)
+
+    save_in_the_midst(monkeypatch, first, place, second)
+    assert set(xr.open_dataset(place)) == {"first"} | ({"zeroth"} if there else set())
+    run_program(SECOND, ".", place)
+    assert {"first", "second"} <= set(xr.open_dataset(place))
+    assert os.listdir() == [place]
+
+
+def test_what_others_made_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = xr.Dataset({"first": ("x", [1])})
+
+    def directory() -> None:
+        with caterva.open_tree("x.b2d", "w") as t:
+            t["theirs"] = [1]
+
+    def archive() -> None:
+        with caterva.open_tree("other.b2d", "w") as t:
+            t["theirs"] = [1]
+            t.pack("x.b2z", overwrite=True)
+        shutil.rmtree("other.b2d")
+
+    for place, make in zip(PLACES, (directory, archive), strict=True):
+        with pytest.raises(FileExistsError):
+            save_in_the_midst(monkeypatch, first, place, make)
+    with pytest.raises(BlockingIOError, match="replaced"):
+        save_in_the_midst(monkeypatch, first, "x.b2z", archive)
+    with pytest.raises(FileExistsError):
+        save_in_the_midst(monkeypatch, first, "y.b2d", lambda: os.mkdir("y.b2d"))
+    for place in PLACES:
+        assert list(caterva.open_tree(place)) == ["theirs"]
+    assert sorted(os.listdir()) == ["x.b2d", "x.b2z", "y.b2d"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_child_of_fork_leaves_a_save_alone(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_a_child() -> None:
+        child = os.fork()
+        if child == 0:
+            raise SystemExit
+        assert os.waitpid(child, 0)[1] == 0
+        run_program(SECOND, ".", place, status=7)
+
+    process = os.getpid()
+    try:
+        save_in_the_midst(monkeypatch, days(), place, end_a_child)
+    finally:
+        if os.getpid() != process:
+            os._exit(0)
+    assert_identical(xr.open_dataset(place), days())
+
+
+@pytest.mark.parametrize("durability", ["full", "none"])
+def test_a_new_name_is_on_the_medium(durability: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    fsync = os.fsync
+
+    def watched(file: int) -> None:
+        here = os.path.samestat(os.fstat(file), os.stat("."))
+        synced.append(here and os.path.exists("x.b2d"))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    days().to_caterva("x.b2d", durability=durability)
+    assert synced == [True] * (durability == "full")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import shutil
@@ -13,11 +14,12 @@ from typing import Any, Literal, TypeAlias
 
 import xarray as xr
 
-from .._errors import ExistsError, NotFoundError
+from .._errors import BusyError, ExistsError, NotFoundError
 from .._group import Group
 from .._options import Durability, Path
-from .._places import place_of_tree
+from .._places import place_of_tree, state_of_tree
 from .._tree import Tree, open_tree
+from ._lock import saving
 from ._region import region_of, without_others
 from ._write import Writer, Writing
 
@@ -36,13 +38,39 @@ _MODES = ("w", "w-", "x", "a", "a-", "r+")
 
 @contextlib.contextmanager
 def _beside(place: str) -> Iterator[str]:
-    """A hidden folder beside the place, which goes at the end with all that is in it."""
+    """A hidden folder beside the place, which goes at the end with all that is in it; a child
+    of fork leaves it to its parent."""
     folder, name = os.path.split(place)
     hidden = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
+    process = os.getpid()
     try:
         yield hidden
     finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+        if os.getpid() == process:
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _sync(folder: str) -> None:
+    """Return when the names in the folder are on the medium."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _publish(inner: str, place: str, durability: Durability) -> None:
+    """Give a directory its name; `ExistsError` when somebody else has made something there."""
+    if os.path.lexists(place):  # an empty directory would be replaced
+        raise ExistsError(f"{place} was made by somebody else meanwhile")
+    try:
+        os.rename(inner, place)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise
+        raise ExistsError(f"{place} was made by somebody else meanwhile") from None
+    if durability != "none":
+        _sync(os.path.dirname(place))
 
 
 @contextlib.contextmanager
@@ -51,39 +79,60 @@ def _new_directory(place: str, durability: Durability) -> Iterator[Tree]:
         inner = os.path.join(hidden, "tree.b2d")
         with open_tree(inner, "x", durability=durability) as tree:
             yield tree
-        os.rename(inner, place)
+        _publish(inner, place, durability)
 
 
 @contextlib.contextmanager
-def _archive(place: str, keep: bool, durability: Durability) -> Iterator[Tree]:
-    """Work goes on in a directory, and the archive is published at the end."""
+def _archive(place: str, there: bool, keep: bool, durability: Durability) -> Iterator[Tree]:
+    """Work goes on in a directory, and the archive is published at the end: in the place of
+    the one that was there at the beginning, and of no other."""
     with _beside(place) as hidden:
         inner = os.path.join(hidden, "tree.b2d")
+        before = state_of_tree(place) if keep else None
         if keep:
             with open_tree(place) as old:
                 old.unpack(inner)
         with open_tree(inner, "a", durability="none") as tree:
             yield tree
+        if keep and state_of_tree(place) != before:
+            raise BusyError(f"{place} was replaced by somebody else meanwhile")
         with open_tree(inner, durability=durability) as tree:
-            tree.pack(place, overwrite=True)
+            tree.pack(place, overwrite=there)
 
 
 @contextlib.contextmanager
 def _target(path: Path, mode: str, whole: bool, durability: Durability) -> Iterator[Tree]:
     """The tree to write to: what is written is there at the end of the block, or nothing."""
     place = place_of_tree(path)
+    if place.endswith(".b2z") or not os.path.lexists(place):
+        _check_target(place, mode, whole)
+        with saving(place), _held_target(place, mode, whole, durability) as tree:
+            yield tree
+    else:
+        with _held_target(place, mode, whole, durability) as tree:
+            yield tree
+
+
+def _check_target(place: str, mode: str, whole: bool) -> bool:
+    """Whether something is there, which suits the mode."""
     there = os.path.lexists(place)
     if mode in ("w-", "x") and there and whole:
         raise ExistsError(f"{place} is there already: mode 'w' replaces it, 'a' adds to it")
     if mode == "r+" and not there:
         raise NotFoundError(f"{place} does not exist")
+    if not there and not place.endswith((".b2z", ".b2d")):
+        raise ValueError(f"a data set goes to a .b2d or .b2z, not to {place}")
+    return there
+
+
+@contextlib.contextmanager
+def _held_target(place: str, mode: str, whole: bool, durability: Durability) -> Iterator[Tree]:
+    there = _check_target(place, mode, whole)
     if place.endswith(".b2z"):
         keep = there and not (mode == "w" and whole)
-        with _archive(place, keep, durability) as tree:
+        with _archive(place, there, keep, durability) as tree:
             yield tree
     elif not there:
-        if not place.endswith(".b2d"):
-            raise ValueError(f"a data set goes to a .b2d or .b2z, not to {place}")
         with _new_directory(place, durability) as tree:
             yield tree
     else:
