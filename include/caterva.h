@@ -2131,14 +2131,18 @@ typedef struct caterva_tree_options {
  * archive was cut or says what cannot be, or embed.b2e is damaged; with
  * CATERVA_MODE_WRITE also CATERVA_EREADONLY for what is no directory, and CATERVA_EBUSY
  * while another handle has the tree open for writing. Release *out with caterva_tree_close.
+ * A tree that is open for writing is the process's that opened it: in a child of fork all
+ * that changes, commits, rolls back or packs it returns CATERVA_EBUSY.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
                                              caterva_tree **out, caterva_error *err);
 
 /* Commits attributes of groups that are pending, unless a caterva_tree_commit of them failed,
- * and releases the handle, also when that fails; arrays and lists that came from it stay valid, and what is pending in an array is
- * the array's. NULL is fine.
+ * and releases the handle, also when that fails; arrays and lists that came from it stay
+ * valid, and what is pending in an array is the array's. NULL is fine. In a child of fork it
+ * commits nothing (CATERVA_EBUSY where something was pending), and leaves the tree's lock to
+ * the parent.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, Self, TypeAlias
 
 from . import _caterva, _dtypes, _options
 from ._array import Array
-from ._errors import NotFoundError, ReadOnlyError, StaleError
+from ._errors import BusyError, NotFoundError, ReadOnlyError, StaleError
 from ._filling import fill, is_array, named, new_words, sized
 from ._group import Group
 from ._options import Path
@@ -47,7 +47,7 @@ class Tree(Group):
     (np.float64(274.5), True, 2)
     """
 
-    __slots__ = ("_arrays", "_handle", "_lock", "_new", "_options", "_remote", "__weakref__")
+    __slots__ = ("_arrays", "_handle", "_lock", "_new", "_options", "_process", "_remote", "__weakref__")
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Tree(Group):
         self._options = options  # of the arrays that it opens
         self._arrays: dict[str, Array] = {}
         self._lock = threading.RLock()
+        self._process = os.getpid()  # whose the tree is when it is written
         self._new: set[str] = set()  # arrays that were never committed
 
     # ---- Life ---------------------------------------------------------------------
@@ -95,8 +96,8 @@ class Tree(Group):
         >>> caterva.open("kept.b2d::/x")[:]
         array([1, 2, 3])
         """
+        self._writing()
         with self._lock:
-            self._writing()
             self._handle._commit(self._written())
             self._new.clear()
 
@@ -114,8 +115,8 @@ class Tree(Group):
         >>> t["x"][:]
         array([1, 2, 3])
         """
+        self._writing()
         with self._lock:
-            self._writing()
             for key in tuple(self._new):
                 self._forget(key)
             self._handle._rollback(self._written())
@@ -123,17 +124,35 @@ class Tree(Group):
     def close(self) -> None:
         """Commit what is pending and release the tree and, when it is written, its arrays.
 
-        Arrays that are read stay open as long as they are used. Closing twice is fine.
+        Arrays that are read stay open as long as they are used. Closing twice is fine. A child
+        of fork commits nothing: what is pending is its parent's.
         """
+        if self._is_parents():
+            self._leave()
+            return
         with self._lock:
             if not self.closed:
                 self._close(commit=True)
 
     def discard(self) -> None:
         """Drop what is pending and release the tree, as `close` does."""
+        if self._is_parents():
+            self._leave()
+            return
         with self._lock:
             if not self.closed:
                 self._close(commit=False)
+
+    def _is_parents(self) -> bool:
+        """Whether this is a child of fork and the tree is open for writing in its parent."""
+        return self._process != os.getpid() and self.writable
+
+    def _leave(self) -> None:
+        """Release what is the parent's, whose threads may have had the lock at the fork."""
+        for array in self._open_arrays():
+            array._close(False)
+        self._arrays.clear()
+        self._handle._close()
 
     def _close(self, commit: bool) -> None:
         try:
@@ -219,6 +238,7 @@ class Tree(Group):
 
     def _settle(self) -> None:
         if self.writable:
+            self._writing()
             with self._lock:
                 self.commit()
                 self._let_go(commit=True)
@@ -227,6 +247,10 @@ class Tree(Group):
 
     def _writing(self) -> _caterva.Tree:
         """The handle, which is to be changed."""
+        if self._is_parents() and not self.closed:
+            raise BusyError(
+                f"{self.path} is open for writing in the process that forked this one"
+            )
         if self.writable or self.closed:
             return self._handle
         self._refuse()
@@ -297,7 +321,7 @@ class Tree(Group):
 
     def _open(self, key: str) -> Array:
         words = dict(self._options)
-        if self.writable:
+        if self.writable and not self._is_parents():
             try:
                 return self._handle._open_array(Array, key, words | {"mode": 1}, None)
             except ReadOnlyError:
@@ -308,8 +332,8 @@ class Tree(Group):
         self, key: str, shape: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
     ) -> Array:
         words, progress, dims = new_words(shape, dtype, fill_value, self._inherited(options))
+        handle = self._writing()
         with self._lock:
-            handle = self._writing()
             if words["overwrite"]:
                 self._forget(key)
             array = named(handle._create_array(Array, key, words, progress), dims)
@@ -352,8 +376,8 @@ class Tree(Group):
             self._new.discard(other)
 
     def _drop(self, key: str) -> None:
+        handle = self._writing()
         with self._lock:
-            handle = self._writing()
             new = any(k == key or k.startswith(key + "/") for k in self._new)
             self._forget(key)
             try:
@@ -363,8 +387,8 @@ class Tree(Group):
                     raise
 
     def _rename(self, key: str, to: str) -> None:
+        handle = self._writing()
         with self._lock:
-            handle = self._writing()
             self._settle()
             handle._move(key, to)
 

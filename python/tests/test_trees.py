@@ -343,6 +343,38 @@ assert caterva.open("t.b2d::/x")[0, 1] == 9
 """)
 
 
+@pytest.mark.parametrize("end", ["w.close()", "w.discard()", "sys.exit(0)", "del w, y, g"])
+def test_what_is_pending_is_the_parents(end: str) -> None:
+    made()
+    run_program(f"""
+import caterva, os, sys
+w = caterva.open_tree("t.b2d", "r+")
+y, g = w["g/y"], w["g"]
+y[0] = 9
+w["new"] = [1]
+g.attrs["late"] = 1
+child = os.fork()
+if child == 0:
+    refused = 0
+    for change in (w.commit, w.rollback, lambda: w.create_group("h"), lambda: w.move("x", "z"),
+                   lambda: g.__delitem__("y"), lambda: g.attrs.update(no=1),
+                   lambda: w.__setitem__("c", [1]), lambda: w.pack("no.b2z")):
+        try:
+            change()
+        except BlockingIOError:
+            refused += 1
+    if refused != 8 or w["x"][0, 1] != 1: os._exit(refused + 1)
+    {end}
+    sys.exit(0)
+assert (status := os.waitpid(child, 0)[1]) == 0, status
+r = caterva.open_tree("t.b2d")
+assert list(r) == ["empty", "g", "x"] and r["g/y"][0] == 1.5 and not r["g"].attrs
+w.close()
+r = caterva.open_tree("t.b2d")
+assert list(r) == ["empty", "g", "new", "x"] and r["g/y"][0] == 9 and r["g"].attrs["late"] == 1
+""")
+
+
 def test_many_threads_use_a_tree() -> None:
     made()
     errors: list[Any] = []

@@ -10,9 +10,7 @@ cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err)
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err)
 {
     CV_TRY(cv_tree_handle_check(tree, err));
-    if (!tree->tree->writable)
-        return cv_fail(err, CATERVA_EREADONLY, -1, "the tree %s is open for reading only",
-                       tree->tree->shown.text);
+    CV_TRY(cv_tree_check_writable(tree->tree, err));
     if (!tree->unfinished) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1,
                    "a commit to %s could not be finished: close all and open the tree again",

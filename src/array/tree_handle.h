@@ -18,7 +18,7 @@ struct caterva_tree {
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
 
-/* CATERVA_EREADONLY unless it is open for writing; CATERVA_EIO when a commit stands that
+/* As cv_tree_check_writable; CATERVA_EIO when a commit stands that
  * could not be finished. */
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
 

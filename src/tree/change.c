@@ -29,13 +29,6 @@ static cv_status check_new_key(const char *key, cv_error *err)
     return CV_OK;
 }
 
-static cv_status check_writable(const cv_tree *tree, cv_error *err)
-{
-    if (tree->writable) return CV_OK;
-    return cv_fail(err, CATERVA_EREADONLY, -1, "the tree %s is open for reading only",
-                   tree->shown.text);
-}
-
 static const cv_member *find_file(const cv_contents *c, const char *key, size_t size)
 {
     for (size_t i = 0; i < c->members.n; i++) {
@@ -104,7 +97,7 @@ static cv_status look_and_check_free(const cv_tree *tree, const char *key, bool 
 {
     cv_contents own;
     const cv_contents *contents;
-    CV_TRY(check_writable(tree, err));
+    CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(key, err));
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = check_free(tree, contents, key, overwrite, err);
@@ -160,7 +153,7 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
 {
     cv_store *store;
     cv_embed embed = {0};
-    CV_TRY(check_writable(tree, err));
+    CV_TRY(cv_tree_check_writable(tree, err));
     if (strcmp(key, "/") != 0) CV_TRY(check_new_key(key, err));
     CV_TRY(cv_tree_embed_store(tree, &store, err));
     CV_TRY(cv_embed_read(store, &embed, err));
@@ -303,7 +296,7 @@ cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err)
     cv_contents own;
     thing t = {0};
     const cv_contents *contents;
-    CV_TRY(check_writable(tree, err));
+    CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(key, err));
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = find_thing(tree, contents, key, &t, err);
@@ -334,7 +327,7 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
     cv_contents own;
     thing t = {0};
     const cv_contents *contents;
-    CV_TRY(check_writable(tree, err));
+    CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(from, err));
     CV_TRY(check_new_key(to, err));
     if (cv_tree_is_within(to, from))

@@ -175,7 +175,9 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
  * commit that is not finished is: what is copied is files. */
 static cv_status hold(const cv_tree *tree, cv_error *err)
 {
-    if (tree->form != CV_TREE_DIRECTORY || tree->writable) return CV_OK;
+    if (tree->writable)
+        return cv_tree_check_writable(tree, err); /* which we hold, or a parent */
+    if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
     int error = cv_file_lock(cv_dir_as_file(tree->dir));
     if (error) return cv_fail_lock(err, error, tree->path);
     cv_status status = cv_journal_finish(tree->dir, tree->path, tree->shown.text, err);

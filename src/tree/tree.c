@@ -259,6 +259,7 @@ static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 static void name(cv_tree *tree, const char *path)
 {
     bool is_url = cv_store_is_url(path);
+    tree->opened = cv_os_now();
     tree->path = is_url ? cv_strdup(path) : cv_os_absolute(path);
     if (is_url)
         cv_url_show(path, tree->shown.text);
@@ -350,9 +351,22 @@ cv_status cv_tree_lock(cv_tree *tree, cv_error *err)
     return cv_journal_finish(tree->dir, tree->path, tree->shown.text, err);
 }
 
+cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err)
+{
+    if (!tree->writable)
+        return cv_fail(err, CATERVA_EREADONLY, -1, "the tree %s is open for reading only",
+                       tree->shown.text);
+    if (!cv_os_is_other_process(tree->opened)) return CV_OK;
+    return cv_fail(err, CATERVA_EBUSY, -1,
+                   "the tree %s is open for writing in the process that forked this one",
+                   tree->shown.text);
+}
+
 void cv_tree_close(cv_tree *tree)
 {
     if (!tree) return;
+    if (tree->writable && cv_os_has_forked(tree->opened)) /* children hold the opening, too */
+        cv_file_unlock(cv_dir_as_file(tree->dir));
     cv_contents_free(&tree->contents);
     cv_store_close(tree->store);
     cv_file_close(&tree->file);

@@ -3,6 +3,7 @@
 #define CV_TREE_TREE_H
 
 #include "base/os_dir.h"
+#include "base/os_lock.h"
 #include "store/http_session.h"
 #include "store/refusals.h"
 #include "tree/embed.h"
@@ -33,6 +34,7 @@ typedef struct cv_tree {
     cv_store *store;      /* the same behind a URL; else NULL */
     cv_dir dir;           /* of a directory */
     bool writable;        /* a directory, locked against other writers */
+    cv_os_moment opened;  /* by this process? a writable one is its own */
     bool durable;         /* names are synced */
     bool lacks_members;   /* of a damaged archive: more may have been there */
     bool skips_journal;   /* files are read as they stand, for who repairs them */
@@ -58,6 +60,10 @@ cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason
 /* From now on nobody else can open it for writing, and a commit that was not finished is.
  * CATERVA_EREADONLY for what is no directory, CATERVA_EBUSY when somebody has. */
 cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
+
+/* CATERVA_EREADONLY unless the tree may be written; CATERVA_EBUSY in a child of fork for one
+ * that was opened before: it is the parent's. */
+cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err);
 
 /* A look at a directory, or what is known of the others: release *own in any case. */
 cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,

@@ -8,6 +8,7 @@
 #include "support/scratch.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +253,104 @@ static void streams_are_not_files(void)
     CHECK_OK(caterva_close(array, &err), err);
 }
 
+/* ---- Trees ------------------------------------------------------------------------ */
+
+static caterva_tree *open_tree(bool create)
+{
+    caterva_tree_options o = CATERVA_TREE_INIT;
+    caterva_tree *tree;
+    caterva_error err;
+    o.mode = CATERVA_MODE_WRITE, o.durability = CATERVA_DURABILITY_NONE;
+    CHECK_OK((create ? caterva_tree_create : caterva_tree_open)(path, &o, &tree, &err), err);
+    return tree;
+}
+
+static caterva_array *pending_in_tree(caterva_tree *tree, const char *key)
+{
+    static const int64_t shape[] = {N};
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    caterva_array *array;
+    caterva_error err;
+    o.ndim = 1, o.shape = shape, o.dtype = "<i4";
+    CHECK_OK(caterva_tree_create_array(tree, key, &o, &array, &err), err);
+    write_all(array, 1);
+    CHECK_OK(caterva_tree_attr_set(tree, "/g", key + 1, "\x01", 1, &err), err);
+    return array;
+}
+
+/* The number of what a child of fork was let do to the tree, or 0. */
+static int change_anything(caterva_tree *tree)
+{
+    static const int64_t shape[] = {N};
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    caterva_open_options writing = CATERVA_OPEN_INIT;
+    caterva_array *array;
+    char packed[SCRATCH_PATH + 8];
+    o.ndim = 1, o.shape = shape, o.dtype = "<i4";
+    writing.mode = CATERVA_MODE_WRITE;
+    (void)snprintf(packed, sizeof packed, "%s.b2z", path);
+    caterva_status got[] = {
+        caterva_tree_commit(tree, NULL),
+        caterva_tree_rollback(tree, NULL),
+        caterva_tree_create_array(tree, "/c", &o, &array, NULL),
+        caterva_tree_open_array(tree, "/x", &writing, &array, NULL),
+        caterva_tree_create_group(tree, "/h", NULL),
+        caterva_tree_move(tree, "/x", "/y", NULL),
+        caterva_tree_remove(tree, "/x", NULL),
+        caterva_tree_attr_set(tree, "/g", "c", "\x01", 1, NULL),
+        caterva_tree_attr_remove(tree, "/g", "x", NULL),
+        caterva_tree_pack(tree, packed, NULL, NULL),
+        caterva_tree_unpack(tree, packed, NULL, NULL),
+        caterva_tree_close(tree, NULL),
+    };
+    for (int i = 0; i < (int)(sizeof got / sizeof got[0]); i++)
+        if (got[i] != CATERVA_EBUSY) return i + 1;
+    return 0;
+}
+
+static void expect_attributes(caterva_tree *tree, size_t expected)
+{
+    const char **names;
+    size_t n;
+    caterva_error err;
+    CHECK_OK(caterva_tree_attr_list(tree, "/g", &names, &n, &err), err);
+    caterva_free(names);
+    CHECK(n == expected, "%zu attributes", n);
+}
+
+/* What is pending stays the parent's, and so does the lock while it has the tree open, and
+ * not longer than that. */
+static void a_child_leaves_a_tree_alone(void)
+{
+    caterva_error err;
+    caterva_tree *tree = open_tree(true);
+    caterva_array *x = pending_in_tree(tree, "/x");
+    CHECK_OK(caterva_tree_commit(tree, &err), err);
+    CHECK_OK(caterva_close(x, &err), err);
+    x = pending_in_tree(tree, "/y");
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) _exit(change_anything(tree));
+    int status = wait_for(child);
+    CHECK(status == 0, "a child changed the parent's tree: %d", WEXITSTATUS(status));
+    caterva_tree *reader;
+    CHECK_OK(caterva_tree_open(path, NULL, &reader, &err), err);
+    expect_attributes(reader, 1);
+    child = bystander();
+    CHECK_OK(caterva_tree_commit(tree, &err), err);
+    CHECK_OK(caterva_close(x, &err), err);
+    CHECK_OK(caterva_tree_close(tree, &err), err);
+    tree = open_tree(false);
+    expect_attributes(tree, 2);
+    expect_attributes(reader, 2);
+    CHECK_OK(caterva_tree_remove(tree, "/x", &err), err);
+    CHECK_OK(caterva_tree_remove(tree, "/y", &err), err);
+    CHECK_OK(caterva_tree_close(reader, &err), err);
+    CHECK_OK(caterva_tree_close(tree, &err), err);
+    dismiss(child);
+}
+
 int main(void)
 {
     static const caterva_layout layouts[] = {CATERVA_LAYOUT_CONTIGUOUS,
@@ -267,5 +366,8 @@ int main(void)
         streams_are_not_files();
         scratch_remove(path);
     }
+    scratch_path(path, "forks-tree");
+    a_child_leaves_a_tree_alone();
+    scratch_remove(path);
     return 0;
 }
