@@ -181,6 +181,14 @@ caterva_status caterva_tree_create(const char *path, const caterva_tree_options 
     return new_tree(inner, &o, out, err);
 }
 
+static cv_status place_new(caterva_tree *tree, const char *key, bool overwrite, char **path,
+                           cv_error *err)
+{
+    CV_TRY(cv_tree_handle_check_free(
+        tree, key, overwrite ? CV_NEW_OVERWRITING_ARRAY : CV_NEW_ARRAY, err));
+    return cv_change_place(tree->tree, key, overwrite, path, err);
+}
+
 caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
                                          const caterva_create_options *options,
                                          caterva_array **out, caterva_error *err)
@@ -195,7 +203,7 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
     if (o.layout != CATERVA_LAYOUT_CONTIGUOUS)
         return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
     cv_mutex_lock(&tree->lock);
-    cv_status status = cv_change_place(tree->tree, key, o.overwrite != 0, &path, err);
+    cv_status status = place_new(tree, key, o.overwrite != 0, &path, err);
     if (status == CV_OK) {
         status = cv_array_create(path, &o, NULL, out, err);
         cv_free(path);
@@ -211,7 +219,8 @@ caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
     cv_mutex_lock(&tree->lock);
-    cv_status status = cv_change_group(tree->tree, key, err);
+    cv_status status = cv_tree_handle_check_free(tree, key, CV_NEW_GROUP, err);
+    if (status == CV_OK) status = cv_change_group(tree->tree, key, err);
     cv_mutex_unlock(&tree->lock);
     return status;
 }
@@ -233,7 +242,8 @@ caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const cha
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!from || !to) return cv_fail(err, CATERVA_EINVAL, -1, "from or to is NULL");
     cv_mutex_lock(&tree->lock);
-    cv_status status = cv_change_move(tree->tree, from, to, err);
+    cv_status status = cv_tree_handle_check_free(tree, to, CV_NEW_ARRAY, err);
+    if (status == CV_OK) status = cv_change_move(tree->tree, from, to, err);
     if (status == CV_OK) status = cv_groups_move(&tree->groups, from, to, err);
     cv_mutex_unlock(&tree->lock);
     return status;

@@ -176,8 +176,10 @@ static cv_status change(caterva_tree *tree, const char *group, const char *name,
                         const cv_attribute *added, cv_error *err)
 {
     cv_snapshot *old = NULL;
-    if (!cv_groups_find(&tree->groups, group))
+    if (!cv_groups_find(&tree->groups, group)) {
+        CV_TRY(cv_tree_handle_check_free(tree, group, CV_NEW_GROUP, err));
         CV_TRY(cv_change_check_group(tree->tree, group, err));
+    }
     cv_status status = load(tree, group, &old, err);
     if (status == CATERVA_ENOTFOUND && added) status = CV_OK; /* a new group */
     if (status == CV_OK) status = replace(tree, group, old, name, added, err);

@@ -22,4 +22,16 @@ cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
  * could not be finished. */
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
 
+/* CATERVA_EEXIST when what is pending through this handle leaves no room at the key: an array
+ * that is open for writing there, unless the new thing is one that overwrites it, one in
+ * whose place a group would have to be, or a group in the place of a new array. Committed
+ * files are cv_change_place's to look at. And what cv_tree_check_writable says. */
+typedef enum cv_new_thing {
+    CV_NEW_ARRAY,
+    CV_NEW_OVERWRITING_ARRAY,
+    CV_NEW_GROUP
+} cv_new_thing;
+cv_status cv_tree_handle_check_free(const caterva_tree *tree, const char *key,
+                                    cv_new_thing thing, cv_error *err);
+
 #endif

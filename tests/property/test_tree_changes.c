@@ -170,6 +170,53 @@ static void test_keys_in_the_way(void)
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
 }
 
+/* What is pending is in the way as if it were there. */
+static void test_pending_in_the_way(void)
+{
+    char folder[SCRATCH_PATH];
+    caterva_array *n, *x, *other;
+    caterva_create_options o = create_options();
+    CHECK_OK(caterva_tree_create_array(tree, "/n", &o, &n, &err), err);
+    CHECK_OK(caterva_tree_create_array(tree, "/p/q", &o, &x, &err), err);
+    CHECK_OK(caterva_tree_attr_set(tree, "/t/u", "a", "\x01", 1, &err), err);
+    for (int overwrite = 0; overwrite < 2; overwrite++) {
+        o.overwrite = overwrite;
+        refused(caterva_tree_create_array(tree, "/n/b", &o, &other, &err), CATERVA_EEXIST,
+                "no group");
+        refused(caterva_tree_create_array(tree, "/p", &o, &other, &err), CATERVA_EEXIST,
+                "is a group");
+        refused(caterva_tree_create_array(tree, "/t", &o, &other, &err), CATERVA_EEXIST,
+                "is a group");
+        refused(caterva_tree_create_array(tree, "/t/u", &o, &other, &err), CATERVA_EEXIST,
+                "is a group");
+    }
+    o.overwrite = 0;
+    refused(caterva_tree_create_array(tree, "/n", &o, &other, &err), CATERVA_EEXIST,
+            "exists");
+    refused(caterva_tree_create_group(tree, "/n", &err), CATERVA_EEXIST, "exists");
+    refused(caterva_tree_create_group(tree, "/n/g", &err), CATERVA_EEXIST, "no group");
+    refused(caterva_tree_move(tree, "/a", "/n", &err), CATERVA_EEXIST, "exists");
+    refused(caterva_tree_move(tree, "/a", "/p", &err), CATERVA_EEXIST, "is a group");
+    refused(caterva_tree_attr_set(tree, "/n", "a", "\x01", 1, &err), CATERVA_EEXIST,
+            "exists");
+    refused(caterva_tree_attr_set(tree, "/n/g", "a", "\x01", 1, &err), CATERVA_EEXIST,
+            "no group");
+    CHECK_OK(caterva_tree_create_array(tree, "/nb", &o, &other, &err), err);
+    caterva_discard(other);
+    caterva_discard(n);
+    caterva_discard(x);
+    CHECK_OK(caterva_tree_rollback(tree, &err), err);
+    put("/n/b", 1, 0);
+    put("/p", 1, 0);
+    put("/t", 1, 0);
+    CHECK_OK(caterva_tree_remove(tree, "/n", &err), err);
+    CHECK_OK(caterva_tree_remove(tree, "/p", &err), err);
+    CHECK_OK(caterva_tree_remove(tree, "/t", &err), err);
+    CHECK(rmdir(scratch_path(folder, "t.b2d/p")) == 0,
+          "the folder of what was discarded is not empty");
+    check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
+}
+
 static void test_moves(void)
 {
     caterva_array *array;
@@ -396,6 +443,7 @@ int main(int argc, char **argv)
     random_numbers = rng_from_seed(seed_argument(argc, argv, 1));
     test_create();
     test_keys_in_the_way();
+    test_pending_in_the_way();
     test_moves();
     test_removals();
     test_pack();
