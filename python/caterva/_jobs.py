@@ -92,7 +92,8 @@ class Part(Array):
 
     An array for writing, of the array's shape, whose items read as zeros until this object
     writes them. `finish` ends it, and so does the end of a ``with`` block; a part that is
-    closed without is dropped.
+    closed without is dropped. Only items are written: what changes a shape or attributes,
+    commits, compacts or seals raises UnsupportedError.
 
     Examples
     --------

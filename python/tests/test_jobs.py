@@ -255,6 +255,15 @@ def test_the_life_of_a_part() -> None:
         for change in (part.commit, lambda: part.resize(50, 30), part.job):
             with pytest.raises(NotImplementedError):
                 change()
+        for keep_up in (part.compact, part.seal):
+            with pytest.raises(NotImplementedError, match="not for a part"):
+                keep_up()
+        with pytest.raises(NotImplementedError):
+            part.attrs["x"] = 1
+        with pytest.raises(NotImplementedError):
+            part.dims = ("y", "x")
+        with pytest.raises(NotImplementedError):
+            part.merge(b"")
         part[0] = 1
         token = part.finish()
         assert part.closed and part.finish() is token and part.token is token
@@ -268,6 +277,28 @@ def test_the_life_of_a_part() -> None:
             raise KeyError
         assert failing.closed
         assert caterva.jobs("a.b2nd")[0].n_parts == 1
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "sparse"])
+def test_a_part_stays_a_part(layout: str) -> None:
+    """What rewrites an array at its path is not for a part, whose path is the array's."""
+    a = new(layout=layout)
+    a.commit()
+    job = a.job()
+    a.close()
+    part = job.part()
+    part[3] = 1
+    for keep_up in (part.compact, part.seal):
+        with pytest.raises(caterva.UnsupportedError):
+            keep_up()
+    part[5] = 9
+    with pytest.raises(caterva.UnsupportedError):
+        part.commit()
+    token = part.finish()
+    assert caterva.load("a.b2nd").sum() == 0, "a part writes nothing of the array"
+    with caterva.open("a.b2nd", "r+") as again:
+        again.merge(token)
+    assert caterva.load("a.b2nd")[:, 7].tolist() == [0, 0, 0, 1, 0, 9] + [0] * 34
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -364,12 +364,30 @@ static void what_a_part_refuses(void **state)
     caterva_array *part;
     void *bytes;
     size_t size;
+    static const char *const names[] = {"y", "x"};
+    int32_t row[8] = {0};
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    token none = {.bytes = row, .size = sizeof row};
+    const void *tokens[] = {none.bytes};
+    buffer.data = row;
+    buffer.size = sizeof row;
     assert_int_equal(caterva_part_open(path, job, job_size, NULL, &part, NULL), CATERVA_OK);
-    assert_int_equal(caterva_commit(part, NULL), CATERVA_EUNSUPPORTED);
-    assert_int_equal(caterva_resize(part, shape, NULL), CATERVA_EUNSUPPORTED);
-    assert_int_equal(caterva_attr_set(part, "x", "y", 1, NULL), CATERVA_EUNSUPPORTED);
-    assert_int_equal(caterva_job_begin(part, NULL, &bytes, &size, NULL),
-                     CATERVA_EUNSUPPORTED);
+    const caterva_status refused[] = {
+        caterva_commit(part, NULL),
+        caterva_resize(part, shape, NULL),
+        caterva_append(part, 0, 1, &buffer, NULL),
+        caterva_insert(part, 0, 1, 1, NULL, NULL),
+        caterva_remove(part, 0, 0, 1, NULL),
+        caterva_attr_set(part, "x", "y", 1, NULL),
+        caterva_attr_remove(part, "x", NULL),
+        caterva_dims_set(part, names, NULL),
+        caterva_dims_set(part, NULL, NULL),
+        caterva_metalayer_update(part, "x", "y", 1, NULL),
+        caterva_job_begin(part, NULL, &bytes, &size, NULL),
+        caterva_merge(part, tokens, &none.size, 1, NULL, NULL, NULL),
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_int_equal(refused[i], CATERVA_EUNSUPPORTED);
     assert_int_equal(caterva_close(part, NULL), CATERVA_OK); /* drops it */
     const caterva_job_list *list;
     assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);

@@ -31,6 +31,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     self->handle = handle;
     self->writable = birth->again.mode == CATERVA_MODE_WRITE;
     self->again = birth->again;
+    self->is_part = birth->is_part;
     self->process = getpid();
     Py_XINCREF(self->place = birth->place);
     Py_XINCREF(self->frame = birth->frame);

@@ -17,6 +17,7 @@ typedef struct array_object {
     int32_t item_size;
     atomic_int_least64_t shape[CATERVA_MAX_DIMS];
     bool writable;
+    bool is_part;               /* of a job: it has no path of its own */
     caterva_open_options again; /* to open it anew with */
     unsigned n_opened;          /* how often it was: views are of one handle                */
     pid_t process;              /* that opened it: another one leaves what is pending alone */

@@ -152,6 +152,7 @@ PyObject *function_part_open(PyObject *module, PyObject *args)
         return NULL;
     }
     birth.place = place;
+    birth.is_part = true;
     return array_wrap(state, (PyTypeObject *)type, &birth);
 }
 

@@ -71,6 +71,20 @@ static PyObject *refresh(PyObject *self, PyObject *unused)
 typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_options *options,
                                        caterva_error *err);
 
+/* A part's place is the array's, which is not the part's to change. */
+static int check_keeps_up(array_object *self)
+{
+    if (handle_in_memory(self)) {
+        PyErr_SetString(PyExc_ValueError, "an array in memory has no file to keep up");
+        return -1;
+    }
+    if (!self->is_part) return 0;
+    static const caterva_error refused = {
+        CATERVA_EUNSUPPORTED, 0, -1,
+        "compacting and sealing are not for a part of a job: write items, then finish"};
+    return raise_error(self->state, &refused, self->place);
+}
+
 /* Closed, kept up, and opened anew: inside the shut gate. An array that cannot be opened
  * again stays closed. */
 static int keep_up(array_object *self, upkeep_function *function, PyObject *progress)
@@ -105,8 +119,7 @@ static PyObject *upkeep(PyObject *object, PyObject *args)
     int which;
     PyObject *progress;
     if (!PyArg_ParseTuple(args, "iO", &which, &progress)) return NULL;
-    if (handle_in_memory(self))
-        return PyErr_Format(PyExc_ValueError, "an array in memory has no file to keep up");
+    if (check_keeps_up(self) < 0) return NULL;
     if (handle_shut_gate(self) < 0) return NULL;
     int result = -1;
     if (!self->handle)
