@@ -164,9 +164,10 @@ class Job:
     """Leave for many workers to write one array at once: made by `Array.job`.
 
     It pickles: send it to workers, each of which makes parts, writes them, and sends their
-    tokens back. At the end of a ``with`` block what was merged is committed; a job of which
-    nothing was merged is discarded. At an exception nothing is committed; the parts stay where
-    `merge` was tried, and else are discarded.
+    tokens back. At the end of a ``with`` block what `target` wrote is merged, unless it was
+    already, and what was merged is committed; a job of which nothing was merged is discarded.
+    At an exception nothing is committed; the parts stay where `merge` was tried, and else are
+    discarded.
 
     Examples
     --------
@@ -184,14 +185,18 @@ class Job:
     array([0, 1, 2, 3, 4, 5, 6, 7, 8], dtype=int32)
     """
 
-    __slots__ = ("_array", "_path", "_content", "_folder", "_merged", "_tried", "_kept")
+    __slots__ = (
+        "_array", "_path", "_content", "_folder", "_merged", "_tried", "_kept", "_targeted",
+        "_done",
+    )  # fmt: skip
 
     def __init__(self, path: Path, content: bytes, folder: Path | None = None) -> None:
         self._array: Array | None = None
         self._path = place_of(path)
         self._content = bytes(content)
         self._folder = None if folder is None else os.fsdecode(folder)
-        self._merged = self._tried = self._kept = False
+        self._merged = self._tried = self._kept = self._targeted = False
+        self._done: set[bytes] = set()  # tokens of the target that were merged
 
     @classmethod
     def _begin(cls, array: Array, shape: Sequence[int] | None) -> Self:
@@ -252,7 +257,7 @@ class Job:
     @property
     def target(self) -> Target:
         """What ``dask.array.store(x, job.target, lock=False)`` writes to: each assignment is
-        a part. `merge` without tokens, or the end of the ``with`` block, merges them.
+        a part. `merge`, or the end of the ``with`` block, merges them.
 
         Examples
         --------
@@ -265,6 +270,7 @@ class Job:
         """
         if self._array is None:
             raise ValueError("the target is had from the job that began, and then pickles")
+        self._targeted = True
         return Target(self, self._array.shape, self._array.dtype, self._array.chunks)
 
     def merge(
@@ -281,8 +287,11 @@ class Job:
         Parameters
         ----------
         tokens
-            Of the parts, in any nesting of lists; None is no token. Left out: those of
-            `target`. The other parameters are those of `Array.merge`.
+            Of the parts, in any nesting of lists; None is no token. What `target` wrote is
+            merged along with them, before them: parts that share chunks are merged in one
+            call. Left out: those of `target` alone, also where they were merged before.
+
+        The other parameters are those of `Array.merge`.
 
         Returns
         -------
@@ -291,10 +300,12 @@ class Job:
         if self._array is None:
             raise ValueError("only the job that began merges: use Array.merge")
         self._tried = True
-        given = self._target_tokens() if tokens is None else list(flat_tokens(tokens))
+        of_target = self._target_tokens() if tokens is None else self._left_tokens()
+        given = [*of_target, *flat_tokens(tokens)]
         merged = self._array.merge(
             given, overlap=overlap, keep=keep, unchecked=unchecked, progress=progress
         )
+        self._done.update(of_target)
         self._merged = self._merged or bool(given)
         self._kept = keep
         return merged
@@ -320,6 +331,12 @@ class Job:
                     tokens.append(file.read())
         return tokens
 
+    def _left_tokens(self) -> list[bytes]:
+        """Those of the target that were not merged."""
+        if not self._targeted or not os.path.isdir(self.folder):
+            return []
+        return [token for token in self._target_tokens() if token not in self._done]
+
     # ---- As a block --------------------------------------------------------------------
 
     def __enter__(self) -> Self:
@@ -331,17 +348,28 @@ class Job:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None:
-            self._end()
-        else:
+        if error is not None:
             self._abandon(error)
+            return
+        try:
+            self._merge_left()
+        except BaseException as failed:
+            self._abandon(failed)
+            raise
+        self._end()
+
+    def _merge_left(self) -> None:
+        self._tried = True
+        if not self._left_tokens():
+            return
+        if self._array is None or self._array.closed:
+            raise ValueError("the array is closed, and what the target wrote is not merged")
+        self.merge([], keep=self._kept)
 
     def _end(self) -> None:
         array = self._array
         if array is None or array.closed:
             return
-        if not self._tried and os.path.isdir(self.folder):
-            self.merge()
         if self._merged:
             array.commit()
         elif not self._kept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -334,6 +335,57 @@ def test_a_target_takes_assignments() -> None:
             job.merge()
         job.merge(overlap="last")
     assert np.array_equal(caterva.load("a.b2nd"), items)
+
+
+def test_what_a_target_wrote_is_merged_beside_tokens() -> None:
+    """In one call, since they share a chunk; before it and after it."""
+    with caterva.zeros(10, "i4", "a.b2nd", chunks=(8,)) as a, a.job() as job:
+        target = job.target
+        target[0:3] = 1
+        with job.part() as part:
+            part[5:8] = 2
+        assert job.merge(part.token).parts == 2
+        target[8:9] = 3  # after it, in another chunk
+    assert caterva.load("a.b2nd").tolist() == [1, 1, 1, 0, 0, 2, 2, 2, 3, 0]
+    assert not os.path.exists("a.b2nd.parts")
+
+
+def test_a_target_is_merged_once() -> None:
+    with caterva.zeros(10, "i4", "a.b2nd", chunks=(4,)) as a, a.job() as job:
+        job.target[0:3] = 1
+        job.merge()
+        a[0] = 9  # what was merged may be changed
+        with job.part() as part:
+            part[5] = 2
+        assert job.merge(part.token).parts == 1
+    assert caterva.load("a.b2nd").tolist() == [9, 1, 1, 0, 0, 2, 0, 0, 0, 0]
+
+
+def test_a_target_that_is_not_merged_says_so() -> None:
+    """A chunk that was merged already is no base for a part of the job."""
+    with caterva.zeros(10, "i4", "a.b2nd") as a:
+        a.commit()
+        with pytest.raises(caterva.StaleError) as caught, a.job() as job:
+            job.target[0:3] = 1
+            job.merge()
+            job.target[5:7] = 2
+        assert "the parts stay" in caught.value.__notes__[0]
+        assert a[:].sum() == 0, "nothing is committed"
+        assert caterva.jobs("a.b2nd")[0].n_parts == 2
+        with pytest.raises(ValueError, match="closed"), a.job() as job:
+            job.target[1] = 1
+            a.close()
+    assert len(caterva.jobs("a.b2nd")) == 2
+
+
+def test_a_merge_that_failed_is_tried_again() -> None:
+    with caterva.zeros(10, "i4", "a.b2nd") as a:
+        with pytest.raises(FileExistsError), a.job() as job:
+            job.target[0:3] = 1
+            job.target[2:5] = 2
+            with contextlib.suppress(FileExistsError):
+                job.merge()
+        assert len(caterva.jobs("a.b2nd")) == 1, "the parts are not discarded"
 
 
 # ---- Space and memory ----------------------------------------------------------------------
