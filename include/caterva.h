@@ -1861,8 +1861,8 @@ CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *alloca
  *
  * Parts are in the directory PATH.parts/ beside the array, in one folder for each job.
  * Arrays in memory and in stores of your own have no such place: CATERVA_EUNSUPPORTED. The
- * parts of an array of a tree, open through the tree's handle, lie beside its file: workers
- * take the path of that, "weather.b2d/group/name.b2nd". */
+ * parts of an array of a tree lie beside its file: workers take the array's URL,
+ * "weather.b2d::/group/name", or the path of the file. Archives never change. */
 
 typedef struct caterva_job_options {
     size_t struct_size;

@@ -43,11 +43,15 @@ static cli_exit print_id(const char *path, const void *job, size_t size)
     caterva_error err;
     const caterva_job_list *list;
     if (caterva_jobs_list(path, &list, &err) != CATERVA_OK) return cli_fail_array(path, &err);
-    for (size_t i = 0; i < list->n; i++)
-        if (list->entries[i]->job_size == size && !memcmp(list->entries[i]->job, job, size))
-            puts(list->entries[i]->id);
+    cli_exit code = CLI_IO;
+    for (size_t i = 0; i < list->n; i++) {
+        const caterva_job_entry *e = list->entries[i];
+        if (e->job_size != size || memcmp(e->job, job, size) != 0) continue;
+        puts(e->id);
+        code = CLI_OK;
+    }
     caterva_job_list_release(list);
-    return CLI_OK;
+    return code == CLI_OK ? code : cli_fail(code, "%s: the new job is gone already", path);
 }
 
 /* What is grown is pending, and dropped: the merge grows it again. */

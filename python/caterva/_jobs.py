@@ -18,7 +18,7 @@ from . import _caterva, _options
 from ._array import Array
 from ._errors import NotFoundError
 from ._options import Handle, Path
-from ._places import path_of_parts, place_of
+from ._places import place_of
 
 Overlap: TypeAlias = Literal["error", "last"]
 Tokens: TypeAlias = "bytes | Iterable[Tokens | None]"
@@ -202,7 +202,7 @@ class Job:
     def _begin(cls, array: Array, shape: Sequence[int] | None) -> Self:
         lengths = None if shape is None else _options.shape_of(shape)
         content = array._job_begin(lengths)
-        job = cls(path_of_parts(array._place or ""), content)
+        job = cls(array._place or "", content)
         job._array = array
         assert job.folder  # found now, while there are no parts to be looked at
         return job

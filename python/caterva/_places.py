@@ -70,12 +70,6 @@ def state_of_tree(path: str) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def path_of_parts(place: str) -> str:
-    """What many writers call an array: its file's path, in a tree as well."""
-    tree, key = split_url(place)
-    return place if key is None or os.path.lexists(place) else f"{tree}{key}.b2nd"
-
-
 def _file_of(path: str) -> str:
     """The file that every commit of an array changes."""
     tree, key = split_url(path)

@@ -27,7 +27,7 @@ from ._functions import create
 from ._functions import open as open_array
 from ._jobs import Job, Merged, Overlap, flat_tokens
 from ._options import Path, Storage
-from ._places import place_of
+from ._places import place_of, split_url
 
 if TYPE_CHECKING:
     Region: TypeAlias = Sequence[slice] | slice | None
@@ -126,10 +126,21 @@ def growth(
     return tuple(n if d == axis else 0 for d in range(array.ndim)), shape
 
 
+def is_there(place: Path) -> bool:
+    """Whether something stands at a path, or in a tree."""
+    whole = place_of(place)
+    if split_url(whole)[1] is None or os.path.lexists(whole):
+        return os.path.lexists(whole)
+    try:
+        open_array(place).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> Array:
     """The array at a path, open for writing; a new one where there is none."""
-    exists = os.path.lexists(place_of(place))
-    if exists and not options.get("overwrite"):
+    if not options.get("overwrite") and is_there(place):
         return open_array(place, "r+", **{k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
         raise FileNotFoundError(

@@ -36,6 +36,29 @@ def new(path: str = "a.b2nd", **options: Any) -> caterva.Array:
     return caterva.zeros(SHAPE, "i4", path, chunks=CHUNKS, blocks=(7, 5), **options)
 
 
+# ---- In trees ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ENGINES, ids=str)
+def test_arrays_of_trees(how: dict[str, str]) -> None:
+    items, place = items_of(), "t.b2d::/g/x"
+    x = dask_array(items)
+    caterva.dask.store(x, place, compute_kwargs=how, chunks=CHUNKS)
+    assert np.array_equal(caterva.load(place), items)
+    caterva.dask.store(x[:9] * 2, place, append_dim=0, compute_kwargs=how)
+    caterva.dask.store(x[:3] * 0, place, region=np.s_[5:8, :], compute_kwargs=how)
+    items[5:8] = 0
+    assert np.array_equal(caterva.load(place)[:60], items)
+    assert caterva.open(place).shape == (69, 50)
+    caterva.dask.store(x, place, region=np.s_[:60, :], compute=False).compute(**how)
+    assert np.array_equal(caterva.load(place)[:60], items_of())
+    stored = caterva.dask.store(x + 1, place, overwrite=True, return_stored=True)
+    assert np.array_equal(stored.compute(**how), items_of() + 1)
+    assert sorted(os.listdir("t.b2d/g")) == ["x.b2nd"]
+    with pytest.raises(FileNotFoundError, match="no array at"):
+        caterva.dask.store(x, "t.b2d::/y", append_dim=0)
+
+
 # ---- On this machine ----------------------------------------------------------------------
 
 

@@ -9,8 +9,10 @@ import os
 import pickle
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import caterva
 import numpy as np
@@ -218,6 +220,67 @@ def test_arrays_without_a_place() -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def tree_handle() -> contextlib.AbstractContextManager[caterva.Array]:
+    @contextlib.contextmanager
+    def opened() -> Iterator[caterva.Array]:
+        with caterva.open_tree("t.b2d", "r+") as tree:
+            yield tree["g/x"]
+            tree.commit()
+
+    return opened()
+
+
+@pytest.mark.parametrize(
+    ("file", "opened"),
+    [
+        ("x.b2nd", tree_handle),
+        ("x.b2nd", lambda: caterva.open("t.b2d::/g/x", "r+")),
+        ("x.b2nd", lambda: caterva.open("t.b2d/g/x.b2nd", "r+")),
+        ("x.b2f", lambda: caterva.open("t.b2d::/g/x", "r+")),
+    ],
+    ids=["handle", "url", "file", "another name"],
+)
+def test_arrays_of_trees(file: str, opened: Callable[[], Any]) -> None:
+    """Workers, lists and other coordinators find their jobs by the URL, or by the file."""
+    with caterva.open_tree("t.b2d", "w") as tree:
+        tree["g/x"] = np.zeros(10, "i4")
+    os.rename("t.b2d/g/x.b2nd", f"t.b2d/g/{file}")
+    with opened() as a:
+        job = a.job()
+        assert Path(job.folder).parent == Path(f"t.b2d/g/{file}.parts").absolute()
+        with job.part() as part:
+            part[2:4] = 1
+        again = pickle.loads(pickle.dumps(job))
+        with again.part() as other:
+            other[5] = 2
+        assert [e.key for e in caterva.open_tree("t.b2d").entries()] == ["/g", "/g/x"]
+        for place in ("t.b2d::/g/x", f"t.b2d/g/{file}"):
+            (info,) = caterva.jobs(place)
+            assert (info.n_parts, info.folder) == (2, job.folder)
+        assert a.merge([part.token, other.token]).parts == 2
+        assert a[:].sum() == 4
+    assert caterva.load("t.b2d::/g/x").tolist() == [0, 0, 1, 1, 0, 2, 0, 0, 0, 0]
+    assert os.listdir("t.b2d/g") == [file]
+    with caterva.open("t.b2d::/g/x", "r+") as a:
+        a.job()
+    caterva.jobs("t.b2d::/g/x")[0].job.discard()
+    assert os.listdir("t.b2d/g") == [file]
+
+
+def test_arrays_of_archives() -> None:
+    with caterva.open_tree("t.b2d", "w") as tree:
+        tree["x"] = np.zeros(10, "i4")
+        tree.commit()
+        tree.pack("t.b2z")
+    before = sorted(os.listdir())
+    with pytest.raises(caterva.ReadOnlyError), caterva.open("t.b2z::/x", "r+") as a:
+        a.job()
+    with pytest.raises(caterva.ReadOnlyError), caterva.open("t.b2z::/x") as a:
+        a.job()
+    assert caterva.jobs("t.b2z::/x") == []
+    assert sorted(os.listdir()) == before
+
+
 def test_a_job_of_another_user() -> None:
     folder = Path(tempfile.mkdtemp(prefix="caterva-jobs-"))  # others cannot reach pytest's
     folder.chmod(0o755)

@@ -163,11 +163,14 @@ caterva_status caterva_job_discard(const char *url, const void *job, size_t job_
                                    caterva_error *err)
 {
     cv_job_record record;
-    char id[CV_JOB_NAME];
+    char id[CV_JOB_NAME], *path;
     if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
     cv_job_name(record.id, id);
-    return cv_job_folder_remove(url, id, err);
+    CV_TRY(cv_array_parts_place(url, &path, err));
+    cv_status status = cv_job_folder_remove(path, id, err);
+    cv_free(path);
+    return status;
 }
 
 /* ---- Listing -------------------------------------------------------------------------- */
@@ -183,7 +186,7 @@ typedef struct listed_job {
 
 typedef struct listing {
     caterva_job_list list; /* first */
-    const char *url;
+    const char *path;
     size_t max;
     caterva_job_entry **entries;
 } listing;
@@ -195,15 +198,15 @@ static void free_listed(listed_job *job)
     cv_free(job);
 }
 
-static cv_status look_at(const char *url, const char *id, listed_job *out, cv_error *err)
+static cv_status look_at(const char *path, const char *id, listed_job *out, cv_error *err)
 {
     cv_job_record record;
     cv_job_look look;
     memcpy(out->id, id, CV_JOB_NAME);
-    CV_TRY(cv_job_path(url, id, NULL, &out->folder, err));
-    CV_TRY(cv_job_folder_read(url, id, &out->job, err));
+    CV_TRY(cv_job_path(path, id, NULL, &out->folder, err));
+    CV_TRY(cv_job_folder_read(path, id, &out->job, err));
     CV_TRY(cv_job_record_parse(out->job.data, out->job.size, &record, err));
-    CV_TRY(cv_job_folder_look(url, id, &look, err));
+    CV_TRY(cv_job_folder_look(path, id, &look, err));
     memcpy(out->host, record.host, CV_JOB_HOST);
     out->entry = (caterva_job_entry){
         .struct_size = sizeof out->entry,
@@ -241,7 +244,7 @@ static cv_status add_job(void *context, const char *id, cv_error *err)
     CV_TRY(make_room(all, err));
     listed_job *job = cv_calloc(1, sizeof *job);
     if (!job) return cv_fail_memory(err, sizeof *job, "a job");
-    cv_status status = look_at(all->url, id, job, &error);
+    cv_status status = look_at(all->path, id, job, &error);
     if (status == CV_OK) {
         all->entries[all->list.n++] = &job->entry;
         return CV_OK;
@@ -260,18 +263,15 @@ static int by_age(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
-                                 caterva_error *err)
+static cv_status list_jobs(const char *path, const caterva_job_list **out, cv_error *err)
 {
-    if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
-    *out = NULL;
     listing *all = cv_calloc(1, sizeof *all);
     if (!all) return cv_fail_memory(err, sizeof *all, "a list of jobs");
     all->list.struct_size = sizeof all->list;
-    all->url = url;
-    cv_status status = cv_job_folders(url, add_job, all, err);
+    all->path = path;
+    cv_status status = cv_job_folders(path, add_job, all, err);
     if (all->list.n > 0) qsort(all->entries, all->list.n, sizeof all->entries[0], by_age);
-    all->url = NULL;
+    all->path = NULL;
     all->list.entries = (const caterva_job_entry *const *)all->entries;
     if (status != CV_OK) {
         caterva_job_list_release(&all->list);
@@ -279,6 +279,18 @@ caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
     }
     *out = &all->list;
     return CV_OK;
+}
+
+caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
+                                 caterva_error *err)
+{
+    char *path;
+    if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
+    *out = NULL;
+    CV_TRY(cv_array_parts_place(url, &path, err));
+    cv_status status = list_jobs(path, out, err);
+    cv_free(path);
+    return status;
 }
 
 void caterva_job_list_release(const caterva_job_list *list)

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "store/file.h"
 #include "store/http.h"
+#include "store/job_folder.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -237,5 +238,64 @@ cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_e
     cv_status status = cv_tree_lock(tree, err);
     if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);
     cv_tree_close(tree);
+    return status;
+}
+
+/* ---- Beside files ---------------------------------------------------------------------- */
+
+/* "TREE/g/x.b2nd" of a tree and "/g/x". */
+static cv_status join_leaf(const char *tree, const char *key, const char *suffix, char **out,
+                           cv_error *err)
+{
+    size_t size = strlen(tree) + strlen(key) + CV_TREE_LONGEST_SUFFIX + 1;
+    *out = cv_malloc(size);
+    if (!*out) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(*out, size, "%s%s%s", tree, key, suffix);
+    return CV_OK;
+}
+
+static cv_status has_parts(const char *path, bool *out, cv_error *err)
+{
+    char *parts;
+    cv_file_info info;
+    CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
+    *out = cv_dir_get_info(cv_dir_here, parts, &info) == 0;
+    cv_free(parts);
+    return CV_OK;
+}
+
+/* Of several names the one that has parts; else what python-blosc2 would call it. */
+static cv_status parts_place(const char *tree, const char *key, char **path, cv_error *err)
+{
+    for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
+        bool found;
+        CV_TRY(join_leaf(tree, key, cv_tree_suffixes[i], path, err));
+        cv_status status = has_parts(*path, &found, err);
+        if (status == CV_OK && found) return CV_OK;
+        cv_free(*path);
+        *path = NULL;
+        if (status != CV_OK) return status;
+    }
+    return join_leaf(tree, key, CV_TREE_ARRAY_SUFFIX, path, err);
+}
+
+cv_status cv_array_parts_place(const char *url, char **path, cv_error *err)
+{
+    size_t size;
+    cv_file_info info;
+    const char *key = cv_array_is_leaf_url(url) ? cv_tree_url_key(url, &size) : NULL;
+    char *tree = key ? cv_strndup(url, size) : NULL;
+    if (key && !tree) return cv_fail_memory(err, size, "a path");
+    cv_status status = CV_OK;
+    *path = NULL;
+    if (tree && cv_dir_get_info(cv_dir_here, tree, &info) == 0 &&
+        info.kind == CV_KIND_DIRECTORY) {
+        status = cv_tree_check_key(key, err);
+        if (status == CV_OK) status = parts_place(tree, key, path, err);
+    } else {
+        *path = cv_strdup(url);
+        if (!*path) status = cv_fail_memory(err, strlen(url), "a path");
+    }
+    cv_free(tree);
     return status;
 }

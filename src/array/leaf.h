@@ -28,4 +28,9 @@ cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
 cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err);
 cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_error *err);
 
+/* The path that parts of the array at any URL lie beside: of a leaf of a directory its file's,
+ * whether it is there yet or not; any other URL as it is, beside which there are none where it
+ * is no path. Owned: cv_free. */
+cv_status cv_array_parts_place(const char *url, char **path, cv_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 /* Room: array. Parts of a job: opened as new arrays in the job's folder, and finished. */
 #include "array/array.h"
 #include "array/create.h"
+#include "array/leaf.h"
 #include "array/opened.h"
 #include "base/arith.h"
 #include "base/heap.h"
@@ -68,23 +69,23 @@ static cv_status begin_marks(caterva_array *array, const cv_job_record *job, con
 }
 
 /* The job has not ended. Not by listing its folder, which may hold very many parts. */
-static cv_status check_folder(const char *url, const char *id, cv_error *err)
+static cv_status check_folder(const char *path, const char *id, cv_error *err)
 {
     cv_buffer record = {0};
-    cv_status status = cv_job_folder_read(url, id, &record, err);
+    cv_status status = cv_job_folder_read(path, id, &record, err);
     cv_buffer_free(&record);
     return status;
 }
 
-static cv_status open_part(const char *url, const cv_job_record *job,
+static cv_status open_part(const char *path, const cv_job_record *job,
                            const caterva_open_options *o, caterva_array **out, cv_error *err)
 {
     char id[CV_JOB_NAME], name[CV_PART_NAME] = {0}, *place;
     cv_snapshot *like;
     cv_job_name(job->id, id);
     choose_name(name);
-    CV_TRY(check_folder(url, id, err));
-    CV_TRY(cv_job_path(url, id, name, &place, err));
+    CV_TRY(check_folder(path, id, err));
+    CV_TRY(cv_job_path(path, id, name, &place, err));
     cv_status status = cv_snapshot_from_header(job->header, job->header_size, &like, err);
     if (status == CV_OK) {
         status = create(place, like, o, out, err);
@@ -106,11 +107,15 @@ caterva_status caterva_part_open(const char *url, const void *job, size_t job_si
     if (!url || !job || !out)
         return cv_fail(err, CATERVA_EINVAL, -1, "url, job or out is NULL");
     *out = NULL;
+    char *path;
     caterva_open_options o;
     cv_job_record record;
     CV_TRY(cv_array_open_options(options, &o, err));
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
-    return open_part(url, &record, &o, out, err);
+    CV_TRY(cv_array_parts_place(url, &path, err));
+    cv_status status = open_part(path, &record, &o, out, err);
+    cv_free(path);
+    return status;
 }
 
 /* ---- Finishing ------------------------------------------------------------------------ */

@@ -8,13 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const suffixes[] = {CV_TREE_ARRAY_SUFFIX, ".b2f", ".b2b"};
-enum { N_SUFFIXES = 3, LONGEST_SUFFIX = 5 };
-
 /* "g/x.b2nd" of "/g/x". Owned. */
 static cv_status file_of(const char *key, const char *suffix, char **out, cv_error *err)
 {
-    size_t size = strlen(key) + LONGEST_SUFFIX + 1;
+    size_t size = strlen(key) + CV_TREE_LONGEST_SUFFIX + 1;
     *out = cv_malloc(size);
     if (!*out) return cv_fail_memory(err, size, "a path");
     (void)snprintf(*out, size, "%s%s", key + 1, suffix);
@@ -38,10 +35,10 @@ static bool is_path_of(const char *path, const char *key)
 static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
                                    cv_error *err)
 {
-    for (int i = 0; i < N_SUFFIXES; i++) {
+    for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
         char *path;
         cv_file_info info;
-        CV_TRY(file_of(key, suffixes[i], &path, err));
+        CV_TRY(file_of(key, cv_tree_suffixes[i], &path, err));
         if (cv_dir_get_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_FILE) {
             cv_member member = {.size = info.size};
             return take_path(out, path, &member);
@@ -81,8 +78,8 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
 {
     char *path;
     const cv_member *found = NULL;
-    for (int i = 0; i < N_SUFFIXES && !found; i++) {
-        if (file_of(key, suffixes[i], &path, NULL) != CV_OK) return NULL;
+    for (int i = 0; i < CV_TREE_SUFFIXES && !found; i++) {
+        if (file_of(key, cv_tree_suffixes[i], &path, NULL) != CV_OK) return NULL;
         found = cv_members_find(&contents->members, path);
         cv_free(path);
     }

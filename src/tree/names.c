@@ -74,11 +74,15 @@ size_t cv_tree_stem(const char *path)
     return dot && dot > name ? (size_t)(dot - path) : strlen(path);
 }
 
+const char *const cv_tree_suffixes[CV_TREE_SUFFIXES] = {CV_TREE_ARRAY_SUFFIX, ".b2f", ".b2b"};
+
 bool cv_tree_is_leaf(const char *path)
 {
     const char *suffix = path + cv_tree_stem(path);
-    return strcmp(suffix, CV_TREE_ARRAY_SUFFIX) == 0 || strcmp(suffix, ".b2f") == 0 ||
-           strcmp(suffix, ".b2b") == 0;
+    bool found = false;
+    for (int i = 0; i < CV_TREE_SUFFIXES; i++)
+        found = found || strcmp(suffix, cv_tree_suffixes[i]) == 0;
+    return found;
 }
 
 bool cv_tree_is_named(const char *key, size_t size, const char *name)

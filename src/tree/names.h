@@ -10,6 +10,10 @@
 #define CV_TREE_JOURNAL ".caterva-commit" /* of a directory: a commit that is not finished */
 #define CV_TREE_ARRAY_SUFFIX ".b2nd"
 
+/* Of leaves, the most likely one first. */
+enum { CV_TREE_SUFFIXES = 3, CV_TREE_LONGEST_SUFFIX = 5 };
+extern const char *const cv_tree_suffixes[CV_TREE_SUFFIXES];
+
 /* Refuses a member's path that could lead out of the tree, or is no name: empty, from the
  * root, with "." or ".." or nothing between slashes, with a zero or control character, or
  * no UTF-8. CATERVA_ECORRUPT. `path` needs no NUL behind it. */

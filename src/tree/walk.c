@@ -32,9 +32,15 @@ static cv_status join(walk *w, const char *name, cv_error *err)
 /* Where many writers of an array have their parts: "x.b2nd.parts". */
 static bool is_job_folder(const char *name)
 {
-    static const char ending[] = CV_TREE_ARRAY_SUFFIX CV_JOB_FOLDERS;
-    size_t size = strlen(name), length = sizeof ending - 1;
-    return size > length && memcmp(name + size - length, ending, length) == 0;
+    static const char parts[] = CV_JOB_FOLDERS;
+    size_t size = strlen(name), length = sizeof parts - 1;
+    if (size <= length || strcmp(name + size - length, parts) != 0) return false;
+    for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
+        size_t n = strlen(cv_tree_suffixes[i]);
+        if (size > n + length && !memcmp(name + size - length - n, cv_tree_suffixes[i], n))
+            return true;
+    }
+    return false;
 }
 
 static cv_status take(walk *w, const char *name, cv_error *err)

@@ -71,6 +71,29 @@ class Jobs(Case):
         self.fails(3, "jobs", "merge", self.array, self.path("t"))
         self.fails(1, "put", self.array, "0,0", "--fill", "1", "--part", job)
 
+    def test_arrays_of_trees(self):
+        tree, archive = self.path("t.b2d"), self.path("t.b2z")
+        self.array = f"{tree}::/g/x"
+        self.ok("create", self.array, "--shape", "10,10", "--dtype", "<i4", "--fill", "7")
+        job = self.begin()
+        self.assertRegex(job, r"\A[0-9a-f]{32}\Z")
+        self.assertIn(job, self.text("jobs", "list", self.array))
+        self.assertIn(job, self.text("jobs", "list", f"{tree}/g/x.b2nd"))
+        self.assertIn(job, self.text("info", self.array))
+        self.assertEqual(self.text("ls", "-r", tree).split(), ["g/", "g/x"])
+        self.put(job, "0:2,:", 3, "t")
+        self.ok("pack", tree, archive)
+        self.ok("jobs", "merge", self.array, self.path("t"))
+        self.assertEqual(self.items("1:3,0"), [3, 7])
+        self.ok("jobs", "discard", self.array, self.begin())
+        self.assertEqual(os.listdir(f"{tree}/g"), ["x.b2nd"])
+        self.array = f"{archive}::/g/x"
+        self.assertEqual(self.items("1:3,0"), [7, 7])
+        before = self.names()
+        self.assertIn("archive", self.fails(2, "jobs", "begin", self.array))
+        self.assertEqual(self.text("jobs", "list", self.array), "")
+        self.assertEqual(self.names(), before)
+
     def test_mistakes(self):
         self.fails(2, "jobs", "what", self.array)
         self.fails(2, "jobs", "merge", self.array)
