@@ -16,7 +16,7 @@ from xarray.backends.locks import get_dask_scheduler
 from .. import _caterva
 from .._array import Array
 from .._group import Group
-from . import _items
+from . import _fit, _items
 from ._store import DIMENSIONS, UNLIMITED, CatervaStore, as_attribute
 
 _OWN_WORDS = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
@@ -263,18 +263,31 @@ class Writing(CatervaStore):
     # ---- Arrays that are there ---------------------------------------------------------
 
     def _as_stored(self, variables: dict[Any, Variable]) -> dict[Any, Variable]:
-        """Variables encoded exactly as those of the same names are."""
+        """Variables encoded exactly as those of the same names are; ValueError for what those
+        cannot hold."""
         stored = {k: self.open_variable(_encode_variable_name(k)) for k in variables}
-        decoded, _, _ = conventions.decode_cf_variables(dict(stored), {})
-        given = {}
-        for name, variable in variables.items():
-            _check_cast(name, variable.dtype, decoded[name].dtype)
-            given[name] = variable.copy(deep=False)
-            given[name].encoding = decoded[name].encoding
-        encoded, _ = self.encode(given, {})
-        for name, variable in encoded.items():
-            encoded[name] = _aligned(name, variable, stored[name].dims)
-        return dict(encoded)
+        spans = {k: True for k, v in variables.items() if v.dtype.kind == "m"}
+        decoded, _, _ = conventions.decode_cf_variables(
+            dict(stored), {}, decode_timedelta=spans or None
+        )
+        return {k: self._fitted(k, v, stored[k], decoded[k]) for k, v in variables.items()}
+
+    def _fitted(
+        self, name: Any, given: Variable, stored: Variable, decoded: Variable
+    ) -> Variable:
+        _fit.check_kind(name, given, decoded)
+        given = _aligned(name, given, decoded.dims)
+        given = _fit.checked(name, given.copy(deep=False), decoded.encoding)
+        given.encoding = dict(decoded.encoding)
+        try:
+            with _fit.quietly():
+                encoded, _ = self.encode({name: given}, {})
+        except OverflowError as error:
+            raise _fit.too_fine(name, stored, f"does not do: {error}") from None
+        variable: Variable = _aligned(name, encoded[name], stored.dims)
+        _fit.check_times(name, given, variable, stored)
+        _fit.check_stored(name, variable, stored)
+        return variable
 
     def _write_into(self, name: str, variable: Variable, writer: ArrayWriter) -> None:
         array = self._array(name)
@@ -357,14 +370,6 @@ def _unbound(variable: Variable) -> Variable:
     variable = variable.copy(deep=False)
     variable.encoding = {k: v for k, v in variable.encoding.items() if k != "dtype"}
     return variable
-
-
-def _check_cast(name: Any, dtype: np.dtype[Any], stored: np.dtype[Any]) -> None:
-    """Refuse numbers that those which are there cannot hold."""
-    kinds = dtype.kind + stored.kind
-    same = np.can_cast(dtype, stored, "same_kind") or set(kinds) <= set("iu")
-    if set(kinds) <= set("biufc") and not same:
-        raise ValueError(f"variable {name!r} holds {stored}, which {dtype} cannot be put into")
 
 
 def _aligned(name: Any, variable: Variable, dims: tuple[Any, ...]) -> Variable:
