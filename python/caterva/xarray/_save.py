@@ -7,9 +7,7 @@ import contextlib
 import errno
 import importlib
 import os
-import shutil
-import tempfile
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import xarray as xr
@@ -21,6 +19,7 @@ from .._places import place_of_tree, state_of_tree
 from .._tree import Tree, open_tree
 from ._lock import saving
 from ._region import region_of, without_others
+from ._replace import beside, holds, replaced, sync_folder
 from ._write import Writer, Writing
 
 try:
@@ -36,29 +35,6 @@ _MODES = ("w", "w-", "x", "a", "a-", "r+")
 # ---- Where it goes ----------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _beside(place: str) -> Iterator[str]:
-    """A hidden folder beside the place, which goes at the end with all that is in it; a child
-    of fork leaves it to its parent."""
-    folder, name = os.path.split(place)
-    hidden = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
-    process = os.getpid()
-    try:
-        yield hidden
-    finally:
-        if os.getpid() == process:
-            shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _sync(folder: str) -> None:
-    """Return when the names in the folder are on the medium."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 def _publish(inner: str, place: str, durability: Durability) -> None:
     """Give a directory its name; `ExistsError` when somebody else has made something there."""
     if os.path.lexists(place):  # an empty directory would be replaced
@@ -69,13 +45,12 @@ def _publish(inner: str, place: str, durability: Durability) -> None:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
             raise
         raise ExistsError(f"{place} was made by somebody else meanwhile") from None
-    if durability != "none":
-        _sync(os.path.dirname(place))
+    sync_folder(os.path.dirname(place), durability)
 
 
 @contextlib.contextmanager
 def _new_directory(place: str, durability: Durability) -> Iterator[Tree]:
-    with _beside(place) as hidden:
+    with beside(place) as hidden:
         inner = os.path.join(hidden, "tree.b2d")
         with open_tree(inner, "x", durability=durability) as tree:
             yield tree
@@ -83,16 +58,21 @@ def _new_directory(place: str, durability: Durability) -> Iterator[Tree]:
 
 
 @contextlib.contextmanager
-def _archive(place: str, there: bool, keep: bool, durability: Durability) -> Iterator[Tree]:
-    """Work goes on in a directory, and the archive is published at the end: in the place of
-    the one that was there at the beginning, and of no other."""
-    with _beside(place) as hidden:
+def _archive(
+    place: str, there: bool, keep: bool, gone: str, durability: Durability
+) -> Iterator[Tree]:
+    """Work goes on in a directory, without what is to be replaced, and the archive is
+    published at the end: in the place of the one that was there at the beginning, and of no
+    other."""
+    with beside(place) as hidden:
         inner = os.path.join(hidden, "tree.b2d")
         before = state_of_tree(place) if keep else None
         if keep:
             with open_tree(place) as old:
                 old.unpack(inner)
         with open_tree(inner, "a", durability="none") as tree:
+            if keep and gone and holds(tree, gone):
+                del tree[gone]
             yield tree
         if keep and state_of_tree(place) != before:
             raise BusyError(f"{place} was replaced by somebody else meanwhile")
@@ -100,24 +80,20 @@ def _archive(place: str, there: bool, keep: bool, durability: Durability) -> Ite
             tree.pack(place, overwrite=there)
 
 
-@contextlib.contextmanager
-def _target(path: Path, mode: str, whole: bool, durability: Durability) -> Iterator[Tree]:
-    """The tree to write to: what is written is there at the end of the block, or nothing."""
-    place = place_of_tree(path)
-    if place.endswith(".b2z") or not os.path.lexists(place):
-        _check_target(place, mode, whole)
-        with saving(place), _held_target(place, mode, whole, durability) as tree:
-            yield tree
-    else:
-        with _held_target(place, mode, whole, durability) as tree:
-            yield tree
+def _refuse_to_replace(place: str, key: str) -> None:
+    with contextlib.ExitStack() as opened:
+        if not key or holds(opened.enter_context(open_tree(place)), key):
+            raise ExistsError(
+                f"{place}{'::' * bool(key)}{key} is there already: mode 'w' replaces it, 'a' "
+                "adds to it"
+            )
 
 
-def _check_target(place: str, mode: str, whole: bool) -> bool:
+def _check_target(place: str, mode: str, key: str) -> bool:
     """Whether something is there, which suits the mode."""
     there = os.path.lexists(place)
-    if mode in ("w-", "x") and there and whole:
-        raise ExistsError(f"{place} is there already: mode 'w' replaces it, 'a' adds to it")
+    if mode in ("w-", "x") and there:
+        _refuse_to_replace(place, key)
     if mode == "r+" and not there:
         raise NotFoundError(f"{place} does not exist")
     if not there and not place.endswith((".b2z", ".b2d")):
@@ -126,26 +102,36 @@ def _check_target(place: str, mode: str, whole: bool) -> bool:
 
 
 @contextlib.contextmanager
-def _held_target(place: str, mode: str, whole: bool, durability: Durability) -> Iterator[Tree]:
-    there = _check_target(place, mode, whole)
-    if place.endswith(".b2z"):
-        keep = there and not (mode == "w" and whole)
-        with _archive(place, there, keep, durability) as tree:
-            yield tree
-    elif not there:
-        with _new_directory(place, durability) as tree:
-            yield tree
-    else:
-        with open_tree(place, "r+", durability=durability) as tree:
-            yield tree
+def _target(path: Path, mode: str, key: str, durability: Durability) -> Iterator[Tree]:
+    """The tree to write to: what is written is there at the end of the block, or nothing."""
+    place = place_of_tree(path)
+    there = _check_target(place, mode, key)
+    replaces = mode in ("w", "w-", "x")
+    with contextlib.ExitStack() as held:
+        if place.endswith(".b2z") or not there or replaces:
+            held.enter_context(saving(place))
+            there = _check_target(place, mode, key)  # it may have come or gone meanwhile
+        if place.endswith(".b2z"):
+            keep = there and bool(key or not replaces)
+            gone = key if replaces else ""
+            yield held.enter_context(_archive(place, there, keep, gone, durability))
+        elif not there:
+            yield held.enter_context(_new_directory(place, durability))
+        elif replaces:
+            yield held.enter_context(replaced(place, key, durability))
+        else:
+            yield held.enter_context(open_tree(place, "r+", durability=durability))
 
 
 # ---- What is written --------------------------------------------------------------------
 
 
-def _group_at(tree: Tree, path: str | None) -> Group:
+def _key_of(path: str | None) -> str:
     parts = [part for part in (path or "").split("/") if part]
-    return tree.require_group("/" + "/".join(parts)) if parts else tree
+    for part in parts:
+        if part.startswith("."):
+            raise ValueError(f"group {path!r} has a name that begins with a dot: it is hidden")
+    return "".join(f"/{part}" for part in parts)
 
 
 def _write(
@@ -157,8 +143,7 @@ def _write(
     unlimited_dims: Any,
     append_dim: Hashable | None,
     region: Any,
-) -> set[str]:
-    """The names of the arrays that were written."""
+) -> None:
     _writers._validate_dataset_names(ds)
     for variable in ds.variables.values():
         if variable.size == 0:
@@ -168,8 +153,6 @@ def _write(
     if region is not None:
         region = region_of(ds, region, Writing(group))
         ds = without_others(ds, region)
-    if kind == "w":
-        group.attrs.clear()
     store = Writing(group, kind, append_dim, region)
     there = set() if kind == "w" else set(store._members())
     if mode == "a-" and append_dim is not None:
@@ -179,7 +162,6 @@ def _write(
     if append_dim is not None or region is not None:
         _refuse_encoding(there, given)
     _writers.dump_to_store(ds, store, writer, encoding=given, unlimited_dims=unlimited)
-    return store.written
 
 
 def _refuse_encoding(there: set[str], given: Mapping[Any, Any]) -> None:
@@ -243,30 +225,16 @@ def to_caterva(
         mode = "a" if append_dim is not None else "r+" if region is not None else "w"
     _check_order(mode, append_dim, region)
     nodes = _nodes(ds, group, encoding, unlimited_dims)
-    whole = all(part in ("", "/") for part in (group or "").split("/")) or group is None
+    keys = [_key_of(place) for _, place, _, _ in nodes]
     writer = Writer()
-    with _target(path, mode, whole, durability) as tree:
-        written = {}
-        for data, place, words, unlimited in nodes:
-            target = _group_at(tree, place)
-            written[place] = _write(
-                data, target, mode, writer, words, unlimited, append_dim, region
-            )
+    with _target(path, mode, _key_of(group), durability) as tree:
+        for key, (data, _, words, unlimited) in zip(keys, nodes, strict=True):
+            target = Group(tree, key)
+            _write(data, target, mode, writer, words, unlimited, append_dim, region)
         writer.sync()
+        for key in keys:  # only now: groups without anything are made at once
+            tree.require_group(key or "/")
         tree.commit()
-        if mode in ("w", "w-", "x"):
-            groups = {_group_at(tree, place)._key for place in written}
-            for place, names in written.items():
-                _remove_others(_group_at(tree, place), names, groups)
-
-
-def _remove_others(group: Group, written: set[str], groups: set[str]) -> None:
-    """Take out what the data set that replaces it does not have."""
-    for name in list(group):
-        key = f"{group._key}/{name}"
-        kept = any(other == key or other.startswith(key + "/") for other in groups)
-        if name not in written and not kept:
-            del group[name]
 
 
 def _check_order(mode: str, append_dim: Any, region: Any) -> None:
@@ -283,7 +251,7 @@ def _check_order(mode: str, append_dim: Any, region: Any) -> None:
 _Node: TypeAlias = tuple[xr.Dataset, str | None, Encoding | None, Any]
 
 
-def _nodes(ds: Any, group: str | None, encoding: Any, unlimited: Any) -> Iterable[_Node]:
+def _nodes(ds: Any, group: str | None, encoding: Any, unlimited: Any) -> list[_Node]:
     """Data sets, and the groups that they go to."""
     if isinstance(ds, xr.Dataset):
         return [(ds, group, encoding, unlimited)]

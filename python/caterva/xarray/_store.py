@@ -41,6 +41,8 @@ class CatervaStore(WritableCFDataStore):
     def _members(self) -> Iterator[str]:
         """The names of the group's own arrays."""
         skip = len(self.group._key) + 1
+        if not _is_there(self.group):
+            return
         for key, kind, _, _, _, _, _ in self.group.tree._listed(self.group._key):
             name = key[skip:]
             if name == _foreign.INDEX and skip == 1:
@@ -189,7 +191,12 @@ def encoding_of(parts: dict[str, Any], dims: tuple[str, ...], path: str) -> dict
 
 def sizes_of(group: Group) -> dict[str, int]:
     """The dimensions of a group's own arrays, with their lengths."""
-    return group.dims
+    return group.dims if _is_there(group) else {}
+
+
+def _is_there(group: Group) -> bool:
+    """Groups that are to be written are not, yet."""
+    return not group._key or group.tree._has_group(group._key)
 
 
 def as_attribute(value: Any) -> Any:

@@ -139,7 +139,7 @@ class Writing(CatervaStore):
         Slices of dimensions: where in the arrays the variables are written.
     """
 
-    __slots__ = ("_append_dim", "_mode", "_region", "written")
+    __slots__ = ("_append_dim", "_mode", "_region")
 
     def __init__(
         self,
@@ -152,7 +152,6 @@ class Writing(CatervaStore):
         self._mode = mode
         self._append_dim = append_dim
         self._region = region
-        self.written: set[str] = set()
 
     # ---- What xarray calls ---------------------------------------------------------
 
@@ -255,7 +254,6 @@ class Writing(CatervaStore):
             overwrite=True,
             **words,
         )
-        self.written.add(name)
         _set_attributes(array, name, _typed(variable))
         if math.prod(variable.shape):
             writer.add(variable.data, array)
@@ -291,7 +289,6 @@ class Writing(CatervaStore):
 
     def _write_into(self, name: str, variable: Variable, writer: ArrayWriter) -> None:
         array = self._array(name)
-        self.written.add(name)
         place = self._place(name, array, variable)
         if variable.dtype.kind in "US" and variable.dtype.itemsize > array.itemsize:
             array = self._widened(name, array, variable.dtype)
@@ -358,6 +355,8 @@ def _set_attributes(array: Array, name: str, attributes: Mapping[Any, Any]) -> N
 def _check_name(name: str) -> None:
     if "/" in name:
         raise ValueError(f"variable {name!r} has a slash in its name, which leads to a group")
+    if name.startswith("."):
+        raise ValueError(f"variable {name!r} has a name that begins with a dot: it is hidden")
     if name.startswith("__vlmeta__"):
         raise ValueError(f"variable {name!r} has a name that groups keep their attributes in")
 

@@ -1,0 +1,141 @@
+"""What stands at a key of a tree, replaced in one step by a group that is written beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from .._errors import ExistsError, ReadOnlyError
+from .._options import Durability
+from .._tree import Tree, open_tree
+
+_INDEX = ("embed.b2e", "dataset.json")  # of a whole tree
+_ATTRIBUTES = "__vlmeta__.b2f"
+_LINUX, _MAC = ("renameat2", 2), ("renameatx_np", 2)  # and the flag: both change places
+
+
+@contextlib.contextmanager
+def beside(place: str) -> Iterator[str]:
+    """A hidden folder beside the place, which goes at the end with all that is in it; a child
+    of fork leaves it to its parent."""
+    folder, name = os.path.split(place)
+    hidden = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
+    process = os.getpid()
+    try:
+        yield hidden
+    finally:
+        if os.getpid() == process:
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
+def holds(tree: Tree, key: str) -> bool:
+    """Whether an array or group of that key is in the tree."""
+    return any(e.key == key or e.key.startswith(key + "/") for e in tree.entries())
+
+
+# ---- Names that change places --------------------------------------------------------------
+
+
+def _exchange(new: str, old: str) -> None:
+    """Have two directories change places: in one step where the system knows one."""
+    name, flag = _MAC if sys.platform == "darwin" else _LINUX
+    here = -2 if sys.platform == "darwin" else -100
+    call = getattr(ctypes.CDLL(None), name, None)
+    if call is not None and call(here, os.fsencode(new), here, os.fsencode(old), flag) == 0:
+        return
+    aside = f"{new}.old"
+    os.rename(old, aside)
+    try:
+        os.rename(new, old)
+    except BaseException:
+        os.rename(aside, old)
+        raise
+
+
+def sync_folder(path: str, durability: Durability) -> None:
+    """Make names in the folder as durable as is wanted."""
+    if durability == "none":
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _put(inner: str, place: str, key: str, old: Tree) -> str:
+    """Give what was written the name of the key; returns the folder that names it."""
+    if not key:
+        _exchange(inner, place)
+        return os.path.dirname(place)
+    parts = key[1:].split("/")
+    for n in range(1, len(parts) + 1):
+        group = "/".join(parts[:n])
+        target = os.path.join(place, group)
+        if not os.path.isdir(target):
+            if holds(old, "/" + group):
+                _remove_array(old, "/" + group, last=n == len(parts))
+            os.rename(os.path.join(inner, group), target)
+            return os.path.dirname(target)
+    _exchange(os.path.join(inner, key[1:]), target)
+    return os.path.dirname(target)
+
+
+def _remove_array(old: Tree, key: str, last: bool) -> None:
+    if not last:
+        raise ExistsError(f"{key} in {old.path} is an array: no group can be in it")
+    del old[key]
+
+
+# ---- What stays -----------------------------------------------------------------------------
+
+
+def _is_ours(name: str) -> bool:
+    left = name.startswith(".") and ".tmp-" in name  # by a writer that was killed
+    return left or name in (*_INDEX, _ATTRIBUTES, ".caterva-commit")
+
+
+def _keep_others(old: Tree, inner: str, place: str, key: str) -> None:
+    """Files that are no arrays go along with the new group."""
+    arrays = set()
+    for entry in old.entries():
+        if key and entry.embedded and entry.key.startswith(key + "/"):
+            raise ReadOnlyError(f"{entry.key} lies inside embed.b2e of {old.path}, and stays")
+        if entry.kind == "array" and entry.path is not None:
+            arrays.add(os.path.normpath(os.path.join(place, entry.path)))
+    top = os.path.join(place, key[1:])
+    for folder, folders, names in os.walk(top):
+        folders[:] = [name for name in folders if not name.endswith(".b2nd.parts")]
+        for name in names:
+            path = os.path.join(folder, name)
+            to = os.path.join(inner, os.path.relpath(path, place))
+            if not (_is_ours(name) or path in arrays or os.path.lexists(to)):
+                os.makedirs(os.path.dirname(to), exist_ok=True)
+                _link(path, to)
+
+
+def _link(path: str, to: str) -> None:
+    try:
+        os.link(path, to, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(path, to, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def replaced(place: str, key: str, durability: Durability) -> Iterator[Tree]:
+    """A new tree to write to, whose group takes the place of the old one's at the end; the
+    old one is locked until then."""
+    place = os.path.realpath(place)
+    with beside(place) as hidden, open_tree(place, "r+", durability=durability) as old:
+        inner = os.path.join(hidden, "tree.b2d")
+        with open_tree(inner, "x", durability=durability) as tree:
+            yield tree
+        _keep_others(old, inner, place, key)
+        if not key:
+            shutil.copymode(place, inner)
+        sync_folder(_put(inner, place, key, old), durability)
