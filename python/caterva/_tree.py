@@ -47,7 +47,16 @@ class Tree(Group):
     (np.float64(274.5), True, 2)
     """
 
-    __slots__ = ("_arrays", "_handle", "_lock", "_new", "_options", "_process", "_remote", "__weakref__")
+    __slots__ = (
+        "_arrays",
+        "_handle",
+        "_lock",
+        "_new",
+        "_options",
+        "_process",
+        "_remote",
+        "__weakref__",
+    )
 
     def __init__(
         self,
