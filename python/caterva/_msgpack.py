@@ -81,16 +81,25 @@ def _array(value: np.ndarray[Any, Any]) -> bytes:
     if value.dtype.names is not None:
         dtype = {"descr": value.dtype.descr}
     payload = {"dtype": dtype, "shape": list(value.shape), "data": value.tobytes()}
-    return _extension(_ARRAY, pack(payload))
+    return _extension(_ARRAY, _pack(payload))
 
 
 def _sequence(values: list[Any]) -> bytes:
     head = _sized((0x90, 16), (0xDC, 0xDD), len(values))
-    return head + b"".join(map(pack, values))
+    return head + b"".join(map(_pack, values))
 
 
-def pack(value: Any) -> bytes:
-    """The msgpack of a value; TypeError when there is none."""
+def _key(value: Any) -> Any:
+    """What its reader hashes, to whom every set is one that changes."""
+    if isinstance(value, frozenset):
+        raise TypeError("an attribute cannot hold a set in a set, or as a key")
+    if isinstance(value, tuple):
+        for item in value:
+            _key(item)
+    return value
+
+
+def _pack(value: Any) -> bytes:
     if isinstance(value, np.generic):
         value = value.item() if value.dtype.kind in "SU" else np.asarray(value)
     match value:
@@ -113,16 +122,28 @@ def pack(value: Any) -> bytes:
             return _sequence(["__tuple__", *value])
         case dict():
             head = _sized((0x80, 16), (0xDE, 0xDF), len(value))
-            return head + b"".join(pack(k) + pack(v) for k, v in value.items())
+            return head + b"".join(_pack(_key(k)) + _pack(v) for k, v in value.items())
         case complex():
             return _extension(_COMPLEX, struct.pack(">dd", value.real, value.imag))
         case set() | frozenset():
-            return _extension(_SET, pack(list(value)))
+            return _extension(_SET, _pack([_key(item) for item in value]))
         case np.ndarray():
             return _array(value)
         case Extension():
             return _extension(value.code, value.data)
     raise TypeError(f"an attribute cannot hold a value of type {type(value).__name__}")
+
+
+def pack(value: Any) -> bytes:
+    """The msgpack of a value; TypeError or ValueError when there is none that can be read."""
+    try:
+        packed = _pack(value)
+        unpack(packed)
+    except RecursionError:
+        raise ValueError("an attribute cannot hold a value that is nested so deep") from None
+    except ValueError as error:
+        raise ValueError(f"an attribute cannot hold the value: {error}") from error
+    return packed
 
 
 # ---- Reading ----------------------------------------------------------------------------
@@ -162,7 +183,10 @@ class _Reader:
 
     def mapping(self, n: int) -> dict[Any, Any]:
         flat = self.values(2 * n)
-        return dict(zip(flat[::2], flat[1::2], strict=True))
+        try:
+            return dict(zip(flat[::2], flat[1::2], strict=True))
+        except TypeError as error:
+            raise ValueError(f"msgpack has a key that no dict takes: {error}") from error
 
     def extension(self, n: int) -> Any:
         code = self.number("b")

@@ -348,6 +348,50 @@ def test_dimensions_have_names() -> None:
         caterva.open("dims.b2nd").dims = ["x", "y"]
 
 
+def nested(n: int, kind: type) -> Any:
+    value: Any = 1
+    for _ in range(n):
+        value = {"k": value} if kind is dict else kind([value])
+    return value
+
+
+@pytest.mark.parametrize("kind", [list, tuple, dict])
+def test_attributes_as_deep_as_they_can_be_read(kind: type) -> None:
+    a = caterva.zeros(3, path="deep.b2nd")
+    a.attrs["x"] = nested(100, kind)
+    for n in (101, 300, 100_000):
+        with pytest.raises(ValueError, match="attribute cannot hold"):
+            a.attrs["x"] = nested(n, kind)
+    a.close()
+    assert caterva.open("deep.b2nd").attrs["x"] == nested(100, kind)
+
+
+def test_attributes_that_could_not_be_read() -> None:
+    """They are refused when they are stored: nothing changes."""
+    a = caterva.zeros(3)
+    a.attrs["x"] = 1
+    circle: list[Any] = []
+    circle.append(circle)
+    fields: Any = "i4"
+    for _ in range(60):
+        fields = [("f", fields)]
+    for value in (
+        {frozenset({1}): 2},
+        [{(1, (frozenset(),)): 2}],
+        {frozenset({1})},
+        {(1, frozenset({2}))},
+        circle,
+        np.zeros(2, fields),
+    ):
+        with pytest.raises((TypeError, ValueError), match="attribute cannot hold"):
+            a.attrs["x"] = value
+        with pytest.raises((TypeError, ValueError), match="attribute cannot hold"):
+            caterva.zeros(3, path="never.b2nd", metalayers={"m": value})
+    assert dict(a.attrs) == {"x": 1} and not Path("never.b2nd").exists()
+    a.attrs["x"] = {(1, 2): {3, (4, "five")}, None: frozenset({6})}
+    assert a.attrs["x"] == {(1, 2): {3, (4, "five")}, None: {6}}
+
+
 def test_attributes_that_are_no_msgpack() -> None:
     a = caterva.zeros(3)
     for raw in (
@@ -357,6 +401,7 @@ def test_attributes_that_are_no_msgpack() -> None:
         b"\xdd\xff\xff\xff\xff",
         b"\x91" * 5000,
         b"\x01\x01",
+        b"\x81\x90\x01",  # a list as a key
     ):
         a.attrs.set_raw("x", raw or b"\xc1")
         with pytest.raises(ValueError, match="msgpack"):
