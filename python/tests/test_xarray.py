@@ -124,6 +124,13 @@ def test_attributes_without_walls() -> None:
     for wrong, error in (({"o": object()}, TypeError), ({"dims": 3}, ValueError)):
         with pytest.raises(error, match=r"'x' has an attribute 'dims'|'o' of variable 'x'"):
             xr.Dataset({"x": ("t", [1], wrong)}).to_caterva("y.b2d")
+    deep: Any = 1
+    for _ in range(101):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested too deep") as caught:
+        xr.Dataset({"x": ("t", [1], {"deep": deep})}).to_caterva("y.b2d")
+    assert caught.value.__notes__ == ["attribute 'deep' of variable 'x'"]
+    assert not Path("y.b2d").exists()
 
 
 @has_dask

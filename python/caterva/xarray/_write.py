@@ -350,6 +350,9 @@ def _set_attributes(array: Array, name: str, attributes: Mapping[Any, Any]) -> N
             array.attrs[key] = as_attribute(value)
         except TypeError as error:
             raise TypeError(f"attribute {key!r} of variable {name!r}: {error}") from None
+        except ValueError as error:
+            error.add_note(f"attribute {key!r} of variable {name!r}")
+            raise
 
 
 def _check_name(name: str) -> None:
