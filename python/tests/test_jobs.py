@@ -135,6 +135,29 @@ def test_another_coordinator_sees_how_it_grows() -> None:
     assert np.array_equal(caterva.load("a.b2nd"), items)
 
 
+@pytest.mark.parametrize("dropped", ["rollback", "discard"])
+def test_a_merge_grows_again_what_was_dropped(dropped: str) -> None:
+    """The growth that a job began with is pending; its merge does it anew."""
+    a = caterva.asarray(np.arange(6), "a.b2nd", chunks=(4,))
+    a.commit()
+    job = a.job(shape=9)
+    with job.part() as part:
+        part[4:9] = 77
+    if dropped == "rollback":
+        a.rollback()
+    else:
+        a.discard()
+        a = caterva.open("a.b2nd", "r+")
+    assert a.shape == (6,)
+    a.merge(part.token)
+    assert a.shape == (9,) and a[...].tolist() == [0, 1, 2, 3, 77, 77, 77, 77, 77]
+    a.rollback()
+    assert a.shape == (6,)
+    a.merge(part.token)
+    a.close()
+    assert caterva.load("a.b2nd").tolist() == [0, 1, 2, 3, 77, 77, 77, 77, 77]
+
+
 # ---- What goes wrong ----------------------------------------------------------------------
 
 
