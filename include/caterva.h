@@ -2176,7 +2176,9 @@ CATERVA_API caterva_status caterva_tree_create(const char *path,
 
 /* Makes a new array of that key, as caterva_create makes a file: it is there from its first
  * commit on. The groups of the key are made. CATERVA_EEXIST: the key is a group's, or
- * something's already unless `options` say overwrite; or a part of it is an array's.
+ * something's already unless `options` say overwrite; or a part of it is an array's. Arrays
+ * and attributes that are pending through this handle are in the way, too. CATERVA_EINVAL: a
+ * name in it begins with a dot, which hides it, or is one of python-blosc2's own.
  * caterva_create with "weather.b2d::/group/name" does the same, and makes the tree where
  * there is nothing of that name. Release *out with caterva_close or caterva_discard.
  * Thread: turns. */

@@ -29,6 +29,19 @@ static cv_status check_new_key(const char *key, cv_error *err)
     return CV_OK;
 }
 
+/* One that something new may have: a name with a dot in front is hidden, and would be left
+ * out of lists and archives. */
+static cv_status check_free_key(const char *key, cv_error *err)
+{
+    CV_TRY(check_new_key(key, err));
+    const char *hidden = strstr(key, "/.");
+    if (!hidden) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "the name \"%.100s\" begins with a dot: what is hidden is in no list of a "
+                   "tree",
+                   hidden + 1);
+}
+
 static const cv_member *find_file(const cv_contents *c, const char *key, size_t size)
 {
     for (size_t i = 0; i < c->members.n; i++) {
@@ -98,7 +111,7 @@ static cv_status look_and_check_free(const cv_tree *tree, const char *key, bool 
     cv_contents own;
     const cv_contents *contents;
     CV_TRY(cv_tree_check_writable(tree, err));
-    CV_TRY(check_new_key(key, err));
+    CV_TRY(check_free_key(key, err));
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = check_free(tree, contents, key, overwrite, err);
     cv_contents_free(&own);
@@ -154,7 +167,7 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
     cv_store *store;
     cv_embed embed = {0};
     CV_TRY(cv_tree_check_writable(tree, err));
-    if (strcmp(key, "/") != 0) CV_TRY(check_new_key(key, err));
+    if (strcmp(key, "/") != 0) CV_TRY(check_free_key(key, err));
     CV_TRY(cv_tree_embed_store(tree, &store, err));
     CV_TRY(cv_embed_read(store, &embed, err));
     cv_status status = check_parts(tree, &embed, key, err);
@@ -329,7 +342,7 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
     const cv_contents *contents;
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(from, err));
-    CV_TRY(check_new_key(to, err));
+    CV_TRY(check_free_key(to, err));
     if (cv_tree_is_within(to, from))
         return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot move into itself", from);
     cv_status status = cv_tree_look(tree, &own, &contents, err);

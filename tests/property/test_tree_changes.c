@@ -155,6 +155,8 @@ static void test_keys_in_the_way(void)
         {"/g/../x", CATERVA_EINVAL, "\"..\""},
         {"x", CATERVA_EINVAL, "slash"},
         {"/g/", CATERVA_EINVAL, "empty"},
+        {"/.x", CATERVA_EINVAL, "dot"},
+        {"/g/.x/y", CATERVA_EINVAL, "dot"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         refused(caterva_tree_create_array(tree, cases[i].key, &o, &array, &err),
@@ -162,6 +164,8 @@ static void test_keys_in_the_way(void)
         refused(caterva_tree_create_group(tree, cases[i].key, &err), cases[i].status,
                 cases[i].words);
     }
+    refused(caterva_tree_move(tree, "/a", "/g/.a", &err), CATERVA_EINVAL, "dot");
+    refused(caterva_tree_attr_set(tree, "/.h", "a", "\x01", 1, &err), CATERVA_EINVAL, "dot");
     put("/a", 100, 1);
     check_first(tree, "/a", 100);
     o.layout = CATERVA_LAYOUT_SPARSE;
