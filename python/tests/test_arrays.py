@@ -323,6 +323,12 @@ def test_scalars_keep_their_type() -> None:
 def test_dimensions_have_names() -> None:
     a = caterva.create((2, 3), "i2", "dims.b2nd", dims=("time", None))
     assert a.dims == ("time", None) and a.attrs["dims"] == ["time", None]
+    for names in (("ti\0me", None), ("time", "\0")):
+        with pytest.raises(ValueError, match="zero character"):
+            a.dims = names
+        with pytest.raises(ValueError, match="zero character"):
+            caterva.create((2, 3), "i2", dims=names)
+    assert a.dims == ("time", None)
     a.dims = ["t", "x"]
     assert a.info.dims == ("t", "x") and "t, x" in repr(a.info) and "t, x" in a._repr_html_()
     a.close()

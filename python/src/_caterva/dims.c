@@ -1,6 +1,8 @@
 /* Names of dimensions. */
 #include "array.h"
 
+#include <string.h>
+
 /* A tuple of one name or None for each axis; None where the array names none at all. */
 static PyObject *dims_get(PyObject *object, PyObject *unused)
 {
@@ -38,8 +40,14 @@ static int parse_names(const array_object *self, PyObject *tuple, const char **n
     }
     for (int d = 0; d < self->ndim; d++) {
         PyObject *name = PyTuple_GetItem(tuple, d);
-        names[d] = name == Py_None ? NULL : PyUnicode_AsUTF8AndSize(name, NULL);
+        Py_ssize_t size = 0;
+        names[d] = name == Py_None ? NULL : PyUnicode_AsUTF8AndSize(name, &size);
         if (name != Py_None && !names[d]) return -1;
+        if (names[d] && strlen(names[d]) != (size_t)size) {
+            PyErr_Format(PyExc_ValueError,
+                         "the name %R of a dimension has a zero character in it", name);
+            return -1;
+        }
     }
     return 0;
 }
