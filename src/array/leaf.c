@@ -236,6 +236,7 @@ cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_e
     CV_TRY(make_tree_of(url, err));
     CV_TRY(open_tree_of(NULL, url, &key, &tree, err));
     cv_status status = cv_tree_lock(tree, err);
+    tree->durable = true; /* what the array is to be is not known here */
     if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);
     cv_tree_close(tree);
     return status;

@@ -70,7 +70,7 @@ void cv_tree_repair_judge(cv_tree_repair *r, caterva_outcome outcome)
 static cv_status open_output(const cv_tree_repair *r, const cv_member *member, cv_file *out,
                              cv_error *err)
 {
-    CV_TRY(cv_make_parents(r->made.dir, member->path, err));
+    CV_TRY(cv_make_parents(r->made.dir, member->path, false, err));
     unsigned how = CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW;
     int error = cv_open_file(r->made.dir, member->path, how, 0666, out);
     if (!error) return CV_OK;
@@ -206,7 +206,7 @@ static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, 
 {
     char *output;
     cv_error why = {.code = CATERVA_OK};
-    CV_TRY(cv_make_parents(r->made.dir, member->path, err));
+    CV_TRY(cv_make_parents(r->made.dir, member->path, false, err));
     CV_TRY(join(r->made_path, "/", member->path, &output, err));
     cv_status status = repair_to(r, member, output, err);
     cv_free(output);

@@ -183,7 +183,7 @@ cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char *
     char *name;
     CV_TRY(look_and_check_free(tree, key, overwrite, err));
     CV_TRY(name_of(key, CV_TREE_ARRAY_SUFFIX, &name, err));
-    cv_status status = cv_make_parents(tree->dir, name, err);
+    cv_status status = cv_make_parents(tree->dir, name, tree->durable, err);
     if (status == CV_OK) status = cv_tree_path(tree, name, path, err);
     cv_free(name);
     return status;
@@ -326,7 +326,7 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
     char *name;
     const char *suffix = t->is_group ? "" : t->name + cv_tree_stem(t->name);
     CV_TRY(name_of(to, suffix, &name, err));
-    cv_status status = cv_make_parents(tree->dir, name, err);
+    cv_status status = cv_make_parents(tree->dir, name, tree->durable, err);
     int error = status == CV_OK ? cv_dir_rename_new(tree->dir, t->name, name) : 0;
     if (error) status = fail_change(tree, "move", t, error, err);
     if (status == CV_OK) status = settle(tree, name, err);

@@ -102,15 +102,36 @@ static cv_status fail_making(const char *name, int error, cv_error *err)
     return cv_fail_sys(err, error, "cannot make %s", shown.text);
 }
 
-cv_status cv_make_parents(cv_dir dir, const char *name, cv_error *err)
+/* The folder that `name` is in, from `dir` on. */
+static int sync_folder_of(cv_dir dir, const char *name)
+{
+    cv_dir folder;
+    size_t size = cv_tree_parent(name, strlen(name));
+    char *path = size ? cv_strndup(name, size) : cv_strdup(".");
+    if (!path) return ENOMEM;
+    int error = cv_open_dir(dir, path, 0, &folder);
+    cv_free(path);
+    if (error) return error;
+    error = cv_dir_sync(folder);
+    cv_dir_close(&folder);
+    return error;
+}
+
+static int make_folder(cv_dir dir, const char *path, bool durable)
+{
+    int error = cv_dir_make(dir, path);
+    if (!error && durable) error = sync_folder_of(dir, path);
+    return error == EEXIST ? 0 : error;
+}
+
+cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err)
 {
     char *path = cv_strdup(name);
     if (!path) return cv_fail_memory(err, strlen(name), "a path");
     int error = 0;
     for (char *at = strchr(path, '/'); at && !error; at = strchr(at + 1, '/')) {
         *at = '\0';
-        error = cv_dir_make(dir, path);
-        if (error == EEXIST) error = 0;
+        error = make_folder(dir, path, durable);
         *at = '/';
     }
     cv_free(path);
@@ -123,7 +144,7 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
 {
     cv_file file;
     char temp[CV_OS_TEMP_NAME];
-    CV_TRY(cv_make_parents(dir, name, err));
+    CV_TRY(cv_make_parents(dir, name, durable, err));
     int error = cv_dir_create_temp_file(dir, "embed", 0666, temp, &file);
     if (error) return fail_making(name, error, err);
     error = cv_file_write(file, bytes->data, bytes->size, 0);
@@ -131,6 +152,7 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
     cv_file_close(&file);
     if (!error) error = cv_dir_rename_new(dir, temp, name);
     if (error) (void)cv_dir_remove(dir, temp);
+    if (!error && durable) error = sync_folder_of(dir, name);
     return error ? fail_making(name, error, err) : CV_OK;
 }
 
@@ -150,7 +172,7 @@ cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, boo
     cv_file file;
     cv_dir parent;
     const char *slash = strrchr(name, '/');
-    CV_TRY(cv_make_parents(dir, name, err));
+    CV_TRY(cv_make_parents(dir, name, durable, err));
     CV_TRY(open_parent_of(dir, name, &parent, err));
     int error = cv_dir_create_temp_file(parent, slash ? slash + 1 : name, 0666, temp, &file);
     if (!error) {

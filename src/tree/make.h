@@ -44,8 +44,9 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
 cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        char temp[CV_OS_TEMP_NAME], cv_error *err);
 
-/* Makes the directories in the path of `name`; those that are there are fine. */
-cv_status cv_make_parents(cv_dir dir, const char *name, cv_error *err);
+/* Makes the directories in the path of `name`; those that are there are fine. Durable: the
+ * names of new ones are on the medium. */
+cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err);
 
 /* Removes all files and directories below `dir`. Does what it can. */
 void cv_remove_all(cv_dir dir, const char *shown);

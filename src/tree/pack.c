@@ -232,7 +232,7 @@ static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_
     uint32_t crc;
     cv_file file;
     cv_copy_source source;
-    CV_TRY(cv_make_parents(dir, member->path, err));
+    CV_TRY(cv_make_parents(dir, member->path, false, err));
     CV_TRY(cv_copy_source_open(tree, member, &source, err));
     unsigned how = CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW;
     int error = cv_dir_open_file(dir, member->path, how, 0666, &file);

@@ -7,6 +7,7 @@
 #include <caterva.h>
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,54 @@ static void test_pending_in_the_way(void)
           "the folder of what was discarded is not empty");
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
 }
+
+#ifdef __linux__
+/* ---- What is on the medium ------------------------------------------------------------ */
+
+static dev_t synced_device;
+static ino_t synced[64];
+static int n_synced;
+
+/* In the place of the system's, which a test cannot ask what it did. */
+int fsync(int fd)
+{
+    struct stat info;
+    CHECK(fstat(fd, &info) == 0, "what is synced");
+    synced_device = info.st_dev;
+    if (n_synced < 64) synced[n_synced++] = info.st_ino;
+    return 0;
+}
+
+static bool was_synced(const char *name)
+{
+    char file[SCRATCH_PATH];
+    struct stat info;
+    CHECK(stat(scratch_path(file, name), &info) == 0, "%s", name);
+    for (int i = 0; i < n_synced; i++)
+        if (info.st_dev == synced_device && info.st_ino == synced[i]) return true;
+    return false;
+}
+
+/* A name is on the medium when the folder that it is in was synced after it was made. */
+static void test_folders_are_synced(void)
+{
+    n_synced = 0;
+    CHECK_OK(caterva_tree_create_group(tree, "/s/t", &err), err);
+    CHECK(was_synced("t.b2d") && was_synced("t.b2d/s") && was_synced("t.b2d/s/t"),
+          "a new group of %d syncs", n_synced);
+    n_synced = 0;
+    put("/s/u/v/x", 1, 0);
+    CHECK(was_synced("t.b2d/s") && was_synced("t.b2d/s/u") && was_synced("t.b2d/s/u/v"),
+          "an array in new groups of %d syncs", n_synced);
+    n_synced = 0;
+    CHECK_OK(caterva_tree_move(tree, "/s/u/v", "/s/w/v", &err), err);
+    CHECK(was_synced("t.b2d/s") && was_synced("t.b2d/s/w") && was_synced("t.b2d/s/u"),
+          "a move of %d syncs", n_synced);
+    CHECK_OK(caterva_tree_remove(tree, "/s", &err), err);
+}
+#else
+static void test_folders_are_synced(void) {}
+#endif
 
 static void test_moves(void)
 {
@@ -448,6 +497,7 @@ int main(int argc, char **argv)
     test_create();
     test_keys_in_the_way();
     test_pending_in_the_way();
+    test_folders_are_synced();
     test_moves();
     test_removals();
     test_pack();
