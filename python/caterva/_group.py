@@ -172,12 +172,22 @@ class Group(MutableMapping[str, Any]):
         shape, dtype, fill_value, **options
             As in `create`; dtype None is that of `data`.
         data
-            What it holds: anything that `asarray` takes.
+            What it holds: anything that `asarray` takes. It may be the array that is
+            overwritten, or a view of it, which is read into memory then.
 
         Returns
         -------
         Array
             Open for writing. It is there for others from the tree's next commit on.
+
+        Raises
+        ------
+        FileExistsError
+            When something has the name and is not to be overwritten, also when that is
+            pending; when it is a group, or a part of the name is an array. Nothing that is
+            pending is dropped then, nor by another argument that is refused.
+        ValueError
+            When a name begins with a dot: such are hidden.
 
         Examples
         --------

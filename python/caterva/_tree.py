@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias
 
+import numpy as np
+
 from . import _caterva, _dtypes, _options
 from ._array import Array
 from ._errors import BusyError, NotFoundError, ReadOnlyError, StaleError
@@ -285,9 +287,18 @@ class Tree(Group):
         self._arrays.clear()
         self._new.clear()
 
+    def _is_new(self, key: str) -> bool:
+        """Whether it is an array that was never committed, nor closed or discarded."""
+        array = self._arrays.get(key)
+        return key in self._new and array is not None and not array.closed
+
+    def _new_below(self, key: str) -> list[str]:
+        """The new arrays in the group and below it."""
+        return [k for k in tuple(self._new) if k.startswith(key + "/") and self._is_new(k)]
+
     def _listed(self, key: str) -> list[tuple[Any, ...]]:
         """The entries of a group and below it, new arrays among them."""
-        new = [k for k in self._new if k.startswith(key + "/")]
+        new = self._new_below(key)
         if not new:
             return list(self._handle._list(key or None))
         found: dict[str, tuple[Any, ...]] = {}
@@ -300,7 +311,7 @@ class Tree(Group):
         return sorted(found.values(), key=lambda entry: entry[0].split("/"))
 
     def _has_group(self, key: str) -> bool:
-        if any(k.startswith(key + "/") for k in self._new):
+        if self._new_below(key):
             return True
         try:
             self._handle._list(key)
@@ -338,17 +349,40 @@ class Tree(Group):
         return self._handle._open_array(Array, key, words, None)
 
     def _create(
-        self, key: str, shape: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
+        self,
+        key: str,
+        shape: Any,
+        dtype: Any,
+        fill_value: Any,
+        options: dict[str, Any],
+        like: Any = None,
     ) -> Array:
         words, progress, dims = new_words(shape, dtype, fill_value, self._inherited(options))
         handle = self._writing()
         with self._lock:
             if words["overwrite"]:
-                self._forget(key)
+                self._make_way(key, words, dims, like)
             array = named(handle._create_array(Array, key, words, progress), dims)
             self._arrays[key] = array
             self._new.add(key)
             return array
+
+    def _make_way(self, key: str, words: dict[str, Any], dims: Any, like: Any) -> None:
+        """Drop the array that is open for writing at the key, which keeps others out: when
+        all that can be refused in the new one, and in the items `like`, was tried."""
+        old = self._arrays.get(key)
+        if old is None or old.closed or not old.writable:
+            return
+        if not self._is_new(key) and not os.path.lexists(f"{self.path}{key}.b2nd"):
+            return  # it is refused: no other file is replaced
+        trial = named(_caterva.create(Array, _options.MEMORY, words, None), dims)
+        try:
+            if like is not None and trial.size:
+                first = (slice(0, 1),) * trial.ndim
+                trial[first] = like[first]
+        finally:
+            trial.discard()
+        self._forget(key)
 
     def _inherited(self, options: dict[str, Any]) -> dict[str, Any]:
         """Options of a new array: those of the tree's handle where nothing else is said."""
@@ -364,19 +398,30 @@ class Tree(Group):
         self, key: str, data: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
     ) -> Array:
         source = data if is_array(data) else sized(data, dtype)
+        attributes: dict[str, bytes] = {}
         if isinstance(data, Array | View):
             options = _as_stored(data, options)
+        if isinstance(data, Array):
+            attributes = {name: data.attrs.raw(name) for name in data.attrs}
         items = source.dtype if dtype is None else _dtypes.sized(dtype, source.dtype)
-        array = self._create(key, source.shape, items, fill_value, options)
+        if self._reads(data, key):
+            source = source[...]  # what it is made of goes before it is there
+        like = source if isinstance(source, np.ndarray) else None
+        array = self._create(key, source.shape, items, fill_value, options, like)
         try:
             fill(array, source)
-            if isinstance(data, Array):
-                for name in data.attrs:
-                    array.attrs.set_raw(name, data.attrs.raw(name))
+            for name, value in attributes.items():
+                array.attrs.set_raw(name, value)
         except BaseException:
             self._forget(key)
             raise
         return array
+
+    def _reads(self, data: Any, key: str) -> bool:
+        """Whether the data are those of the array that is open at the key."""
+        old = self._arrays.get(key)
+        below = data._arrays if isinstance(data, View) else (data,)
+        return old is not None and any(array is old for array in below)
 
     def _forget(self, key: str) -> None:
         """Drop what is pending in the arrays of a key, and below it."""
@@ -387,7 +432,7 @@ class Tree(Group):
     def _drop(self, key: str) -> None:
         handle = self._writing()
         with self._lock:
-            new = any(k == key or k.startswith(key + "/") for k in self._new)
+            new = self._is_new(key) or bool(self._new_below(key))
             self._forget(key)
             try:
                 handle._remove(key)

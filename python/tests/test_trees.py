@@ -343,6 +343,90 @@ assert caterva.open("t.b2d::/x")[0, 1] == 9
 """)
 
 
+# ---- What is pending, and what is put in its place --------------------------------------
+
+
+def test_nothing_pending_is_lost_to_what_is_refused() -> None:
+    made()
+    with caterva.open_tree("t.b2d", "r+") as t:
+        t["p/x"] = [1, 2, 3]
+        for refused in (lambda: t.__setitem__("p", [9]), lambda: t.__setitem__("p/x/y", [9])):
+            with pytest.raises(FileExistsError):
+                refused()
+        t["x"][0] = 7
+        t["n"] = [1]
+        for key in ("x", "n", "p/x"):
+            before = t[key]
+            for wrong in (
+                lambda: t.create_array(key, (3,)),
+                lambda: t.create_array(key, (3,), overwrite=True, codec="no"),
+                lambda: t.create_array(key, (3,), overwrite=True, chunks=(-1,)),
+                lambda: t.create_array(key, (3,), overwrite=True, dims=("a", "b")),
+                lambda: t.create_array(key, data=["a"], dtype="f4", overwrite=True),
+                lambda: t.create_array(key, data=[1], no=1, overwrite=True),
+            ):
+                with pytest.raises((FileExistsError, ValueError, TypeError)):
+                    wrong()
+            assert t[key] is before and not before.closed
+        assert t["x"][0].tolist() == [7, 7, 7] and t["n"][:].tolist() == [1]
+    t = caterva.open_tree("t.b2d")
+    assert t["x"][0].tolist() == [7, 7, 7] and t["p/x"][:].tolist() == [1, 2, 3]
+    assert list(t) == ["empty", "g", "n", "p", "x"]
+
+
+def test_an_array_is_put_in_its_own_place() -> None:
+    made()
+    with caterva.open_tree("t.b2d", "r+") as t:
+        t["x"][0] = 7
+        t["x"].attrs["units"] = "K"
+        for _ in range(2):
+            t["x"] = t["x"]
+            assert t["x"][:].tolist() == [[7, 7, 7], [3, 4, 5]]
+        t.create_array("x", data=t["x"], overwrite=True, chunks=(1, 3))
+        assert t["x"].chunks == (1, 3) and t["x"].attrs["units"] == "K"
+        t["x"] = t["x"].view[:, ::2]
+        t["new"] = [1, 2]
+        t["new"] = t["new"]
+        t["x"] = t["x"][:] + 1
+    t = caterva.open_tree("t.b2d")
+    assert t["x"][:].tolist() == [[8, 8], [4, 6]] and t["new"][:].tolist() == [1, 2]
+
+
+def test_a_key_is_one_thing() -> None:
+    with caterva.open_tree("t.b2d", "w") as t:
+        t["n"] = [1]
+        t["h/x"] = [2]
+        t.require_group("a").attrs["late"] = 1
+        for key in ("n/b", "h", "a", "n/b/c"):
+            with pytest.raises(FileExistsError):
+                t[key] = [3]
+        for key in ("n", "n/g"):
+            with pytest.raises(FileExistsError):
+                t.create_group(key)
+        for key in (".x", "g/.x", ".g/x"):
+            with pytest.raises(ValueError, match="dot"):
+                t[key] = [1]
+            with pytest.raises(ValueError, match="dot"):
+                t.create_group(key)
+    assert [e.key for e in caterva.open_tree("t.b2d").entries()] == ["/a", "/h", "/h/x", "/n"]
+
+
+def test_what_was_discarded_is_nowhere() -> None:
+    made()
+    with caterva.open_tree("t.b2d", "r+") as t:
+        for key in ("y", "new/y"):
+            t.create_array(key, (3,)).discard()
+            assert list(t) == ["empty", "g", "x"] and "y" not in t and "new" not in t
+            with pytest.raises(KeyError):
+                t[key]
+            with pytest.raises(KeyError):
+                del t[key]
+        t.create_array("y", (3,)).close()
+        assert list(t) == ["empty", "g", "x", "y"] and t["y"][:].tolist() == [0, 0, 0]
+        t["y"].discard()
+        assert "y" in t and "y" in list(t)
+
+
 @pytest.mark.parametrize("end", ["w.close()", "w.discard()", "sys.exit(0)", "del w, y, g"])
 def test_what_is_pending_is_the_parents(end: str) -> None:
     made()
