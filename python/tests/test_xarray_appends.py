@@ -185,3 +185,43 @@ def test_packed_items() -> None:
     (ds * 100).to_caterva("u.b2d", append_dim="x")
     assert xr.open_dataset("u.b2d")["v"].values.tolist() == [1, 2, 100, 200]
     assert caterva.open("u.b2d::/v").dtype == np.int8
+
+
+# ---- Beside an append ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["append", "replace", "group"])
+def test_a_commit_while_a_data_set_is_opened(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables are opened one after another, and a commit comes between them."""
+    group = "n/m" if what == "group" else None
+    first = hour(0).assign(other=("time", [0]))
+    first.to_caterva("s.b2d", group=group)
+    open_variable = caterva.xarray.CatervaStore.open_variable
+    left = [3]
+
+    def commit() -> None:
+        left[0] -= 1
+        if what == "append":
+            (first * 2).assign_coords(time=hour(24)["time"].values).to_caterva(
+                "s.b2d", append_dim="time"
+            )
+        else:
+            new = hour(24 * left[0]).isel(time=[0] * (left[0] + 2))
+            new.to_caterva("s.b2d", "w", group=group)
+
+    def open_and_commit(store: Any, name: str) -> Any:
+        variable = open_variable(store, name)
+        if type(store) is caterva.xarray.CatervaStore and left[0] and name != "v":
+            commit()
+        return variable
+
+    monkeypatch.setattr(caterva.xarray.CatervaStore, "open_variable", open_and_commit)
+    seen = xr.open_dataset("s.b2d", group=group).load()
+    assert left == [0]
+    assert_identical(seen, xr.open_dataset("s.b2d", group=group).load())
+    left[0] = 2
+    groups = xr.open_groups("s.b2d")[f"/{group or ''}"].load()
+    assert left == [0]
+    assert_identical(groups, xr.open_dataset("s.b2d", group=group).load())

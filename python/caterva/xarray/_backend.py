@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import xarray as xr
 from xarray.backends.common import (
@@ -23,6 +24,9 @@ from ._array import Source
 from ._decode import decoded
 from ._store import CatervaStore
 
+T = TypeVar("T")
+_TRIES = 8  # to open what others change meanwhile
+
 
 def _place(filename_or_obj: Any, group: str | None) -> tuple[str, str]:
     """The tree, and the key of the group in it."""
@@ -38,6 +42,45 @@ def _group(tree: Tree, key: str) -> Any:
     if not hasattr(found, "entries"):
         raise KeyError(f"{key} in {tree.path} is an array, not a group")
     return found
+
+
+# ---- Beside those who write ------------------------------------------------------------------
+
+
+def _state(path: str, key: str) -> Any:
+    """What commits change in a tree that is a directory: the file that stands for them comes
+    and goes, and what is replaced is another folder."""
+    try:
+        places = [os.stat(path), os.stat(path + key)] if os.path.isdir(path) else []
+    except OSError:
+        places = []
+    return [(place.st_dev, place.st_ino, place.st_mtime_ns) for place in places]
+
+
+def _settled(path: str, key: str, run: Callable[[], T], close: Callable[[T], Any]) -> T:
+    """What is opened while nobody commits: arrays that were opened before a commit and behind
+    it do not go together."""
+    for n in range(_TRIES):
+        state = _state(path, key)
+        last = n == _TRIES - 1 or not state
+        try:
+            opened = run()
+        except Exception as error:
+            # Clocks of file systems are coarse: what conflicts is looked at again.
+            again = isinstance(error, ValueError) and n < 2
+            if last or not (again or state != _state(path, key)):
+                raise
+        else:
+            if last or state == _state(path, key):
+                return opened
+            close(opened)
+        time.sleep(0.002 * 2**n)
+    raise AssertionError
+
+
+def _close_all(opened: dict[str, xr.Dataset]) -> None:
+    for ds in opened.values():
+        ds.close()
 
 
 class CatervaBackendEntrypoint(BackendEntrypoint):
@@ -107,9 +150,13 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
             return StoreBackendEntrypoint().open_dataset(filename_or_obj, **words)
         path, key = _place(filename_or_obj, group)
         remote = as_remote(remote)
-        source = Source(path, remote)
-        with open_tree(path, remote=remote) as tree:
-            return _open(_group(tree, key), source, words)
+
+        def run() -> xr.Dataset:
+            source = Source(path, remote)
+            with open_tree(path, remote=remote) as tree:
+                return _open(_group(tree, key), source, words)
+
+        return _settled(path, key, run, xr.Dataset.close)
 
     def open_groups_as_dict(
         self,
@@ -137,13 +184,17 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         }
         path, key = _place(filename_or_obj, group)
         remote = as_remote(remote)
-        with open_tree(path, remote=remote) as tree:
-            top = _group(tree, key)
-            keys = [key, *(e.key for e in top.entries() if e.kind == "group")]
-            return {
-                k[len(key) :] or "/": _open(_group(tree, k), Source(path, remote), words)
-                for k in keys
-            }
+
+        def run() -> dict[str, xr.Dataset]:
+            with open_tree(path, remote=remote) as tree:
+                top = _group(tree, key)
+                keys = [key, *(e.key for e in top.entries() if e.kind == "group")]
+                return {
+                    k[len(key) :] or "/": _open(_group(tree, k), Source(path, remote), words)
+                    for k in keys
+                }
+
+        return _settled(path, key, run, _close_all)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
         """All groups of a tree, or those below one, as a tree of xarray's."""
