@@ -191,7 +191,8 @@ def to_caterva(
         A file ``.b2z``, which is written anew and published whole, or a directory ``.b2d``,
         which changes in place and is the better one for what grows.
     mode
-        ``"w"`` replaces what is there, ``"w-"`` (or ``"x"``) refuses to, ``"a"`` adds
+        ``"w"`` replaces what is there, with `group` the array or group of that name and all
+        that is in it; ``"w-"`` (or ``"x"``) refuses to, ``"a"`` adds
         variables or replaces those of the same name, ``"a-"`` with `append_dim` leaves
         variables without that dimension alone, ``"r+"`` writes into what is there only.
         Left out it is ``"w"``, with `append_dim` ``"a"``, with `region` ``"r+"``.
@@ -205,7 +206,9 @@ def to_caterva(
     unlimited_dims
         Dimensions that are meant to grow: chunks suit what they will be.
     append_dim
-        The dimension along which the variables are put behind those that are there.
+        The dimension along which the variables are put behind those that are there, and
+        encoded as they are. ValueError, and nothing changes, for what those cannot hold:
+        times between whole numbers of their units, integers out of range, other kinds.
     region
         For each dimension a slice, or ``"auto"`` to find it by the coordinate's values: where
         the variables are written.
