@@ -164,11 +164,11 @@ class ScriptedServer:
             connection.sendall(head.encode("latin-1") + b"\r\n")
             for at in range(0, len(body), reply.piece):
                 time.sleep(reply.drip)
+                request.sent += len(body[at:at + reply.piece])  # who has it may look at once
                 connection.sendall(body[at:at + reply.piece])
-                request.sent += len(body[at:at + reply.piece])
         else:
-            connection.sendall(head.encode("latin-1") + b"\r\n" + body)
             request.sent += len(body)
+            connection.sendall(head.encode("latin-1") + b"\r\n" + body)
         if reply.cut is not None and reply.resets:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         return reply.cut is None and not reply.closes and request.headers.get("connection") != "close"
