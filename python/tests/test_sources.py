@@ -288,6 +288,8 @@ def test_an_interrupt_in_a_read() -> None:
         file.on = True
         with pytest.raises(KeyboardInterrupt):
             read()
+            for _ in range(1000):  # on another thread it may come just behind the read
+                pass
         assert np.array_equal(a[4], items()[4])
 
 

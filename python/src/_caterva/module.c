@@ -4,6 +4,7 @@
 #include "extension.h"
 
 #include "array.h"
+#include "foreign.h"
 #include "functions.h"
 #include "options.h"
 
@@ -53,6 +54,7 @@ static int execute(PyObject *module)
     module_state *state = PyModule_GetState(module);
     import_array1(-1);
     gate_watch_forks();
+    if (foreign_init() < 0) return -1;
     if (import_helpers(state) < 0 || add_constants(module) < 0) return -1;
     if (array_add_type(module, state) < 0 || view_add_type(module, state) < 0) return -1;
     if (request_add_type(module, state) < 0 || remote_add_type(module, state) < 0) return -1;

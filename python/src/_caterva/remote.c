@@ -3,6 +3,7 @@
 #include "remote.h"
 
 #include "array.h"
+#include "foreign.h"
 #include "functions.h"
 #include "options.h"
 
@@ -40,7 +41,7 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
                         void *token)
 {
     remote_object *self = context;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    foreign gil = foreign_enter();
     is_telling = true;
     handle_calls_back++;
     PyObject *lines = PyObject_CallObject(self->on_headers, NULL);
@@ -49,7 +50,7 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
     Py_XDECREF(lines);
     handle_calls_back--;
     is_telling = false;
-    PyGILState_Release(gil);
+    foreign_leave(gil);
 }
 
 static PyObject *transfer_of(const caterva_transfer *t)
@@ -69,7 +70,7 @@ static PyObject *transfer_of(const caterva_transfer *t)
 static void tell_request(void *context, const caterva_transfer *transfer)
 {
     remote_object *self = context;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    foreign gil = foreign_enter();
     is_telling = true;
     handle_calls_back++;
     PyObject *args = transfer_of(transfer);
@@ -79,7 +80,7 @@ static void tell_request(void *context, const caterva_transfer *transfer)
     Py_XDECREF(args);
     handle_calls_back--;
     is_telling = false;
-    PyGILState_Release(gil);
+    foreign_leave(gil);
 }
 
 /* ---- Made and gone --------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * whatever thread the library is done on. */
 #include "transfer.h"
 
+#include "foreign.h"
 #include "functions.h"
 
 typedef struct request_object {
@@ -35,7 +36,7 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
 {
     request_object *self = context;
     (void)status;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    foreign gil = foreign_enter();
     bool told_before = handle_tells;
     handle_tells = true;
     PyObject *exception = exception_of(self, error);
@@ -47,7 +48,7 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
     let_go(self);
     Py_DECREF(self);
     handle_tells = told_before;
-    PyGILState_Release(gil);
+    foreign_leave(gil);
 }
 
 /* Begins the read, inside the gate; the request keeps itself until on_done. */

@@ -5,6 +5,7 @@
 #include "source.h"
 
 #include "array.h"
+#include "foreign.h"
 #include "functions.h"
 #include "options.h"
 
@@ -17,15 +18,15 @@ typedef struct source {
 } source;
 
 /* With the GIL from here on. */
-static PyGILState_STATE enter(void)
+static foreign enter(void)
 {
     handle_calls_back++;
-    return PyGILState_Ensure();
+    return foreign_enter();
 }
 
-static void leave(PyGILState_STATE gil)
+static void leave(foreign gil)
 {
-    PyGILState_Release(gil);
+    foreign_leave(gil);
     handle_calls_back--;
 }
 
@@ -102,7 +103,7 @@ PyObject *source_failure(module_state *state, int sys_errno, bool *is_ours)
 static caterva_status get_size(void *context, uint64_t *size, caterva_error *err)
 {
     source *s = context;
-    PyGILState_STATE gil = enter();
+    foreign gil = enter();
     PyObject *n = PyObject_CallMethod(s->object, "size", NULL);
     *size = n ? PyLong_AsUnsignedLongLong(n) : 0;
     Py_XDECREF(n);
@@ -129,7 +130,7 @@ static caterva_status read_some(void *context, uint64_t pos, void *dst, size_t s
                                 size_t *done, caterva_error *err)
 {
     source *s = context;
-    PyGILState_STATE gil = enter();
+    foreign gil = enter();
     PyObject *bytes = NULL;
     if (interrupt) {
         PyErr_SetObject((PyObject *)Py_TYPE(interrupt), interrupt);
@@ -195,7 +196,7 @@ static caterva_status read_many(void *context, const caterva_store_range *ranges
 {
     source *s = context;
     (void)err;
-    PyGILState_STATE gil = enter();
+    foreign gil = enter();
     PyObject *list = list_of(ranges, n);
     PyObject *each = list ? PyObject_CallMethod(s->object, "read_many", "O", list) : NULL;
     int stopped = each ? hand_on(each, ranges, n, arrived, token) : -1;
@@ -209,7 +210,7 @@ static caterva_status read_many(void *context, const caterva_store_range *ranges
 static void close_source(void *context)
 {
     source *s = context;
-    PyGILState_STATE gil = enter();
+    foreign gil = enter();
     Py_CLEAR(s->object);
     PyMem_Free(s);
     leave(gil);
@@ -219,7 +220,7 @@ static void close_source(void *context)
 
 static source *new_source(module_state *state, PyObject *object)
 {
-    PyGILState_STATE gil = enter();
+    foreign gil = enter();
     source *s = PyMem_Calloc(1, sizeof *s);
     if (s) {
         s->state = state;
