@@ -379,6 +379,7 @@ class Resumed(Case):
     def break_off(self, server):
         server.script = lambda r: Reply(403) if "partNumber=4" in r.path else None
         self.refused("may not be written", server, self.large, self.URL, *self.words)
+        server.settle()  # other parts were on their way
         server.script = None
         self.assertEqual(len(server.uploads), 1)
         self.assertTrue(self.state.exists())

@@ -119,7 +119,7 @@ class ScriptedServer:
         except OSError:
             pass
 
-    def _read(self, connection, stream):
+    def _read_head(self, stream):
         line = stream.readline(65536)
         if not line.strip():
             return None
@@ -131,26 +131,41 @@ class ScriptedServer:
         with self._lock:
             request = Request(len(self.requests), method, path, headers, b"", time.monotonic())
             self.requests.append(request)
+        return request
+
+    def _read_body(self, connection, stream, request):
+        """Whether it came whole."""
+        headers = request.headers
         if self.hears and self.hears(request) is False:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            return None
+            return False
         if headers.get("expect") == "100-continue":
             connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         size = int(headers.get("content-length", 0))
         request.body = stream.read(size)
-        return request if len(request.body) == size else None
+        return len(request.body) == size
 
     def _answer(self, connection, stream):
-        request = self._read(connection, stream)
+        request = self._read_head(stream)
         if request is None:
             return False
-        reply = (self.script and self.script(request)) or self.good(request)
-        delay = reply.delay or self.delay
-        if delay:
-            time.sleep(delay)
-        stays = self._send(connection, request, reply)
-        request.ended = time.monotonic()
-        return stays
+        try:
+            if not self._read_body(connection, stream, request):
+                return False
+            reply = (self.script and self.script(request)) or self.good(request)
+            delay = reply.delay or self.delay
+            if delay:
+                time.sleep(delay)
+            return self._send(connection, request, reply)
+        finally:
+            request.ended = time.monotonic()
+
+    def settle(self):
+        """Returns when nothing is at work on what came so far, also for clients that are gone."""
+        end = time.monotonic() + 60
+        while not all(request.ended for request in list(self.requests)):
+            assert time.monotonic() < end
+            time.sleep(0.002)
 
     def _send(self, connection, request, reply):
         if reply.raw is not None:
