@@ -138,8 +138,9 @@ static cli_exit fail_repair(const repairing *r, const caterva_error *err)
     return cli_fail_array(r->path, &told);
 }
 
-static cli_exit repair(repairing *r)
+static cli_exit repair(void *context)
 {
+    repairing *r = context;
     const cli_args *args = r->args;
     caterva_repair_options options = CATERVA_REPAIR_INIT;
     options.output = args->output;
@@ -182,19 +183,19 @@ static char *output_name(const cli_args *args)
     return name;
 }
 
-/* The object is printed when it is whole. */
-static cli_exit repair_as_json(repairing *r)
+cli_exit repair_as_json(const char *path, const char *list, json **slot,
+                        cli_exit (*body)(void *context), void *context)
 {
     char *text = NULL;
     size_t size;
     json j = {.stream = open_memstream(&text, &size)};
     if (!j.stream) return cli_fail_sys("no memory for the report");
-    r->j = &j;
+    *slot = &j;
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", r->path);
-    json_array_begin(&j, "damages");
-    cli_exit code = repair(r);
+    json_text(&j, "file", path);
+    json_array_begin(&j, list);
+    cli_exit code = body(context);
     if (fclose(j.stream) != 0 && (code == CLI_OK || code == CLI_NO))
         code = cli_fail_sys("no memory for the report");
     if (code == CLI_OK || code == CLI_NO) puts(text);
@@ -209,7 +210,8 @@ static cli_exit run_repair(const cli_args *args)
     if (!r.output) return CLI_IO;
     cli_exit code = args->output ? output_check_array(args->output, args->force) : CLI_OK;
     if (code == CLI_OK && args->output) code = creation_check_name(args->output);
-    if (code == CLI_OK) code = args->json ? repair_as_json(&r) : repair(&r);
+    if (code == CLI_OK)
+        code = args->json ? repair_as_json(r.path, "damages", &r.j, repair, &r) : repair(&r);
     free(r.output);
     return code;
 }

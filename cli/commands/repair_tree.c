@@ -212,8 +212,9 @@ static cli_exit fail_repair(const repairing *r, const caterva_error *err)
     return cli_fail_array(r->path, err);
 }
 
-static cli_exit repair(repairing *r)
+static cli_exit repair(void *context)
 {
+    repairing *r = context;
     const cli_args *args = r->args;
     caterva_tree_repair_options options = CATERVA_TREE_REPAIR_INIT;
     options.output = args->output;
@@ -243,26 +244,6 @@ static cli_exit repair(repairing *r)
     return result.complete ? CLI_OK : CLI_NO;
 }
 
-/* The object is printed when it is whole. */
-static cli_exit repair_as_json(repairing *r)
-{
-    char *text = NULL;
-    size_t size;
-    json j = {.stream = open_memstream(&text, &size)};
-    if (!j.stream) return cli_fail_sys("no memory for the report");
-    r->j = &j;
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_text(&j, "file", r->path);
-    json_array_begin(&j, "members");
-    cli_exit code = repair(r);
-    if (fclose(j.stream) != 0 && (code == CLI_OK || code == CLI_NO))
-        code = cli_fail_sys("no memory for the report");
-    if (code == CLI_OK || code == CLI_NO) puts(text);
-    free(text);
-    return code;
-}
-
 /* An archive may be replaced, a directory never. */
 static cli_exit check_output(const cli_args *args)
 {
@@ -278,5 +259,6 @@ cli_exit repair_tree_run(const cli_args *args)
 {
     repairing r = {.args = args, .path = args->positional[0]};
     CLI_TRY(check_output(args));
-    return args->json ? repair_as_json(&r) : repair(&r);
+    if (!args->json) return repair(&r);
+    return repair_as_json(r.path, "members", &r.j, repair, &r);
 }

@@ -4,7 +4,6 @@ A scripted server (support/scripted_server.py) answers as good ones do, counts, 
 on order. usage: test_remote.py [--runs N] [--seed S]: so many runs with random faults.
 """
 
-import argparse
 import json
 import os
 import random
@@ -21,6 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import nginx_server  # noqa: E402
+import runs  # noqa: E402
 from s3_signature import signature  # noqa: E402
 from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
@@ -785,16 +785,5 @@ class Faults(Case):
         self.assertGreater(right, 0.9 * RUNS)
 
 
-def main():
-    global RUNS, SEED
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--seed", type=int)
-    given, rest = parser.parse_known_args()
-    RUNS, SEED = given.runs, given.seed
-    os.environ["no_proxy"] = "127.0.0.1"
-    unittest.main(argv=[sys.argv[0], *rest])
-
-
 if __name__ == "__main__":
-    main()
+    runs.main(sys.modules[__name__])
