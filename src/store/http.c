@@ -1,41 +1,27 @@
-/* Room: store. Objects behind URLs, read in ranges. Bytes that came with the opening, the end
- * of the object and perhaps its beginning, are kept and lent: all that a reader wants to know
- * of a frame first is there. How a range is fetched is for http_read.c. */
+/* Room: store. Objects behind URLs, read in ranges. What is kept of them is for http_file.c,
+ * how a range is fetched for http_read.c. */
 #include "store/http.h"
 
 #include "base/heap.h"
 #include "store/http_cached.h"
 #include "store/http_chunks.h"
+#include "store/http_file.h"
 #include "store/refusals.h"
 #include "store/sframe.h"
 
 #include <string.h>
 
-/* Bytes of the end that come with the opening; of the beginning, where it is wanted. */
-enum { TAIL_BYTES = 64 * 1024, HEAD_BYTES = 8 * 1024, MOST_KEPT = 64 << 20 };
+/* More than this is not brought at once. */
+enum { MOST_KEPT = 64 << 20 };
 
 /* At 100 Mbit/s so many bytes take 80 ms, about as long as another round trip. */
 enum { MOST_WHOLE = 1 << 20 };
-
-/* Bytes at hand; they never move nor go before the file does. */
-typedef struct kept {
-    cv_http_piece piece;
-    struct kept *next;
-} kept;
-
-/* An object that stores share. */
-typedef struct http_file {
-    atomic_int users;
-    cv_http_object *object;
-    cv_range_cache *cache; /* NULL: none */
-    _Atomic(kept *) pieces;
-} http_file;
 
 typedef struct http_store {
     cv_store base;
     char *url; /* as it was given */
     uint64_t given_offset;
-    http_file *file;
+    cv_http_file *file;
     cv_http_chunks *chunks; /* of a directory */
     uint64_t offset, size;  /* of the file: what this store is */
     bool is_part;           /* which is not all from the given offset on */
@@ -43,93 +29,6 @@ typedef struct http_store {
 } http_store;
 
 bool cv_store_is_url(const char *url) { return cv_url_scheme(url) != CV_SCHEME_NONE; }
-
-/* ---- Files --------------------------------------------------------------------------- */
-
-static void release_file(http_file *f)
-{
-    if (!f || atomic_fetch_sub(&f->users, 1) > 1) return;
-    for (kept *k = atomic_load(&f->pieces); k;) {
-        kept *next = k->next;
-        cv_free(k->piece.bytes);
-        cv_free(k);
-        k = next;
-    }
-    cv_range_cache_close(f->cache);
-    cv_http_object_free(f->object);
-    cv_free(f);
-}
-
-/* Takes over the piece. */
-static cv_status keep(http_file *f, cv_http_piece *piece, cv_error *err)
-{
-    kept *k = cv_malloc(sizeof *k);
-    if (!k) {
-        cv_free(piece->bytes);
-        return cv_fail_memory(err, sizeof *k, "bytes of a URL");
-    }
-    k->piece = *piece;
-    k->next = atomic_load(&f->pieces);
-    while (!atomic_compare_exchange_weak(&f->pieces, &k->next, k)) continue;
-    return CV_OK;
-}
-
-static const uint8_t *find(http_file *f, uint64_t pos, size_t size)
-{
-    for (const kept *k = atomic_load(&f->pieces); k; k = k->next) {
-        const cv_http_piece *p = &k->piece;
-        if (pos >= p->pos && pos - p->pos <= p->size && size <= p->size - (pos - p->pos))
-            return p->bytes + (pos - p->pos);
-    }
-    return NULL;
-}
-
-static cv_status fetch_piece(http_file *f, cv_range_cache *cache, const cv_ask *ask,
-                             cv_watch *watch, bool *has_no_ranges, cv_error *err)
-{
-    cv_http_piece piece;
-    CV_TRY(cv_http_cached_piece(f->object, cache, ask, watch, &piece, has_no_ranges, err));
-    return keep(f, &piece, err);
-}
-
-/* The end; where a server does not know how to send that, the beginning says how long the
- * object is. */
-static cv_status fetch_first(http_file *f, uint64_t offset, cv_watch *watch, cv_error *err)
-{
-    bool no_ranges;
-    const cv_ask tail = {.is_suffix = true, .end = TAIL_BYTES};
-    const cv_ask head = {.first = 0, .end = HEAD_BYTES};
-    const cv_ask inside = {.first = offset, .end = offset + TAIL_BYTES};
-    if (offset > 0) return fetch_piece(f, NULL, &inside, watch, &no_ranges, err);
-    cv_status status = fetch_piece(f, NULL, &tail, watch, &no_ranges, err);
-    return status != CV_OK && no_ranges ? fetch_piece(f, NULL, &head, watch, &no_ranges, err)
-                                        : status;
-}
-
-/* By the end of the object, when that came. */
-static cv_range_cache *open_cache(http_file *f)
-{
-    uint64_t size = f->object->identity.size, tail = size < TAIL_BYTES ? size : TAIL_BYTES;
-    return cv_http_cache_open(f->object, find(f, size - tail, (size_t)tail), (size_t)tail);
-}
-
-static cv_status open_file(cv_session *session, const char *url, const char *member,
-                           uint64_t offset, cv_watch *watch, http_file **out, cv_error *err)
-{
-    http_file *f = cv_calloc(1, sizeof *f);
-    if (!f) return cv_fail_memory(err, sizeof *f, "a URL");
-    atomic_init(&f->users, 1);
-    atomic_init(&f->pieces, NULL);
-    cv_status status = cv_http_object_new(session, url, member, &f->object, err);
-    if (status == CV_OK) status = fetch_first(f, offset, watch, err);
-    if (status != CV_OK) {
-        release_file(f);
-        return status;
-    }
-    f->cache = open_cache(f);
-    *out = f;
-    return CV_OK;
-}
 
 /* ---- Reading -------------------------------------------------------------------------- */
 
@@ -154,7 +53,7 @@ static const uint8_t *http_view(cv_store *store, cv_object object, uint64_t pos,
     http_store *h = (http_store *)store;
     bool is_inside = pos <= h->size && size <= h->size - pos;
     if (object != CV_FRAME_OBJECT || !is_inside || atomic_load(&h->is_anew)) return NULL;
-    return find(h->file, h->offset + pos, size);
+    return cv_http_file_find(h->file, h->offset + pos, size);
 }
 
 static void http_read_anew(cv_store *store)
@@ -172,10 +71,10 @@ static cv_status ignore(void *context, size_t range, cv_error *err)
 /* Bytes are kept by what tells versions apart: an ETag, or a seal at the end. */
 static cv_range_cache *cache_of(http_store *h)
 {
-    http_file *f = h->file;
-    uint64_t size = f->object->identity.size, tail = size < TAIL_BYTES ? size : TAIL_BYTES;
+    cv_http_file *f = h->file;
+    size_t size;
     if (!f->cache || cv_etag_is_strong(f->object->identity.etag)) return f->cache;
-    return h->base.is_vouched && find(f, size - tail, (size_t)tail) ? f->cache : NULL;
+    return h->base.is_vouched && cv_http_file_end(f, &size) ? f->cache : NULL;
 }
 
 static cv_http_window window_of(http_store *h)
@@ -188,10 +87,10 @@ static cv_http_window window_of(http_store *h)
 static cv_status read_head(http_store *h, void *dst, size_t size, cv_error *err)
 {
     bool no_ranges;
-    uint64_t end = h->size < HEAD_BYTES ? h->size : HEAD_BYTES;
+    uint64_t end = h->size < CV_HTTP_HEAD ? h->size : CV_HTTP_HEAD;
     const cv_ask ask = {.first = h->offset, .end = h->offset + end};
-    CV_TRY(fetch_piece(h->file, cache_of(h), &ask, h->base.watch, &no_ranges, err));
-    const uint8_t *bytes = find(h->file, h->offset, size);
+    CV_TRY(cv_http_file_fetch(h->file, cache_of(h), &ask, h->base.watch, &no_ranges, err));
+    const uint8_t *bytes = cv_http_file_find(h->file, h->offset, size);
     memcpy(dst, bytes, size);
     return CV_OK;
 }
@@ -212,7 +111,7 @@ static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void
         memcpy(dst, bytes, size);
         return CV_OK;
     }
-    if (pos == 0 && size <= HEAD_BYTES && !atomic_load(&h->is_anew))
+    if (pos == 0 && size <= CV_HTTP_HEAD && !atomic_load(&h->is_anew))
         return read_head(h, dst, size, err);
     const cv_http_window window = window_of(h);
     return cv_http_cached_read(&window, cache_of(h), &range, 1, &arrivals, err);
@@ -305,9 +204,9 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
     bool no_ranges;
     if (size == 0 || size > MOST_KEPT || atomic_load(&h->is_anew)) return CV_OK;
     CV_TRY(check_range(h, pos, (size_t)size, err));
-    if (find(h->file, h->offset + pos, (size_t)size)) return CV_OK;
+    if (cv_http_file_find(h->file, h->offset + pos, (size_t)size)) return CV_OK;
     const cv_ask ask = {.first = h->offset + pos, .end = h->offset + pos + size};
-    return fetch_piece(h->file, cache_of(h), &ask, store->watch, &no_ranges, err);
+    return cv_http_file_fetch(h->file, cache_of(h), &ask, store->watch, &no_ranges, err);
 }
 
 /* ---- Doubt ------------------------------------------------------------------------------- */
@@ -316,17 +215,17 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
  * says nothing of them. */
 static cv_status compare_end(http_store *h, cv_error *err)
 {
-    http_file *f = h->file;
+    cv_http_file *f = h->file;
     bool no_ranges;
     cv_http_piece now;
+    size_t tail;
     uint64_t size = f->object->identity.size;
-    uint64_t tail = size < TAIL_BYTES ? size : TAIL_BYTES;
-    const uint8_t *then = find(f, size - tail, (size_t)tail);
+    const uint8_t *then = cv_http_file_end(f, &tail);
     const cv_ask ask = {.first = size - tail, .end = size};
     if (!then) return CV_OK;
     CV_TRY(cv_http_read_piece(f->object, &ask, true, h->base.watch, &now, &no_ranges, err));
     bool is_same = now.pos + now.size == size && now.size >= tail &&
-                   memcmp(now.bytes + (now.size - tail), then, (size_t)tail) == 0;
+                   memcmp(now.bytes + (now.size - tail), then, tail) == 0;
     cv_free(now.bytes);
     if (is_same) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1, "%s: it changed on the server since it was opened",
@@ -348,7 +247,7 @@ static void http_close(cv_store *store)
 {
     http_store *h = (http_store *)store;
     cv_http_chunks_free(h->chunks);
-    release_file(h->file);
+    cv_http_file_release(h->file);
     cv_free(h->url);
     cv_free(h);
 }
@@ -375,7 +274,7 @@ static const cv_store_ops http_ops = {
 /* ---- Opening ------------------------------------------------------------------------------ */
 
 /* Takes over file and chunks, also on failure. */
-static cv_status new_store(http_file *file, cv_http_chunks *chunks, const char *url,
+static cv_status new_store(cv_http_file *file, cv_http_chunks *chunks, const char *url,
                            uint64_t offset, cv_store **out, cv_error *err)
 {
     http_store *h = cv_calloc(1, sizeof *h);
@@ -384,7 +283,7 @@ static cv_status new_store(http_file *file, cv_http_chunks *chunks, const char *
         cv_free(h);
         cv_free(copy);
         cv_http_chunks_free(chunks);
-        release_file(file);
+        cv_http_file_release(file);
         return cv_fail_memory(err, sizeof *h, "a URL");
     }
     int over_percent = file->object->session->options.over_read_percent;
@@ -410,20 +309,20 @@ static cv_status new_store(http_file *file, cv_http_chunks *chunks, const char *
 static cv_status open_object(cv_session *session, const char *url, uint64_t offset,
                              cv_watch *watch, cv_store **out, cv_error *err)
 {
-    http_file *file = NULL;
-    CV_TRY(open_file(session, url, "", offset, watch, &file, err));
+    cv_http_file *file = NULL;
+    CV_TRY(cv_http_file_open(session, url, "", offset, watch, &file, err));
     return new_store(file, NULL, url, offset, out, err);
 }
 
 static cv_status open_directory(cv_session *session, const char *url, cv_watch *watch,
                                 cv_store **out, cv_error *err)
 {
-    http_file *file = NULL;
+    cv_http_file *file = NULL;
     cv_http_chunks *chunks = NULL;
-    CV_TRY(open_file(session, url, "/" CV_SFRAME_FRAME, 0, watch, &file, err));
+    CV_TRY(cv_http_file_open(session, url, "/" CV_SFRAME_FRAME, 0, watch, &file, err));
     cv_status status = cv_http_chunks_new(session, url, &chunks, err);
     if (status == CV_OK) return new_store(file, chunks, url, 0, out, err);
-    release_file(file);
+    cv_http_file_release(file);
     return status;
 }
 
@@ -493,7 +392,7 @@ cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv
     http_store *h = (http_store *)store;
     if (size == UINT64_MAX) size = h->size - offset;
     CV_TRY(check_range(h, offset, (size_t)size, err));
-    uint64_t tail = size < TAIL_BYTES ? size : TAIL_BYTES;
+    uint64_t tail = size < CV_HTTP_TAIL ? size : CV_HTTP_TAIL;
     CV_TRY(http_bring(store, offset + size - tail, tail, err));
     atomic_fetch_add(&h->file->users, 1);
     CV_TRY(new_store(h->file, NULL, h->url, 0, out, err));
