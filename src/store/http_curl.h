@@ -1,6 +1,6 @@
 /* libcurl, loaded when the first URL is opened and not before: the library itself needs it
  * neither to be built into a wheel nor to be started, and who reads no URLs need not have
- * it. With the one other file that includes its header (http_wire.c) all that knows it. */
+ * it. With http_wire.c and http_flight.c all that knows it. */
 #ifndef CV_STORE_HTTP_CURL_H
 #define CV_STORE_HTTP_CURL_H
 

@@ -10,7 +10,7 @@
  * the child, where this thread is not. A child begins anew with a thread of its own. */
 #include "store/http_wire.h"
 
-#include "store/http_curl.h"
+#include "store/http_flight.h"
 
 #ifdef CATERVA_HAS_CURL
 
@@ -21,21 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SPARE_EASIES = 16, IDLE_MS = 60000, BUFFER_SIZE = 128 * 1024, MULTIPLEXED = 100 };
-
-/* How long a server may take to say that it wants a body, where it is asked. */
-enum { CONTINUE_MS = 500 };
-
-/* Slower than so many bytes in a second is as bad as nothing. */
-enum { STALLED = 256 };
-
-/* A request inside libcurl; outlives it when it is cancelled. */
-typedef struct cv_flight {
-    CURL *easy;
-    struct curl_slist *fields;
-    cv_wire *wire;                /* NULL: cancelled */
-    uint64_t body_pos, body_size; /* of what is sent */
-} cv_flight;
+enum { SPARE_EASIES = 16, IDLE_MS = 60000, MULTIPLEXED = 100 };
 
 static struct {
     cv_once once;
@@ -51,45 +37,6 @@ static struct {
     CURL *spare[SPARE_EASIES];
     int n_spare;
 } wires = {.once = CV_ONCE_INIT, .lock = CV_MUTEX_INIT, .turn = CV_MUTEX_INIT};
-
-/* ---- libcurl's calls -------------------------------------------------------- */
-
-static size_t take_header(char *line, size_t one, size_t size, void *context)
-{
-    cv_flight *f = context;
-    (void)one;
-    return f->wire && f->wire->header(f->wire, line, size) ? size : size + 1;
-}
-
-static size_t take_body(char *bytes, size_t one, size_t size, void *context)
-{
-    cv_flight *f = context;
-    (void)one;
-    if (f->wire && f->wire->body(f->wire, (const uint8_t *)bytes, size)) return size;
-    return size + 1; /* which it takes for a failure */
-}
-
-static size_t give_body(char *to, size_t one, size_t most, void *context)
-{
-    cv_flight *f = context;
-    uint64_t left = f->body_size - f->body_pos;
-    size_t size = left < one * most ? (size_t)left : one * most;
-    if (size == 0) return 0;
-    if (!f->wire || !f->wire->give(f->wire, f->body_pos, (uint8_t *)to, size))
-        return CURL_READFUNC_ABORT;
-    f->body_pos += size;
-    return size;
-}
-
-/* A connection that was kept may turn out to be closed when bytes are on their way. */
-static int seek_body(void *context, curl_off_t pos, int origin)
-{
-    cv_flight *f = context;
-    if (origin != SEEK_SET || pos < 0 || (uint64_t)pos > f->body_size)
-        return CURL_SEEKFUNC_FAIL;
-    f->body_pos = (uint64_t)pos;
-    return CURL_SEEKFUNC_OK;
-}
 
 /* ---- An attempt --------------------------------------------------------------- */
 
@@ -112,63 +59,6 @@ static void free_flight(cv_flight *f)
     cv_free(f);
 }
 
-static bool add_fields(cv_flight *f, const cv_buffer *fields)
-{
-    for (size_t at = 0; at < fields->size;) {
-        const char *field = (const char *)fields->data + at;
-        struct curl_slist *longer = wires.curl->slist_append(f->fields, field);
-        if (!longer) return false;
-        f->fields = longer;
-        at += strlen(field) + 1;
-    }
-    return true;
-}
-
-static void set_body(const cv_flight *f, const cv_wire_setup *s)
-{
-    CURLcode (*set)(CURL *, CURLoption, ...) = wires.curl->easy_setopt;
-    if (!s->method) return;
-    if (s->has_body) {
-        set(f->easy, CURLOPT_UPLOAD, 1L);
-        set(f->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_SIZE);
-        set(f->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)s->body_size);
-        set(f->easy, CURLOPT_READFUNCTION, give_body);
-        set(f->easy, CURLOPT_READDATA, f);
-        set(f->easy, CURLOPT_SEEKFUNCTION, seek_body);
-        set(f->easy, CURLOPT_SEEKDATA, f);
-        set(f->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, (long)CONTINUE_MS);
-    }
-    set(f->easy, CURLOPT_CUSTOMREQUEST, s->method);
-}
-
-/* Redirects are followed by who judges replies, and by nobody else. */
-static void set_options(const cv_flight *f, const cv_wire_setup *s)
-{
-    CURLcode (*set)(CURL *, CURLoption, ...) = wires.curl->easy_setopt;
-    long stall = (s->stall_ms + 999) / 1000;
-    set(f->easy, CURLOPT_URL, s->url);
-    set(f->easy, CURLOPT_PATH_AS_IS, 1L);
-    set(f->easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-    set(f->easy, CURLOPT_FOLLOWLOCATION, 0L);
-    set(f->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    set(f->easy, CURLOPT_HTTPHEADER, f->fields);
-    set(f->easy, CURLOPT_NOSIGNAL, 1L);
-    set(f->easy, CURLOPT_BUFFERSIZE, (long)BUFFER_SIZE);
-    set(f->easy, CURLOPT_HTTP09_ALLOWED, 0L);
-    set(f->easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    set(f->easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    set(f->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    set(f->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)s->connect_ms);
-    set(f->easy, CURLOPT_LOW_SPEED_LIMIT, (long)STALLED);
-    set(f->easy, CURLOPT_LOW_SPEED_TIME, stall);
-    set(f->easy, CURLOPT_HEADERFUNCTION, take_header);
-    set(f->easy, CURLOPT_HEADERDATA, f);
-    set(f->easy, CURLOPT_WRITEFUNCTION, take_body);
-    set(f->easy, CURLOPT_WRITEDATA, f);
-    set(f->easy, CURLOPT_PRIVATE, f);
-    set_body(f, s);
-}
-
 /* False: it could not begin. */
 static bool take_off(cv_wire *w)
 {
@@ -176,11 +66,9 @@ static bool take_off(cv_wire *w)
     cv_flight *f = cv_calloc(1, sizeof *f);
     bool good = f && w->prepare(w, &setup) == CV_OK;
     if (f) f->easy = new_easy();
-    good = good && f->easy && add_fields(f, &setup.fields);
+    good = good && f->easy && cv_flight_set(f, wires.curl, &setup);
     if (good) {
         f->wire = w;
-        f->body_size = setup.body_size;
-        set_options(f, &setup);
         good = wires.curl->multi_add_handle(wires.multi, f->easy) == CURLM_OK;
     }
     cv_buffer_free(&setup.fields);
@@ -248,61 +136,15 @@ static void go(cv_wire *w)
 
 /* ---- Landing ------------------------------------------------------------------- */
 
-static bool is_broken(CURLcode code)
-{
-    switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_GOT_NOTHING:
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_HTTP2:
-    case CURLE_HTTP2_STREAM: return true;
-    default: return false;
-    }
-}
-
-static uint64_t time_of(CURL *easy, CURLINFO info)
-{
-    curl_off_t us = 0;
-    wires.curl->easy_getinfo(easy, info, &us);
-    return us > 0 ? (uint64_t)us * 1000 : 0;
-}
-
-static void describe_end(CURL *easy, CURLcode code, cv_wire_end *end)
-{
-    char *redirect = NULL;
-    wires.curl->easy_getinfo(easy, CURLINFO_REDIRECT_URL, &redirect);
-    uint64_t sent = time_of(easy, CURLINFO_PRETRANSFER_TIME_T);
-    uint64_t first = time_of(easy, CURLINFO_STARTTRANSFER_TIME_T);
-    *end = (cv_wire_end){.is_whole = code == CURLE_OK,
-                         .is_broken = is_broken(code),
-                         .was_connected = sent > 0,
-                         .why = wires.curl->easy_strerror(code),
-                         .redirect = redirect,
-                         .first_byte_ns = first > sent ? first - sent : 0,
-                         .total_ns = time_of(easy, CURLINFO_TOTAL_TIME_T)};
-}
-
-static bool is_multiplexed(CURL *easy)
-{
-    long version = 0;
-    wires.curl->easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
-    return version >= CURL_HTTP_VERSION_2_0;
-}
-
 static void land(cv_flight *f, CURLcode code)
 {
     cv_wire *w = f->wire;
     cv_wire_limit *l = w->limit;
     cv_wire_end end;
-    describe_end(f->easy, code, &end);
+    cv_flight_end(f, wires.curl, code, &end);
     remove_from(&wires.flying, w);
     l->n--;
-    if (code == CURLE_OK) l->is_multiplexed = is_multiplexed(f->easy);
+    if (code == CURLE_OK) l->is_multiplexed = cv_flight_is_multiplexed(f, wires.curl);
     w->flight = NULL;
     int64_t again = w->end(w, &end);
     wires.curl->multi_remove_handle(wires.multi, f->easy);
