@@ -4,7 +4,7 @@
 #define CV_STORE_HTTP_FLIGHT_H
 
 #include "store/http_curl.h"
-#include "store/http_wire.h"
+#include "store/http_request.h"
 
 #ifdef CATERVA_HAS_CURL
 

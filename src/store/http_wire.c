@@ -18,9 +18,6 @@
 #include "base/os.h"
 #include "base/thread.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { SPARE_EASIES = 16, IDLE_MS = 60000, MULTIPLEXED = 100 };
 
 static struct {

@@ -1,0 +1,63 @@
+/* A request as the thread that talks to servers knows it: what is sent, how an attempt ended,
+ * and the functions of its user that the thread calls. */
+#ifndef CV_STORE_HTTP_REQUEST_H
+#define CV_STORE_HTTP_REQUEST_H
+
+#include "base/buffer.h"
+
+#include <stdatomic.h>
+
+typedef struct cv_wire cv_wire;
+
+/* So many requests of a kind may be under way at once; more wait for their turn. Touched by
+ * the thread only, but for `most`, set before the first. */
+typedef struct cv_wire_limit {
+    int most, n;
+    bool is_multiplexed; /* the server takes many requests through one connection */
+    cv_wire *first, *last;
+} cv_wire_limit;
+
+/* What is sent. */
+typedef struct cv_wire_setup {
+    const char *method; /* NULL: GET */
+    const char *url;    /* valid until the end */
+    cv_buffer fields;   /* "Name: value", each with its NUL; freed by the wire */
+    bool has_body;      /* of PUT and POST, an empty one, too: `give` has its bytes */
+    uint64_t body_size;
+    int connect_ms, stall_ms; /* longest waits: for a connection, for any byte */
+} cv_wire_setup;
+
+/* How an attempt ended. */
+typedef struct cv_wire_end {
+    bool is_whole;  /* the server finished its answer */
+    bool is_broken; /* the connection failed: another attempt may succeed */
+    bool was_connected;
+    const char *why;      /* where it is not whole; no secrets */
+    const char *redirect; /* where a redirecting answer leads, absolute; or NULL */
+    uint64_t first_byte_ns, total_ns; /* since the request was sent; since it began */
+} cv_wire_end;
+
+enum { CV_WIRE_DONE = -1 };
+
+struct cv_wire {
+    /* Given. `prepare` fills the setup for the next attempt; without success there is none,
+     * and `end` is not called. `header` gets a line, `body` bytes, `give` puts bytes of
+     * the body that is sent to their place; false ends the attempt.
+     * `end` says after how many nanoseconds another attempt is to follow, or CV_WIRE_DONE.
+     * `gone` comes last, once, also when it was cancelled: then the wire knows it no more. */
+    cv_status (*prepare)(cv_wire *wire, cv_wire_setup *setup);
+    bool (*header)(cv_wire *wire, const char *line, size_t size);
+    bool (*body)(cv_wire *wire, const uint8_t *bytes, size_t size);
+    bool (*give)(cv_wire *wire, uint64_t pos, uint8_t *to, size_t size);
+    int64_t (*end)(cv_wire *wire, const cv_wire_end *end);
+    void (*gone)(cv_wire *wire);
+    cv_wire_limit *limit;
+    /* The wire's own. */
+    cv_wire *next;
+    struct cv_flight *flight;
+    uint64_t due;
+    atomic_bool is_cancelled;
+    bool is_under_way;
+};
+
+#endif
