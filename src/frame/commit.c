@@ -3,9 +3,9 @@
  *   1. new chunks already lie in space the committed state does not use; chunks
  *      of other writers get checksums, some at each commit
  *   2. new tail behind all chunks: header copy, index, seal, trailer, contiguous
- *   3. sync
+ *   3. sync; and the file still has its name
  *   4. one write of the header, from its frame_size field to its end
- *   5. sync; and the file still has its name: acknowledged
+ *   5. sync, after which it has its name still: acknowledged
  *
  * A crash before 4 leaves the old state, one after 4 the new one, and 4 is a
  * single write inside one sector for headers up to 512 bytes. A new frame has
@@ -247,7 +247,8 @@ static cv_status write_unseen(commit *c, cv_error *err)
                               err));
         cv_second_trailer_write(c->txn, c->next);
     }
-    return c->syncs ? sync_object(c, CV_FRAME_OBJECT, err) : CV_OK;
+    if (c->syncs) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
+    return c->fresh ? CV_OK : cv_store_check_name(frame->store, err);
 }
 
 /* After that: what makes it seen. */
@@ -337,10 +338,14 @@ static void publish(commit *c)
     c->next = NULL;
 }
 
-/* What was committed to a file that others took the name of, meanwhile, is lost: the last
- * look, after the last write, is the one that an acknowledgement stands on. */
-static cv_status check_name_again(cv_txn *txn, cv_error *err)
+/* What was committed to a file that others took the name of, meanwhile, is lost. The look
+ * before what makes the new state seen is enough where that is one write and nothing is
+ * waited for: whoever takes the name then, takes it as if just after the commit. A sync
+ * may wait for long. */
+static cv_status check_name_again(const commit *c, cv_error *err)
 {
+    cv_txn *txn = c->txn;
+    if (!c->settles && !txn->base->header.sparse) return CV_OK;
     cv_status status = cv_store_check_name(txn->frame->store, err);
     if (status != CV_OK) txn->frame->poisoned = true;
     return status;
@@ -356,7 +361,8 @@ static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
                   .fresh = !txn->frame->store->published,
                   .syncs = durability != CATERVA_DURABILITY_NONE,
                   .settles = durability == CATERVA_DURABILITY_FULL};
-    if (!c->fresh) CV_TRY(cv_store_check_name(txn->frame->store, err));
+    if (!c->fresh && txn->base->header.sparse)
+        CV_TRY(cv_store_check_name(txn->frame->store, err)); /* it removes files */
     CV_TRY(cv_adopt_some(txn, false, NULL, err));
     cv_files_remove_old(txn, txn->base); /* their last readers have come on here */
     if (c->fresh && txn->adds_layouts) CV_TRY(cv_txn_put_layouts(txn, err));
@@ -369,7 +375,7 @@ static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
 
 static cv_status complete(commit *c, cv_error *err)
 {
-    CV_TRY(check_name_again(c->txn, err));
+    CV_TRY(check_name_again(c, err));
     cv_files_replaced(c->txn, c->old_files, c->n_old_files);
     cv_files_remove_old(c->txn, c->next);
     account(c, c->fresh);

@@ -365,7 +365,8 @@ static void steal(theft how, caterva_layout layout, const char *away)
 
 /* Neither a commit nor a compaction of what has lost its name says OK; what was moved can
  * be moved back, and then nothing is lost. */
-static void a_lost_name_is_told(theft how, caterva_layout layout)
+static void a_lost_name_is_told(theft how, caterva_layout layout,
+                                caterva_durability durability)
 {
     char away[PATH_SIZE + 16], elsewhere[PATH_SIZE];
     caterva_error err;
@@ -380,6 +381,7 @@ static void a_lost_name_is_told(theft how, caterva_layout layout)
              how == MOVED_ELSEWHERE ? "target" : "away");
     CHECK(mkdir(elsewhere, 0777) == 0, "mkdir");
     options.mode = CATERVA_MODE_WRITE;
+    options.durability = durability;
     CHECK_OK(caterva_open(target, &options, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, N, &err), err);
     steal(how, layout, away);
@@ -418,9 +420,12 @@ int main(void)
         who_comes_late(i & 8 ? &remote : &here,
                        i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
                        i & 2 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS, i & 4);
-    for (int i = 0; i < N_THEFTS * 2; i++)
-        a_lost_name_is_told((theft)(i / 2),
-                            i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS);
+    const caterva_durability durabilities[] = {
+        CATERVA_DURABILITY_FULL, CATERVA_DURABILITY_ORDERED, CATERVA_DURABILITY_NONE};
+    for (int i = 0; i < N_THEFTS * 6; i++)
+        a_lost_name_is_told((theft)(i / 6),
+                            i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
+                            durabilities[i / 2 % 3]);
     end_holder(&remote);
     return 0;
 }
