@@ -237,17 +237,19 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
  * the two, it has: in [block, filler] the first block is stored as in any
  * larger chunk. The filler of zeros is a few bytes; the filler for zeros is one
  * bit in one item. */
-static uint8_t *new_pair(cv_encoder *encoder, size_t size, cv_error *err)
+static uint8_t *new_pair(cv_encoder *encoder, size_t filler_pos, size_t filler_size,
+                         size_t size, cv_error *err)
 {
     if (cv_buffer_resize(&encoder->pair, size, err) != CV_OK) return NULL;
-    return memset(encoder->pair.data, 0, size);
+    memset(encoder->pair.data + filler_pos, 0, filler_size);
+    return encoder->pair.data;
 }
 
 static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler_is_zeros,
                              cv_error *err)
 {
     size_t size = (size_t)encoder->block_bytes;
-    uint8_t *pair = new_pair(encoder, 2 * size, err);
+    uint8_t *pair = new_pair(encoder, size, size, 2 * size, err);
     if (!pair) return CATERVA_ENOMEM;
     memcpy(pair, block, size);
     if (!filler_is_zeros) pair[2 * size - 1] = 0x40;
@@ -278,7 +280,7 @@ static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t si
 {
     CV_TRY(take_short_context(encoder, size, err));
     int32_t first = encoder->short_bytes, total = first + size;
-    uint8_t *pair = new_pair(encoder, (size_t)total, err);
+    uint8_t *pair = new_pair(encoder, 0, (size_t)first, (size_t)total, err);
     if (!pair) return CATERVA_ENOMEM;
     memcpy(pair + first, block, (size_t)size);
     if (!filler_is_zeros) pair[first - 1] = 0x40;
