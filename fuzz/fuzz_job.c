@@ -12,8 +12,8 @@ enum { CRC_BYTES = 4 };
 
 static void put_checksum(cv_buffer *bytes)
 {
-    uint8_t *end = bytes->data + bytes->size;
     if (bytes->size < CRC_BYTES + 1) return;
+    uint8_t *end = bytes->data + bytes->size;
     cv_store_be32(end - CRC_BYTES, cv_crc32c(0, bytes->data, bytes->size - CRC_BYTES - 1));
 }
 
