@@ -61,7 +61,10 @@ uint32_t cv_snapshot_name(const cv_snapshot *s)
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err)
 {
+    static const cv_attributes none;
     cv_snapshot *s = cv_unconst(snapshot);
+    *out = &none;
+    if (s->trailer.n_attributes == 0) return CV_OK;
     cv_attributes *known = atomic_load_explicit(&s->attributes, memory_order_acquire);
     cv_attributes *loaded = NULL;
     if (!known) CV_TRY(cv_attributes_load(&s->trailer, &loaded, err));
