@@ -51,16 +51,17 @@ static void report(const cli_args *args, const caterva_publish_result *result)
     putchar('\n');
 }
 
-static caterva_status publish(const cli_args *args, caterva_publish_options *options,
+static caterva_status publish(const cli_args *args, const caterva_publish_options *wanted,
                               caterva_publish_result *result, caterva_error *err)
 {
     const char *path = args->positional[0], *url = args->positional[1];
     caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    caterva_publish_options options = *wanted;
     cli_patience patience = {0};
     caterva_status status;
     if (args->trace) remote.on_request = trace_request;
-    options->remote = &remote;
-    do status = caterva_publish(path, url, options, result, err);
+    options.remote = &remote;
+    do status = caterva_publish(path, url, &options, result, err);
     while (cli_try_again(args, status, &patience));
     return status;
 }

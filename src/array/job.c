@@ -10,6 +10,7 @@
 #include "store/job_folder.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Beginning ------------------------------------------------------------------------ */
@@ -88,12 +89,10 @@ static cv_status write_record(const caterva_array *array, const uint8_t *id, cv_
 /* The list of the base, under the folder's temporary name. */
 static cv_status write_base(caterva_array *array, const char *folder, cv_error *err)
 {
-    static const char name[] = "/" CV_JOB_BASE;
-    size_t size = strlen(folder) + sizeof name;
+    size_t size = strlen(folder) + sizeof "/" CV_JOB_BASE;
     char *path = cv_malloc(size);
     if (!path) return cv_fail_memory(err, size, "a path");
-    memcpy(path, folder, strlen(folder));
-    memcpy(path + strlen(folder), name, sizeof name);
+    (void)snprintf(path, size, "%s/" CV_JOB_BASE, folder);
     cv_status status = cv_job_base_write(array, path, err);
     cv_free(path);
     return status;

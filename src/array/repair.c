@@ -17,7 +17,7 @@
 typedef struct repair {
     const char *url;
     caterva_repair_options options;
-    caterva_repair_result *result;
+    caterva_repair_result result;
     cv_store *store;      /* until a frame owns it */
     cv_rescue rescue;     /* its state likewise */
     caterva_array *array; /* of the state that was found */
@@ -83,7 +83,7 @@ static cv_status find_state(repair *r, cv_error *err)
     bool writable = !r->options.output;
     if (!r->store) CV_TRY(cv_store_open(r->url, 0, writable, &r->store, err));
     CV_TRY(cv_rescue_find(r->store, r->options.guess != 0, &r->rescue, err));
-    CV_TRY(cv_salvage_attributes(r->rescue.state, &r->result->lost_attributes, err));
+    CV_TRY(cv_salvage_attributes(r->rescue.state, &r->result.lost_attributes, err));
     CV_TRY(open_state(r, err));
     CV_TRY(introduce(r, err));
     const cv_snapshot *state = r->array->snapshot;
@@ -91,7 +91,7 @@ static cv_status find_state(repair *r, cv_error *err)
     if (r->rescue.reason.code != CATERVA_OK)
         cv_damage_tell(&sink, &state->grid, -1, &r->rescue.reason);
     if (r->rescue.unvouched) tell_unvouched(state, &sink);
-    cv_salvage_tell_attributes(state, r->result->lost_attributes, &sink);
+    cv_salvage_tell_attributes(state, r->result.lost_attributes, &sink);
     return CV_OK;
 }
 
@@ -110,7 +110,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
                   .context = o->context},
     };
     CV_TRY(cv_salvage_check(salvage, err));
-    caterva_repair_result *result = r->result;
+    caterva_repair_result *result = &r->result;
     result->found = r->rescue.found;
     result->n_chunks = source->snapshot->grid.n_chunks;
     result->lost_chunks = salvage->result.damaged_chunks;
@@ -127,7 +127,7 @@ static cv_status restore_header(repair *r, cv_error *err)
 {
     bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
     CV_TRY(cv_rescue_write_header(r->array->frame->store, r->array->snapshot, durable, err));
-    r->result->in_place = 1;
+    r->result.in_place = 1;
     return CV_OK;
 }
 
@@ -159,13 +159,13 @@ static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *er
     cv_status status = create_output(r, chosen ? chosen : r->options.output, &store, err);
     cv_free(chosen);
     if (status == CV_OK) status = cv_salvage_copy(salvage, store, r->options.durability, err);
-    if (status == CV_OK) r->result->written = 1;
+    if (status == CV_OK) r->result.written = 1;
     return status;
 }
 
 static bool is_sound(const repair *r)
 {
-    return r->result->complete && r->rescue.reason.code == CATERVA_OK;
+    return r->result.complete && r->rescue.reason.code == CATERVA_OK;
 }
 
 static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
@@ -175,7 +175,7 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     source.scan = true;
     CV_TRY(check_chunks(r, salvage, &source, err));
     bool is_header = r->rescue.found == CATERVA_FOUND_COPY && !r->rescue.refound;
-    if (!r->result->complete || r->options.output || !is_header)
+    if (!r->result.complete || r->options.output || !is_header)
         return is_sound(r) ? CV_OK : write_output(r, salvage, err);
     return restore_header(r, err);
 }
@@ -184,15 +184,13 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
 static cv_status repair_and_release(repair *r, caterva_repair_result *result, cv_error *err)
 {
     cv_salvage salvage = {0};
-    caterva_repair_result full = {.found = CATERVA_FOUND_STANDING};
-    r->result = &full;
     cv_status status = run(r, &salvage, err);
     cv_salvage_free(&salvage);
     cv_array_free(r->array);
     cv_snapshot_release(r->rescue.state);
     cv_store_close(r->store);
     cv_free(r->fill);
-    cv_output_fill(result, &full, sizeof full);
+    cv_output_fill(result, &r->result, sizeof r->result);
     return status;
 }
 

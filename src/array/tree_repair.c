@@ -265,11 +265,11 @@ static cv_status find_made_path(cv_tree_repair *r, const char *path, cv_error *e
     char *slash = strrchr(whole, '/');
     size_t parent = slash ? (size_t)(slash - whole) + 1 : 0;
     size_t size = parent + strlen(r->made.temp) + 1;
-    r->made_path = cv_malloc(size);
-    if (r->made_path)
-        (void)snprintf(r->made_path, size, "%.*s%s", (int)parent, whole, r->made.temp);
+    char *made = cv_malloc(size);
+    if (made) (void)snprintf(made, size, "%.*s%s", (int)parent, whole, r->made.temp);
     cv_free(whole);
-    return r->made_path ? CV_OK : cv_fail_memory(err, size, "a path");
+    r->made_path = made;
+    return made ? CV_OK : cv_fail_memory(err, size, "a path");
 }
 
 /* An archive is packed from a directory, which is beside it meanwhile. */

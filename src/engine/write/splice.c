@@ -262,9 +262,10 @@ static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
         const uint8_t *bytes;
         if (s->job->blocks[b]) continue;
         cv_piece piece = clean_piece(s, b);
-        *zero = piece.size <= most;
-        if (*zero) CV_TRY(read_piece(s, &piece, &bytes, err));
-        *zero = *zero && cv_all_zero(bytes, piece.size) && is_sound(s, b, bytes);
+        *zero = false;
+        if (piece.size > most) break;
+        CV_TRY(read_piece(s, &piece, &bytes, err));
+        *zero = cv_all_zero(bytes, piece.size) && is_sound(s, b, bytes);
     }
     return CV_OK;
 }
