@@ -198,7 +198,7 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *
  * You hand it over in one of two places. The options that open or create a handle have one
  * for every call through that handle. The options of statistics, copies, verify, repair,
- * compact and seal have one for that call alone. A call with both tells both, maybe at
+ * compact, seal, unlink and conversions have one for that call alone. A call with both tells both, maybe at
  * once.
  *
  *   what tells, and stops           how often        counts
@@ -209,16 +209,19 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *                                   each 8 MiB       then those of the frame
  *   frame_open with `copy`          each 8 MiB       bytes of the frame
  *   compact, seal                   each chunk       bytes, of the call
+ *   caterva_unlink of a directory   each chunk file  files, of the call
+ *   caterva_buffer_convert          each 2^18 items  items, of the call
+ *   caterva_attr_get                each MiB         bytes, of the handle
  *   statistics, reductions          each of 64+ jobs steps, of the call; bytes, of the handle
  *   copies, verify, repair          each chunk       chunks, of the call; bytes, of the handle
  *   measure                         each chunk       bytes, of the handle
  *   publish                         each 20 ms       bytes that were sent, of the call
  *   caterva_read_async              cancel it        tells nobody
  *
- * These can take longer than 100 ms without telling: caterva_unlink of a directory with
- * very many chunks, caterva_buffer_convert, attributes of many megabytes, the sorting of
- * lists and points with millions of entries, and syncing to disk. All other calls return
- * at once.
+ * These can take longer than 100 ms without telling: attributes of many megabytes that are
+ * set, the sorting of lists and points with millions of entries, removing groups of a tree
+ * and folders of jobs that hold very many files, listing trees of very many members, and
+ * syncing to disk. All other calls return at once.
  *
  * - Your function is called often, from any thread, but never twice at once. Be quick, and
  *   look at a clock before you draw. Do not use the array in it.
@@ -541,11 +544,12 @@ CATERVA_API void caterva_abandon(void);
  * Thread: alone. */
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
-/* Options of caterva_compact and caterva_seal. NULL in their place means the defaults. */
+/* Options of caterva_compact, caterva_seal and caterva_unlink. NULL in their place means the defaults. */
 typedef struct caterva_upkeep_options {
     size_t struct_size;
-    caterva_durability durability;
-    /* Hears in decoded bytes, and stops; nothing has changed then. NULL: nobody. */
+    caterva_durability durability; /* caterva_unlink does not look at it */
+    /* Hears in decoded bytes (caterva_unlink: files), and stops; nothing has changed then
+     * (but see caterva_unlink). NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_upkeep_options;
@@ -607,8 +611,14 @@ CATERVA_API caterva_status caterva_frame_append(caterva_array *array, const char
  * holds anything else CATERVA_EEXIST. Returns CATERVA_EBUSY while somebody writes the
  * array, and, for a directory, while somebody reads it; handles that read a file go on. If
  * `url` is a symbolic link, this deletes the array it points to and keeps the link.
+ *
+ * A directory goes from view at once, and then file after file. If on_progress stops it before
+ * the first file is gone, nothing has changed. Later the rest lies under another name, which
+ * the sentence of CATERVA_ESTOPPED says, and which caterva_unlink deletes like any array.
  * Thread: any. */
-CATERVA_API caterva_status caterva_unlink(const char *url, caterva_error *err);
+CATERVA_API caterva_status caterva_unlink(const char *url,
+                                          const caterva_upkeep_options *options,
+                                          caterva_error *err);
 
 /* Releases memory that this library handed out.
  * Thread: any. */
@@ -1179,17 +1189,27 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
                                                    const caterva_buffer *src,
                                                    caterva_error *err);
 
+typedef struct caterva_convert_options {
+    size_t struct_size;
+    /* Hears in items, and stops; the destination is undefined then. NULL: nobody. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} caterva_convert_options;
+#define CATERVA_CONVERT_INIT CATERVA_INIT_(caterva_convert_options)
+
 /* Converts `n` items, one behind the other, from src->data to dst->data, without an array:
  * from src->dtype to dst->dtype as dst->casting allows. The sizes must hold n items; shape,
  * strides and field are NULL; the memory must not overlap. Items of equal dtypes are
- * copied, whatever they are; others must be numbers.
+ * copied, whatever they are; others must be numbers. `options` NULL: nobody hears of it.
  *
  * Returns CATERVA_ECAST for a cast that is not allowed, CATERVA_EDTYPE for items that are
  * no numbers, CATERVA_ESHORT for too little memory, CATERVA_EINVAL for a dtype that is
  * none.
  * Thread: any. */
 CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
-                                           const caterva_buffer *dst, caterva_error *err);
+                                                  const caterva_buffer *dst,
+                                                  const caterva_convert_options *options,
+                                                  caterva_error *err);
 
 /* ---- The block cache ---------------------------------------------------- */
 

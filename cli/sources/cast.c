@@ -53,7 +53,7 @@ static cli_exit fail_cast(const caterva_buffer *to, const caterva_error *err)
 static cli_exit cast_items(const caterva_buffer *from, int64_t n, const caterva_buffer *to)
 {
     caterva_error err;
-    if (caterva_buffer_convert(from, n, to, &err) == CATERVA_OK) return CLI_OK;
+    if (caterva_buffer_convert(from, n, to, NULL, &err) == CATERVA_OK) return CLI_OK;
     return fail_cast(to, &err);
 }
 

@@ -17,8 +17,13 @@ from ._options import Path
 from ._places import place_of
 
 
-def remove(path: Path) -> None:
+def remove(path: Path, *, progress: _options.Listener = None) -> None:
     """Delete the array at `path`, and nothing that is none.
+
+    Parameters
+    ----------
+    progress
+        Function ``(done, total)`` that hears of each file of a sparse array, or ``"tqdm"``.
 
     Examples
     --------
@@ -28,7 +33,7 @@ def remove(path: Path) -> None:
     >>> os.path.exists("gone.b2nd")
     False
     """
-    _caterva.unlink(place_of(path))
+    _caterva.unlink(place_of(path), 0, _options.progress_of(progress))
 
 
 class Upkeep(TypedDict, total=False):

@@ -121,7 +121,7 @@ static cv_status load_fill(caterva_array *array, cv_error *err)
     if (!own) return CV_OK;
     cv_buffer value = {0};
     cv_own content;
-    cv_status status = cv_frame_attribute(own, &value, err);
+    cv_status status = cv_frame_attribute(own, &value, NULL, err);
     if (status == CV_OK) status = cv_own_parse(value.data, value.size, &content, err);
     if (status == CV_OK && content.fill) {
         if (content.fill_size == (uint32_t)array->snapshot->grid.item_size)

@@ -18,12 +18,12 @@ static cv_status find(const cv_snapshot *snapshot, const char *name, const cv_at
     return cv_attributes_find(all, name, out, err);
 }
 
-static cv_status get_attribute(const cv_snapshot *snapshot, const char *name,
-                               cv_buffer *value, cv_error *err)
+static cv_status get_attribute(const caterva_array *array, const char *name, cv_buffer *value,
+                               cv_error *err)
 {
     const cv_attribute *attribute;
-    CV_TRY(find(snapshot, name, &attribute, err));
-    return cv_attribute_value(attribute, value, err);
+    CV_TRY(find(cv_array_state(array), name, &attribute, err));
+    return cv_attribute_value(attribute, value, array->watch, err);
 }
 
 caterva_status caterva_attr_get(caterva_array *array, const char *name, void **value,
@@ -34,8 +34,7 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
         return cv_fail(err, CATERVA_EINVAL, -1, "name, value or size is NULL");
     cv_buffer buffer = {0};
     cv_array_lock_shared(array);
-    cv_status status = get_attribute(cv_array_state(array), name, &buffer, err);
-    cv_array_unlock(array);
+    cv_status status = cv_array_finish(array, get_attribute(array, name, &buffer, err));
     if (status == CV_OK) status = cv_buffer_reserve(&buffer, 1, err); /* never NULL */
     if (status != CV_OK) {
         cv_buffer_free(&buffer);

@@ -1,22 +1,9 @@
-/* Room: array. Arrays as files: deleted, and put behind the end of another file. */
+/* Room: array. Arrays as files: put behind the end of another file; new ones abandoned. */
 #include "array/array.h"
 #include "store/append.h"
-#include "store/open.h"
 #include "store/temporaries.h"
 
 void caterva_abandon(void) { cv_temporaries_abandon(); }
-
-caterva_status caterva_unlink(const char *url, caterva_error *err)
-{
-    caterva_open_options options = CATERVA_OPEN_INIT;
-    options.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is gone */
-    options.cache_bytes = -1;
-    caterva_array *array;
-    CV_TRY(caterva_open(url, &options, &array, err));
-    cv_status status = cv_store_delete(array->frame->store, err);
-    cv_array_free(array);
-    return status;
-}
 
 static cv_status append(caterva_array *array, cv_append *a, uint64_t *offset, cv_error *err)
 {

@@ -32,25 +32,67 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
-                                      const caterva_buffer *dst, caterva_error *err)
-{
-    caterva_buffer from, to;
+/* What is told at once: about a millisecond's work. */
+enum { PIECE = 1 << 18 };
+
+typedef struct sides {
     cv_conversion conversion;
+    const uint8_t *src;
+    uint8_t *dst;
+    int64_t from_size, to_size; /* of an item */
+} sides;
+
+static cv_status convert_pieces(const sides *s, int64_t n, cv_watch *watch, cv_error *err)
+{
+    for (int64_t at = 0; at < n; at += PIECE) {
+        int64_t count = cv_min_i64(PIECE, n - at);
+        const uint8_t *src = s->src + at * s->from_size;
+        uint8_t *dst = s->dst + at * s->to_size;
+        if (s->conversion.needed)
+            cv_convert(&s->conversion, src, dst, count);
+        else
+            memcpy(dst, src, (size_t)(count * s->from_size));
+        CV_TRY(cv_watch_step(watch, count, err));
+    }
+    return CV_OK;
+}
+
+static cv_status convert_all(const sides *s, int64_t n,
+                             const caterva_convert_options *options, cv_error *err)
+{
+    cv_watch watch;
+    if (!options->on_progress) return convert_pieces(s, n, NULL, err);
+    cv_watch_init_steps(&watch, options->on_progress, options->context, NULL);
+    cv_watch_set_steps(&watch, n);
+    cv_status status = convert_pieces(s, n, &watch, err);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
+caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
+                                      const caterva_buffer *dst,
+                                      const caterva_convert_options *options,
+                                      caterva_error *err)
+{
+    static const caterva_convert_options defaults = CATERVA_CONVERT_INIT;
+    caterva_convert_options o;
+    caterva_buffer from, to;
+    sides s;
     int64_t item_size = 2; /* of bfloat16, which is no description of NumPy's */
+    CV_TRY(
+        cv_options_copy(&o, sizeof o, options ? options : &defaults, "convert options", err));
     CV_TRY(take_side(src, "source", &from, err));
     CV_TRY(take_side(dst, "destination", &to, err));
     if (n < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%lld items", (long long)n);
-    CV_TRY(cv_conversion_init(&conversion, from.dtype, to.dtype, to.casting, err));
-    if (!conversion.needed && strcmp(from.dtype, "bfloat16") != 0)
+    CV_TRY(cv_conversion_init(&s.conversion, from.dtype, to.dtype, to.casting, err));
+    bool needed = s.conversion.needed;
+    if (!needed && strcmp(from.dtype, "bfloat16") != 0)
         CV_TRY(cv_dtype_item_size(from.dtype, strlen(from.dtype), &item_size, err));
-    int64_t from_size = conversion.needed ? conversion.from.size : item_size;
-    int64_t to_size = conversion.needed ? conversion.to.size : item_size;
-    CV_TRY(check_size(&from, "source", n, from_size, err));
-    CV_TRY(check_size(&to, "destination", n, to_size, err));
-    if (conversion.needed)
-        cv_convert(&conversion, from.data, to.data, n);
-    else if (n > 0)
-        memcpy(to.data, from.data, (size_t)(n * item_size));
-    return CV_OK;
+    s.from_size = needed ? s.conversion.from.size : item_size;
+    s.to_size = needed ? s.conversion.to.size : item_size;
+    CV_TRY(check_size(&from, "source", n, s.from_size, err));
+    CV_TRY(check_size(&to, "destination", n, s.to_size, err));
+    s.src = from.data;
+    s.dst = to.data;
+    return convert_all(&s, n, &o, err);
 }

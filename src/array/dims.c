@@ -72,7 +72,7 @@ static cv_status read_one(const cv_snapshot *s, const cv_attribute *a, const cha
     cv_buffer value = {0};
     CV_TRY(cv_attribute_size(a, &size, err));
     if (size > LONGEST) return CV_OK;
-    cv_status status = cv_attribute_value(a, &value, err);
+    cv_status status = cv_attribute_value(a, &value, NULL, err);
     if (status == CV_OK) status = parse(&value, s->grid.ndim, out, err);
     cv_buffer_free(&value);
     return status;

@@ -112,7 +112,7 @@ static cv_status get(const caterva_tree *tree, const char *group, const char *na
     if (!state) return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
     cv_status status = cv_snapshot_attributes(state, &all, err);
     if (status == CV_OK) status = cv_attributes_find(all, name, &found, err);
-    if (status == CV_OK) status = cv_attribute_value(found, value, err);
+    if (status == CV_OK) status = cv_attribute_value(found, value, NULL, err);
     if (status == CV_OK) status = cv_buffer_reserve(value, 1, err); /* never NULL */
     cv_snapshot_release(state);
     return status;

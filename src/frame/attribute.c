@@ -30,24 +30,58 @@ static cv_status new_decoder(cv_decoder **out, cv_error *err)
     return cv_decoder_create(&spec, out, err);
 }
 
+/* In pieces of whole blocks, where somebody listens and blocks can be had. */
+static int32_t piece_of(const cv_chunk_header *header, const cv_metalayer *attribute,
+                        const cv_watch *watch)
+{
+    int32_t piece = header->block_size;
+    if (!watch || header->special != CV_SPECIAL_NONE || piece <= 0 ||
+        cv_codec_access(attribute->data) == CV_ACCESS_CHUNK)
+        return header->nbytes;
+    while (piece < PIECE) piece *= 2;
+    return (int32_t)cv_min_i64(piece, header->nbytes);
+}
+
+static cv_status decode_told(cv_decoder *decoder, const cv_chunk_header *header,
+                             const cv_metalayer *attribute, uint8_t *dst, cv_watch *watch,
+                             cv_error *err)
+{
+    int32_t piece = piece_of(header, attribute, watch);
+    if (piece == header->nbytes) {
+        CV_TRY(cv_decode_chunk(decoder, attribute->data, header->cbytes, dst, piece, err));
+        return cv_watch_tick(watch, piece, err);
+    }
+    for (int64_t at = 0; at < header->nbytes; at += piece) {
+        int32_t size = (int32_t)cv_min_i64(piece, header->nbytes - at);
+        if (header->memcpyed)
+            memcpy(dst + at, attribute->data + CV_CHUNK_HEADER_SIZE + at, (size_t)size);
+        else
+            CV_TRY(cv_decode_range(decoder, attribute->data, header->cbytes, (int32_t)at,
+                                   size, dst + at, err));
+        CV_TRY(cv_watch_tick(watch, size, err));
+    }
+    return CV_OK;
+}
+
 static cv_status decode_whole(const cv_chunk_header *header, const cv_metalayer *attribute,
-                              void *dst, cv_error *err)
+                              uint8_t *dst, cv_watch *watch, cv_error *err)
 {
     cv_decoder *decoder;
     CV_TRY(new_decoder(&decoder, err));
-    cv_status status =
-        cv_decode_chunk(decoder, attribute->data, header->cbytes, dst, header->nbytes, err);
+    cv_watch_expect(watch, header->nbytes);
+    cv_status status = decode_told(decoder, header, attribute, dst, watch, err);
     cv_decoder_free(decoder);
     return status;
 }
 
-cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err)
+cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,
+                             cv_error *err)
 {
     cv_chunk_header header;
     CV_TRY(parse(attribute, &header, err));
     CV_TRY(cv_buffer_resize(out, (size_t)header.nbytes, err));
     if (header.nbytes == 0) return CV_OK;
-    return decode_whole(&header, attribute, out->data, err);
+    return decode_whole(&header, attribute, out->data, watch, err);
 }
 
 cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size, cv_error *err)
@@ -82,7 +116,7 @@ static cv_status decode_piece(const cv_chunk_header *header, const cv_metalayer 
     int32_t at_once = by_block ? header->block_size : header->nbytes;
     cv_decoder *decoder;
     if (start == 0 && size == header->nbytes)
-        return decode_whole(header, attribute, dst, err);
+        return decode_whole(header, attribute, dst, NULL, err);
     if (at_once > MOST_AT_ONCE && !header->memcpyed)
         return fail_large(attribute, at_once, err);
     if (by_block) {
@@ -93,7 +127,7 @@ static cv_status decode_piece(const cv_chunk_header *header, const cv_metalayer 
         return status;
     }
     cv_buffer whole = {0};
-    cv_status status = cv_frame_attribute(attribute, &whole, err);
+    cv_status status = cv_frame_attribute(attribute, &whole, NULL, err);
     if (status == CV_OK) memcpy(dst, whole.data + start, (size_t)size);
     cv_buffer_free(&whole);
     return status;
@@ -118,7 +152,7 @@ cv_status cv_frame_attribute_read(const cv_metalayer *attribute, int64_t start, 
         cv_buffer whole = {0};
         cv_status status = header.nbytes > MOST_AT_ONCE
                                ? fail_large(attribute, header.nbytes, err)
-                               : cv_frame_attribute(attribute, &whole, err);
+                               : cv_frame_attribute(attribute, &whole, NULL, err);
         if (status == CV_OK) memcpy(dst, whole.data + start, (size_t)size);
         cv_buffer_free(&whole);
         return status;

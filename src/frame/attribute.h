@@ -3,10 +3,12 @@
 #define CV_FRAME_ATTRIBUTE_H
 
 #include "base/buffer.h"
+#include "base/watch.h"
 #include "format/metalayers.h"
 
-/* The value of an attribute, decompressed into `out`. */
-cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_error *err);
+/* The value of an attribute, decompressed into `out`; `watch`, or NULL, hears of its bytes. */
+cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,
+                             cv_error *err);
 
 /* How long it is, as its header says; part of it, which must lie inside; and whether all
  * of it decodes. They take the memory of a block, or refuse (CATERVA_EUNSUPPORTED) where

@@ -25,11 +25,12 @@ static cv_metalayer layer_of(const cv_attribute *a)
     return layer;
 }
 
-cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_error *err)
+cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_watch *watch,
+                             cv_error *err)
 {
     if (a->form != CV_ATTRIBUTE_CHUNK) return cv_buffer_append(out, a->data, a->size, err);
     cv_metalayer layer = layer_of(a);
-    return cv_frame_attribute(&layer, out, err);
+    return cv_frame_attribute(&layer, out, watch, err);
 }
 
 cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err)
@@ -109,7 +110,7 @@ static cv_status decode_map(const cv_metalayer *layer, cv_buffer *map, int64_t *
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "attribute \"%s\" has %lld bytes: of names at most %d are read",
                        layer->name, (long long)size, MAX_MAP_BYTES);
-    CV_TRY(cv_frame_attribute(layer, map, err));
+    CV_TRY(cv_frame_attribute(layer, map, NULL, err));
     *n = count_names(map);
     if (*n >= 0) return CV_OK;
     CV_TRY(convert_json(map, err));

@@ -10,6 +10,7 @@
 #define CV_FRAME_ATTRIBUTES_H
 
 #include "base/buffer.h"
+#include "base/watch.h"
 #include "format/trailer.h"
 
 #define CV_ATTRIBUTES_MAP "attrs"
@@ -60,7 +61,8 @@ cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
 cv_status cv_attributes_check_name(const char *name, cv_error *err);
 
 /* Its value, appended; how long that is; bytes [start, start + size) of it. */
-cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_error *err);
+cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_watch *watch,
+                             cv_error *err);
 cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err);
 cv_status cv_attribute_read(const cv_attribute *a, int64_t start, void *dst, int64_t size,
                             cv_error *err);

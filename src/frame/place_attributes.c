@@ -85,7 +85,7 @@ static void give_keys(placing *p, bool first)
 
 static cv_status fetch(item *it, bool *is_value, cv_error *err)
 {
-    if (it->value.size == 0) CV_TRY(cv_attribute_value(it->from, &it->value, err));
+    if (it->value.size == 0) CV_TRY(cv_attribute_value(it->from, &it->value, NULL, err));
     *is_value = cv_is_value(it->value.data, it->value.size);
     return CV_OK;
 }

@@ -109,7 +109,7 @@ static void directory_close(cv_store *store)
 }
 
 static cv_status directory_create_over(cv_store *old, cv_store **out, cv_error *err);
-static cv_status directory_unlink(cv_store *store, cv_error *err);
+static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *err);
 
 static const cv_store_ops directory_ops = {
     .name = "directory",
@@ -294,8 +294,20 @@ static cv_status directory_create_over(cv_store *old, cv_store **out, cv_error *
 
 /* ---- Deleting ----------------------------------------------------------- */
 
-/* Who came to read since we asked, and found the name, keeps the files: it comes back. */
-static cv_status delete_at(directory_store *d, cv_place *place, cv_error *err)
+static cv_status fail_left(const directory_store *d, const cv_place *place, size_t n,
+                           cv_error *err)
+{
+    return cv_fail(
+        err, CATERVA_ESTOPPED, -1,
+        "stopped: %s is deleted, but for what is left of it in %s beside it, after "
+        "%zu files of chunks",
+        d->shown.text, place->temp, n);
+}
+
+/* Who came to read since we asked, and found the name, keeps the files: it comes back. So it
+ * does for who stops before a file is gone. */
+static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
+                           cv_error *err)
 {
     int error = EEXIST;
     for (int tries = 0; error == EEXIST && tries < 100; tries++) {
@@ -303,15 +315,18 @@ static cv_status delete_at(directory_store *d, cv_place *place, cv_error *err)
         error = cv_dir_rename_new(place->dir, place->name, place->temp);
     }
     if (error) return cv_fail_sys(err, error, "cannot delete %s", d->shown.text);
+    size_t n = 0;
     cv_status status = cv_target_refuse_readers(&place->old, &d->shown, err);
     if (status == CV_OK)
-        cv_sframe_remove_at(place->dir, place->temp);
-    else if (cv_dir_rename_new(place->dir, place->temp, place->name) != 0)
-        return CV_OK; /* a new one is there already: the reader keeps its own */
-    return status;
+        status = cv_sframe_delete_at(place->dir, place->temp, watch, &n, err);
+    if (n > 0 && status != CV_OK) return fail_left(d, place, n, err);
+    if (status == CV_OK || cv_dir_rename_new(place->dir, place->temp, place->name) == 0)
+        return status;
+    if (status == CATERVA_ESTOPPED) cv_sframe_remove_at(place->dir, place->temp);
+    return CV_OK; /* a new one is there already: a reader keeps its own */
 }
 
-static cv_status directory_unlink(cv_store *store, cv_error *err)
+static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_place place;
@@ -321,7 +336,7 @@ static cv_status directory_unlink(cv_store *store, cv_error *err)
     if (status == CV_OK && !cv_sframe_is_array_at(place.dir, place.name))
         status = cv_fail(err, CATERVA_EEXIST, -1,
                          "%s holds other files than the array's: not deleted", d->shown.text);
-    if (status == CV_OK) status = delete_at(d, &place, err);
+    if (status == CV_OK) status = delete_at(d, &place, watch, err);
     cv_place_close(&place);
     return status;
 }

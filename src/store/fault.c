@@ -321,9 +321,9 @@ static cv_status fault_create_over(cv_store *old, cv_store **out, cv_error *err)
     return cv_store_create_over(as_fault(old)->inner, out, err);
 }
 
-static cv_status fault_unlink(cv_store *store, cv_error *err)
+static cv_status fault_unlink(cv_store *store, cv_watch *watch, cv_error *err)
 {
-    return cv_store_delete(as_fault(store)->inner, err);
+    return cv_store_delete(as_fault(store)->inner, watch, err);
 }
 
 /* ---- Opening and closing ------------------------------------------------ */

@@ -236,7 +236,7 @@ static void file_close(cv_store *store)
 }
 
 static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err);
-static cv_status file_unlink(cv_store *store, cv_error *err);
+static cv_status file_unlink(cv_store *store, cv_watch *watch, cv_error *err);
 
 static const cv_store_ops file_ops = {
     .name = "file",
@@ -463,8 +463,10 @@ static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err)
     return create_at(&place, out, err);
 }
 
-static cv_status file_unlink(cv_store *store, cv_error *err)
+/* One name, which is gone at once: nothing to tell. */
+static cv_status file_unlink(cv_store *store, cv_watch *watch, cv_error *err)
 {
+    (void)watch;
     const file_store *f = (file_store *)store;
     cv_place place;
     CV_TRY(cv_home_place(&f->home, f->file, (cv_file){0}, &f->shown, &place, err));

@@ -42,10 +42,10 @@ cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err)
     return old->ops->create_over(old, out, err);
 }
 
-cv_status cv_store_delete(cv_store *store, cv_error *err)
+cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err)
 {
     if (!store->ops->unlink)
         return cv_fail(err, CATERVA_EINVAL, -1, "a %s cannot be deleted", store->ops->name);
     CV_TRY(cv_store_check_writable(store, err));
-    return store->ops->unlink(store, err);
+    return store->ops->unlink(store, watch, err);
 }

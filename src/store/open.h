@@ -16,6 +16,6 @@ cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrit
 /* The operations of these names; CATERVA_EINVAL from a store that does not have them,
  * CATERVA_EREADONLY from one that is not open for writing. */
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);
-cv_status cv_store_delete(cv_store *store, cv_error *err);
+cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err);
 
 #endif

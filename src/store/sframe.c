@@ -125,3 +125,40 @@ void cv_sframe_remove_at(cv_dir dir, const char *name)
     while (progress && cv_dir_remove_directory(dir, name) != 0)
         progress = remove_files_at(dir, name);
 }
+
+static cv_status remove_chunks(cv_dir dir, const cv_object *ids, size_t n_ids,
+                               cv_watch *watch, size_t *n, cv_error *err)
+{
+    cv_watch_set_steps(watch, (int64_t)n_ids);
+    CV_TRY(cv_watch_step(watch, 0, err)); /* nothing is gone yet */
+    for (size_t i = 0; i < n_ids; i++) {
+        if (cv_dir_remove(dir, cv_sframe_chunk_name(ids[i]).text) == 0) (*n)++;
+        CV_TRY(cv_watch_step(watch, 1, err));
+    }
+    return CV_OK;
+}
+
+/* With all chunks gone a stop comes too late. */
+static cv_status remove_watched(cv_dir dir, cv_watch *watch, size_t *n, cv_error *err)
+{
+    cv_object *ids;
+    size_t n_ids;
+    if (cv_sframe_list(dir, &ids, &n_ids) != 0) return CV_OK;
+    cv_status status = n_ids > 0 ? remove_chunks(dir, ids, n_ids, watch, n, err) : CV_OK;
+    cv_free(ids);
+    return *n < n_ids ? status : CV_OK;
+}
+
+cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, size_t *n,
+                              cv_error *err)
+{
+    cv_dir inner;
+    *n = 0;
+    if (watch && cv_dir_open(dir, name, CV_OPEN_NO_LINK, &inner) == 0) {
+        cv_status status = remove_watched(inner, watch, n, err);
+        cv_dir_close(&inner);
+        CV_TRY(status);
+    }
+    cv_sframe_remove_at(dir, name);
+    return CV_OK;
+}

@@ -24,6 +24,12 @@ int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n);
  * it nothing but what arrays are made of. False also when it cannot be read. */
 bool cv_sframe_is_array_at(cv_dir dir, const char *name);
 
+/* As cv_sframe_remove_at, the files of chunks first: `watch`, or NULL, hears of each, and when
+ * it says stop, what is left is still an array. *n is how many are gone. The status is
+ * CATERVA_ESTOPPED or CV_OK. */
+cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, size_t *n,
+                              cv_error *err);
+
 /* Removes the files of an array from the directory and then, when nothing else
  * is left, the directory. Does what it can. */
 void cv_sframe_remove_at(cv_dir dir, const char *name);

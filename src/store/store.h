@@ -137,9 +137,11 @@ typedef struct cv_store_ops {
     cv_status (*create_over)(cv_store *old, cv_store **out, cv_error *err);
     /* Deletes what is open for writing by its name: a regular file, or a directory with
      * nothing but an array's files, which is renamed first and so never found half deleted.
-     * CATERVA_EBUSY for a directory that is read elsewhere. The store is still to be closed.
-     * NULL: it cannot be deleted. */
-    cv_status (*unlink)(cv_store *store, cv_error *err);
+     * CATERVA_EBUSY for a directory that is read elsewhere. `watch`, or NULL, hears of each
+     * file of a chunk; stopped before the first one goes, nothing is deleted, and later what
+     * is left is an array of the name that the sentence says. The store is still to be
+     * closed. NULL: it cannot be deleted. */
+    cv_status (*unlink)(cv_store *store, cv_watch *watch, cv_error *err);
     /* Closes and frees; unpublished: removes every trace. */
     void (*close)(cv_store *store);
 } cv_store_ops;

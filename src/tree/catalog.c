@@ -243,7 +243,7 @@ static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
     if (!kind) return CV_OK;
     CV_TRY(cv_frame_attribute_size(kind, &size, err));
     if (size != sizeof ctable - 1) return CV_OK;
-    cv_status status = cv_frame_attribute(kind, &value, err);
+    cv_status status = cv_frame_attribute(kind, &value, NULL, err);
     *found = status == CV_OK && memcmp(value.data, ctable, sizeof ctable - 1) == 0;
     cv_buffer_free(&value);
     return status;

@@ -197,7 +197,7 @@ static cv_status read_attribute(const cv_trailer *trailer, const char *name, par
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "embed.b2e: %s has %lld bytes, %d can be read", name, (long long)size,
                        LONGEST);
-    cv_status status = cv_frame_attribute(attribute, &value, err);
+    cv_status status = cv_frame_attribute(attribute, &value, NULL, err);
     if (status == CV_OK) {
         cv_reader r = cv_reader_open(value.data, value.size, 0, name);
         status = parse(&r, e, err);

@@ -485,7 +485,7 @@ static void test_urls(void)
     CHECK_OK(caterva_seal(url, NULL, &err), err);
     CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
     check_first(tree, "/u/x", 9);
-    CHECK_OK(caterva_unlink(url, &err), err);
+    CHECK_OK(caterva_unlink(url, NULL, &err), err);
     check_list(tree, "/Größe/ /Größe/été /g/ /g/k/ /g/k/a ");
     refused(caterva_tree_remove(tree, "/g", &err), CATERVA_EREADONLY, "reading");
     CHECK_OK(caterva_tree_close(tree, &err), err);

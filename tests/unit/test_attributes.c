@@ -104,7 +104,7 @@ static void the_last_of_a_map_counts(void **state)
     cv_buffer value = {0};
     cv_attributes *all = load(&t, BYTES("\x83\xa1x\x01\xa1y\x02\xa1x\x03"));
     assert_int_equal(cv_attributes_find(all, "x", &found, NULL), CV_OK);
-    assert_int_equal(cv_attribute_value(found, &value, NULL), CV_OK);
+    assert_int_equal(cv_attribute_value(found, &value, NULL, NULL), CV_OK);
     assert_int_equal(value.size, 1);
     assert_int_equal(value.data[0], 3);
     cv_buffer_free(&value);

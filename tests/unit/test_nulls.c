@@ -141,7 +141,7 @@ static void opening(void **state)
     REFUSED(caterva_frame_pieces(array, NULL, NULL, &err));
     REFUSED(caterva_frame_append(NULL, "x", CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_frame_append(array, NULL, CATERVA_DURABILITY_NONE, NULL, &err));
-    REFUSED(caterva_unlink(NULL, &err));
+    REFUSED(caterva_unlink(NULL, NULL, &err));
     REFUSED(caterva_set_allocator(NULL, &err));
     caterva_store store = CATERVA_STORE_INIT; /* without functions */
     REFUSED(caterva_store_open(NULL, NULL, &out, &err));
@@ -344,10 +344,10 @@ static void numbers_and_copies(void **state)
     REFUSED(caterva_verify(array, NULL, NULL, &err));
     caterva_buffer numbers = CATERVA_BUFFER_INIT;
     numbers.data = counts, numbers.size = sizeof counts, numbers.dtype = "<i8";
-    REFUSED(caterva_buffer_convert(NULL, 2, &numbers, &err));
-    REFUSED(caterva_buffer_convert(&numbers, 2, NULL, &err));
+    REFUSED(caterva_buffer_convert(NULL, 2, &numbers, NULL, &err));
+    REFUSED(caterva_buffer_convert(&numbers, 2, NULL, NULL, &err));
     numbers.dtype = NULL;
-    REFUSED(caterva_buffer_convert(&numbers, 2, &numbers, &err));
+    REFUSED(caterva_buffer_convert(&numbers, 2, &numbers, NULL, &err));
     REFUSED(caterva_repair(NULL, NULL, &repaired, &err));
     REFUSED(caterva_repair("x", NULL, NULL, &err));
 }

@@ -86,7 +86,7 @@ static void check_replaced(caterva_layout layout, bool wrapped)
     cv_store_close(old);
     expect_frame(r.path, "next one");
 
-    assert_int_equal(cv_store_delete(next, &error), CV_OK);
+    assert_int_equal(cv_store_delete(next, NULL, &error), CV_OK);
     assert_int_equal(count_entries(r.dir), 0);
     cv_store_close(next);
 }
@@ -106,7 +106,7 @@ static void expect_refused(cv_store *store, caterva_status status, const char *p
     cv_store *next = NULL;
     assert_int_equal(cv_store_create_over(store, &next, &error), status);
     assert_string_equal(error.message, place);
-    assert_int_equal(cv_store_delete(store, &error), status);
+    assert_int_equal(cv_store_delete(store, NULL, &error), status);
     assert_string_equal(error.message, deleted);
     assert_null(next);
 }

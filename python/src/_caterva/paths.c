@@ -42,17 +42,7 @@ PyObject *function_seal(PyObject *module, PyObject *args)
 
 PyObject *function_unlink(PyObject *module, PyObject *args)
 {
-    PyObject *place, *url;
-    call c;
-    if (!PyArg_ParseTuple(args, "U", &place) || !(url = place_encoded(place))) return NULL;
-    const char *text = PyBytes_AsString(url);
-    call_begin(&c, NULL, NULL);
-    c.place = place;
-    caterva_status status = caterva_unlink(text, &c.err);
-    int result = call_end(module_state_of(module), &c, status);
-    Py_DECREF(url);
-    if (result < 0) return NULL;
-    Py_RETURN_NONE;
+    return keep_up(module, args, caterva_unlink);
 }
 
 /* ---- Repair ----------------------------------------------------------------------- */

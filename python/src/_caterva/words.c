@@ -64,11 +64,11 @@ PyObject *function_choose_partition(PyObject *module, PyObject *args)
     int n_blocks = has_blocks ? parse_int32s(blocks, "blocks", given_block) : n;
     if (n_blocks < 0) return NULL;
     if (n_chunks != n || n_blocks != n)
-        return PyErr_Format(PyExc_ValueError, "the shape has %d axes, chunks %d, blocks %d", n,
-                            n_chunks, n_blocks);
-    caterva_status status = caterva_partition_choose(
-        n, lengths, item_size, has_chunks ? given_chunk : NULL, has_blocks ? given_block : NULL,
-        chunk, block, &err);
+        return PyErr_Format(PyExc_ValueError, "the shape has %d axes, chunks %d, blocks %d",
+                            n, n_chunks, n_blocks);
+    caterva_status status =
+        caterva_partition_choose(n, lengths, item_size, has_chunks ? given_chunk : NULL,
+                                 has_blocks ? given_block : NULL, chunk, block, &err);
     if (status != CATERVA_OK) {
         raise_error(module_state_of(module), &err, NULL);
         return NULL;
@@ -82,9 +82,10 @@ PyObject *function_convert(PyObject *module, PyObject *args)
     PyArrayObject *from, *to;
     int casting;
     caterva_buffer src = CATERVA_BUFFER_INIT, dst = CATERVA_BUFFER_INIT;
+    caterva_convert_options options = CATERVA_CONVERT_INIT;
     call c;
-    if (!PyArg_ParseTuple(args, "O!sO!si", &PyArray_Type, &from, &src.dtype, &PyArray_Type, &to,
-                          &dst.dtype, &casting))
+    if (!PyArg_ParseTuple(args, "O!sO!si", &PyArray_Type, &from, &src.dtype, &PyArray_Type,
+                          &to, &dst.dtype, &casting))
         return NULL;
     if (!PyArray_IS_C_CONTIGUOUS(from) || !PyArray_IS_C_CONTIGUOUS(to) ||
         PyArray_SIZE(from) != PyArray_SIZE(to)) {
@@ -97,8 +98,9 @@ PyObject *function_convert(PyObject *module, PyObject *args)
     dst.size = (size_t)PyArray_NBYTES(to);
     dst.casting = (caterva_casting)casting;
     int64_t n = (int64_t)PyArray_SIZE(from);
+    options.on_progress = call_hook; /* for signals */
     call_begin(&c, NULL, NULL);
-    caterva_status status = caterva_buffer_convert(&src, n, &dst, &c.err);
+    caterva_status status = caterva_buffer_convert(&src, n, &dst, &options, &c.err);
     if (call_end(module_state_of(module), &c, status) < 0) return NULL;
     Py_RETURN_NONE;
 }
@@ -110,8 +112,8 @@ PyObject *cache_counts_dict(const caterva_cache_info *n)
     return Py_BuildValue("{sLsLsLsLsLsLsLsL}", "limit", (long long)n->limit, "bytes",
                          (long long)n->bytes, "blocks", (long long)n->blocks, "hits",
                          (long long)n->hits, "misses", (long long)n->misses, "inserted",
-                         (long long)n->inserted, "evicted", (long long)n->evicted, "prefetched",
-                         (long long)n->prefetched);
+                         (long long)n->inserted, "evicted", (long long)n->evicted,
+                         "prefetched", (long long)n->prefetched);
 }
 
 PyObject *function_cache_limit(PyObject *module, PyObject *args)

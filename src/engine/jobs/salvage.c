@@ -97,7 +97,7 @@ static cv_status check_attribute(const cv_snapshot *state, const cv_metalayer *a
     cv_buffer value = {0};
     if (strcmp(attribute->name, CV_OWN_ATTRIBUTE) != 0)
         return cv_frame_attribute_check(attribute, err);
-    cv_status status = cv_frame_attribute(attribute, &value, err);
+    cv_status status = cv_frame_attribute(attribute, &value, NULL, err);
     if (status == CV_OK) status = check_own(&value, state->grid.item_size, err);
     cv_buffer_free(&value);
     return status;

@@ -110,7 +110,7 @@ static cv_status read_own(cv_part_file *file, const cv_grid *grid, cv_error *err
     if (!layer) return cv_fail(err, CATERVA_ECORRUPT, -1, "it is no part");
     cv_buffer value = {0};
     cv_own own;
-    cv_status status = cv_frame_attribute(layer, &value, err);
+    cv_status status = cv_frame_attribute(layer, &value, NULL, err);
     if (status == CV_OK) status = cv_own_parse(value.data, value.size, &own, err);
     if (status == CV_OK && !is_origin(&own, file->token))
         status = cv_fail(err, CATERVA_ECORRUPT, -1, "it is of another job or place");
