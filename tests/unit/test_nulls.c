@@ -1,91 +1,8 @@
 /* NULL for each pointer that a function takes: refused with a sentence, or, where the
  * header says so, taken. The test goes over every function of the header, and looks
- * whether it has forgotten one. */
-#include "support/scratch.h"
-
-#include "caterva.h"
-#include "support/buffer.h"
-#include "support/info.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-enum { N = 10, MAX_NAMES = 300 };
-
-static const char *seen[MAX_NAMES];
-static int n_seen;
-
-static void note(const char *call)
-{
-    if (n_seen < MAX_NAMES) seen[n_seen++] = call;
-}
-
-static void check(const char *call, caterva_status status, caterva_status wanted,
-                  const caterva_error *err)
-{
-    note(call);
-    if (status != wanted || (wanted != CATERVA_OK && !err->message[0]))
-        fail_msg("%s gives %s: %s", call, caterva_status_name(status), err->message);
-}
-
-#define REFUSED(call)                                                                        \
-    do {                                                                                     \
-        caterva_error err = {.code = CATERVA_OK};                                            \
-        check(#call, call, CATERVA_EINVAL, &err);                                            \
-    } while (0)
-
-#define TAKEN(call)                                                                          \
-    do {                                                                                     \
-        caterva_error err = {.code = CATERVA_OK};                                            \
-        check(#call, call, CATERVA_OK, &err);                                                \
-    } while (0)
-
-#define SAYS(call, answer)                                                                   \
-    do {                                                                                     \
-        note(#call);                                                                         \
-        assert_true((call) == (answer));                                                     \
-    } while (0)
-
-#define QUIET(call)                                                                          \
-    do {                                                                                     \
-        note(#call);                                                                         \
-        call;                                                                                \
-    } while (0)
-
-static const int64_t shape[1] = {N}, origin[1] = {0};
-static const int32_t chunks[1] = {4};
-static int32_t items[N];
-static caterva_create_options create_options = CATERVA_CREATE_INIT;
-static caterva_buffer buffer = CATERVA_BUFFER_INIT;
-static caterva_array *array;
-static caterva_view *view;
-
-static int set_up(void **state)
-{
-    (void)state;
-    create_options.ndim = 1;
-    create_options.shape = shape;
-    create_options.chunk_shape = chunks;
-    create_options.dtype = "<i4";
-    buffer.data = items;
-    buffer.size = sizeof items;
-    if (caterva_create("mem:", &create_options, &array, NULL)) return 1;
-    if (caterva_attr_set(array, "name", "value", 5, NULL)) return 1;
-    return caterva_commit(array, NULL) || caterva_view_of(array, &view, NULL);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    caterva_view_free(view);
-    caterva_discard(array);
-    return 0;
-}
+ * whether it has forgotten one; those of trees, jobs and values are
+ * test_nulls_many.c's. */
+#include "nulls.h"
 
 static void names_and_types(void **state)
 {
@@ -379,143 +296,12 @@ static void attributes(void **state)
     REFUSED(caterva_metalayer_update(array, "x", NULL, 1, &err));
 }
 
-static void values(void **state)
-{
-    (void)state;
-    void *packed;
-    char *json;
-    const char **names;
-    size_t size, at = 0;
-    caterva_value v = CATERVA_VALUE_INIT;
-    REFUSED(caterva_value_next(NULL, 1, &at, &v, &err));
-    REFUSED(caterva_value_next("\xc0", 1, NULL, &v, &err));
-    REFUSED(caterva_value_next("\xc0", 1, &at, NULL, &err));
-    TAKEN(caterva_value_next("\xc0", 1, &at, &v, &err));
-    REFUSED(caterva_value_pack_array(NULL, 0, NULL, "x", 1, &packed, &size, &err));
-    REFUSED(caterva_value_pack_array("|u1", 1, NULL, "x", 1, &packed, &size, &err));
-    REFUSED(caterva_value_pack_array("|u1", 0, NULL, NULL, 1, &packed, &size, &err));
-    REFUSED(caterva_value_pack_array("|u1", 0, NULL, "x", 1, NULL, &size, &err));
-    REFUSED(caterva_value_pack_array("|u1", 0, NULL, "x", 1, &packed, NULL, &err));
-    TAKEN(caterva_value_pack_array("|u1", 0, NULL, "x", 1, &packed, &size, &err));
-    caterva_free(packed);
-    REFUSED(caterva_value_to_json(NULL, 1, &json, &size, &err));
-    REFUSED(caterva_value_to_json("\xc0", 1, NULL, &size, &err));
-    REFUSED(caterva_value_to_json("\xc0", 1, &json, NULL, &err));
-    TAKEN(caterva_value_to_json(NULL, 0, &json, &size, &err));
-    caterva_free(json);
-    REFUSED(caterva_value_from_json(NULL, 1, NULL, &packed, &size, &err));
-    REFUSED(caterva_value_from_json(NULL, 0, NULL, &packed, &size, &err));
-    REFUSED(caterva_value_from_json("1", 1, NULL, NULL, &size, &err));
-    REFUSED(caterva_value_from_json("1", 1, NULL, &packed, NULL, &err));
-    TAKEN(caterva_value_from_json("1", 1, NULL, &packed, &size, &err));
-    caterva_free(packed);
-    REFUSED(caterva_dims_get(NULL, &names, &err));
-    REFUSED(caterva_dims_get(array, NULL, &err));
-    REFUSED(caterva_dims_set(NULL, NULL, &err));
-    TAKEN(caterva_dims_set(array, NULL, &err));
-}
-
-/* ---- Is that all? ------------------------------------------------------- */
-
-static bool was_seen(const char *name, size_t size)
-{
-    for (int i = 0; i < n_seen; i++)
-        if (strncmp(seen[i], name, size) == 0 && seen[i][size] == '(') return true;
-    return false;
-}
-
-/* These take numbers, or nothing. */
-static bool takes_no_pointer(const char *name)
-{
-    static const char *const names[] = {"caterva_version(",     "caterva_codec_version(",
-                                        "caterva_status_name(", "caterva_codec_name(",
-                                        "caterva_filter_name(", "caterva_abandon("};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncmp(names[i], name, strlen(names[i])) == 0) return true;
-    return false;
-}
-
-static void trees(void **state)
-{
-    (void)state;
-    caterva_tree *tree;
-    const caterva_tree_list *list;
-    REFUSED(caterva_tree_open(NULL, NULL, &tree, &err));
-    REFUSED(caterva_tree_open("none.b2d", NULL, NULL, &err));
-    TAKEN(caterva_tree_close(NULL, &err));
-    REFUSED(caterva_tree_get_list(NULL, NULL, &list, &err));
-    caterva_array *other;
-    REFUSED(caterva_tree_open_array(NULL, "/a", NULL, &other, &err));
-    REFUSED(caterva_tree_create(NULL, NULL, &tree, &err));
-    REFUSED(caterva_tree_create("none.b2d", NULL, NULL, &err));
-    REFUSED(caterva_tree_create_array(NULL, "/a", &create_options, &other, &err));
-    REFUSED(caterva_tree_create_group(NULL, "/g", &err));
-    REFUSED(caterva_tree_remove(NULL, "/a", &err));
-    REFUSED(caterva_tree_move(NULL, "/a", "/b", &err));
-    REFUSED(caterva_tree_pack(NULL, "none.b2z", NULL, &err));
-    REFUSED(caterva_tree_unpack(NULL, "none.b2d", NULL, &err));
-    QUIET(caterva_tree_list_release(NULL));
-    REFUSED(caterva_tree_commit(NULL, &err));
-    REFUSED(caterva_tree_rollback(NULL, &err));
-    const char **names;
-    size_t n;
-    void *value;
-    REFUSED(caterva_tree_attr_list(NULL, "/g", &names, &n, &err));
-    REFUSED(caterva_tree_attr_get(NULL, "/g", "name", &value, &n, &err));
-    REFUSED(caterva_tree_attr_set(NULL, "/g", "name", "", 0, &err));
-    REFUSED(caterva_tree_attr_remove(NULL, "/g", "name", &err));
-    caterva_tree_verify_result verified = CATERVA_TREE_VERIFY_RESULT_INIT;
-    REFUSED(caterva_tree_verify(NULL, NULL, NULL, &verified, &err));
-    caterva_tree_repair_result repaired = CATERVA_TREE_REPAIR_RESULT_INIT;
-    REFUSED(caterva_tree_repair(NULL, NULL, &repaired, &err));
-    REFUSED(caterva_tree_repair("none.b2d", NULL, NULL, &err));
-}
-
-static void jobs(void **state)
-{
-    (void)state;
-    void *bytes;
-    size_t size;
-    caterva_array *part;
-    const caterva_job_list *list;
-    const void *none[1] = {NULL};
-    REFUSED(caterva_job_begin(NULL, NULL, &bytes, &size, &err));
-    REFUSED(caterva_job_begin(array, NULL, NULL, &size, &err));
-    REFUSED(caterva_job_begin(array, NULL, &bytes, NULL, &err));
-    REFUSED(caterva_part_open(NULL, "x", 1, NULL, &part, &err));
-    REFUSED(caterva_part_open("x", NULL, 1, NULL, &part, &err));
-    REFUSED(caterva_part_open("x", "x", 1, NULL, NULL, &err));
-    REFUSED(caterva_part_finish(NULL, &bytes, &size, &err));
-    REFUSED(caterva_part_finish(array, &bytes, &size, &err)); /* no part */
-    REFUSED(caterva_merge(NULL, none, &size, 1, NULL, NULL, &err));
-    REFUSED(caterva_merge(array, NULL, &size, 1, NULL, NULL, &err));
-    REFUSED(caterva_merge(array, none, NULL, 1, NULL, NULL, &err));
-    REFUSED(caterva_job_discard(NULL, "x", 1, &err));
-    REFUSED(caterva_job_discard("x", NULL, 1, &err));
-    REFUSED(caterva_jobs_list(NULL, &list, &err));
-    REFUSED(caterva_jobs_list("x", NULL, &err));
-    QUIET(caterva_job_list_release(NULL));
-}
+static bool is_mine(const char *name) { return !is_of_many(name); }
 
 static void no_function_is_left_out(void **state)
 {
     (void)state;
-    size_t size;
-    int n = 0;
-    char *header = (char *)scratch_load(CATERVA_SOURCE_DIR "/include/caterva.h", &size);
-    assert_non_null(header);
-    header[size - 1] = '\0';
-    for (char *at = strstr(header, "\nCATERVA_API "); at; at = strstr(at, "\nCATERVA_API ")) {
-        at = strchr(at, '(');
-        assert_non_null(at);
-        const char *name = at;
-        while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z')) name--;
-        n++;
-        if (takes_no_pointer(name) || was_seen(name, (size_t)(at - name))) continue;
-        fail_msg("nobody passes NULL to %.*s", (int)(at - name), name);
-    }
-    free(header);
-    assert_true(n > 70);
+    check_none_is_left_out(is_mine, 60);
 }
 
 int main(void)
@@ -529,9 +315,6 @@ int main(void)
         cmocka_unit_test(views),
         cmocka_unit_test(numbers_and_copies),
         cmocka_unit_test(attributes),
-        cmocka_unit_test(values),
-        cmocka_unit_test(trees),
-        cmocka_unit_test(jobs),
         cmocka_unit_test(no_function_is_left_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
