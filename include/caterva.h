@@ -1350,9 +1350,13 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
                                               const caterva_buffer *src, caterva_error *err);
 
 /* Compute as caterva_statistics, caterva_histogram and caterva_reduce do, with the view in
- * place of the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a view of
- * several arrays, and for a list that takes the item of a new axis several times.
- * Thread: shared, on the array below. */
+ * place of the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a list that
+ * takes the item of a new axis several times.
+ *
+ * A view of several arrays is reduced array after array, each in parallel, and progress
+ * counts items. If somebody writes to the arrays meanwhile, it is undefined which state of
+ * each counts. Along axes this takes 24 bytes for each item of the result.
+ * Thread: shared, on the arrays below. */
 CATERVA_API caterva_status caterva_view_statistics(const caterva_view *view,
                                                    const caterva_reduce_options *options,
                                                    caterva_stats *out, caterva_error *err);

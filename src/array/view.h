@@ -7,6 +7,8 @@
 
 #include <stdatomic.h>
 
+struct cv_visit;
+
 typedef struct cv_base {
     atomic_int n_views; /* that stand on it */
     cv_grid grid;       /* ndim, shape, n_items and item_size only */
@@ -17,9 +19,9 @@ typedef struct cv_base {
     int axis;
     int64_t *starts;
     caterva_view **parts;
-    /* Reads a selection of it; no masks come here. */
-    cv_status (*read)(const struct cv_base *join, const cv_selection *selection,
-                      const cv_memory *dst, cv_error *err);
+    /* Visits its parts, each with its share of a selection; no masks come here. */
+    cv_status (*visit)(const struct cv_base *join, const cv_selection *selection,
+                       const cv_memory *memory, const struct cv_visit *visit, cv_error *err);
 } cv_base;
 
 struct caterva_view {

@@ -1,4 +1,4 @@
-/* Room: array. Several views in a row as one: made here, and read by giving each
+/* Room: array. Several views in a row as one: made here, and visited by giving each
  * part its share of the selection. */
 #include "array/view_read.h"
 #include "base/arith.h"
@@ -7,32 +7,33 @@
 
 #include <string.h>
 
-/* ---- Reading axis by axis ----------------------------------------------- */
+/* ---- Axis by axis ------------------------------------------------------- */
 
 /* A selection of a join and how its axis lies in the result. */
 typedef struct share {
     const cv_base *base;
     const cv_selection *selection;
-    const cv_memory *dst;
+    const cv_memory *memory;
+    const cv_visit *visit;
     int result_axis; /* where not dropped */
     int64_t stride;
 } share;
 
-/* Reads items [first, last) of the selected ones, all of them of one part: `axis`
- * says which of its items. */
-static cv_status read_share(const share *sh, int part, cv_axis axis, int64_t first,
-                            cv_error *err)
+/* Of the selected items those from `first` on that are one part's: `axis` says which of
+ * its own. */
+static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t first,
+                             cv_error *err)
 {
     if (axis.n == 0) return CV_OK;
     cv_selection s = *sh->selection;
-    cv_memory memory = *sh->dst;
+    cv_memory memory = *sh->memory;
     s.axes[sh->base->axis] = axis;
     if (!axis.dropped) {
         s.n_items = s.n_items / s.shape[sh->result_axis] * axis.n;
         s.shape[sh->result_axis] = axis.n;
     }
     memory.data += first * sh->stride;
-    return cv_view_read(sh->base->parts[part], &s, &memory, err);
+    return cv_view_visit(sh->base->parts[part], &s, &memory, sh->visit, err);
 }
 
 /* Items of a slice below `bound`, from its begin (step > 0) or from its end. */
@@ -44,7 +45,7 @@ static int64_t count_below(const cv_axis *axis, int64_t bound)
     return cv_min_i64(axis->n, cv_ceil_div(bound - lowest, step));
 }
 
-static cv_status read_slice(const share *sh, cv_error *err)
+static cv_status visit_slice(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
     for (int p = 0; p < sh->base->n_parts; p++) {
@@ -55,7 +56,7 @@ static cv_status read_slice(const share *sh, cv_error *err)
         cv_axis axis = *all;
         axis.n = high - low;
         axis.start = all->start + first * all->step - start;
-        CV_TRY(read_share(sh, p, axis, first, err));
+        CV_TRY(visit_share(sh, p, axis, first, err));
     }
     return CV_OK;
 }
@@ -73,8 +74,9 @@ static int find_part(const cv_base *base, int64_t at)
     return low;
 }
 
-/* A list goes in runs of one part each. */
-static cv_status read_list(const share *sh, cv_error *err)
+/* A list goes in runs of one part each; of an axis of one item, which may be a new one, a
+ * reduction takes it in runs of one. */
+static cv_status visit_list(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
     size_t size = (size_t)all->n * sizeof(int64_t); /* fits: the list is in memory */
@@ -84,7 +86,8 @@ static cv_status read_list(const share *sh, cv_error *err)
     for (int64_t first = 0, n; status == CV_OK && first < all->n; first += n) {
         int part = find_part(sh->base, all->list[first]);
         int64_t start = sh->base->starts[part], stop = sh->base->starts[part + 1];
-        for (n = 0; first + n < all->n; n++) {
+        int64_t most = sh->visit->is_read || stop - start > 1 ? all->n - first : 1;
+        for (n = 0; n < most; n++) {
             int64_t at = all->list[first + n];
             if (at < start || at >= stop) break;
             own[n] = at - start;
@@ -92,22 +95,22 @@ static cv_status read_list(const share *sh, cv_error *err)
         cv_axis axis = *all;
         axis.n = n;
         axis.list = own;
-        status = read_share(sh, part, axis, first, err);
+        status = visit_share(sh, part, axis, first, err);
     }
     cv_free(own);
     return status;
 }
 
-static cv_status read_axes(const cv_base *base, const cv_selection *s, const cv_memory *dst,
-                           cv_error *err)
+static cv_status visit_axes(const cv_base *base, const cv_selection *s,
+                            const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
-    share sh = {.base = base, .selection = s, .dst = dst};
+    share sh = {.base = base, .selection = s, .memory = memory, .visit = visit};
     for (int d = 0; d < base->axis; d++) sh.result_axis += !s->axes[d].dropped;
-    if (!s->axes[base->axis].dropped) sh.stride = dst->strides[sh.result_axis];
-    return s->axes[base->axis].list ? read_list(&sh, err) : read_slice(&sh, err);
+    if (!s->axes[base->axis].dropped) sh.stride = memory->strides[sh.result_axis];
+    return s->axes[base->axis].list ? visit_list(&sh, err) : visit_slice(&sh, err);
 }
 
-/* ---- Reading points ----------------------------------------------------- */
+/* ---- Points ------------------------------------------------------------- */
 
 /* Those of one part: their indices in it, their places in the result, their items. */
 typedef struct chosen {
@@ -131,37 +134,40 @@ static int64_t choose_points(const cv_base *base, const cv_selection *s, int par
     return n;
 }
 
-static cv_status read_chosen(const cv_base *base, int part, int64_t n, const chosen *c,
-                             const cv_memory *dst, cv_error *err)
+static cv_status visit_chosen(const cv_base *base, int part, int64_t n, const chosen *c,
+                              const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
-    int64_t item_size = dst->item_size, one = 1;
+    int64_t item_size = memory->item_size, one = 1;
     cv_selection s = {.kind = CATERVA_SELECTION_POINTS, .ndim = 1, .points = c->points};
-    cv_memory memory = *dst;
-    memory.data = c->items;
-    memory.strides[0] = item_size;
+    cv_memory own = *memory;
     s.shape[0] = s.n_items = n;
-    CV_TRY(cv_view_read(base->parts[part], &s, &memory, err));
+    if (!visit->is_read) return cv_view_visit(base->parts[part], &s, &own, visit, err);
+    own.data = c->items;
+    own.strides[0] = item_size;
+    CV_TRY(cv_view_visit(base->parts[part], &s, &own, visit, err));
     for (int64_t i = 0; i < n; i++) {
         cv_strided from = {c->items + i * item_size, &one};
-        cv_strided to = {dst->data + c->places[i] * dst->strides[0], &one};
+        cv_strided to = {memory->data + c->places[i] * memory->strides[0], &one};
         cv_copy_box(1, &one, item_size, from, to);
     }
     return CV_OK;
 }
 
-static cv_status read_points(const cv_base *base, const cv_selection *s, const cv_memory *dst,
-                             cv_error *err)
+static cv_status visit_points(const cv_base *base, const cv_selection *s,
+                              const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
     size_t n = (size_t)s->n_items;
+    size_t items_size = visit->is_read ? n * (size_t)memory->item_size : 1;
     chosen c = {.points = cv_malloc(n * (size_t)base->grid.ndim * sizeof(int64_t)),
                 .places = cv_malloc(n * sizeof(int64_t)),
-                .items = cv_malloc(n * (size_t)dst->item_size)};
+                .items = cv_malloc(items_size)};
     cv_status status = CV_OK;
     if (!c.points || !c.places || !c.items)
-        status = cv_fail_memory(err, n * (size_t)dst->item_size, "points of a view");
+        status = cv_fail_memory(err, n * sizeof(int64_t), "points of a view");
     for (int p = 0; status == CV_OK && p < base->n_parts; p++) {
         int64_t chosen_here = choose_points(base, s, p, &c);
-        if (chosen_here > 0) status = read_chosen(base, p, chosen_here, &c, dst, err);
+        if (chosen_here > 0)
+            status = visit_chosen(base, p, chosen_here, &c, memory, visit, err);
     }
     cv_free(c.points);
     cv_free(c.places);
@@ -169,12 +175,12 @@ static cv_status read_points(const cv_base *base, const cv_selection *s, const c
     return status;
 }
 
-static cv_status read_join(const cv_base *base, const cv_selection *selection,
-                           const cv_memory *dst, cv_error *err)
+static cv_status visit_join(const cv_base *base, const cv_selection *selection,
+                            const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
     if (selection->kind == CATERVA_SELECTION_POINTS)
-        return read_points(base, selection, dst, err);
-    return read_axes(base, selection, dst, err);
+        return visit_points(base, selection, memory, visit, err);
+    return visit_axes(base, selection, memory, visit, err);
 }
 
 /* ---- Making ------------------------------------------------------------- */
@@ -226,7 +232,7 @@ static cv_status fill_join(cv_base *base, const caterva_view *const *views, int 
         base->n_parts++;
     }
     base->grid.shape[base->axis] = base->starts[n];
-    base->read = read_join;
+    base->visit = visit_join;
     return cv_view_count(&base->grid, err);
 }
 

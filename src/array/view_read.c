@@ -193,8 +193,9 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
     return CV_OK;
 }
 
-static cv_status read_array(const cv_base *base, cv_mapped *m, cv_error *err)
+static cv_status read_array(void *context, const cv_base *base, cv_mapped *m, cv_error *err)
 {
+    (void)context;
     cv_array_lock_shared(base->array);
     cv_source source = cv_array_source(base->array);
     m->selection.grid = &source.snapshot->grid;
@@ -218,20 +219,39 @@ static cv_status write_array(const cv_base *base, cv_mapped *m, cv_error *err)
     return cv_array_finish(base->array, status);
 }
 
+static cv_status check_new_axes(const caterva_view *view, const cv_selection *s,
+                                cv_error *err)
+{
+    for (int d = 0; s->kind == CATERVA_SELECTION_AXES && d < view->grid.ndim; d++)
+        if (view->base_axis[d] < 0 && s->axes[d].n > 1)
+            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                           "axis %d of the view is a new one, and its item taken %lld times",
+                           d, (long long)s->axes[d].n);
+    return CV_OK;
+}
+
+cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
+                        const cv_memory *memory, const cv_visit *visit, cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    if (!visit->is_read) CV_TRY(check_new_axes(view, selection, err));
+    cv_mapped m;
+    cv_status status = cv_view_map(view, selection, memory, &m, err);
+    if (status == CV_OK)
+        status = view->base->array
+                     ? visit->array(visit->context, view->base, &m, err)
+                     : view->base->visit(view->base, &m.selection, &m.memory, visit, err);
+    cv_mapped_free(&m);
+    if (status == CV_OK && visit->is_read && selection->kind == CATERVA_SELECTION_AXES)
+        repeat_new_axes(view, selection, memory);
+    return status;
+}
+
 cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
                        const cv_memory *dst, cv_error *err)
 {
-    if (selection->n_items == 0) return CV_OK;
-    cv_mapped m;
-    cv_status status = cv_view_map(view, selection, dst, &m, err);
-    if (status == CV_OK)
-        status = view->base->array
-                     ? read_array(view->base, &m, err)
-                     : view->base->read(view->base, &m.selection, &m.memory, err);
-    cv_mapped_free(&m);
-    if (status == CV_OK && selection->kind == CATERVA_SELECTION_AXES)
-        repeat_new_axes(view, selection, dst);
-    return status;
+    static const cv_visit read = {.array = read_array, .is_read = true};
+    return cv_view_visit(view, selection, dst, &read, err);
 }
 
 caterva_status caterva_view_read(const caterva_view *view, const caterva_selection *selection,

@@ -21,6 +21,20 @@ void cv_mapped_free(cv_mapped *mapped);
 /* CATERVA_ESTALE when the array's grid is not the one that views were made of. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
 
+/* What becomes of each array below a view: called one after the other, with the array's share
+ * of the selection, of one item at least, and of the memory. */
+typedef struct cv_visit {
+    cv_status (*array)(void *context, const cv_base *base, cv_mapped *share, cv_error *err);
+    void *context;
+    bool is_read; /* each item goes to its place: points come with a memory of their own, and
+                     items that are selected several times are copied there */
+} cv_visit;
+
+/* Visits the arrays of a selection, checked. CATERVA_EUNSUPPORTED, unless it is a read, for a
+ * list that takes the item of a new axis several times. */
+cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
+                        const cv_memory *memory, const cv_visit *visit, cv_error *err);
+
 /* Reads a selection of the view, checked, into memory, checked. */
 cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
                        const cv_memory *dst, cv_error *err);

@@ -1,6 +1,6 @@
 /* Statistics, histograms and reductions of everything that can be selected: steps in either
- * direction, lists with repeats, masks of axes and of the array, points; also of views. The
- * oracle reads the same selection and counts it item by item.
+ * direction, lists with repeats, masks of axes and of the array, points; also of views, and of
+ * views of several arrays. The oracle reads the same selection and counts it item by item.
  *
  * usage: test_reduce_selected [ROUNDS [SEED]] */
 #include "caterva.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { A = 21, B = 17, C = 30, N = A * B * C, MOST = 40, BINS = 7 };
+enum { A = 21, B = 17, C = 30, N = A * B * C, LINE = 2 * C, MOST = 40, BINS = 7 };
 static const int64_t shape[3] = {A, B, C}, origin[3] = {0};
 static int32_t items[N];
 
@@ -45,7 +45,8 @@ static caterva_array *make(rng *r)
 
 /* ---- Whose items ----------------------------------------------------------------- */
 
-/* The array, or a view that has its axes in another order, a step and a new axis. */
+/* The array; or a view that has its axes in another order, a step and a new axis; or one of
+ * two arrays. */
 typedef struct scene {
     caterva_array *array;
     caterva_view *view;
@@ -80,6 +81,59 @@ static scene look_at(caterva_array *array, bool turned, rng *r)
     return s;
 }
 
+static caterva_view *slice_of(const caterva_view *view, int axis, int64_t start, int64_t stop)
+{
+    caterva_error err;
+    caterva_view *out;
+    caterva_axis axes[3] = {{.kind = CATERVA_AXIS_ALL}};
+    axes[axis] =
+        (caterva_axis){.kind = CATERVA_AXIS_SLICE, .start = start, .stop = stop, .step = 1};
+    CHECK_OK(caterva_view_select(view, axes, axis + 1, &out, &err), err);
+    return out;
+}
+
+/* Some of the first array, the second, the rest of the first; or both, stacked. */
+static caterva_view *join_of(const caterva_view *a, const caterva_view *b, rng *r)
+{
+    caterva_error err;
+    caterva_view *out;
+    int axis = rng_int(r, 0, 2);
+    int64_t cut = rng_between(r, 0, shape[axis]);
+    caterva_view *head = slice_of(a, axis, 0, cut),
+                 *tail = slice_of(a, axis, cut, shape[axis]);
+    const caterva_view *both[2] = {a, b}, *three[3] = {head, b, tail};
+    if (rng_one_in(r, 2))
+        CHECK_OK(caterva_view_stack(both, 2, rng_int(r, 0, 3), &out, &err), err);
+    else
+        CHECK_OK(caterva_view_concat(three, 3, axis, &out, &err), err);
+    caterva_view_free(head);
+    caterva_view_free(tail);
+    return out;
+}
+
+/* The join, with its axes in another order and a step along the first of them. */
+static scene look_at_both(caterva_array *first, caterva_array *second, rng *r)
+{
+    caterva_error err;
+    caterva_view *a, *b, *join, *order;
+    scene s = {.array = first, .turned = true, .n_items = 1};
+    caterva_axis axis = {.kind = CATERVA_AXIS_SLICE, .step = -rng_int(r, 1, 2)};
+    axis.start = axis.stop = CATERVA_AXIS_OMIT;
+    CHECK_OK(caterva_view_of(first, &a, &err), err);
+    CHECK_OK(caterva_view_of(second, &b, &err), err);
+    join = join_of(a, b, r);
+    CHECK_OK(caterva_view_transpose(join, NULL, &order, &err), err);
+    CHECK_OK(caterva_view_select(order, &axis, 1, &s.view, &err), err);
+    s.ndim = caterva_view_ndim(s.view);
+    s.shape = caterva_view_shape(s.view);
+    for (int d = 0; d < s.ndim; d++) s.n_items *= s.shape[d];
+    caterva_view_free(a);
+    caterva_view_free(b);
+    caterva_view_free(join);
+    caterva_view_free(order);
+    return s;
+}
+
 /* ---- What is selected ------------------------------------------------------------ */
 
 enum { AXES = 4 };
@@ -88,7 +142,7 @@ typedef struct words {
     caterva_selection selection;
     caterva_axis axes[AXES];
     int64_t start[AXES], stop[AXES], lists[AXES][MOST], points[MOST * AXES];
-    uint8_t lines[AXES][C], mask[N];
+    uint8_t lines[AXES][LINE], mask[2 * N];
 } words;
 
 static caterva_axis draw_axis(words *w, const scene *s, int d, rng *r)
@@ -305,7 +359,7 @@ static void check_refusals(rng *r)
     static const int64_t twice[2] = {0, 0}, smaller[3] = {A, B, 1};
     caterva_error err;
     caterva_array *array = make(r);
-    caterva_view *whole, *join, *wide;
+    caterva_view *whole, *join, *wide, *deep;
     caterva_stats stats = CATERVA_STATS_INIT;
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
     caterva_selection s = CATERVA_SELECTION_INIT;
@@ -314,14 +368,17 @@ static void check_refusals(rng *r)
     const caterva_view *both[2] = {whole, whole};
     CHECK_OK(caterva_view_concat(both, 2, 0, &join, &err), err);
     CHECK_OK(caterva_view_expand(whole, 0, &wide, &err), err);
-    CHECK(caterva_view_statistics(join, NULL, &stats, &err) == CATERVA_EUNSUPPORTED, "join");
+    CHECK_OK(caterva_view_expand(join, 0, &deep, &err), err);
     s.kind = CATERVA_SELECTION_AXES;
     s.axes = &axis;
     s.n_axes = 1;
     o.selection = &s;
     CHECK(caterva_view_statistics(wide, &o, &stats, &err) == CATERVA_EUNSUPPORTED, "twice");
+    CHECK(caterva_view_statistics(deep, &o, &stats, &err) == CATERVA_EUNSUPPORTED, "twice");
     CHECK_OK(caterva_resize(array, smaller, &err), err);
     CHECK(caterva_view_statistics(whole, NULL, &stats, &err) == CATERVA_ESTALE, "stale");
+    CHECK(caterva_view_statistics(join, NULL, &stats, &err) == CATERVA_ESTALE, "stale");
+    caterva_view_free(deep);
     caterva_view_free(whole);
     caterva_view_free(join);
     caterva_view_free(wide);
@@ -331,12 +388,13 @@ static void check_refusals(rng *r)
 int main(int argc, char **argv)
 {
     static words w; /* large */
-    int rounds = (int)number_argument(argc, argv, 1, 60);
+    int rounds = (int)number_argument(argc, argv, 1, 90);
     rng r = rng_from_seed(seed_argument(argc, argv, 2));
     check_refusals(&r);
     for (int i = 0; i < rounds; i++) {
         caterva_array *array = make(&r);
-        scene s = look_at(array, i % 2, &r);
+        caterva_array *other = make(&r);
+        scene s = i % 3 == 2 ? look_at_both(array, other, &r) : look_at(array, i % 3, &r);
         for (int k = 0; k < 20; k++) {
             draw(&w, &s, &r);
             result want = read_it(&s, &w);
@@ -346,6 +404,7 @@ int main(int argc, char **argv)
         }
         caterva_view_free(s.view);
         caterva_discard(array);
+        caterva_discard(other);
     }
     return 0;
 }

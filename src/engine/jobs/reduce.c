@@ -18,15 +18,7 @@
 #include "engine/plan/stepped.h"
 #include "engine/run/thresholds.h"
 
-#include <math.h>
 #include <string.h>
-
-/* One cell of the result on its way. */
-typedef struct cell {
-    cv_wide value; /* extreme or sum so far */
-    double rest;   /* of a sum of doubles, as in cv_real_sum */
-    int64_t n;     /* numbers counted; NaN are not */
-} cell;
 
 typedef struct axes_task {
     const cv_reduction *reduction;
@@ -50,92 +42,16 @@ typedef struct tile {
     int64_t counts[CV_MAX_DIMS];  /* cells; 1 where the axis goes */
     int64_t first[CV_MAX_DIMS];   /* the first cell's place in the result */
     int64_t n_cells;
-    cell *cells;
+    cv_cell *cells;
 } tile;
 
 /* ---- Folding --------------------------------------------------------------- */
-
-/* Whether numbers are added as doubles, whatever they are. */
-static bool adds_doubles(const cv_number_type *type, caterva_reduction what)
-{
-    switch (what) {
-    case CATERVA_REDUCTION_MIN:
-    case CATERVA_REDUCTION_MAX: break;
-    case CATERVA_REDUCTION_SUM: return type->number_class == CV_REAL;
-    case CATERVA_REDUCTION_MEAN: return true;
-    }
-    return false;
-}
-
-static void add_real(cell *c, double value)
-{
-    cv_real_sum sum = {c->value.f, c->rest};
-    cv_real_sum_add(&sum, value);
-    c->value.f = sum.sum;
-    c->rest = sum.rest;
-}
-
-static bool goes_before(cv_number_class number_class, cv_wide a, cv_wide b)
-{
-    switch (number_class) {
-    case CV_INT: return a.i < b.i;
-    case CV_UINT: return a.u < b.u;
-    case CV_REAL: break;
-    }
-    return a.f < b.f;
-}
-
-/* Counts `value`, which is no NaN, n times. */
-static void fold(const tile *t, cell *c, cv_wide value, int64_t n)
-{
-    const cv_number_type *type = t->task->reduction->type;
-    bool real = type->number_class == CV_REAL;
-    switch (t->task->request->what) {
-    case CATERVA_REDUCTION_MIN:
-        if (c->n == 0 || goes_before(type->number_class, value, c->value)) c->value = value;
-        break;
-    case CATERVA_REDUCTION_MAX:
-        if (c->n == 0 || goes_before(type->number_class, c->value, value)) c->value = value;
-        break;
-    case CATERVA_REDUCTION_SUM:
-        if (real)
-            add_real(c, value.f * (double)n);
-        else
-            c->value.u += value.u * (uint64_t)n; /* wraps, as NumPy's does */
-        break;
-    case CATERVA_REDUCTION_MEAN:
-        cv_numbers_to_real(type->number_class, &value, 1);
-        add_real(c, value.f * (double)n);
-        break;
-    }
-    c->n += n;
-}
-
-/* A run of values into one cell; they are clobbered. */
-static void fold_run(const tile *t, cell *c, cv_wide *values, int64_t n)
-{
-    const cv_number_type *type = t->task->reduction->type;
-    n = cv_numbers_drop_nan(type, values, n);
-    if (adds_doubles(type, t->task->request->what)) {
-        cv_numbers_to_real(type->number_class, values, n);
-        if (n > 0) add_real(c, cv_numbers_sum(values, n));
-        c->n += n;
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) fold(t, c, values[i], 1);
-}
-
-static void fold_each(const tile *t, cell *cells, cv_wide *values, int64_t n)
-{
-    const cv_number_type *type = t->task->reduction->type;
-    for (int64_t i = 0; i < n; i++)
-        if (cv_numbers_drop_nan(type, &values[i], 1) == 1) fold(t, &cells[i], values[i], 1);
-}
 
 /* One value all over the part: each cell behind it counts it so many times. */
 static void fold_repeated(const tile *t, const cv_fold_part *part)
 {
     const cv_number_type *type = t->task->reduction->type;
+    caterva_reduction what = t->task->request->what;
     cv_part cells = part->part; /* its projection onto the result */
     cv_wide value;
     int64_t times = 1;
@@ -147,128 +63,91 @@ static void fold_repeated(const tile *t, const cv_fold_part *part)
         times *= cells.n[d];
         cells.n[d] = 1;
     }
-    cell *first = t->cells + cells.pos[CV_IN_BUFFER];
+    cv_cell *first = t->cells + cells.pos[CV_IN_BUFFER];
     cv_rows rows;
     for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows))
         for (int64_t i = 0; i < rows.length; i++)
-            fold(t, first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], value,
-                 times);
+            cv_cell_repeat(first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], type,
+                           what, value, times);
 }
 
 static void fold_part(void *context, const cv_fold_part *part)
 {
     const tile *t = context;
     const cv_number_type *type = t->task->reduction->type;
+    caterva_reduction what = t->task->request->what;
     int ndim = t->task->grid->ndim;
     if (!part->data) {
         fold_repeated(t, part);
         return;
     }
     bool row_is_cell = ndim == 0 || t->task->request->reduced[ndim - 1];
-    cell *first = t->cells + part->part.pos[CV_IN_BUFFER];
+    cv_cell *first = t->cells + part->part.pos[CV_IN_BUFFER];
     cv_wide values[CV_RUN];
     cv_rows rows;
     for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
-        cell *at = first + rows.pos[CV_IN_BUFFER];
+        cv_cell *at = first + rows.pos[CV_IN_BUFFER];
         const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
         int64_t step = rows.step[CV_IN_BLOCK];
         for (int64_t i = 0; i < rows.length; i += CV_RUN) {
             int64_t n = cv_min_i64(rows.length - i, CV_RUN);
             type->load(row + i * step, step, n, values);
             if (row_is_cell)
-                fold_run(t, at, values, n);
+                cv_cell_run(at, type, what, values, n);
             else
-                fold_each(t, at + i, values, n);
+                cv_cells_each(at + i, type, what, values, n);
         }
     }
 }
 
 /* ---- Results --------------------------------------------------------------- */
 
-bool cv_reduce_gives_item(caterva_reduction what)
+/* The tile's cells, and where they lie in the result, whose cells take `size` bytes. */
+static cv_part place_tile(const tile *t, int64_t size, int64_t *first)
 {
-    switch (what) {
-    case CATERVA_REDUCTION_MIN:
-    case CATERVA_REDUCTION_MAX: return true;
-    case CATERVA_REDUCTION_SUM:
-    case CATERVA_REDUCTION_MEAN: break;
+    const axes_task *task = t->task;
+    cv_part cells = {.ndim = task->grid->ndim, .item_size = size};
+    memcpy(cells.n, t->counts, sizeof cells.n);
+    *first = 0;
+    for (int d = 0; d < cells.ndim; d++) {
+        cells.strides[CV_IN_BUFFER][d] = task->dst_strides[d] * size;
+        *first += t->first[d] * cells.strides[CV_IN_BUFFER][d];
     }
-    return false;
-}
-
-int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what)
-{
-    return cv_reduce_gives_item(what) ? type->item_size : 8;
-}
-
-void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
-                     uint8_t *dst)
-{
-    if (cv_reduce_gives_item(what))
-        cv_number_store(type, value, dst);
-    else
-        memcpy(dst, &value, sizeof value);
-}
-
-cv_wide cv_reduce_nan(const cv_number_type *type)
-{
-    return type->is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
-}
-
-cv_wide cv_reduce_nothing(const cv_number_type *type, caterva_reduction what)
-{
-    switch (what) {
-    case CATERVA_REDUCTION_MIN:
-    case CATERVA_REDUCTION_MAX:
-    case CATERVA_REDUCTION_MEAN: break;
-    case CATERVA_REDUCTION_SUM: return (cv_wide){.u = 0};
-    }
-    return cv_reduce_nan(type);
-}
-
-static double real_sum_of(const cell *c)
-{
-    cv_real_sum sum = {c->value.f, c->rest};
-    return cv_real_sum_value(&sum);
-}
-
-static cv_wide result_of(const tile *t, const cell *c)
-{
-    const cv_number_type *type = t->task->reduction->type;
-    caterva_reduction what = t->task->request->what;
-    bool saw_nan = c->n < t->task->per_cell;
-    if (saw_nan && !t->task->request->skip_nan) return cv_reduce_nan(type);
-    if (c->n == 0) return cv_reduce_nothing(type, what);
-    switch (what) {
-    case CATERVA_REDUCTION_MIN:
-    case CATERVA_REDUCTION_MAX: return c->value;
-    case CATERVA_REDUCTION_SUM:
-        return adds_doubles(type, what) ? (cv_wide){.f = real_sum_of(c)} : c->value;
-    case CATERVA_REDUCTION_MEAN: return (cv_wide){.f = real_sum_of(c) / (double)c->n};
-    }
-    return cv_reduce_nan(type);
+    return cells;
 }
 
 static void store_tile(const tile *t)
 {
-    const axes_task *task = t->task;
-    const cv_number_type *type = task->reduction->type;
-    caterva_reduction what = task->request->what;
-    int64_t size = cv_reduce_cell_size(type, what);
-    cv_part cells = {.ndim = task->grid->ndim, .item_size = size};
-    memcpy(cells.n, t->counts, sizeof cells.n);
-    uint8_t *dst = task->request->dst;
-    for (int d = 0; d < cells.ndim; d++) {
-        cells.strides[CV_IN_BUFFER][d] = task->dst_strides[d] * size;
-        dst += t->first[d] * cells.strides[CV_IN_BUFFER][d];
-    }
-    const cell *c = t->cells;
+    const cv_axes_request *request = t->task->request;
+    const cv_number_type *type = t->task->reduction->type;
+    int64_t first;
+    cv_part cells = place_tile(t, cv_reduce_cell_size(type, request->what), &first);
+    const cv_cell *c = t->cells;
     cv_rows rows;
     for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows)) {
-        uint8_t *row = dst + rows.pos[CV_IN_BUFFER];
-        for (int64_t i = 0; i < rows.length; i++)
-            cv_reduce_store(type, what, result_of(t, c++), row + i * rows.step[CV_IN_BUFFER]);
+        uint8_t *row = request->dst + first + rows.pos[CV_IN_BUFFER];
+        for (int64_t i = 0; i < rows.length; i++) {
+            cv_wide value = cv_cell_result(c++, type, request->what, t->task->per_cell,
+                                           request->skip_nan);
+            cv_reduce_store(type, request->what, value, row + i * rows.step[CV_IN_BUFFER]);
+        }
     }
+}
+
+/* Into cells that others have counted in. */
+static void add_tile(const tile *t)
+{
+    const cv_axes_request *request = t->task->request;
+    const cv_number_type *type = t->task->reduction->type;
+    int64_t first;
+    cv_part cells = place_tile(t, 1, &first);
+    const cv_cell *c = t->cells;
+    cv_rows rows;
+    for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows))
+        for (int64_t i = 0; i < rows.length; i++)
+            cv_cell_add(request->cells + first + rows.pos[CV_IN_BUFFER] +
+                            i * rows.step[CV_IN_BUFFER],
+                        type, request->what, c++);
 }
 
 /* ---- Tiles ----------------------------------------------------------------- */
@@ -365,8 +244,12 @@ static cv_status fold_tile(tile *t, cv_worker *worker, cv_error *err)
     cv_status status = init_fold(t, &fold, err);
     if (status == CV_OK) status = fold_chunks(t, &fold, worker, err);
     cv_fold_free(&fold);
-    if (status == CV_OK) store_tile(t);
-    return status;
+    if (status != CV_OK) return status;
+    if (t->task->request->cells)
+        add_tile(t);
+    else
+        store_tile(t);
+    return CV_OK;
 }
 
 static cv_status reduce_tile(tile *t, cv_worker *worker, cv_error *err)
