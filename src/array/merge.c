@@ -164,6 +164,7 @@ static cv_status run(merging *m, cv_error *err)
         .n = m->list->n,
         .overlap = m->options->overlap,
         .unchecked = m->options->unchecked != 0,
+        .keep = m->options->keep != 0,
         .base_state = cv_job_base_state,
         .context = &base,
         .watch = m->options->on_progress || array->watch ? &watch : NULL,

@@ -85,6 +85,11 @@ int cv_dir_rename_new(cv_dir dir, const char *from, const char *to)
     return error == ENOTSUP ? cv_dir_rename_new_portable(dir, from, to) : error;
 }
 
+int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to)
+{
+    return linkat(cv_posix_dir(dir), from, cv_posix_dir(other), to, 0) ? errno : 0;
+}
+
 int cv_dir_exchange(cv_dir dir, const char *a, const char *b)
 {
     return rename_specially(dir, a, b, RENAME_BOTH_WAYS);

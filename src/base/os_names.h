@@ -16,6 +16,10 @@ int cv_dir_rename_new(cv_dir dir, const char *from, const char *to);
  * unlink, or a placeholder made exclusively and then replaced. */
 int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to);
 
+/* Gives what is called `from` in one directory a second name in another. EEXIST when `to` is
+ * taken; EXDEV and others where the file systems do not go together or have no such names. */
+int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to);
+
 /* Exchanges two existing names in one step. ENOTSUP where system or file
  * system cannot; nothing has changed then. */
 int cv_dir_exchange(cv_dir dir, const char *a, const char *b);

@@ -236,19 +236,26 @@ static cv_status put_bytes(cv_txn *txn, int64_t chunk, const cv_buffer *bytes, u
 }
 
 /* In two writes, as the bytes are borrowed. */
+static cv_status write_stored(cv_store *store, const cv_put *put,
+                              const cv_stored_chunk *stored, cv_error *err)
+{
+    const cv_buffer *table = stored->table;
+    CV_TRY(cv_store_write(store, put->object, put->pos, stored->bytes, stored->size, err));
+    return cv_store_write(store, put->object, put->pos + stored->size, table->data,
+                          table->size, err);
+}
+
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
                             cv_error *err)
 {
     cv_store *store = txn->frame->store;
-    const cv_buffer *table = stored->table;
+    size_t size = stored->size + stored->table->size;
     cv_put put;
-    CV_TRY(cv_txn_put_begin(txn, chunk, stored->size + table->size, &put, err));
+    CV_TRY(cv_txn_put_begin(txn, chunk, size, &put, err));
     put.name = stored->name;
-    cv_status status =
-        cv_store_write(store, put.object, put.pos, stored->bytes, stored->size, err);
-    if (status == CV_OK)
-        status = cv_store_write(store, put.object, put.pos + stored->size, table->data,
-                                table->size, err);
+    bool shared =
+        stored->from && cv_store_share(store, put.object, stored->from, stored->object, size);
+    cv_status status = shared ? CV_OK : write_stored(store, &put, stored, err);
     return cv_txn_put_end(txn, &put, status, err);
 }
 

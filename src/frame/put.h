@@ -20,6 +20,9 @@ typedef struct cv_stored_chunk {
     size_t size;
     const cv_buffer *table;
     uint32_t name;
+    cv_store *from; /* where both are, with nothing else, the object `object`, which may be
+                     * shared; NULL: nowhere */
+    cv_object object;
 } cv_stored_chunk;
 
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,

@@ -3,6 +3,7 @@
  * slot is taken by another one in use is opened for the one call. */
 #include "store/chunk_files.h"
 
+#include "base/os_names.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
@@ -73,7 +74,10 @@ static int open_file(const cv_chunk_files *files, cv_object id, unsigned how, cv
     int error = EEXIST;
     if (how & CV_OPEN_CREATE)
         error = cv_open_file(files->dir, name.text, how | CV_OPEN_NEW, mode, out);
-    if (error == EEXIST)
+    if (error == EEXIST && how & CV_OPEN_EMPTY) {
+        error = cv_dir_remove(files->dir, name.text);
+        if (!error) error = cv_open_file(files->dir, name.text, how | CV_OPEN_NEW, mode, out);
+    } else if (error == EEXIST)
         return cv_open_file(files->dir, name.text, how & ~(unsigned)CV_OPEN_CREATE, 0, out);
     if (error || !files->has_access) return error;
     error = cv_file_set_access(*out, &files->access);
@@ -119,6 +123,38 @@ int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
     unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | (anew ? CV_OPEN_EMPTY : 0U);
     cv_mutex_lock(&slot->lock);
     int error = open_into(files, id, how, out);
+    cv_mutex_unlock(&slot->lock);
+    return error;
+}
+
+/* Is it that file, and no symbolic link or what others have put in its place? */
+static bool is_file(cv_dir dir, const char *name, cv_file file)
+{
+    cv_file_info opened = {0}, named = {0};
+    return cv_file_get_info(file, &opened) == 0 &&
+           cv_dir_get_link_info(dir, name, &named) == 0 && named.kind == CV_KIND_FILE &&
+           opened.device == named.device && opened.inode == named.inode;
+}
+
+static int link_file(cv_dir dir, const char *name, cv_dir from, const char *there,
+                     cv_file file)
+{
+    int error = cv_dir_link(from, there, dir, name);
+    if (error == EEXIST && cv_dir_remove(dir, name) == 0)
+        error = cv_dir_link(from, there, dir, name);
+    if (error || is_file(dir, name, file)) return error;
+    (void)cv_dir_remove(dir, name);
+    return ESTALE;
+}
+
+int cv_chunk_link(cv_chunk_files *files, cv_object id, const cv_chunk_files *from,
+                  cv_object there, cv_file file)
+{
+    cv_chunk_slot *slot = slot_of(files, id);
+    cv_chunk_name name = cv_sframe_chunk_name(id), old = cv_sframe_chunk_name(there);
+    cv_mutex_lock(&slot->lock);
+    if (slot->id == id) forget(slot);
+    int error = link_file(files->dir, name.text, from->dir, old.text, file);
     cv_mutex_unlock(&slot->lock);
     return error;
 }

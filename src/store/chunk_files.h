@@ -46,9 +46,15 @@ void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access
 /* Opens for reading and syncing. Returns 0 or an errno number. */
 int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out);
 
-/* Creates or opens for writing, emptied first when `anew`. */
+/* Creates or opens for writing. `anew`: what has the name goes first, and is not emptied: the
+ * same file may have another name elsewhere. */
 int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
                               cv_chunk_handle *out);
+
+/* Makes `file`, a chunk file of `from` that has the id `there`, the one of this id as well; what
+ * had its name goes. Returns 0 or an errno number: then the id has no file. */
+int cv_chunk_link(cv_chunk_files *files, cv_object id, const cv_chunk_files *from,
+                  cv_object there, cv_file file);
 
 void cv_chunk_release(cv_chunk_handle handle);
 

@@ -228,12 +228,37 @@ cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, co
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
     CV_TRY(check_chunk(store, object, err));
-    /* At 0 a chunk begins: what an earlier crash left under its id goes. */
+    /* At 0 a chunk begins: what an earlier crash left under its id goes, which may be one
+     * that is shared. */
     int error = cv_chunk_acquire_writable(&d->chunks, object, pos == 0, &chunk);
     if (error) return fail_object(d, object, error, "create", err);
     error = cv_file_write(chunk.file, src, size, pos);
     cv_chunk_release(chunk);
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
+}
+
+/* Would a file that is made here belong to the same, and let in the same? */
+static bool is_like_new(const directory_store *d, cv_file file)
+{
+    cv_os_access is = {0}, made = d->chunks.access;
+    if (!d->chunks.has_access && cv_file_get_access(d->lock, &made)) return false;
+    return cv_file_get_access(file, &is) == 0 && is.mode == (made.mode & 0666) &&
+           is.user == made.user && is.group == made.group;
+}
+
+bool cv_directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,
+                        uint64_t size)
+{
+    directory_store *d = (directory_store *)store, *other = (directory_store *)from;
+    cv_chunk_handle chunk;
+    uint64_t found;
+    if (check_chunk(store, object, NULL) != CV_OK) return false;
+    if (cv_chunk_acquire(&other->chunks, there, &chunk)) return false;
+    bool shared = cv_file_size(chunk.file, &found) == 0 && found == size &&
+                  is_like_new(d, chunk.file) &&
+                  cv_chunk_link(&d->chunks, object, &other->chunks, there, chunk.file) == 0;
+    cv_chunk_release(chunk);
+    return shared;
 }
 
 cv_status cv_directory_truncate(cv_store *store, cv_object object, uint64_t size,

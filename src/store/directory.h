@@ -37,6 +37,8 @@ cv_status cv_directory_read_many(cv_store *store, const cv_store_range *ranges, 
 bool cv_directory_is_near(cv_store *store, cv_object object, uint64_t pos);
 cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
                              size_t size, cv_error *err);
+bool cv_directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,
+                        uint64_t size);
 cv_status cv_directory_truncate(cv_store *store, cv_object object, uint64_t size,
                                 cv_error *err);
 cv_status cv_directory_sync(cv_store *store, cv_object object, cv_error *err);

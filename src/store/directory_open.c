@@ -118,6 +118,7 @@ static const cv_store_ops directory_ops = {
     .read_many = cv_directory_read_many,
     .is_near = cv_directory_is_near,
     .write = cv_directory_write,
+    .share = cv_directory_share,
     .truncate = cv_directory_truncate,
     .sync = cv_directory_sync,
     .replace = cv_directory_replace,

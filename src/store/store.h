@@ -90,6 +90,12 @@ typedef struct cv_store_ops {
      * gap reads as zeros). Chunk objects are written once, from position 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
+    /* Makes the chunk object `there` of another store, all `size` bytes of it, the object
+     * `object` of this one as well, without a copy: one file of two names. Neither store
+     * writes it again, and removing it from one leaves it in the other. False, and nothing
+     * has changed: it cannot be, and is to be copied. Op may be NULL: it never can. */
+    bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
+                  uint64_t size);
     /* Much will be written to the frame object behind its end, in many pieces: room for all
      * of it may be taken at once, as zeros. Who asks cuts off what is not written. Op may be
      * NULL: nothing. */
@@ -244,6 +250,11 @@ static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos,
                                        const void *src, size_t size, cv_error *e)
 {
     return s->ops->write(s, o, pos, src, size, e);
+}
+static inline bool cv_store_share(cv_store *s, cv_object o, cv_store *from, cv_object there,
+                                  uint64_t size)
+{
+    return s->ops->share && s->ops == from->ops && s->ops->share(s, o, from, there, size);
 }
 static inline void cv_store_take_room(cv_store *s, uint64_t pos, uint64_t size)
 {

@@ -27,7 +27,7 @@ HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "")) / "reliability"
 SHIM = HELPERS / "wjournal.so"
 TOOL, ROUNDS = HELPERS / "tool_jobs", HELPERS / "tool_rounds"
 ENOSPC = 28
-OPERATIONS = "WTSRUFOD"  # also directories that are made
+OPERATIONS = "WTSRUFODL"  # also directories that are made, and links
 
 
 def parse_arguments():

@@ -18,7 +18,7 @@ Models, each with what came before the point acknowledged:
   torn     the same, and of the next write only a first part
   power    what a sync made durable is there. Of later bytes of a file each
            512-byte piece of each write is there or not, each truncation as well,
-           at random; of later changes of names (create, rename, exchange, unlink)
+           at random; of later changes of names (create, rename, exchange, link, unlink)
            the first few are, a random number of them. A sync of a file covers its
            bytes, a sync of a directory the names. --samples images for each point
 --atomic N: a write that lies inside one N-byte block is never torn (512: the
@@ -43,7 +43,7 @@ import threading
 
 VERDICTS = {0: "ok", 1: "cannot open", 2: "acked missing", 3: "silent wrong",
             4: "read error", 5: "half visible"}
-NAMES_OPS, BYTES_OPS = "ORXUD", "WTF"
+NAMES_OPS, BYTES_OPS = "ORXUDL", "WTF"
 DIRECTORY = -1  # the inode of every one
 
 Event = collections.namedtuple("Event", "op path pos data flag")
@@ -97,7 +97,7 @@ def moved(name, old, new):
 
 
 def change_names(names, event, inode):
-    """names: path -> inode. `inode` is that of a created file or directory."""
+    """names: path -> inode. `inode` is that of a created or linked file, or of a directory."""
     if event.op in "OD":
         names[event.path] = inode
         return names
@@ -105,6 +105,9 @@ def change_names(names, event, inode):
         names.pop(event.path, None)
         return names
     old, new = event.path, event.data.decode(errors="surrogateescape")
+    if event.op == "L":
+        names[new] = inode
+        return names
     if event.op == "X":
         return {moved(n, old, new) if moved(n, old, new) != n else moved(n, new, old): i
                 for n, i in names.items()}
@@ -143,6 +146,7 @@ class Disk:
             self.create(event)
         elif event.op in NAMES_OPS:
             inode = DIRECTORY if event.op == "D" else None
+            inode = self.names[event.path] if event.op == "L" else inode
             self.names = change_names(self.names, event, inode)
             self.pending_names.append((event, inode))
         elif event.op in BYTES_OPS:
@@ -163,31 +167,28 @@ class Disk:
         self.pending_bytes.pop(inode, None)
 
     def image(self):
-        """The content of each file; None of a directory."""
-        return {path: None if i == DIRECTORY else bytes(self.contents[i])
-                for path, i in self.names.items()}
+        """The inode of each name, and the content of each inode; None of a directory."""
+        contents = {i: bytes(self.contents[i]) for i in self.names.values() if i != DIRECTORY}
+        return dict(self.names), {DIRECTORY: None, **contents}
 
     def torn(self, event, part):
-        image = self.image()
-        content = bytearray(image.get(event.path, b""))
+        names, contents = self.image()
+        inode = names.setdefault(event.path, len(self.contents))
+        content = bytearray(contents.get(inode, b""))
         change_bytes(content, event, part)
-        image[event.path] = bytes(content)
-        return image
+        return names, {**contents, inode: bytes(content)}
 
     def after_power_cut(self, rng, sector, atomic):
         names = dict(self.durable_names)
         for event, inode in self.pending_names[:rng.randint(0, len(self.pending_names))]:
             names = change_names(names, event, inode)
-        contents = {}
-        for path, inode in names.items():
-            if inode == DIRECTORY:
-                contents[path] = None
-                continue
+        contents = {DIRECTORY: None}
+        for inode in sorted(set(names.values()) - {DIRECTORY}):
             content = bytearray(self.durable_contents[inode])
             for event in self.pending_bytes.get(inode, ()):
                 keep_some(content, event, rng, sector, atomic)
-            contents[path] = bytes(content)
-        return contents
+            contents[inode] = bytes(content)
+        return names, contents
 
 
 def inside_one(event, atomic):
@@ -261,6 +262,23 @@ def chosen(events, files, options):
             yield one
 
 
+def lay_out(folder, names, contents):
+    """Names of one inode are names of one file."""
+    made = {}
+    for path, inode in names.items():
+        target = os.path.join(folder, path)
+        is_directory = inode == DIRECTORY
+        os.makedirs(target if is_directory else os.path.dirname(target), exist_ok=True)
+        if is_directory:
+            continue
+        if inode in made:
+            os.link(made[inode], target)
+            continue
+        with open(target, "wb") as file:
+            file.write(contents[inode])
+        made[inode] = target
+
+
 def fill(template, path, ack=""):
     return [word.replace("{file}", path).replace("{dir}", os.path.dirname(path))
             .replace("{ack}", ack) for word in shlex.split(template)]
@@ -297,13 +315,7 @@ class Judge:
         folder = os.path.join(self.top, f"img{threading.get_ident()}")
         shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder)
-        for path, content in image.items():
-            target = os.path.join(folder, path)
-            os.makedirs(target if content is None else os.path.dirname(target), exist_ok=True)
-            if content is None:
-                continue
-            with open(target, "wb") as file:
-                file.write(content)
+        lay_out(folder, *image)
         verdict = self.verdict(os.path.join(folder, self.name), ack)
         with self.lock:
             self.results[model][verdict] += 1
@@ -343,7 +355,8 @@ def check_replay(events, files, live):
     for event in events:
         disk.apply(event)
     left = {path: bytes(content) for path, content in files_below(live).items()}
-    image = {path: content for path, content in disk.image().items() if content is not None}
+    names, contents = disk.image()
+    image = {path: contents[i] for path, i in names.items() if i != DIRECTORY}
     odd = [p for p in set(left) | set(image)
            if left.get(p, b"") != image.get(p, b"")]
     if odd:

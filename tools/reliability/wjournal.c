@@ -7,14 +7,14 @@
  * Journal record (little endian): u8 op, u8 kind (2: write on an O_SYNC/O_DSYNC descriptor, else 1), u16 pathlen, u64 offset, u64 len, path, len bytes.
  *   'O' create/truncate on open   'W' write (offset, bytes)   'T' truncate (offset = new size)
  *   'S' fsync/fdatasync   'R' rename (bytes = new path)   'X' exchange of two names   'U' unlink, rmdir
- *   'D' mkdir
+ *   'D' mkdir   'L' link (bytes = new path)
  *   'F' fallocate (offset,len in bytes as 2 x u64)   'A' acknowledgement: a line "ACK <token>" written to fd 1
  *   'M' a writable shared mmap was made (its stores cannot be seen: replay is then incomplete)
  * Paths are stored relative to WJ_DIR.
  * Fault injection: WJ_FAIL_AT=n makes the n-th (from 1) counted operation fail with WJ_ERRNO
  *   (number, default 28 ENOSPC; 5 EIO); WJ_FAIL_STICKY=1 fails all later ones too; WJ_FAIL_SHORT=1 lets the
  *   failing write store half its bytes first (short count); WJ_KILL_AT=n ends the process by SIGKILL just
- *   before operation n.  Counted: W T S R U F (and creating opens), or those in WJ_OPS (also D).  WJ_COUNT=path gets the final count.
+ *   before operation n.  Counted: W T S R U F (and creating opens), or those in WJ_OPS (also D, L).  WJ_COUNT=path gets the final count.
  *   WJ_ATOMIC=512: writes that lie inside one 512-byte sector are never short: they fail whole.
  * Not seen: stdio writes made inside glibc (fwrite/fprintf), system calls past libc, stores through mmap,
  *   io_uring.  A program under test should write with write/pwrite/writev/pwritev; else use strace.
@@ -344,6 +344,19 @@ long syscall(long nr, ...)
                          (unsigned)a[4]);
     return raw(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
+int linkat(int d1, const char *a, int d2, const char *b, int fl)
+{
+    init();
+    char p1[PATH_MAX], p2[PATH_MAX];
+    const char *x = abspath(d1, a, p1), *y = abspath(d2, b, p2);
+    if (!y) return (int)raw(SYS_linkat, d1, a, d2, b, fl);
+    if (!enter('L')) return -1;
+    int r = (int)raw(SYS_linkat, d1, a, d2, b, fl);
+    if (!r) rec('L', 1, x ? x : "", 0, y, strlen(y));
+    UNLOCK;
+    return r;
+}
+int link(const char *a, const char *b) { return linkat(AT_FDCWD, a, AT_FDCWD, b, 0); }
 static int do_unlink(int d, const char *a, int fl)
 {
     init();

@@ -35,13 +35,29 @@ static cv_status make_table(const cv_source *source, const cv_layout *layout,
     return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
 }
 
+/* The chunk has a file of its own, and its table is behind it there. */
+static bool may_share(const cv_source *source, const cv_layout *layout,
+                      const cv_chunk_ref *ref)
+{
+    cv_object object;
+    uint64_t pos;
+    if (!source->gives || !layout->sums || ref->object == CV_FRAME_OBJECT) return false;
+    cv_layout_find_table(layout, ref, &object, &pos);
+    return object == ref->object && pos == (uint64_t)layout->header.cbytes;
+}
+
 /* A stored chunk on its way: `bytes` are all of it. */
 static cv_status put_stored(const cv_source *source, const cv_layout *layout,
-                            const uint8_t *bytes, cv_txn *to, int64_t number, cv_error *err)
+                            const cv_chunk_ref *ref, const uint8_t *bytes, cv_txn *to,
+                            int64_t number, cv_error *err)
 {
     cv_buffer table = {0};
     cv_stored_chunk stored = {
         .bytes = bytes, .size = (size_t)layout->header.cbytes, .table = &table};
+    if (may_share(source, layout, ref)) {
+        stored.from = source->frame->store;
+        stored.object = ref->object;
+    }
     cv_status status = make_table(source, layout, bytes, &table, &stored.name, err);
     if (status == CV_OK) status = cv_txn_put_stored(to, number, &stored, err);
     cv_buffer_free(&table);
@@ -64,7 +80,7 @@ static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, c
             status = cv_fetch_chunk(source->frame, layout, &worker->packed, &bytes, err);
         if (status == CV_OK && source->checks)
             status = cv_layout_check_chunk(layout, ref, bytes, err);
-        if (status == CV_OK) status = put_stored(source, layout, bytes, to, number, err);
+        if (status == CV_OK) status = put_stored(source, layout, ref, bytes, to, number, err);
     }
     cv_layout_release(layout);
     return status;

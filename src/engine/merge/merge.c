@@ -312,6 +312,7 @@ cv_status cv_merge_run(cv_merge *merge, cv_error *err)
     cv_part_files what = {.path = merge->path, .grid = m.grid, .tokens = merge->tokens};
     what.n = merge->n;
     what.checks = !merge->unchecked;
+    what.gives = !merge->keep;
     cv_mutex_init(&m.lock);
     cv_status status = cv_part_files_init(&m.files, &what, err);
     if (status == CV_OK) status = run(&m, err);

@@ -24,6 +24,7 @@ typedef struct cv_merge {
     int64_t n;
     caterva_overlap overlap;
     bool unchecked;
+    bool keep; /* parts stay after the commit: they share no files with the array */
     /* What cv_chunk_state said of the chunk when the job began. */
     cv_status (*base_state)(void *context, int64_t chunk, uint64_t *out, cv_error *err);
     void *context;

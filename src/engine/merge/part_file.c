@@ -179,6 +179,7 @@ static cv_status open_file(const cv_part_files *all, const cv_part_token *token,
         .workers = &file->workers,
         .threads = 1,
         .checks = all->checks,
+        .gives = all->gives,
         .scan = true,
     };
     *out = file;

@@ -24,7 +24,7 @@ typedef struct cv_part_files {
     const cv_grid *grid;
     const cv_part_token *tokens;
     int64_t n;
-    bool checks;          /* as in cv_source */
+    bool checks, gives;   /* as in cv_source */
     cv_mutex lock;        /* of all below */
     cv_part_file **files; /* n, NULL: not open */
     int64_t *opened;      /* numbers of those that are */

@@ -11,9 +11,10 @@ typedef struct cv_source {
     cv_snapshot *snapshot;
     cv_pending *pending; /* NULL: none */
     cv_workers *workers;
-    int threads;     /* at most so many, the caller's included */
-    bool checks;     /* chunks that are moved are compared with their checksums before */
-    bool scan;       /* each block is read once: none of them is put into the cache */
+    int threads; /* at most so many, the caller's included */
+    bool checks; /* chunks that are moved are compared with their checksums before */
+    bool gives; /* it goes with what its chunks are moved to: its chunk files may be shared */
+    bool scan;  /* each block is read once: none of them is put into the cache */
     cv_watch *watch; /* who hears of what is decoded; or NULL */
 } cv_source;
 

@@ -1,0 +1,273 @@
+/* Into a directory a merge takes the files of chunks that move whole, and copies no byte: one
+ * file then has a name in the part and one in the array. So nothing that becomes of the array
+ * before the commit may change the part: a rollback, a coordinator that dies, and another one
+ * that uses the same number for a chunk of its own. */
+#include "support/info.h"
+#include "support/random.h"
+#include "support/scratch.h"
+
+#include "caterva.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PARTS = 4, ROWS = 16, COLUMNS = 64, N = PARTS * ROWS * COLUMNS };
+
+static const int64_t shape[2] = {PARTS * ROWS, COLUMNS}, origin[2] = {0, 0};
+static char path[SCRATCH_PATH], folder[2 * SCRATCH_PATH];
+static int32_t before[N], after[N];
+static caterva_array *array;
+static void *job, *tokens[PARTS];
+static size_t job_size, sizes[PARTS];
+
+/* ---- An array, a job and its parts ---------------------------------------------------------- */
+
+static void open_array(void)
+{
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.mode = CATERVA_MODE_WRITE;
+    assert_int_equal(caterva_open(path, &o, &array, NULL), CATERVA_OK);
+}
+
+static void write_part(int number)
+{
+    const int64_t start[2] = {number * ROWS, 0}, stop[2] = {(number + 1) * ROWS, COLUMNS};
+    caterva_array *part;
+    assert_int_equal(caterva_part_open(path, job, job_size, NULL, &part, NULL), CATERVA_OK);
+    assert_int_equal(caterva_write(part, start, stop, after + number * ROWS * COLUMNS,
+                                   ROWS * COLUMNS * sizeof after[0], NULL),
+                     CATERVA_OK);
+    assert_int_equal(caterva_part_finish(part, &tokens[number], &sizes[number], NULL),
+                     CATERVA_OK);
+}
+
+static void find_folder(void)
+{
+    const caterva_job_list *list;
+    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(list->n, 1);
+    snprintf(folder, sizeof folder, "%s", list->entries[0]->folder);
+    caterva_job_list_release(list);
+}
+
+/* Each part is one chunk of noise. */
+static int set_up(void **state)
+{
+    (void)state;
+    rng r = rng_from_seed(1);
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    o.ndim = 2;
+    o.shape = shape;
+    o.chunk_shape = (const int32_t[]){ROWS, COLUMNS};
+    o.block_shape = (const int32_t[]){ROWS / 4, COLUMNS};
+    o.dtype = "<i4";
+    o.layout = CATERVA_LAYOUT_SPARSE;
+    rng_fill(&r, before, sizeof before);
+    rng_fill(&r, after, sizeof after);
+    scratch_path(path, "array");
+    scratch_remove(path);
+    assert_int_equal(
+        caterva_create_from_memory(path, &o, before, sizeof before, &array, NULL),
+        CATERVA_OK);
+    assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
+    open_array();
+    assert_int_equal(caterva_job_begin(array, NULL, &job, &job_size, NULL), CATERVA_OK);
+    for (int i = 0; i < PARTS; i++) write_part(i);
+    find_folder();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    (void)caterva_job_discard(path, job, job_size, NULL);
+    for (int i = 0; i < PARTS; i++) caterva_free(tokens[i]);
+    caterva_free(job);
+    caterva_discard(array);
+    array = NULL;
+    scratch_remove(path);
+    return 0;
+}
+
+static caterva_status merge(bool keep)
+{
+    caterva_merge_options o = CATERVA_MERGE_INIT;
+    o.keep = keep;
+    return caterva_merge(array, (const void *const *)tokens, sizes, PARTS, &o, NULL, NULL);
+}
+
+static void expect(const int32_t *items)
+{
+    static int32_t got[N];
+    caterva_verify_result verified = CATERVA_VERIFY_RESULT_INIT;
+    assert_int_equal(caterva_read(array, origin, shape, got, sizeof got, NULL), CATERVA_OK);
+    assert_memory_equal(got, items, sizeof got);
+    if (caterva_has_pending(array)) return;
+    assert_int_equal(caterva_verify(array, NULL, &verified, NULL), CATERVA_OK);
+    assert_int_equal(verified.damages, 0);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------ */
+
+/* How many of these chunk files of the array have so many names. Those of `before` are 0 to
+ * PARTS - 1, what is merged comes behind them. */
+static int count_files(int first, int n, nlink_t names)
+{
+    char name[SCRATCH_PATH + 32];
+    struct stat st;
+    int found = 0;
+    for (int i = first; i < first + n; i++) {
+        snprintf(name, sizeof name, "%s/%08X.chunk", path, i);
+        found += lstat(name, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == names;
+    }
+    return found;
+}
+
+static void the_file_becomes_the_array_s(void **state)
+{
+    (void)state;
+    assert_int_equal(merge(false), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 2), PARTS);
+    expect(after);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
+    assert_int_equal(count_files(0, PARTS, 1), 0);
+    assert_int_not_equal(access(folder, F_OK), 0);
+    expect(after);
+}
+
+static void a_rollback_leaves_the_parts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(merge(false), CATERVA_OK);
+        assert_int_equal(caterva_rollback(array, NULL), CATERVA_OK);
+        assert_int_equal(count_files(PARTS, PARTS, 2), 0);
+        expect(before);
+    }
+    assert_int_equal(merge(false), CATERVA_OK);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    expect(after);
+}
+
+/* Parts that stay have files of their own. */
+static void kept_parts_share_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(merge(true), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(access(folder, F_OK), 0);
+    expect(after);
+}
+
+/* Who may read the array's files is not the parts' matter. */
+static void other_access_is_copied(void **state)
+{
+    (void)state;
+    char command[3 * SCRATCH_PATH];
+    snprintf(command, sizeof command, "chmod 0400 '%s'/*/*.chunk", folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(merge(false), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    expect(after);
+}
+
+/* A link would lead nowhere when the part is gone. */
+static void a_symbolic_link_is_copied(void **state)
+{
+    (void)state;
+    char command[6 * SCRATCH_PATH];
+    snprintf(command, sizeof command,
+             "for f in '%s'/*/*.chunk; do mv \"$f\" \"$f.real\" && ln -s \"$f.real\" \"$f\" "
+             "|| exit 1; done",
+             folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(merge(false), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    expect(after);
+}
+
+/* ---- A coordinator that dies -------------------------------------------------------------------- */
+
+static void die_after_the_merge(void)
+{
+    caterva_discard(array);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        caterva_open_options o = CATERVA_OPEN_INIT;
+        o.mode = CATERVA_MODE_WRITE;
+        o.threads = 1;
+        bool good = caterva_open(path, &o, &array, NULL) == CATERVA_OK;
+        good = good && merge(false) == CATERVA_OK;
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(count_files(PARTS, PARTS, 2), PARTS); /* nobody cleans up */
+    open_array();
+    expect(before);
+}
+
+/* What is written next gets the numbers that are left over. */
+static void write_other_chunk(void)
+{
+    int32_t items[ROWS * COLUMNS];
+    const int64_t stop[2] = {ROWS, COLUMNS};
+    for (int i = 0; i < ROWS * COLUMNS; i++) items[i] = before[i] = -i;
+    assert_int_equal(caterva_write(array, origin, stop, items, sizeof items, NULL),
+                     CATERVA_OK);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, 1, 1), 1);
+    expect(before);
+}
+
+/* The first part could be merged, if only the chunk were what it was. */
+static void what_is_left_over_is_not_written_into(void **state)
+{
+    (void)state;
+    die_after_the_merge();
+    write_other_chunk();
+    assert_int_equal(merge(false), CATERVA_ESTALE);
+    expect(before);
+}
+
+static void it_is_merged_again_over_what_is_left_over(void **state)
+{
+    (void)state;
+    die_after_the_merge();
+    assert_int_equal(merge(false), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 2), PARTS);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
+    expect(after);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_file_becomes_the_array_s, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_rollback_leaves_the_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kept_parts_share_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_access_is_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_symbolic_link_is_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_left_over_is_not_written_into, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(it_is_merged_again_over_what_is_left_over, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
