@@ -2216,9 +2216,9 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
                                                      caterva_error *err);
 
 /* Removes the array or other leaf of that key, or a group with all that is in it, which
- * goes from view at once. CATERVA_EBUSY while an array of it is open for writing.
- * CATERVA_EEXIST: files of others are in the group, and nothing is removed.
- * CATERVA_EREADONLY: it lies inside embed.b2e, or is one of python-blosc2's objects.
+ * goes from view at once. CATERVA_EEXIST: files of others are in the group, and nothing is
+ * removed. CATERVA_EREADONLY: it lies inside embed.b2e, or is one of python-blosc2's objects.
+ * CATERVA_EBUSY, when nothing else is in the way: an array of it is open for writing.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *key,
                                                caterva_error *err);

@@ -54,7 +54,8 @@ from ._image import Image
 from ._info import Info, Report, Space
 from ._jobs import Job, JobInfo, Merged, Part, Target, jobs
 from ._remote import Remote, Transfer, Transfers
-from ._tree import Tree, open_tree
+from ._tree import Tree
+from ._trees import open_tree
 from ._tune import tune
 from ._view import View, concat, stack
 

@@ -217,6 +217,16 @@ def tree_open(
     path: str, writing: bool, durability: int, remote: Remote | None = None, /
 ) -> Tree: ...
 def tree_create(path: str, durability: int, /) -> Tree: ...
+def tree_repair(
+    path: str,
+    output: str | None,
+    overwrite: bool,
+    guess: bool,
+    threads: int,
+    durability: int,
+    progress: Progress | None,
+    /,
+) -> tuple[bool, bool, int, list[tuple[Any, ...]]]: ...
 def open(
     cls: type[_ArrayT],
     url: str,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import _caterva, _dtypes, _indexing, _options
 from ._array import Array
 from ._errors import Error
-from ._info import FOUND, Repair, damages_of
+from ._info import Repair, repair_of
 from ._options import Path
 from ._places import place_of
 
@@ -137,29 +137,17 @@ def repair(
     False
     """
     level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    found, complete, n, lost, unverified, attributes, in_place, written, places = (
-        _caterva.repair(
-            place_of(path),
-            None if output is None else place_of(output),
-            overwrite,
-            guess,
-            threads,
-            level,
-            *_fill_of(fill_value, place_of(path)),
-            _options.progress_of(progress),
-        )
+    told = _caterva.repair(
+        place_of(path),
+        None if output is None else place_of(output),
+        overwrite,
+        guess,
+        threads,
+        level,
+        *_fill_of(fill_value, place_of(path)),
+        _options.progress_of(progress),
     )
-    return Repair(
-        FOUND[found],
-        complete,
-        n,
-        lost,
-        unverified,
-        None if attributes < 0 else attributes,
-        in_place,
-        written,
-        damages_of(places),
-    )
+    return repair_of(*told)
 
 
 # ---- Partitions and the cache -------------------------------------------------------------

@@ -40,6 +40,12 @@ def named(array: Array, dims: Any) -> Array:
     return array
 
 
+def as_stored(data: Array, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of an array that is made of another: its chunks, where nothing is said."""
+    like = {"chunks": data.chunks, "blocks": data.blocks}
+    return options if like.keys() & options.keys() else like | options
+
+
 def is_array(x: Any) -> bool:
     """True for anybody's arrays, which are read by indexing."""
     return all(hasattr(x, name) for name in ("shape", "dtype", "__getitem__"))

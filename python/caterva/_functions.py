@@ -34,7 +34,7 @@ from ._sources import (
     source_of_file,
     source_of_url,
 )
-from ._tree import Mode, open_tree
+from ._trees import Mode, open_tree
 from ._view import View, view_of
 
 _FIRST_ITEMS = 1 << 20  # of an iterator, at most, that decide about the dtype

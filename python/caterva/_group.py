@@ -40,6 +40,16 @@ def _entry(parts: tuple[Any, ...]) -> Entry:
     return Entry(key, _KINDS[kind], *rest)
 
 
+def entries_of_new(keys: list[str], group: str) -> dict[str, tuple[Any, ...]]:
+    """What the extension would list of new arrays in a group and below it."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for key in keys:
+        found[key] = (key, 0, "array", False, False, 0, None)
+        while (key := key.rpartition("/")[0]) and key != group:
+            found[key] = (key, 1, "group", False, False, 0, None)
+    return found
+
+
 class Group(MutableMapping[str, Any]):
     """Arrays and groups by name: a mapping, whose names may be paths.
 
@@ -185,7 +195,9 @@ class Group(MutableMapping[str, Any]):
         FileExistsError
             When something has the name and is not to be overwritten, also when that is
             pending; when it is a group, or a part of the name is an array. Nothing that is
-            pending is dropped then, nor by another argument that is refused.
+            pending is dropped then, nor by another argument that is refused. When reading
+            the data fails midway, the array that was to be overwritten is as it was
+            committed.
         ValueError
             When a name begins with a dot: such are hidden.
 

@@ -13,6 +13,7 @@ from ._errors import Status
 CHUNK_KINDS = ("stored", "zeros", "nan", "value", "uninit")
 _SIGNED = ("zfp-accuracy", "trunc-prec", "int-trunc")  # whose meta may be negative
 FOUND = ("standing", "copy", "older", "order")
+OUTCOMES = ("sound", "whole", "partly", "lost")
 
 
 def bytes_text(n: int) -> str:
@@ -217,6 +218,84 @@ class Repair:
     in_place: bool
     written: bool
     damages: tuple[Damage, ...]
+
+
+def repair_of(
+    found: int,
+    complete: bool,
+    n_chunks: int,
+    lost: int,
+    unverified: int,
+    attributes: int,
+    in_place: bool,
+    written: bool,
+    places: list[Any],
+) -> Repair:
+    """What the extension tells of an array's repair."""
+    lost_attributes = None if attributes < 0 else attributes
+    return Repair(
+        FOUND[found],
+        complete,
+        n_chunks,
+        lost,
+        unverified,
+        lost_attributes,
+        in_place,
+        written,
+        damages_of(places),
+    )
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What became of one member of a tree; the key ``/`` is of the tree itself."""
+
+    key: str
+    kind_name: str
+    """``array``, ``attributes``, ``tree``, ``frame`` or ``file``."""
+    outcome: str
+    """``whole``: nothing is lost, ``partly``, or ``lost``: nothing can be made of it."""
+    reason: str | None
+    beside: str | None
+    """The file in the tree with what was saved of an array that stays as it is."""
+    array: Repair | None
+    """What was found of an array, and lost."""
+
+
+@dataclass(frozen=True)
+class TreeRepair:
+    """What was done to a tree; true when nothing is lost."""
+
+    complete: bool
+    settled: bool
+    """A commit that was not finished is now."""
+    n_members: int
+    """So many were looked at."""
+    members: tuple[Repaired, ...]
+    """Those that were not sound."""
+
+    def __bool__(self) -> bool:
+        return self.complete
+
+
+def _repaired(
+    key: str,
+    kind: str,
+    outcome: int,
+    reason: str | None,
+    beside: str | None,
+    result: tuple[Any, ...],
+    places: list[Any],
+) -> Repaired:
+    array = repair_of(*(*result, places)) if kind == "array" else None
+    return Repaired(key, kind, OUTCOMES[outcome], reason, beside, array)
+
+
+def tree_repair_of(
+    complete: bool, settled: bool, n: int, members: list[tuple[Any, ...]]
+) -> TreeRepair:
+    """What the extension tells of a tree's repair."""
+    return TreeRepair(complete, settled, n, tuple(_repaired(*member) for member in members))
 
 
 @dataclass(frozen=True)

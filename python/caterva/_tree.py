@@ -5,24 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, TypeAlias
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 
 from . import _caterva, _dtypes, _options
 from ._array import Array
-from ._errors import BusyError, NotFoundError, ReadOnlyError, StaleError
-from ._filling import fill, is_array, named, new_words, sized
-from ._group import Group
+from ._errors import BusyError, NotFoundError, ReadOnlyError
+from ._filling import as_stored, fill, is_array, named, new_words, sized
+from ._group import Group, entries_of_new
+from ._info import TreeRepair
 from ._options import Path
 from ._places import place_of_tree, state_of_tree
-from ._remote import Remote, as_remote, remote_of
-from ._sources import refuse_tree
+from ._remote import Remote
 from ._view import View
-
-Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
 
 _MOST_KEPT = 32  # arrays of a tree that is read: each has a file
 
@@ -192,6 +189,8 @@ class Tree(Group):
             self.discard()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        from ._trees import from_pickle
+
         if self.closed:
             raise ValueError("the tree is closed")
         if self.writable:
@@ -254,6 +253,66 @@ class Tree(Group):
                 self.commit()
                 self._let_go(commit=True)
 
+    @staticmethod
+    def repair(
+        path: Path,
+        output: Path | None = None,
+        *,
+        overwrite: bool = False,
+        guess: bool = False,
+        threads: int = 0,
+        durability: _options.Durability = "full",
+        progress: _options.Listener = None,
+    ) -> TreeRepair:
+        """Repair the tree at `path`, which is damaged or cannot be opened.
+
+        A commit that stands is finished. Then each array is repaired for itself, as by
+        `caterva.repair`; lost chunks hold the array's fill.
+
+        Parameters
+        ----------
+        output
+            A new tree, which appears whole: an archive when its name ends in ``.b2z``, else a
+            directory. None repairs in place, which takes a directory: an array that lost
+            something stays as it is, and what can be read of it is put beside it.
+        overwrite
+            Replace an archive that is the output, and what earlier repairs have put beside
+            arrays.
+        guess
+            Number chunks as they lie in arrays that have no index at all.
+
+        Returns
+        -------
+        TreeRepair
+            True when nothing is lost; its ``members`` are those that were not sound.
+
+        Raises
+        ------
+        NotImplementedError
+            When it is no tree.
+        CorruptError
+            When no member of it is found.
+        ValueError
+            When it is an archive and there is no output.
+        FileExistsError
+            When something is at the output, or has been put beside an array before.
+        BlockingIOError
+            When somebody has it open for writing.
+
+        Examples
+        --------
+        >>> import caterva, os
+        >>> with caterva.open_tree("broken.b2d", "w") as t:
+        ...     t["g/x"] = [1, 2, 3]
+        >>> os.remove("broken.b2d/embed.b2e")
+        >>> report = caterva.Tree.repair("broken.b2d")
+        >>> report.complete, [(m.key, m.outcome) for m in report.members]
+        (True, [('/', 'whole')])
+        """
+        from ._trees import repair
+
+        return repair(path, output, overwrite, guess, threads, durability, progress)
+
     # ---- What groups ask for -----------------------------------------------------------
 
     def _writing(self) -> _caterva.Tree:
@@ -301,11 +360,7 @@ class Tree(Group):
         new = self._new_below(key)
         if not new:
             return list(self._handle._list(key or None))
-        found: dict[str, tuple[Any, ...]] = {}
-        for name in new:
-            found[name] = (name, 0, "array", False, False, 0, None)
-            while (name := name.rpartition("/")[0]) and name != key:
-                found[name] = (name, 1, "group", False, False, 0, None)
+        found = entries_of_new(new, key)
         with contextlib.suppress(NotFoundError):
             found |= {entry[0]: entry for entry in self._handle._list(key or None)}
         return sorted(found.values(), key=lambda entry: entry[0].split("/"))
@@ -399,9 +454,8 @@ class Tree(Group):
     ) -> Array:
         source = data if is_array(data) else sized(data, dtype)
         attributes: dict[str, bytes] = {}
-        if isinstance(data, Array | View):
-            options = _as_stored(data, options)
         if isinstance(data, Array):
+            options = as_stored(data, options)
             attributes = {name: data.attrs.raw(name) for name in data.attrs}
         items = source.dtype if dtype is None else _dtypes.sized(dtype, source.dtype)
         if self._reads(data, key):
@@ -433,116 +487,18 @@ class Tree(Group):
         handle = self._writing()
         with self._lock:
             new = self._is_new(key) or bool(self._new_below(key))
-            self._forget(key)
             try:
                 handle._remove(key)
             except NotFoundError:
                 if not new:
                     raise
+            except BusyError:  # nothing else is in the way, but arrays of ours, or others'
+                self._forget(key)
+                handle._remove(key)
+            self._forget(key)
 
     def _rename(self, key: str, to: str) -> None:
         handle = self._writing()
         with self._lock:
             self._settle()
             handle._move(key, to)
-
-
-def _as_stored(data: Array | View, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of an array that is made of another: its chunks and names of dimensions."""
-    if isinstance(data, Array):
-        like = {"chunks": data.chunks, "blocks": data.blocks}
-        if not like.keys() & options.keys():
-            options = like | options
-    return options
-
-
-# ---- Trees by their path -------------------------------------------------------------------
-
-
-def from_pickle(
-    path: str, state: Any, options: dict[str, Any], remote: Remote | None = None
-) -> Tree:
-    """What the pickle of a tree calls; another archive of that name is refused."""
-    if state is not None and state_of_tree(path) != tuple(state):
-        raise StaleError(f"{path} was changed since the tree was pickled")
-    return _opened(path, False, options, remote)
-
-
-def _opened(path: str, writing: bool, options: dict[str, Any], remote: Remote | None) -> Tree:
-    native = remote_of(remote)
-    handle = _caterva.tree_open(path, writing, options["durability"], native)
-    return Tree(handle, options, remote)
-
-
-def open_tree(
-    path: Path,
-    mode: Mode = "r",
-    *,
-    remote: Remote | Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Tree:
-    """Open the tree at `path`, or make it.
-
-    Parameters
-    ----------
-    path
-        A directory (``.b2d``), or to be read an archive (``.b2z``) or a file with all leaves
-        inside it (``.b2e``); these also behind ``http://``, ``https://`` and ``s3://``.
-    mode
-        ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but made
-        when there is nothing, ``"w"`` emptied first, ``"x"`` made where nothing may be.
-    remote
-        How URLs are read: a `Remote`, or a dict of its words.
-    **options
-        Those of `open`, for the arrays that the tree opens: ``threads``, ``durability``,
-        ``cache_bytes`` and so on.
-
-    Returns
-    -------
-    Tree
-
-    Raises
-    ------
-    FileNotFoundError
-        When there is nothing.
-    NotImplementedError
-        When it is no tree.
-    BlockingIOError
-        When somebody else has it open for writing, too.
-
-    Examples
-    --------
-    >>> import caterva
-    >>> with caterva.open_tree("opened.b2d", "w") as t:
-    ...     t["g/x"] = [1, 2, 3]
-    >>> caterva.open_tree("opened.b2d")["g/x"][1:]
-    array([2, 3])
-    """
-    if mode not in ("r", "r+", "a", "w", "x"):
-        raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
-    place = place_of_tree(path)
-    refuse_tree(place)
-    words = _options.open_options(False, options)
-    there = os.path.lexists(place)
-    if mode == "x" or (mode in ("a", "w") and not there):
-        _refuse_archive(place)
-        return Tree(_caterva.tree_create(place, words["durability"]), words)
-    tree = _opened(place, mode != "r", words, as_remote(remote))
-    if mode == "w":
-        with contextlib.ExitStack() as failing:
-            failing.callback(tree.discard)
-            _empty(tree)
-            failing.pop_all()
-    return tree
-
-
-def _refuse_archive(place: str) -> None:
-    if place.endswith(".b2z"):
-        raise ReadOnlyError(
-            f"{place} is to be an archive, which never changes: make a .b2d and pack it"
-        )
-
-
-def _empty(tree: Tree) -> None:
-    for name in [e.key for e in tree.entries() if e.key.count("/") == 1]:
-        del tree[name]

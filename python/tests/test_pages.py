@@ -22,6 +22,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs/python.md",
     ROOT / "docs/python-recipes.md",
+    ROOT / "docs/trees.md",
     ROOT / "docs/xarray.md",
     ROOT / "docs/conventions.md",
     ROOT / "python/README.md",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import blosc2
@@ -372,6 +373,30 @@ def test_nothing_pending_is_lost_to_what_is_refused() -> None:
     t = caterva.open_tree("t.b2d")
     assert t["x"][0].tolist() == [7, 7, 7] and t["p/x"][:].tolist() == [1, 2, 3]
     assert list(t) == ["empty", "g", "n", "p", "x"]
+
+
+def test_nothing_pending_is_lost_to_what_is_not_deleted() -> None:
+    made()
+    Path("t.b2d/g/notes.txt").write_text("mine")
+    with caterva.open_tree("t.b2d", "r+") as t:
+        t["x"][0] = 7
+        t["g/n"] = [1]
+        t["g"].attrs["late"] = 1
+        before = t["g/y"]
+        for key, error in (("g", FileExistsError), ("none", KeyError), ("/", ValueError)):
+            with pytest.raises(error):
+                del t[key]
+        assert t["g/y"] is before and not before.closed
+        assert t["x"][0].tolist() == [7, 7, 7] and t["g/n"][:].tolist() == [1]
+        Path("t.b2d/g/notes.txt").unlink()
+        t["h/a"] = [1]
+        t.commit()
+        t["h/a"].close()
+        t["h/b"] = [2]
+        del t["h"], t["g"]
+        assert list(t) == ["empty", "x"]
+    assert list(caterva.open_tree("t.b2d")) == ["empty", "x"]
+    assert not [p for p in Path("t.b2d").rglob("*") if ".tmp" in p.name]
 
 
 def test_an_array_is_put_in_its_own_place() -> None:

@@ -220,18 +220,21 @@ static cv_status check_not_written(const cv_tree *tree, const char *name, cv_err
     return error ? cv_fail_lock(err, error, name) : CV_OK;
 }
 
-/* All files of the group are leaves, and nobody writes to one. */
+/* All files of the group are leaves, and nobody writes to one: in this order, so that who
+ * hears of a writer, maybe himself, knows that nothing else is in the way. */
 static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
                              cv_error *err)
 {
     for (size_t i = 0; i < c->members.n; i++) {
         const char *path = c->members.list[i].path;
-        if (!cv_tree_is_path_in(path, key + 1)) continue;
-        if (!cv_tree_is_leaf(path))
+        if (cv_tree_is_path_in(path, key + 1) && !cv_tree_is_leaf(path))
             return cv_fail(err, CATERVA_EEXIST, -1,
                            "%.80s in %s holds a file that is no leaf: %.60s", key,
                            tree->shown.text, path);
-        CV_TRY(check_not_written(tree, path, err));
+    }
+    for (size_t i = 0; i < c->members.n; i++) {
+        const char *path = c->members.list[i].path;
+        if (cv_tree_is_path_in(path, key + 1)) CV_TRY(check_not_written(tree, path, err));
     }
     return CV_OK;
 }

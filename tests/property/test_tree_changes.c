@@ -293,9 +293,15 @@ static void test_moves(void)
 static void test_removals(void)
 {
     char file[SCRATCH_PATH];
+    caterva_array *array;
+    caterva_open_options writing = CATERVA_OPEN_INIT;
+    writing.mode = CATERVA_MODE_WRITE;
     put("/m/n/y", 3, 0);
     scratch_save(scratch_path(file, "t.b2d/m/notes.txt"), "mine", 4);
     refused(caterva_tree_remove(tree, "/m", &err), CATERVA_EEXIST, "notes.txt");
+    CHECK_OK(caterva_tree_open_array(tree, "/m/n/x", &writing, &array, &err), err);
+    refused(caterva_tree_remove(tree, "/m", &err), CATERVA_EEXIST, "notes.txt");
+    caterva_discard(array);
     check_list(tree, "/empty/ /g/ /g/k/ /g/k/a /m/ /m/n/ /m/n/x /m/n/y /m/notes.txt ");
     unlink(file);
     CHECK_OK(caterva_tree_remove(tree, "/m/n/y", &err), err);

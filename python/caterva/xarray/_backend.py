@@ -19,7 +19,8 @@ from xarray.core.utils import close_on_error
 from .._places import SUFFIXES, is_remote, is_tree, place_of_tree, split_url
 from .._remote import as_remote
 from .._sources import SPOKEN, scheme_of
-from .._tree import Tree, open_tree
+from .._tree import Tree
+from .._trees import open_tree
 from ._array import Source
 from ._decode import decoded
 from ._store import CatervaStore

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from .._errors import ExistsError, ReadOnlyError
 from .._options import Durability
-from .._tree import Tree, open_tree
+from .._tree import Tree
+from .._trees import open_tree
 
 _INDEX = ("embed.b2e", "dataset.json")  # of a whole tree
 _ATTRIBUTES = "__vlmeta__.b2f"

@@ -16,7 +16,8 @@ from .._errors import BusyError, ExistsError, NotFoundError
 from .._group import Group
 from .._options import Durability, Path
 from .._places import place_of_tree, state_of_tree
-from .._tree import Tree, open_tree
+from .._tree import Tree
+from .._trees import open_tree
 from ._lock import saving
 from ._region import region_of, without_others
 from ._replace import beside, holds, replaced, sync_folder

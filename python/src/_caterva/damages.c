@@ -29,7 +29,8 @@ void damages_add(void *context, const caterva_damage *found)
         d->room = room;
     }
     damage *place = &d->list[d->n++];
-    *place = (damage){.chunk = found->chunk, .position = found->position, .code = found->code};
+    *place =
+        (damage){.chunk = found->chunk, .position = found->position, .code = found->code};
     memcpy(place->index, found->index, sizeof place->index);
     strncpy(place->message, found->message, sizeof place->message - 1);
 }
@@ -52,7 +53,12 @@ PyObject *damages_take(damages *d, int ndim)
         if (!place || PyList_Append(list, place) < 0) Py_CLEAR(list);
         Py_XDECREF(place);
     }
+    damages_drop(d);
+    return list;
+}
+
+void damages_drop(damages *d)
+{
     free(d->list);
     *d = (damages){.list = NULL};
-    return list;
 }

@@ -16,4 +16,7 @@ void damages_add(void *context, const caterva_damage *damage);
 /* A list of (chunk, index, position, code, message), and the memory given back. */
 PyObject *damages_take(damages *d, int ndim);
 
+/* The memory given back. Any thread. */
+void damages_drop(damages *d);
+
 #endif

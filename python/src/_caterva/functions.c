@@ -26,5 +26,6 @@ PyMethodDef module_functions[] = {
     {"jobs_list", function_jobs_list, METH_VARARGS, NULL},
     {"tree_open", function_tree_open, METH_VARARGS, NULL},
     {"tree_create", function_tree_create, METH_VARARGS, NULL},
+    {"tree_repair", function_tree_repair, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -68,4 +68,9 @@ PyObject *function_tree_open(PyObject *module, PyObject *args);
 /* (path, durability) */
 PyObject *function_tree_create(PyObject *module, PyObject *args);
 
+/* ---- tree_repair.c ------------------------------------------------------ */
+
+/* (path, output or None, overwrite, guess, threads, durability, progress) */
+PyObject *function_tree_repair(PyObject *module, PyObject *args);
+
 #endif

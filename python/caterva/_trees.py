@@ -1,0 +1,133 @@
+"""Trees by their path: opened, made, repaired."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from . import _caterva, _options
+from ._errors import ReadOnlyError, StaleError
+from ._info import TreeRepair, tree_repair_of
+from ._options import Path
+from ._places import place_of_tree, state_of_tree
+from ._remote import Remote, as_remote, remote_of
+from ._sources import refuse_tree
+from ._tree import Tree
+
+Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
+
+
+def from_pickle(
+    path: str, state: Any, options: dict[str, Any], remote: Remote | None = None
+) -> Tree:
+    """What the pickle of a tree calls; another archive of that name is refused."""
+    if state is not None and state_of_tree(path) != tuple(state):
+        raise StaleError(f"{path} was changed since the tree was pickled")
+    return _opened(path, False, options, remote)
+
+
+def _opened(path: str, writing: bool, options: dict[str, Any], remote: Remote | None) -> Tree:
+    native = remote_of(remote)
+    handle = _caterva.tree_open(path, writing, options["durability"], native)
+    return Tree(handle, options, remote)
+
+
+def open_tree(
+    path: Path,
+    mode: Mode = "r",
+    *,
+    remote: Remote | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Tree:
+    """Open the tree at `path`, or make it.
+
+    Parameters
+    ----------
+    path
+        A directory (``.b2d``), or to be read an archive (``.b2z``) or a file with all leaves
+        inside it (``.b2e``); these also behind ``http://``, ``https://`` and ``s3://``.
+    mode
+        ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but made
+        when there is nothing, ``"w"`` emptied first, ``"x"`` made where nothing may be.
+    remote
+        How URLs are read: a `Remote`, or a dict of its words.
+    **options
+        Those of `open`, for the arrays that the tree opens: ``threads``, ``durability``,
+        ``cache_bytes`` and so on.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is nothing.
+    NotImplementedError
+        When it is no tree.
+    BlockingIOError
+        When somebody else has it open for writing, too.
+
+    Examples
+    --------
+    >>> import caterva
+    >>> with caterva.open_tree("opened.b2d", "w") as t:
+    ...     t["g/x"] = [1, 2, 3]
+    >>> caterva.open_tree("opened.b2d")["g/x"][1:]
+    array([2, 3])
+    """
+    if mode not in ("r", "r+", "a", "w", "x"):
+        raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
+    place = place_of_tree(path)
+    refuse_tree(place)
+    words = _options.open_options(False, options)
+    there = os.path.lexists(place)
+    if mode == "x" or (mode in ("a", "w") and not there):
+        _refuse_archive(place)
+        return Tree(_caterva.tree_create(place, words["durability"]), words)
+    tree = _opened(place, mode != "r", words, as_remote(remote))
+    if mode == "w":
+        with contextlib.ExitStack() as failing:
+            failing.callback(tree.discard)
+            _empty(tree)
+            failing.pop_all()
+    return tree
+
+
+def _refuse_archive(place: str) -> None:
+    if place.endswith(".b2z"):
+        raise ReadOnlyError(
+            f"{place} is to be an archive, which never changes: make a .b2d and pack it"
+        )
+
+
+def _empty(tree: Tree) -> None:
+    for name in [e.key for e in tree.entries() if e.key.count("/") == 1]:
+        del tree[name]
+
+
+# ---- Repair --------------------------------------------------------------------------------
+
+
+def repair(
+    path: Path,
+    output: Path | None,
+    overwrite: bool,
+    guess: bool,
+    threads: int,
+    durability: _options.Durability,
+    progress: _options.Listener,
+) -> TreeRepair:
+    """What `Tree.repair` is."""
+    told = _caterva.tree_repair(
+        place_of_tree(path),
+        None if output is None else place_of_tree(output),
+        overwrite,
+        guess,
+        threads,
+        _options.number_of(durability, _options.DURABILITIES, "durability"),
+        _options.progress_of(progress),
+    )
+    return tree_repair_of(*told)
