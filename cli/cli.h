@@ -126,7 +126,7 @@ typedef struct cli_args {
     int64_t wait; /* milliseconds, default 0 */
     const char *part;
     bool last, live;
-    const char *if_match, *resume, *read_url;
+    const char *if_match, *resume, *read_url, *ca_file;
     int64_t part_size; /* bytes, 0: the library's choice */
     bool abandon;
 } cli_args;
@@ -168,7 +168,7 @@ typedef struct cli_args {
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
-#define CLI_OPT_TRACE (UINT64_C(1) << 54)
+#define CLI_OPT_TRACE (UINT64_C(1) << 54)     /* of URLs: trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \

@@ -391,6 +391,9 @@ typedef struct caterva_remote_options {
     const char *cache_folder;
     int64_t cache_bytes;    /* so many in that folder, at most: those used last are kept;
                                0: 1 GiB                                                */
+    const char *ca_file;    /* certificates, in PEM, of those who vouch for https servers,
+                               in place of the system's. NULL: AWS_CA_BUNDLE, of s3://
+                               only, CURL_CA_BUNDLE, SSL_CERT_FILE, the system's        */
 } caterva_remote_options;
 #define CATERVA_REMOTE_INIT CATERVA_INIT_(caterva_remote_options)
 

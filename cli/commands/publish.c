@@ -60,6 +60,7 @@ static caterva_status publish(const cli_args *args, const caterva_publish_option
     cli_patience patience = {0};
     caterva_status status;
     if (args->trace) remote.on_request = trace_request;
+    remote.ca_file = args->ca_file;
     options.remote = &remote;
     do status = caterva_publish(path, url, &options, result, err);
     while (cli_try_again(args, status, &patience));

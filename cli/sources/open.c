@@ -14,6 +14,7 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     options.compact_percent = mode == CATERVA_MODE_WRITE ? (int)args->compact_at : 0;
     caterva_remote_options remote = CATERVA_REMOTE_INIT;
     if (args->trace) remote.on_request = trace_request;
+    remote.ca_file = args->ca_file;
     options.remote = &remote;
     caterva_error err;
     cli_patience patience = {0};

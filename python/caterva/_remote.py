@@ -91,6 +91,10 @@ class Remote:
         A folder that keeps what was read, for other arrays and processes of this user, and how
         many bytes it may have; 0 is 1 GiB. Nothing is kept of what neither a strong ETag nor a
         seal tells from what it was before.
+    ca_file
+        File of certificates, in PEM, of those who vouch for https servers, in place of the
+        system's. None: as ``AWS_CA_BUNDLE`` (of ``s3://`` only), ``CURL_CA_BUNDLE`` or
+        ``SSL_CERT_FILE`` say, else the system's.
     pickle_secrets
         Pickles have `access_key`, `secret_key`, `session_token` and `headers`. Without it
         they have none: who unpickles finds credentials of his own, as ``"find"`` does.
@@ -119,6 +123,7 @@ class Remote:
     on_request: Callable[[Transfer], object] | None = field(default=None, compare=False)
     cache: _options.Path | None = None
     cache_bytes: int = 0
+    ca_file: _options.Path | None = None
     pickle_secrets: bool = False
 
     def __post_init__(self) -> None:
@@ -162,6 +167,8 @@ class Remote:
         }
         if self.cache is not None:
             words["cache_folder"] = os.fsencode(os.path.abspath(_options.url_of(self.cache)))
+        if self.ca_file is not None:
+            words["ca_file"] = os.fsencode(_options.url_of(self.ca_file))
         for name in (*_SECRETS[:3], "profile", "region", "endpoint"):
             if getattr(self, name) is not None:
                 words[name] = _text(getattr(self, name), name)

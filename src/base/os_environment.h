@@ -1,5 +1,6 @@
 /* What the process's environment says. The library obeys no variable but those that hold
- * credentials of s3:// URLs, which every program for S3 looks for there. */
+ * credentials of s3:// URLs, which every program for S3 looks for there, and those that name a
+ * file of certificates. */
 #ifndef CV_BASE_OS_ENVIRONMENT_H
 #define CV_BASE_OS_ENVIRONMENT_H
 

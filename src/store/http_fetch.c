@@ -61,6 +61,7 @@ static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
     setup->url = f->url;
     setup->connect_ms = o->connect_timeout_ms;
     setup->stall_ms = o->stall_timeout_ms;
+    setup->ca_file = o->ca_file;
     return fail(f, add_fields(f, &setup->fields, &f->error));
 }
 
@@ -207,7 +208,7 @@ static bool forget_place(cv_fetch *f)
 static int64_t broken(cv_fetch *f, const cv_wire_end *end)
 {
     cv_session *s = f->object->session;
-    f->status = cv_fail(&f->error, CATERVA_EIO, -1, "%s: %.90s", f->object->shown, end->why);
+    f->status = cv_http_object_broken(f->object, f->url, end, &f->error);
     bool may_recover = end->was_connected || atomic_load(&s->has_connected);
     return end->is_broken && may_recover ? try_again(f) : give_up(f);
 }

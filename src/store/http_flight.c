@@ -85,6 +85,20 @@ static void set_body(const cv_flight *f, const cv_curl *curl, const cv_wire_setu
     set(f->easy, CURLOPT_CUSTOMREQUEST, s->method);
 }
 
+/* A file is said in place of all that the system trusts, of which libcurl may know a folder,
+ * too. One that was built without folders says so and has none. */
+static void set_trust(const cv_flight *f, const cv_curl *curl, const char *ca_file)
+{
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl->easy_setopt;
+    set(f->easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    set(f->easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (!ca_file) return;
+    set(f->easy, CURLOPT_CAINFO, ca_file);
+    set(f->easy, CURLOPT_CAPATH, NULL);
+    set(f->easy, CURLOPT_PROXY_CAINFO, ca_file);
+    set(f->easy, CURLOPT_PROXY_CAPATH, NULL);
+}
+
 /* Redirects are followed by who judges replies, and by nobody else. */
 static void set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_setup *s)
 {
@@ -99,8 +113,6 @@ static void set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_s
     set(f->easy, CURLOPT_NOSIGNAL, 1L);
     set(f->easy, CURLOPT_BUFFERSIZE, (long)BUFFER_SIZE);
     set(f->easy, CURLOPT_HTTP09_ALLOWED, 0L);
-    set(f->easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    set(f->easy, CURLOPT_SSL_VERIFYHOST, 2L);
     set(f->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     set(f->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)s->connect_ms);
     set(f->easy, CURLOPT_LOW_SPEED_LIMIT, (long)STALLED);
@@ -110,14 +122,18 @@ static void set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_s
     set(f->easy, CURLOPT_WRITEFUNCTION, take_body);
     set(f->easy, CURLOPT_WRITEDATA, f);
     set(f->easy, CURLOPT_PRIVATE, f);
+    set(f->easy, CURLOPT_ERRORBUFFER, f->reason);
+    set_trust(f, curl, s->ca_file);
     set_body(f, curl, s);
 }
 
-bool cv_flight_set(cv_flight *f, const cv_curl *curl, const cv_wire_setup *setup)
+bool cv_flight_set(cv_flight *f, const cv_curl *curl, const cv_wire_setup *setup,
+                   bool may_share)
 {
     if (!add_fields(f, curl, &setup->fields)) return false;
     f->body_size = setup->body_size;
     set_options(f, curl, setup);
+    (void)curl->easy_setopt(f->easy, CURLOPT_PIPEWAIT, may_share ? 1L : 0L);
     return true;
 }
 
@@ -140,6 +156,21 @@ static bool is_broken(CURLcode code)
     }
 }
 
+static bool is_untrusted(CURLcode code)
+{
+    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+           code == CURLE_SSL_ISSUER_ERROR;
+}
+
+/* Details of certificates say no secrets, others may. */
+static const char *reason_of(const cv_flight *f, const cv_curl *curl, CURLcode code)
+{
+    static const char known[] = "SSL certificate problem: ";
+    const char *reason = f->reason;
+    if (!is_untrusted(code) || !*reason) return curl->easy_strerror(code);
+    return strncmp(reason, known, sizeof known - 1) == 0 ? reason + sizeof known - 1 : reason;
+}
+
 static uint64_t time_of(CURL *easy, const cv_curl *curl, CURLINFO info)
 {
     curl_off_t us = 0;
@@ -156,7 +187,8 @@ void cv_flight_end(const cv_flight *f, const cv_curl *curl, CURLcode code, cv_wi
     *end = (cv_wire_end){.is_whole = code == CURLE_OK,
                          .is_broken = is_broken(code),
                          .was_connected = sent > 0,
-                         .why = curl->easy_strerror(code),
+                         .is_untrusted = is_untrusted(code),
+                         .why = reason_of(f, curl, code),
                          .redirect = redirect,
                          .first_byte_ns = first > sent ? first - sent : 0,
                          .total_ns = time_of(f->easy, curl, CURLINFO_TOTAL_TIME_T)};

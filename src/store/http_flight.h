@@ -14,12 +14,16 @@ typedef struct cv_flight {
     struct curl_slist *fields;
     cv_wire *wire;                /* NULL: cancelled */
     uint64_t body_pos, body_size; /* of what is sent */
+    char reason[CURL_ERROR_SIZE]; /* libcurl's, in detail */
 } cv_flight;
 
-/* Sets all options of `easy`, which is new or reset, and those of the body; false: no memory. */
-bool cv_flight_set(cv_flight *flight, const cv_curl *curl, const cv_wire_setup *setup);
+/* Sets all options of `easy`, which is new or reset, and those of the body. `may_share`: it waits
+ * for a connection that others are making to its server rather than to make one of its own.
+ * False: no memory. */
+bool cv_flight_set(cv_flight *flight, const cv_curl *curl, const cv_wire_setup *setup,
+                   bool may_share);
 
-/* Its texts are libcurl's, for as long as the handle is not used again. */
+/* Its texts are libcurl's and the flight's, for as long as the handle is not used again. */
 void cv_flight_end(const cv_flight *flight, const cv_curl *curl, CURLcode code,
                    cv_wire_end *end);
 

@@ -226,6 +226,17 @@ cv_status cv_http_object_check_move(const cv_http_object *o, const char *from, c
     return CV_OK;
 }
 
+/* Where a redirection led to is another host than the one that the object's name says. */
+cv_status cv_http_object_broken(const cv_http_object *o, const char *url,
+                                const cv_wire_end *end, cv_error *err)
+{
+    cv_url at;
+    if (!end->is_untrusted || cv_url_parse(url, &at, NULL) != CV_OK)
+        return cv_fail(err, CATERVA_EIO, -1, "%s: %.90s", o->shown, end->why);
+    return cv_fail(err, CATERVA_EIO, -1, "%.80s: the certificate of %.*s is refused: %.90s",
+                   o->shown, at.host_size < 60 ? (int)at.host_size : 60, at.host, end->why);
+}
+
 /* ---- Fields ----------------------------------------------------------------------- */
 
 cv_status cv_http_add_field(cv_buffer *fields, const char *name, const char *value,

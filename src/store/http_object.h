@@ -33,6 +33,10 @@ void cv_http_object_moved(cv_http_object *object, const char *location);
 cv_status cv_http_object_check_move(const cv_http_object *object, const char *from,
                                     const char *to, cv_error *err);
 
+/* CATERVA_EIO: in words, how an attempt at `url` ended that brought no whole answer. */
+cv_status cv_http_object_broken(const cv_http_object *object, const char *url,
+                                const cv_wire_end *end, cv_error *err);
+
 /* A request, as its fields need to know it. */
 typedef struct cv_http_asked {
     const char *method;

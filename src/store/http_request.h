@@ -25,6 +25,7 @@ typedef struct cv_wire_setup {
     bool has_body;      /* of PUT and POST, an empty one, too: `give` has its bytes */
     uint64_t body_size;
     int connect_ms, stall_ms; /* longest waits: for a connection, for any byte */
+    const char *ca_file;      /* who vouches for the server; NULL: whom the system trusts */
 } cv_wire_setup;
 
 /* How an attempt ended. */
@@ -32,6 +33,7 @@ typedef struct cv_wire_end {
     bool is_whole;  /* the server finished its answer */
     bool is_broken; /* the connection failed: another attempt may succeed */
     bool was_connected;
+    bool is_untrusted;    /* its certificate was refused */
     const char *why;      /* where it is not whole; no secrets */
     const char *redirect; /* where a redirecting answer leads, absolute; or NULL */
     uint64_t first_byte_ns, total_ns; /* since the request was sent; since it began */

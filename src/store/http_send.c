@@ -56,6 +56,7 @@ static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
     setup->body_size = s->body.size;
     setup->connect_ms = o->connect_timeout_ms;
     setup->stall_ms = o->stall_timeout_ms;
+    setup->ca_file = o->ca_file;
     return fail(s, add_fields(s, &setup->fields, &s->error));
 }
 
@@ -142,8 +143,7 @@ static int64_t broken(cv_send *s, const cv_wire_end *end)
     cv_session *session = s->object->session;
     s->may_be_done = s->may_be_done || (end->was_connected && s->is_sent);
     if (s->status != CV_OK) return CV_WIRE_DONE;
-    (void)fail(s,
-               cv_fail(&s->error, CATERVA_EIO, -1, "%s: %.90s", s->object->shown, end->why));
+    (void)fail(s, cv_http_object_broken(s->object, s->url, end, &s->error));
     bool may_recover = end->was_connected || atomic_load(&session->has_connected);
     return end->is_broken && may_recover ? try_again(s, 0) : CV_WIRE_DONE;
 }

@@ -4,7 +4,10 @@
 
 #include "base/heap.h"
 #include "base/os.h"
+#include "base/os_dir.h"
+#include "base/os_environment.h"
 #include "store/http_url.h"
+#include "store/refusals.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +80,7 @@ static cv_status copy_texts(cv_session *s, cv_error *err)
     caterva_remote_options *o = &s->options;
     const char **each[] = {&o->access_key, &o->secret_key, &o->session_token, &o->profile,
                            &o->region,     &o->endpoint,   &o->cache_folder};
-    size_t n = sizeof each / sizeof each[0] + (size_t)o->n_headers;
+    size_t n = sizeof each / sizeof each[0] + (size_t)o->n_headers + 1; /* of find_trust */
     const char *const *headers = o->headers;
     bool good = true;
     s->texts = cv_calloc(n, sizeof *s->texts);
@@ -93,11 +96,42 @@ static cv_status copy_texts(cv_session *s, cv_error *err)
     return good ? CV_OK : cv_fail_memory(err, n, "remote options");
 }
 
+/* What every program of these is told by, one after the other. */
+static char *find_variable(bool is_s3)
+{
+    static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+    char *found = NULL;
+    for (size_t i = is_s3 ? 0 : 1; !found && i < sizeof names / sizeof names[0]; i++)
+        found = cv_os_variable(names[i]);
+    return found;
+}
+
+/* The file is opened for each connection, maybe elsewhere; that it is there is said now. */
+static cv_status find_trust(cv_session *s, cv_error *err)
+{
+    caterva_remote_options *o = &s->options;
+    cv_file file;
+    char *found = o->ca_file ? cv_strdup(o->ca_file) : find_variable(s->is_s3);
+    if (!found && !o->ca_file) return CV_OK;
+    char *path = found ? cv_os_absolute(found) : NULL;
+    cv_free(found);
+    if (!path) return cv_fail_memory(err, 1, "the path of certificates");
+    s->texts[s->n_texts++] = path;
+    o->ca_file = path;
+    int code = cv_dir_open_file(cv_dir_here, path, CV_OPEN_READ, 0, &file);
+    if (code != 0)
+        return cv_fail_sys(err, code, "cannot read the certificates in %s",
+                           cv_show_path(path).text);
+    cv_file_close(&file);
+    return CV_OK;
+}
+
 static cv_status fill(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
     CV_TRY(check_options(o, err));
     CV_TRY(copy_texts(s, err));
+    CV_TRY(find_trust(s, err));
     choose(&o->connections, 16);
     choose(&o->connect_timeout_ms, 10000);
     choose(&o->stall_timeout_ms, 30000);

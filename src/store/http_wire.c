@@ -63,7 +63,7 @@ static bool take_off(cv_wire *w)
     cv_flight *f = cv_calloc(1, sizeof *f);
     bool good = f && w->prepare(w, &setup) == CV_OK;
     if (f) f->easy = new_easy();
-    good = good && f->easy && cv_flight_set(f, wires.curl, &setup);
+    good = good && f->easy && cv_flight_set(f, wires.curl, &setup, w->limit->is_multiplexed);
     if (good) {
         f->wire = w;
         good = wires.curl->multi_add_handle(wires.multi, f->easy) == CURLM_OK;

@@ -3,7 +3,7 @@
  *
  *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
  *        [token=TEXT]     TEXT goes along as a header
- *        [cache=FOLDER] [bound=BYTES]
+ *        [cache=FOLDER] [bound=BYTES] [ca=FILE]
  *   leaf KEY URL ...     the same of an array in a tree, through the tree's handle
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
@@ -76,6 +76,7 @@ static caterva_status open_url(char *words, const char *key,
         if (strncmp(word, "offset=", 7) == 0)
             options.offset = strtoull(word + 7, NULL, 10), known = 1;
         if (strncmp(word, "cache=", 6) == 0) remote.cache_folder = word + 6, known = 1;
+        if (strncmp(word, "ca=", 3) == 0) remote.ca_file = word + 3, known = 1;
         if (strncmp(word, "bound=", 6) == 0)
             remote.cache_bytes = strtoll(word + 6, NULL, 10), known = 1;
         if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;

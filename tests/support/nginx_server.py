@@ -3,6 +3,10 @@
     server = Nginx(find(), scratch, folder, "gzip on;")    # more lines of the server's block
     server.url("a.b2nd")
     server.close()
+    Nginx(..., tls=(certificate, key), http2=True)         # https, for the host "localhost"
+
+Its log `access.log` in the scratch folder has a line for each request: status, bytes of the
+body, protocol, number of the connection.
 """
 
 import os
@@ -18,19 +22,23 @@ def find():
 
 
 class Nginx:
-    def __init__(self, program, scratch, folder, lines=""):
+    def __init__(self, program, scratch, folder, lines="", tls=None, http2=False):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         config, log = scratch / "nginx.conf", scratch / "error.log"
         paths = "".join("%s_temp_path %s/%s;" % (p, scratch, p) for p in
                         ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        self.tls = tls
+        listens = " ssl" * bool(tls) + " http2" * http2
+        if tls:
+            lines = "ssl_certificate %s; ssl_certificate_key %s; " % tls + lines
         config.write_text(
             "daemon off; pid %s/nginx.pid; error_log %s; %s events {} http { %s "
-            "log_format r '$status $body_bytes_sent'; access_log %s/access.log r; "
-            "server { listen 127.0.0.1:%d; root %s; %s } }"
+            "log_format r '$status $body_bytes_sent $server_protocol $connection'; access_log %s/access.log r; "
+            "server { listen 127.0.0.1:%d%s; root %s; %s } }"
             % (scratch, log, "user root;" if os.getuid() == 0 else "", paths, scratch, self.port,
-               folder, lines))
+               listens, folder, lines))
         self.process = subprocess.Popen([program, "-e", str(log), "-c", str(config)],
                                         stderr=subprocess.DEVNULL)
         for _ in range(200):
@@ -42,7 +50,7 @@ class Nginx:
         raise AssertionError("nginx does not start: " + log.read_text())
 
     def url(self, name):
-        return "http://127.0.0.1:%d/%s" % (self.port, name)
+        return "%s:%d/%s" % ("https://localhost" if self.tls else "http://127.0.0.1", self.port, name)
 
     def close(self):
         self.process.terminate()

@@ -16,6 +16,7 @@ import hashlib
 import re
 import urllib.parse
 import socket
+import ssl
 import threading
 import time
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ def etag_of(body):
 
 class ScriptedServer:
     def __init__(self, delay=0.0, etags=True, dates=False, suffixes=True, ranges=True,
-                 bytes_per_second=None):
+                 tls=None):
         self.objects = {}
         self.script = self.hears = None
         self.meta = {}     # of objects: fields that stay with them
@@ -66,6 +67,9 @@ class ScriptedServer:
         self.suffixes, self.ranges = suffixes, ranges
         self.requests = []
         self.connections = 0
+        self._tls = None
+        if tls:  # (certificate, key), for the host "localhost"
+            self.certify(*tls)
         self._lock = threading.Lock()
         self._ends = False
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
@@ -73,7 +77,13 @@ class ScriptedServer:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def url(self, path):
-        return "http://127.0.0.1:%d%s" % (self.port, path)
+        return "%s:%d%s" % ("https://localhost" if self._tls else "http://127.0.0.1", self.port, path)
+
+    def certify(self, certificate, key):
+        """Also of a server that has another one: to new connections, without their sessions."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self._tls = context
 
     def forget(self):
         with self._lock:
@@ -113,6 +123,8 @@ class ScriptedServer:
     def _serve(self, connection):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb", buffering=65536) as stream:
                 while self._answer(connection, stream):
                     pass

@@ -73,6 +73,7 @@ static const entry remote_entries[] = {
     AT("path_style", INT, path_style),
     AT("cache_folder", BYTES, cache_folder),
     AT("cache_bytes", INT64, cache_bytes),
+    AT("ca_file", BYTES, ca_file),
     {NULL, INT, 0},
 };
 #undef STRUCT
