@@ -28,9 +28,9 @@
  * State. The library keeps a fork-safe pool of worker threads that it starts at first need,
  * a cache of decoded blocks that is bounded in bytes, a list of new arrays that were not
  * committed yet, and a list of files that it may close when descriptors are short. It
- * prints nothing and reads no environment. The pool's threads live on after the last
- * handle, so the shared library stays loaded after dlclose. Never unload a plug-in that
- * links the static library (link it with -Wl,-z,nodelete). */
+ * prints nothing and reads no environment, but for URLs. The pool's threads live on after
+ * the last handle, so the shared library stays loaded after dlclose. Never unload a plug-in
+ * that links the static library (link it with -Wl,-z,nodelete). */
 #ifndef CATERVA_H
 #define CATERVA_H
 

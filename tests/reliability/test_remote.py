@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.parse
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import nginx_server  # noqa: E402
 import runs  # noqa: E402
-from s3_signature import signature  # noqa: E402
 from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
@@ -611,79 +609,6 @@ class Secrets(Case):
         done = subprocess.run([CLI, "info", "--trace", url], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("hidden", done.stdout + done.stderr)
-
-
-class S3(Case):
-    """Signed requests, checked by another implementation of the signature."""
-
-    ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "hidden/secret+key=", "hidden-token"
-
-    def serve_s3(self, token=None, prefix="/bucket"):
-        server = self.serve()
-        key = "dir/odd key=+&?#%~\u00e4.b2nd"
-        path = prefix + "/" + urllib.parse.quote(key, safe="/-._~")
-        server.objects[path] = self.frame
-
-        def check(request):
-            given = request.headers.get("authorization")
-            if given is None:
-                return None if server.is_public else Reply(403)
-            return None if given == signature(request, self.ACCESS, self.SECRET) else Reply(403)
-        server.is_public = False
-        server.script = check
-        return server, "s3://bucket/" + key
-
-    def run_info(self, url, *words, **variables):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-        done = subprocess.run([CLI, "info", "--trace", url, *words], capture_output=True, text=True,
-                              env={**kept, "HOME": str(self.folder), **variables})
-        self.assertNotIn("hidden", done.stdout + done.stderr)
-        return done
-
-    def test_credentials_of_the_environment(self):
-        server, url = self.serve_s3()
-        keys = {"AWS_ACCESS_KEY_ID": self.ACCESS, "AWS_SECRET_ACCESS_KEY": self.SECRET,
-                "AWS_ENDPOINT_URL": server.url(""), "AWS_REGION": "eu-central-1"}
-        done = self.run_info(url, **keys)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("/eu-central-1/", server.requests[0].headers["authorization"])
-        self.assertEqual(len(server.requests), 1)
-        done = self.run_info(url, AWS_SESSION_TOKEN=self.TOKEN, **keys)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(server.requests[-1].headers["x-amz-security-token"], self.TOKEN)
-        done = self.run_info(url, **{**keys, "AWS_SECRET_ACCESS_KEY": "hidden-wrong"})
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("forbidden or absent", done.stderr)
-
-    def test_profiles_and_nobody(self):
-        server, url = self.serve_s3()
-        (self.folder / ".aws").mkdir(exist_ok=True)
-        (self.folder / ".aws" / "credentials").write_text(
-            "[default]\naws_access_key_id=x\naws_secret_access_key=hidden\n"
-            "[mine]\naws_access_key_id = %s\naws_secret_access_key = %s\n"
-            % (self.ACCESS, self.SECRET))
-        (self.folder / ".aws" / "config").write_text("[profile mine]\nregion = us-west-2\n"
-                                                     "endpoint_url = %s\n" % server.url(""))
-        done = self.run_info(url, AWS_PROFILE="mine")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("/us-west-2/", server.requests[0].headers["authorization"])
-        done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""))
-        self.assertEqual(done.returncode, 3)
-        server.is_public = True
-        (self.folder / ".aws" / "credentials").unlink()
-        done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertNotIn("authorization", server.requests[-1].headers)
-
-    def test_signed_requests_are_not_redirected(self):
-        server, url = self.serve_s3()
-        other = self.serve()
-        server.script = lambda r: Reply(307, {"Location": other.url("/a.b2nd")})
-        done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""), AWS_ACCESS_KEY_ID=self.ACCESS,
-                             AWS_SECRET_ACCESS_KEY=self.SECRET)
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("signed request does not follow", done.stderr)
-        self.assertEqual(other.requests, [])
 
 
 @unittest.skipUnless(NGINX, "nginx is not installed (scripts/bootstrap --test)")
