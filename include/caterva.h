@@ -1052,10 +1052,10 @@ typedef struct caterva_copy_options {
      * later calls through *out.                                                      */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
-    /* 1: the new array is to be read through URLs: one file, with the layouts of all its
-     * chunks (48 bytes for each and 8 for each block) in one place, so that a block takes one
-     * round trip. Other readers pass over them; a later commit may leave them behind. A
-     * layout of directories is CATERVA_EINVAL.                                       */
+    /* 1: the new array is to be read through URLs: one file with the layouts of all chunks
+     * (48 bytes for each, 8 for each block) in one place: a block takes one round trip. Other
+     * readers pass over them, a later commit may leave them behind; CATERVA_EINVAL with a
+     * layout of directories. 0: as the source, where the copy is one file; -1: without. */
     int for_remote;
 } caterva_copy_options;
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)

@@ -70,7 +70,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     CV_TRY(set_box(&state->grid, order, err));
     set_partition(state, order);
     cv_copy_set_kind(source, url, order);
-    CV_TRY(cv_copy_check_remote(order, err));
+    CV_TRY(cv_copy_choose_remote(source, order, err));
     caterva_array *array;
     CV_TRY(cv_array_create(url, &order->create, state, &array, err));
     cv_source from = cv_array_source(source);

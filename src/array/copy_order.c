@@ -63,10 +63,14 @@ void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_orde
     }
 }
 
-cv_status cv_copy_check_remote(const cv_copy_order *order, cv_error *err)
+cv_status cv_copy_choose_remote(caterva_array *source, cv_copy_order *order, cv_error *err)
 {
-    bool is_one_file = order->create.layout == CATERVA_LAYOUT_CONTIGUOUS;
-    if (!order->options.for_remote || is_one_file) return CV_OK;
+    bool is_one_file = order->create.layout == CATERVA_LAYOUT_CONTIGUOUS, has_layouts = false;
+    int asked = order->options.for_remote;
+    cv_source from = cv_array_source(source);
+    if (asked == 0 && is_one_file) CV_TRY(cv_source_has_layouts(&from, &has_layouts, err));
+    order->options.for_remote = asked > 0 || has_layouts;
+    if (asked <= 0 || is_one_file) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
                    "layouts for remote reading stand in one file, and a directory is asked "
                    "for");

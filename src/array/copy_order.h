@@ -29,7 +29,8 @@ cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_order *ord
 /* Layout, metalayer and fill as `source` has them, where nothing else was asked for. */
 void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order);
 
-/* CATERVA_EINVAL for a directory that is to be read through URLs. After cv_copy_set_kind. */
-cv_status cv_copy_check_remote(const cv_copy_order *order, cv_error *err);
+/* Makes `for_remote` 0 or 1: as the source, which is locked, where nothing was asked for.
+ * CATERVA_EINVAL for a directory that is to be read through URLs. After cv_copy_set_kind. */
+cv_status cv_copy_choose_remote(caterva_array *source, cv_copy_order *order, cv_error *err);
 
 #endif

@@ -261,7 +261,7 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     cv_status status = cv_copy_set_conversion(first, order, err);
     if (status == CV_OK) {
         cv_copy_set_kind(first, url, order);
-        status = cv_copy_check_remote(order, err);
+        status = cv_copy_choose_remote(first, order, err);
     }
     if (status == CV_OK) {
         status = cv_array_create(url, &order->create, state, out, err);

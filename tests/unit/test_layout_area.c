@@ -274,6 +274,136 @@ static void a_change_of_chunks_leaves_it_behind(void **state)
     caterva_discard(source);
 }
 
+/* As many records as before, and each is of the chunk as it stands now. */
+static void check_all(caterva_array *array)
+{
+    const cv_layout_area area = area_of(array);
+    assert_int_equal(area.n, 4);
+    for (int64_t i = 0; i < area.n; i++) check_record(array, &area, i, i + 1);
+}
+
+static void compacting_keeps_it(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    caterva_array *source = make_source(&made_lz4);
+    caterva_array *copy = copy_for_remote(source, scratch_path(path, "compact"));
+    CHECK_OK(caterva_close(copy, &err), err);
+    CHECK_OK(caterva_compact(path, NULL, &err), err);
+    copy = reopen(path, CATERVA_MODE_READ);
+    check_all(copy);
+    caterva_discard(copy);
+    copy = reopen(path, CATERVA_MODE_WRITE); /* behind a change there is none to keep */
+    CHECK_OK(made_write(copy, 2 * CHUNK, 2 * CHUNK + 9, 1, 1, &err), err);
+    CHECK_OK(caterva_close(copy, &err), err);
+    CHECK_OK(caterva_compact(path, NULL, &err), err);
+    copy = reopen(path, CATERVA_MODE_READ);
+    assert_int_equal(area_of(copy).size, 0);
+    assert_int_equal(made_item(copy, 4 * CHUNK), 1);
+    caterva_discard(copy);
+    caterva_discard(source);
+}
+
+static caterva_array *open_frame_of(caterva_array *array)
+{
+    caterva_error err;
+    caterva_array *out;
+    void *frame;
+    size_t size;
+    CHECK_OK(caterva_frame_copy(array, &frame, &size, &err), err);
+    CHECK_OK(caterva_frame_open(frame, size, 1, NULL, &out, &err), err);
+    caterva_free(frame);
+    return out;
+}
+
+/* Also with changes that were never committed: the frame has them. */
+static void frames_in_memory_have_it(void **state)
+{
+    (void)state;
+    caterva_error err;
+    caterva_array *source = make_source(&made_lz4), *frame = open_frame_of(source);
+    assert_int_equal(area_of(frame).size, 0);
+    caterva_discard(frame);
+    caterva_array *copy = copy_for_remote(source, "mem:");
+    frame = open_frame_of(copy);
+    check_all(frame);
+    caterva_discard(frame);
+    CHECK_OK(made_write(copy, 2 * CHUNK, 2 * CHUNK + 9, 77, 1, &err), err);
+    frame = open_frame_of(copy);
+    check_all(frame);
+    assert_int_equal(made_item(frame, 2 * CHUNK + 1), 78);
+    caterva_discard(frame);
+    caterva_discard(copy);
+    caterva_discard(source);
+}
+
+static cv_layout_area area_of_copy(caterva_array *source, const caterva_copy_options *options)
+{
+    caterva_error err;
+    caterva_array *copy;
+    CHECK_OK(caterva_copy(source, "mem:", options, &copy, &err), err);
+    const cv_layout_area area = area_of(copy);
+    if (area.size > 0 && area.n == 4) check_all(copy);
+    caterva_discard(copy);
+    return area;
+}
+
+/* Copies are as their source, unless they are told. */
+static void copies_have_it(void **state)
+{
+    (void)state;
+    const int64_t stop[1] = {3 * CHUNK};
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    caterva_array *source = make_source(&made_lz4), *copy = copy_for_remote(source, "mem:");
+    assert_int_equal(area_of_copy(source, NULL).size, 0);
+    assert_int_equal(area_of_copy(copy, NULL).n, 4);
+    options.stop = stop;
+    assert_int_equal(area_of_copy(copy, &options).n, 2);
+    options.stop = NULL;
+    options.for_remote = -1;
+    assert_int_equal(area_of_copy(copy, &options).size, 0);
+    caterva_discard(copy);
+    caterva_discard(source);
+}
+
+static void copies_of_views_have_it(void **state)
+{
+    (void)state;
+    caterva_error err;
+    caterva_view *view;
+    caterva_array *source = make_source(&made_lz4), *copy = copy_for_remote(source, "mem:");
+    caterva_array *out;
+    CHECK_OK(caterva_view_of(copy, &view, &err), err);
+    CHECK_OK(caterva_view_copy(view, "mem:", NULL, &out, &err), err);
+    check_all(out);
+    caterva_discard(out);
+    caterva_view_free(view);
+    caterva_discard(copy);
+    caterva_discard(source);
+}
+
+/* A directory has none, and it is no mistake to copy into one. */
+static void directories_have_none(void **state)
+{
+    (void)state;
+    caterva_error err;
+    char path[SCRATCH_PATH];
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    caterva_array *source = make_source(&made_lz4), *copy = copy_for_remote(source, "mem:");
+    caterva_array *sparse;
+    create.layout = CATERVA_LAYOUT_SPARSE;
+    options.create = &create;
+    options.layout_set = 1;
+    CHECK_OK(caterva_copy(copy, scratch_path(path, "sparse"), &options, &sparse, &err), err);
+    assert_int_equal(made_item(sparse, 4 * CHUNK), 1);
+    assert_int_equal(area_of(sparse).size, 0);
+    caterva_discard(sparse);
+    caterva_discard(copy);
+    caterva_discard(source);
+}
+
 static void it_is_not_dead_space(void **state)
 {
     (void)state;
@@ -298,6 +428,11 @@ int main(void)
         cmocka_unit_test(no_changed_record_is_taken),
         cmocka_unit_test(closing_keeps_it),
         cmocka_unit_test(a_change_of_chunks_leaves_it_behind),
+        cmocka_unit_test(compacting_keeps_it),
+        cmocka_unit_test(frames_in_memory_have_it),
+        cmocka_unit_test(copies_have_it),
+        cmocka_unit_test(copies_of_views_have_it),
+        cmocka_unit_test(directories_have_none),
         cmocka_unit_test(it_is_not_dead_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

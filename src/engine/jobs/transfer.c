@@ -139,7 +139,10 @@ static cv_status copy_chunks(const cv_source *source, const cv_index *index, int
     const cv_grid *grid = &source->snapshot->grid;
     copying c = {.source = source};
     cv_worker *worker = NULL;
+    bool has_layouts;
+    CV_TRY(cv_source_has_layouts(source, &has_layouts, err));
     CV_TRY(cv_txn_begin(target, &c.txn, err));
+    if (has_layouts) cv_txn_add_layouts(c.txn); /* a directory takes none */
     cv_status status = cv_worker_take(source->workers, &worker, err);
     if (status == CV_OK) status = init_stage(&c, err);
     cv_watch_expect(source->watch, grid->n_chunks * grid->chunk_bytes);

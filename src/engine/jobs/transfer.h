@@ -13,6 +13,7 @@ cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
 
 /* Copies the source into `store`, which is new and owned from then on, and
  * commits: chunk after chunk as they are stored, no dead space between them.
+ * Layouts that stand in one place do so again.
  * `sparse`: the store is a directory. Release *out with cv_frame_close. */
 cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
                       caterva_durability durability, cv_frame **out, cv_error *err);

@@ -3,6 +3,7 @@
 
 #include "base/arith.h"
 #include "format/header_copy.h"
+#include "frame/layout_area.h"
 
 cv_source cv_source_of_pending(cv_pending *pending)
 {
@@ -13,6 +14,22 @@ cv_source cv_source_of_pending(cv_pending *pending)
                        .threads = pending->threads,
                        .scan = true,
                        .watch = pending->watch};
+}
+
+/* What is pending has none of its own: what counts is the state that it is a change of. */
+cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err)
+{
+    cv_layout_area area = {.size = 0};
+    cv_error error = {0};
+    cv_frame *frame = source->frame;
+    cv_snapshot *base = source->pending ? cv_frame_snapshot(frame) : NULL;
+    cv_status status =
+        cv_layout_area_find(base ? base : source->snapshot, frame->store, &area, &error);
+    cv_snapshot_release(base);
+    *out = status == CV_OK && area.size > 0;
+    if (status == CATERVA_ECORRUPT) return CV_OK;
+    if (status != CV_OK && err) *err = error;
+    return status;
 }
 
 static uint64_t most_bytes(const cv_grid *grid)

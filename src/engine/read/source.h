@@ -30,6 +30,10 @@ static inline cv_status cv_source_find(const cv_source *source, int64_t chunk,
     return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
 }
 
+/* Whether the committed state has the layouts of its chunks in one place, for readers that are
+ * far away. Damage there is as if there were none. */
+cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err);
+
 /* Where a stored chunk of the frame and its table probably end: where the next one begins, or
  * all do; 0: nobody knows. */
 uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
