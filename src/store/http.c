@@ -211,31 +211,23 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
 
 /* ---- Doubt ------------------------------------------------------------------------------- */
 
-/* The end of the object, which holds the seal, tells versions apart also where the server
- * says nothing of them. */
-static cv_status compare_end(http_store *h, cv_error *err)
+/* Whether what was kept of the store is at the server as it was: also where that says nothing
+ * of versions the end, which holds the seal, tells them apart. */
+static cv_status compare_kept(http_store *h, cv_error *err)
 {
-    cv_http_file *f = h->file;
-    bool no_ranges;
-    cv_http_piece now;
-    size_t tail;
-    uint64_t size = f->object->identity.size;
-    const uint8_t *then = cv_http_file_end(f, &tail);
-    const cv_ask ask = {.first = size - tail, .end = size};
-    if (!then) return CV_OK;
-    CV_TRY(cv_http_read_piece(f->object, &ask, true, h->base.watch, &now, &no_ranges, err));
-    bool is_same = now.pos + now.size == size && now.size >= tail &&
-                   memcmp(now.bytes + (now.size - tail), then, tail) == 0;
-    cv_free(now.bytes);
+    const cv_http_object *o = h->file->object;
+    bool is_same;
+    CV_TRY(cv_http_file_compare(h->file, h->offset, h->offset + h->size, h->base.watch,
+                                &is_same, err));
     if (is_same) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1, "%s: it changed on the server since it was opened",
-                   f->object->shown);
+                   o->shown);
 }
 
 static cv_status http_doubt(cv_store *store, cv_error *err)
 {
     http_store *h = (http_store *)store;
-    CV_TRY(compare_end(h, err));
+    CV_TRY(compare_kept(h, err));
     atomic_store(&h->is_anew, true);
     if (h->file->cache) cv_range_cache_forget(h->file->cache);
     return CV_OK;

@@ -4,6 +4,8 @@
 #include "base/heap.h"
 #include "store/http_cached.h"
 
+#include <string.h>
+
 void cv_http_file_release(cv_http_file *f)
 {
     if (!f || atomic_fetch_sub(&f->users, 1) > 1) return;
@@ -70,6 +72,33 @@ const uint8_t *cv_http_file_end(cv_http_file *f, size_t *size)
     uint64_t all = f->object->identity.size;
     *size = all < CV_HTTP_TAIL ? (size_t)all : CV_HTTP_TAIL;
     return cv_http_file_find(f, all - *size, *size);
+}
+
+static cv_status compare(cv_http_file *f, const cv_http_piece *then, cv_watch *watch,
+                         bool *is_same, cv_error *err)
+{
+    const cv_ask ask = {.first = then->pos, .end = then->pos + then->size};
+    cv_http_piece now;
+    bool no_ranges;
+    CV_TRY(cv_http_read_piece(f->object, &ask, true, watch, &now, &no_ranges, err));
+    *is_same = now.pos <= ask.first && now.pos + now.size >= ask.end &&
+               memcmp(now.bytes + (ask.first - now.pos), then->bytes, then->size) == 0;
+    cv_free(now.bytes);
+    return CV_OK;
+}
+
+/* What came last first: that is the frame's end, where the opening did not bring it. */
+cv_status cv_http_file_compare(cv_http_file *f, uint64_t begin, uint64_t end, cv_watch *watch,
+                               bool *is_same, cv_error *err)
+{
+    *is_same = true;
+    for (const cv_http_kept *k = atomic_load(&f->pieces); k && *is_same; k = k->next) {
+        const cv_http_piece *p = &k->piece;
+        uint64_t piece_end = p->pos + p->size;
+        if ((p->pos < end && piece_end > begin) || piece_end == f->object->identity.size)
+            CV_TRY(compare(f, p, watch, is_same, err));
+    }
+    return CV_OK;
 }
 
 /* By the end of the object, when that came. */

@@ -43,6 +43,11 @@ const uint8_t *cv_http_file_find(cv_http_file *file, uint64_t pos, size_t size);
 /* The end of the object, which holds the seal, when it was kept whole; else NULL. */
 const uint8_t *cv_http_file_end(cv_http_file *file, size_t *size);
 
+/* Fetches once more, past all caches, what was kept of the bytes [begin, end) and of the
+ * object's end, until something is not what it was. */
+cv_status cv_http_file_compare(cv_http_file *file, uint64_t begin, uint64_t end,
+                               cv_watch *watch, bool *is_same, cv_error *err);
+
 /* Fetches a piece, from the cache when that has it (NULL: there is none), and keeps it. */
 cv_status cv_http_file_fetch(cv_http_file *file, cv_range_cache *cache, const cv_ask *ask,
                              cv_watch *watch, bool *has_no_ranges, cv_error *err);
