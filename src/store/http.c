@@ -192,6 +192,11 @@ static cv_status http_read_many(cv_store *store, const cv_store_range *ranges, s
     return status;
 }
 
+static size_t http_wave_bytes(cv_store *store)
+{
+    return cv_session_wave(((http_store *)store)->file->object->session);
+}
+
 static cv_status http_meet(cv_store *store, const cv_object *objects, size_t n, cv_error *err)
 {
     http_store *h = (http_store *)store;
@@ -249,6 +254,7 @@ static const cv_store_ops http_ops = {
     .size = http_size,
     .read = http_read,
     .read_many = http_read_many,
+    .wave_bytes = http_wave_bytes,
     .meet = http_meet,
     .view = http_view,
     .bring = http_bring,

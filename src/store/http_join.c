@@ -61,18 +61,32 @@ static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_r
     return low;
 }
 
+/* Bytes of a request with gaps of at most so many. One more round for requests that did not
+ * fit takes longer than their bytes do. */
+static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t widest,
+                            const cv_join_rule *rule)
+{
+    uint64_t needed, in_gaps;
+    if (rule->connections < 1) return rule->most;
+    measure(segments, n, widest, &needed, &in_gaps);
+    uint64_t each = (needed + in_gaps) / (uint64_t)rule->connections;
+    if (each > CV_JOIN_MOST) each = CV_JOIN_MOST;
+    return each > rule->most ? each : rule->most;
+}
+
 size_t cv_join(cv_segment *segments, size_t n, const cv_join_rule *rule)
 {
     if (n == 0) return 0;
     qsort(segments, n, sizeof *segments, by_place);
     uint64_t left, first = 0, end = 0;
     uint64_t widest = widest_gap(segments, n, rule, &left);
+    uint64_t most = most_joined(segments, n, widest, rule);
     size_t n_requests = 0;
     for (size_t i = 0; i < n; i++) {
         cv_segment *s = &segments[i];
         uint64_t reach = s->end > end ? s->end : end, gap = gap_before(segments, i, end);
         bool is_extra = gap == widest + 1 && gap <= left;
-        s->begins = i == 0 || (gap > widest && !is_extra) || reach - first > rule->most;
+        s->begins = i == 0 || (gap > widest && !is_extra) || reach - first > most;
         if (!s->begins && is_extra) left -= gap;
         if (s->begins) {
             n_requests++;

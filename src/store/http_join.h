@@ -16,7 +16,12 @@ typedef struct cv_join_rule {
     uint64_t gap;     /* reading over so many bytes is quicker than another request */
     int over_percent; /* of what is needed that may be read over in all */
     uint64_t most;    /* bytes of a request; no segment has more */
+    int connections; /* each has one request at a time: those that are joined may have `most`,
+                       * or as much as gives each connection one; 0: no more than `most` */
 } cv_join_rule;
+
+/* Bytes of a request: one that is lost is not to cost much. */
+enum { CV_JOIN_MOST = 8 << 20 };
 
 /* Sorts segments by position, and says which of them begin requests; the others lie in the one
  * before them. Returns how many requests there are. */

@@ -129,11 +129,11 @@ static void request_gone(cv_fetch *fetch)
  * not cost much. */
 static uint64_t most_bytes(const wave *w)
 {
-    enum { LEAST = 1 << 20, MOST = 8 << 20 };
+    enum { LEAST = 1 << 20 };
     uint64_t total = 0;
     for (size_t i = 0; i < w->n; i++) total += w->ranges[i].size;
     uint64_t each = total / (uint64_t)session_of(w)->limit.most;
-    return each < LEAST ? LEAST : each > MOST ? MOST : each;
+    return each < LEAST ? LEAST : each > CV_JOIN_MOST ? CV_JOIN_MOST : each;
 }
 
 static size_t count_segments(const wave *w, uint64_t most)
@@ -190,7 +190,8 @@ static cv_status plan(wave *w, cv_error *err)
     cv_session *s = session_of(w);
     const cv_join_rule rule = {.gap = cv_session_gap(s),
                                .over_percent = s->options.over_read_percent,
-                               .most = most_bytes(w)};
+                               .most = most_bytes(w),
+                               .connections = s->limit.most};
     w->n_segments = count_segments(w, rule.most);
     w->segments = cv_calloc(w->n_segments, sizeof *w->segments);
     w->left = cv_calloc(w->n, sizeof *w->left);

@@ -239,3 +239,14 @@ uint64_t cv_session_gap(cv_session *s)
     cv_mutex_unlock(&s->lock);
     return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
 }
+
+/* The way is empty for a round trip between two waves. Four times what comes in that time has
+ * it full for four fifths; memory bounds that. */
+size_t cv_session_wave(cv_session *s)
+{
+    enum { MOST = 64 << 20 };
+    cv_mutex_lock(&s->lock);
+    double bytes = 4 * s->round_trip_ns * s->bytes_per_ns;
+    cv_mutex_unlock(&s->lock);
+    return bytes > MOST ? MOST : (size_t)bytes;
+}

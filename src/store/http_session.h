@@ -43,4 +43,7 @@ void cv_session_note_speed(cv_session *session, uint64_t bytes, uint64_t ns);
  * quicker than another request. */
 uint64_t cv_session_gap(cv_session *session);
 
+/* Bytes of a wave that keep the way full for most of its time, at most 64 MiB; 0: not known. */
+size_t cv_session_wave(cv_session *session);
+
 #endif

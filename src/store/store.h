@@ -63,6 +63,9 @@ typedef struct cv_store_ops {
      * read after a failure is not said. Op may be NULL: one after the other. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
+    /* Bytes of a wave from which on its round trip is a small part of its time, and that
+     * memory allows; 0, or op is NULL: not known. */
+    size_t (*wave_bytes)(cv_store *store);
     /* Chunk objects that are going to be read, their sizes first: what is not known of them is
      * asked for all at once. CATERVA_ENOMEM, CATERVA_ESTOPPED; what else fails is told by who
      * reads. Op may be NULL: that takes no time. */
@@ -190,6 +193,10 @@ static inline cv_status cv_store_read(cv_store *s, cv_object o, uint64_t pos, vo
 static inline bool cv_store_is_near(cv_store *s, cv_object o, uint64_t pos)
 {
     return !s->is_far && (!s->ops->is_near || s->ops->is_near(s, o, pos));
+}
+static inline size_t cv_store_wave_bytes(cv_store *s)
+{
+    return s->ops->wave_bytes ? s->ops->wave_bytes(s) : 0;
 }
 static inline int64_t cv_store_join_gap(const cv_store *s)
 {

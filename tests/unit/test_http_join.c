@@ -34,6 +34,23 @@ static void near_ones_are_joined(void **state)
     assert_int_equal(cv_join(s, 0, &rule), 0);
 }
 
+/* Requests that became longer by gaps are as many as there are connections, not more. */
+static void joined_ones_are_one_for_each_connection(void **state)
+{
+    enum { N = 64 };
+    cv_segment s[N];
+    cv_join_rule rule = {
+        .gap = 1 << 20, .over_percent = 300, .most = 1 << 20, .connections = 16};
+    (void)state;
+    for (uint64_t i = 0; i < N; i++)
+        s[i] = (cv_segment){.pos = i << 20, .end = (i << 20) + (1 << 18)};
+    assert_in_range(cv_join(s, N, &rule), 16, 17);
+    rule.connections = 0; /* a second one does not fit into 1 MiB */
+    assert_int_equal(cv_join(s, N, &rule), N);
+    rule.connections = 4; /* of 16 MiB each: what is lost is not to cost much */
+    assert_in_range(cv_join(s, N, &rule), 8, 9);
+}
+
 static rng dice;
 
 static uint64_t below(int64_t n) { return (uint64_t)rng_between(&dice, 0, n - 1); }
@@ -47,14 +64,15 @@ static void the_laws_hold(void **state)
         cv_segment s[N];
         cv_join_rule rule = {.gap = below(5000),
                              .over_percent = (int)below(300),
-                             .most = 1000 + below(100000)};
+                             .most = 1000 + below(100000),
+                             .connections = (int)below(20)};
         size_t n = 1 + below(N - 1);
         for (size_t i = 0; i < n; i++) {
             uint64_t pos = below(200000);
             s[i] = (cv_segment){.pos = pos, .end = pos + 1 + below(999), .range = i};
         }
         size_t n_requests = cv_join(s, n, &rule), begun = 0;
-        uint64_t needed = 0, fetched = 0, covered = 0, first = 0, end = 0;
+        uint64_t needed = 0, fetched = 0, covered = 0, first = 0, end = 0, longest = 0;
         for (size_t i = 0; i < n; i++) {
             if (i > 0) assert_true(s[i - 1].pos <= s[i].pos);
             uint64_t from = s[i].pos > covered ? s[i].pos : covered;
@@ -67,8 +85,11 @@ static void the_laws_hold(void **state)
                 end = s[i].end;
             }
             if (s[i].end > end) end = s[i].end;
-            assert_true(end - first <= rule.most);
+            if (end - first > longest) longest = end - first;
         }
+        uint64_t each =
+            rule.connections ? (covered - s[0].pos) / (uint64_t)rule.connections : 0;
+        assert_true(longest <= (each > rule.most ? each : rule.most));
         fetched += end - first;
         assert_true(s[0].begins);
         assert_int_equal(begun, n_requests);
@@ -83,6 +104,7 @@ int main(int argc, char **argv)
     dice = rng_from_seed(seed_argument(argc, argv, 1));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_ones_are_joined),
+        cmocka_unit_test(joined_ones_are_one_for_each_connection),
         cmocka_unit_test(the_laws_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

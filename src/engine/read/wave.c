@@ -5,7 +5,8 @@
  *        |      delivered at once, the other blocks are listed
  *     layouts   of all chunks of the window, in one wave, or two
  *        |
- *     blocks    their runs, in waves of CV_WAVE_BYTES; each run that arrives is a job
+ *     blocks    their runs, in waves of CV_WAVE_BYTES, or more where the way is long; each
+ *               run that arrives is a job
  *
  * One thread leads: it plans, asks the store, and is handed what arrives. It passes runs on
  * to threads that help, and decodes one itself when they have enough to do: the store goes
@@ -322,6 +323,12 @@ static cv_status read_wave(wave *w, size_t last, size_t size, cv_error *err)
     return finish_jobs(w, status, err);
 }
 
+static size_t most_bytes(const wave *w)
+{
+    size_t best = cv_store_wave_bytes(w->walk->source->frame->store);
+    return best > CV_WAVE_BYTES ? best : CV_WAVE_BYTES;
+}
+
 /* What is read goes in waves of so few bytes that memory is bounded. */
 static cv_status run_jobs(wave *w, cv_error *err)
 {
@@ -329,10 +336,10 @@ static cv_status run_jobs(wave *w, cv_error *err)
     size_t i = 0;
     for (; i < w->n_at_hand; i++) CV_TRY(begin_job(w, i, err));
     while (i < w->n_jobs) {
-        size_t size = 0;
+        size_t size = 0, most = most_bytes(w);
         for (w->first_job = i; i < w->n_jobs; i++) {
             size_t next = CV_BLOCK_PREFIX + job_at(w, i)->run.size;
-            if (i > w->first_job && size + next > CV_WAVE_BYTES) break;
+            if (i > w->first_job && size + next > most) break;
             size += next;
         }
         CV_TRY(read_wave(w, i, size, err));
