@@ -14,6 +14,7 @@ static bench_table table = {.min_turns = 2, .max_turns = 3};
 static uint64_t random_state = 42;
 static int64_t shape[2] = {8192, 8192};
 static int32_t chunks[2] = {256, 256}, blocks[2] = {64, 64};
+static caterva_layout layout = CATERVA_LAYOUT_CONTIGUOUS;
 static char path[512];
 static float *data;
 
@@ -25,6 +26,7 @@ static caterva_create_options options(void)
     o.chunk_shape = chunks;
     o.block_shape = blocks;
     o.dtype = "<f4";
+    o.layout = layout;
     o.overwrite = 1;
     o.threads = 1;
     o.durability = CATERVA_DURABILITY_NONE;
@@ -48,7 +50,7 @@ static caterva_array *create(int threads)
     caterva_array *array;
     caterva_create_options o = options();
     o.threads = threads;
-    unlink(path); /* off the clock: a commit would delete the old one */
+    (void)caterva_unlink(path, NULL); /* off the clock: a commit would delete the old one */
     bench_need_ok(caterva_create(path, &o, &array, &err), &err, "create");
     return array;
 }
@@ -201,15 +203,26 @@ static run write_together(int n, int64_t split)
 }
 
 /* Ways to write the rows. */
-typedef enum way { ALONE, ONE, TWO, RAGGED, IN_MEMORY, TWO_IN_MEMORY, WAYS } way;
+typedef enum way {
+    ALONE,
+    ONE,
+    TWO,
+    RAGGED,
+    IN_DIRECTORY,
+    IN_MEMORY,
+    TWO_IN_MEMORY,
+    WAYS
+} way;
 
 static run write_so(way how)
 {
     int64_t half = shape[0] / 2 / chunks[0] * chunks[0];
+    layout = how == IN_DIRECTORY ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     switch (how) {
     case ALONE: return write_alone();
     case ONE: return write_together(1, shape[0]);
-    case TWO: return write_together(2, half);
+    case TWO:
+    case IN_DIRECTORY: return write_together(2, half);
     case RAGGED: return write_together(2, half + chunks[0] / 2 + 3);
     case IN_MEMORY: return write_into_memory(1, shape[0]);
     default: return write_into_memory(2, half);
@@ -252,6 +265,8 @@ static void bench_writers(void)
         us * one / 10, 1, NULL);
     add("merge and commit, unaligned", "15 % of encoding", us * best[RAGGED].merge,
         us * one * 0.15, 1, NULL);
+    add("merge and commit, aligned, a directory", "a 10th of encoding",
+        us * best[IN_DIRECTORY].merge, us * one / 10, 1, NULL);
     add("bytes of the file, aligned", "1 writer, 5 % more", (double)best[TWO].bytes,
         1.05 * alone, 1, "bytes");
     add("bytes of the file, unaligned", "1 writer, 5 % more", (double)best[RAGGED].bytes,
@@ -315,7 +330,7 @@ int main(int argc, char **argv)
     bench_many(quick ? 1000 : 10000, 1);
     bench_conclude(&table);
     bench_write_json(&table, table.json);
-    unlink(path);
+    (void)caterva_unlink(path, NULL);
     free(data);
     return 0;
 }
