@@ -17,7 +17,8 @@
  * Threads: read, read_many, is_near, view, warm, read_anew and size may run at once with each
  * other and with one writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others: one thread at
- * a time, but `write` of disjoint ranges may run in parallel. */
+ * a time, but `write` of disjoint ranges may run in parallel, and `share` of different
+ * objects beside it. */
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 
