@@ -2,7 +2,8 @@
 """Processes that write one array: how fast, and what is lost.
 
 writers.py speed [--rows REGEX] 1 and 2 processes: Caterva, zarr and tensorstore, aligned regions;
-                              Caterva's unaligned ones, and the share of merge and commit
+                              Caterva's unaligned ones and those of a directory, and the share
+                              of merge and commit
 writers.py loss               zarr and Caterva: regions that share chunks, written by processes,
                               of a whole array and behind one that grows
 writers.py tokens [--parts N] what the tokens of so many tasks take, and their merge
@@ -81,9 +82,10 @@ def make_zarr(path, side):
                       compressors=[blosc], overwrite=True)
 
 
-def store(what, pool, boxes, side):
+def store(name, pool, boxes, side):
     """Seconds of the whole, of the tasks' writing, and of merge and commit."""
     n = len(boxes)
+    what, _, how = name.partition(", ")
     if what != "caterva":
         write = write_zarr if what == "zarr" else write_tensorstore
         make_zarr("a.zarr", side)
@@ -91,7 +93,8 @@ def store(what, pool, boxes, side):
         done = list(pool.map(write, [os.path.abspath("a.zarr")] * n, boxes))
         return time.perf_counter() - begin, sum(t for _, t in done), 0.0
     a = caterva.zeros((side,) * 3, "i2", "a.b2nd", chunks=(CHUNK // 2, CHUNK, CHUNK),
-                      codec="zstd", level=LEVEL, durability="none", overwrite=True)
+                      codec="zstd", level=LEVEL, durability="none", overwrite=True,
+                      layout="sparse" if how == "directory" else "contiguous")
     begin = time.perf_counter()
     with a, a.job() as job:
         done = list(pool.map(write_caterva, [job] * n, boxes))
@@ -103,7 +106,7 @@ def store(what, pool, boxes, side):
 
 
 def speed(side, only):
-    rows = [("caterva", 0), ("caterva, unaligned", 17)]
+    rows = [("caterva", 0), ("caterva, unaligned", 17), ("caterva, directory", 0)]
     rows += [(name, 0) for name in ("zarr", "tensorstore") if importlib.util.find_spec(name)
              and importlib.util.find_spec("zarr")]
     rows = [row for row in rows if re.match(only, row[0])]
@@ -115,8 +118,8 @@ def speed(side, only):
                 n, get_context("forkserver"), initializer=begin_worker, initargs=(side,)
             ) as pool:
                 boxes = bands(side, 4, shift)
-                store(name.partition(",")[0], pool, boxes, side)  # all are awake
-                runs = [store(name.partition(",")[0], pool, boxes, side) for _ in range(2)]
+                store(name, pool, boxes, side)  # all are awake
+                runs = [store(name, pool, boxes, side) for _ in range(2)]
             walls[n], writing, merging = min(runs)
         print(f"{name:20} 1 process {size / walls[1]:6.0f} MB/s, 2 processes "
               f"{size / walls[2]:6.0f} MB/s, {walls[1] / walls[2]:4.2f} times; merge and commit "
