@@ -6,12 +6,12 @@
 #include "array/view_read.h"
 
 /* As the public functions; `view` is of several arrays. Bins are checked, and added to; of
- * the wanted cells what, dst and dst_size count. */
+ * the given cells what, dst and dst_size count. */
 cv_status cv_join_statistics(const caterva_view *view, const caterva_reduce_options *options,
                              caterva_stats *out, cv_error *err);
 cv_status cv_join_histogram(const caterva_view *view, const caterva_reduce_options *options,
                             const cv_bins *bins, cv_error *err);
 cv_status cv_join_reduce(const caterva_view *view, const caterva_reduce_options *options,
-                         const cv_cells_wanted *wanted, cv_error *err);
+                         const cv_cells_wanted *given, cv_error *err);
 
 #endif

@@ -52,7 +52,22 @@ static void free_victim(victim *v)
     history_free(&v->history);
 }
 
-/* The image of a store that is one run of bytes, which is what a file holds, too. */
+/* What a store of the same path reads, which may be other bytes than the file has. */
+static uint8_t *load_again(const char *path, size_t *size)
+{
+    caterva_error err;
+    cv_store *store;
+    uint64_t stored;
+    CHECK_OK(cv_store_open(path, 0, false, &store, &err), err);
+    CHECK_OK(cv_store_size(store, CV_FRAME_OBJECT, &stored, &err), err);
+    uint8_t *bytes = check_alloc((size_t)stored);
+    CHECK_OK(cv_store_read(store, CV_FRAME_OBJECT, 0, bytes, (size_t)stored, &err), err);
+    cv_store_close(store);
+    *size = (size_t)stored;
+    return bytes;
+}
+
+/* The image of a store that is one run of bytes, which another opening reads, too. */
 static void check_bytes(const victim *v, const char *path, const char *what)
 {
     caterva_error err;
@@ -64,10 +79,10 @@ static void check_bytes(const victim *v, const char *path, const char *what)
     CHECK_OK(cv_store_fault_image(store_of(v), &now, &bytes, &size, &mark, &err), err);
     check_image(&v->history, bytes, size, v->committed, v->history.n_states - 1, what);
     if (!kind->in_memory) {
-        uint8_t *file = scratch_load(path, &stored);
-        CHECK(file && stored == size && memcmp(file, bytes, size) == 0,
-              "%s: the file holds otherwise", what);
-        free(file);
+        uint8_t *again = load_again(path, &stored);
+        CHECK(stored == size && memcmp(again, bytes, size) == 0, "%s: %s holds otherwise",
+              what, path);
+        free(again);
     }
     free(bytes);
 }
