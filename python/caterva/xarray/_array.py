@@ -35,6 +35,7 @@ _numbers = itertools.count()
 
 
 _LEAST = 16  # so many may always be open
+_limit = _LEAST  # when the system was asked last
 
 
 def _most() -> int:
@@ -44,12 +45,14 @@ def _most() -> int:
 
 
 def _keep(place: tuple[int, str], array: Array) -> Array:
+    global _limit
     with _lock:
         array = _open.setdefault(place, array)
         _open.move_to_end(place)
+        if len(_open) > _limit or len(_open) % _LEAST == 0:
+            _limit = _most()
         # Who reads from one that goes has it until then.
-        n_over = len(_open) - _most() if len(_open) > _LEAST else 0
-        gone = [_open.popitem(last=False)[1] for _ in range(n_over)]
+        gone = [_open.popitem(last=False)[1] for _ in range(len(_open) - _limit)]
     del gone
     return array
 

@@ -59,14 +59,19 @@ class CatervaStore(WritableCFDataStore):
         key, array = f"{self.group._key}/{name}", self._array(name)
         if self._source is not None:
             self._source.keep(key, array)
-        parts = array._describe()
-        attributes = {
-            k: _value(array._attribute_get(k)) for k in parts["attributes"] if k != "dims"
-        }
+        shape, chunks, blocks, pipeline, packed = array._describe_stored()
+        attributes = {k: _value(v) for k, v in packed.items() if k != "dims"}
         dims = dims_of(array, name, attributes)
         mark = attributes.pop(_items.MARK, None)
         data = CatervaArray(self._source or Live(self.group.tree), key, array, mark)
-        encoding = encoding_of(parts, dims, self.group.tree.path)
+        encoding = _pipeline(*pipeline) | {
+            "source": self.group.tree.path,
+            "original_shape": shape,
+        }
+        if dims:
+            encoding["chunks"] = chunks
+            encoding["blocks"] = blocks
+            encoding["preferred_chunks"] = dict(zip(dims, chunks, strict=True))
         if mark == "string":
             encoding["dtype"] = data.dtype  # else xarray makes objects of it
         lazy = indexing.LazilyIndexedArray(data, _everything(len(dims)))
@@ -159,34 +164,20 @@ def dims_of(array: Array, name: str, attributes: dict[str, Any]) -> tuple[str, .
     return tuple(f"{name}_dim{i}" if dim is None else dim for i, dim in enumerate(named))
 
 
-@functools.cache
-def _codec(number: int, meta: int) -> str:
-    return _name(number, _caterva.codec_name, meta)
-
-
 @functools.lru_cache(1000)
-def _filters(numbers: tuple[int, ...], metas: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(
-        _name(number, _caterva.filter_name, meta)
-        for number, meta in zip(numbers, metas, strict=True)
-        if number
-    )
-
-
-def encoding_of(parts: dict[str, Any], dims: tuple[str, ...], path: str) -> dict[str, Any]:
-    """How the array is stored, in the words that writing takes."""
-    encoding: dict[str, Any] = {
-        "codec": _codec(parts["codec"], parts["codec_meta"]),
-        "level": parts["level"],
-        "filters": _filters(parts["filters"], parts["filters_meta"]),
-        "source": path,
-        "original_shape": parts["shape"],
+def _pipeline(
+    codec: int, codec_meta: int, level: int, filters: tuple[int, ...], metas: tuple[int, ...]
+) -> dict[str, Any]:
+    """How items are packed, in the words that writing takes; never changed by who has it."""
+    return {
+        "codec": _name(codec, _caterva.codec_name, codec_meta),
+        "level": level,
+        "filters": tuple(
+            _name(number, _caterva.filter_name, meta)
+            for number, meta in zip(filters, metas, strict=True)
+            if number
+        ),
     }
-    if dims:
-        encoding["chunks"] = parts["chunks"]
-        encoding["blocks"] = parts["blocks"]
-        encoding["preferred_chunks"] = dict(zip(dims, parts["chunks"], strict=True))
-    return encoding
 
 
 def sizes_of(group: Group) -> dict[str, int]:

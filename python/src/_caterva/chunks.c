@@ -90,6 +90,75 @@ static PyObject *describe(PyObject *object, PyObject *unused)
     return dict;
 }
 
+/* ---- What a data set asks of each variable ------------------------------------------ */
+
+typedef struct stored {
+    const caterva_info *info;
+    void **values; /* of its attributes */
+    size_t *sizes;
+} stored;
+
+/* All with which a variable is described, without the GIL. */
+static caterva_status load_stored(caterva_array *array, stored *s, caterva_error *err)
+{
+    caterva_status status = caterva_info_get(array, &s->info, err);
+    if (status != CATERVA_OK) return status;
+    size_t n = (size_t)s->info->n_attributes;
+    s->values = calloc(n + 1, sizeof *s->values);
+    s->sizes = calloc(n + 1, sizeof *s->sizes);
+    if (!s->values || !s->sizes) return CATERVA_ENOMEM;
+    for (size_t i = 0; i < n && status == CATERVA_OK; i++)
+        status = caterva_attr_get(array, s->info->attribute_names[i], &s->values[i],
+                                  &s->sizes[i], err);
+    return status;
+}
+
+static void release_stored(stored *s)
+{
+    for (int i = 0; s->values && i < s->info->n_attributes; i++) caterva_free(s->values[i]);
+    free(s->values);
+    free(s->sizes);
+    if (s->info) caterva_info_release(s->info);
+}
+
+static PyObject *values_of(const stored *s)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < s->info->n_attributes; i++) {
+        PyObject *value = PyBytes_FromStringAndSize(s->values[i], (Py_ssize_t)s->sizes[i]);
+        if (!value || PyDict_SetItemString(dict, s->info->attribute_names[i], value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+/* (shape, chunks, blocks, (codec, codec_meta, level, filters, filters_meta), {attribute:
+ * bytes}) */
+static PyObject *describe_stored(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    stored s = {.info = NULL};
+    PyObject *result = NULL;
+    call c;
+    if (array_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    c.err.message[0] = '\0';
+    caterva_status status = load_stored(self->handle, &s, &c.err);
+    int ended = call_end(self->state, &c, status);
+    array_leave(self);
+    const caterva_info *i = s.info;
+    if (ended == 0)
+        result = Py_BuildValue(
+            "NNN(iiiNN)N", tuple_of_int64s(i->shape, i->ndim),
+            tuple_of_int32s(i->chunk_shape, i->ndim), tuple_of_int32s(i->block_shape, i->ndim),
+            i->codec, i->codec_meta, i->level, filters_of(i->filters),
+            filters_of(i->filters_meta), values_of(&s));
+    release_stored(&s);
+    return result;
+}
+
 static PyObject *has_pending(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -214,6 +283,7 @@ static PyObject *chunk_write(PyObject *object, PyObject *args)
 
 PyMethodDef array_chunk_methods[] = {
     {"_describe", describe, METH_NOARGS, NULL},
+    {"_describe_stored", describe_stored, METH_NOARGS, NULL},
     {"_has_pending", has_pending, METH_NOARGS, NULL},
     {"_measure", measure, METH_NOARGS, NULL},
     {"_chunk_info", chunk_info, METH_VARARGS, NULL},
