@@ -9,6 +9,7 @@
 #include "frame/attribute.h"
 #include "frame/kinds.h"
 #include "frame/snapshot.h"
+#include "tree/heads.h"
 #include "tree/names.h"
 
 #include <stdio.h>
@@ -47,6 +48,7 @@ typedef struct work {
     const cv_contents *contents;
     const cv_embed_bytes *bytes;
     const char *group;
+    cv_heads heads;
     cv_buffer head;
 } work;
 
@@ -118,7 +120,7 @@ static cv_status read_head(work *w, const source *from, size_t size, cv_error *e
     CV_TRY(cv_buffer_resize(&w->head, size, err));
     cv_status status = CV_OK;
     if (from->member) {
-        status = cv_tree_head(w->tree, from->member, w->head.data, size, &done, err);
+        status = cv_heads_get(&w->heads, from->member, w->head.data, size, &done, err);
     } else {
         done = from->size < size ? (size_t)from->size : size;
         status = w->bytes->read(w->bytes->context, from->pos, w->head.data, done, err);
@@ -386,6 +388,7 @@ cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
     catalog *c = cv_calloc(1, sizeof *c);
     if (!c) return cv_fail_memory(err, sizeof *c, "the list of a tree");
     work w = {.made = c, .tree = tree, .contents = contents, .bytes = bytes, .group = group};
+    w.heads = (cv_heads){.tree = tree, .members = &contents->members};
     cv_status status = cv_buffer_append(&c->text, "", 1, err);
     if (status == CV_OK) status = add_all(&w, err);
     if (status == CV_OK) status = add_parents(&w, err);
@@ -393,6 +396,7 @@ cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
     if (status == CV_OK) settle(c);
     if (status == CV_OK) status = publish(c, err);
     cv_buffer_free(&w.head);
+    cv_heads_free(&w.heads);
     if (status != CV_OK) {
         cv_catalog_free(&c->list);
         return status;

@@ -18,7 +18,7 @@
 
 cv_zip_source cv_tree_source(const cv_tree *tree)
 {
-    return (cv_zip_source){tree->file, tree->store};
+    return (cv_zip_source){.file = tree->file, .store = tree->store};
 }
 
 /* ---- Files in it ---------------------------------------------------------------- */
@@ -32,12 +32,21 @@ cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_e
     return CV_OK;
 }
 
+/* Of a far member that is small all comes with its local header. */
+static cv_status bring_small(cv_store *store, const cv_member *member, cv_error *err)
+{
+    enum { SMALL = 64 * 1024 };
+    uint64_t size = member->end - member->header_pos;
+    return size <= SMALL ? cv_store_bring(store, member->header_pos, size, err) : CV_OK;
+}
+
 static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_store **out,
                            cv_error *err)
 {
     uint64_t pos;
     size_t done;
     const cv_zip_source source = cv_tree_source(tree);
+    if (tree->store) CV_TRY(bring_small(tree->store, member, err));
     CV_TRY(cv_zip_directory_locate(&source, member, &pos, NULL, 0, &done, err));
     if (tree->store) return cv_store_http_part(tree->store, pos, member->size, out, err);
     return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
@@ -89,17 +98,11 @@ static cv_status head_of_file(const cv_tree *tree, const cv_member *member, uint
 cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *dst,
                        size_t size, size_t *done, cv_error *err)
 {
-    uint64_t pos;
     *done = 0;
     if (tree->form == CV_TREE_DIRECTORY)
         return head_of_file(tree, member, dst, size, done, err);
     const cv_zip_source source = cv_tree_source(tree);
-    CV_TRY(cv_zip_directory_locate(&source, member, &pos, dst, size, done, err));
-    size_t wanted = member->size < size ? (size_t)member->size : size, more;
-    if (*done == wanted) return CV_OK;
-    CV_TRY(cv_zip_source_read(&source, pos + *done, dst + *done, wanted - *done, &more, err));
-    *done += more;
-    return CV_OK;
+    return cv_zip_directory_head(&source, member, dst, size, done, err);
 }
 
 /* ---- What it holds ---------------------------------------------------------------- */

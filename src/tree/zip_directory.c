@@ -233,18 +233,43 @@ static cv_status check_stored(const cv_member *member, cv_error *err)
                                                        : "compressed");
 }
 
+enum { HEAD = 8192 }; /* longer than any name */
+
+/* Whether what was read before has all of a local header, by the lengths that this says. */
+static bool is_ahead(const cv_zip_source *source, const cv_member *member)
+{
+    const uint8_t *b = source->ahead;
+    if (!b || source->ahead_pos != member->header_pos) return false;
+    if (source->ahead_size < CV_ZIP_LOCAL_SIZE) return false;
+    size_t name = (size_t)b[26] | (size_t)b[27] << 8,
+           extra = (size_t)b[28] | (size_t)b[29] << 8;
+    return source->ahead_size >= CV_ZIP_LOCAL_SIZE + name + extra;
+}
+
+/* The beginning of a member: nothing of the next one, of a far store what it has brought. */
+static cv_status read_local(const cv_zip_source *source, const cv_member *member,
+                            uint8_t head[HEAD], size_t *n, cv_error *err)
+{
+    uint64_t room = member->end - member->header_pos;
+    size_t size = room < HEAD ? (size_t)room : HEAD;
+    if (!is_ahead(source, member))
+        return cv_zip_source_read(source, member->header_pos, head, size, n, err);
+    *n = source->ahead_size < size ? source->ahead_size : size;
+    memcpy(head, source->ahead, *n);
+    return CV_OK;
+}
+
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err)
 {
-    enum { HEAD = 8192 }; /* longer than any name */
     uint8_t head[HEAD];
     size_t name_size = strlen(member->path), n;
     cv_zip_member record = {.name = (const uint8_t *)member->path,
                             .name_size = (uint16_t)name_size,
                             .method = member->method};
     CV_TRY(check_stored(member, err));
-    CV_TRY(cv_zip_source_read(source, member->header_pos, head, sizeof head, &n, err));
+    CV_TRY(read_local(source, member, head, &n, err));
     uint64_t at, room = member->end - member->header_pos;
     CV_TRY(cv_zip_local_parse(head, n, member->header_pos, &record, &at, err));
     if (at > room || member->size > room - at)
@@ -257,5 +282,18 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
     if (*done > member->size) *done = (size_t)member->size;
     if (*done > size) *done = size;
     if (*done > 0) memcpy(dst, head + at, *done);
+    return CV_OK;
+}
+
+cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *member,
+                                uint8_t *dst, size_t size, size_t *done, cv_error *err)
+{
+    uint64_t pos;
+    *done = 0;
+    CV_TRY(cv_zip_directory_locate(source, member, &pos, dst, size, done, err));
+    size_t wanted = member->size < size ? (size_t)member->size : size, more;
+    if (*done == wanted) return CV_OK;
+    CV_TRY(cv_zip_source_read(source, pos + *done, dst + *done, wanted - *done, &more, err));
+    *done += more;
     return CV_OK;
 }

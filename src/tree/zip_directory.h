@@ -10,7 +10,10 @@
 /* Where the bytes of an archive are: in a file, or behind a store. */
 typedef struct cv_zip_source {
     cv_file file;
-    cv_store *store; /* NULL: the file */
+    cv_store *store;      /* NULL: the file */
+    const uint8_t *ahead; /* bytes from there on that were read before; or NULL */
+    uint64_t ahead_pos;
+    size_t ahead_size;
 } cv_zip_source;
 
 /* Reads up to `size` bytes and stops early only at the end; *done of them. */
@@ -29,5 +32,9 @@ cv_status cv_zip_directory_read(const cv_zip_source *source, const cv_shown_path
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err);
+
+/* The first bytes of a member's data, at most `size`; *done of them. */
+cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *member,
+                                uint8_t *dst, size_t size, size_t *done, cv_error *err);
 
 #endif

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -261,6 +262,63 @@ class Counts(Case):
             check=True).stdout.split())
         self.fails(self.reader.say("open", server.url("/t.b2z::/no")), "there is no /no",
                    "CATERVA_ENOTFOUND")
+
+    def packed(self, n):
+        """An archive of n arrays, each somewhat larger than what is read ahead of it, and one
+        that is not a frame."""
+        tree = self.folder / ("many-%d.b2d" % n)
+        np.save(self.folder / "in.npy", np.random.default_rng(n).integers(0, 255, 9000).astype("u1"))
+        subprocess.run([CLI, "convert", self.folder / "in.npy", "%s::/a000" % tree], check=True)
+        for i in range(1, n):
+            (tree / ("a%03d.b2nd" % i)).write_bytes((tree / "a000.b2nd").read_bytes())
+        (tree / "damaged.b2nd").write_bytes(b"no frame")
+        (tree / "notes.txt").write_bytes(b"of some length")
+        archive = tree.with_suffix(".b2z")
+        with zipfile.ZipFile(archive, "w") as packed:
+            for file in sorted(tree.iterdir()):
+                packed.write(file, file.name)
+            packed.writestr("deflated.b2nd", b"0" * 9000, zipfile.ZIP_DEFLATED)
+            odd = zipfile.ZipInfo("odd.b2nd")
+            odd.extra = b"\x99\x99\x40\x1f" + bytes(8000)  # a local header longer than all others
+            packed.writestr(odd, (tree / "a000.b2nd").read_bytes())
+        return archive
+
+    def listing(self, place, *words):
+        done = subprocess.run([CLI, "ls", *words, place], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_members_of_an_archive_are_listed_in_a_wave(self):
+        archive = self.packed(40)
+        server = self.serve(delay=0.02)
+        server.objects["/t.b2z"] = archive.read_bytes()
+        self.assertEqual(self.listing(server.url("/t.b2z")), self.listing(archive))
+        requests = [r for r in server.requests if r.path == "/t.b2z"]
+        overlapping = sum(a.began < b.began < a.ended for a, b in zip(requests, requests[1:]))
+        self.assertLess(len(requests), 40)  # neighbours share some
+        self.assertGreater(overlapping, len(requests) // 3)
+        server.forget()
+        self.assertEqual(self.listing(server.url("/t.b2z"), "-l"), self.listing(archive, "-l"))
+        self.assertLessEqual(len(server.requests), len(requests) + 44)  # and one for each array
+
+    def test_a_listing_says_which_member_fails(self):
+        """A wave that fails is no reason to believe nothing of the others."""
+        archive = self.packed(20)
+        server = self.serve()
+        server.objects["/t.b2z"] = archive.read_bytes()
+        with zipfile.ZipFile(archive) as packed:
+            at = packed.getinfo("a003.b2nd").header_offset
+
+        def fail(request):
+            first, last = request.headers["range"][6:].split("-")
+            inside = first and int(first) <= at + 100 <= int(last)
+            return Reply(404) if inside and len(server.requests) > 1 else None
+        server.script = fail
+        listed = subprocess.run([CLI, "ls", "--json", server.url("/t.b2z")], capture_output=True,
+                                text=True, check=True).stdout
+        kinds = {e["key"]: e["kind_name"] for e in json.loads(listed)["entries"]}
+        self.assertEqual(kinds["/a003"], "damaged")
+        self.assertEqual({kinds["/a%03d" % i] for i in range(20) if i != 3}, {"array"})
 
 
     def test_leaves_are_read_as_their_tree_was_opened(self):
