@@ -53,6 +53,7 @@ from ._group import Entry, Group
 from ._image import Image
 from ._info import Info, Report, Space
 from ._jobs import Job, JobInfo, Merged, Part, Target, jobs
+from ._publish import Published, publish
 from ._remote import Remote, Transfer, Transfers
 from ._tree import Tree
 from ._trees import open_tree
@@ -77,6 +78,7 @@ __all__ = [
     "NotFoundError",
     "OutOfMemoryError",
     "Part",
+    "Published",
     "RangeError",
     "ReadOnlyError",
     "Remote",
@@ -109,6 +111,7 @@ __all__ = [
     "load",
     "open",
     "open_tree",
+    "publish",
     "remove",
     "repair",
     "save",

@@ -400,8 +400,9 @@ class Array(Growing, Stored):
             through a view.
         **options
             Those of `create`; also ``dtype`` and ``casting``, to convert numbers as `read`
-            does, and ``memory``, the bytes that the copy may hold. What is left out is as
-            here. ``progress`` hears of the copy, in chunks.
+            does, and ``memory``, the bytes that the copy may hold. With ``for_remote=True`` one
+            place of the file has what readers of URLs need to know of all chunks; False:
+            without. What is left out is as here. ``progress`` hears of the copy, in chunks.
 
         Examples
         --------

@@ -518,6 +518,8 @@ def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any
     if dtype is not None and np.dtype(dtype) != x.dtype:
         how["convert_to"] = _conversion(x.dtype, np.dtype(dtype))
         how["casting"] = _options.number_of(casting, _options.CASTINGS, "casting")
+    far = options.pop("for_remote", None)
+    how["for_remote"] = None if far is None else bool(_options.flag_of(far, "for_remote"))
     if "layout" in options or "metalayer" in options:
         how["layout_set"] = True
     words = _options.storage_options(x.shape, x.dtype, options)

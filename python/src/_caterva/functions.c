@@ -12,6 +12,7 @@ PyMethodDef module_functions[] = {
     {"seal", function_seal, METH_VARARGS, NULL},
     {"unlink", function_unlink, METH_VARARGS, NULL},
     {"repair", function_repair, METH_VARARGS, NULL},
+    {"publish", function_publish, METH_VARARGS, NULL},
     {"codec_name", function_codec_name, METH_VARARGS, NULL},
     {"codec_number", function_codec_number, METH_VARARGS, NULL},
     {"filter_name", function_filter_name, METH_VARARGS, NULL},

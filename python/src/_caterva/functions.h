@@ -38,6 +38,12 @@ PyObject *function_seal(PyObject *module, PyObject *args);   /* the same        
 PyObject *function_unlink(PyObject *module, PyObject *args); /* (url)                       */
 PyObject *function_repair(PyObject *module, PyObject *args); /* (url, options, progress)    */
 
+/* ---- publish.c ----------------------------------------------------------------- */
+
+/* (path, URL, options, progress, remote) to (bytes, parts, parts kept, requests, retried,
+ * verified) */
+PyObject *function_publish(PyObject *module, PyObject *args);
+
 /* ---- words.c ------------------------------------------------------------------- */
 
 PyObject *function_codec_name(PyObject *module, PyObject *args);

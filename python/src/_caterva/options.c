@@ -78,6 +78,18 @@ static const entry remote_entries[] = {
 };
 #undef STRUCT
 
+#define STRUCT caterva_publish_options
+static const entry publish_entries[] = {
+    AT("replace", INT, replace),
+    AT("if_match", TEXT, if_match),
+    AT("part_bytes", INT64, part_bytes),
+    AT("resume", BYTES, resume),
+    AT("abandon", INT, abandon),
+    AT("read_url", TEXT, read_url),
+    {NULL, INT, 0},
+};
+#undef STRUCT
+
 /* ---- Numbers --------------------------------------------------------------- */
 
 static int store_int(PyObject *value, const entry *e, void *place)
@@ -288,4 +300,10 @@ int remote_options_parse(PyObject *dict, caterva_remote_options *out)
 {
     *out = (caterva_remote_options)CATERVA_REMOTE_INIT;
     return parse_simple(dict, remote_entries, out);
+}
+
+int publish_options_parse(PyObject *dict, caterva_publish_options *out)
+{
+    *out = (caterva_publish_options)CATERVA_PUBLISH_INIT;
+    return parse_simple(dict, publish_entries, out);
 }

@@ -17,6 +17,7 @@ typedef struct create_parts {
 int create_options_parse(PyObject *dict, create_parts *parts, caterva_create_options *out);
 int open_options_parse(PyObject *dict, caterva_open_options *out);
 int remote_options_parse(PyObject *dict, caterva_remote_options *out);
+int publish_options_parse(PyObject *dict, caterva_publish_options *out);
 
 /* To open for writing what was made with these. */
 caterva_open_options open_options_like(const caterva_create_options *o);

@@ -1,0 +1,56 @@
+/* A finished file to a server: the options of the call, and what came of it. */
+#include "call.h"
+#include "functions.h"
+#include "handle.h"
+#include "options.h"
+#include "remote.h"
+
+#include <string.h>
+
+/* The sentences of servers name the URL, without its query; others are about the file. */
+static PyObject *place_of_error(const caterva_error *err, PyObject *place)
+{
+    return strstr(err->message, "://") ? NULL : place;
+}
+
+static PyObject *publish(module_state *state, PyObject *place, const char *url,
+                         caterva_publish_options *options, PyObject *progress)
+{
+    caterva_publish_result r = CATERVA_PUBLISH_RESULT_INIT;
+    call c;
+    PyObject *path = place_encoded(place);
+    if (!path) return NULL;
+    const char *text = PyBytes_AsString(path);
+    options->on_progress = call_hook;
+    options->context = &c;
+    call_begin(&c, NULL, progress);
+    c.own = true;
+    caterva_status status = caterva_publish(text, url, options, &r, &c.err);
+    if (status != CATERVA_OK) c.place = place_of_error(&c.err, place);
+    int result = call_end(state, &c, status);
+    Py_DECREF(path);
+    if (result < 0) return NULL;
+    return Py_BuildValue("LLLLLO", (long long)r.bytes, (long long)r.parts,
+                         (long long)r.parts_kept, (long long)r.requests, (long long)r.retried,
+                         r.verified ? Py_True : Py_False);
+}
+
+/* (path, URL, options, progress, remote) to (bytes, parts, parts kept, requests, retried,
+ * verified) */
+PyObject *function_publish(PyObject *module, PyObject *args)
+{
+    module_state *state = module_state_of(module);
+    PyObject *place, *url, *words, *progress, *remote;
+    caterva_publish_options options;
+    if (!PyArg_ParseTuple(args, "UUO!OO", &place, &url, &PyDict_Type, &words, &progress,
+                          &remote) ||
+        remote_check_thread() < 0 || remote_parse(state, remote, &remote) < 0 ||
+        publish_options_parse(words, &options) < 0)
+        return NULL;
+    options.remote = remote_options_of(remote);
+    PyObject *encoded = place_encoded(url);
+    if (!encoded) return NULL;
+    PyObject *result = publish(state, place, PyBytes_AsString(encoded), &options, progress);
+    Py_DECREF(encoded);
+    return result;
+}
