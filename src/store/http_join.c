@@ -61,8 +61,17 @@ static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_r
     return low;
 }
 
-/* Bytes of a request with gaps of at most so many. One more round for requests that did not
- * fit takes longer than their bytes do. */
+static uint64_t longest_of(const cv_segment *segments, size_t n)
+{
+    uint64_t longest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (segments[i].end - segments[i].pos > longest)
+            longest = segments[i].end - segments[i].pos;
+    return longest;
+}
+
+/* Bytes of a request with gaps of at most so many. A round of its own for a last one that did
+ * not fit takes longer than its bytes do: as much more as a segment may leave free. */
 static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t widest,
                             const cv_join_rule *rule)
 {
@@ -70,6 +79,8 @@ static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t wides
     if (rule->connections < 1) return rule->most;
     measure(segments, n, widest, &needed, &in_gaps);
     uint64_t each = (needed + in_gaps) / (uint64_t)rule->connections;
+    uint64_t longest = longest_of(segments, n);
+    each += longest < each / 4 ? longest : each / 4;
     if (each > CV_JOIN_MOST) each = CV_JOIN_MOST;
     return each > rule->most ? each : rule->most;
 }
