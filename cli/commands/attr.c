@@ -76,7 +76,7 @@ static cli_exit list(const cli_args *args, attributes *all)
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", path);
+    json_place(&j, "file", path);
     json_object_begin(&j, "attributes");
     CLI_TRY(list_values(all, &j));
     json_object_end(&j);
@@ -94,7 +94,7 @@ static cli_exit get(const cli_args *args, attributes *all)
     if (args->json) {
         json_object_begin(&j, NULL);
         json_int(&j, "schema", 1);
-        json_text(&j, "file", path);
+        json_place(&j, "file", path);
         json_text(&j, "name", name);
     }
     cli_exit code = json_value(&j, args->json ? "value" : NULL, a.value, a.size);

@@ -95,7 +95,7 @@ static double amplification(const bench *b, const kind *k)
 static void print_title(const bench *b)
 {
     char shape[SHAPE_TEXT_SIZE], bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s %s", cli_show(b->path).text,
+    printf("%s   %s %s", cli_show_place(b->path).text,
            shape_text(b->info->ndim, b->info->shape, shape), cli_show(b->info->dtype).text);
     printf(", blocks of %s\n", number_bytes(b->info->block_bytes, bytes));
     printf("  %-9s %9s %9s %9s %9s %9s   %s\n", "read", "time", "again", "MB/s", "blocks",
@@ -135,7 +135,7 @@ static void put_title(const bench *b, json *j)
 {
     json_object_begin(j, NULL);
     json_int(j, "schema", 1);
-    json_text(j, "file", b->path);
+    json_place(j, "file", b->path);
     json_ints(j, "shape", b->info->shape, b->info->ndim);
     json_text(j, "dtype", b->info->dtype);
     json_int(j, "block_bytes", b->info->block_bytes);

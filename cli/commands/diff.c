@@ -76,8 +76,8 @@ static void begin_report(difference *d)
     if (!d->j) return;
     json_object_begin(d->j, NULL);
     json_int(d->j, "schema", 1);
-    json_text(d->j, "a", d->side[0].path);
-    json_text(d->j, "b", d->side[1].path);
+    json_place(d->j, "a", d->side[0].path);
+    json_place(d->j, "b", d->side[1].path);
 }
 
 static void end_report(const difference *d, bool compared)
@@ -94,8 +94,8 @@ static void end_report(const difference *d, bool compared)
         putchar('\n');
     } else if (compared && d->n_different > 0 && !d->args->quiet) {
         char text[JSON_REAL_SIZE];
-        printf("%s and %s: %lld of %lld items differ", cli_show(d->side[0].path).text,
-               cli_show(d->side[1].path).text, (long long)d->n_different,
+        printf("%s and %s: %lld of %lld items differ", cli_show_place(d->side[0].path).text,
+               cli_show_place(d->side[1].path).text, (long long)d->n_different,
                (long long)d->n_items);
         if (number && isfinite(d->largest))
             printf(", by %s at most", json_shortest(d->largest, text));
@@ -109,8 +109,9 @@ static void report_kind(const difference *d, const char *what, const char *a, co
     if (d->j) {
         json_text(d->j, "reason", what);
     } else if (!d->args->quiet) {
-        printf("%s and %s: the %s differs, %s and %s\n", cli_show(d->side[0].path).text,
-               cli_show(d->side[1].path).text, what, cli_show(a).text, cli_show(b).text);
+        printf("%s and %s: the %s differs, %s and %s\n", cli_show_place(d->side[0].path).text,
+               cli_show_place(d->side[1].path).text, what, cli_show(a).text,
+               cli_show(b).text);
     }
 }
 

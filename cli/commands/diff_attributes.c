@@ -32,8 +32,8 @@ static bool enough(const comparison *c) { return c->sides->quiet && c->n > 0; }
 
 static void print_begin(const comparison *c)
 {
-    printf("%s and %s: ", cli_show(c->sides->side[0]->path).text,
-           cli_show(c->sides->side[1]->path).text);
+    printf("%s and %s: ", cli_show_place(c->sides->side[0]->path).text,
+           cli_show_place(c->sides->side[1]->path).text);
 }
 
 static void print_value(const value *v)

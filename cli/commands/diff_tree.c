@@ -35,12 +35,12 @@ static void report(const comparison *c, const char *key, const char *text, const
     json j = {.stream = stdout};
     if (c->args->quiet) return;
     if (!c->args->json) {
-        printf("%s: %s\n", cli_show(url).text, sentence);
+        printf("%s: %s\n", cli_show_place(url).text, sentence);
         return;
     }
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", url);
+    json_place(&j, "file", url);
     json_text(&j, key, text);
     json_bool(&j, "equal", false);
     json_object_end(&j);
@@ -89,8 +89,8 @@ static cli_exit put_attributes(attributes side[2])
     attribute_sides sides = {.side = {&side[0], &side[1]}, .j = &j};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "a", side[0].path);
-    json_text(&j, "b", side[1].path);
+    json_place(&j, "a", side[0].path);
+    json_place(&j, "b", side[1].path);
     CLI_TRY(diff_attributes(&sides, &n));
     json_bool(&j, "equal", false);
     json_object_end(&j);

@@ -53,5 +53,6 @@ void info_line_print(const char *path, const caterva_info *info, const caterva_d
     double stored = (double)info->frame_bytes;
     snprintf(ratio, sizeof ratio, "%.2f", stored > 0 ? (double)info->data_bytes / stored : 0);
     printf(LINE, shape, type, number_bytes(info->frame_bytes, bytes), ratio,
-           codec_of(info).text, info->sealed ? "sealed" : "unsealed", cli_show(path).text);
+           codec_of(info).text, info->sealed ? "sealed" : "unsealed",
+           cli_show_place(path).text);
 }

@@ -146,7 +146,7 @@ static cli_exit print_json(const char *text, const tree_part *part, const conten
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", text);
+    json_place(&j, "file", text);
     json_text(&j, "group", part->group);
     json_int(&j, "arrays", c->arrays);
     json_int(&j, "unread", c->unread);

@@ -96,7 +96,7 @@ static cli_exit print_json(const cli_args *args, const char *text, const tree_pa
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", text);
+    json_place(&j, "file", text);
     json_text(&j, "group", part->group);
     json_array_begin(&j, "entries");
     for (size_t i = 0; i < part->list->n; i++) {
@@ -115,7 +115,7 @@ static cli_exit print_json(const cli_args *args, const char *text, const tree_pa
 static cli_exit print_lines(const cli_args *args, const char *text, const tree_part *part)
 {
     if (args->n_positional > 1)
-        printf("%s%s:\n", text == args->files[0] ? "" : "\n", cli_show(text).text);
+        printf("%s%s:\n", text == args->files[0] ? "" : "\n", cli_show_place(text).text);
     for (size_t i = 0; i < part->list->n; i++) {
         const caterva_tree_entry *entry = part->list->entries[i];
         const char *name = tree_part_name(part, entry);

@@ -241,7 +241,7 @@ static cli_exit print_json(const statistics *s)
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", s->path);
+    json_place(&j, "file", s->path);
     json_ints(&j, "shape", s->shape, s->ndim);
     json_text(&j, "dtype", info_of(s->array)->dtype);
     json_int(&j, "items", f->n_items);

@@ -190,7 +190,7 @@ static void print_advice(const tuning *t)
     }
     printf("\ncaterva convert %s NEW.b2nd --chunks %s --blocks %s --codec %s --level %d "
            "--filters %s\n",
-           cli_show(task->path).text,
+           cli_show_place(task->path).text,
            extents_text(best->partition->chunk, task->info->ndim, chunk),
            extents_text(best->partition->block, task->info->ndim, block),
            codec_text(best->codec, codec), best->codec->level,
@@ -201,7 +201,7 @@ static void print_report(const tuning *t)
 {
     const tune_task *task = &t->task;
     char shape[SHAPE_TEXT_SIZE], bytes[NUMBER_TEXT_SIZE];
-    printf("%s   %s %s", cli_show(task->path).text,
+    printf("%s   %s %s", cli_show_place(task->path).text,
            shape_text(task->info->ndim, task->info->shape, shape), task->info->dtype);
     printf(", timed on %s of it, %s\n",
            shape_text(task->info->ndim, task->sample.shape, shape),
@@ -265,7 +265,7 @@ static void put_report(const tuning *t)
     const tune_task *task = &t->task;
     json_object_begin(j, NULL);
     json_int(j, "schema", 1);
-    json_text(j, "file", task->path);
+    json_place(j, "file", task->path);
     json_ints(j, "shape", task->info->shape, task->info->ndim);
     json_text(j, "dtype", task->info->dtype);
     json_text(j, "prefer", task->prefer.name);

@@ -141,7 +141,7 @@ static cli_exit verify_file(const cli_args *args, const char *path)
         v.j = &j;
         json_object_begin(&j, NULL);
         json_int(&j, "schema", 1);
-        json_text(&j, "file", v.path);
+        json_place(&j, "file", v.path);
         json_array_begin(&j, "damages");
     }
     cli_exit code = verify(args, array, &v);

@@ -56,7 +56,7 @@ static void begin_member(verification *v, const char *key)
     v->j = (json){.stream = stdout};
     json_object_begin(&v->j, NULL);
     json_int(&v->j, "schema", 1);
-    json_text(&v->j, "file", v->url);
+    json_place(&v->j, "file", v->url);
     json_array_begin(&v->j, "damages");
 }
 
@@ -101,14 +101,14 @@ static void print_short(const verification *v, const caterva_tree_member *m)
            is_unread(m)     ? "unread"
            : m->damages > 0 ? "damaged"
                             : "ok",
-           chunks, m->sealed ? "sealed" : "unsealed", cli_show(v->url).text);
+           chunks, m->sealed ? "sealed" : "unsealed", cli_show_place(v->url).text);
 }
 
 static void print_long(const verification *v, const caterva_tree_member *m)
 {
     char chunks[64];
     print_chunks(m, chunks);
-    printf("%s: %s, %s, %s%s", cli_show(v->url).text, m->damages > 0 ? "damaged" : "ok",
+    printf("%s: %s, %s, %s%s", cli_show_place(v->url).text, m->damages > 0 ? "damaged" : "ok",
            m->kind_name, chunks[0] == '-' ? "" : chunks, chunks[0] == '-' ? "" : ", ");
     printf("%s\n", m->sealed ? "sealed" : "unsealed");
 }

@@ -3,10 +3,13 @@
  * out is valid JSON in valid UTF-8. */
 #include "formats/json.h"
 
+#include "cli.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static void begin_value(json *j, const char *key)
 {
@@ -156,6 +159,13 @@ void json_text_n(json *j, const char *key, const char *text, size_t size)
 {
     begin_value(j, key);
     json_quote(j->stream, text, size);
+}
+
+void json_place(json *j, const char *key, const char *path)
+{
+    size_t size = strlen(path);
+    if (cli_is_url(path) && strncasecmp(path, "http", 4) == 0) size = strcspn(path, "?");
+    json_text_n(j, key, path, size);
 }
 
 void json_text(json *j, const char *key, const char *text)

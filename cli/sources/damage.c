@@ -6,7 +6,7 @@
 void damage_print(FILE *stream, const char *path, int ndim, const caterva_damage *damage)
 {
     const char *rest = damage->message;
-    fprintf(stream, "%s: ", cli_show(path).text);
+    fprintf(stream, "%s: ", cli_show_place(path).text);
     if (damage->chunk >= 0) {
         char name[32];
         int size = snprintf(name, sizeof name, "chunk %lld", (long long)damage->chunk);
