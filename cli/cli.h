@@ -50,16 +50,19 @@ cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 cli_exit cli_fail_array(const char *path, const caterva_error *err);
 
 /* `text` as it may be shown: control characters and bytes that are no UTF-8 stand as
- * "\xNN". What cli_fail prints has gone through this. */
+ * "\xNN". */
 typedef struct cli_shown {
     char text[16384];
 } cli_shown;
 cli_shown cli_show(const char *text);
 
-/* Whether an array is named by its URL; and a path as it may be shown, or a URL without its
- * query, which may be a secret. */
+/* Whether an array is named by its URL. */
 bool cli_is_url(const char *path);
+
+/* A path as it may be shown, or a URL without user and query, which may be secrets: every
+ * place that is printed has gone through this. Sentences have, with all URLs in them. */
 cli_shown cli_show_place(const char *path);
+cli_shown cli_show_sentence(const char *text);
 
 /* malloc of `size` bytes (at least one) that reports its failure. */
 void *cli_alloc(size_t size);

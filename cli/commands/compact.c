@@ -58,14 +58,14 @@ static void report(const cli_args *args, int64_t before, int64_t after)
 {
     const char *path = args->positional[0];
     if (!args->json) {
-        printf("%s: %lld -> %lld bytes\n", cli_show(path).text, (long long)before,
+        printf("%s: %lld -> %lld bytes\n", cli_show_place(path).text, (long long)before,
                (long long)after);
         return;
     }
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", path);
+    json_place(&j, "file", path);
     json_int(&j, "before_bytes", before);
     json_int(&j, "after_bytes", after);
     json_object_end(&j);

@@ -53,7 +53,8 @@ static void report_only(comparison *c, int side, const caterva_tree_entry *entry
     char sentence[200];
     const char *other = c->side[!side].path;
     char *url = tree_part_url(&c->side[side], entry);
-    snprintf(sentence, sizeof sentence, "there is none in %.160s", cli_show(other).text);
+    snprintf(sentence, sizeof sentence, "there is none in %.160s",
+             cli_show_place(other).text);
     if (url) report(c, "only", side ? "b" : "a", url, sentence);
     note(c, url ? CLI_NO : CLI_IO);
     free(url);

@@ -103,8 +103,8 @@ static bool report_lost_attributes(const cli_args *args, caterva_array *array)
         size_t size;
         caterva_error err;
         if (caterva_attr_get(array, name, &value, &size, &err) != CATERVA_OK) {
-            fprintf(stderr, "caterva: skipped: %s: %s\n", cli_show(args->positional[0]).text,
-                    err.message);
+            fprintf(stderr, "caterva: skipped: %s: %s\n",
+                    cli_show_place(args->positional[0]).text, err.message);
             lost = true;
         }
         caterva_free(value);

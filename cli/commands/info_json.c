@@ -137,7 +137,7 @@ static cli_exit put_attributes(json *j, const report *r)
 cli_exit info_put_fields(json *j, const report *r)
 {
     json_int(j, "schema", 1);
-    json_text(j, "file", cli_show_place(r->path).text);
+    json_place(j, "file", r->path);
     json_text(j, "format", report_kind(r->info->metalayer).json);
     json_text(j, "layout",
               r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");

@@ -131,7 +131,7 @@ static void print_dims(const contents *c)
 static cli_exit print_text(const char *text, const tree_part *part, const contents *c)
 {
     char data[NUMBER_TEXT_SIZE], stored[NUMBER_TEXT_SIZE];
-    printf("%s\n", cli_show(text).text);
+    printf("%s\n", cli_show_place(text).text);
     printf("  arrays    %lld", (long long)c->arrays);
     if (c->unread > 0) printf(", %lld of them unread", (long long)c->unread);
     printf("     groups %lld     others %lld\n", (long long)c->groups, (long long)c->others);

@@ -109,7 +109,7 @@ static void list_json(const char *path, const caterva_job_list *list)
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", path);
+    json_place(&j, "file", path);
     json_array_begin(&j, "jobs");
     for (size_t i = 0; i < list->n; i++) put_job(&j, list->entries[i]);
     json_array_end(&j);

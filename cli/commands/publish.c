@@ -19,8 +19,8 @@ static void report_json(const char *path, const char *url,
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", path);
-    json_text(&j, "url", cli_show_place(url).text);
+    json_place(&j, "file", path);
+    json_place(&j, "url", url);
     json_int(&j, "bytes", result->bytes);
     json_int(&j, "parts", result->parts);
     json_int(&j, "parts_kept", result->parts_kept);
@@ -39,12 +39,12 @@ static void report(const cli_args *args, const caterva_publish_result *result)
         return;
     }
     if (args->abandon) {
-        printf("%s: its upload to %s is aborted\n", cli_show(path).text,
+        printf("%s: its upload to %s is aborted\n", cli_show_place(path).text,
                cli_show_place(url).text);
         return;
     }
-    printf("%s: published to %s, %lld bytes", cli_show(path).text, cli_show_place(url).text,
-           (long long)result->bytes);
+    printf("%s: published to %s, %lld bytes", cli_show_place(path).text,
+           cli_show_place(url).text, (long long)result->bytes);
     if (result->parts > 0) printf(" in %lld parts", (long long)result->parts);
     if (result->parts_kept > 0)
         printf(", %lld of them there before", (long long)result->parts_kept);

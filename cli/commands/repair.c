@@ -74,24 +74,24 @@ static void print_doubts(const repairing *r, const caterva_repair_result *result
         printf(
             "%s: this is an older commit; what later ones changed is lost, and a chunk may "
             "hold a later one's items\n",
-            cli_show(r->path).text);
+            cli_show_place(r->path).text);
     if (result->found == CATERVA_FOUND_ORDER)
         printf("%s: the chunks were numbered as they lie, which is a guess\n",
-               cli_show(r->path).text);
+               cli_show_place(r->path).text);
     if (result->unverified_chunks > 0 && result->written)
         printf("%s: %lld chunks have no checksums: a wrong item in them is not noticed\n",
-               cli_show(r->path).text, (long long)result->unverified_chunks);
+               cli_show_place(r->path).text, (long long)result->unverified_chunks);
 }
 
 static void print_losses(const repairing *r, const caterva_repair_result *result)
 {
-    printf("%s: %lld of %lld chunks lost", cli_show(r->path).text,
+    printf("%s: %lld of %lld chunks lost", cli_show_place(r->path).text,
            (long long)result->lost_chunks, (long long)result->n_chunks);
     if (result->lost_attributes < 0) printf(", all attributes lost");
     if (result->lost_attributes > 0)
         printf(", %d %s lost", result->lost_attributes,
                result->lost_attributes == 1 ? "attribute" : "attributes");
-    printf("; the rest is in %s\n", cli_show(r->output).text);
+    printf("; the rest is in %s\n", cli_show_place(r->output).text);
 }
 
 static void print_verdict(const repairing *r, const caterva_repair_result *result)
@@ -100,12 +100,12 @@ static void print_verdict(const repairing *r, const caterva_repair_result *resul
     if (result->in_place)
         printf("%s: repaired in place: the header was restored from its copy, nothing is "
                "lost\n",
-               cli_show(r->path).text);
+               cli_show_place(r->path).text);
     else if (!result->written)
-        printf("%s: sound, nothing to repair\n", cli_show(r->path).text);
+        printf("%s: sound, nothing to repair\n", cli_show_place(r->path).text);
     else if (result->complete)
-        printf("%s: nothing is lost; the repaired array is %s\n", cli_show(r->path).text,
-               cli_show(r->output).text);
+        printf("%s: nothing is lost; the repaired array is %s\n",
+               cli_show_place(r->path).text, cli_show_place(r->output).text);
     else
         print_losses(r, result);
 }
@@ -193,7 +193,7 @@ cli_exit repair_as_json(const char *path, const char *list, json **slot,
     *slot = &j;
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
-    json_text(&j, "file", path);
+    json_place(&j, "file", path);
     json_array_begin(&j, list);
     cli_exit code = body(context);
     if (fclose(j.stream) != 0 && (code == CLI_OK || code == CLI_NO))

@@ -56,7 +56,7 @@ bool repair_is_tree(const char *path)
 
 static cli_shown show_member(const repairing *r, const char *key)
 {
-    cli_shown shown = cli_show(r->path), name = cli_show(key);
+    cli_shown shown = cli_show_place(r->path), name = cli_show(key);
     if (!key[1]) return shown;
     size_t used = strlen(shown.text);
     snprintf(shown.text + used, sizeof shown.text - used, "::%.4000s", name.text);
@@ -147,7 +147,7 @@ static void print_member(const repairing *r, const caterva_tree_repaired *m)
     if (m->outcome == CATERVA_OUTCOME_WHOLE)
         printf("%snothing of it is lost", m->reason ? ": " : "repaired, ");
     if (m->beside)
-        printf("; it stays, the rest is in %s/%s", cli_show(r->path).text,
+        printf("; it stays, the rest is in %s/%s", cli_show_place(r->path).text,
                cli_show(m->beside).text);
     putchar('\n');
 }
@@ -175,7 +175,7 @@ static int on_progress(void *context, int64_t done, int64_t total)
 static void print_verdict(const repairing *r, const caterva_tree_repair_result *result)
 {
     int64_t damaged = result->whole_members + result->partly_members + result->lost_members;
-    cli_shown path = cli_show(r->path);
+    cli_shown path = cli_show_place(r->path);
     if (result->settled) printf("%s: a commit that stood was finished\n", path.text);
     if (damaged == 0 && !r->args->output) {
         printf("%s: sound, nothing to repair\n", path.text);
@@ -188,7 +188,8 @@ static void print_verdict(const repairing *r, const caterva_tree_repair_result *
     else
         printf(", %lld lost in part, %lld lost", (long long)result->partly_members,
                (long long)result->lost_members);
-    if (r->args->output) printf("; the repaired tree is %s", cli_show(r->args->output).text);
+    if (r->args->output)
+        printf("; the repaired tree is %s", cli_show_place(r->args->output).text);
     putchar('\n');
 }
 
@@ -208,7 +209,7 @@ static cli_exit fail_repair(const repairing *r, const caterva_error *err)
 {
     if (err->code == CATERVA_EINVAL && !r->args->output)
         return cli_fail(CLI_USAGE, "%s is an archive, which never changes in place: -o OUT",
-                        cli_show(r->path).text);
+                        cli_show_place(r->path).text);
     return cli_fail_array(r->path, err);
 }
 
@@ -252,7 +253,7 @@ static cli_exit check_output(const cli_args *args)
     if (!to) return CLI_OK;
     if (ends_with(to, ".b2z")) return output_check_array(to, args->force);
     if (stat(to, &st) != 0) return CLI_OK;
-    return cli_fail(CLI_IO, "%s is there already", cli_show(to).text);
+    return cli_fail(CLI_IO, "%s is there already", cli_show_place(to).text);
 }
 
 cli_exit repair_tree_run(const cli_args *args)

@@ -9,12 +9,12 @@ static void report(const cli_args *args, const caterva_space *space)
         json j = {.stream = stdout};
         json_object_begin(&j, NULL);
         json_int(&j, "schema", 1);
-        json_text(&j, "file", path);
+        json_place(&j, "file", path);
         json_int(&j, "stored_chunks", space->stored_chunks);
         json_object_end(&j);
         putchar('\n');
     } else {
-        printf("%s: sealed, %lld stored\n", cli_show(path).text,
+        printf("%s: sealed, %lld stored\n", cli_show_place(path).text,
                (long long)space->stored_chunks);
     }
 }

@@ -90,7 +90,7 @@ static cli_exit tree(const cli_args *args, const char *text)
     cli_exit code = tree_part_open(text, &part);
     drawing d = {.part = &part};
     if (code == CLI_OK && text != args->files[0]) putchar('\n');
-    if (code == CLI_OK) printf("%s\n", cli_show(text).text);
+    if (code == CLI_OK) printf("%s\n", cli_show_place(text).text);
     for (size_t i = 0; code == CLI_OK && i < part.list->n; i++) {
         draw(&d, i);
         if (cli_interrupted()) code = CLI_INTERRUPTED;

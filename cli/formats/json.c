@@ -177,6 +177,11 @@ void json_text(json *j, const char *key, const char *text)
     }
 }
 
+void json_place(json *j, const char *key, const char *path)
+{
+    json_text(j, key, cli_is_url(path) ? cli_show_place(path).text : path);
+}
+
 void json_ints(json *j, const char *key, const int64_t *values, int n)
 {
     json_array_begin(j, key);

@@ -26,7 +26,8 @@ void json_uint(json *j, const char *key, uint64_t value);
 void json_real(json *j, const char *key, double value);
 void json_bool(json *j, const char *key, bool value);
 void json_null(json *j, const char *key);
-void json_text(json *j, const char *key, const char *text); /* NULL: null */
+void json_text(json *j, const char *key, const char *text);  /* NULL: null */
+void json_place(json *j, const char *key, const char *path); /* as cli_show_place does */
 void json_text_n(json *j, const char *key, const char *text, size_t size);
 void json_place(json *j, const char *key, const char *path); /* a URL without its query */
 void json_ints(json *j, const char *key, const int64_t *values, int n);

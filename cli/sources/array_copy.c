@@ -37,8 +37,8 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
 static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
 {
     const char *from = args->positional[0], *to = args->positional[1];
-    bool names_from = strstr(err->message, cli_show(from).text);
-    bool names_to = strstr(err->message, cli_show(to).text);
+    bool names_from = strstr(err->message, cli_show_place(from).text);
+    bool names_to = strstr(err->message, cli_show_place(to).text);
     bool is_input = err->code == CATERVA_ECORRUPT || names_from;
     return cli_fail_array(is_input && !names_to ? from : to, err);
 }

@@ -15,7 +15,7 @@ static void print_sentence(const char *prefix, const char *fmt, va_list argument
     vsnprintf(sentence, sizeof sentence, fmt, arguments);
     fflush(stdout); /* keeps the order of the two streams on a terminal */
     fputs(prefix, stderr);
-    fputs(cli_show(sentence).text, stderr);
+    fputs(cli_show_sentence(sentence).text, stderr);
 }
 
 cli_exit cli_fail(cli_exit code, const char *fmt, ...)

@@ -43,10 +43,69 @@ bool cli_is_url(const char *path)
     return false;
 }
 
+static bool is_web(const char *text)
+{
+    return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
+}
+
+/* Of a URL in a sentence: up to a blank, and without the sentence's own marks. */
+static size_t url_size(const char *text)
+{
+    size_t size = strcspn(text, " ");
+    while (size > 0 && strchr(":,;.)'\"", text[size - 1])) size--;
+    return size;
+}
+
+/* The last of `size` bytes that is an @, or NULL. */
+static char *last_at(char *text, size_t size)
+{
+    while (size > 0 && text[size - 1] != '@') size--;
+    return size > 0 ? text + size - 1 : NULL;
+}
+
+/* Behind user and password. These may hold what should have been written as %XX: where no
+ * host and port come before the first slash, they reach up to the last @ that there is. */
+static char *skip_user(char *host, size_t size)
+{
+    size_t authority = strcspn(host, "/?#");
+    char *at = last_at(host, authority < size ? authority : size);
+    if (!at && authority < size) {
+        char *port = memchr(host, ':', authority);
+        bool is_port = !port || port + 1 + strspn(port + 1, "0123456789") == host + authority;
+        if (!is_port && *host != '[') at = last_at(host, size);
+    }
+    return at ? at + 1 : host;
+}
+
+/* Takes the user and the query out of a URL of `size` bytes, and leaves the key of an array
+ * in a tree; returns what is left of them. */
+static size_t cut_url(char *text, size_t size)
+{
+    char *host = strstr(text, "://") + 3, *end = text + size;
+    char *from = skip_user(host, (size_t)(end - host));
+    memmove(host, from, strlen(from) + 1);
+    end -= from - host;
+    char *query = host + strcspn(host, "?#");
+    if (query >= end) return (size_t)(end - text);
+    char *key = strstr(query, "::/");
+    if (!key || key > end) key = end;
+    memmove(query, key, strlen(key) + 1);
+    return (size_t)(query + (end - key) - text);
+}
+
 cli_shown cli_show_place(const char *path)
 {
     cli_shown shown = cli_show(path);
-    bool has_query = cli_is_url(path) && strncasecmp(path, "http", 4) == 0;
-    if (has_query) shown.text[strcspn(shown.text, "?")] = '\0';
+    if (is_web(path)) cut_url(shown.text, strlen(shown.text));
+    return shown;
+}
+
+cli_shown cli_show_sentence(const char *text)
+{
+    cli_shown shown = cli_show(text);
+    for (char *at = shown.text; *at;) {
+        size_t size = is_web(at) ? url_size(at) : 0;
+        at += size > 0 ? cut_url(at, size) : 1;
+    }
     return shown;
 }

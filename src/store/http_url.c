@@ -32,16 +32,32 @@ cv_scheme cv_url_scheme(const char *text)
     return CV_SCHEME_NONE;
 }
 
+/* The last of `size` bytes that is an @, or NULL. */
+static const char *last_at(const char *text, size_t size)
+{
+    while (size > 0 && text[size - 1] != '@') size--;
+    return size > 0 ? text + size - 1 : NULL;
+}
+
+/* Behind user and password, or the text where there are none. A password may hold what should
+ * have been written as %XX: where no host and port come before the first slash, it reaches up
+ * to the last @ that there is. */
+static const char *skip_user(const char *text)
+{
+    const char *colon = strstr(text, "://"), *host = colon ? colon + 3 : text;
+    size_t authority = strcspn(host, "/?#");
+    const char *at = last_at(host, authority);
+    const char *port = at || *host == '[' ? NULL : memchr(host, ':', authority);
+    if (port && port + 1 + strspn(port + 1, "0123456789") != host + authority)
+        at = last_at(host, strlen(host));
+    return at ? at + 1 : text;
+}
+
 void cv_url_show(const char *text, char out[CV_URL_SHOWN])
 {
     bool has_query = cv_url_scheme(text) != CV_SCHEME_S3;
-    size_t size = has_query ? strcspn(text, "?#") : strlen(text), room = CV_URL_SHOWN - 1;
-    const char *at = size > 0 ? memchr(text, '@', size) : NULL;
-    const char *from = text;
-    if (has_query && at) { /* a user and password are not shown, either */
-        size -= (size_t)(at + 1 - text);
-        from = at + 1;
-    }
+    const char *from = has_query ? skip_user(text) : text;
+    size_t size = has_query ? strcspn(from, "?#") : strlen(from), room = CV_URL_SHOWN - 1;
     char *to = out;
     if (size > room) {
         memcpy(to, "...", 3);

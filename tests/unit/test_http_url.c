@@ -96,6 +96,12 @@ static void long_ones_are_shown_by_their_end(void **state)
     assert_string_equal(shown + strlen(shown) - 9, "/end.b2nd");
     cv_url_show("https://user:pw@host/x?y", shown);
     assert_string_equal(shown, "host/x");
+    cv_url_show("https://user:p@w@host/x?y", shown);
+    assert_string_equal(shown, "host/x");
+    cv_url_show("https://user:p/w?p@host/x?y", shown);
+    assert_string_equal(shown, "host/x");
+    cv_url_show("https://host:8080/a@1?y=@z", shown);
+    assert_string_equal(shown, "https://host:8080/a@1");
 }
 
 static void bytes_are_encoded(void **state)
