@@ -157,7 +157,7 @@ static const option options[] = {
     {CLI_OPT_TRACE, 0, "trace", NULL, VALUE_FLAG, FIELD(trace), 0, 0,
      "list the requests that a URL takes, on stderr"},
     {CLI_OPT_TRACE, 0, "ca-file", "FILE", VALUE_TEXT, FIELD(ca_file), 0, 0,
-     "certificates that vouch for https:// servers, not the system's"},
+     "certificates that vouch for https servers, not the system's"},
     {CLI_OPT_THREADS, 'T', "threads", "N", VALUE_INT, FIELD(threads), 0, 1024,
      "threads, 0 for all cores (0)"},
     {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,

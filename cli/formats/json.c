@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static void begin_value(json *j, const char *key)
 {
@@ -159,13 +158,6 @@ void json_text_n(json *j, const char *key, const char *text, size_t size)
 {
     begin_value(j, key);
     json_quote(j->stream, text, size);
-}
-
-void json_place(json *j, const char *key, const char *path)
-{
-    size_t size = strlen(path);
-    if (cli_is_url(path) && strncasecmp(path, "http", 4) == 0) size = strcspn(path, "?");
-    json_text_n(j, key, path, size);
 }
 
 void json_text(json *j, const char *key, const char *text)

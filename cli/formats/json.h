@@ -29,7 +29,6 @@ void json_null(json *j, const char *key);
 void json_text(json *j, const char *key, const char *text);  /* NULL: null */
 void json_place(json *j, const char *key, const char *path); /* as cli_show_place does */
 void json_text_n(json *j, const char *key, const char *text, size_t size);
-void json_place(json *j, const char *key, const char *path); /* a URL without its query */
 void json_ints(json *j, const char *key, const int64_t *values, int n);
 
 /* The key of the next value, when it is not NUL-terminated. */

@@ -102,7 +102,8 @@ class Contributing(unittest.TestCase):
     def test_every_name_is_there(self):
         files = [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("cli/**/*.[ch]"), ROOT / "include/caterva.h",
                  ROOT / "tools/check_house.py", ROOT / "tests/compat/test_reduce.py",
-                 ROOT / "tests/outside/tool_steps.py", ROOT / "tests/unit/made.h"]
+                 ROOT / "tests/outside/tool_steps.py", ROOT / "tests/unit/made.h",
+                 ROOT / "tests/property/test_reduce_joined.c"]
         words = {word for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
         drawn = re.findall(r"\b(?:cv|caterva)_\w+", "".join(CODE.findall(self.PAGE)))
         names = [s for s in self.SPANS if re.fullmatch(r"[a-z]+_\w+|fold|[A-Z_]{4,}", s)] + drawn
