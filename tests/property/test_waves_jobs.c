@@ -218,9 +218,9 @@ static const struct row {
     {"a reduction to planes", reduce_planes, 0},
     {"a read around damage", skip, 0},
     {"a copy that moves", copy_moved, 1},
-    {"a copy in slabs", copy_recoded, 0},
-    {"a copy of a view", copy_view, 0},
-    {"a frame", copy_frame, 0},
+    {"a copy in slabs", copy_recoded, 1},
+    {"a copy of a view", copy_view, 1},
+    {"a frame", copy_frame, 1},
     {"a chunk", read_chunk, 0},
     {"verify", verify, 8},
 };
