@@ -120,14 +120,17 @@ static void point(char *words)
     int d = 0;
     for (char *w = strtok(words, " "); w && d < CATERVA_MAX_DIMS; w = strtok(NULL, " "), d++)
         stop[d] = (start[d] = atoll(w)) + 1;
-    if (caterva_info_get(array, &info, &err) != CATERVA_OK ||
-        caterva_read(array, start, stop, item, sizeof item, &err) != CATERVA_OK) {
+    if (caterva_info_get(array, &info, &err) != CATERVA_OK) {
         say_error();
         return;
     }
-    printf("ok ");
-    for (int i = 0; i < info->item_size; i++) printf("%02x", item[i]);
-    printf("\n");
+    if (caterva_read(array, start, stop, item, sizeof item, &err) == CATERVA_OK) {
+        printf("ok ");
+        for (int i = 0; i < info->item_size; i++) printf("%02x", item[i]);
+        printf("\n");
+    } else {
+        say_error();
+    }
     caterva_info_release(info);
 }
 
