@@ -11,6 +11,7 @@
 
 enum {
     MOST_EXTENT = 64 << 10,
+    LEAST_PACK = 4 << 10, /* smaller ones are not worth a file */
     LOOK_NS = 1000000000,
     TOUCH_NS = 1000000000,
     BUCKETS = 1024,
@@ -316,8 +317,10 @@ void cv_range_cache_put(cv_range_cache *c, const uint64_t *positions, const size
                         size_t n, const uint8_t *bytes)
 {
     making m = {.room = CV_PACK_MOST / 1024, .bytes = bytes};
-    uint64_t part = 1 + c->folder.bound / 32;
+    uint64_t room = cv_pack_room(&c->folder), part = 1 + c->folder.bound / 32;
     uint64_t most = part < CV_PACK_MOST ? part : CV_PACK_MOST;
+    if (most > room) most = room;
+    if (most < LEAST_PACK) return;
     m.extents = cv_calloc(m.room, sizeof *m.extents);
     for (size_t i = 0; m.extents && i < n; i++) {
         for (size_t done = 0, size; done < sizes[i]; done += size) {

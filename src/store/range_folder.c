@@ -181,11 +181,20 @@ static bool sweep(cv_range_folder *folder)
     return is_listed;
 }
 
+/* One file is a small part of the folder. */
+static uint64_t most_of_one(const cv_range_folder *folder) { return folder->bound / 16; }
+
+uint64_t cv_pack_room(const cv_range_folder *folder)
+{
+    uint64_t least = PER_FILE + cv_pack_head_size(1), most = most_of_one(folder);
+    return most > least ? most - least : 0;
+}
+
 static bool make_room(cv_range_folder *folder, uint64_t size)
 {
     bool has_room = true;
     size += PER_FILE;
-    if (size > folder->bound / 16) return false;
+    if (size > most_of_one(folder)) return false;
     cv_mutex_lock(&folder->lock);
     if (folder->left < size) has_room = sweep(folder);
     if (has_room) folder->left -= size;

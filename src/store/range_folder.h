@@ -34,6 +34,9 @@ bool cv_pack_write(cv_range_folder *folder, const uint8_t key[CV_PACK_KEY],
                    cv_pack_extent *extents, size_t n, const uint8_t *bytes,
                    char name[CV_PACK_NAME]);
 
+/* Bytes of one extent that a pack may have in this folder; 0: none is kept. */
+uint64_t cv_pack_room(const cv_range_folder *folder);
+
 /* Bytes before those of its first extent. */
 uint64_t cv_pack_head_size(size_t n);
 
