@@ -11,6 +11,7 @@
 #include "format/layout_area.h"
 #include "frame/layout_area.h"
 #include "frame/sealed.h"
+#include "store/doubt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,24 @@ static cv_status load_index(cv_snapshot *s, cv_store *store, cv_index *out, cv_e
     return status;
 }
 
+typedef struct loading {
+    cv_snapshot *snapshot;
+    cv_store *store;
+} loading;
+
+static cv_status load_again(void *context, cv_error *err)
+{
+    const loading *l = context;
+    return load_index(l->snapshot, l->store, &l->snapshot->index, err);
+}
+
+static cv_status load_doubting(cv_snapshot *snapshot, cv_store *store, cv_error *err)
+{
+    loading l = {snapshot, store};
+    const cv_doubted twice = {.store = store, .read = load_again, .context = &l};
+    return cv_store_doubting(&twice, err);
+}
+
 cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
                             cv_error *err)
 {
@@ -221,7 +240,7 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
     if (!atomic_load_explicit(&snapshot->index_ready, memory_order_acquire)) {
         cv_mutex_lock(&snapshot->index_lock);
         if (!atomic_load_explicit(&snapshot->index_ready, memory_order_relaxed)) {
-            status = load_index(snapshot, store, &snapshot->index, err);
+            status = load_doubting(snapshot, store, err);
             if (status == CV_OK)
                 atomic_store_explicit(&snapshot->index_ready, true, memory_order_release);
         }

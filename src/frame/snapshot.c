@@ -10,6 +10,7 @@
 #include "format/chunk_header.h"
 #include "frame/far_header.h"
 #include "frame/kinds.h"
+#include "store/doubt.h"
 
 #include <string.h>
 
@@ -390,14 +391,37 @@ static cv_status load_new(cv_store *store, load_how how, cv_snapshot **out, cv_e
     return status;
 }
 
+typedef struct loading {
+    cv_store *store;
+    load_how how;
+    cv_snapshot *out;
+} loading;
+
+static cv_status load_again(void *context, cv_error *err)
+{
+    loading *l = context;
+    return load_new(l->store, l->how, &l->out, err);
+}
+
+static cv_status load_doubting(cv_store *store, load_how how, cv_snapshot **out,
+                               cv_error *err)
+{
+    loading l = {.store = store, .how = how};
+    const cv_doubted twice = {
+        .store = store, .read = load_again, .context = &l, .begins = true};
+    CV_TRY(cv_store_doubting(&twice, err));
+    *out = l.out;
+    return CV_OK;
+}
+
 cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err)
 {
-    return load_new(store, unchecked ? LOAD_UNCHECKED : LOAD_WHOLE, out, err);
+    return load_doubting(store, unchecked ? LOAD_UNCHECKED : LOAD_WHOLE, out, err);
 }
 
 cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err)
 {
-    return load_new(store, LOAD_ANY, out, err);
+    return load_doubting(store, LOAD_ANY, out, err);
 }
 
 /* ---- Parts of a state, for repair ---------------------------------------- */

@@ -25,7 +25,9 @@ typedef struct http_store {
     cv_http_chunks *chunks; /* of a directory */
     uint64_t offset, size;  /* of the file: what this store is */
     bool is_part;           /* which is not all from the given offset on */
-    atomic_bool is_anew;
+    atomic_bool is_anew;    /* nothing that was kept is lent */
+    atomic_bool is_doubted; /* it is fetched past all caches */
+    atomic_bool has_changed;
 } http_store;
 
 bool cv_store_is_url(const char *url) { return cv_url_scheme(url) != CV_SCHEME_NONE; }
@@ -77,10 +79,15 @@ static cv_range_cache *cache_of(http_store *h)
     return h->base.is_vouched && cv_http_file_end(f, &size) ? f->cache : NULL;
 }
 
+static bool is_past_caches(http_store *h)
+{
+    return atomic_load(&h->is_anew) || atomic_load(&h->is_doubted);
+}
+
 static cv_http_window window_of(http_store *h)
 {
     return (cv_http_window){
-        .object = h->file->object, .offset = h->offset, .is_anew = atomic_load(&h->is_anew)};
+        .object = h->file->object, .offset = h->offset, .is_anew = is_past_caches(h)};
 }
 
 /* Who reads the beginning reads on there. */
@@ -111,7 +118,7 @@ static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void
         memcpy(dst, bytes, size);
         return CV_OK;
     }
-    if (pos == 0 && size <= CV_HTTP_HEAD && !atomic_load(&h->is_anew))
+    if (pos == 0 && size <= CV_HTTP_HEAD && !is_past_caches(h))
         return read_head(h, dst, size, err);
     const cv_http_window window = window_of(h);
     return cv_http_cached_read(&window, cache_of(h), &range, 1, &arrivals, err);
@@ -207,7 +214,7 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
 {
     http_store *h = (http_store *)store;
     bool no_ranges;
-    if (size == 0 || size > MOST_KEPT || atomic_load(&h->is_anew)) return CV_OK;
+    if (size == 0 || size > MOST_KEPT || is_past_caches(h)) return CV_OK;
     CV_TRY(check_range(h, pos, (size_t)size, err));
     if (cv_http_file_find(h->file, h->offset + pos, (size_t)size)) return CV_OK;
     const cv_ask ask = {.first = h->offset + pos, .end = h->offset + pos + size};
@@ -216,26 +223,40 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
 
 /* ---- Doubt ------------------------------------------------------------------------------- */
 
-/* Whether what was kept of the store is at the server as it was: also where that says nothing
- * of versions the end, which holds the seal, tells them apart. */
-static cv_status compare_kept(http_store *h, cv_error *err)
+static cv_status fail_changed(const http_store *h, cv_error *err)
 {
-    const cv_http_object *o = h->file->object;
-    bool is_same;
-    CV_TRY(cv_http_file_compare(h->file, h->offset, h->offset + h->size, h->base.watch,
-                                &is_same, err));
-    if (is_same) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1, "%s: it changed on the server since it was opened",
-                   o->shown);
+                   h->file->object->shown);
 }
 
-static cv_status http_doubt(cv_store *store, cv_error *err)
+/* Whether bytes of another version are told from those of the one that was opened: by the
+ * server, which confirms the ETag, or by the seal. */
+static bool is_told_apart(const http_store *h)
+{
+    return h->base.is_vouched || cv_etag_is_strong(h->file->object->identity.etag);
+}
+
+/* What was kept may have been damaged on its way as well: it is fetched once more, and where
+ * it is another now, that is a change unless what comes next passes all checks. */
+static cv_status http_doubt(cv_store *store, bool begins, cv_error *err)
 {
     http_store *h = (http_store *)store;
-    CV_TRY(compare_kept(h, err));
-    atomic_store(&h->is_anew, true);
+    bool is_same, goes_on = begins || is_told_apart(h);
+    const cv_http_again again = {h->offset, h->offset + h->size, goes_on, store->watch};
+    CV_TRY(cv_http_file_compare(h->file, &again, &is_same, err));
+    if (!is_same) atomic_store(&h->has_changed, true);
+    if (!goes_on && atomic_load(&h->has_changed)) return fail_changed(h, err);
+    atomic_store(&h->is_doubted, true);
+    if (h->chunks) cv_http_chunks_forget(h->chunks);
     if (h->file->cache) cv_range_cache_forget(h->file->cache);
     return CV_OK;
+}
+
+static cv_status http_settle(cv_store *store, bool is_right, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    if (is_right) atomic_store(&h->has_changed, false);
+    return atomic_load(&h->has_changed) ? fail_changed(h, err) : CV_OK;
 }
 
 /* ---- Closing ----------------------------------------------------------------------------- */
@@ -260,6 +281,7 @@ static const cv_store_ops http_ops = {
     .bring = http_bring,
     .read_anew = http_read_anew,
     .doubt = http_doubt,
+    .settle = http_settle,
     .write = cv_store_no_write,
     .truncate = cv_store_no_truncate,
     .sync = cv_store_no_sync,
@@ -300,6 +322,8 @@ static cv_status new_store(cv_http_file *file, cv_http_chunks *chunks, const cha
     h->offset = h->given_offset = offset;
     h->size = file->object->identity.size - offset;
     atomic_init(&h->is_anew, false);
+    atomic_init(&h->is_doubted, false);
+    atomic_init(&h->has_changed, false);
     *out = &h->base;
     return CV_OK;
 }
@@ -396,6 +420,7 @@ cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv
     CV_TRY(new_store(h->file, NULL, h->url, 0, out, err));
     ((http_store *)*out)->offset = h->offset + offset;
     ((http_store *)*out)->size = size;
+    atomic_store(&((http_store *)*out)->is_doubted, is_past_caches(h));
     ((http_store *)*out)->is_part = true;
     return CV_OK;
 }

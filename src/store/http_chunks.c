@@ -7,6 +7,7 @@
 #include "store/refusals.h"
 #include "store/sframe.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ typedef struct chunk {
     cv_http_object *object;
     cv_http_piece first;
     int users; /* under the lock */
+    bool is_forgotten;
     struct chunk *next;
     struct chunk *peer; /* in its bucket */
 } chunk;
@@ -25,6 +27,7 @@ typedef struct chunk {
 struct cv_http_chunks {
     cv_session *session;
     char *url;
+    atomic_bool is_anew; /* past caches on the way */
     cv_mutex lock;
     chunk *chunks; /* newest first */
     chunk *buckets[BUCKETS];
@@ -43,6 +46,7 @@ cv_status cv_http_chunks_new(cv_session *session, const char *url, cv_http_chunk
     cv_session_retain(session);
     c->session = session;
     c->url = copy;
+    atomic_init(&c->is_anew, false);
     cv_mutex_init(&c->lock);
     *out = c;
     return CV_OK;
@@ -73,7 +77,7 @@ void cv_http_chunks_free(cv_http_chunks *c)
 static chunk *find(const cv_http_chunks *c, cv_object id)
 {
     chunk *k = c->buckets[id % BUCKETS];
-    while (k && k->id != id) k = k->peer;
+    while (k && (k->id != id || k->is_forgotten)) k = k->peer;
     return k;
 }
 
@@ -99,8 +103,8 @@ static cv_status fetch(const cv_http_chunks *c, cv_object id, cv_watch *watch, c
     chunk *k = NULL;
     const cv_ask ask = {.first = 0, .end = FIRST_BYTES};
     CV_TRY(new_chunk(c, id, &k, err));
-    cv_status status =
-        cv_http_read_piece(k->object, &ask, false, watch, &k->first, &no_ranges, err);
+    cv_status status = cv_http_read_piece(k->object, &ask, atomic_load(&c->is_anew), watch,
+                                          &k->first, &no_ranges, err);
     if (status == CV_OK)
         *out = k;
     else
@@ -123,7 +127,8 @@ static void drop_old(cv_http_chunks *c)
     for (chunk **link = &c->chunks; *link;) {
         chunk *k = *link;
         size += k->first.size;
-        if ((++n <= MOST_KEPT && size <= KEPT_BYTES) || k->users > 0) {
+        bool fits = ++n <= MOST_KEPT && size <= KEPT_BYTES && !k->is_forgotten;
+        if (fits || k->users > 0) {
             link = &k->next;
             continue;
         }
@@ -165,6 +170,15 @@ static cv_status acquire(cv_http_chunks *c, cv_object id, cv_watch *watch, chunk
     return CV_OK;
 }
 
+void cv_http_chunks_forget(cv_http_chunks *c)
+{
+    atomic_store(&c->is_anew, true);
+    cv_mutex_lock(&c->lock);
+    for (chunk *k = c->chunks; k; k = k->next) k->is_forgotten = true;
+    drop_old(c);
+    cv_mutex_unlock(&c->lock);
+}
+
 static void release(cv_http_chunks *c, chunk *k)
 {
     cv_mutex_lock(&c->lock);
@@ -196,14 +210,15 @@ static cv_status make_missing(cv_http_chunks *c, const cv_object *ids, size_t n_
     return CV_OK;
 }
 
-static cv_status fetch_all(chunk **list, size_t n, cv_http_order *orders, cv_watch *watch,
-                           cv_error *err)
+static cv_status fetch_all(cv_http_chunks *c, chunk **list, size_t n, cv_http_order *orders,
+                           cv_watch *watch, cv_error *err)
 {
     uint64_t each = n > 0 ? TOGETHER / n : 0;
     if (each > FIRST_BYTES) each = FIRST_BYTES;
     if (each < LEAST_BYTES) each = LEAST_BYTES;
     for (size_t i = 0; i < n; i++)
-        orders[i] = (cv_http_order){.object = list[i]->object, .size = each};
+        orders[i] = (cv_http_order){
+            .object = list[i]->object, .size = each, .is_anew = atomic_load(&c->is_anew)};
     CV_TRY(cv_http_read_orders(orders, n, watch, err));
     for (size_t i = 0; i < n; i++) list[i]->first = orders[i].piece;
     return CV_OK;
@@ -233,7 +248,7 @@ cv_status cv_http_chunks_meet(cv_http_chunks *c, const cv_object *ids, size_t n,
     cv_status status = list && orders
                            ? make_missing(c, ids, n, list, &n_missing, err)
                            : cv_fail_memory(err, n * sizeof *orders, "a list of chunks");
-    if (status == CV_OK) status = fetch_all(list, n_missing, orders, watch, err);
+    if (status == CV_OK) status = fetch_all(c, list, n_missing, orders, watch, err);
     if (list && orders) take_all(c, list, orders, n_missing, status == CV_OK);
     cv_free(list);
     cv_free(orders);
@@ -312,7 +327,8 @@ static cv_status read_ranges(reading *r, const cv_store_range *ranges, size_t n,
         CV_TRY(status);
     }
     const cv_arrivals own = {range_arrived, range_failed, r, r->arrivals->watch};
-    const cv_http_window window = {.objects = r->objects};
+    const cv_http_window window = {.objects = r->objects,
+                                   .is_anew = atomic_load(&r->chunks->is_anew)};
     return cv_http_read(&window, r->ranges, r->n, &own, err);
 }
 

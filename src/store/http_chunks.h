@@ -11,6 +11,10 @@ cv_status cv_http_chunks_new(cv_session *session, const char *url, cv_http_chunk
                              cv_error *err);
 void cv_http_chunks_free(cv_http_chunks *chunks); /* NULL is fine */
 
+/* Nothing that was kept is used any more, and what is kept from now on is fetched past all
+ * caches. */
+void cv_http_chunks_forget(cv_http_chunks *chunks);
+
 /* Any thread; CATERVA_ENOTFOUND when there is no such object. */
 cv_status cv_http_chunks_size(cv_http_chunks *chunks, cv_object id, cv_watch *watch,
                               uint64_t *size, cv_error *err);

@@ -74,29 +74,38 @@ const uint8_t *cv_http_file_end(cv_http_file *f, size_t *size)
     return cv_http_file_find(f, all - *size, *size);
 }
 
-static cv_status compare(cv_http_file *f, const cv_http_piece *then, cv_watch *watch,
-                         bool *is_same, cv_error *err)
+static cv_status compare(cv_http_file *f, const cv_http_piece *then,
+                         const cv_http_again *again, bool *is_same, cv_error *err)
 {
     const cv_ask ask = {.first = then->pos, .end = then->pos + then->size};
     cv_http_piece now;
     bool no_ranges;
-    CV_TRY(cv_http_read_piece(f->object, &ask, true, watch, &now, &no_ranges, err));
-    *is_same = now.pos <= ask.first && now.pos + now.size >= ask.end &&
-               memcmp(now.bytes + (ask.first - now.pos), then->bytes, then->size) == 0;
+    CV_TRY(cv_http_read_piece(f->object, &ask, true, again->watch, &now, &no_ranges, err));
+    bool has_all = now.pos <= ask.first && now.pos + now.size >= ask.end;
+    if (has_all && memcmp(now.bytes + (ask.first - now.pos), then->bytes, then->size) == 0) {
+        cv_free(now.bytes);
+        return CV_OK;
+    }
+    *is_same = false;
+    if (has_all && again->replaces) return keep(f, &now, err);
     cv_free(now.bytes);
     return CV_OK;
 }
 
-/* What came last first: that is the frame's end, where the opening did not bring it. */
-cv_status cv_http_file_compare(cv_http_file *f, uint64_t begin, uint64_t end, cv_watch *watch,
-                               bool *is_same, cv_error *err)
+/* What came last first: that is the frame's end, where the opening did not bring it. What was
+ * replaced is not lent any more. */
+cv_status cv_http_file_compare(cv_http_file *f, const cv_http_again *again, bool *is_same,
+                               cv_error *err)
 {
     *is_same = true;
-    for (const cv_http_kept *k = atomic_load(&f->pieces); k && *is_same; k = k->next) {
+    for (const cv_http_kept *k = atomic_load(&f->pieces); k; k = k->next) {
         const cv_http_piece *p = &k->piece;
-        uint64_t piece_end = p->pos + p->size;
-        if ((p->pos < end && piece_end > begin) || piece_end == f->object->identity.size)
-            CV_TRY(compare(f, p, watch, is_same, err));
+        uint64_t end = p->pos + p->size;
+        bool is_asked =
+            (p->pos < again->end && end > again->begin) || end == f->object->identity.size;
+        if (!*is_same && !again->replaces) break;
+        if (is_asked && cv_http_file_find(f, p->pos, p->size) == p->bytes)
+            CV_TRY(compare(f, p, again, is_same, err));
     }
     return CV_OK;
 }

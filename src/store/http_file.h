@@ -43,10 +43,16 @@ const uint8_t *cv_http_file_find(cv_http_file *file, uint64_t pos, size_t size);
 /* The end of the object, which holds the seal, when it was kept whole; else NULL. */
 const uint8_t *cv_http_file_end(cv_http_file *file, size_t *size);
 
-/* Fetches once more, past all caches, what was kept of the bytes [begin, end) and of the
- * object's end, until something is not what it was. */
-cv_status cv_http_file_compare(cv_http_file *file, uint64_t begin, uint64_t end,
-                               cv_watch *watch, bool *is_same, cv_error *err);
+/* Bytes [begin, end) of the object, and its end, as they are looked at once more. */
+typedef struct cv_http_again {
+    uint64_t begin, end;
+    bool replaces; /* what is another than what was kept is lent from now on */
+    cv_watch *watch;
+} cv_http_again;
+
+/* Fetches once more, past all caches, what was kept of them. */
+cv_status cv_http_file_compare(cv_http_file *file, const cv_http_again *again, bool *is_same,
+                               cv_error *err);
 
 /* Fetches a piece, from the cache when that has it (NULL: there is none), and keeps it. */
 cv_status cv_http_file_fetch(cv_http_file *file, cv_range_cache *cache, const cv_ask *ask,

@@ -430,7 +430,7 @@ static void begin_orders(cv_http_order *orders, piece_request *list, size_t n, w
         list[i].out = &orders[i].piece;
         list[i].waiter = a;
         list[i].status = &orders[i].status;
-        order_piece(&list[i], orders[i].object, &ask, false);
+        order_piece(&list[i], orders[i].object, &ask, orders[i].is_anew);
         cv_mutex_lock(&a->lock);
         a->n_left++;
         cv_mutex_unlock(&a->lock);

@@ -36,6 +36,7 @@ cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_
 typedef struct cv_http_order {
     cv_http_object *object;
     uint64_t size;       /* at most so many */
+    bool is_anew;        /* past caches on the way */
     cv_http_piece piece; /* what came */
     cv_status status;
 } cv_http_order;

@@ -86,10 +86,14 @@ typedef struct cv_store_ops {
     /* What was kept in memory of a file is not lent any more: it is read anew. Op may
      * be NULL: nothing is kept. */
     void (*read_anew)(cv_store *store);
-    /* Bytes were read that cannot be right: CATERVA_EIO when they are of another version than
-     * what was opened; else they are fetched past all caches from now on, and may be read
-     * once more. Op may be NULL: they are what they are. */
-    cv_status (*doubt)(cv_store *store, cv_error *err);
+    /* Bytes were read that cannot be right: they are fetched past all caches from now on, and
+     * may be read once more (store/doubt.h). CATERVA_EIO: they are of another version than
+     * what was opened, unless the reader `begins` and remembers nothing. Op may be NULL: they
+     * are what they are. */
+    cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
+    /* What was read once more after a doubt is right; or it is not: CATERVA_EIO when that is
+     * because it is of another version. Where there is `doubt`. */
+    cv_status (*settle)(cv_store *store, bool is_right, cv_error *err);
     /* Writes all of `size` bytes; the object is created or grown as needed (a
      * gap reads as zeros). Chunk objects are written once, from position 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
@@ -227,8 +231,6 @@ static inline cv_status cv_store_meet(cv_store *s, const cv_object *objects, siz
 {
     return s->ops->meet ? s->ops->meet(s, objects, n, e) : CV_OK;
 }
-/* Whether what could not be right is worth another look; see `doubt`. */
-static inline bool cv_store_may_doubt(const cv_store *s) { return s->ops->doubt != NULL; }
 /* Is the first range near, the others mostly are: then a wave would cost, and gain nothing. */
 static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)

@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "format/frame_header.h"
 #include "store/descriptors.h"
+#include "store/doubt.h"
 #include "store/file.h"
 #include "store/http.h"
 #include "store/http_url.h"
@@ -245,6 +246,14 @@ static cv_status open_any(cv_tree *tree, cv_error *err)
     return error ? cv_fail_open(err, error, tree->path) : open_file(tree, err);
 }
 
+static cv_status open_file_anew(void *context, cv_error *err)
+{
+    cv_tree *tree = context;
+    cv_contents_free(&tree->contents);
+    tree->contents = (cv_contents){0};
+    return open_file(tree, err);
+}
+
 /* Archives, and single files; a directory cannot be listed. */
 static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 {
@@ -254,7 +263,9 @@ static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
         cv_store_http_open(session ? session : own, tree->path, 0, NULL, &tree->store, err);
     cv_session_release(own);
     CV_TRY(status);
-    if (!tree->store->has_chunk_objects) return open_file(tree, err);
+    const cv_doubted file = {
+        .store = tree->store, .read = open_file_anew, .context = tree, .begins = true};
+    if (!tree->store->has_chunk_objects) return cv_store_doubting(&file, err);
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is a directory, and no tree's archive",
                    tree->shown.text);
 }

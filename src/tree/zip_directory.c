@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
+#include "store/doubt.h"
 #include "tree/names.h"
 
 #include <stdlib.h>
@@ -259,29 +260,51 @@ static cv_status read_local(const cv_zip_source *source, const cv_member *member
     return CV_OK;
 }
 
-cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
-                                  uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
-                                  cv_error *err)
+/* Where a member stands, and its first bytes, looked for. */
+typedef struct looking {
+    cv_zip_source source;
+    const cv_member *member;
+    uint64_t pos;
+    uint8_t *dst;
+    size_t size, done;
+} looking;
+
+static cv_status locate(void *context, cv_error *err)
 {
+    looking *l = context;
+    const cv_member *member = l->member;
     uint8_t head[HEAD];
     size_t name_size = strlen(member->path), n;
     cv_zip_member record = {.name = (const uint8_t *)member->path,
                             .name_size = (uint16_t)name_size,
                             .method = member->method};
-    CV_TRY(check_stored(member, err));
-    CV_TRY(read_local(source, member, head, &n, err));
+    CV_TRY(read_local(&l->source, member, head, &n, err));
+    l->source.ahead = NULL; /* once more is from the store */
     uint64_t at, room = member->end - member->header_pos;
     CV_TRY(cv_zip_local_parse(head, n, member->header_pos, &record, &at, err));
     if (at > room || member->size > room - at)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
                        "the member at byte %llu of the zip archive reaches into the next one",
                        (unsigned long long)member->header_pos);
-    *pos = member->header_pos + at;
-    *done = 0;
-    if (at < n) *done = n - (size_t)at;
-    if (*done > member->size) *done = (size_t)member->size;
-    if (*done > size) *done = size;
-    if (*done > 0) memcpy(dst, head + at, *done);
+    l->pos = member->header_pos + at;
+    l->done = 0;
+    if (at < n) l->done = n - (size_t)at;
+    if (l->done > member->size) l->done = (size_t)member->size;
+    if (l->done > l->size) l->done = l->size;
+    if (l->done > 0) memcpy(l->dst, head + at, l->done);
+    return CV_OK;
+}
+
+cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
+                                  uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
+                                  cv_error *err)
+{
+    looking l = {.source = *source, .member = member, .dst = dst, .size = size};
+    const cv_doubted twice = {.store = source->store, .read = locate, .context = &l};
+    CV_TRY(check_stored(member, err));
+    CV_TRY(cv_store_doubting(&twice, err));
+    *pos = l.pos;
+    *done = l.done;
     return CV_OK;
 }
 

@@ -582,6 +582,54 @@ class Changes(Case):
         server.script = wrong
         self.fails(self.reader.say("read"), "damaged", "CATERVA_ECORRUPT")
 
+    def test_one_byte_of_an_answer_that_is_wrong_once(self):
+        """Wherever it is: what is fetched once more is right."""
+        server = self.serve()
+        size = len(self.frame)
+        places = [*range(size - 300, size), *range(size - OPENING, size - 300, 1499),
+                  *range(0, size - OPENING, 9973)]
+        for place in places:
+            left = [1]
+
+            def flip(request):
+                reply = server.good(request)
+                begin, end = map(int, re.findall(r"\d+", reply.headers["Content-Range"])[:2])
+                if not left or not begin <= place <= end:
+                    return None
+                left.clear()
+                body = bytearray(reply.body)
+                body[place - begin] ^= 0x10
+                reply.body = bytes(body)
+                return reply
+            server.script = flip
+            with self.subTest(place=place, of=size):
+                self.opened(server, "nocache")
+                self.reads_right()
+
+    def test_a_chunk_of_a_directory_that_is_wrong_once(self):
+        folder = convert(self.folder, "wrong.b2nd", self.items, "--sparse", "-T", "1")
+        server = self.serve()
+        del server.objects["/a.b2nd"]
+        for file in folder.iterdir():
+            server.objects["/a.b2nd/" + file.name] = file.read_bytes()
+        for place in (0, 1, 2, 20, 40, 500):
+            left = [1]
+
+            def flip(request):
+                if not left or not request.path.endswith(".chunk"):
+                    return None
+                left.clear()
+                reply = server.good(request)
+                body = bytearray(reply.body)
+                body[place] ^= 0x10
+                reply.body = bytes(body)
+                return reply
+            server.script = flip
+            with self.subTest(place=place):
+                self.opened(server, "nocache")
+                self.reads_right()
+                self.assertFalse(left)
+
     def test_replaced_while_it_is_read(self):
         for options in ({}, {"etags": False}):
             server = self.serve(**options)

@@ -236,6 +236,69 @@ class Cached(Case):
                              "ok " + self.items[33, 5, 7].tobytes().hex())
         self.assertEqual(len(server.requests), 1)
 
+    def flips_once(self, server, wanted, place):
+        """The first answer that `wanted` says yes to comes with one wrong byte, at `place`."""
+        left = [1]
+
+        def flip(request):
+            if not left or not wanted(request):
+                return None
+            left.clear()
+            reply = server.good(request)
+            body = bytearray(reply.body)
+            body[place % len(body)] ^= 0x40
+            reply.body = bytes(body)
+            return reply
+        server.script = flip
+        return left
+
+    def test_an_answer_that_was_wrong_once(self):
+        """Of a chunk, also where a parser sees it before a checksum does."""
+        server = self.serve()
+        for place in (*range(0, 36), 40, 60, 100, 1000):
+            for folder in self.packs():
+                folder.unlink()
+            left = self.flips_once(server,
+                                   lambda r: not r.headers["range"].startswith("bytes=-"), place)
+            for _ in range(2):
+                with self.subTest(place=place):
+                    self.assertEqual(self.open(server), "ok")
+                    self.reads_right()
+                    self.assertFalse(left)
+                    server.script = None
+
+    def test_an_answer_about_an_archive_that_was_wrong_once(self):
+        """Its end, or a member's head."""
+        tree = "%s/wrong.b2d" % self.folder
+        for key in ("/g/x", "/y"):
+            subprocess.run([test_remote.CLI, "convert", self.folder / "a.b2nd",
+                            "%s::%s" % (tree, key)], check=True)
+        subprocess.run([test_remote.CLI, "pack", tree, self.folder / "wrong.b2z"], check=True)
+        server = self.serve()
+        server.objects["/t.b2z"] = (self.folder / "wrong.b2z").read_bytes()
+        places = [("bytes=-", -at) for at in (1, 5, 10, 15, 20, 22, 40, 70, 75, 90, 110)]
+        places += [("bytes=", at) for at in (0, 1, 2, 3, 8, 18, 26, 28, 30, 100)]
+        for begin, place in places:
+            for pack in self.packs():
+                pack.unlink()
+            left = self.flips_once(
+                server, lambda r: r.headers["range"].startswith(begin) and
+                (begin == "bytes=-") == r.headers["range"].startswith("bytes=-"), place)
+            for _ in range(2):
+                with self.subTest(begin=begin, place=place):
+                    self.assertEqual(self.open(server, path="/t.b2z::/g/x"), "ok")
+                    self.reads_right()
+                    self.assertFalse(left)
+                    server.script = None
+
+    def test_folders_too_small_for_anything(self):
+        server = self.serve()
+        for bound in (1, 17, 99, 100, 5000, 500000):
+            self.assertEqual(self.open(server, "bound=%d" % bound), "ok")
+            self.reads_right()
+            self.assertEqual(self.packs(), [])
+            self.assertTrue(self.cache.is_dir())
+
     def test_packs_of_others_are_not_read(self):
         """Under the name of another key."""
         server = self.serve()

@@ -13,6 +13,7 @@
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/sealed.h"
+#include "store/doubt.h"
 
 #include <stdlib.h>
 
@@ -114,21 +115,45 @@ static void note_unverified(verify_task *task)
     cv_mutex_unlock(&task->lock);
 }
 
-static cv_status check_chunk(verify_task *task, int64_t chunk, cv_worker *worker,
-                             cv_error *err)
+/* A chunk, which can be looked at twice. */
+typedef struct one_chunk {
+    verify_task *task;
+    int64_t number;
+    int64_t chunk;
+    cv_worker *worker;
+    bool is_staged, is_counted, is_noted;
+} one_chunk;
+
+static cv_status check_stored(one_chunk *o, cv_error *err)
 {
+    verify_task *task = o->task;
+    cv_worker *worker = o->worker;
     cv_chunk_ref ref;
     cv_layout *layout;
-    CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, chunk, &ref, err));
-    if (ref.name == 0) note_unverified(task);
+    CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, o->chunk, &ref, err));
+    if (ref.name == 0 && !o->is_counted) note_unverified(task);
+    o->is_counted = true;
     CV_TRY(cv_staged_get_layout(worker->staged, task->frame, task->snapshot, &ref, &layout,
                                 err));
-    note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
+    if (!o->is_noted) note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
+    o->is_noted = true;
     bool has_blocks = layout->header.special == CV_SPECIAL_NONE;
     cv_layout_release(layout);
     if (has_blocks && !task->options->quick) return decode_chunk(task, &ref, worker, err);
     cv_watch_add(task->heard, task->snapshot->grid.chunk_bytes);
     return CV_OK;
+}
+
+/* What is on the stage is looked at once. */
+static cv_status check_chunk(void *context, cv_error *err)
+{
+    one_chunk *o = context;
+    cv_stage *stage = o->is_staged ? &o->task->stage : NULL;
+    o->is_staged = false;
+    CV_TRY(cv_stage_enter(stage, o->number, o->worker, err));
+    cv_status status = check_stored(o, err);
+    cv_stage_leave(stage, o->number, o->worker);
+    return status;
 }
 
 /* Counts a chunk; a failure to check (no memory, too many open files) ends the
@@ -148,15 +173,17 @@ static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status
 static cv_status verify_chunk(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     verify_task *task = context;
-    int64_t chunk = task->chunks[job];
+    one_chunk one = {.task = task,
+                     .number = job,
+                     .chunk = task->chunks[job],
+                     .worker = worker,
+                     .is_staged = true};
+    const cv_doubted twice = {
+        .store = task->frame->store, .read = check_chunk, .context = &one};
     cv_error error = {0};
     worker->watch = task->heard;
-    cv_status status = cv_stage_enter(&task->stage, job, worker, &error);
-    if (status == CV_OK) {
-        status = check_chunk(task, chunk, worker, &error);
-        cv_stage_leave(&task->stage, job, worker);
-        status = finish_chunk(task, chunk, status, &error);
-    }
+    cv_status status = cv_store_doubting(&twice, &error);
+    status = finish_chunk(task, one.chunk, status, &error);
     if (status != CV_OK && err) *err = error;
     return status;
 }

@@ -6,6 +6,8 @@
 #include "engine/read/wave.h"
 #include "engine/run/thresholds.h"
 #include "frame/index_read.h"
+#include "frame/layout_cache.h"
+#include "store/doubt.h"
 
 /* A walk on its way through the pool. */
 typedef struct run {
@@ -33,26 +35,48 @@ static void fill_wanted(cv_walk_chunk *c, const uint8_t *item)
         for (int64_t tag = 0; tag < c->n_blocks; tag++) d->fill(c, tag, item);
 }
 
+/* A chunk, which can be read twice. */
+typedef struct one_chunk {
+    const run *run;
+    int64_t number;
+    cv_worker *worker;
+    bool is_staged;
+    cv_walk_chunk chunk;
+} one_chunk;
+
+static cv_status read_chunk(void *context, cv_error *err)
+{
+    one_chunk *o = context;
+    const cv_walk *w = o->run->walk;
+    cv_stage *stage = o->is_staged ? w->stage : NULL;
+    o->is_staged = false; /* what is on the stage is read once */
+    CV_TRY(cv_stage_enter(stage, o->number, o->worker, err));
+    cv_status status = cv_walk_enter(&o->chunk, w, o->number, o->worker, err);
+    if (status == CV_OK) status = cv_walk_blocks(&o->chunk, 0, o->chunk.n_blocks, err);
+    cv_stage_leave(stage, o->number, o->worker);
+    return status;
+}
+
 /* The same for a chunk that may be damaged: then what is wanted of it, also what was
  * delivered already, is the fill. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     run *r = context;
-    cv_walk_chunk c;
     cv_error error = {0};
-    CV_TRY(cv_stage_enter(r->walk->stage, job, worker, err));
-    cv_status status = cv_walk_enter(&c, r->walk, job, worker, &error);
-    if (status == CV_OK) status = cv_walk_blocks(&c, 0, c.n_blocks, &error);
-    cv_stage_leave(r->walk->stage, job, worker);
+    one_chunk one = {.run = r, .number = job, .worker = worker, .is_staged = true};
+    const cv_doubted twice = {
+        .store = r->walk->source->frame->store, .read = read_chunk, .context = &one};
+    cv_status status = cv_store_doubting(&twice, &error);
     if (status == CV_OK) return CV_OK;
     if (!cv_is_damage(status, &error)) {
         if (err) *err = error;
         return status;
     }
-    fill_wanted(&c, r->skip->fill);
-    if (c.failed) return cv_fail_memory(err, (size_t)c.n_blocks, "a converted item");
+    fill_wanted(&one.chunk, r->skip->fill);
+    if (one.chunk.failed)
+        return cv_fail_memory(err, (size_t)one.chunk.n_blocks, "a converted item");
     cv_mutex_lock(&r->lock);
-    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, c.chunk, &error);
+    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, one.chunk.chunk, &error);
     cv_mutex_unlock(&r->lock);
     return CV_OK;
 }
@@ -99,22 +123,36 @@ static bool comes_again(const cv_walk *w)
     return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
 }
 
-/* Bytes that are wrong may be another version's, or a cache's on their way: they are fetched
- * once more, unless the first ones were counted. */
-static cv_status run_wave(const cv_walk *w, int64_t first_chunk, int helpers, cv_error *err)
+/* A walk in waves, which can be done twice. */
+typedef struct waves {
+    const cv_walk *walk;
+    int64_t first_chunk;
+    int helpers, n_done;
+} waves;
+
+static cv_status read_waves(void *context, cv_error *err)
 {
+    waves *v = context;
+    if (v->n_done++ > 0) cv_layout_cache_clear(v->walk->source->frame->layouts);
+    return cv_wave_run(v->walk, v->first_chunk, v->helpers, err);
+}
+
+/* Bytes that are wrong may be another version's, or a cache's on their way. What was counted
+ * cannot be taken back: then another version is told of, and nothing is read twice. */
+static cv_status run_waves(const cv_walk *w, int64_t first_chunk, int helpers, cv_error *err)
+{
+    waves v = {w, first_chunk, helpers, 0};
     cv_store *store = w->source->frame->store;
+    const cv_doubted all = {.store = store, .read = read_waves, .context = &v};
+    if (!w->delivery->counts) return cv_store_doubting(&all, err);
     cv_error error = {0}, doubt = {0};
-    cv_status status = cv_wave_run(w, first_chunk, helpers, &error);
-    if (status == CATERVA_ECORRUPT && cv_store_may_doubt(store)) {
-        cv_status answer = store->ops->doubt(store, &doubt);
-        if (answer != CV_OK) error = doubt;
-        if (answer != CV_OK) status = answer;
-        if (answer == CV_OK && !w->delivery->counts)
-            status = cv_wave_run(w, first_chunk, helpers, &error);
+    cv_status status = cv_wave_run(w, first_chunk, helpers, &error), answer = CV_OK;
+    if (cv_is_doubtful(status) && store->ops->doubt) {
+        answer = store->ops->doubt(store, false, &doubt);
+        if (answer == CV_OK) answer = store->ops->settle(store, false, &doubt);
     }
-    if (status != CV_OK && err) *err = error;
-    return status;
+    if (status != CV_OK && err) *err = answer == CV_OK ? error : doubt;
+    return answer == CV_OK ? status : answer;
 }
 
 cv_status cv_walk_run(cv_walk *w, cv_error *err)
@@ -131,7 +169,7 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     if (n_chunks == 0) return CV_OK;
     w->again = comes_again(w);
     int helpers = cut_parts(&r, n_chunks);
-    if (cv_wave_is_worth(w, r.first_chunk)) return run_wave(w, r.first_chunk, helpers, err);
+    if (cv_wave_is_worth(w, r.first_chunk)) return run_waves(w, r.first_chunk, helpers, err);
     return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
 }
 
