@@ -166,7 +166,7 @@ class SystemSource:
 
 def scheme_of(place: str) -> str | None:
     """What a URL begins with; None of a path."""
-    return place.partition("://")[0] if is_remote(place) else None
+    return place.partition("://")[0].lower() if is_remote(place) else None
 
 
 def is_file(x: Any) -> bool:

@@ -119,12 +119,27 @@ static char *path_of(const char *variable, const char *in_home)
     return path;
 }
 
+/* A line's end behind what an environment or a file says is nobody's intention. */
+static void cut_end(char *value)
+{
+    size_t size = value ? strlen(value) : 0;
+    while (size > 0 && (value[size - 1] == '\n' || value[size - 1] == '\r')) size--;
+    if (value) value[size] = '\0';
+}
+
+static char *variable_of(const char *name)
+{
+    char *value = cv_os_variable(name);
+    cut_end(value);
+    return value;
+}
+
 static void open_profile(const char *name, profile *out)
 {
     static const char *const places[2][2] = {
         {"AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"},
         {"AWS_CONFIG_FILE", ".aws/config"}};
-    *out = (profile){.name = name ? cv_strdup(name) : cv_os_variable("AWS_PROFILE")};
+    *out = (profile){.name = name ? cv_strdup(name) : variable_of("AWS_PROFILE")};
     if (!out->name) out->name = cv_strdup("default");
     for (int i = 0; i < 2; i++) {
         char *path = path_of(places[i][0], places[i][1]);
@@ -195,9 +210,8 @@ static bool take_given(cv_credentials *c, const caterva_remote_options *o)
 
 static bool take_environment(cv_credentials *c)
 {
-    return take_pair(c, cv_os_variable("AWS_ACCESS_KEY_ID"),
-                     cv_os_variable("AWS_SECRET_ACCESS_KEY"),
-                     cv_os_variable("AWS_SESSION_TOKEN"));
+    return take_pair(c, variable_of("AWS_ACCESS_KEY_ID"),
+                     variable_of("AWS_SECRET_ACCESS_KEY"), variable_of("AWS_SESSION_TOKEN"));
 }
 
 static bool take_profile(cv_credentials *c, const profile *p)
@@ -231,7 +245,26 @@ static cv_status take_keys(const caterva_remote_options *o, const profile *p,
 
 static char *first_of(char *found, const char *variable)
 {
-    return found ? found : cv_os_variable(variable);
+    return found ? found : variable_of(variable);
+}
+
+static cv_status check_text(const char *value, const char *name, cv_error *err)
+{
+    for (const char *c = value ? value : ""; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "the %s for S3 has a line's end or another control character",
+                           name);
+    return CV_OK;
+}
+
+static cv_status check_texts(const cv_credentials *c, cv_error *err)
+{
+    CV_TRY(check_text(c->access_key, "access key", err));
+    CV_TRY(check_text(c->secret_key, "secret key", err));
+    CV_TRY(check_text(c->session_token, "session token", err));
+    CV_TRY(check_text(c->region, "region", err));
+    return check_text(c->endpoint, "endpoint", err);
 }
 
 cv_status cv_credentials_find(const caterva_remote_options *o, cv_credentials *out,
@@ -249,6 +282,8 @@ cv_status cv_credentials_find(const caterva_remote_options *o, cv_credentials *o
     if (!out->endpoint) out->endpoint = profile_value(&p, "endpoint_url");
     close_profile(&p);
     if (status == CV_OK && !out->region) status = cv_fail_memory(err, 16, "a region");
+    if (status == CV_OK) status = check_text(o->profile, "profile's name", err);
+    if (status == CV_OK) status = check_texts(out, err);
     if (status != CV_OK) cv_credentials_free(out);
     return status;
 }

@@ -290,7 +290,8 @@ typedef struct adding {
 static void add_header(void *token, const char *header)
 {
     adding *a = token;
-    if (!header || !strchr(header, ':') || strpbrk(header, "\r\n")) return;
+    const char *own;
+    if (!cv_header_is_one(header) || cv_header_is_own(header, &own)) return;
     if (a->status == CV_OK)
         a->status = cv_buffer_append(a->fields, header, strlen(header) + 1, NULL);
 }

@@ -24,10 +24,15 @@ static cv_status check_between(const char *name, int value, int least, int most,
 
 static cv_status check_header(const char *header, int i, cv_error *err)
 {
-    const char *colon = header ? strchr(header, ':') : NULL;
-    if (colon && colon > header && !strpbrk(header, "\r\n")) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "header %d is not \"Name: value\" in one line",
-                   i);
+    const char *own;
+    if (!cv_header_is_one(header))
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "header %d is not \"Name: value\" in one line, with a name without "
+                       "blanks",
+                       i);
+    if (!cv_header_is_own(header, &own)) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "header %d is %s, which the library sets by itself", i, own);
 }
 
 static cv_status check_endpoint(const char *endpoint, cv_error *err)

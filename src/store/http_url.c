@@ -178,6 +178,42 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b)
     return port_of(a) == port_of(b);
 }
 
+bool cv_header_is_one(const char *header)
+{
+    const char *at = header ? header : "";
+    while (is_alnum(*at) || (*at && strchr("!#$%&'*+-.^_`|~", *at))) at++;
+    if (at == header || *at != ':') return false;
+    for (at++; (unsigned char)*at >= 0x20 || *at == '\t'; at++)
+        if (*at == 0x7f) return false;
+    return *at == '\0';
+}
+
+bool cv_header_is_own(const char *header, const char **name)
+{
+    static const struct {
+        const char *lower, *shown;
+    } own[] = {{"accept-encoding:", "Accept-Encoding"},
+               {"connection:", "Connection"},
+               {"content-length:", "Content-Length"},
+               {"expect:", "Expect"},
+               {"host:", "Host"},
+               {"if-match:", "If-Match"},
+               {"if-modified-since:", "If-Modified-Since"},
+               {"if-none-match:", "If-None-Match"},
+               {"if-range:", "If-Range"},
+               {"if-unmodified-since:", "If-Unmodified-Since"},
+               {"range:", "Range"},
+               {"te:", "TE"},
+               {"transfer-encoding:", "Transfer-Encoding"},
+               {"upgrade:", "Upgrade"}};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (match(header, own[i].lower) == 0) continue;
+        *name = own[i].shown;
+        return true;
+    }
+    return false;
+}
+
 char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,
                     const char *end)
 {

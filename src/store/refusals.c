@@ -4,13 +4,29 @@
 
 #include "base/heap.h"
 #include "base/os_lock.h"
+#include "store/http_url.h"
 
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(cv_shown_path) >= CV_URL_SHOWN, "a URL fits");
+
+/* Of any scheme: queries and passwords are for nobody's eyes. */
+static bool is_url(const char *text)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.";
+    size_t scheme = strspn(text, letters);
+    return scheme > 1 && strncmp(text + scheme, "://", 3) == 0;
+}
+
 cv_shown_path cv_show_path(const char *path)
 {
     cv_shown_path shown;
+    if (is_url(path)) {
+        cv_url_show(path, shown.text);
+        return shown;
+    }
     size_t length = strlen(path);
     size_t room = sizeof shown.text - 1;
     if (length <= room)

@@ -50,6 +50,11 @@ class S3(Case):
         done = self.run_info(url, AWS_SESSION_TOKEN=self.TOKEN, **keys)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(server.requests[-1].headers["x-amz-security-token"], self.TOKEN)
+        lines = {name: value + "\n" for name, value in keys.items()}
+        done = self.run_info(url, **lines)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_info(url, **{**keys, "AWS_SECRET_ACCESS_KEY": "hidden\nhidden"})
+        self.assertIn("the secret key for S3 has a line's end", done.stderr)
         done = self.run_info(url, **{**keys, "AWS_SECRET_ACCESS_KEY": "hidden-wrong"})
         self.assertEqual(done.returncode, 3)
         self.assertIn("forbidden or absent", done.stderr)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -52,9 +53,59 @@ static void gaps_are_what_a_connection_waits_for(void **state)
     cv_session_release(s);
 }
 
+static void is_refused(const caterva_remote_options *options, bool is_s3, const char *words)
+{
+    cv_session *s;
+    cv_error err = {0};
+    assert_int_equal(cv_session_new(options, is_s3, &s, &err), CATERVA_EINVAL);
+    if (!strstr(err.message, words)) fail_msg("%s: no %s", err.message, words);
+    assert_null(strstr(err.message, "hush"));
+}
+
+static void headers_that_the_library_sets_are_refused_by_name(void **state)
+{
+    static const char *const headers[][2] = {
+        {"Range: bytes=0-hush", "Range"},        {"range:hush", "Range"},
+        {"If-Match: \"hush\"", "If-Match"},      {"HOST: hush", "Host"},
+        {"Content-Length: 1", "Content-Length"}, {"Na me: hush", "without blanks"},
+        {" Name: hush", "without blanks"},       {"Name : hush", "without blanks"},
+        {": hush", "\"Name: value\""},           {"Name: hush\r\nX: y", "in one line"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        caterva_remote_options options = CATERVA_REMOTE_INIT;
+        options.headers = headers[i];
+        options.n_headers = 1;
+        is_refused(&options, false, headers[i][1]);
+    }
+    static const char *const good[] = {"Authorization: Bearer x", "X-Rangefinder: 1\t2"};
+    caterva_remote_options options = CATERVA_REMOTE_INIT;
+    cv_session *s;
+    options.headers = good;
+    options.n_headers = 2;
+    assert_int_equal(cv_session_new(&options, false, &s, NULL), CV_OK);
+    cv_session_release(s);
+}
+
+static void control_characters_are_refused_by_name(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        static const char *const names[] = {"access key", "secret key", "session token",
+                                            "region",     "endpoint",   "profile"};
+        caterva_remote_options o = CATERVA_REMOTE_INIT;
+        const char **texts[] = {&o.access_key, &o.secret_key, &o.session_token,
+                                &o.region,     &o.endpoint,   &o.profile};
+        for (int k = 0; k < 4; k++) *texts[k] = "x";
+        *texts[i] = i == 4 ? "https://hush\n" : "hush\r";
+        is_refused(&o, true, names[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_that_the_library_sets_are_refused_by_name),
+        cmocka_unit_test(control_characters_are_refused_by_name),
         cmocka_unit_test(waves_grow_with_the_way),
         cmocka_unit_test(gaps_are_what_a_connection_waits_for),
     };

@@ -1,6 +1,8 @@
 /* URLs taken apart, shown, and encoded. */
 #include "store/http_url.h"
 
+#include "caterva.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -104,6 +106,32 @@ static void long_ones_are_shown_by_their_end(void **state)
     assert_string_equal(shown, "https://host:8080/a@1");
 }
 
+/* Also where a URL is given in the place of a path. */
+static void secrets_stand_in_no_sentence(void **state)
+{
+    static const char *const urls[] = {"https://h/a.b2nd?X-Amz-Signature=HUSH",
+                                       "https://user:HUSH@h/a.b2nd", "ftp://u:HUSH@h/a.b2nd"};
+    int64_t shape[] = {3};
+    (void)state;
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        caterva_array *array = NULL;
+        caterva_create_options options = CATERVA_CREATE_INIT;
+        caterva_error err = {0};
+        options.ndim = 1;
+        options.shape = shape;
+        options.dtype = "<i4";
+        assert_int_not_equal(caterva_create(urls[i], &options, &array, &err), CATERVA_OK);
+        assert_null(strstr(err.message, "HUSH"));
+        assert_non_null(strstr(err.message, "h/a.b2nd"));
+        assert_int_not_equal(caterva_unlink(urls[i], NULL, &err), CATERVA_OK);
+        assert_null(strstr(err.message, "HUSH"));
+        assert_int_not_equal(caterva_compact(urls[i], NULL, &err), CATERVA_OK);
+        assert_null(strstr(err.message, "HUSH"));
+        assert_int_not_equal(caterva_seal(urls[i], NULL, &err), CATERVA_OK);
+        assert_null(strstr(err.message, "HUSH"));
+    }
+}
+
 static void bytes_are_encoded(void **state)
 {
     char room[16];
@@ -122,6 +150,7 @@ int main(void)
         cmocka_unit_test(origins_compare),
         cmocka_unit_test(long_ones_are_shown_by_their_end),
         cmocka_unit_test(bytes_are_encoded),
+        cmocka_unit_test(secrets_stand_in_no_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
