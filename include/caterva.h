@@ -361,7 +361,8 @@ typedef struct caterva_remote_options {
     int retries;            /* of a request that failed for a while, at most 20; 0: 5;
                                -1: none                                                */
     int over_read_percent;  /* bytes that may be read over what is needed, where that
-                               saves requests and time; 0: 100; -1: none               */
+                               saves requests and time; 0: 100; -1: none. Any but that:
+                               chunks of at most 1 MiB together are read whole         */
     caterva_credentials credentials;
     const char *access_key; /* CATERVA_CREDENTIALS_GIVEN; NULL: none                   */
     const char *secret_key;

@@ -13,7 +13,7 @@ enum { BUFFER_SIZE = 128 * 1024 };
 enum { CONTINUE_MS = 500 };
 
 /* Slower than so many bytes in a second is as bad as nothing. */
-enum { STALLED = 256 };
+enum { STALLED = 256, LONGEST = 100000000 };
 
 /* ---- libcurl's calls -------------------------------------------------------- */
 
@@ -115,8 +115,8 @@ static void set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_s
     set(f->easy, CURLOPT_HTTP09_ALLOWED, 0L);
     set(f->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     set(f->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)s->connect_ms);
-    set(f->easy, CURLOPT_LOW_SPEED_LIMIT, (long)STALLED);
-    set(f->easy, CURLOPT_LOW_SPEED_TIME, stall);
+    set(f->easy, CURLOPT_LOW_SPEED_LIMIT, s->is_slow ? 1L : (long)STALLED);
+    set(f->easy, CURLOPT_LOW_SPEED_TIME, s->is_slow && stall < LONGEST ? 10 * stall : stall);
     set(f->easy, CURLOPT_HEADERFUNCTION, take_header);
     set(f->easy, CURLOPT_HEADERDATA, f);
     set(f->easy, CURLOPT_WRITEFUNCTION, take_body);
@@ -167,6 +167,11 @@ static const char *reason_of(const cv_flight *f, const cv_curl *curl, CURLcode c
 {
     static const char known[] = "SSL certificate problem: ";
     const char *reason = f->reason;
+    long answer = 0; /* a status that has come */
+    if (code == CURLE_OUT_OF_MEMORY)
+        curl->easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &answer);
+    if (answer > 0) /* libcurl's word for a field above 100 KiB */
+        return "a field of the server's answer is too long";
     if (!is_untrusted(code) || !*reason) return curl->easy_strerror(code);
     return strncmp(reason, known, sizeof known - 1) == 0 ? reason + sizeof known - 1 : reason;
 }

@@ -279,6 +279,7 @@ cv_status cv_parts_finish(cv_parts *p, const char *condition, cv_watch *watch,
                     .condition = condition,
                     .proof = "CompleteMultipartUploadResult",
                     .has_body = true,
+                    .is_slow = true,
                     .body = {.bytes = list.data, .size = list.size}};
     if (status == CV_OK) status = cv_send_do(&send, p->sends, watch, err);
     if (status == CV_OK && !cv_send_is_good(&send)) status = cv_send_refused(&send, err);

@@ -193,14 +193,19 @@ static cv_verdict changed(cv_error *err, const char *name)
     return failed(err, CATERVA_EIO, name, "it changed on the server since it was opened");
 }
 
+bool cv_reply_is_busy(int status)
+{
+    if (status == 408 || status == 429) return true;
+    return status >= 500 && status != 501 && status != 505 && status != 507;
+}
+
 static cv_verdict judge_status(const cv_reply *r, const char *name, cv_error *err)
 {
     int status = r->status;
-    bool is_busy = status == 408 || status == 429 || (status >= 500 && status != 501);
-    if (is_busy || status == 501 || status < 200) {
+    if (status >= 500 || status < 200 || cv_reply_is_busy(status)) {
         (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
                       status);
-        return is_busy && status != 505 ? CV_REPLY_RETRY : CV_REPLY_FAILED;
+        return cv_reply_is_busy(status) ? CV_REPLY_RETRY : CV_REPLY_FAILED;
     }
     switch (status) {
     case 301:

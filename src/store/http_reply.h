@@ -65,4 +65,8 @@ void cv_reply_identity(const cv_reply *reply, const cv_grant *grant, cv_identity
 /* Whether an ETag may stand in If-Match. */
 bool cv_etag_is_strong(const char *etag);
 
+/* Whether the server may answer the same request otherwise in a while: 408, 429 and 5xx, but for
+ * what it does not know (501, 505) and has no room for (507). */
+bool cv_reply_is_busy(int status);
+
 #endif

@@ -25,7 +25,8 @@ typedef struct cv_wire_setup {
     bool has_body;      /* of PUT and POST, an empty one, too: `give` has its bytes */
     uint64_t body_size;
     int connect_ms, stall_ms; /* longest waits: for a connection, for any byte */
-    const char *ca_file;      /* who vouches for the server; NULL: whom the system trusts */
+    bool is_slow; /* a byte now and then is enough, and ten times as long without one */
+    const char *ca_file; /* who vouches for the server; NULL: whom the system trusts */
 } cv_wire_setup;
 
 /* How an attempt ended. */

@@ -56,6 +56,7 @@ static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
     setup->body_size = s->body.size;
     setup->connect_ms = o->connect_timeout_ms;
     setup->stall_ms = o->stall_timeout_ms;
+    setup->is_slow = s->is_slow;
     setup->ca_file = o->ca_file;
     return fail(s, add_fields(s, &setup->fields, &s->error));
 }
@@ -126,8 +127,7 @@ static bool is_for_a_while(const cv_send *s)
     int status = s->reply.status;
     if (status == 409) return s->object->session->is_s3;
     if (status >= 200 && status <= 299) return !cv_send_is_good(s);
-    return status == 408 || status == 429 || status == 500 || status == 502 ||
-           status == 503 || status == 504;
+    return cv_reply_is_busy(status);
 }
 
 static int64_t try_again(cv_send *s, uint32_t asked_s)
@@ -407,6 +407,23 @@ static const struct {
     {507, CATERVA_EIO, "the server has no room for it"},
 };
 
+/* What was there when the request was decided on is not there any more. */
+static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
+                        const char **sentence)
+{
+    int status = s->reply.status;
+    bool replaces = s->condition && strncmp(s->condition, "If-Match", 8) == 0;
+    if (status == 404 && strcmp(code, ", NoSuchUpload") == 0) {
+        *sentence = "the upload is not there any more: it was aborted, or finished, by "
+                    "somebody else or a rule of the bucket";
+    } else if (replaces && (status == 404 || status == 412)) {
+        *kind = CATERVA_EEXIST;
+        *sentence = status == 404 ? "what was to be replaced is gone meanwhile"
+                                  : "what was to be replaced is another now: somebody else "
+                                    "was quicker";
+    }
+}
+
 cv_status cv_send_refused(const cv_send *s, cv_error *err)
 {
     char code[64];
@@ -421,6 +438,7 @@ cv_status cv_send_refused(const cv_send *s, cv_error *err)
         kind = refusals[i].code;
     }
     add_code(s, code, sizeof code);
+    refuse_lost(s, code, &kind, &sentence);
     (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->shown, sentence, status,
                   code);
     if (err) cv_session_count_attempts(err, s->attempts);

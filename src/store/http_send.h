@@ -39,6 +39,7 @@ struct cv_send {
     cv_send_body body;
     bool has_body;
     bool asks_first; /* whether the server wants the body at all */
+    bool is_slow;    /* the server works on it, and sends a blank now and then */
     /* What came of it. With CV_OK the server has answered, with `reply.status`, as it may. */
     cv_status status;
     cv_error error;

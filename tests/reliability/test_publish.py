@@ -138,7 +138,8 @@ class Plain(Case):
         self.assertEqual(server.requests[-2].headers["if-match"],
                          etag_of(self.small.read_bytes()))
         server.script = lambda r: server.objects.update({"/a.b2nd": b"x"}) if r.method == "PUT" else None
-        self.refused("something is there already", server, self.small, server.url("/a.b2nd"), "-f")
+        self.refused("what was to be replaced is another now", server, self.small,
+                     server.url("/a.b2nd"), "-f")
         self.assertEqual(server.objects["/a.b2nd"], b"x")
 
     def test_a_lost_answer(self):
@@ -366,6 +367,33 @@ class S3(Case):
         server.script = lambda r: Reply(412) if r.method == "POST" and "uploadId" in r.path else None
         self.refused("something is there", server, self.large, self.URL, "--part-size", PART)
         self.assertEqual((server.uploads, server.objects), ({}, {}))
+
+    def test_an_upload_that_somebody_aborts(self):
+        server = self.serve()
+
+        def abort(request):
+            if request.method == "POST" and "uploadId" in request.path:
+                server.uploads.clear()
+        server.script = abort
+        self.refused("the upload is not there any more", server, self.large, self.URL,
+                     "--part-size", PART)
+        self.assertEqual(server.objects, {})
+
+    def test_replaced_by_somebody_who_was_quicker(self):
+        server = self.serve()
+        for there, words in ((b"other", "is another now"), (None, "is gone meanwhile")):
+            server.objects[self.PATH] = self.small.read_bytes()
+
+            def meanwhile(request):
+                if request.method != "POST" or "uploadId" not in request.path:
+                    return None
+                server.objects.pop(self.PATH)
+                if there:
+                    server.objects[self.PATH] = there
+                return None if there else Reply(404, body=b"<Error><Code>NoSuchKey</Code></Error>")
+            server.script = meanwhile
+            self.refused(words, server, self.large, self.URL, "--part-size", PART, "-f")
+            self.assertEqual(server.objects.get(self.PATH), there)
 
 
 class Resumed(Case):

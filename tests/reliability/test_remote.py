@@ -509,6 +509,8 @@ class Lies(Case):
         self.assertTrue(self.reader.say("open", server.url("/a.b2nd")).startswith("error"))
         server.script = lambda r: Reply(raw=b"HTTP/1.1 206 X\r\n" + b"X: %s\r\n" % (b"y" * 60000) * 3)
         self.assertTrue(self.reader.say("open", server.url("/a.b2nd")).startswith("error"))
+        server.script = lambda r: Reply(raw=b"HTTP/1.1 206 X\r\nX: %s\r\n\r\n" % (b"y" * 200000))
+        self.fails(self.reader.say("open", server.url("/a.b2nd")), "field.* is too long|of fields")
 
     def test_errors_that_stay_end_after_the_retries(self):
         server = self.serve()
