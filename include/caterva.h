@@ -2037,14 +2037,14 @@ typedef struct caterva_publish_options {
     int replace;          /* 1: what stands at the URL may be replaced                  */
     const char *if_match; /* its ETag, with quotes: only this version is replaced; NULL:
                              the one that is there when the call begins                 */
-    int64_t part_bytes;   /* s3://: what is larger is sent in parts of so many bytes (or
+    int64_t part_bytes;   /* s3:// only: what is larger is sent in parts of so many bytes (or
                              more: there are at most 10,000), 5 MiB to 5 GiB; 0: 8 MiB  */
-    const char *resume;   /* path of a small file that remembers an upload in parts from
+    const char *resume;   /* s3:// only: path of a file that remembers an upload in parts from
                              its begin to its end. Where it is, the upload goes on with
                              the parts that are not there yet. NULL: a call that fails
                              aborts its upload                                          */
     int abandon;          /* 1: aborts the upload that `resume` remembers, and removes the
-                             file; publishes nothing                                    */
+                             file; publishes nothing, and does not look at `path`       */
     const char *read_url; /* http:// or https://, where the object is read, when `url` is
                              presigned for writing only; NULL: `url`                    */
     const caterva_remote_options *remote; /* NULL: all as by default                    */
@@ -2070,6 +2070,10 @@ typedef struct caterva_publish_result {
  * sealed array in one file (also a member of a tree), or a `.b2z`. Others are refused, by a
  * sentence that says what to do first: caterva_seal, a copy in one file, caterva_tree_pack.
  *
+ * Before anything is sent all of it is checked, as caterva_verify does, of an archive by the
+ * checksums of its members: what is damaged here is not published. A file whose bytes change
+ * from then on is noticed by its time before parts are put together, and after one request.
+ *
  * The object appears whole. Without `replace` only where there is nothing; with it, only in
  * place of the version that was there, if the server knows conditional requests; a server
  * that ignores them is asked before, once. A request whose answer was lost is tried again,
@@ -2077,6 +2081,7 @@ typedef struct caterva_publish_result {
  * metadata. At the end the last bytes of the object, with the seal, are read back.
  *
  *   CATERVA_EINVAL     not sealed, a directory, or no URL; a `resume` file of another upload
+ *   CATERVA_ECORRUPT   the file is damaged: nothing was sent
  *   CATERVA_EEXIST     something else is there already
  *   CATERVA_EBUSY      somebody has the array open for writing, or changed it meanwhile
  *   CATERVA_ENOTFOUND  no such file, or bucket

@@ -5,17 +5,18 @@
 #include "store/file.h"
 #include "store/http.h"
 #include "store/http_publish.h"
-#include "tree/tree.h"
+#include "store/http_url.h"
+#include "tree/copy.h"
 
 #include <string.h>
 
 /* What is published. */
 typedef struct finished {
-    cv_tree *archive;     /* or */
-    caterva_array *array; /* open for reading: what is committed stays while it is */
-    cv_store *part;       /* of the archive: all of it */
-    cv_store *source;     /* borrowed */
-    uint64_t size;
+    cv_tree *archive;       /* or */
+    caterva_array *array;   /* open for reading: what is committed stays while it is */
+    cv_store *part;         /* of the archive: all of it */
+    cv_store *source;       /* borrowed */
+    uint64_t size, changed; /* the latter: when, before it was looked at */
 } finished;
 
 /* ---- Which files ---------------------------------------------------------------------- */
@@ -92,12 +93,79 @@ static void give_back(finished *f)
     cv_array_free(f->array);
 }
 
-/* An archive never changes in place. */
+/* ---- That they are sound ------------------------------------------------------------- */
+
+/* Checking them, and the first thing that is wrong. */
+typedef struct soundness {
+    const caterva_publish_options *options;
+    cv_error first; /* code 0: nothing */
+    uint64_t size;
+} soundness;
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    soundness *s = context;
+    if (s->first.code != CV_OK) return;
+    (void)cv_fail(&s->first, damage->code, damage->position, "%s", damage->message);
+}
+
+/* Nothing is sent yet: who waits may stop, and is told so. */
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    const soundness *s = context;
+    (void)done, (void)total;
+    if (!s->options->on_progress) return 0;
+    return s->options->on_progress(s->options->context, 0, (int64_t)s->size);
+}
+
+static cv_status check_items(const finished *f, soundness *s, cv_error *err)
+{
+    caterva_verify_options o = CATERVA_VERIFY_INIT;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    o.on_damage = on_damage;
+    o.on_progress = on_progress;
+    o.context = s;
+    return caterva_verify(f->array, &o, &result, err);
+}
+
+/* By the checksums that the archive has of them. What is deflated is others'. */
+static cv_status check_members(const finished *f, soundness *s, cv_error *err)
+{
+    enum { STORED = 0 };
+    const cv_members *members = &f->archive->contents.members;
+    cv_copy_watch watch = {.tell = on_progress, .context = s};
+    for (size_t i = 0; i < members->n; i++) {
+        cv_copy_source member;
+        if (members->list[i].method != STORED) continue;
+        CV_TRY(cv_copy_source_open(f->archive, &members->list[i], &member, err));
+        cv_status status = cv_copy_check(&member, &watch, err);
+        cv_copy_source_close(&member);
+        CV_TRY(status);
+    }
+    return CV_OK;
+}
+
+/* Before anything is sent: what readers would be told of afterwards, or never. A file that is
+ * changed from now on is noticed by its time. */
+static cv_status check_sound(const char *path, finished *f,
+                             const caterva_publish_options *options, cv_error *err)
+{
+    soundness s = {.options = options, .first = {.code = CV_OK}, .size = f->size};
+    f->changed = cv_store_file_changed(f->source);
+    CV_TRY(f->array ? check_items(f, &s, err) : check_members(f, &s, err));
+    if (s.first.code == CV_OK) return CV_OK;
+    return cv_fail(err, s.first.code, s.first.position,
+                   "%s is not published, it is damaged: %.200s", cv_show_path(path).text,
+                   s.first.message);
+}
+
 static cv_status check_same(void *context, cv_error *err)
 {
     const finished *f = context;
     cv_snapshot *now = NULL;
-    if (!f->array) return CV_OK;
+    if (cv_store_file_changed(f->source) != f->changed)
+        return cv_fail(err, CATERVA_EBUSY, -1, "the file was changed while it was sent");
+    if (!f->array) return CV_OK; /* an archive never changes in place */
     const cv_snapshot *then = f->array->snapshot;
     cv_status status = cv_snapshot_load(f->source, false, &now, NULL);
     bool is_same = status == CV_OK && now->header.frame_size == then->header.frame_size &&
@@ -131,8 +199,19 @@ static cv_status check_etag(const char *etag, cv_error *err)
                    "if_match is no ETag: it stands between quotes, as servers say it");
 }
 
-static cv_status check_options(const caterva_publish_options *o, cv_error *err)
+/* What would have no effect is not taken: who asks for it counts on it. */
+static cv_status check_resume(const char *url, const char *path, cv_error *err)
 {
+    if (!path || cv_url_scheme(url) == CV_SCHEME_S3) return CV_OK;
+    return cv_fail(
+        err, CATERVA_EINVAL, -1,
+        "resume is for uploads in parts, to s3://: a web server takes one request");
+}
+
+static cv_status check_options(const char *url, const caterva_publish_options *o,
+                               cv_error *err)
+{
+    CV_TRY(check_resume(url, o->resume, err));
     CV_TRY(check_parts(o->part_bytes, err));
     CV_TRY(check_etag(o->if_match, err));
     if (o->abandon && !o->resume)
@@ -178,7 +257,8 @@ static cv_status publish(const char *path, const char *url, const caterva_publis
 {
     enum { PART = 8 << 20 };
     finished f = {0};
-    cv_status status = take(path, &f, err);
+    cv_status status = o->abandon ? CV_OK : take(path, &f, err);
+    if (status == CV_OK && !o->abandon) status = check_sound(path, &f, o, err);
     const cv_publication p = {.source = f.source,
                               .size = f.size,
                               .url = url,
@@ -211,7 +291,7 @@ caterva_status caterva_publish(const char *path, const char *url,
         CV_TRY(cv_options_copy(&remote, sizeof remote, o.remote, "remote options", err));
         o.remote = &remote;
     }
-    CV_TRY(check_options(&o, err));
+    CV_TRY(check_options(url, &o, err));
     cv_status status = publish(path, url, &o, &out, err);
     if (result) cv_output_fill(result, &out, sizeof out);
     return status;

@@ -441,6 +441,14 @@ uint64_t cv_store_file_offset(const cv_store *store)
     return store->ops == &file_ops ? ((const file_store *)store)->offset : 0;
 }
 
+uint64_t cv_store_file_changed(const cv_store *store)
+{
+    cv_file_info info;
+    if (store->ops != &file_ops) return 0;
+    return cv_file_get_info(((const file_store *)store)->file, &info) == 0 ? info.changed_ns
+                                                                           : 0;
+}
+
 const char *cv_store_file_temp(const cv_store *store)
 {
     bool has_one = store->ops == &file_ops && !store->published;

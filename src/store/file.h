@@ -22,6 +22,9 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
 /* Where the frame begins in the file; 0 of other stores. */
 uint64_t cv_store_file_offset(const cv_store *store);
 
+/* When the file's bytes were changed last, by the system's clock; 0 of other stores. */
+uint64_t cv_store_file_changed(const cv_store *store);
+
 /* The name that a new file of this store has in its directory until it is published; NULL
  * of other stores. And whether it stays there when the store is closed before that, because
  * somebody else knows of it. */

@@ -31,6 +31,7 @@ typedef struct publishing {
     uint8_t *tail;         /* the end of the source */
     size_t tail_size;
     uint64_t part_size;
+    bool abandons; /* there is no source */
     bool is_there; /* something, when it was looked */
     cv_identity found;
     char condition[CONDITION]; /* "": none */
@@ -268,20 +269,50 @@ static cv_status read_tail(publishing *u, cv_error *err)
                          u->tail_size, err);
 }
 
+static void sum_up(const char *text, const void *bytes, size_t size, char out[CV_SHA256_HEX])
+{
+    uint8_t sum[CV_SHA256_SIZE];
+    cv_sha256 sha;
+    cv_sha256_begin(&sha);
+    cv_sha256_add(&sha, text, strlen(text) + 1);
+    if (size > 0) cv_sha256_add(&sha, bytes, size);
+    cv_sha256_end(&sha, sum);
+    cv_sha256_hex(sum, out);
+}
+
 /* The end vouches for the rest: by the seal, or by an archive's list of checksums. */
 static void make_name(publishing *u)
 {
-    char numbers[64];
-    uint8_t sum[CV_SHA256_SIZE];
-    cv_sha256 sha;
-    (void)snprintf(numbers, sizeof numbers, "%llu %llu", (unsigned long long)u->p->size,
+    char size[24];
+    (void)snprintf(size, sizeof size, "%llu", (unsigned long long)u->p->size);
+    sum_up(size, u->tail, u->tail_size, u->state.file);
+    sum_up(u->p->url, NULL, 0, u->state.url);
+    (void)snprintf(u->state.part_size, sizeof u->state.part_size, "%llu",
                    (unsigned long long)u->part_size);
-    cv_sha256_begin(&sha);
-    cv_sha256_add(&sha, numbers, strlen(numbers) + 1);
-    cv_sha256_add(&sha, u->p->url, strlen(u->p->url) + 1);
-    cv_sha256_add(&sha, u->tail, u->tail_size);
-    cv_sha256_end(&sha, sum);
-    cv_sha256_hex(sum, u->state.name);
+}
+
+/* What goes on must be what was begun; whatever differs of the file, it can be abandoned. */
+static cv_status compare_states(const publishing *u, const cv_upload_state *before,
+                                cv_error *err)
+{
+    const char *path = u->p->state_path;
+    const cv_upload_state *now = &u->state;
+    if (strcmp(before->url, now->url) != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s is the state of an upload to another URL: give that one, to go on "
+                       "or to abandon it",
+                       cv_show_path(path).text);
+    if (u->abandons) return CV_OK;
+    if (strcmp(before->file, now->file) != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s is the state of an upload of another file, or of this one before "
+                       "it was changed: abandon it, then begin anew",
+                       cv_show_path(path).text);
+    if (strcmp(before->part_size, now->part_size) == 0) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "%s is the state of an upload in parts of %s bytes, another size than %s: "
+                   "go on with that, or abandon it",
+                   cv_show_path(path).text, before->part_size, now->part_size);
 }
 
 static void make_write_id(publishing *u)
@@ -301,13 +332,9 @@ static cv_status recall(publishing *u, cv_error *err)
     if (!u->p->state_path) return CV_OK;
     CV_TRY(cv_upload_state_read(u->p->state_path, &before, &u->has_state, err));
     if (!u->has_state) return CV_OK;
-    bool is_same = strcmp(before.name, u->state.name) == 0;
+    CV_TRY(compare_states(u, &before, err));
     u->state = before;
-    if (is_same) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
-                   "%s is the state of an upload of another file, to another URL or in "
-                   "parts of another size",
-                   cv_show_path(u->p->state_path).text);
+    return CV_OK;
 }
 
 /* The answer to the last request of an upload before this one may have been lost. */
@@ -333,7 +360,7 @@ static cv_status begin(publishing *u, cv_error *err)
     CV_TRY(
         cv_session_new(p->remote, cv_url_scheme(p->url) == CV_SCHEME_S3, &u->session, err));
     CV_TRY(cv_http_object_new(u->session, p->url, "", &u->object, err));
-    CV_TRY(read_tail(u, err));
+    if (!u->abandons) CV_TRY(read_tail(u, err));
     return recall(u, err);
 }
 
@@ -377,7 +404,7 @@ static cv_status abandon(publishing *u, cv_error *err)
 
 cv_status cv_http_abandon(const cv_publication *p, cv_watch *watch, cv_error *err)
 {
-    publishing u = {.p = p, .watch = watch};
+    publishing u = {.p = p, .watch = watch, .abandons = true};
     cv_status status = begin(&u, err);
     if (status == CV_OK) status = abandon(&u, err);
     finish(&u);

@@ -23,7 +23,7 @@ typedef struct cv_publication {
 cv_status cv_http_publish(const cv_publication *publication, cv_watch *watch,
                           caterva_publish_result *out, cv_error *err);
 
-/* Aborts the upload that the state file remembers, and removes that. */
+/* Aborts the upload that the state file remembers, and removes that. Needs no source. */
 cv_status cv_http_abandon(const cv_publication *publication, cv_watch *watch, cv_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 static const char first_line[] = "caterva upload 1\n";
 
-enum { ROOM = sizeof first_line + CV_SHA256_HEX + CV_WRITE_ID_SIZE + CV_UPLOAD_ID_SIZE + 4 };
+enum { ROOM = sizeof first_line + sizeof(cv_upload_state) + 8 };
 
 static bool is_word(const char *text, size_t size, bool is_hex)
 {
@@ -38,13 +38,17 @@ static bool parse(const char *text, cv_upload_state *out)
 {
     const char *at = text + sizeof first_line - 1;
     if (strncmp(text, first_line, sizeof first_line - 1) != 0) return false;
-    if (!take(&at, ' ', out->name, sizeof out->name) ||
+    if (!take(&at, ' ', out->file, sizeof out->file) ||
+        !take(&at, ' ', out->url, sizeof out->url) ||
+        !take(&at, ' ', out->part_size, sizeof out->part_size) ||
         !take(&at, '\n', out->write_id, sizeof out->write_id) ||
         !take(&at, '\n', out->upload_id, sizeof out->upload_id) || *at)
         return false;
-    return strlen(out->name) == CV_SHA256_HEX - 1 &&
+    return strlen(out->file) == CV_SHA256_HEX - 1 && strlen(out->url) == CV_SHA256_HEX - 1 &&
            strlen(out->write_id) == CV_WRITE_ID_SIZE - 1 &&
-           is_word(out->name, CV_SHA256_HEX - 1, true) &&
+           is_word(out->file, CV_SHA256_HEX - 1, true) &&
+           is_word(out->url, CV_SHA256_HEX - 1, true) &&
+           is_word(out->part_size, strlen(out->part_size), true) &&
            is_word(out->write_id, CV_WRITE_ID_SIZE - 1, true) &&
            is_word(out->upload_id, strlen(out->upload_id), false);
 }
@@ -72,8 +76,8 @@ cv_status cv_upload_state_write(const char *path, const cv_upload_state *s, cv_e
 {
     cv_file file;
     char text[ROOM];
-    int size = snprintf(text, sizeof text, "%s%s %s\n%s\n", first_line, s->name, s->write_id,
-                        s->upload_id);
+    int size = snprintf(text, sizeof text, "%s%s %s %s %s\n%s\n", first_line, s->file, s->url,
+                        s->part_size, s->write_id, s->upload_id);
     int error = cv_open_file(cv_dir_here, path, CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW,
                              0600, &file);
     if (!error) {

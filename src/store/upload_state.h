@@ -2,18 +2,20 @@
  * can go on with it: three lines of text.
  *
  *     caterva upload 1
- *     NAME WRITE-ID          hexadecimal: which file goes where, and whose object that is
- *     UPLOAD-ID              as the server calls it */
+ *     FILE URL PART WRITE-ID   which file goes where, as sums, in parts of so many bytes, and
+ *                              whose object that is
+ *     UPLOAD-ID                as the server calls it */
 #ifndef CV_STORE_UPLOAD_STATE_H
 #define CV_STORE_UPLOAD_STATE_H
 
 #include "base/sha256.h"
 #include "store/http_reply.h"
 
-enum { CV_UPLOAD_ID_SIZE = 1024 };
+enum { CV_UPLOAD_ID_SIZE = 1024, CV_PART_SIZE_TEXT = 24 };
 
 typedef struct cv_upload_state {
-    char name[CV_SHA256_HEX]; /* of file, URL and size of parts together */
+    char file[CV_SHA256_HEX], url[CV_SHA256_HEX]; /* their sums */
+    char part_size[CV_PART_SIZE_TEXT];            /* decimal */
     char write_id[CV_WRITE_ID_SIZE];
     char upload_id[CV_UPLOAD_ID_SIZE];
 } cv_upload_state;

@@ -259,6 +259,42 @@ class Files(Case):
         if done.returncode == 0:
             self.assertEqual(server.objects["/a"], self.small.read_bytes())
 
+    def test_what_is_damaged_is_not_published(self):
+        """Wherever the byte is: nothing is sent."""
+        server = self.serve()
+        sound = self.small.read_bytes()
+        make(self.folder, "dt.b2d::/g/x", np.arange(50000) * 7919 % 65521)
+        subprocess.run([CLI, "pack", self.folder / "dt.b2d", self.folder / "dt.b2z"], check=True)
+        archive = (self.folder / "dt.b2z").read_bytes()
+        for name, data in (("damaged.b2nd", sound), ("damaged.b2z", archive)):
+            path = self.folder / name
+            for share in (0.1, 0.3, 0.5, 0.7):
+                place = int(len(data) * share)
+                changed = bytearray(data)
+                changed[place] ^= 0x55
+                path.write_bytes(changed)
+                for url in (server.url("/a"), "s3://bucket/key"):
+                    done = self.publish(server, path, url)
+                    self.assertEqual(done.returncode, 4, (name, place, done.stderr))
+                    self.assertIn("damaged", done.stderr)
+        self.assertEqual(server.requests, [])
+
+    def test_bytes_that_change_in_place_are_noticed(self):
+        server = self.serve()
+        path = self.folder / "bytes.b2nd"
+        path.write_bytes(self.large.read_bytes())
+
+        def change(request):
+            if "partNumber=2" in request.path:
+                with path.open("r+b") as file:  # no commit, and no writer of ours
+                    file.seek(path.stat().st_size // 2)
+                    file.write(b"other bytes")
+        server.script = change
+        done = self.publish(server, path, "s3://bucket/key", "--part-size", PART)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("changed while it was sent", done.stderr)
+        self.assertEqual((server.objects, server.uploads), ({}, {}))
+
     def test_what_changes_meanwhile_is_noticed(self):
         server = self.serve()
         path = self.folder / "changing.b2nd"
@@ -450,15 +486,46 @@ class Resumed(Case):
     def test_of_something_else(self):
         server = self.serve()
         self.break_off(server)
-        for path, url, size in ((self.small, self.URL, PART), (self.large, "s3://bucket/k", PART),
-                                (self.large, self.URL, PART + 1)):
+        for path, url, size, what in (
+                (self.small, self.URL, PART, "another file"),
+                (self.large, "s3://bucket/k", PART, "another URL"),
+                (self.large, self.URL, PART + 1, "parts of %d bytes, another size" % PART)):
             done = self.publish(server, path, url, "--part-size", size, "--resume", self.state)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("another", done.stderr)
+            self.assertIn(what, done.stderr)
+            self.assertIn("abandon it", done.stderr)
         self.state.write_text("caterva upload 1\nx y\nz\n")
         done = self.publish(server, self.large, self.URL, *self.words)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("is not the state", done.stderr)
+
+    def test_abandoned_whatever_became_of_the_file(self):
+        """Deleted, changed, unsealed, or with other parts: the state alone counts."""
+        server = self.serve()
+        path = self.folder / "leaving.b2nd"
+        for become in (path.unlink, lambda: path.write_bytes(b"junk"),
+                       lambda: path.write_bytes(self.small.read_bytes())):
+            path.write_bytes(self.large.read_bytes())
+            server.script = lambda r: Reply(403) if "partNumber=4" in r.path else None
+            self.refused("may not be written", server, path, self.URL, *self.words)
+            server.settle()
+            server.script = None
+            become()
+            done = self.publish(server, path, "s3://bucket/other", *self.words, "--abandon")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("another URL", done.stderr)
+            self.assertEqual(len(server.uploads), 1)
+            done = self.publish(server, path, self.URL, "--resume", self.state, "--abandon")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((server.uploads, self.state.exists()), ({}, False))
+
+    def test_of_s3_only(self):
+        server = self.serve()
+        for words in (("--resume", self.state), ("--resume", self.state, "--abandon")):
+            done = self.publish(server, self.small, server.url("/a"), *words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("s3://", done.stderr)
+        self.assertEqual(server.requests, [])
 
     def test_abandoned(self):
         server = self.serve()
