@@ -48,6 +48,7 @@ static cli_exit count_bytes(const char *path, int64_t *bytes)
     struct stat st;
     *bytes = 0;
     if (tree_part_is_within(path)) return count_frame(path, bytes);
+    if (cli_is_url(path)) return CLI_OK; /* the library refuses it */
     if (stat(path, &st) != 0) return cli_fail_sys("cannot look at %s", path);
     if (S_ISDIR(st.st_mode)) return count_directory(path, bytes);
     *bytes = st.st_size;

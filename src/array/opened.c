@@ -5,6 +5,7 @@
 #include "array/compact.h"
 #include "store/file.h"
 #include "store/http.h"
+#include "store/refusals.h"
 
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err)
@@ -50,8 +51,7 @@ cv_status cv_array_open_remote(const char *url, const caterva_open_options *o, c
 {
     cv_session *session;
     cv_watch watch;
-    if (o->mode == CATERVA_MODE_WRITE)
-        return cv_fail(err, CATERVA_EREADONLY, -1, "a URL can be read only");
+    if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_status status =

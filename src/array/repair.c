@@ -11,6 +11,7 @@
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"
 #include "store/open.h"
+#include "store/refusals.h"
 
 #include <string.h>
 
@@ -207,6 +208,7 @@ caterva_status caterva_repair(const char *url, const caterva_repair_options *opt
 {
     if (!url) return cv_fail(err, CATERVA_EINVAL, -1, "url is NULL");
     CV_TRY(cv_output_check(result, sizeof *result, "repair result", err));
+    CV_TRY(cv_refuse_url(url, err));
     repair r = {.url = url};
     char *file = NULL; /* of a leaf of a tree */
     CV_TRY(read_options(&r, options, err));

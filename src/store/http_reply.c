@@ -2,6 +2,8 @@
  * arguments, and has a fuzz target. */
 #include "store/http_reply.h"
 
+#include "base/os_file.h"
+
 #include <string.h>
 
 /* Objects of so many bytes may come whole from a server that knows no ranges. */
@@ -216,7 +218,10 @@ static cv_verdict judge_status(const cv_reply *r, const char *name, cv_error *er
         (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects with status %d", name,
                       status);
         return CV_REPLY_REDIRECT;
-    case 401: return failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
+    case 401:
+        (void)failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
+        if (err) err->sys_errno = EACCES; /* as a file that may not be read */
+        return CV_REPLY_FAILED;
     case 403: return failed(err, CATERVA_ENOTFOUND, name, "forbidden or absent (status 403)");
     case 404:
     case 410: return failed(err, CATERVA_ENOTFOUND, name, "it does not exist on the server");

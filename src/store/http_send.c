@@ -4,6 +4,7 @@
 #include "store/http_send.h"
 
 #include "base/heap.h"
+#include "base/os_file.h"
 #include "store/http_xml.h"
 
 #include <stdio.h>
@@ -441,6 +442,7 @@ cv_status cv_send_refused(const cv_send *s, cv_error *err)
     refuse_lost(s, code, &kind, &sentence);
     (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->shown, sentence, status,
                   code);
+    if (err && (status == 401 || status == 403)) err->sys_errno = EACCES;
     if (err) cv_session_count_attempts(err, s->attempts);
     return kind;
 }

@@ -101,6 +101,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
     cv_place place = {.overwrite = overwrite, .shown = cv_show_path(path)};
     char *resolved;
     if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
+    CV_TRY(cv_refuse_url(path, err));
     CV_TRY(resolve(path, overwrite, &resolved, err));
 
     cv_status status = split(resolved, &place, err);

@@ -23,6 +23,9 @@ cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path);
 cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path);
 
 /* CATERVA_ECORRUPT: bytes [pos, pos + size) of `what`, which has `end` bytes. */
+/* CATERVA_EREADONLY for a URL where something was to be made or changed; of a path CV_OK. */
+cv_status cv_refuse_url(const char *path, cv_error *err);
+
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
                            uint64_t end);
 

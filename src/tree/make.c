@@ -7,6 +7,7 @@
 #include "format/seal.h"
 #include "format/trailer.h"
 #include "store/descriptors.h"
+#include "store/refusals.h"
 #include "tree/names.h"
 #include "tree/walk.h"
 
@@ -209,6 +210,7 @@ cv_status cv_new_directory_open(const char *path, cv_new_directory *out, cv_erro
     char *stripped;
     cv_new_directory made = {.shown = cv_show_path(path)};
     if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
+    CV_TRY(cv_refuse_url(path, err));
     CV_TRY(cv_strip_slashes(path, &stripped, err));
     cv_status status = open_parent(stripped, &made, err);
     cv_free(stripped);

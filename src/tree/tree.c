@@ -10,6 +10,7 @@
 #include "store/file.h"
 #include "store/http.h"
 #include "store/http_url.h"
+#include "store/refusals.h"
 #include "tree/names.h"
 #include "tree/walk.h"
 #include "tree/zip_rescue.h"
@@ -339,8 +340,7 @@ cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason
                                cv_error *err)
 {
     *reason = (cv_error){.code = CATERVA_OK, .position = -1};
-    if (cv_store_is_url(path))
-        return cv_fail(err, CATERVA_EINVAL, -1, "what is behind a URL cannot be repaired");
+    CV_TRY(cv_refuse_url(path, err));
     cv_tree *tree = cv_calloc(1, sizeof *tree);
     if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
     name(tree, path);

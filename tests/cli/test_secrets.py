@@ -127,6 +127,20 @@ class Secrets(unittest.TestCase):
         self.assertIn(bare + "/tree.b2z::/g/a", done.stdout)
         self.assertIn(bare + "/a@1.b2nd", run("info", bare + "/a@1.b2nd?x").stderr)
 
+    def test_a_url_can_be_read_only(self):
+        """Whatever would write there says so, in the same words, and leaves nothing behind."""
+        before = sorted(self.folder.iterdir())
+        for place in (self.server.url("/local.b2nd"), "s3://bucket/key", "HTTP://h/a"):
+            for line in ("put URL 0 --fill 3", "append URL local.b2nd", "resize URL 3,3,3", "seal URL",
+                         "create URL --shape 3 --dtype <i4", "convert in.npy URL", "repair URL",
+                         "convert -f local.b2nd URL", "repack local.b2nd URL", "compact URL",
+                         "attr set URL a 1", "pack tree.b2d URL", "unpack tree.b2z URL",
+                         "repack local.b2nd URL --for-remote"):
+                done = run(*(place if w == "URL" else w for w in line.split()), cwd=self.folder)
+                self.assertIn("a URL can be read only", done.stderr, line)
+                self.assertEqual(done.returncode, 2, (line, done.stderr))
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+
     def test_text_that_is_no_place_stays(self):
         name = "x?a=1#b"
         self.assertIn(name, run("info", self.folder / name).stderr)
