@@ -104,6 +104,7 @@ typedef struct profile {
     char *name;
     char *files[2]; /* credentials, config */
     size_t sizes[2];
+    bool is_named; /* by option or variable: it is no default */
 } profile;
 
 static char *path_of(const char *variable, const char *in_home)
@@ -140,6 +141,7 @@ static void open_profile(const char *name, profile *out)
         {"AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"},
         {"AWS_CONFIG_FILE", ".aws/config"}};
     *out = (profile){.name = name ? cv_strdup(name) : variable_of("AWS_PROFILE")};
+    out->is_named = out->name != NULL;
     if (!out->name) out->name = cv_strdup("default");
     for (int i = 0; i < 2; i++) {
         char *path = path_of(places[i][0], places[i][1]);
@@ -155,6 +157,16 @@ static void close_profile(profile *p)
         cv_free(p->files[i]);
     }
     cv_free(p->name);
+}
+
+static bool profile_is_there(const profile *p)
+{
+    for (int i = 0; i < 2 && p->name; i++) {
+        text rest = {p->files[i], p->files[i] ? p->files[i] + p->sizes[i] : NULL};
+        while (rest.at < rest.end)
+            if (is_section(strip(take_line(&rest)), p->name)) return true;
+    }
+    return false;
 }
 
 static char *profile_value(const profile *p, const char *key)
@@ -243,6 +255,24 @@ static cv_status take_keys(const caterva_remote_options *o, const profile *p,
                    places[o->credentials]);
 }
 
+static bool is_given(const char *word) { return word && *word; }
+
+/* What somebody names is there, or it is said: another's credentials would be taken else. */
+static cv_status check_named(const caterva_remote_options *o, const profile *p,
+                             const cv_credentials *c, cv_error *err)
+{
+    bool reads_profile = o->credentials == CATERVA_CREDENTIALS_PROFILE ||
+                         (o->credentials == CATERVA_CREDENTIALS_FIND && !c->access_key);
+    if (is_given(o->access_key) != is_given(o->secret_key))
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "of access_key and secret_key only the %s is given",
+                       is_given(o->access_key) ? "first" : "second");
+    if (!reads_profile || !p->is_named || profile_is_there(p)) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "there is no profile \"%.80s\" in ~/.aws/credentials and ~/.aws/config",
+                   p->name);
+}
+
 static char *first_of(char *found, const char *variable)
 {
     return found ? found : variable_of(variable);
@@ -274,6 +304,8 @@ cv_status cv_credentials_find(const caterva_remote_options *o, cv_credentials *o
     *out = (cv_credentials){0};
     open_profile(o->profile, &p);
     cv_status status = take_keys(o, &p, out, err);
+    cv_status named = check_named(o, &p, out, err); /* says more than that there are none */
+    if (named != CV_OK) status = named;
     out->region = first_of(first_of(copy(o->region), "AWS_REGION"), "AWS_DEFAULT_REGION");
     if (!out->region) out->region = profile_value(&p, "region");
     if (!out->region) out->region = cv_strdup("us-east-1");
