@@ -16,6 +16,7 @@ from ._info import Info
 from ._plans import AnyArray
 from ._remote import Transfers
 from ._selectors import Views
+from ._shown import shown
 from ._stored import Stored
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class Array(Growing, Stored):
         return None if parts is None else Transfers(*parts)
 
     def __repr__(self) -> str:
-        place = "in memory" if self.path is None else repr(self.path)
+        place = "in memory" if self.path is None else repr(shown(self.path))
         if self.closed:
             return f"<caterva.Array {place}, closed>"
         mode = "r+" if self.writable else "r"

@@ -8,6 +8,8 @@ import functools
 import os
 from typing import Any
 
+from ._shown import shown
+
 
 class Status(enum.IntEnum):
     """What the library says of a call; the `code` of an `Error`."""
@@ -44,7 +46,8 @@ class Error(Exception):
         The byte of the frame where it was noticed.
 
     Those that are an `OSError` have its ``errno``, ``strerror`` and ``filename``, too, the
-    last one as an absolute path, and None of an array in memory.
+    last one as an absolute path, of a URL without user and query, and None of an array in
+    memory.
     """
 
     code: Status | int = Status.EINVAL
@@ -175,7 +178,7 @@ def make(
         number = number or _ERRNOS.get(code, 0)
         error.errno = number or None
         error.strerror = os.strerror(number) if number else None
-        error.filename = None if place == "mem:" else place
+        error.filename = None if place is None or place == "mem:" else shown(place)
     return error
 
 
@@ -185,5 +188,5 @@ def damaged_value(message: str, place: str | None) -> DamagedValueError:
     error.code = Status.ECORRUPT
     error.errno = errno.EBADMSG
     error.strerror = os.strerror(errno.EBADMSG)
-    error.filename = place
+    error.filename = None if place is None else shown(place)
     return error

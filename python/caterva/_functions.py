@@ -26,6 +26,7 @@ from ._group import Group
 from ._options import Opening, Path, Storage
 from ._places import SUFFIXES, is_remote, is_tree, place_of, split_url
 from ._remote import Remote, remote_of
+from ._shown import shown
 from ._sources import (
     FileLike,
     Source,
@@ -259,7 +260,9 @@ def open(
                 or not (k in Storage.__annotations__ or k == "fill_value")
             }
         elif shape is None:
-            raise TypeError(f"there is nothing at {place}: say shape and dtype of a new array")
+            raise TypeError(
+                f"there is nothing at {shown(place)}: say shape and dtype of a new array"
+            )
     if mode in ("w", "x"):
         if shape is None:
             raise TypeError(f"mode {mode!r} makes an array: say its shape and dtype")

@@ -158,7 +158,7 @@ def _list(group: Group) -> str:
 
 def html_of_group(group: Group) -> str:
     """What ``_repr_html_`` of groups and trees gives."""
-    title = html.escape(group.tree.path)
+    title = html.escape(path_text(group.tree.path))
     if group.tree.closed:
         return f"<b>caterva.Tree</b> {title}, closed"
     kind = type(group).__name__

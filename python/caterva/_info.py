@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _caterva, _options
 from ._errors import Status
+from ._shown import shown
 
 CHUNK_KINDS = ("stored", "zeros", "nan", "value", "uninit")
 _SIGNED = ("zfp-accuracy", "trunc-prec", "int-trunc")  # whose meta may be negative
@@ -30,7 +31,7 @@ def path_text(path: str | None) -> str:
     """A path as people read it: bytes that are no text show as \\xNN."""
     if path is None:
         return "in memory"
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return shown(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def dims_text(dims: tuple[str | None, ...]) -> str:

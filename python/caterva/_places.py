@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from typing import Any
 
 from ._options import MEMORY, Path, url_of
 
@@ -68,6 +70,15 @@ def state_of_tree(path: str) -> tuple[int, int, int] | None:
     if os.path.isdir(path):
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def state_of_listed(tree: Any) -> str | None:
+    """What tells an archive behind a URL from another one: what is in it, and how large. None
+    of what is not behind a URL."""
+    if not is_remote(tree.path):
+        return None
+    listed = [(e.key, e.kind, e.stored_bytes) for e in tree.entries()]
+    return hashlib.sha256(repr(sorted(listed)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _file_of(path: str) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
+import numbers
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from . import _caterva, _options
+from ._shown import shown
 
 Credentials: TypeAlias = Literal["find", "given", "environment", "profile", "none"]
 Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 
 CREDENTIALS: tuple[Credentials, ...] = ("find", "given", "environment", "profile", "none")
+_MOST_SECONDS = 86400
 _SECRETS = ("access_key", "secret_key", "session_token", "headers")
 
 
@@ -136,11 +138,24 @@ class Remote:
 
     def __repr__(self) -> str:
         shown = [
-            f"{f.name}={'...' if f.name in _SECRETS else repr(getattr(self, f.name))}"
+            f"{f.name}={'...' if f.name in _SECRETS else _shown(getattr(self, f.name))}"
             for f in fields(self)
             if getattr(self, f.name) != f.default
         ]
         return f"Remote({', '.join(shown)})"
+
+    def __copy__(self) -> Remote:
+        """All of it: only pickles, which go elsewhere, leave out what is secret."""
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Remote:
+        return replace(self)
+
+    def __hash__(self) -> int:
+        words = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
+        if isinstance(self.headers, Mapping):
+            words["headers"] = frozenset(self.headers.items())
+        return hash(tuple(words.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self if self.pickle_secrets else self._without_secrets()
@@ -166,6 +181,8 @@ class Remote:
             "cache_bytes": _number(self.cache_bytes, "cache_bytes", 0),
         }
         if self.cache is not None:
+            if not os.fspath(self.cache):
+                raise ValueError("remote option cache is empty: the path of a folder, or None")
             words["cache_folder"] = os.fsencode(os.path.abspath(_options.url_of(self.cache)))
         if self.ca_file is not None:
             words["ca_file"] = os.fsencode(_options.url_of(self.ca_file))
@@ -198,6 +215,10 @@ def remote_of(remote: Remote | Mapping[str, Any] | None) -> _caterva.Remote | No
     return None if words is None else words._native()
 
 
+def _shown(value: Any) -> str:
+    return repr(shown(value) if isinstance(value, str) else value)
+
+
 def _from_pickle(words: dict[str, Any]) -> Remote:
     return Remote(**words)
 
@@ -213,8 +234,12 @@ def _number(value: Any, what: str, least: int) -> int:
 
 
 def _milliseconds(seconds: float, what: str) -> int:
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"remote option {what} is {seconds!r}: seconds, more than 0")
+    if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
+        raise TypeError(f"remote option {what} is seconds, not {seconds!r}")
+    if not 0 < seconds <= _MOST_SECONDS:  # also of NaN
+        raise ValueError(
+            f"remote option {what} is {seconds!r}: seconds, more than 0 and at most a day"
+        )
     return max(1, round(seconds * 1000))
 
 

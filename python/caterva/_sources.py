@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ._errors import Status, make
 from ._places import MAGIC_OF_TREES, is_remote
+from ._shown import shown
 
 SPOKEN = ("http", "https", "s3")  # by the library itself
 
@@ -229,7 +230,7 @@ def refuse_tree(place: str) -> None:
             Status.EUNSUPPORTED,
             0,
             -1,
-            f"trees behind {scheme}:// cannot be opened: fetch {place}, or serve it by "
+            f"trees behind {scheme}:// cannot be opened: fetch {shown(place)}, or serve it by "
             f"{', '.join(SPOKEN)}",
             place,
         )

@@ -17,8 +17,9 @@ from ._filling import as_stored, fill, is_array, named, new_words, sized
 from ._group import Group, entries_of_new
 from ._info import TreeRepair
 from ._options import Path
-from ._places import place_of_tree, state_of_tree
+from ._places import place_of_tree, state_of_listed, state_of_tree
 from ._remote import Remote
+from ._shown import shown
 from ._view import View
 
 _MOST_KEPT = 32  # arrays of a tree that is read: each has a file
@@ -198,14 +199,14 @@ class Tree(Group):
                 f"{self.path} is open for writing: only trees that are read can be pickled; "
                 "close it, or pass its path"
             )
-        state = state_of_tree(self.path)
+        state = state_of_tree(self.path) or state_of_listed(self)
         return from_pickle, (self.path, state, self._options, self._remote)
 
     def __repr__(self) -> str:
         if self.closed:
-            return f"<caterva.Tree {self.path!r}, closed>"
+            return f"<caterva.Tree {shown(self.path)!r}, closed>"
         mode = "r+" if self.writable else "r"
-        return f"<caterva.Tree {self.path!r} {self._counts()} mode={mode!r}>"
+        return f"<caterva.Tree {shown(self.path)!r} {self._counts()} mode={mode!r}>"
 
     # ---- The whole ------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from . import _caterva, _options
 from ._errors import ReadOnlyError, StaleError
 from ._info import TreeRepair, tree_repair_of
 from ._options import Path
-from ._places import place_of_tree, state_of_tree
+from ._places import place_of_tree, state_of_listed, state_of_tree
 from ._remote import Remote, as_remote, remote_of
+from ._shown import shown
 from ._sources import refuse_tree
 from ._tree import Tree
 
@@ -23,9 +24,14 @@ def from_pickle(
     path: str, state: Any, options: dict[str, Any], remote: Remote | None = None
 ) -> Tree:
     """What the pickle of a tree calls; another archive of that name is refused."""
-    if state is not None and state_of_tree(path) != tuple(state):
+    listed = state if isinstance(state, str) else None
+    if state is not None and listed is None and state_of_tree(path) != tuple(state):
         raise StaleError(f"{path} was changed since the tree was pickled")
-    return _opened(path, False, options, remote)
+    tree = _opened(path, False, options, remote)
+    if listed is not None and state_of_listed(tree) != listed:
+        tree.close()
+        raise StaleError(f"{shown(path)} was replaced since the tree was pickled")
+    return tree
 
 
 def _opened(path: str, writing: bool, options: dict[str, Any], remote: Remote | None) -> Tree:

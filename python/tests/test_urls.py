@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import pickle
@@ -294,3 +295,133 @@ def test_a_data_set_behind_a_url(server: Any) -> None:
     guess = caterva.xarray.CatervaBackendEntrypoint().guess_can_open
     assert guess("s3://b/x.b2z") and guess("https://h/x.b2z?q=1.nc")
     assert not guess("https://h/x.nc") and not guess("gs://b/x.b2z") and not guess("a://b")
+
+
+# ---- Secrets, copies, refusals -----------------------------------------------------------
+
+
+SECRETS = "?X-Amz-Signature=HUSH"
+
+
+def test_secrets_of_urls_are_not_seen(server: Any) -> None:
+    with caterva.open_tree("s.b2d", "w") as t:
+        t["g/x"] = [1, 2]
+        t.pack("s.b2z")
+    server.objects["/s.b2z"] = Path("s.b2z").read_bytes()
+    a = caterva.open(server.url("/a.b2nd") + SECRETS)
+    tree = caterva.open_tree(server.url("/s.b2z") + SECRETS)
+    x = caterva.open(server.url("/s.b2z") + SECRETS + "::/g/x")
+    assert a.path is not None and a.path.endswith(SECRETS)  # the whole of it is to be had
+    assert server.url("/s.b2z") + "::/g/x" in repr(x)
+    for said in (
+        repr(a),
+        str(a.info),
+        a._repr_html_(),
+        repr(tree),
+        tree._repr_html_(),
+        repr(x),
+    ):
+        assert "HUSH" not in said and "127.0.0.1" in said
+    with_user = server.url("/a.b2nd").replace("http://", "http://HUSH:HUSH@")
+    for place in (server.url("/none.b2nd") + SECRETS, with_user, with_user + SECRETS):
+        with pytest.raises(caterva.Error) as caught:
+            caterva.open(place)
+        told = f"{caught.value!r} {caught.value} {getattr(caught.value, 'filename', '')}"
+        assert "HUSH" not in told
+    assert "HUSH" not in repr(caterva.Remote(endpoint="http://HUSH:HUSH@host"))
+
+
+def test_sources_of_data_sets_are_seen_without_secrets(server: Any) -> None:
+    xr = pytest.importorskip("xarray")
+    xr.Dataset({"t": ("i", np.arange(4))}).to_caterva("d.b2z")
+    server.objects["/d.b2z"] = Path("d.b2z").read_bytes()
+    with xr.open_dataset(server.url("/d.b2z") + SECRETS, engine="caterva") as ds:
+        assert ds["t"].encoding["source"] == server.url("/d.b2z")
+
+
+def test_a_pickled_tree_refuses_another_object(server: Any) -> None:
+    for n in (10, 1000):
+        with caterva.open_tree("p.b2d", "w") as t:
+            t["a"] = np.arange(n)
+            t.pack(f"p{n}.b2z", overwrite=True)
+    server.objects["/p.b2z"] = Path("p10.b2z").read_bytes()
+    stored = pickle.dumps(caterva.open_tree(server.url("/p.b2z")))
+    assert pickle.loads(stored)["a"].shape == (10,)
+    server.objects["/p.b2z"] = Path("p1000.b2z").read_bytes()
+    with pytest.raises(caterva.StaleError):
+        pickle.loads(stored)
+
+
+def test_copies_keep_everything_and_hash_alike() -> None:
+    words: dict[str, Any] = {
+        "access_key": "A",
+        "secret_key": "S",
+        "headers": {"a": "b"},
+        "on_request": print,
+        "credentials": "given",
+    }
+    remote = caterva.Remote(**words)
+    for again in (copy.copy(remote), copy.deepcopy({"r": remote})["r"]):
+        assert {name: getattr(again, name) for name in words} == words
+        assert again == remote and hash(again) == hash(remote)
+    assert pickle.loads(pickle.dumps(remote)).secret_key is None
+    assert len({remote, caterva.Remote(headers={"a": "c"}), caterva.Remote()}) == 3
+
+
+def test_writing_to_a_url_is_refused_in_one_sentence(server: Any) -> None:
+    url = server.url("/a.b2nd")
+    for write in (
+        lambda: caterva.open(url, "r+"),
+        lambda: caterva.open(url, "w", shape=3, dtype="i4"),
+        lambda: caterva.create((3,), "i4", url),
+        lambda: caterva.save(url, [1, 2]),
+        lambda: caterva.save(url, [1, 2], overwrite=True),
+        lambda: caterva.copy(caterva.open("a.b2nd"), url),
+        lambda: caterva.seal(url),
+        lambda: caterva.compact(url),
+        lambda: caterva.repair(url),
+        lambda: caterva.remove(url),
+    ):
+        with pytest.raises(caterva.ReadOnlyError, match="a URL can be read only"):
+            write()
+
+
+def test_credentials_that_are_wanted_are_a_permission(server: Any) -> None:
+    server.script = lambda request: scripted.Reply(401)
+    with pytest.raises(PermissionError):
+        caterva.open(server.url("/a.b2nd"))
+
+
+def test_the_case_of_schemes_does_not_matter(server: Any) -> None:
+    url = server.url("/a.b2nd").replace("http://", "HTTP://")
+    assert np.array_equal(caterva.open(url)[3], server.items[3])
+
+
+def test_credentials_that_are_named_are_there(monkeypatch: Any, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for words in ({"access_key": "A"}, {"secret_key": "HUSH"}):
+        with pytest.raises(caterva.InvalidError, match="only the") as caught:
+            caterva.open("s3://bucket/key", remote=words)
+        assert "HUSH" not in str(caught.value)
+    far = {"profile": "nobody's", "endpoint": "http://127.0.0.1:9", "retries": 0}
+    with pytest.raises(caterva.InvalidError, match='no profile "nobody\'s"'):
+        caterva.open("s3://bucket/key", remote=far)
+    with pytest.raises(caterva.StoreError):
+        caterva.open("s3://bucket/key", remote=far | {"access_key": "A", "secret_key": "S"})
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ({"connect_timeout": "3"}, TypeError),
+        ({"connect_timeout": 1e30}, ValueError),
+        ({"stall_timeout": 1e10}, ValueError),
+        ({"stall_timeout": float("nan")}, ValueError),
+        ({"cache": ""}, ValueError),
+    ],
+)
+def test_options_are_refused_by_name(words: dict[str, Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=f"remote option {next(iter(words))}"):
+        caterva.open("http://127.0.0.1:9/a", remote=words)

@@ -16,6 +16,7 @@ from .. import _caterva, _msgpack
 from .._array import Array
 from .._group import Group
 from .._info import _name
+from .._shown import shown
 from . import _foreign, _items
 from ._array import CatervaArray, Live, Source
 
@@ -65,7 +66,7 @@ class CatervaStore(WritableCFDataStore):
         mark = attributes.pop(_items.MARK, None)
         data = CatervaArray(self._source or Live(self.group.tree), key, array, mark)
         encoding = _pipeline(*pipeline) | {
-            "source": self.group.tree.path,
+            "source": shown(self.group.tree.path),
             "original_shape": shape,
         }
         if dims:

@@ -1,0 +1,20 @@
+"""Places as they may be seen."""
+
+from __future__ import annotations
+
+import re
+
+
+def shown(place: str) -> str:
+    """A place as it may be seen: of a URL without user and query, which may be secrets."""
+    scheme, found, rest = place.partition("://")
+    if not found or scheme.lower() == "s3":
+        return place
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" in host:
+        rest = rest[host.rindex("@") + 1 :]
+    elif "@" in rest and not re.fullmatch(r"\[.*\](:\d*)?|[^:]*(:\d*)?", host):
+        rest = rest[rest.rindex("@") + 1 :]  # behind a password that is not written as %XX
+    bare = re.split("[?#]", rest, maxsplit=1)[0]
+    key = rest.find("::/", len(bare))
+    return f"{scheme}://{bare}{rest[key:] if key >= 0 else ''}"
