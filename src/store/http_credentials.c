@@ -297,15 +297,22 @@ static cv_status check_texts(const cv_credentials *c, cv_error *err)
     return check_text(c->endpoint, "endpoint", err);
 }
 
+static cv_status find_keys(const caterva_remote_options *o, const profile *p,
+                           cv_credentials *c, cv_error *err)
+{
+    CV_TRY(check_text(o->profile, "profile's name", err));
+    cv_status status = take_keys(o, p, c, err);
+    cv_status named = check_named(o, p, c, err); /* says more than that there are none */
+    return named == CV_OK ? status : named;
+}
+
 cv_status cv_credentials_find(const caterva_remote_options *o, cv_credentials *out,
                               cv_error *err)
 {
     profile p;
     *out = (cv_credentials){0};
     open_profile(o->profile, &p);
-    cv_status status = take_keys(o, &p, out, err);
-    cv_status named = check_named(o, &p, out, err); /* says more than that there are none */
-    if (named != CV_OK) status = named;
+    cv_status status = find_keys(o, &p, out, err);
     out->region = first_of(first_of(copy(o->region), "AWS_REGION"), "AWS_DEFAULT_REGION");
     if (!out->region) out->region = profile_value(&p, "region");
     if (!out->region) out->region = cv_strdup("us-east-1");
@@ -314,7 +321,6 @@ cv_status cv_credentials_find(const caterva_remote_options *o, cv_credentials *o
     if (!out->endpoint) out->endpoint = profile_value(&p, "endpoint_url");
     close_profile(&p);
     if (status == CV_OK && !out->region) status = cv_fail_memory(err, 16, "a region");
-    if (status == CV_OK) status = check_text(o->profile, "profile's name", err);
     if (status == CV_OK) status = check_texts(out, err);
     if (status != CV_OK) cv_credentials_free(out);
     return status;
