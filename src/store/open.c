@@ -29,10 +29,7 @@ cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrit
     bool is_memory = strcmp(path, "mem:") == 0;
     if (is_memory && is_directory)
         return cv_fail(err, CATERVA_EINVAL, -1, "an array in memory cannot be a directory");
-    if (cv_store_is_url(path))
-        return cv_fail(err, CATERVA_EREADONLY, -1,
-                       "%s: nothing is written to a URL: create a file and publish it",
-                       cv_show_path(path).text);
+    CV_TRY(cv_refuse_url(path, err));
     if (is_memory) return cv_store_memory_create(out, err);
     return is_directory ? cv_store_directory_create(path, overwrite, out, err)
                         : cv_store_file_create(path, overwrite, out, err);
