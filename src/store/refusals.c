@@ -67,7 +67,8 @@ cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path)
 cv_status cv_refuse_url(const char *path, cv_error *err)
 {
     if (cv_url_scheme(path) == CV_SCHEME_NONE) return CV_OK;
-    return cv_fail(err, CATERVA_EREADONLY, -1, "a URL can be read only");
+    return cv_fail(err, CATERVA_EREADONLY, -1, "%s: a URL can be read only",
+                   cv_show_path(path).text);
 }
 
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
