@@ -25,6 +25,7 @@ from s3_signature import is_right  # noqa: E402
 from scripted_server import Reply, ScriptedServer, etag_of  # noqa: E402
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
+HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "."))
 NGINX = nginx_server.find()
 RUNS, SEED = 60, None
 PART = 5 << 20
@@ -403,6 +404,26 @@ class S3(Case):
         server.script = lambda r: Reply(412) if r.method == "POST" and "uploadId" in r.path else None
         self.refused("something is there", server, self.large, self.URL, "--part-size", PART)
         self.assertEqual((server.uploads, server.objects), ({}, {}))
+
+    def test_an_answer_of_blanks(self):
+        """A server that puts many parts together says so now and then, and no more."""
+        server = self.serve()
+
+        def slowly(request):
+            if request.method != "POST" or "uploadId" not in request.path:
+                return None
+            reply = server.good(request)
+            reply.body = b" " * 250 + reply.body
+            reply.drip, reply.piece = 0.5, 15
+            return reply
+        server.script = slowly
+        tool = HELPERS / "reliability" / "tool_remote"
+        done = subprocess.run([tool], input="publish 3000 %s %s\n" % (self.large, self.URL),
+                              text=True, capture_output=True, env=self.environment(server))
+        self.assertEqual(done.stdout, "ok\n")
+        self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+        self.assertEqual(sum("uploadId" in r.path and r.method == "POST"
+                             for r in server.requests), 1)
 
     def test_an_upload_that_somebody_aborts(self):
         server = self.serve()

@@ -8,6 +8,7 @@
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
  *   box START STOP ...   a box: "ok" and how long it took
+ *   publish STALL_MS FILE URL   with little patience: "ok"
  *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried cached" */
@@ -217,6 +218,21 @@ static void threads(int n)
     printf("ok %d\n", failed);
 }
 
+static void publish(char *words)
+{
+    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    caterva_publish_options options = CATERVA_PUBLISH_INIT;
+    const char *stall = strtok(words, " "), *path = strtok(NULL, " "),
+               *url = strtok(NULL, "");
+    remote.stall_timeout_ms = atoi(stall);
+    options.part_bytes = 5 << 20;
+    options.remote = &remote;
+    if (caterva_publish(path, url, &options, NULL, &err) == CATERVA_OK)
+        printf("ok\n");
+    else
+        say_error();
+}
+
 int main(void)
 {
     static char line[65536];
@@ -258,6 +274,8 @@ int main(void)
             box(rest);
         } else if (strcmp(line, "stop") == 0) {
             stop_after(rest);
+        } else if (strcmp(line, "publish") == 0) {
+            publish(rest);
         } else if (strcmp(line, "threads") == 0) {
             threads(atoi(rest));
         } else if (strcmp(line, "transfers") == 0) {
