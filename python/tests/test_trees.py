@@ -307,6 +307,10 @@ def test_pickles() -> None:
         pickle.loads(before)
 
 
+@pytest.mark.skipif(
+    "CATERVA_SANITIZED" in os.environ,
+    reason="AddressSanitizer's allocator does not survive a fork beside threads",
+)
 def test_a_child_of_fork_goes_on() -> None:
     made()
     run_program("""
