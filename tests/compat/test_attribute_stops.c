@@ -3,6 +3,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/patience.h"
 #include "support/scratch.h"
 
 #include <blosc2.h>
@@ -13,21 +14,6 @@
 
 enum { VALUE = 9 << 20 };
 static char path[SCRATCH_PATH];
-
-typedef struct patience {
-    int left; /* calls until it stops */
-    int64_t done, total;
-} patience;
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    patience *p = context;
-    CHECK(done >= p->done && done <= total, "%lld of %lld", (long long)done,
-          (long long)total);
-    p->done = done;
-    p->total = total;
-    return p->left-- == 0;
-}
 
 static void save_with(const uint8_t *value)
 {
@@ -61,7 +47,7 @@ static int stop_reading(const uint8_t *value)
     caterva_open_options open = CATERVA_OPEN_INIT;
     patience p;
     int chance = 0;
-    open.on_progress = on_progress;
+    open.on_progress = patience_hear;
     open.context = &p;
     CHECK_OK(caterva_open(path, &open, &array, &err), err);
     for (caterva_status status = CATERVA_ESTOPPED; status != CATERVA_OK; chance++) {

@@ -3,6 +3,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/patience.h"
 #include "support/scratch.h"
 
 #include <dirent.h>
@@ -13,23 +14,6 @@
 
 enum { N = 40, CHUNKS = 8 };
 static char folder[SCRATCH_PATH], path[SCRATCH_PATH];
-
-typedef struct patience {
-    int left; /* calls until it stops */
-    int calls;
-    int64_t done, total;
-} patience;
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    patience *p = context;
-    CHECK(done >= p->done && total >= p->total && done <= total, "%lld of %lld after %lld",
-          (long long)done, (long long)total, (long long)p->done);
-    p->done = done;
-    p->total = total;
-    p->calls++;
-    return p->left-- == 0;
-}
 
 /* The name of the one entry of the folder into `name`; 0: there is none. */
 static int find_entry(char name[SCRATCH_PATH])
@@ -98,7 +82,7 @@ static void stop_unlink(void)
         patience p = {.left = chance};
         caterva_error err;
         caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
-        options.on_progress = on_progress;
+        options.on_progress = patience_hear;
         options.context = &p;
         save();
         caterva_status status = caterva_unlink(path, &options, &err);
@@ -133,7 +117,7 @@ static caterva_status convert(const int32_t *src, double *dst, int64_t n, patien
     to.data = dst;
     to.size = (size_t)n * sizeof dst[0];
     to.dtype = "=f8";
-    options.on_progress = on_progress;
+    options.on_progress = patience_hear;
     options.context = p;
     return caterva_buffer_convert(&from, n, &to, &options, &err);
 }

@@ -6,6 +6,7 @@
 #include "support/buffer.h"
 #include "support/check.h"
 #include "support/info.h"
+#include "support/patience.h"
 #include "support/scratch.h"
 
 #include <dirent.h>
@@ -20,23 +21,6 @@ static const int64_t shape[2] = {ROWS, COLUMNS};
 static const int32_t chunk_shape[2] = {5, 16}, block_shape[2] = {2, 8};
 static char folder[SCRATCH_PATH], path[SCRATCH_PATH], appended[SCRATCH_PATH];
 static int32_t items[N], others[N];
-
-typedef struct patience {
-    int left; /* calls until it stops; -1: never */
-    int calls;
-    int64_t done, total;
-} patience;
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    patience *p = context;
-    CHECK(done >= p->done && total >= p->total && done <= total, "%lld of %lld after %lld",
-          (long long)done, (long long)total, (long long)p->done);
-    p->done = done;
-    p->total = total;
-    p->calls++;
-    return p->left >= 0 && p->left-- == 0;
-}
 
 static int count_entries(void)
 {
@@ -62,7 +46,7 @@ static caterva_create_options creation(patience *p, caterva_layout layout, int t
     o.layout = layout;
     o.threads = threads;
     o.durability = CATERVA_DURABILITY_NONE;
-    o.on_progress = p ? on_progress : NULL;
+    o.on_progress = p ? patience_hear : NULL;
     o.context = p;
     return o;
 }
@@ -114,7 +98,7 @@ static void stop_frame_open(void)
     for (int chance = 0, stopped = 1; stopped; chance++) {
         patience p = {.left = chance};
         caterva_open_options o = CATERVA_OPEN_INIT;
-        o.on_progress = on_progress;
+        o.on_progress = patience_hear;
         o.context = &p;
         caterva_status status = caterva_frame_open(frame, size, 1, &o, &array, &err);
         stopped = p.done < p.total;
@@ -282,7 +266,7 @@ static caterva_array *open_watched(const named_action *act, patience *p, int thr
     o.durability = CATERVA_DURABILITY_NONE;
     o.dirty_budget = 1; /* flushes come inside of writes, too */
     o.cache_bytes = -1;
-    o.on_progress = on_progress;
+    o.on_progress = patience_hear;
     o.context = p;
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     return array;
@@ -341,7 +325,7 @@ static void commit_again(void)
     caterva_open_options o = CATERVA_OPEN_INIT;
     o.mode = CATERVA_MODE_WRITE;
     o.threads = 1;
-    o.on_progress = on_progress;
+    o.on_progress = patience_hear;
     o.context = &p;
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     CHECK_OK(caterva_write(array, start, stop, others, sizeof others, &err), err);
@@ -410,7 +394,7 @@ static void stop_upkeep(caterva_layout layout)
             patience p = {.left = chance};
             caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
             o.durability = CATERVA_DURABILITY_NONE;
-            o.on_progress = on_progress;
+            o.on_progress = patience_hear;
             o.context = &p;
             caterva_status status = calls[i](path, &o, &err);
             check_committed();

@@ -1,0 +1,27 @@
+/* Who is told how far a call is, checks that what it hears makes sense, and loses patience. */
+#ifndef SUPPORT_PATIENCE_H
+#define SUPPORT_PATIENCE_H
+
+#include "check.h"
+
+#include <stdint.h>
+
+typedef struct patience {
+    int left; /* calls until it stops; -1: never */
+    int calls;
+    int64_t done, total;
+} patience;
+
+/* An on_progress. */
+static inline int patience_hear(void *context, int64_t done, int64_t total)
+{
+    patience *p = context;
+    CHECK(done >= p->done && total >= p->total && done <= total, "%lld of %lld after %lld",
+          (long long)done, (long long)total, (long long)p->done);
+    p->done = done;
+    p->total = total;
+    p->calls++;
+    return p->left >= 0 && p->left-- == 0;
+}
+
+#endif
