@@ -1985,7 +1985,8 @@ typedef struct caterva_merge_result {
  * state is untouched, but you must call caterva_rollback before you change the array again.
  * Merging the same tokens again then succeeds.
  *
- * Costs one opening and one copy of each part's compressed bytes. Memory: 48 bytes for each
+ * Costs one opening and at most one copy of each part's compressed bytes: in a directory whole
+ * chunk files of the same file system and owner are linked. Memory: 48 bytes for each
  * chunk of all tokens together, and a few open parts.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const *tokens,
