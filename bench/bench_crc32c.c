@@ -1,6 +1,7 @@
 /* How fast each kind of cv_crc32c is that this processor has: GB/s from each level of
- * memory, in pieces as long as compressed blocks are. The best of the turns counts. In the rows of a cache the pieces lie one behind the other in as many bytes
- * as it surely holds, and each is read again when all others were. */
+ * memory, in pieces as long as compressed blocks are. The best of the turns counts. In the rows of
+ * a cache the pieces lie one behind the other in as many bytes as it surely holds, and each is
+ * read again when all others were. */
 #include "bench_rows.h"
 
 #include "base/cpu.h"

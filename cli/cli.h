@@ -40,7 +40,7 @@ typedef enum cli_exit {
 cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
 /* Prints "caterva: warning: <sentence>": what was asked for is done. */
-void cli_warn(const char *sentence);
+void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* The same as cli_fail for a failed system call: appends errno's text and returns CLI_IO,
  * or CLI_INTERRUPTED when a signal was the reason. */
@@ -171,7 +171,7 @@ typedef struct cli_args {
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
-#define CLI_OPT_TRACE (UINT64_C(1) << 54)     /* of URLs: trace, ca-file */
+#define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* of URLs: trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \

@@ -8,13 +8,13 @@
 
 static void write_json(const cv_buffer *value, cv_buffer *json)
 {
-    FUZZ_NEED(cv_json_write(value->data, value->size, json, NULL) == CV_OK, "no JSON");
+    FUZZ_NEED(cv_json_write(value->data, value->size, NULL, json, NULL) == CV_OK, "no JSON");
 }
 
 static void read_json(const cv_buffer *json, cv_buffer *value)
 {
     cv_error error = {0};
-    cv_status status = cv_json_read((const char *)json->data, json->size, value, &error);
+    cv_status status = cv_json_read((const char *)json->data, json->size, NULL, value, &error);
     FUZZ_NEED(status == CV_OK, "own JSON is refused: %s", error.message);
     FUZZ_NEED(cv_is_value(value->data, value->size), "JSON became no value");
 }
@@ -58,8 +58,8 @@ static void read_text(const uint8_t *bytes, size_t size, const char *dtype)
     cv_buffer value = {0};
     cv_error error = {0};
     const char *text = (const char *)bytes;
-    cv_status status = dtype ? cv_json_read_typed(text, size, dtype, &value, &error)
-                             : cv_json_read(text, size, &value, &error);
+    cv_status status = dtype ? cv_json_read_typed(text, size, dtype, NULL, &value, &error)
+                             : cv_json_read(text, size, NULL, &value, &error);
     FUZZ_NEED(status == CV_OK || error.message[0], "a refusal without a sentence");
     if (status == CV_OK) go_round(&value);
     cv_buffer_free(&value);

@@ -203,25 +203,44 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *
  *   what tells, and stops           how often        counts
  *   reads, prefetched or not        each block       bytes, of the handle
+ *   lists and points, sorted        each 2^18        bytes moved, of the handle
  *   writes, changes of shape        each block       bytes, of the handle
  *   commit, close, frame_copy       each chunk       bytes, of the handle
+ *   these and copies, to a directory each file synced nothing more: the same numbers again
  *   frame_append                    each chunk, then bytes, of the handle: decoded ones,
  *                                   each 8 MiB       then those of the frame
  *   frame_open with `copy`          each 8 MiB       bytes of the frame
  *   compact, seal                   each chunk       bytes, of the call
  *   caterva_unlink of a directory   each chunk file  files, of the call
  *   caterva_buffer_convert          each 2^18 items  items, of the call
+ *   JSON to values, values to JSON  each 64 to       bytes of what is read, of the call
+ *                                   96 KiB
+ *   caterva_value_pack_array        each MiB         bytes, of the call
  *   caterva_attr_get                each MiB         bytes, of the handle
+ *   caterva_attr_set                each block of a  bytes, of the handle
+ *                                   value above 1 MiB
  *   statistics, reductions          each of 64+ jobs steps, of the call; bytes, of the handle
  *   copies, verify, repair          each chunk       chunks, of the call; bytes, of the handle
  *   measure                         each chunk       bytes, of the handle
+ *   caterva_merge                   each part that   chunks, of the call
+ *                                   is checked, each
+ *                                   chunk
  *   publish                         each 20 ms       bytes that were sent, of the call
- *   caterva_read_async              cancel it        tells nobody
+ *   caterva_read_async, and of views  cancel it      tells nobody
  *
- * These can take longer than 100 ms without telling: attributes of many megabytes that are
- * set, the sorting of lists and points with millions of entries, removing groups of a tree
- * and folders of jobs that hold very many files, listing trees of very many members, and
- * syncing to disk. All other calls return at once.
+ * These can take longer than 100 ms without telling:
+ *
+ *   setting an attribute of a group of more than about 30 MB; JSON with base64 of as much
+ *   selections, before the sort     masks of views, and reads in the background: their lists,
+ *                                   points and masks of millions of entries are checked and
+ *                                   copied in the call
+ *   statistics, reductions          of lists and points: the handle's function hears of the
+ *                                   sort, that of the call only of what comes behind it
+ *   changes of shape, job_begin     of more than a million chunks: their index
+ *   trees and folders of jobs       whose files are removed, listed or found: more than some
+ *                                   thousand of them
+ *   syncs to disk                   each of them; a commit whose handle has no function syncs
+ *                                   all chunk files that a directory has got, one by one
  *
  * - Your function is called often, from any thread, but never twice at once. Be quick, and
  *   look at a clock before you draw. Do not use the array in it.
@@ -331,7 +350,8 @@ typedef enum caterva_mode { CATERVA_MODE_READ = 0, CATERVA_MODE_WRITE } caterva_
 typedef enum caterva_credentials {
     CATERVA_CREDENTIALS_FIND = 0, /* those given here; else the environment (AWS_ACCESS_KEY_ID,
                                      AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); else the
-                                     profile in ~/.aws; else none: requests are not signed */
+                                     profile in ~/.aws; else none: requests are not signed.
+                                     Where one of two keys is alone: CATERVA_EINVAL */
     CATERVA_CREDENTIALS_GIVEN,
     CATERVA_CREDENTIALS_ENVIRONMENT,
     CATERVA_CREDENTIALS_PROFILE,
@@ -343,7 +363,8 @@ typedef struct caterva_transfer {
     const char *method;
     const char *url;      /* without its query                                        */
     uint64_t first;       /* byte of the object; UINT64_MAX: its last `size` bytes    */
-    uint64_t size;        /* bytes asked for, or sent                                 */
+    uint64_t size;        /* bytes asked for, or sent; where a request asks for
+                             several parts of the object, of all of them              */
     uint64_t received;    /* bytes of the body that came                              */
     int64_t nanoseconds;
     int status;           /* of HTTP; 0: no answer                                    */
@@ -377,7 +398,8 @@ typedef struct caterva_remote_options {
     const char *const *headers; /* "Name: value", for the URL's own server only        */
     int n_headers;
     /* More headers, for tokens that expire: calls `add` for each. Called before each attempt
-     * by a thread of the library, one at a time; it may not call the library. */
+     * by a thread of the library, one at a time; it may not call the library. One that would
+     * be refused in `headers` fails what is being read, and no request is made.         */
     void (*on_headers)(void *context, void (*add)(void *token, const char *header),
                        void *token);
     /* Hears of each attempt when it has ended, by that thread, too. */
@@ -898,8 +920,9 @@ typedef struct caterva_stats {
     int64_t n_items;         /* looked at                                          */
     int64_t n_nan;           /* of these NaN or NaT; all below is of the others    */
     caterva_number min, max; /* none of nothing. Times: their int64                */
-    caterva_number sum;      /* exact for integers that fit 64 bits, else 'f'; none
-                                for times. Floats: of doubles, error-compensated   */
+    caterva_number sum;      /* exact for integers where it fits int64, of unsigned ones
+                                uint64; else 'f'. None for times. Floats: of
+                                doubles, error-compensated                         */
     double mean, std;        /* std with n in the denominator; NaN of nothing and
                                 for times                                          */
 } caterva_stats;
@@ -914,8 +937,8 @@ CATERVA_API caterva_status caterva_statistics(caterva_array *array,
 #define CATERVA_MAX_BINS 1000000
 
 /* Counts the selected numbers that lie in [range[0], range[1]], both finite, in `n_bins`
- * bins of equal width, as numpy.histogram does: a bin holds its lower edge, the last one
- * also its upper. Other numbers and NaN are not counted. `counts` has n_bins entries.
+ * bins of equal width, as numpy.histogram does with float64 edges, whatever the dtype: a bin
+ * holds its lower edge, the last one also its upper. Other numbers and NaN are not counted. `counts` has n_bins entries.
  * Returns CATERVA_EINVAL for a range that doubles cannot cut into so many bins.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_histogram(caterva_array *array,
@@ -1193,9 +1216,11 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
                                                    const caterva_buffer *src,
                                                    caterva_error *err);
 
+/* Options of caterva_buffer_convert, and of caterva_value_pack_array, _to_json, _from_json. */
 typedef struct caterva_convert_options {
     size_t struct_size;
-    /* Hears in items, and stops; the destination is undefined then. NULL: nobody. */
+    /* Hears in items, or in bytes of values, and stops; the destination is undefined then.
+     * NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_convert_options;
@@ -1286,8 +1311,8 @@ CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t 
  * arrays as one. Making a view touches no data and costs a small struct. Reading and
  * writing through it is a selection of the array below, which must stay open. A view shows
  * what the array's handle sees, and never changes once made. Views made of it stay valid
- * when you free it. When the array's shape changes, reads through older views return
- * CATERVA_ESTALE. */
+ * when you free it. When the array's shape changes, or caterva_refresh turns its handle to an array
+ * of other axes or another dtype, what goes through older views returns CATERVA_ESTALE. */
 typedef struct caterva_view caterva_view;
 
 /* Makes a view of the whole array. Release *out, as all views below, with
@@ -1343,7 +1368,9 @@ CATERVA_API const char *caterva_view_dtype(const caterva_view *view); /* borrowe
 
 /* Read and write as caterva_read_selection and caterva_write_selection do, with the view in
  * place of the array. Lists and points take 8 bytes more for each index; a mask of the view
- * takes the memory of so many points. A view of several arrays is CATERVA_EREADONLY.
+ * takes the memory of so many points; points and masks of a view of several arrays take 8
+ * bytes more for each, once more the memory of their coordinates, and that of the items. A
+ * view of several arrays cannot be written: CATERVA_EREADONLY.
  * Thread: shared for caterva_view_read, turns for caterva_view_write, on the arrays below.
  */
 CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
@@ -1352,6 +1379,31 @@ CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
 CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
                                               const caterva_selection *selection,
                                               const caterva_buffer *src, caterva_error *err);
+
+/* Does what caterva_view_read does, but returns at once, as caterva_read_async does: what
+ * stands there about requests, copies of arguments, on_done, statuses and forks holds here.
+ * Free the view whenever you like; the arrays below stay open until you close them.
+ *
+ * Each array below that has a wanted item reads its share as a read of its own: it stands in
+ * the queue of that handle, and several arrays may read at once. The first share that fails
+ * stops the others, and its error is the read's. on_done is called once, when all are over.
+ *
+ * - What it reads is said of each array by itself. Through handles for writing the shares may
+ *   be of different moments.
+ * - caterva_close, caterva_discard and caterva_refresh of one array see to its share only: the
+ *   first two cancel the whole read, but on_done may come after they have returned, when the
+ *   last of the other arrays has stopped. `dst` is the library's until then.
+ * - CATERVA_ESTALE is told by on_done.
+ *
+ * Takes about 2 KiB for each array and 1.5 KiB for each share: a list along the axis of a join
+ * has one for each run of indices of the same array. Points and masks of several arrays take
+ * the memory of their result once more, as in caterva_view_read.
+ * Thread: any. */
+CATERVA_API caterva_status caterva_view_read_async(const caterva_view *view,
+                                                   const caterva_selection *selection,
+                                                   const caterva_buffer *dst,
+                                                   const caterva_async_options *options,
+                                                   caterva_request **out, caterva_error *err);
 
 /* Compute as caterva_statistics, caterva_histogram and caterva_reduce do, with the view in
  * place of the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a list that
@@ -1483,7 +1535,10 @@ CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const 
 
 /* An attribute holds one MessagePack value, as python-blosc2 writes it. These functions
  * read and write such values; they need no array. They never execute anything in a value: a
- * pickle is bytes like any others. */
+ * pickle is bytes like any others.
+ *
+ * Where they take options, on_progress hears of bytes of what is read: of the items, of the
+ * packed value, of the JSON. `options` may be NULL. */
 typedef enum caterva_value_kind {
     CATERVA_VALUE_NIL = 0,
     CATERVA_VALUE_BOOL,      /* integer: 0 or 1                                        */
@@ -1534,8 +1589,10 @@ CATERVA_API caterva_status caterva_value_next(const void *packed, size_t size, s
  * Thread: any. */
 CATERVA_API caterva_status caterva_value_pack_array(const char *dtype, int ndim,
                                                     const int64_t *shape, const void *items,
-                                                    size_t size, void **packed,
-                                                    size_t *packed_size, caterva_error *err);
+                                                    size_t size,
+                                                    const caterva_convert_options *options,
+                                                    void **packed, size_t *packed_size,
+                                                    caterva_error *err);
 
 /* Turns a packed value into JSON, NUL-terminated: *json_size bytes and the NUL. What JSON
  * lacks becomes an object of one word, which caterva_value_from_json reads back:
@@ -1549,8 +1606,10 @@ CATERVA_API caterva_status caterva_value_pack_array(const char *dtype, int ndim,
  * NaN and the infinities become the texts "NaN", "Infinity" and "-Infinity", and stay texts
  * outside "$array" and "$complex". Release *json with caterva_free.
  * Thread: any. */
-CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size, char **json,
-                                                 size_t *json_size, caterva_error *err);
+CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size,
+                                                 const caterva_convert_options *options,
+                                                 char **json, size_t *json_size,
+                                                 caterva_error *err);
 
 /* Packs one JSON text. With `dtype`, a scalar type but no complex one, the JSON is a
  * number, true, false or text, or lists of them of one shape, and the value becomes an
@@ -1558,8 +1617,10 @@ CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size
  * at which byte. Release *packed with caterva_free.
  * Thread: any. */
 CATERVA_API caterva_status caterva_value_from_json(const char *json, size_t json_size,
-                                                   const char *dtype, void **packed,
-                                                   size_t *packed_size, caterva_error *err);
+                                                   const char *dtype,
+                                                   const caterva_convert_options *options,
+                                                   void **packed, size_t *packed_size,
+                                                   caterva_error *err);
 
 /* Gives you the names of the array's dimensions: *names has one for each axis, NULL for an
  * axis without one. They come from the attribute `dims`, a list of text or nil; without it
@@ -1692,7 +1753,7 @@ typedef struct caterva_repair_result {
     int64_t n_chunks;
     int64_t lost_chunks;
     int lost_attributes;  /* -1: the trailer is lost, and all there were               */
-    int in_place;         /* 1: the header was restored, all else is as it was         */
+    int in_place;         /* 1: the header, or its copy, was restored, all else is as it was */
     int written;          /* 1: the output is there. Neither: the array is sound       */
     int64_t unverified_chunks; /* take space, and no checksum vouches for them: only what
                                   does not decode is lost. The output has checksums of
@@ -1918,8 +1979,9 @@ CATERVA_API caterva_status caterva_job_begin(caterva_array *array,
  * (CATERVA_EUNSUPPORTED). caterva_part_finish ends it; caterva_close and caterva_discard drop
  * it. Handles of one job may be open at once in any number; each takes a file or directory.
  *
- * Returns CATERVA_ECORRUPT for bytes that are no job and CATERVA_ENOTFOUND when the job's
- * folder is not there: it was merged and committed, or discarded.
+ * Returns CATERVA_ECORRUPT for bytes that are no job, CATERVA_ENOTFOUND when the job's
+ * folder is not there: it was merged and committed, or discarded; and CATERVA_ESTALE when
+ * another array was created at the path since.
  * Thread: any. */
 CATERVA_API caterva_status caterva_part_open(const char *url, const void *job,
                                              size_t job_size,
@@ -1945,7 +2007,7 @@ typedef struct caterva_merge_options {
     int unchecked; /* 1: the bytes that move are not compared with their checksums, which
                       travel along: damage is noticed when somebody reads it             */
     int keep;      /* 1: the commit leaves the job's folder, for other tokens of the job  */
-    /* Hears in chunks, and stops. NULL: nobody. */
+    /* Hears in chunks, and stops; while parts are checked, that none is done. NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_merge_options;
@@ -1964,8 +2026,8 @@ typedef struct caterva_merge_result {
 
 /* Merges `n` finished parts of one job into the array, which is open for writing and need not
  * be the handle that began the job. The merge is pending like any write: caterva_commit makes
- * all of it visible and removes the job's folder, caterva_rollback drops it and leaves the
- * parts. A token that comes twice counts once. Hand over tokens of parts that share chunks in
+ * all of it visible and removes the job's folder (what it may not remove caterva_jobs_list names),
+ * caterva_rollback drops it and leaves the parts. A token that comes twice counts once. Hand over tokens of parts that share chunks in
  * one call. `options` and `result` may be NULL.
  *
  * Everything is checked before anything changes, except that the array grows first to the
@@ -1975,18 +2037,20 @@ typedef struct caterva_merge_result {
  *                      token says
  *   CATERVA_EINVAL     tokens of several jobs
  *   CATERVA_ENOTFOUND  a part, or the folder of the job beside this array, is not there
- *   CATERVA_ESHAPE     the array's geometry is not that of the job
+ *   CATERVA_ESHAPE     the array's geometry or dtype is not that of the job
  *   CATERVA_EEXIST     two parts wrote the same items; the sentence names both
  *   CATERVA_ESTALE     the array has changed, since the job began, in a chunk that a part
  *                      wrote; unless it holds what the parts hold, as after a commit that
- *                      went through unnoticed
+ *                      went through unnoticed. Or another array was created at its path since
  *
  * After another failure, and after CATERVA_ECORRUPT in the midst of moving, the committed
  * state is untouched, but you must call caterva_rollback before you change the array again.
  * Merging the same tokens again then succeeds.
  *
  * Costs one opening and at most one copy of each part's compressed bytes: in a directory whole
- * chunk files of the same file system and owner are linked. Memory: 48 bytes for each
+ * chunk files of the same file system and owner are linked. Nobody may write to a finished part:
+ * caterva_commit returns CATERVA_ECORRUPT, with nothing changed, when a linked file has another
+ * length or time than at the merge. Memory: 48 bytes and, linked, 64 for each
  * chunk of all tokens together, and a few open parts.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const *tokens,
@@ -1997,7 +2061,8 @@ CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const
 /* Removes the folder of the job with all its parts, whoever began it, also while its
  * coordinator is at work: see `is_live` of caterva_jobs_list. Tokens of the job are good for
  * nothing afterwards. The array may be gone already. Returns CATERVA_ENOTFOUND when there is
- * no such job.
+ * no such job, and CATERVA_EIO when a part could not be removed, as one of another user; the
+ * others are, and the job has ended.
  * Thread: any. */
 CATERVA_API caterva_status caterva_job_discard(const char *url, const void *job,
                                                size_t job_size, caterva_error *err);
@@ -2016,6 +2081,7 @@ typedef struct caterva_job_entry {
     int is_live;           /* 1: the handle that began it is open                      */
     int64_t n_parts;       /* finished, also those whose task was done again           */
     int64_t part_bytes;    /* of their files                                           */
+    int has_ended;         /* 1: merged or discarded, and it could not be removed      */
 } caterva_job_entry;
 
 typedef struct caterva_job_list {
@@ -2025,7 +2091,8 @@ typedef struct caterva_job_list {
 } caterva_job_list;
 
 /* Lists the jobs beside the array at `url` that were begun and neither merged and committed
- * nor discarded. Release *out with caterva_job_list_release.
+ * nor discarded; and, `has_ended`, what is left of those that were, where a part could not be
+ * removed: caterva_job_discard tries again. Release *out with caterva_job_list_release.
  * Thread: any. */
 CATERVA_API caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
                                              caterva_error *err);
@@ -2172,9 +2239,10 @@ CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
                                              caterva_tree **out, caterva_error *err);
 
-/* Commits attributes of groups that are pending, unless a caterva_tree_commit of them failed,
- * and releases the handle, also when that fails; arrays and lists that came from it stay
- * valid, and what is pending in an array is the array's. NULL is fine. In a child of fork it
+/* Commits attributes of groups that are pending, and releases the handle, also when that
+ * fails; arrays and lists that came from it stay valid, and what is pending in an array is
+ * the array's. After a caterva_tree_commit that failed and was neither repeated nor rolled
+ * back it drops the attributes, and returns the status of that commit. NULL is fine. In a child of fork it
  * commits nothing (CATERVA_EBUSY where something was pending), and leaves the tree's lock to
  * the parent.
  * Thread: alone. */
@@ -2228,13 +2296,17 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
 /* Removes the array or other leaf of that key, or a group with all that is in it, which
  * goes from view at once. CATERVA_EEXIST: files of others are in the group, and nothing is
  * removed. CATERVA_EREADONLY: it lies inside embed.b2e, or is one of python-blosc2's objects.
- * CATERVA_EBUSY, when nothing else is in the way: an array of it is open for writing.
+ * CATERVA_EBUSY, when nothing else is in the way: an array of it is open for writing, or has
+ * an open job, whether anybody works on it or not: merge it, or end it by
+ * caterva_job_discard.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *key,
                                                caterva_error *err);
 
 /* Gives the array, leaf or group another key, in one step; the groups of the new one are
- * made. The statuses of caterva_tree_remove, and CATERVA_EEXIST when `to` is taken.
+ * made. The statuses of caterva_tree_remove, CATERVA_EEXIST when `to` is taken, and
+ * CATERVA_EBUSY for an array that has an open job, whether anybody works on it or not, and for
+ * a group that holds one: merge or end it first.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *from,
                                              const char *to, caterva_error *err);
@@ -2259,10 +2331,12 @@ CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *fro
  * Syncs as the strictest of the tree's durability and that of the arrays says;
  * CATERVA_DURABILITY_ORDERED counts as CATERVA_DURABILITY_FULL.
  *
- * On failure nothing was committed, and what is pending stays so, with two exceptions that
- * the sentence tells of: an array whose sync failed must be opened again; and after a
- * failure that comes behind the commit itself (CATERVA_EIO) the commit stands, and is
- * finished when you close all handles and open the tree for writing.
+ * On failure nothing was committed, and what is pending stays so: call it again, or
+ * caterva_tree_rollback. CATERVA_EBUSY is such a failure, when somebody writes to a file that
+ * a new array would replace. There are two exceptions, which the sentence tells of: an array
+ * whose sync failed must be opened again; and after a failure that comes behind the commit
+ * itself (CATERVA_EIO) the commit stands, and is finished when you close all handles and open
+ * the tree for writing.
  * CATERVA_EREADONLY when the tree is open for reading. CATERVA_EBUSY in a function that a
  * verify of one of the arrays calls.
  * Thread: turns. */
@@ -2319,6 +2393,9 @@ typedef struct caterva_tree_member {
     int64_t damages;       /* places that on_damage was called for                       */
     int sealed;            /* 1: checksums of this library vouch for what it holds        */
     caterva_verify_result result; /* of arrays                                           */
+    int ndim;              /* of an array that opens: of the damages' `index`             */
+    int skipped;           /* 1: its bytes were not looked at: it is deflated or encrypted, or
+                              a reference to another place                                */
 } caterva_tree_member;
 
 typedef struct caterva_tree_verify_options {
@@ -2342,15 +2419,21 @@ typedef struct caterva_tree_verify_result {
     int64_t damaged_members;
     int64_t damages;
     int64_t unsealed_members; /* only what does not decode was noticed in them            */
+    int64_t skipped_members;  /* whose bytes were not looked at; not among the damaged    */
 } caterva_tree_verify_result;
 #define CATERVA_TREE_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_tree_verify_result)
 
 /* Verifies all that is in `group` and below it (NULL or "/": everything, embed.b2e and a
  * commit that is not finished among it): arrays as caterva_verify does, of other frames that
- * their structure holds and their attributes decode, of an archive's members that their
- * checksums are right. Reports damage through the functions in `options` and `result`: the
- * status is CATERVA_OK when the check ran to its end. References to other places and what
- * python-blosc2 makes of its own objects are not looked at.
+ * their structure holds and their attributes decode, of an archive's members that the header
+ * before each says what the archive's directory does, and that their checksums are right (of an
+ * archive behind a URL: those that arrays have themselves). The bytes of members that are
+ * deflated or encrypted are not looked at: `skipped` says so. An array that cannot be opened is damage with the chunk -1, whose code
+ * is that of the open: CATERVA_EUNSUPPORTED when its header says what this library does not
+ * know, as one of a newer version does, or a flipped bit. Frames that are no arrays, and whose
+ * structure this library does not know, are no damage. Reports damage through the functions in
+ * `options` and `result`: the status is CATERVA_OK when the check ran to its end. References to
+ * other places and what python-blosc2 makes of its own objects are not looked at.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
                                                const caterva_tree_verify_options *options,
@@ -2372,7 +2455,8 @@ typedef struct caterva_tree_repaired {
     size_t struct_size;
     const char *key;       /* as in caterva_tree_member                                  */
     const char *kind_name; /* "array", "attributes", "tree", "frame", "file"             */
-    caterva_outcome outcome;
+    caterva_outcome outcome; /* PARTLY, with a reason, of what says that it is a frame this
+                              library does not know: it is kept, or copied, as it is      */
     const char *reason;    /* a sentence, or NULL                                        */
     const char *beside;    /* the file in the tree that holds what was saved of an array
                               that stays as it is: "g/x.b2nd.repaired"; NULL: none       */

@@ -18,7 +18,8 @@ And within src, where x.h and x.c are one file of two parts:
 
     no circles    by includes and by calls, of public functions, too
     one header    what x.c has for others is declared in x.h, or is public; but for KINDS
-    one name      no type is defined twice; private ones of a .c may be, if no header's
+    one name      no type is defined twice; private ones of a .c may be, if no header's.
+                  What a header declares is a type or a function, not one here, one there
     no leftovers  what a header declares another file uses; but for FOR_TESTS
 
 KNOWN lists the breaches that are not yet mended, and nothing else: who mends one
@@ -284,6 +285,9 @@ def breaches_of_types(tree):
             for file, line in found:
                 others = sorted({f.name for f, _ in found} - {file.name}) or [file.name]
                 yield file.name, line, "defines %s, as does %s" % (name, ", ".join(others))
+        if name in tree.declared_in and shared:
+            header, line = tree.declared_in[name]
+            yield header.name, line, "names a function %s, a type of %s" % (name, found[0][0].name)
 
 
 def is_used(tree, header, name):

@@ -12,6 +12,9 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])+'")
 WORD = re.compile(r"[A-Za-z_]\w*")
+NAME = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*(\s*\()?")  # no member of a struct; called?
+LOCAL = re.compile(r"(?:\b(?!return|else|case|goto)[A-Za-z_]\w*[\s*]\s*\**|,\s*\**)"
+                   r"([A-Za-z_]\w*)\s*(?:=(?!=)|;|\[|,(?=[^()]*;))")
 INVOCATION = re.compile(r"\s*[A-Z_][A-Z_0-9]*\((?:[^()]|\([^()]*\))*\)(?=\s*\n)")
 NOT_NAMES = {"if", "for", "while", "switch", "return", "sizeof", "defined", "__attribute__"}
 
@@ -34,8 +37,13 @@ class Function:
         self.head_words = set(WORD.findall(head))
         self.static = "static" in self.head_words
 
-    def words(self):
-        return WORD.findall(self.body)
+    def names(self):
+        """What the body calls or hands on, in its order: no members, no variables of its own."""
+        own = self.head_words | set(LOCAL.findall(self.body))
+        for match in NAME.finditer(self.body):
+            name = re.match(r"\w+", match.group()).group()
+            if match.group(1) or name not in own:
+                yield name
 
 
 class File:

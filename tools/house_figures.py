@@ -45,7 +45,7 @@ class Calls:
 
     def of(self, file, function):
         """The functions that the body names, in its order."""
-        for word in function.words():
+        for word in function.names():
             found = self.find(file, word)
             if found and found[1] is not function and found[0].room != VOCABULARY:
                 yield found

@@ -268,7 +268,7 @@ const cli_command cli_command_append = {
         "come.",
     .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE |
                CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT |
-               CLI_OPT_NO_PROGRESS,
+               CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 2,
     .run = run_append,

@@ -233,7 +233,7 @@ const cli_command cli_command_attr = {
         "{\"$ext\":\n"
         "number, \"data\": base64}. --dtype stores numbers as items of this type: '<i2'.\n"
         "Exit status 1 when there is no such KEY.",
-    .options = CLI_OPT_JSON | CLI_OPT_WAIT | CLI_OPT_DTYPE,
+    .options = CLI_OPT_JSON | CLI_OPT_WAIT | CLI_OPT_DTYPE | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 4,
     .run = run_attr,

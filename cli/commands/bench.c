@@ -5,6 +5,7 @@
 #include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/probe.h"
+#include "sources/remote.h"
 #include "sources/source.h"
 
 #include <stdio.h>
@@ -182,9 +183,11 @@ static cli_exit open_timed(const cli_args *args, const char *path, int64_t cache
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.threads = (int)args->threads;
     options.cache_bytes = cache_bytes;
+    const caterva_remote_options remote = remote_of(args);
+    options.remote = &remote;
     caterva_error err;
     if (caterva_open(path, &options, out, &err) == CATERVA_OK) return CLI_OK;
-    if (err.code == CATERVA_ECORRUPT) CLI_TRY(probe_explain(path));
+    if (err.code == CATERVA_ECORRUPT) CLI_TRY(probe_explain(args, path));
     return cli_fail_array(path, &err);
 }
 
@@ -212,7 +215,7 @@ const cli_command cli_command_bench = {
         "read again with decoded blocks in the cache; items delivered per second,\n"
         "blocks touched, and how many bytes are decoded for each one delivered. Reads\n"
         "larger than --memory are cut.",
-    .options = CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_MEMORY,
+    .options = CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 1,
     .run = run_bench,

@@ -129,7 +129,7 @@ const cli_command cli_command_convert = {
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_TO_BINARY | CLI_OPT_SELECT |
                CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_ASTYPE | CLI_OPT_VIEW_DTYPE |
                CLI_OPT_OFFSET | CLI_OPT_PARTITION | CLI_OPT_MEMORY | CLI_OPT_FORCE |
-               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
+               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 2,
     .run = run_convert,

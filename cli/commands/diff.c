@@ -285,13 +285,22 @@ static cli_exit diff_arrays(const cli_args *args, const char *a, const char *b)
     return code;
 }
 
+/* The other one may be missing or damaged, which is said then. */
+static cli_exit refuse_pair(const cli_args *args, const char *tree, const char *other)
+{
+    input in = {.path = NULL};
+    cli_exit code = open_side(args, other, &in);
+    input_close(&in);
+    if (code != CLI_OK) return code;
+    return cli_fail(CLI_USAGE, "%s is a tree, %s is not", tree, other);
+}
+
 static cli_exit run_diff(const cli_args *args)
 {
     const char *a = args->positional[0], *b = args->positional[1];
-    bool is_tree = tree_part_is(a);
-    if (is_tree != tree_part_is(b))
-        return cli_fail(CLI_USAGE, "%s is a tree, %s is not", is_tree ? a : b,
-                        is_tree ? b : a);
+    bool is_tree = tree_part_is(args, a);
+    if (is_tree != tree_part_is(args, b))
+        return is_tree ? refuse_pair(args, a, b) : refuse_pair(args, b, a);
     return is_tree ? diff_trees(args, a, b, diff_arrays) : diff_arrays(args, a, b);
 }
 
@@ -309,7 +318,7 @@ const cli_command cli_command_diff = {
         "groups the arrays and groups of one name are compared, and those named that one\n"
         "lacks.",
     .options = CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS |
-               CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
+               CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 2,
     .run = run_diff,

@@ -42,7 +42,7 @@ static void print_value(const value *v)
     char *text;
     size_t size;
     if (!v->bytes ||
-        caterva_value_to_json(v->bytes, v->size, &text, &size, NULL) != CATERVA_OK) {
+        caterva_value_to_json(v->bytes, v->size, NULL, &text, &size, NULL) != CATERVA_OK) {
         printf("%zu bytes", v->size);
         return;
     }
@@ -147,10 +147,11 @@ static bool same_values(const value *a, const value *b)
     size_t x_size, y_size;
     if (!a->bytes || !b->bytes) return false; /* long ones are not as long */
     if (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0) return true;
-    if (caterva_value_to_json(a->bytes, a->size, &x, &x_size, NULL) != CATERVA_OK)
+    if (caterva_value_to_json(a->bytes, a->size, NULL, &x, &x_size, NULL) != CATERVA_OK)
         return false;
-    bool same = caterva_value_to_json(b->bytes, b->size, &y, &y_size, NULL) == CATERVA_OK &&
-                x_size == y_size && memcmp(x, y, x_size) == 0;
+    bool same =
+        caterva_value_to_json(b->bytes, b->size, NULL, &y, &y_size, NULL) == CATERVA_OK &&
+        x_size == y_size && memcmp(x, y, x_size) == 0;
     caterva_free(x);
     caterva_free(y);
     return same;

@@ -79,6 +79,11 @@ static cli_exit list_attributes(const tree_part *part, const char *group, const 
     *out = (attributes){.path = url, .tree = part->tree, .group = group};
     caterva_status status =
         caterva_tree_attr_list(part->tree, group, &out->names, &out->n, &err);
+    if (status == CATERVA_ENOTFOUND && group[1]) { /* it went since it was listed */
+        out->names = NULL;
+        out->n = 0;
+        return CLI_OK;
+    }
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(url, &err);
 }
 
@@ -131,9 +136,21 @@ static void compare_roots(comparison *c, const char *a, const char *b)
 
 /* ---- The walk ---------------------------------------------------------------- */
 
+/* Of an array that a writer has removed since it was listed: as if it had not been. */
+static bool is_settled(comparison *c, const caterva_tree_entry *a,
+                       const caterva_tree_entry *b)
+{
+    if (a->kind != CATERVA_TREE_ARRAY || b->kind != CATERVA_TREE_ARRAY) return false;
+    bool lacks[2] = {tree_part_lacks(&c->side[0], a), tree_part_lacks(&c->side[1], b)};
+    if (lacks[0] && !lacks[1]) report_only(c, 1, b);
+    if (lacks[1] && !lacks[0]) report_only(c, 0, a);
+    return lacks[0] || lacks[1];
+}
+
 static void compare_pair(comparison *c, const caterva_tree_entry *a,
                          const caterva_tree_entry *b)
 {
+    if (is_settled(c, a, b)) return;
     char *url = tree_part_url(&c->side[0], a), *other = tree_part_url(&c->side[1], b);
     if (!url || !other)
         note(c, CLI_IO);
@@ -187,8 +204,8 @@ cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
                     cli_exit (*arrays)(const cli_args *args, const char *a, const char *b))
 {
     comparison c = {.args = args, .arrays = arrays};
-    note(&c, tree_part_open(a, &c.side[0]));
-    if (c.worst == CLI_OK) note(&c, tree_part_open(b, &c.side[1]));
+    note(&c, tree_part_open(args, a, &c.side[0]));
+    if (c.worst == CLI_OK) note(&c, tree_part_open(args, b, &c.side[1]));
     if (c.worst == CLI_OK) compare_roots(&c, a, b);
     if (c.worst == CLI_OK || (c.worst == CLI_NO && !args->quiet)) walk(&c);
     tree_part_close(&c.side[0]);

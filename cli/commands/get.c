@@ -157,7 +157,7 @@ const cli_command cli_command_get = {
         "With --skip-damaged the exit status is 1 when a chunk was skipped.",
     .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
                CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
-               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL | CLI_OPT_TRACE,
+               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 2,
     .run = run_get,

@@ -286,7 +286,10 @@ static cli_exit list_jobs(const report *r, json *j)
         else
             printf("  job      %s, %lld %s%s\n", job->id, (long long)job->n_parts,
                    job->n_parts == 1 ? "part" : "parts",
-                   job->is_live ? "" : "; nobody is at work: see caterva jobs");
+                   job->has_ended
+                       ? "; has ended, and not all could be removed: see caterva jobs"
+                   : job->is_live ? ""
+                                  : "; nobody is at work: see caterva jobs");
     }
     if (j && list->n > 0) json_array_end(j);
     caterva_job_list_release(list);
@@ -341,7 +344,7 @@ static cli_exit info(const cli_args *args, const char *path)
 
 static cli_exit info_any(const cli_args *args, const char *path)
 {
-    return tree_part_is(path) ? info_tree(args, path, info) : info(args, path);
+    return tree_part_is(args, path) ? info_tree(args, path, info) : info(args, path);
 }
 
 static cli_exit run_info(const cli_args *args)
@@ -361,7 +364,7 @@ const cli_command cli_command_info = {
         "that cannot be read does not stop the others; the exit status is the worst. Of a\n"
         "tree (.b2z, .b2d) or a group: what it holds in all, its dimensions and attributes;\n"
         "with --short a line for each of its arrays.",
-    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS | CLI_OPT_TRACE,
+    .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_info,

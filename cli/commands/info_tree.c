@@ -73,12 +73,14 @@ static void note_entry(contents *c, const tree_part *part, const caterva_tree_en
     c->groups += entry->kind == CATERVA_TREE_GROUP;
     c->others += entry->kind == CATERVA_TREE_OTHER;
     if (entry->kind != CATERVA_TREE_ARRAY) return;
-    c->arrays++;
     if (caterva_tree_open_array(part->tree, entry->key, &options, &array, NULL) !=
         CATERVA_OK) {
-        c->unread++;
+        bool is_gone = tree_part_lacks(part, entry);
+        c->arrays += !is_gone;
+        c->unread += !is_gone;
         return;
     }
+    c->arrays++;
     note_array(c, array);
     caterva_discard(array);
 }
@@ -194,6 +196,7 @@ static cli_exit report_each(const cli_args *args, const tree_part *part,
     cli_exit worst = CLI_OK;
     for (size_t i = 0; i < part->list->n && worst != CLI_INTERRUPTED; i++) {
         if (part->list->entries[i]->kind != CATERVA_TREE_ARRAY) continue;
+        if (tree_part_lacks(part, part->list->entries[i])) continue;
         char *url = tree_part_url(part, part->list->entries[i]);
         cli_exit code = url ? array(args, url) : CLI_IO;
         if (code > worst) worst = code;
@@ -207,7 +210,7 @@ cli_exit info_tree(const cli_args *args, const char *text,
 {
     tree_part part;
     bool each = args->list_chunks || (args->short_lines && !args->json);
-    cli_exit code = tree_part_open(text, &part);
+    cli_exit code = tree_part_open(args, text, &part);
     if (code == CLI_OK)
         code = each ? report_each(args, &part, array) : report_all(args, text, &part);
     tree_part_close(&part);

@@ -85,7 +85,9 @@ static void print_job(const caterva_job_entry *job)
     printf("%s  %s  %lld %s, %s  %s\n", job->id, time_text(job->began_ns, began),
            (long long)job->n_parts, job->n_parts == 1 ? "part" : "parts",
            number_bytes(job->part_bytes, bytes),
-           job->is_live ? "coordinator at work" : "no coordinator");
+           job->has_ended ? "ended, not all could be removed"
+           : job->is_live ? "coordinator at work"
+                          : "no coordinator");
 }
 
 static void put_job(json *j, const caterva_job_entry *job)
@@ -98,6 +100,7 @@ static void put_job(json *j, const caterva_job_entry *job)
     json_text(j, "host", job->host);
     json_int(j, "process", job->process);
     json_bool(j, "live", job->is_live);
+    json_bool(j, "ended", job->has_ended);
     json_int(j, "parts", job->n_parts);
     json_int(j, "part_bytes", job->part_bytes);
     json_int(j, "commit", job->commit_number);
@@ -177,6 +180,13 @@ static int on_progress(void *context, int64_t done, int64_t total)
     return cli_interrupted();
 }
 
+/* The words were right: what does not fit is in the files. */
+static cli_exit fail_merge(const char *path, const caterva_error *err)
+{
+    cli_exit code = cli_fail_array(path, err);
+    return code == CLI_USAGE ? CLI_IO : code;
+}
+
 static cli_exit merge(const cli_args *args, caterva_array *array, const tokens *t)
 {
     caterva_error err;
@@ -189,17 +199,58 @@ static cli_exit merge(const cli_args *args, caterva_array *array, const tokens *
     caterva_status status =
         caterva_merge(array, (const void *const *)t->bytes, t->sizes, t->n, &o, NULL, &err);
     progress_end(&bar);
-    return status == CATERVA_OK ? CLI_OK : cli_fail_array(file_of(args), &err);
+    return status == CATERVA_OK ? CLI_OK : fail_merge(file_of(args), &err);
+}
+
+static bool was_open(const caterva_job_list *list, const char *id)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->entries[i]->id, id) == 0) return !list->entries[i]->has_ended;
+    return false;
+}
+
+static void warn_of_rest(const char *path, const caterva_job_entry *job)
+{
+    char bytes[NUMBER_TEXT_SIZE];
+    cli_warn("%s: job %s is merged, but %lld of its parts, %s, could not be removed; "
+             "'caterva jobs discard', by who may, removes them",
+             path, job->id, (long long)job->n_parts, number_bytes(job->part_bytes, bytes));
+}
+
+/* The merge is good: parts of other users may stay, and take room. */
+static void look_for_rest(const char *path, const caterva_job_list *before)
+{
+    const caterva_job_list *after;
+    if (caterva_jobs_list(path, &after, NULL) != CATERVA_OK) return;
+    for (size_t i = 0; i < after->n; i++) {
+        const caterva_job_entry *job = after->entries[i];
+        if (job->has_ended && was_open(before, job->id)) warn_of_rest(path, job);
+    }
+    caterva_job_list_release(after);
+}
+
+static cli_exit merge_tokens(const cli_args *args, const tokens *t)
+{
+    caterva_error err;
+    caterva_array *array;
+    const char *path = file_of(args);
+    const caterva_job_list *before;
+    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_WRITE, &array));
+    if (caterva_jobs_list(path, &before, &err) != CATERVA_OK) {
+        caterva_discard(array);
+        return cli_fail_array(path, &err);
+    }
+    cli_exit code = cli_finish_array(array, path, merge(args, array, t));
+    if (code == CLI_OK) look_for_rest(path, before);
+    caterva_job_list_release(before);
+    return code;
 }
 
 static cli_exit run_merge(const cli_args *args)
 {
-    caterva_array *array;
     tokens t = {NULL, NULL, 0};
     cli_exit code = read_tokens(args, &t);
-    if (code == CLI_OK)
-        code = cli_open_array(args, file_of(args), CATERVA_MODE_WRITE, &array);
-    if (code == CLI_OK) code = cli_finish_array(array, file_of(args), merge(args, array, &t));
+    if (code == CLI_OK) code = merge_tokens(args, &t);
     free_tokens(&t);
     return code;
 }

@@ -3,35 +3,10 @@
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
-#include "sources/trees.h"
+#include "sources/leaf_infos.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* What an array is; info NULL: it cannot be opened. */
-typedef struct opened {
-    caterva_array *array;
-    const caterva_info *info;
-} opened;
-
-static opened open_entry(const tree_part *part, const caterva_tree_entry *entry)
-{
-    opened o = {.array = NULL};
-    caterva_open_options options = CATERVA_OPEN_INIT;
-    options.cache_bytes = -1;
-    options.threads = 1;
-    if (entry->kind != CATERVA_TREE_ARRAY) return o;
-    if (caterva_tree_open_array(part->tree, entry->key, &options, &o.array, NULL) ==
-        CATERVA_OK)
-        if (caterva_info_get(o.array, &o.info, NULL) != CATERVA_OK) o.info = NULL;
-    return o;
-}
-
-static void close_entry(opened *o)
-{
-    caterva_info_release(o->info);
-    caterva_discard(o->array);
-}
 
 /* Without -r only what is right in the group. */
 static bool is_listed(const cli_args *args, const char *name)
@@ -41,40 +16,38 @@ static bool is_listed(const cli_args *args, const char *name)
 
 /* ---- Lines ---------------------------------------------------------------------------- */
 
-static void print_details(const tree_part *part, const caterva_tree_entry *entry)
+static void print_details(const caterva_info *info, const caterva_tree_entry *entry)
 {
     char shape[CATERVA_MAX_DIMS * 21] = "-", type[ITEM_NAME_SIZE] = "-";
     char bytes[NUMBER_TEXT_SIZE];
-    opened o = open_entry(part, entry);
-    if (o.info) {
+    if (info) {
         caterva_dtype *dtype = NULL;
-        size_t used = (size_t)snprintf(shape, sizeof shape, "%s", o.info->ndim ? "" : "()");
-        for (int d = 0; d < o.info->ndim; d++)
+        size_t used = (size_t)snprintf(shape, sizeof shape, "%s", info->ndim ? "" : "()");
+        for (int d = 0; d < info->ndim; d++)
             used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld",
-                                     d ? "," : "", (long long)o.info->shape[d]);
-        (void)caterva_dtype_parse(o.info->dtype, &dtype, NULL);
-        item_type_name(dtype, o.info->dtype, type);
+                                     d ? "," : "", (long long)info->shape[d]);
+        (void)caterva_dtype_parse(info->dtype, &dtype, NULL);
+        item_type_name(dtype, info->dtype, type);
         caterva_dtype_free(dtype);
     }
-    close_entry(&o);
     const char *stored =
         entry->path || entry->embedded ? number_bytes(entry->stored_bytes, bytes) : "-";
     printf("%-11s %-16s %-9s %10s  ", cli_show(entry->kind_name).text, shape, type, stored);
 }
 
-static void print_line(const cli_args *args, const tree_part *part,
-                       const caterva_tree_entry *entry, const char *name)
+static void print_line(const cli_args *args, leaf_infos *infos, size_t i)
 {
-    if (args->long_lines) print_details(part, entry);
+    const caterva_tree_entry *entry = infos->part->list->entries[i];
+    const char *name = tree_part_name(infos->part, entry);
+    if (args->long_lines) print_details(leaf_info(infos, i), entry);
     printf("%s%s\n", cli_show(name).text, entry->kind == CATERVA_TREE_GROUP ? "/" : "");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-static void put_entry(json *j, const tree_part *part, const caterva_tree_entry *entry)
+static void put_entry(json *j, const caterva_info *info, const caterva_tree_entry *entry)
 {
     static const char *const kinds[] = {"array", "group", "other"};
-    opened o = open_entry(part, entry);
     json_object_begin(j, NULL);
     json_text(j, "key", entry->key);
     json_text(j, "kind", kinds[entry->kind]);
@@ -83,16 +56,16 @@ static void put_entry(json *j, const tree_part *part, const caterva_tree_entry *
     json_bool(j, "embedded", entry->embedded);
     json_int(j, "stored_bytes", entry->stored_bytes);
     json_text(j, "path", entry->path);
-    if (o.info) {
-        json_ints(j, "shape", o.info->shape, o.info->ndim);
-        json_text(j, "dtype", o.info->dtype);
+    if (info) {
+        json_ints(j, "shape", info->shape, info->ndim);
+        json_text(j, "dtype", info->dtype);
     }
     json_object_end(j);
-    close_entry(&o);
 }
 
-static cli_exit print_json(const cli_args *args, const char *text, const tree_part *part)
+static cli_exit print_json(const cli_args *args, const char *text, leaf_infos *infos)
 {
+    const tree_part *part = infos->part;
     json j = {.stream = stdout};
     json_object_begin(&j, NULL);
     json_int(&j, "schema", 1);
@@ -102,7 +75,8 @@ static cli_exit print_json(const cli_args *args, const char *text, const tree_pa
     for (size_t i = 0; i < part->list->n; i++) {
         const caterva_tree_entry *entry = part->list->entries[i];
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        if (is_listed(args, tree_part_name(part, entry))) put_entry(&j, part, entry);
+        if (is_listed(args, tree_part_name(part, entry)))
+            put_entry(&j, leaf_info(infos, i), entry);
     }
     json_array_end(&j);
     json_object_end(&j);
@@ -112,15 +86,15 @@ static cli_exit print_json(const cli_args *args, const char *text, const tree_pa
 
 /* ---- The commands ----------------------------------------------------------------------- */
 
-static cli_exit print_lines(const cli_args *args, const char *text, const tree_part *part)
+static cli_exit print_lines(const cli_args *args, const char *text, leaf_infos *infos)
 {
+    const tree_part *part = infos->part;
     if (args->n_positional > 1)
         printf("%s%s:\n", text == args->files[0] ? "" : "\n", cli_show_place(text).text);
     for (size_t i = 0; i < part->list->n; i++) {
-        const caterva_tree_entry *entry = part->list->entries[i];
-        const char *name = tree_part_name(part, entry);
+        const char *name = tree_part_name(part, part->list->entries[i]);
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        if (is_listed(args, name)) print_line(args, part, entry, name);
+        if (is_listed(args, name)) print_line(args, infos, i);
     }
     return CLI_OK;
 }
@@ -128,9 +102,11 @@ static cli_exit print_lines(const cli_args *args, const char *text, const tree_p
 static cli_exit ls(const cli_args *args, const char *text)
 {
     tree_part part;
-    cli_exit code = tree_part_open(text, &part);
+    cli_exit code = tree_part_open(args, text, &part);
+    leaf_infos infos = {.part = &part, .below = args->recursive};
     if (code == CLI_OK)
-        code = args->json ? print_json(args, text, &part) : print_lines(args, text, &part);
+        code = args->json ? print_json(args, text, &infos) : print_lines(args, text, &infos);
+    leaf_infos_free(&infos);
     tree_part_close(&part);
     return code;
 }
@@ -145,7 +121,7 @@ const cli_command cli_command_ls = {
         "Lists what is in each TREE, an archive .b2z, a directory .b2d or a file .b2e of\n"
         "several arrays, or in a group of one: TREE::/group. Names of groups end with a\n"
         "slash. TREE::/name is one of its arrays for every command that reads.",
-    .options = CLI_OPT_JSON | CLI_OPT_LIST,
+    .options = CLI_OPT_JSON | CLI_OPT_LIST | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_ls,

@@ -1,7 +1,9 @@
 /* Room: cli/commands. `caterva publish`: a finished file to a server. */
 #include "formats/json.h"
+#include "sources/probe.h"
+#include "sources/remote.h"
+#include "sources/trees.h"
 #include "terminal/progress.h"
-#include "terminal/trace.h"
 
 #include <stdio.h>
 
@@ -55,16 +57,23 @@ static caterva_status publish(const cli_args *args, const caterva_publish_option
                               caterva_publish_result *result, caterva_error *err)
 {
     const char *path = args->positional[0], *url = args->positional[1];
-    caterva_remote_options remote = CATERVA_REMOTE_INIT;
+    const caterva_remote_options remote = remote_of(args);
     caterva_publish_options options = *wanted;
     cli_patience patience = {0};
     caterva_status status;
-    if (args->trace) remote.on_request = trace_request;
-    remote.ca_file = args->ca_file;
     options.remote = &remote;
     do status = caterva_publish(path, url, &options, result, err);
     while (cli_try_again(args, status, &patience));
     return status;
+}
+
+/* What is no array is no damaged one. */
+static cli_exit explain(const cli_args *args, const caterva_error *err)
+{
+    const char *path = args->positional[0];
+    if (err->code == CATERVA_ECORRUPT && !args->abandon && !tree_part_is(args, path))
+        CLI_TRY(probe_explain(args, path));
+    return cli_fail_array(path, err);
 }
 
 static cli_exit run_publish(const cli_args *args)
@@ -84,7 +93,7 @@ static cli_exit run_publish(const cli_args *args)
     progress_start(&bar, args, 0, 0);
     caterva_status status = publish(args, &options, &result, &err);
     progress_end(&bar);
-    if (status != CATERVA_OK) return cli_fail_array(args->positional[0], &err);
+    if (status != CATERVA_OK) return explain(args, &err);
     report(args, &result);
     return CLI_OK;
 }
@@ -98,7 +107,7 @@ const cli_command cli_command_publish = {
         "s3://BUCKET/KEY, or http:// and https:// where the server takes PUT. Nothing is\n"
         "replaced without --force or --if-match. The object appears whole, and its end is\n"
         "read back. An upload that is interrupted is aborted, unless --resume remembers it.",
-    .options = CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON | CLI_OPT_TRACE |
+    .options = CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON | CLI_OPT_REMOTE |
                CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,

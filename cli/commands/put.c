@@ -118,7 +118,7 @@ const cli_command cli_command_put = {
         "the first digits of it.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_OFFSET |
                CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS |
-               CLI_OPT_PART,
+               CLI_OPT_PART | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 3,
     .run = run_put,

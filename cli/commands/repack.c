@@ -72,7 +72,7 @@ const cli_command cli_command_repack = {
         "without decoding; also those of a --select that begins where chunks do.",
     .options = CLI_OPT_WAIT | CLI_OPT_PARTITION | CLI_OPT_ASTYPE | CLI_OPT_CONTIGUOUS |
                CLI_OPT_FOR_REMOTE | CLI_OPT_SELECT | CLI_OPT_MEMORY | CLI_OPT_FORCE |
-               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 2,
     .run = run_repack,

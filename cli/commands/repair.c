@@ -98,9 +98,10 @@ static void print_verdict(const repairing *r, const caterva_repair_result *resul
 {
     print_doubts(r, result);
     if (result->in_place)
-        printf("%s: repaired in place: the header was restored from its copy, nothing is "
-               "lost\n",
-               cli_show_place(r->path).text);
+        printf("%s: repaired in place: the %s, nothing is lost\n",
+               cli_show_place(r->path).text,
+               result->found == CATERVA_FOUND_STANDING ? "copy of the header was written anew"
+                                                       : "header was restored from its copy");
     else if (!result->written)
         printf("%s: sound, nothing to repair\n", cli_show_place(r->path).text);
     else if (result->complete)
@@ -205,7 +206,7 @@ cli_exit repair_as_json(const char *path, const char *list, json **slot,
 
 static cli_exit run_repair(const cli_args *args)
 {
-    if (repair_is_tree(args->positional[0])) return repair_tree_run(args);
+    if (repair_is_tree(args, args->positional[0])) return repair_tree_run(args);
     repairing r = {.args = args, .path = args->positional[0], .output = output_name(args)};
     if (!r.output) return CLI_IO;
     cli_exit code = args->output ? output_check_array(args->output, args->force) : CLI_OK;

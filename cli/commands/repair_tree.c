@@ -43,13 +43,13 @@ static bool is_array_directory(const char *path)
     return is_it;
 }
 
-bool repair_is_tree(const char *path)
+bool repair_is_tree(const cli_args *args, const char *path)
 {
     struct stat st;
     if (cli_is_url(path) || tree_part_is_within(path) || stat(path, &st) != 0) return false;
     if (S_ISDIR(st.st_mode) && is_array_directory(path)) return false;
     if (ends_with(path, S_ISDIR(st.st_mode) ? ".b2d" : ".b2z")) return true;
-    return tree_part_is(path);
+    return tree_part_is(args, path);
 }
 
 /* ---- Members -------------------------------------------------------------- */

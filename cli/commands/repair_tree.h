@@ -6,7 +6,7 @@
 #include "formats/json.h"
 
 /* Whether `path` is a tree's, however damaged it is: no array's, and no key in a tree. */
-bool repair_is_tree(const char *path);
+bool repair_is_tree(const cli_args *args, const char *path);
 
 /* Repairs the tree that the arguments name. */
 cli_exit repair_tree_run(const cli_args *args);

@@ -299,7 +299,7 @@ const cli_command cli_command_stats = {
         "of the rest; of times there are only the first and the last. --bins adds a\n"
         "histogram of equal bins between the smallest and the largest number.",
     .options =
-        CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
+        CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 2,
     .run = run_stats,

@@ -1,6 +1,6 @@
 /* Room: cli/commands. `caterva tree`: a tree drawn as one, with what each array is. */
 #include "formats/item.h"
-#include "sources/trees.h"
+#include "sources/leaf_infos.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@ enum { DEEPEST = 66 };
 
 typedef struct drawing {
     const tree_part *part;
+    leaf_infos infos;
     bool goes_on[DEEPEST]; /* at each depth: is there another one below? */
 } drawing;
 
@@ -41,33 +42,23 @@ static bool has_next(const tree_part *part, size_t i)
     return false;
 }
 
-static void print_what(const tree_part *part, const caterva_tree_entry *entry)
+static void print_what(const caterva_tree_entry *entry, const caterva_info *info)
 {
-    caterva_open_options options = CATERVA_OPEN_INIT;
-    caterva_array *array;
-    const caterva_info *info;
+    caterva_dtype *dtype = NULL;
     char type[ITEM_NAME_SIZE];
-    options.cache_bytes = -1;
-    options.threads = 1;
     if (entry->kind == CATERVA_TREE_OTHER) printf("  %s", cli_show(entry->kind_name).text);
     if (entry->kind != CATERVA_TREE_ARRAY) return;
-    if (caterva_tree_open_array(part->tree, entry->key, &options, &array, NULL) !=
-        CATERVA_OK) {
+    if (!info) {
         printf("  damaged");
         return;
     }
-    if (caterva_info_get(array, &info, NULL) == CATERVA_OK) {
-        caterva_dtype *dtype = NULL;
-        (void)caterva_dtype_parse(info->dtype, &dtype, NULL);
-        item_type_name(dtype, info->dtype, type);
-        caterva_dtype_free(dtype);
-        printf("  %s (", type);
-        for (int d = 0; d < info->ndim; d++)
-            printf("%s%lld", d ? ", " : "", (long long)info->shape[d]);
-        printf(")");
-        caterva_info_release(info);
-    }
-    caterva_discard(array);
+    (void)caterva_dtype_parse(info->dtype, &dtype, NULL);
+    item_type_name(dtype, info->dtype, type);
+    caterva_dtype_free(dtype);
+    printf("  %s (", type);
+    for (int d = 0; d < info->ndim; d++)
+        printf("%s%lld", d ? ", " : "", (long long)info->shape[d]);
+    printf(")");
 }
 
 static void draw(drawing *d, size_t i)
@@ -80,21 +71,22 @@ static void draw(drawing *d, size_t i)
     printf("%s%s%s", d->goes_on[depth] ? "├── " : "└── ",
            cli_show(name + parent_size(name)).text,
            entry->kind == CATERVA_TREE_GROUP ? "/" : "");
-    print_what(d->part, entry);
+    print_what(entry, leaf_info(&d->infos, i));
     putchar('\n');
 }
 
 static cli_exit tree(const cli_args *args, const char *text)
 {
     tree_part part;
-    cli_exit code = tree_part_open(text, &part);
-    drawing d = {.part = &part};
+    cli_exit code = tree_part_open(args, text, &part);
+    drawing d = {.part = &part, .infos = {.part = &part, .below = true}};
     if (code == CLI_OK && text != args->files[0]) putchar('\n');
     if (code == CLI_OK) printf("%s\n", cli_show_place(text).text);
     for (size_t i = 0; code == CLI_OK && i < part.list->n; i++) {
         draw(&d, i);
         if (cli_interrupted()) code = CLI_INTERRUPTED;
     }
+    leaf_infos_free(&d.infos);
     tree_part_close(&part);
     return code;
 }
@@ -109,7 +101,7 @@ const cli_command cli_command_tree = {
         "Draws each TREE, an archive .b2z, a directory .b2d or a file .b2e of several\n"
         "arrays, or a group of one, TREE::/group, with the type and shape of each "
         "array.",
-    .options = CLI_OPT_NONE,
+    .options = CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_tree,

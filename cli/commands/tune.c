@@ -336,7 +336,8 @@ const cli_command cli_command_tune = {
         "places; from blocks all over FILE it estimates the size. Prints for each the\n"
         "size and ratio to expect of the whole file, and for each read the time and how\n"
         "many bytes are decoded for one delivered; best first, by --prefer.",
-    .options = CLI_OPT_TUNE | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
+    .options =
+        CLI_OPT_TUNE | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 1,
     .run = run_tune,

@@ -151,7 +151,7 @@ static cli_exit verify_file(const cli_args *args, const char *path)
 
 static cli_exit verify_any(const cli_args *args, const char *path)
 {
-    return tree_part_is(path) ? verify_tree_run(args, path) : verify_file(args, path);
+    return tree_part_is(args, path) ? verify_tree_run(args, path) : verify_file(args, path);
 }
 
 static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, verify_any); }
@@ -165,12 +165,14 @@ const cli_command cli_command_verify = {
         "and\n"
         "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
         "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
-        "1 when there is damage, 4 when FILE cannot be opened at all; of several files the\n"
+        "1 when there is damage, 4 when FILE cannot be opened at all, 5 when it says what\n"
+        "this version does not know; of several files, and of the members of a tree, the\n"
         "worst, and none stops the others. Of a tree (.b2z, .b2d) every member is checked, "
         "of\n"
-        "an archive also by its checksum.",
+        "an archive also by its checksum; members that are deflated or encrypted are not\n"
+        "looked at, and named.",
     .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS |
-               CLI_OPT_NO_PROGRESS | CLI_OPT_TRACE,
+               CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_verify,

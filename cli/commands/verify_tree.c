@@ -14,8 +14,9 @@ typedef struct verification {
     const cli_args *args;
     const tree_part *part;
     json j;
-    char *url; /* of the member whose damage is told; NULL: of none yet */
-    int ndim;  /* of that member */
+    char *url;       /* of the member whose damage is told; NULL: of none yet */
+    int ndim;        /* of that member */
+    cli_exit unread; /* what its damage would be the status of, can it not be opened */
     progress bar;
     cli_exit worst;
 } verification;
@@ -65,6 +66,8 @@ static void on_damage(void *context, const char *key, const caterva_damage *dama
     verification *v = context;
     bool is_first = !v->url;
     begin_member(v, key);
+    if (is_first) v->unread = CLI_CORRUPT;
+    if (damage->code == CATERVA_EUNSUPPORTED) v->unread = CLI_UNSUPPORTED;
     if (is_first) v->ndim = damage->chunk >= 0 ? axes_of(v, key) : 0;
     if (!v->url || (v->args->short_lines && !v->args->json)) return;
     if (v->args->json)
@@ -100,6 +103,7 @@ static void print_short(const verification *v, const caterva_tree_member *m)
     printf("%-9s %-24s %-9s %s\n",
            is_unread(m)     ? "unread"
            : m->damages > 0 ? "damaged"
+           : m->skipped     ? "skipped"
                             : "ok",
            chunks, m->sealed ? "sealed" : "unsealed", cli_show_place(v->url).text);
 }
@@ -108,8 +112,9 @@ static void print_long(const verification *v, const caterva_tree_member *m)
 {
     char chunks[64];
     print_chunks(m, chunks);
-    printf("%s: %s, %s, %s%s", cli_show_place(v->url).text, m->damages > 0 ? "damaged" : "ok",
-           m->kind_name, chunks[0] == '-' ? "" : chunks, chunks[0] == '-' ? "" : ", ");
+    const char *word = m->damages > 0 ? "damaged" : m->skipped ? "not looked at" : "ok";
+    printf("%s: %s, %s, %s%s", cli_show_place(v->url).text, word, m->kind_name,
+           chunks[0] == '-' ? "" : chunks, chunks[0] == '-' ? "" : ", ");
     printf("%s\n", m->sealed ? "sealed" : "unsealed");
 }
 
@@ -118,6 +123,7 @@ static void put_member(verification *v, const caterva_tree_member *m)
     json_array_end(&v->j);
     json_text(&v->j, "kind_name", m->kind_name);
     json_bool(&v->j, "ok", m->damages == 0);
+    if (m->skipped) json_bool(&v->j, "skipped", true);
     json_int(&v->j, "checked_chunks", m->result.checked_chunks);
     json_int(&v->j, "damaged_chunks", m->result.damaged_chunks);
     json_bool(&v->j, "sealed", m->sealed);
@@ -130,7 +136,7 @@ static int on_member(void *context, const caterva_tree_member *m)
 {
     verification *v = context;
     begin_member(v, m->key);
-    cli_exit code = is_unread(m) ? CLI_CORRUPT : m->damages > 0 ? CLI_NO : CLI_OK;
+    cli_exit code = is_unread(m) ? v->unread : m->damages > 0 ? CLI_NO : CLI_OK;
     if (!v->url) code = CLI_IO;
     if (code > v->worst) v->worst = code;
     if (v->url && v->args->json)
@@ -177,9 +183,12 @@ static cli_exit verify(verification *v)
 cli_exit verify_tree_run(const cli_args *args, const char *text)
 {
     tree_part part;
-    cli_exit code = tree_part_open(text, &part);
+    cli_exit code = tree_part_open(args, text, &part);
     verification v = {.args = args, .part = &part};
-    if (code == CLI_OK) code = verify(&v);
+    if (code == CLI_OK)
+        code = verify(&v);
+    else if (args->short_lines && !args->json)
+        printf("%-9s %-24s %-9s %s\n", "unread", "-", "-", cli_show_place(text).text);
     tree_part_close(&part);
     return code;
 }

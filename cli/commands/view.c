@@ -228,7 +228,7 @@ const cli_command cli_command_view = {
         "sample. Complex numbers show their absolute value; what is not finite stays\n"
         "black, or empty.",
     .options = CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS |
-               CLI_OPT_MEMORY | CLI_OPT_TRACE,
+               CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 2,
     .run = run_view,

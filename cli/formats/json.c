@@ -186,7 +186,7 @@ cli_exit json_value(json *j, const char *key, const void *packed, size_t size)
     char *text;
     size_t length;
     caterva_error err;
-    if (caterva_value_to_json(packed, size, &text, &length, &err) != CATERVA_OK)
+    if (caterva_value_to_json(packed, size, NULL, &text, &length, &err) != CATERVA_OK)
         return cli_fail(CLI_IO, "%s", err.message);
     begin_value(j, key);
     fwrite(text, 1, length, j->stream);
@@ -198,7 +198,7 @@ cli_exit json_pack(const json_input *in, void **out, size_t *out_size)
 {
     caterva_error err;
     caterva_status status =
-        caterva_value_from_json(in->text, in->size, in->dtype, out, out_size, &err);
+        caterva_value_from_json(in->text, in->size, in->dtype, NULL, out, out_size, &err);
     if (status == CATERVA_OK) return CLI_OK;
     if (status == CATERVA_EDTYPE) return cli_fail(CLI_USAGE, "--dtype: %s", err.message);
     if (status != CATERVA_EINVAL) return cli_fail(CLI_IO, "%s", err.message);

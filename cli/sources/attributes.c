@@ -2,6 +2,7 @@
 #include "sources/attributes.h"
 
 #include "sources/described.h"
+#include "sources/remote.h"
 #include "sources/trees.h"
 
 #include <stdlib.h>
@@ -13,7 +14,9 @@ static cli_exit open_group(const cli_args *args, caterva_mode mode, attributes *
     caterva_status status;
     cli_patience patience = {0};
     caterva_tree_options options = CATERVA_TREE_INIT;
+    const caterva_remote_options remote = remote_of(args);
     options.mode = mode;
+    options.remote = &remote;
     CLI_TRY(tree_part_split(out->path, &out->tree_path, &out->group));
     do status = caterva_tree_open(out->tree_path, &options, &out->tree, &err);
     while (cli_try_again(args, status, &patience));
@@ -26,7 +29,7 @@ cli_exit attributes_open(const cli_args *args, const char *path, caterva_mode mo
                          attributes *out)
 {
     *out = (attributes){.path = path};
-    if (tree_part_is(path)) return open_group(args, mode, out);
+    if (tree_part_is(args, path)) return open_group(args, mode, out);
     return cli_open_array(args, path, mode, &out->array);
 }
 

@@ -6,6 +6,7 @@
 #include "sources/coordinates.h"
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/remote.h"
 #include "sources/trees.h"
 
 #include <stdlib.h>
@@ -191,12 +192,14 @@ static cli_exit check_length(const opened *o, int64_t n)
                     (long long)length, cli_show(o->name).text, (long long)n);
 }
 
-static bool is_in_tree(const char *url)
+static bool is_in_tree(const cli_args *args, const char *url)
 {
     caterva_array *array;
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.cache_bytes = -1;
     options.threads = 1;
+    const caterva_remote_options remote = remote_of(args);
+    options.remote = &remote;
     bool found = caterva_open(url, &options, &array, NULL) == CATERVA_OK;
     if (found) caterva_discard(array);
     return found;
@@ -211,7 +214,8 @@ static cli_exit open_at(const coordinate_files *files, const char *folder, const
     o->path = cli_alloc(size);
     if (!o->path) return CLI_IO;
     snprintf(o->path, size, "%s/%s%s", folder, name, files->is_tree ? "" : ".b2nd");
-    if (!(files->is_tree ? is_in_tree(o->path) : access(o->path, F_OK) == 0)) return CLI_OK;
+    if (!(files->is_tree ? is_in_tree(files->args, o->path) : access(o->path, F_OK) == 0))
+        return CLI_OK;
     CLI_TRY(cli_open_array(files->args, o->path, CATERVA_MODE_READ, &o->array));
     *found = has_own_name(o->array, name);
     if (*found) return CLI_OK;

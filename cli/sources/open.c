@@ -1,8 +1,8 @@
 /* Room: cli/sources. Opening an array file, for all commands. */
 #include "cli.h"
 #include "sources/probe.h"
+#include "sources/remote.h"
 #include "terminal/progress.h"
-#include "terminal/trace.h"
 
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out)
@@ -12,9 +12,7 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     options.threads = (int)args->threads;
     options.on_progress = progress_tell;
     options.compact_percent = mode == CATERVA_MODE_WRITE ? (int)args->compact_at : 0;
-    caterva_remote_options remote = CATERVA_REMOTE_INIT;
-    if (args->trace) remote.on_request = trace_request;
-    remote.ca_file = args->ca_file;
+    const caterva_remote_options remote = remote_of(args);
     options.remote = &remote;
     caterva_error err;
     cli_patience patience = {0};
@@ -24,6 +22,6 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     if (status == CATERVA_OK) return CLI_OK;
     if (err.code == CATERVA_ECORRUPT || err.code == CATERVA_ENOTFOUND ||
         err.code == CATERVA_EUNSUPPORTED)
-        CLI_TRY(probe_explain(path));
+        CLI_TRY(probe_explain(args, path));
     return cli_fail_array(path, &err);
 }

@@ -132,7 +132,19 @@ cli_exit probe_refuse(const char *path, const char *other)
                     zip ? ": unpack it, and take the .npy files in it" : "");
 }
 
-cli_exit probe_explain(const char *path)
+/* Or what is wrong with it. */
+static cli_exit refuse_tree(const cli_args *args, const char *path)
+{
+    tree_part part;
+    cli_exit code = tree_part_open(args, path, &part);
+    tree_part_close(&part);
+    if (code != CLI_OK) return code;
+    return cli_fail(CLI_UNSUPPORTED,
+                    "%s is a tree of arrays: 'caterva ls' lists them, and %s::/NAME is one",
+                    path, path);
+}
+
+cli_exit probe_explain(const cli_args *args, const char *path)
 {
     probe p;
     struct stat st;
@@ -145,10 +157,6 @@ cli_exit probe_explain(const char *path)
                         "%s is a NumPy file and no b2nd array; 'caterva convert' makes one "
                         "of it",
                         path);
-    if (tree_part_is(path))
-        return cli_fail(
-            CLI_UNSUPPORTED,
-            "%s is a tree of arrays: 'caterva ls' lists them, and %s::/NAME is one", path,
-            path);
+    if (tree_part_is(args, path)) return refuse_tree(args, path);
     return p.other ? probe_refuse(path, p.other) : CLI_OK;
 }

@@ -26,7 +26,7 @@ void probe_close(probe *p);
 
 /* After the library could not open `path`: a sentence that names what it is and CLI_OK
  * never, when that is something else; else CLI_OK, and nothing was said. */
-cli_exit probe_explain(const char *path);
+cli_exit probe_explain(const cli_args *args, const char *path);
 
 /* "x.h5 is an HDF5 file, ..." with CLI_UNSUPPORTED. */
 cli_exit probe_refuse(const char *path, const char *other);

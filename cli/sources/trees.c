@@ -1,6 +1,8 @@
 /* Room: cli/sources. Trees: the text that names one, opened and listed. */
 #include "sources/trees.h"
 
+#include "sources/remote.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,19 +31,22 @@ cli_exit tree_part_split(const char *text, char **path, const char **group)
     return CLI_OK;
 }
 
-static caterva_status open_and_list(tree_part *part, caterva_error *err)
+static caterva_status open_and_list(const cli_args *args, tree_part *part, caterva_error *err)
 {
-    caterva_status status = caterva_tree_open(part->path, NULL, &part->tree, err);
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    const caterva_remote_options remote = remote_of(args);
+    options.remote = &remote;
+    caterva_status status = caterva_tree_open(part->path, &options, &part->tree, err);
     if (status != CATERVA_OK) return status;
     return caterva_tree_get_list(part->tree, part->group, &part->list, err);
 }
 
-cli_exit tree_part_open(const char *text, tree_part *out)
+cli_exit tree_part_open(const cli_args *args, const char *text, tree_part *out)
 {
     caterva_error err;
     *out = (tree_part){.path = NULL};
     CLI_TRY(tree_part_split(text, &out->path, &out->group));
-    if (open_and_list(out, &err) == CATERVA_OK) return CLI_OK;
+    if (open_and_list(args, out, &err) == CATERVA_OK) return CLI_OK;
     return cli_fail_array(text, &err);
 }
 
@@ -62,28 +67,71 @@ static bool is_anything(const caterva_tree_entry *entry)
     return false;
 }
 
+static bool has_ending(const char *text, const char *ending)
+{
+    bool is_web = cli_is_url(text) && strncasecmp(text, "s3:", 3) != 0;
+    size_t size = is_web ? strcspn(text, "?") : strlen(text), length = strlen(ending);
+    while (!cli_is_url(text) && size > 1 && text[size - 1] == '/') size--;
+    return size > length && memcmp(text + size - length, ending, length) == 0;
+}
+
 /* Of a URL its name tells: to look would take requests. */
 static bool is_array_url(const char *text)
 {
-    size_t size = strncasecmp(text, "s3:", 3) == 0 ? strlen(text) : strcspn(text, "?");
-    bool is_archive = size > 4 && memcmp(text + size - 4, ".b2z", 4) == 0;
-    return cli_is_url(text) && !find_key(text) && !is_archive;
+    return cli_is_url(text) && !find_key(text) && !has_ending(text, ".b2z");
 }
 
-bool tree_part_is(const char *text)
+/* What should be a tree by its name, and is damaged or missing: opening it says why. */
+static bool is_named_tree(const char *text)
+{
+    if (find_key(text)) return false;
+    return has_ending(text, ".b2z") || (!cli_is_url(text) && has_ending(text, ".b2d"));
+}
+
+bool tree_part_is(const cli_args *args, const char *text)
 {
     if (is_array_url(text)) return false;
     tree_part part = {.path = NULL};
-    bool is_it = tree_part_split(text, &part.path, &part.group) == CLI_OK &&
-                 open_and_list(&part, NULL) == CATERVA_OK;
+    caterva_status status = CATERVA_EUNSUPPORTED;
+    if (tree_part_split(text, &part.path, &part.group) == CLI_OK)
+        status = open_and_list(args, &part, NULL);
+    bool is_it =
+        status == CATERVA_OK || (status != CATERVA_EUNSUPPORTED && is_named_tree(text));
     struct stat st;
     size_t n = 0;
-    if (is_it && stat(part.path, &st) == 0 && S_ISREG(st.st_mode) && part.list->n > 0) {
+    if (status == CATERVA_OK && stat(part.path, &st) == 0 && S_ISREG(st.st_mode) &&
+        part.list->n > 0) {
         while (n < part.list->n && is_anything(part.list->entries[n])) n++;
         is_it = n < part.list->n;
     }
     tree_part_close(&part);
     return is_it;
+}
+
+static bool is_listed(const tree_part *part, const char *key)
+{
+    const caterva_tree_list *list;
+    bool found = false;
+    caterva_status status = caterva_tree_get_list(part->tree, part->group, &list, NULL);
+    if (status != CATERVA_OK) return status != CATERVA_ENOTFOUND;
+    for (size_t i = 0; i < list->n && !found; i++)
+        found = strcmp(list->entries[i]->key, key) == 0;
+    caterva_tree_list_release(list);
+    return found;
+}
+
+bool tree_part_lacks(const tree_part *part, const caterva_tree_entry *entry)
+{
+    struct stat st;
+    caterva_array *array;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    options.cache_bytes = -1;
+    options.threads = 1;
+    if (stat(part->path, &st) != 0 || !S_ISDIR(st.st_mode)) return false;
+    caterva_status status =
+        caterva_tree_open_array(part->tree, entry->key, &options, &array, NULL);
+    if (status == CATERVA_OK) caterva_discard(array);
+    return status == CATERVA_ENOTFOUND && !is_listed(part, entry->key);
 }
 
 char *tree_part_url(const tree_part *part, const caterva_tree_entry *entry)

@@ -13,14 +13,18 @@ typedef struct tree_part {
 
 /* Opens the tree and lists the group. Release *out with tree_part_close, also after a
  * failure. */
-cli_exit tree_part_open(const char *text, tree_part *out);
+cli_exit tree_part_open(const cli_args *args, const char *text, tree_part *out);
 void tree_part_close(tree_part *part);
 
 /* The tree's path, owned, and the group in it: "/" where the text has none. */
 cli_exit tree_part_split(const char *text, char **path, const char **group);
 
-/* Whether `text` names a tree or a group, so that it is no array. */
-bool tree_part_is(const char *text);
+/* Whether `text` names a tree or a group, so that it is no array. So does the name of an archive
+ * or directory that is damaged or missing, which tree_part_open says then. */
+bool tree_part_is(const cli_args *args, const char *text);
+
+/* Whether a writer of a directory has removed an array since it was listed. */
+bool tree_part_lacks(const tree_part *part, const caterva_tree_entry *entry);
 
 /* Whether it is written as one in a tree is, "TREE::/key", and is no file's name. */
 bool tree_part_is_within(const char *text);

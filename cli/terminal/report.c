@@ -28,7 +28,14 @@ cli_exit cli_fail(cli_exit code, const char *fmt, ...)
     return code;
 }
 
-void cli_warn(const char *sentence) { fprintf(stderr, "caterva: warning: %s\n", sentence); }
+void cli_warn(const char *fmt, ...)
+{
+    va_list arguments;
+    va_start(arguments, fmt);
+    print_sentence("caterva: warning: ", fmt, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
 
 cli_exit cli_fail_sys(const char *fmt, ...)
 {

@@ -51,7 +51,7 @@ from ._functions import (
 )
 from ._group import Entry, Group
 from ._image import Image
-from ._info import Info, Report, Space
+from ._info import Info, Report, Space, TreeReport
 from ._jobs import Job, JobInfo, Merged, Part, Target, jobs
 from ._publish import Published, publish
 from ._remote import Remote, Transfer, Transfers
@@ -93,6 +93,7 @@ __all__ = [
     "Transfer",
     "Transfers",
     "Tree",
+    "TreeReport",
     "UnsupportedError",
     "View",
     "__version__",

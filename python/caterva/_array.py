@@ -7,20 +7,16 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy.typing as npt
-
-from . import _options, _plans, _reduce
+from . import _options
 from ._attributes import Attributes, Metalayers
 from ._growing import Growing
 from ._info import Info
-from ._plans import AnyArray
 from ._remote import Transfers
 from ._selectors import Views
 from ._shown import shown
 from ._stored import Stored
 
 if TYPE_CHECKING:
-    from ._async import Reading
     from ._jobs import Job, Merged, Overlap, Tokens
     from ._view import View
 
@@ -176,50 +172,6 @@ class Array(Growing, Stored):
         from ._html import html_of
 
         return html_of(self)
-
-    # ---- Reading in the background ------------------------------------------------------
-
-    def read_async(
-        self,
-        sel: Any = ...,
-        *,
-        out: AnyArray | None = None,
-        dtype: npt.DTypeLike | None = None,
-        casting: _plans.Casting = "same_kind",
-        field: str | None = None,
-    ) -> Reading:
-        """Begin to read a selection in the background, on threads that the library has anyway.
-
-        Parameters
-        ----------
-        sel, out, dtype, casting, field
-            As in `read`. `out` is the library's until the read is over.
-
-        Returns
-        -------
-        Reading
-            What `read` returns, once it is there: ``await`` it, or ask for its ``result()``.
-
-        Notes
-        -----
-        Reads of one array are begun in the order of their calls, and see what was there when
-        they were called; those through an array that is written see one moment from then on.
-        `close` cancels what is outstanding.
-
-        Examples
-        --------
-        >>> import asyncio, caterva, numpy as np
-        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
-        >>> async def rows():
-        ...     return await asyncio.gather(*(a.read_async(i) for i in range(3)))
-        >>> [row.sum() for row in asyncio.run(rows())]
-        [np.int64(6), np.int64(22), np.int64(38)]
-        >>> a.read_async(np.s_[:, 1], dtype="f4").result()
-        array([1., 5., 9.], dtype=float32)
-        """
-        from ._async import begin
-
-        return begin(self, sel, out, dtype, casting, field)
 
     # ---- Views ------------------------------------------------------------------------
 
@@ -415,14 +367,3 @@ class Array(Growing, Stored):
         from ._functions import copy
 
         return copy(self, path, sel, **options)
-
-    # ---- Statistics and reductions ----------------------------------------------------------
-
-    statistics = _reduce.statistics
-    histogram = _reduce.histogram
-    min = _reduce.minimum
-    max = _reduce.maximum
-    sum = _reduce.total
-    mean = _reduce.mean
-    var = _reduce.var
-    std = _reduce.std

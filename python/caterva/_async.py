@@ -8,21 +8,26 @@ import concurrent.futures
 import os
 import threading
 import time
-from collections.abc import Generator
+import weakref
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from . import _indexing, _plans
+from ._errors import Status, make
 from ._keys import make_plan
 from ._plans import AnyArray, Casting
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ._array import Array
     from ._caterva import Request
+    from ._readable import Readable
 
 _outstanding: set[Reading] = set()
+_alive: weakref.WeakSet[Reading] = weakref.WeakSet()  # those that are over among them
 _ended = False
+
+_PARENTS = "the read was begun before the fork: it is the parent's"  # the library's words
 
 
 class Reading(concurrent.futures.Future[AnyArray]):
@@ -31,17 +36,22 @@ class Reading(concurrent.futures.Future[AnyArray]):
     It is a future of `concurrent.futures`, for ``as_completed`` and ``wait``. `cancel` has it
     stop between two blocks; then it counts as cancelled, also when it was just done. Functions
     of ``add_done_callback`` are called on a thread of the library: they should be quick.
+
+    In a child of fork a read that was under way is over: its ``result()`` is a `StoppedError`.
+    It goes on in the parent, which is where functions that were added before are called.
     """
 
-    def __init__(self, array: Array, steps: Generator[_plans.Step, None, AnyArray]) -> None:
+    def __init__(self, array: Readable, steps: Generator[_plans.Step, None, AnyArray]) -> None:
         super().__init__()
-        self._array: Array | None = array
+        self._array: Readable | None = array
         self._steps = steps
         self._lock = threading.Lock()
         self._request: Request | None = None
         self._n = 0  # steps that were begun
         self._asked = False  # to stop
         self._decided = False
+        self._awaits: list[tuple[int, Callable[[object], None]]] = []  # and their threads
+        _alive.add(self)
 
     def _advance(self) -> None:
         """Begin the next step, or give the result."""
@@ -74,11 +84,17 @@ class Reading(concurrent.futures.Future[AnyArray]):
 
     def _settle(self, result: AnyArray | None, error: BaseException | None) -> None:
         with self._lock:
+            if self._decided:  # by _leave
+                return
             self._decided = True
-            cancelled = self._asked
         self._array = None
-        _outstanding.discard(self)
-        if cancelled:
+        try:
+            self._become(result, error)
+        finally:
+            _outstanding.discard(self)  # a child that is forked before sees to it
+
+    def _become(self, result: AnyArray | None, error: BaseException | None) -> None:
+        if self._asked:
             super().cancel()
             self.set_running_or_notify_cancel()
         elif error is not None:
@@ -86,6 +102,28 @@ class Reading(concurrent.futures.Future[AnyArray]):
         else:
             assert result is not None
             self.set_result(result)
+
+    def _renew(self) -> None:
+        """In a child of fork: threads of the parent, which are not here, may hold its locks."""
+        self._lock = threading.Lock()
+        if self._condition.acquire(blocking=False):
+            self._condition.release()
+        else:
+            self._condition = threading.Condition()
+
+    def _leave(self) -> None:
+        """In a child of fork: the read is the parent's."""
+        self._decided = True
+        self._array = None
+        if self._request is not None:
+            self._request.forget()
+        if self._state in ("FINISHED", "CANCELLED_AND_NOTIFIED"):
+            return
+        for waiter in self._waiters:  # of as_completed, which may go on here
+            vars(waiter).update(lock=threading.Lock(), event=threading.Event())
+        here = threading.get_ident()
+        self._done_callbacks = [tell for thread, tell in self._awaits if thread == here]
+        self._become(None, make(Status.ESTOPPED, 0, -1, _PARENTS, None))
 
     def cancel(self) -> bool:
         """Have the read stop; True where that was not too late."""
@@ -108,6 +146,7 @@ class Reading(concurrent.futures.Future[AnyArray]):
             except RuntimeError:  # the loop was closed meanwhile
                 return
 
+        self._awaits.append((threading.get_ident(), tell))
         self.add_done_callback(tell)
         try:
             await asyncio.wait((over,))
@@ -124,19 +163,19 @@ class Reading(concurrent.futures.Future[AnyArray]):
 
 
 def begin(
-    array: Array,
+    array: Readable,
     sel: Any,
     out: AnyArray | None,
     dtype: npt.DTypeLike | None,
     casting: Casting,
     field: str | None,
 ) -> Reading:
-    """What `Array.read_async` does."""
+    """What `read_async` of arrays and views does."""
     return begin_plan(array, make_plan(sel, array.shape), out, dtype, casting, field)
 
 
 def begin_plan(
-    array: Array,
+    array: Readable,
     plan: _plans.Plan,
     out: AnyArray | None = None,
     dtype: npt.DTypeLike | None = None,
@@ -172,5 +211,32 @@ def _end() -> None:
 
 
 atexit.register(_end)
-# What was outstanding is the parent's.
-os.register_at_fork(after_in_child=_outstanding.clear)
+
+
+def _wants_interpreter(reading: Reading) -> bool:
+    """Whether the library's threads call Python's objects to read: files and the like."""
+    array = reading._array
+    arrays: Any = () if array is None else getattr(array, "_arrays", (array,))
+    return not reading.done() and any(each._source is not None for each in arrays)
+
+
+def _wait_for_interpreter() -> None:
+    """Before a fork, which waits for reads under way, and holds the interpreter meanwhile."""
+    while left := [reading for reading in tuple(_outstanding) if _wants_interpreter(reading)]:
+        for reading in left:
+            if reading._request is not None:
+                reading._request.wait()
+        time.sleep(0)
+
+
+def _leave_to_parent() -> None:
+    """In a child of fork: nobody would ever tell of what was outstanding."""
+    left = tuple(_outstanding)
+    _outstanding.clear()
+    for reading in tuple(_alive):
+        reading._renew()
+    for reading in left:
+        reading._leave()
+
+
+os.register_at_fork(before=_wait_for_interpreter, after_in_child=_leave_to_parent)

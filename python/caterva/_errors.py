@@ -73,7 +73,8 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class StoreError(Error, OSError):
-    """The system failed; ``errno`` says how. It is a `PermissionError` as well, or another of
+    """The system or a server failed; ``errno`` says how, EIO where the system has no number
+    for it. It is a `PermissionError` as well, or another of
     Python's classes, where there is one for that number."""
 
 
@@ -102,7 +103,7 @@ class NotFoundError(Error, FileNotFoundError):
 
 
 class StoppedError(Error):
-    """A progress function said that it is enough."""
+    """A progress function said that it is enough, or a read in the background was ended."""
 
 
 class ReadOnlyError(Error, ValueError):
@@ -149,6 +150,7 @@ _CLASSES: dict[int, type[Error]] = {
 
 # What Python and other programs expect to find in an OSError that was no call's of the system.
 _ERRNOS: dict[int, int] = {
+    Status.EIO: errno.EIO,
     Status.ECORRUPT: errno.EBADMSG,
     Status.EBUSY: errno.EAGAIN,
     Status.EEXIST: errno.EEXIST,
@@ -166,11 +168,23 @@ def _store_class(number: int) -> type[Error]:
     return type("StoreError", (StoreError, theirs), words)
 
 
+def _placed(message: str, place: str | None) -> str:
+    """What is said of damage, with the file that has it."""
+    if place is None or place == "mem:":
+        return message
+    place = shown(place)
+    name = place.rstrip("/").rpartition("/")[2]
+    named = (name if "." in name else place) in message
+    return message if named else f"{place}: {message}"
+
+
 def make(
     code: int, number: int, position: int, message: str, place: str | None = None
 ) -> Error:
     """The exception for a failed call; `number` is the system's errno, or 0."""
     kind = _store_class(number) if code == Status.EIO else _CLASSES.get(code, Error)
+    if code == Status.ECORRUPT:
+        message = _placed(message, place)
     error = kind(message)
     error.code = Status(code) if code in _CLASSES else code
     error.position = position if position >= 0 else None
@@ -180,6 +194,11 @@ def make(
         error.strerror = os.strerror(number) if number else None
         error.filename = None if place is None or place == "mem:" else shown(place)
     return error
+
+
+def refusal(status: Status, message: str, place: str) -> Error:
+    """The exception for what this package refuses by itself, of what is at the place."""
+    return make(status, 0, -1, message, place)
 
 
 def damaged_value(message: str, place: str | None) -> DamagedValueError:

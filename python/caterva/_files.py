@@ -23,7 +23,11 @@ def remove(path: Path, *, progress: _options.Listener = None) -> None:
     Parameters
     ----------
     progress
-        Function ``(done, total)`` that hears of each file of a sparse array, or ``"tqdm"``.
+        Function ``(done, total)`` that hears how many files of a sparse array are gone, or
+        ``"tqdm"``; a true answer stops it, as Ctrl-C does and what the function raises. When
+        the first files are gone by then, the name is free and the others lie in
+        ``.NAME.deleted-XXXXXX`` beside it, which the exception tells, by its text or by a
+        note: `remove` that.
 
     Examples
     --------

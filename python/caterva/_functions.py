@@ -32,6 +32,7 @@ from ._sources import (
     Source,
     is_file,
     is_tree_inside,
+    refuse_words,
     source_of_file,
     source_of_url,
 )
@@ -214,9 +215,10 @@ def open(
     compact_percent
         Compact at the close when so much of the file is dead.
     progress
-        Function ``(done, total)`` that hears of long calls, in decoded bytes; a true answer
-        stops them. ``"tqdm"`` draws a bar. Functions that have a ``progress`` of their own
-        say what theirs counts.
+        Function ``(done, total)`` that hears of long calls, in decoded bytes: about every
+        50 ms, then also where nothing was done since, and once at the end. A true answer stops
+        them, but at the end. ``"tqdm"`` draws a bar. Functions that have a ``progress`` of
+        their own say what theirs counts.
 
     Returns
     -------
@@ -243,8 +245,10 @@ def open(
     if mode not in ("r", "r+", "a", "w", "x"):
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
     if is_file(path):
+        refuse_words(None, remote, storage_options)
         return _open_source(source_of_file(path), mode, options)
     place = place_of(cast(Path, path))
+    refuse_words(place, remote)
     if shape is None and _leads_to_a_tree(place, mode):
         return cast(Array, open_tree(place, mode, remote=remote, **options))
     if (source := source_of_url(place, storage_options or {})) is not None:

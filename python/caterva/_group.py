@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from . import _options
 from ._array import Array
 from ._attributes import Attributes
 from ._errors import NotFoundError, UnsupportedError
+from ._info import TreeReport, tree_report_of
 
 if TYPE_CHECKING:
     from ._tree import Tree
@@ -242,7 +244,8 @@ class Group(MutableMapping[str, Any]):
     def move(self, name: str, to: str) -> None:
         """Give an array or group another name: at once, after a commit of all that is pending.
 
-        Arrays of it that are open are closed: get them from the tree again.
+        Arrays of it that are open are closed: get them from the tree again. An array that has
+        an open job stays where its parts are: `BusyError`.
 
         Examples
         --------
@@ -257,6 +260,43 @@ class Group(MutableMapping[str, Any]):
             self._owner._rename(self._full(name), self._full(to))
         except NotFoundError:
             raise KeyError(name) from None
+
+    # ---- Is it whole? ------------------------------------------------------------------
+
+    def verify(
+        self, *, quick: bool = False, threads: int = 0, progress: _options.Listener = None
+    ) -> TreeReport:
+        """Check all that is committed in the group and below it, as `Array.verify` does.
+
+        Of a tree also what stands for the tree itself, and of an archive the checksums of its
+        members.
+
+        Parameters
+        ----------
+        quick
+            Look at the structure only.
+        threads
+            At most so many for each array; 0: all cores.
+        progress
+            Hears of stored bytes done.
+
+        Returns
+        -------
+        TreeReport
+            True when nothing is damaged; its ``members`` are those that are.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> with caterva.open_tree("checked.b2d", "w") as t:
+        ...     t["g/x"] = [1, 2, 3]
+        >>> report = caterva.open_tree("checked.b2d").verify()
+        >>> bool(report), report.members
+        (True, ())
+        """
+        heard = _options.progress_of(progress)
+        handle = self._owner._handle
+        return tree_report_of(*handle._verify(self._key or None, quick, threads, heard))
 
     # ---- What belongs to the group ----------------------------------------------------
 

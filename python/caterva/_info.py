@@ -207,6 +207,54 @@ def make_report(checked: int, damaged: int, unverified: int, places: list[Any]) 
 
 
 @dataclass(frozen=True)
+class Verified:
+    """What was found in one damaged member of a tree; the key ``/`` is of the tree itself."""
+
+    key: str
+    kind_name: str
+    """As that of an `Entry`; ``attributes``, ``tree``."""
+    sealed: bool
+    """Whether checksums vouch for what it holds."""
+    report: Report
+    """As `Array.verify` gives it."""
+
+
+@dataclass(frozen=True)
+class TreeReport:
+    """What verify found in a tree; true when nothing is damaged."""
+
+    n_members: int
+    """So many were looked at."""
+    n_unsealed: int
+    """Those without checksums: only what does not decode was noticed in them."""
+    members: tuple[Verified, ...]
+    """Those that are damaged."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.members
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"ok, {self.n_members} members"
+        return "\n".join(
+            f"{m.key}: {d.message}" for m in self.members for d in m.report.damages
+        )
+
+
+def tree_report_of(n: int, unsealed: int, members: list[tuple[Any, ...]]) -> TreeReport:
+    """What the extension tells of a verify of a tree."""
+    damaged = (
+        Verified(key, kind, sealed, make_report(*found)) for key, kind, sealed, found in members
+    )
+    return TreeReport(n, unsealed, tuple(damaged))
+
+
+@dataclass(frozen=True)
 class Repair:
     """What a repair stood on and what it lost."""
 

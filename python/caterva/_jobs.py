@@ -16,9 +16,9 @@ import numpy as np
 
 from . import _caterva, _options
 from ._array import Array
-from ._errors import NotFoundError
+from ._errors import NotFoundError, Status, refusal
 from ._options import Handle, Path
-from ._places import place_of
+from ._places import place_of, whole
 
 Overlap: TypeAlias = Literal["error", "last"]
 Tokens: TypeAlias = "bytes | Iterable[Tokens | None]"
@@ -226,10 +226,11 @@ class Job:
         """Where the parts are."""
         if self._folder is None:
             for entry in _caterva.jobs_list(self._path):
-                if entry[2] == self._content:
-                    self._folder = os.path.abspath(entry[1])
+                if entry[2] == self._content and not entry[-1]:
+                    self._folder = whole(entry[1])
         if self._folder is None:
-            raise NotFoundError(f"the job is not at {self._path}: it is over")
+            message = f"the job is not at {self._path}: it is over"
+            raise refusal(Status.ENOTFOUND, message, self._path)
         return self._folder
 
     def part(self, **options: Unpack[Handle]) -> Part:
@@ -437,7 +438,7 @@ def _name_of(key: Any) -> str:
 
 @dataclass(frozen=True)
 class JobInfo:
-    """A job that was begun and is neither merged and committed nor discarded.
+    """A job that was begun, and is neither merged and committed nor discarded, or not quite.
 
     Attributes
     ----------
@@ -453,6 +454,9 @@ class JobInfo:
         The handle that began it is open.
     n_parts, part_bytes : int
         Finished, also those whose task was done again.
+    has_ended : bool
+        Merged or discarded, but parts could not be removed, as those of other users;
+        `job.discard` tries again.
     """
 
     job: Job
@@ -465,6 +469,7 @@ class JobInfo:
     is_live: bool
     n_parts: int
     part_bytes: int
+    has_ended: bool
 
 
 def jobs(path: Path) -> list[JobInfo]:
@@ -484,9 +489,13 @@ def jobs(path: Path) -> list[JobInfo]:
     place = place_of(path)
     found = []
     for entry in _caterva.jobs_list(place):
-        name, folder, content, host, process, ns, commit, is_live, n, size = entry
+        name, folder, content, host, process, ns, commit, is_live, n, size, has_ended = entry
         began = datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC)
-        whole = os.path.abspath(folder)
-        job = Job(place, content, whole)
-        found.append(JobInfo(job, name, whole, host, process, began, commit, is_live, n, size))
+        folder = whole(folder)
+        job = Job(place, content, folder)
+        found.append(
+            JobInfo(
+                job, name, folder, host, process, began, commit, is_live, n, size, has_ended
+            )
+        )
     return found

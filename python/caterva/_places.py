@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pathlib
 from typing import Any
 
 from ._options import MEMORY, Path, url_of
@@ -28,19 +29,25 @@ def is_remote(place: str) -> bool:
     return "://" in place
 
 
+def whole(path: str) -> str:
+    """The path from the root, whatever the working directory is later. A ``..`` stays: behind a
+    symbolic link it is the parent of what that leads to, which only the system can tell."""
+    return str(pathlib.Path(path).absolute())
+
+
 def place_of(path: Path | None) -> str:
     """The place as handles keep it: whole, whatever the working directory is later."""
     url = url_of(path)
     if url == MEMORY or is_remote(url):
         return url
     tree, key = split_url(url)
-    return os.path.abspath(url) if key is None else f"{os.path.abspath(tree)}::{key}"
+    return whole(url) if key is None else f"{whole(tree)}::{key}"
 
 
 def place_of_tree(path: Path) -> str:
     """The place as trees keep it: whole, whatever the working directory is later."""
     url = url_of(path)
-    return url if is_remote(url) else os.path.abspath(url)
+    return url if is_remote(url) else whole(url)
 
 
 def is_tree(place: str) -> bool:

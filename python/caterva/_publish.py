@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from . import _caterva, _options
 from ._options import Path
-from ._places import place_of
+from ._places import place_of, whole
 from ._remote import Remote, remote_of
 
 
@@ -97,6 +97,6 @@ def publish(
     if read_url is not None:
         words["read_url"] = read_url
     if resume is not None:
-        words["resume"] = os.fsencode(os.path.abspath(_options.url_of(resume)))
+        words["resume"] = os.fsencode(whole(_options.url_of(resume)))
     heard = _options.progress_of(progress)
     return Published(*_caterva.publish(place_of(path), url, words, heard, remote_of(remote)))

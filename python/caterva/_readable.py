@@ -1,4 +1,4 @@
-"""What arrays and views have in common: reading."""
+"""What arrays and views have in common: reading, and what is computed of what is read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _caterva, _dtypes, _indexing, _plans
+from . import _reduce as _reductions
 from ._image import view_image
 from ._keys import make_plan
 from ._plans import AnyArray
 from ._selectors import Astype, Fields, Outer, Vector
 
+if TYPE_CHECKING:
+    from ._async import Reading
+
 
 class Readable:
-    """What arrays and views have in common: reading."""
+    """What arrays and views have in common: reading, and what is computed of what is read."""
 
     __slots__ = ()
 
@@ -37,6 +41,16 @@ class Readable:
         def _read(self, kind: int, what: Any, memory: AnyArray, /, *how: Any) -> None: ...
 
         def _write(self, kind: int, what: Any, memory: AnyArray, /, *how: Any) -> None: ...
+
+        def _read_begin(self, told: Any, *step: Any) -> _caterva.Request: ...
+
+        def _statistics(self, what: Any, progress: Any, /) -> tuple[Any, ...]: ...
+
+        def _histogram(
+            self, what: Any, low: float, high: float, counts: AnyArray, progress: Any, /
+        ) -> None: ...
+
+        def _reduce(self, reduction: int, what: Any, /, *how: Any) -> None: ...
 
     @property
     def ndim(self) -> int:
@@ -136,6 +150,49 @@ class Readable:
         plan = make_plan(sel, self.shape)
         return _indexing.read_into(self, plan, out, dtype, casting, field)
 
+    def read_async(
+        self,
+        sel: Any = ...,
+        *,
+        out: AnyArray | None = None,
+        dtype: npt.DTypeLike | None = None,
+        casting: _plans.Casting = "same_kind",
+        field: str | None = None,
+    ) -> Reading:
+        """Begin to read a selection in the background, on threads that the library has anyway.
+
+        Parameters
+        ----------
+        sel, out, dtype, casting, field
+            As in `read`. `out` is the library's until the read is over.
+
+        Returns
+        -------
+        Reading
+            What `read` returns, once it is there: ``await`` it, or ask for its ``result()``.
+
+        Notes
+        -----
+        Reads of one array are begun in the order of their calls, and see what was there when
+        they were called; those through an array that is written see one moment from then on.
+        `close` cancels what is outstanding. Of a view each array below reads its share, several
+        at once.
+
+        Examples
+        --------
+        >>> import asyncio, caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(12).reshape(3, 4))
+        >>> async def rows():
+        ...     return await asyncio.gather(*(a.read_async(i) for i in range(3)))
+        >>> [row.sum() for row in asyncio.run(rows())]
+        [np.int64(6), np.int64(22), np.int64(38)]
+        >>> a.read_async(np.s_[:, 1], dtype="f4").result()
+        array([1., 5., 9.], dtype=float32)
+        """
+        from ._async import begin
+
+        return begin(self, sel, out, dtype, casting, field)
+
     def astype(self, dtype: npt.DTypeLike, *, casting: _plans.Casting = "unsafe") -> Astype:
         """The array as one of another dtype, converted as it is read.
 
@@ -189,6 +246,17 @@ class Readable:
         return Fields(self)
 
     view_image = view_image
+
+    # ---- Statistics and reductions ----------------------------------------------------------
+
+    statistics = _reductions.statistics
+    histogram = _reductions.histogram
+    min = _reductions.minimum
+    max = _reductions.maximum
+    sum = _reductions.total
+    mean = _reductions.mean
+    var = _reductions.var
+    std = _reductions.std
 
 
 def _may_change(array: Any) -> bool:

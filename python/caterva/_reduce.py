@@ -20,7 +20,7 @@ from ._errors import Status, make
 from ._plans import AnyArray
 
 if TYPE_CHECKING:
-    from ._array import Array
+    from ._readable import Readable
     from ._view import View
 
 Axis: TypeAlias = int | Sequence[int] | None
@@ -50,14 +50,28 @@ class _Selected(NamedTuple):
     order: tuple[int, ...]  # its axes as the library has them: those of the array in turn
 
 
-def _selected(array: Array, sel: Any) -> _Selected:
+def _is_in_turn(plan: _plans.Plan) -> bool:
+    return plan.arranged == tuple(plan.shape[a] for a in plan.order)
+
+
+def _outer_like(plan: _plans.Plan, sel: Any, shape: tuple[int, ...]) -> _plans.Plan:
+    """Each axis by itself, where that is the same."""
+    try:
+        outer = _keys.outer_plan(sel, shape)
+    except (IndexError, TypeError):
+        return plan
+    return outer if outer.shape == plan.shape else plan
+
+
+def _selected(array: Readable, sel: Any) -> _Selected:
     plan = _keys.make_plan(sel, array.shape)
     if isinstance(plan, _plans.MaskPlan):
         return _Selected(plan.mask, plan.shape, (0,))
     if type(plan) is _plans.Plan:  # of no item
         plan = _keys.outer_plan(sel, array.shape)
-    in_turn = tuple(plan.shape[a] for a in plan.order)
-    if not isinstance(plan, _plans.AxesPlan) or plan.arranged != in_turn:
+    if not _is_in_turn(plan):  # a list of one item is an int to it
+        plan = _outer_like(plan, sel, array.shape)
+    if not isinstance(plan, _plans.AxesPlan) or not _is_in_turn(plan):
         raise IndexError(
             "a reduction takes an int, a slice, a list or a mask of each axis, or a mask of "
             "the whole array: no new axes, and no lists that go together"
@@ -98,7 +112,7 @@ def _kept_shape(
 
 
 def _reduce_into(
-    array: Array,
+    array: Readable,
     what: int,
     sel: Any,
     axis: Axis,
@@ -123,7 +137,7 @@ def _reduce_into(
 
 
 def _reduce(
-    array: Array,
+    array: Readable,
     what: int,
     axis: Axis,
     keepdims: bool,
@@ -153,7 +167,7 @@ def _as_asked(result: Any, dtype: npt.DTypeLike | None, out: AnyArray | None) ->
 
 def _reduction(what: int, name: str, summary: str, example: str) -> Any:
     def reduce(
-        self: Array,
+        self: Readable,
         axis: Axis = None,
         dtype: npt.DTypeLike | None = None,
         out: AnyArray | None = None,
@@ -167,7 +181,7 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         return _as_asked(result, dtype, out)
 
     reduce.__name__ = name
-    reduce.__qualname__ = f"Array.{name}"
+    reduce.__qualname__ = f"Readable.{name}"
     reduce.__doc__ = f"""{summary} of all items, or along axes.
 
         Parameters
@@ -185,7 +199,8 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         skip_nan
             Pass over NaN instead of giving it.
         progress
-            Hears of it in steps, of which there are 64 or more: ``(done, total)``.
+            Hears of it in steps, of which there are 64 or more: ``(done, total)``. Of a view
+            of several arrays it hears in items.
 
         Examples
         --------
@@ -208,7 +223,7 @@ mean = _reduction(
 
 
 def _variance(
-    array: Array, axis: Axis, ddof: float, keepdims: bool, sel: Any, progress: Any
+    array: Readable, axis: Axis, ddof: float, keepdims: bool, sel: Any, progress: Any
 ) -> AnyArray:
     """The variance in doubles: two passes, the second in slabs."""
     if array.dtype.kind not in "biuf":
@@ -229,7 +244,7 @@ def _variance(
     return result.reshape(_kept_shape(view.shape, axes, keepdims))
 
 
-def _as_mean(result: AnyArray, array: Array) -> Any:
+def _as_mean(result: AnyArray, array: Readable) -> Any:
     """Doubles as NumPy's means of such items have them: a scalar where no axis is left."""
     result = result.astype(_result_dtype(_MEAN, array.dtype)[1])
     return result if result.ndim else result[()]
@@ -255,9 +270,15 @@ def two_passes(
     return first, second
 
 
-def _slabs(array: Array, view: View, heard: _options.Progress | None) -> Any:
+def _arrays_of(array: Readable) -> tuple[Any, ...]:
+    arrays: tuple[Any, ...] = getattr(array, "_arrays", (array,))
+    return arrays
+
+
+def _slabs(array: Readable, view: View, heard: _options.Progress | None) -> Any:
     """Parts of a view of about whole chunks, and where each stands in it."""
-    chunk = [min(n, max(array.chunks, default=1)) or 1 for n in view.shape]
+    longest = max((n for each in _arrays_of(array) for n in each.chunks), default=1)
+    chunk = [min(n, longest) or 1 for n in view.shape]
     step = _boxes.slab_shape(view.shape, chunk, _SLAB)
     done, total = 0, view.size
     for place in _boxes.iter_boxes(..., view.shape, step):
@@ -269,7 +290,7 @@ def _slabs(array: Array, view: View, heard: _options.Progress | None) -> Any:
 
 
 def var(
-    self: Array,
+    self: Readable,
     axis: Axis = None,
     dtype: npt.DTypeLike | None = None,
     out: AnyArray | None = None,
@@ -303,7 +324,7 @@ def var(
 
 
 def std(
-    self: Array,
+    self: Readable,
     axis: Axis = None,
     dtype: npt.DTypeLike | None = None,
     out: AnyArray | None = None,
@@ -326,7 +347,7 @@ def std(
 
 
 def statistics(
-    self: Array, sel: Any = ..., *, progress: _options.Listener = None
+    self: Readable, sel: Any = ..., *, progress: _options.Listener = None
 ) -> Statistics:
     """Count, minimum, maximum, sum, mean and standard deviation in one pass.
 
@@ -341,7 +362,7 @@ def statistics(
     return Statistics(*self._statistics(selected.what, _options.progress_of(progress)))
 
 
-def _range_of(array: Array, sel: Any, progress: _options.Listener) -> tuple[float, float]:
+def _range_of(array: Readable, sel: Any, progress: _options.Listener) -> tuple[float, float]:
     found = statistics(array, sel, progress=progress)
     if found.n_nan:
         raise ValueError("autodetected range of [nan, nan] is not finite")
@@ -351,7 +372,7 @@ def _range_of(array: Array, sel: Any, progress: _options.Listener) -> tuple[floa
 
 
 def histogram(
-    self: Array,
+    self: Readable,
     bins: int = 10,
     range: tuple[float, float] | None = None,
     *,
@@ -359,6 +380,9 @@ def histogram(
     progress: _options.Listener = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Count items in bins of equal width, as `numpy.histogram` does.
+
+    Edges are float64, whatever the dtype; NumPy's of float16 and float32 have that type, and
+    an item next to one of those may be counted one bin further.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from . import _caterva, _options
+from ._places import whole
 from ._shown import shown
 
 Credentials: TypeAlias = Literal["find", "given", "environment", "profile", "none"]
@@ -85,7 +86,8 @@ class Remote:
         More headers, for the URL's own server only: a mapping, or for tokens that expire a
         function that gives one. That is called before each attempt, by a thread of the
         library; it may not use the library, and what it raises is told as
-        ``sys.unraisablehook`` does, and no header added.
+        ``sys.unraisablehook`` does, and no header added. What would be refused in a mapping
+        fails the read.
     on_request
         Function that hears of each attempt when it has ended, by a `Transfer`, on that
         thread, too.
@@ -183,7 +185,7 @@ class Remote:
         if self.cache is not None:
             if not os.fspath(self.cache):
                 raise ValueError("remote option cache is empty: the path of a folder, or None")
-            words["cache_folder"] = os.fsencode(os.path.abspath(_options.url_of(self.cache)))
+            words["cache_folder"] = os.fsencode(whole(_options.url_of(self.cache)))
         if self.ca_file is not None:
             words["ca_file"] = os.fsencode(_options.url_of(self.ca_file))
         for name in (*_SECRETS[:3], "profile", "region", "endpoint"):

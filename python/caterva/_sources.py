@@ -78,8 +78,12 @@ class FileSource:
         """Bytes, at most so many; none at the end."""
         with self._lock:
             self._file.seek(position)
-            found: bytes = self._file.read(n)
-        return found
+            found = self._file.read(n)
+        if isinstance(found, str):
+            raise TypeError(f"{self.name} gives text: open it in binary mode")
+        if not isinstance(found, bytes | bytearray | memoryview):
+            raise TypeError(f"{self.name} gives {type(found).__name__}, not bytes")
+        return bytes(found)
 
     def read_many(self, ranges: Sequence[_Range]) -> list[bytes]:
         """Bytes of each range of position and size."""
@@ -220,6 +224,19 @@ def source_of_url(url: str, storage_options: Mapping[str, Any]) -> Source | None
             url,
         ) from None
     return SystemSource(*fsspec.url_to_fs(url, **storage_options))
+
+
+def refuse_words(place: str | None, remote: object, storage_options: object = None) -> None:
+    """Options of URLs are for URLs of their kind; `place` is None of what is read as it is."""
+    if place is None:
+        if remote is not None or storage_options:
+            word = "remote" if remote is not None else "storage_options"
+            raise TypeError(f"{word} is for URLs: what can be read has none")
+        return
+    scheme = scheme_of(place)
+    if remote is not None and scheme not in SPOKEN:
+        of = "a path has none" if scheme is None else f"{scheme}:// takes storage_options="
+        raise TypeError(f"remote is for URLs of {', '.join(SPOKEN)}: {of}")
 
 
 def refuse_tree(place: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self
 
@@ -12,17 +11,16 @@ import numpy as np
 
 from . import _caterva, _dtypes, _options
 from ._array import Array
-from ._errors import BusyError, NotFoundError, ReadOnlyError
+from ._errors import BusyError, Error, NotFoundError, ReadOnlyError, Status, refusal
 from ._filling import as_stored, fill, is_array, named, new_words, sized
 from ._group import Group, entries_of_new
 from ._info import TreeRepair
+from ._locks import Lock
+from ._opened import Opened
 from ._options import Path
 from ._places import place_of_tree, state_of_listed, state_of_tree
 from ._remote import Remote
 from ._shown import shown
-from ._view import View
-
-_MOST_KEPT = 32  # arrays of a tree that is read: each has a file
 
 
 class Tree(Group):
@@ -48,10 +46,9 @@ class Tree(Group):
     """
 
     __slots__ = (
-        "_arrays",
         "_handle",
         "_lock",
-        "_new",
+        "_opened",
         "_options",
         "_process",
         "_remote",
@@ -68,10 +65,9 @@ class Tree(Group):
         self._handle = handle
         self._remote = remote
         self._options = options  # of the arrays that it opens
-        self._arrays: dict[str, Array] = {}
-        self._lock = threading.RLock()
+        self._opened = Opened()
+        self._lock = Lock()
         self._process = os.getpid()  # whose the tree is when it is written
-        self._new: set[str] = set()  # arrays that were never committed
 
     # ---- Life ---------------------------------------------------------------------
 
@@ -107,8 +103,8 @@ class Tree(Group):
         """
         self._writing()
         with self._lock:
-            self._handle._commit(self._written())
-            self._new.clear()
+            self._handle._commit(self._opened.written())
+            self._opened.committed()
 
     def rollback(self) -> None:
         """Drop what is pending in the tree; new arrays are gone.
@@ -126,22 +122,28 @@ class Tree(Group):
         """
         self._writing()
         with self._lock:
-            for key in tuple(self._new):
-                self._forget(key)
-            self._handle._rollback(self._written())
+            self._opened.drop_new()
+            self._handle._rollback(self._opened.written())
 
     def close(self) -> None:
         """Commit what is pending and release the tree and, when it is written, its arrays.
 
         Arrays that are read stay open as long as they are used. Closing twice is fine. A child
         of fork commits nothing: what is pending is its parent's.
+
+        Raises
+        ------
+        BlockingIOError
+            When somebody else writes to what the commit would replace. The tree stays open,
+            with all that is pending: close it again, or `discard` it. Any other failure
+            releases it.
         """
         if self._is_parents():
             self._leave()
             return
         with self._lock:
             if not self.closed:
-                self._close(commit=True)
+                self._close()
 
     def discard(self) -> None:
         """Drop what is pending and release the tree, as `close` does."""
@@ -150,7 +152,7 @@ class Tree(Group):
             return
         with self._lock:
             if not self.closed:
-                self._close(commit=False)
+                self._discard()
 
     def _is_parents(self) -> bool:
         """Whether this is a child of fork and the tree is open for writing in its parent."""
@@ -158,21 +160,31 @@ class Tree(Group):
 
     def _leave(self) -> None:
         """Release what is the parent's, whose threads may have had the lock at the fork."""
-        for array in self._open_arrays():
-            array._close(False)
-        self._arrays.clear()
+        self._opened.close(commit=False)
         self._handle._close()
 
-    def _close(self, commit: bool) -> None:
+    def _close(self) -> None:
         try:
             if self.writable:
-                if commit:
-                    self.commit()
-                else:
-                    self.rollback()
-                self._let_go(commit)
+                self.commit()
+                self._opened.close(commit=True)
+        except BusyError:
+            raise  # all that is pending is there for another try
+        except BaseException:
+            self._opened.forget()
+            with contextlib.suppress(Error):  # which tells of the same
+                self._handle._close()
+            raise
+        self._opened.forget()
+        self._handle._close()
+
+    def _discard(self) -> None:
+        try:
+            if self.writable:
+                self.rollback()
+                self._opened.close(commit=False)
         finally:
-            self._arrays.clear()
+            self._opened.forget()
             self._handle._close()
 
     def __enter__(self) -> Self:
@@ -252,7 +264,7 @@ class Tree(Group):
             self._writing()
             with self._lock:
                 self.commit()
-                self._let_go(commit=True)
+                self._opened.close(commit=True)
 
     @staticmethod
     def repair(
@@ -319,9 +331,8 @@ class Tree(Group):
     def _writing(self) -> _caterva.Tree:
         """The handle, which is to be changed."""
         if self._is_parents() and not self.closed:
-            raise BusyError(
-                f"{self.path} is open for writing in the process that forked this one"
-            )
+            message = f"{self.path} is open for writing in the process that forked this one"
+            raise refusal(Status.EBUSY, message, self.path)
         if self.writable or self.closed:
             return self._handle
         self._refuse()
@@ -334,31 +345,9 @@ class Tree(Group):
             "that, and pack it"
         )
 
-    def _open_arrays(self) -> list[Array]:
-        return [array for array in self._arrays.values() if not array.closed]
-
-    def _written(self) -> tuple[Array, ...]:
-        return tuple(array for array in self._open_arrays() if array.writable)
-
-    def _let_go(self, commit: bool) -> None:
-        """Close the arrays that are open for writing."""
-        for array in self._open_arrays():
-            array._close(commit and array.writable)
-        self._arrays.clear()
-        self._new.clear()
-
-    def _is_new(self, key: str) -> bool:
-        """Whether it is an array that was never committed, nor closed or discarded."""
-        array = self._arrays.get(key)
-        return key in self._new and array is not None and not array.closed
-
-    def _new_below(self, key: str) -> list[str]:
-        """The new arrays in the group and below it."""
-        return [k for k in tuple(self._new) if k.startswith(key + "/") and self._is_new(k)]
-
     def _listed(self, key: str) -> list[tuple[Any, ...]]:
         """The entries of a group and below it, new arrays among them."""
-        new = self._new_below(key)
+        new = self._opened.new_below(key)
         if not new:
             return list(self._handle._list(key or None))
         found = entries_of_new(new, key)
@@ -367,7 +356,7 @@ class Tree(Group):
         return sorted(found.values(), key=lambda entry: entry[0].split("/"))
 
     def _has_group(self, key: str) -> bool:
-        if self._new_below(key):
+        if self._opened.new_below(key):
             return True
         try:
             self._handle._list(key)
@@ -384,25 +373,26 @@ class Tree(Group):
     def _array(self, key: str) -> Array:
         """The array of that key: the same object when it is asked for again soon, and of
         trees that are written as long as it is open."""
-        array = self._arrays.get(key)
-        if array is not None and not array.closed:
+        array = self._opened.get(key)
+        if array is not None:
             return array
         with self._lock:
-            array = self._arrays.get(key)
-            if array is None or array.closed:
-                if not self.writable and len(self._arrays) >= _MOST_KEPT:
-                    del self._arrays[next(iter(self._arrays))]
-                array = self._arrays[key] = self._open(key)
+            array = self._opened.get(key)
+            if array is None:
+                array = self._open(key)
+                self._opened.keep(key, array, of_few=not self.writable)
             return array
 
     def _open(self, key: str) -> Array:
-        words = dict(self._options)
         if self.writable and not self._is_parents():
             try:
-                return self._handle._open_array(Array, key, words | {"mode": 1}, None)
+                return self._open_to_write(key)
             except ReadOnlyError:
                 pass  # it lies where nothing can be written
-        return self._handle._open_array(Array, key, words, None)
+        return self._handle._open_array(Array, key, dict(self._options), None)
+
+    def _open_to_write(self, key: str) -> Array:
+        return self._handle._open_array(Array, key, self._options | {"mode": 1}, None)
 
     def _create(
         self,
@@ -419,17 +409,16 @@ class Tree(Group):
             if words["overwrite"]:
                 self._make_way(key, words, dims, like)
             array = named(handle._create_array(Array, key, words, progress), dims)
-            self._arrays[key] = array
-            self._new.add(key)
+            self._opened.keep_new(key, array)
             return array
 
     def _make_way(self, key: str, words: dict[str, Any], dims: Any, like: Any) -> None:
         """Drop the array that is open for writing at the key, which keeps others out: when
         all that can be refused in the new one, and in the items `like`, was tried."""
-        old = self._arrays.get(key)
-        if old is None or old.closed or not old.writable:
+        old = self._opened.get(key)
+        if old is None or not old.writable:
             return
-        if not self._is_new(key) and not os.path.lexists(f"{self.path}{key}.b2nd"):
+        if not self._opened.is_new(key) and not os.path.lexists(f"{self.path}{key}.b2nd"):
             return  # it is refused: no other file is replaced
         trial = named(_caterva.create(Array, _options.MEMORY, words, None), dims)
         try:
@@ -438,7 +427,7 @@ class Tree(Group):
                 trial[first] = like[first]
         finally:
             trial.discard()
-        self._forget(key)
+        self._opened.drop(key)
 
     def _inherited(self, options: dict[str, Any]) -> dict[str, Any]:
         """Options of a new array: those of the tree's handle where nothing else is said."""
@@ -459,7 +448,7 @@ class Tree(Group):
             options = as_stored(data, options)
             attributes = {name: data.attrs.raw(name) for name in data.attrs}
         items = source.dtype if dtype is None else _dtypes.sized(dtype, source.dtype)
-        if self._reads(data, key):
+        if self._opened.is_source(data, key):
             source = source[...]  # what it is made of goes before it is there
         like = source if isinstance(source, np.ndarray) else None
         array = self._create(key, source.shape, items, fill_value, options, like)
@@ -468,35 +457,50 @@ class Tree(Group):
             for name, value in attributes.items():
                 array.attrs.set_raw(name, value)
         except BaseException:
-            self._forget(key)
+            self._opened.drop(key)
             raise
         return array
-
-    def _reads(self, data: Any, key: str) -> bool:
-        """Whether the data are those of the array that is open at the key."""
-        old = self._arrays.get(key)
-        below = data._arrays if isinstance(data, View) else (data,)
-        return old is not None and any(array is old for array in below)
-
-    def _forget(self, key: str) -> None:
-        """Drop what is pending in the arrays of a key, and below it."""
-        for other in [k for k in self._arrays if k == key or k.startswith(key + "/")]:
-            self._arrays.pop(other).discard()
-            self._new.discard(other)
 
     def _drop(self, key: str) -> None:
         handle = self._writing()
         with self._lock:
-            new = self._is_new(key) or bool(self._new_below(key))
+            new = self._opened.is_new(key) or bool(self._opened.new_below(key))
             try:
                 handle._remove(key)
             except NotFoundError:
                 if not new:
                     raise
             except BusyError:  # nothing else is in the way, but arrays of ours, or others'
-                self._forget(key)
+                self._refuse_others(key)
+                self._opened.drop(key)
                 handle._remove(key)
-            self._forget(key)
+            self._opened.drop(key)
+
+    def _refuse_others(self, key: str) -> None:
+        """BusyError when somebody else writes to an array of that key or below it, or it has
+        an open job: before what is pending in those of ours is dropped, to delete them."""
+        below = [entry[0] for entry in self._listed("") if entry[0].startswith(key + "/")]
+        for other in (key, *below):
+            self._refuse_job(other)
+            array = self._opened.get(other)
+            if array is not None and array.writable:
+                continue
+            try:
+                self._open_to_write(other).discard()
+            except BusyError:
+                raise
+            except (Error, NotImplementedError):
+                pass  # nobody writes to what cannot be opened for writing
+
+    def _refuse_job(self, key: str) -> None:
+        """BusyError when an array of that key has a job that has not ended."""
+        try:
+            found = _caterva.jobs_list(f"{self.path}::{key}")
+        except (Error, NotImplementedError, OSError):
+            return  # it is no array
+        if any(not job[-1] for job in found):
+            message = f"{key} has an open job: merge or discard it before it is deleted"
+            raise refusal(Status.EBUSY, message, self.path)
 
     def _rename(self, key: str, to: str) -> None:
         handle = self._writing()

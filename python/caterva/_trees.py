@@ -14,7 +14,7 @@ from ._options import Path
 from ._places import place_of_tree, state_of_listed, state_of_tree
 from ._remote import Remote, as_remote, remote_of
 from ._shown import shown
-from ._sources import refuse_tree
+from ._sources import refuse_tree, refuse_words
 from ._tree import Tree
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
@@ -60,8 +60,9 @@ def open_tree(
     remote
         How URLs are read: a `Remote`, or a dict of its words.
     **options
-        Those of `open`, for the arrays that the tree opens: ``threads``, ``durability``,
-        ``cache_bytes`` and so on.
+        Of the arrays that the tree opens, as in `open`: ``threads``, ``durability``,
+        ``dirty_budget``, ``cache_bytes``, ``read_ahead``, ``unchecked``, ``keep_bytes`` and
+        ``compact_percent``. Not ``progress``: set it of an array that was opened.
 
     Returns
     -------
@@ -87,6 +88,7 @@ def open_tree(
     if mode not in ("r", "r+", "a", "w", "x"):
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
     place = place_of_tree(path)
+    refuse_words(place, remote)
     refuse_tree(place)
     words = _options.open_options(False, options)
     there = os.path.lexists(place)

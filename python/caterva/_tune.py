@@ -12,6 +12,7 @@ from . import _boxes
 from ._array import Array
 from ._functions import open as open_array
 from ._options import Path
+from ._places import whole
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def tune(
     if not isinstance(x, Array):
         with open_array(x) as array:
             shape = array.shape
-        found = _run(os.path.abspath(os.fsdecode(x)), shape, reads, words)
+        found = _run(whole(os.fsdecode(x)), shape, reads, words)
     elif x.path is not None:
         found = _run(x.path, x.shape, reads, words)
     else:

@@ -23,6 +23,7 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ._array import Array
+from ._errors import Status, refusal
 from ._functions import create
 from ._functions import open as open_array
 from ._jobs import Job, Merged, Overlap, flat_tokens
@@ -143,9 +144,8 @@ def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> 
     if not options.get("overwrite") and is_there(place):
         return open_array(place, "r+", **{k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
-        raise FileNotFoundError(
-            f"there is no array at {os.fsdecode(place)} to store a region in"
-        )
+        message = f"there is no array at {os.fsdecode(place)} to store a region in"
+        raise refusal(Status.ENOTFOUND, message, place_of(place))
     return create(x.shape, x.dtype, place, **options)
 
 

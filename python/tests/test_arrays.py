@@ -453,6 +453,8 @@ LISTS = [
     np.s_[:, np.arange(7) % 2 == 0],
     np.s_[[]],
     np.s_[:, np.zeros(7, bool)],
+    np.s_[:, [4]],
+    np.s_[1:, ::-1, np.arange(8) == 3],
     np.arange(6 * 7 * 8).reshape(6, 7, 8) % 5 == 1,
     np.zeros((6, 7, 8), bool),
 ]

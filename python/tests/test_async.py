@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import gc
+import os
 import random
 import sys
 import threading
 import weakref
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import caterva
 import numpy as np
@@ -18,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import PATIENCE, cube, in_child, run_program, status_of, times, until_caught
 from test_indexing import _assert_same, _outcome, arrays, keys
+
+Reading: TypeAlias = "concurrent.futures.Future[Any]"
 
 
 def slow(path: str = "slow.b2nd", n: int = 160) -> np.ndarray[Any, Any]:
@@ -303,6 +307,267 @@ def test_forks_beside_them() -> None:
         for i, reading in enumerate(readings):
             assert np.array_equal(reading.result(PATIENCE), items[i])
         assert status_of(process) == 0
+
+
+ALL_WERE_DONE = 77  # before the fork: the child has nothing to look at
+
+
+def _forked(work: Callable[[], bool]) -> bool:
+    """What `work` says in a child, where it looks for readings that were met in their midst."""
+
+    def look() -> None:
+        if not work():
+            os._exit(ALL_WERE_DONE)
+
+    status = status_of(in_child(look))
+    assert status in (0, ALL_WERE_DONE)
+    return status == 0
+
+
+def _stopped(readings: Iterable[Reading]) -> list[Reading]:
+    """Those that the fork has stopped, in a child."""
+    errors = {reading: reading.exception(0) for reading in readings}
+    stopped = [reading for reading, error in errors.items() if error]
+    for reading in stopped:
+        error = errors[reading]
+        assert isinstance(error, caterva.StoppedError) and error.code == caterva.Status.ESTOPPED
+        assert "parent" in str(error)
+    return stopped
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["array", "view", "join"])
+def test_what_a_fork_meets_ends_in_the_child(kind: str) -> None:
+    items = slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    second = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    join = caterva.concat([array, second])
+    source = {"array": array, "view": array.view[:], "join": join}[kind]
+    whole = np.concatenate([items, items]) if kind == "join" else items
+    heard: list[int] = []
+    readings: list[Reading] = []
+
+    def work() -> bool:
+        told, stopped = len(heard), _stopped(readings)
+        if not stopped:
+            return False
+        last = stopped[-1]
+        assert all(reading.done() for reading in readings)
+        assert not last.cancel() and not last.cancelled() and not last.running()
+        with pytest.raises(caterva.StoppedError):
+            last.result()
+        done, _ = concurrent.futures.wait(readings, PATIENCE)
+        assert len(done) == len(set(concurrent.futures.as_completed(readings, PATIENCE)))
+
+        async def read() -> None:
+            await last
+
+        with pytest.raises(caterva.StoppedError):
+            asyncio.run(read())
+        assert len(heard) == told, "functions are called in the parent"
+        last.add_done_callback(lambda _: heard.append(1))
+        assert len(heard) == told + 1
+        assert np.array_equal(source.read_async(np.s_[5, 7]).result(PATIENCE), whole[5, 7])
+        array.close()
+        second.close()
+        return True
+
+    def attempt() -> bool:
+        heard.clear()
+        readings[:] = [source.read_async() for _ in range(6)]
+        for reading in readings:
+            reading.add_done_callback(lambda _: heard.append(1))
+        met = _forked(work)
+        for reading in readings:
+            assert np.array_equal(reading.result(PATIENCE), whole)
+        return met
+
+    until_caught(attempt)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_keeps_nothing_of_what_it_does_not_read() -> None:
+    items = slow()
+
+    def attempt() -> bool:
+        arrays = [caterva.open("slow.b2nd", cache_bytes=-1, threads=1)]
+        readings = [arrays[0].read_async() for _ in range(4)]
+        gone = weakref.ref(arrays[0])
+
+        def work() -> bool:
+            if not _stopped(readings):
+                return False
+            readings.clear()
+            arrays.clear()
+            gc.collect()
+            assert gone() is None
+            assert np.array_equal(caterva.open("slow.b2nd")[3], items[3])
+            return True
+
+        met = _forked(work)
+        for reading in readings:
+            assert np.array_equal(reading.result(PATIENCE), items)
+        return met
+
+    until_caught(attempt)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_what_was_cancelled_before_a_fork_is_so_in_the_child() -> None:
+    slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+
+    def attempt() -> bool:
+        readings = [array.read_async() for _ in range(4)]
+        cancelled = [reading.cancel() for reading in readings]
+
+        def work() -> bool:
+            assert [reading.cancelled() for reading in readings] == cancelled
+            for reading in readings:
+                if reading.cancelled():
+                    with pytest.raises(concurrent.futures.CancelledError):
+                        reading.result(0)
+            return any(cancelled)
+
+        met = _forked(work)
+        concurrent.futures.wait(readings, PATIENCE)
+        return met
+
+    until_caught(attempt)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_who_waits_for_one_after_another_goes_on_in_the_child() -> None:
+    slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+
+    def attempt() -> bool:
+        readings = [array.read_async() for _ in range(6)]
+        completed = concurrent.futures.as_completed(readings, PATIENCE)
+        first = next(completed)
+
+        def work() -> bool:
+            rest = list(completed)
+            assert {first, *rest} == set(readings) and len(rest) == 5
+            return bool(_stopped(readings))
+
+        met = _forked(work)
+        assert len([reading.result() for reading in completed]) == 5
+        return met
+
+    until_caught(attempt)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_coroutine_that_forks_goes_on_in_the_child() -> None:
+    items = slow()
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    met: list[bool] = []
+
+    async def read() -> None:
+        tasks = [asyncio.ensure_future(array.read_async()) for _ in range(6)]
+        await asyncio.sleep(0)
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                results = [await task for task in tasks[:-1]]
+                assert all(np.array_equal(result, items) for result in results)
+                await tasks[-1]
+                status = ALL_WERE_DONE
+            except caterva.StoppedError:
+                status = 0
+            finally:
+                os._exit(status)
+        for task in tasks:
+            assert np.array_equal(await task, items)
+        status = status_of(process)
+        assert status in (0, ALL_WERE_DONE)
+        met.append(status == 0)
+
+    def attempt() -> bool:
+        asyncio.run(read())
+        return met[-1]
+
+    until_caught(attempt)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_function_that_is_told_forks() -> None:
+    items = slow(n=96)
+    array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)
+    children: list[int] = []
+    readings: list[Reading] = []
+
+    def fork(reading: Reading) -> None:
+        def work() -> None:
+            assert np.array_equal(reading.result(0), items)
+            assert all(other.done() for other in readings)
+            _stopped(readings)
+
+        children.append(in_child(work))
+
+    readings += [array.read_async() for _ in range(6)]
+    for reading in readings:
+        reading.add_done_callback(fork)
+    for reading in readings:
+        assert np.array_equal(reading.result(PATIENCE), items)
+    array.close()  # every function has returned
+    assert [status_of(child) for child in children] == [0] * 6
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_reading_that_is_over_and_looked_at_during_a_fork() -> None:
+    items = cube("cube.b2nd")
+    reading = caterva.open("cube.b2nd").read_async(5)
+    reading.result(PATIENCE)
+    looks, end = threading.Event(), threading.Event()
+
+    def look() -> None:
+        with reading._condition:  # as done() does for a moment
+            looks.set()
+            end.wait(PATIENCE)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    assert looks.wait(PATIENCE)
+
+    def see() -> None:
+        assert reading.done() and not reading.cancel()
+        np.testing.assert_array_equal(reading.result(0), items[5])
+
+    try:
+        assert status_of(in_child(see)) == 0
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_forks_beside_threads_that_look_at_readings(pytestconfig: pytest.Config) -> None:
+    cube("cube.b2nd")
+    array = caterva.open("cube.b2nd", cache_bytes=-1)
+    readings: list[Reading] = []
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.is_set():
+            for reading in readings:
+                reading.done(), reading.running(), reading.cancelled()
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(times(pytestconfig, 30, 1000)):
+            readings[:] = [array.read_async(i % 48) for i in range(100)]
+            process = in_child(lambda: [reading.exception(0) for reading in readings] and None)
+            assert status_of(process) == 0
+            concurrent.futures.wait(readings, PATIENCE)
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ def test_another_coordinator_merges() -> None:
     (found,) = caterva.jobs("a.b2nd")
     assert (found.is_live, found.n_parts, found.process) == (False, 1, os.getpid())
     assert bytes(found.job) == bytes(job)
+    assert not found.has_ended
     with caterva.open("a.b2nd", "r+") as a:
         assert a.merge([token]).parts == 1
     assert caterva.jobs("a.b2nd") == []

@@ -204,6 +204,50 @@ def test_oserrors_carry_errno_and_filename(i: int) -> None:
         assert (again.errno, again.filename, again.code) == (number, error.filename, error.code)
 
 
+def _job_that_is_over() -> None:
+    with caterva.zeros(3, path="j", overwrite=True) as a:
+        job = a.job()
+        job.discard()
+        _ = caterva.Job(job.path, job._content).folder
+
+
+def _save_again() -> None:
+    data = pytest.importorskip("xarray").Dataset({"v": ("t", [1.0])})
+    caterva_xarray = pytest.importorskip("caterva.xarray")
+    for mode in ("w", "x"):
+        caterva_xarray.to_caterva(data, "x.b2d", mode=mode)
+
+
+def _save_into_nothing() -> None:
+    data = pytest.importorskip("xarray").Dataset({"v": ("t", [1.0])})
+    pytest.importorskip("caterva.xarray").to_caterva(data, "no.b2d", mode="r+")
+
+
+def _store_into_nothing() -> None:
+    x = pytest.importorskip("dask.array").zeros(3)
+    pytest.importorskip("caterva.dask").store(x, "no", region=np.s_[:3])
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "name"),
+    [
+        (_job_that_is_over, FileNotFoundError, "j"),
+        (_save_again, FileExistsError, "x.b2d"),
+        (_save_into_nothing, FileNotFoundError, "no.b2d"),
+        (_store_into_nothing, FileNotFoundError, "no"),
+    ],
+)
+def test_what_the_package_refuses_itself_has_errno_and_filename(
+    act: Callable[[], None], kind: type[OSError], name: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        act()
+    error = caught.value
+    assert isinstance(error, caterva.Error) and error.code != caterva.Status.EINVAL
+    assert type(OSError(error.errno, "")) is kind and error.strerror
+    assert error.filename == os.path.abspath(name)
+
+
 def test_a_damaged_source_is_named_and_not_the_copy() -> None:
     random = np.random.default_rng(1).random(4000)
     caterva.save("bad", random, chunks=1000)
@@ -249,3 +293,67 @@ def test_what_is_denied_is_a_permission_error() -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         os.chmod(folder, 0o755)
     assert done.returncode == 0, done.stderr
+
+
+# ---- Parents behind symbolic links -----------------------------------------------------------
+
+
+@pytest.fixture
+def linked(empty_folder: Path) -> str:
+    """``link/..`` is the folder ``there``; files of the same names here are others."""
+    os.makedirs("there/inside")
+    os.symlink("there/inside", "link")
+    caterva.save("a.b2nd", [9, 9])
+    caterva.save("there/a.b2nd", [1, 2])
+    for folder, items in ((".", [9]), ("there", [1])):
+        with caterva.open_tree(f"{folder}/t.b2d", "w") as tree:
+            tree["x"] = items
+    return "link/.."
+
+
+def test_the_parent_behind_a_link_is_that_of_its_target(linked: str) -> None:
+    a = caterva.open(f"{linked}/a.b2nd")
+    assert a.path == os.path.join(os.getcwd(), "link/../a.b2nd") and a[:].tolist() == [1, 2]
+    caterva.save(f"{linked}/new.b2nd", [5])
+    caterva.copy(a, Path(linked) / "copy.b2nd").close()
+    caterva.compact(f"{linked}/new.b2nd")
+    with caterva.open(f"{linked}/new.b2nd", "r+") as w:
+        w[0] = 6
+    assert caterva.load("there/new.b2nd").tolist() == [6]
+    assert caterva.load("there/copy.b2nd").tolist() == [1, 2]
+    caterva.save(f"{linked}/a.b2nd", [3], overwrite=True)
+    assert caterva.load("there/a.b2nd").tolist() == [3]
+    caterva.remove(f"{linked}/a.b2nd")
+    assert not os.path.exists("there/a.b2nd") and caterva.load("a.b2nd").tolist() == [9, 9]
+
+
+def test_trees_behind_a_link(linked: str) -> None:
+    with caterva.open_tree(f"{linked}/t.b2d", "r+") as tree:
+        assert tree["x"][:].tolist() == [1]
+        tree["y"] = [2]
+        tree.commit()
+        tree.pack(f"{linked}/t.b2z")
+    assert caterva.open(f"{linked}/t.b2d::/y")[:].tolist() == [2]
+    assert caterva.open(f"{linked}/t.b2z::/y")[:].tolist() == [2]
+    assert list(caterva.open_tree("t.b2d")) == ["x"] and not os.path.exists("t.b2z")
+
+
+def test_jobs_behind_a_link(linked: str) -> None:
+    with caterva.open(f"{linked}/a.b2nd", "r+") as a:
+        job = pickle.loads(pickle.dumps(a.job()))
+        with job.part() as part:
+            part[:] = 7
+        (found,) = caterva.jobs(f"{linked}/a.b2nd")
+        assert found.job.folder == job.folder and os.listdir("there/a.b2nd.parts")
+        assert caterva.jobs("a.b2nd") == []
+        a.merge(part.token)
+    assert caterva.load("there/a.b2nd").tolist() == [7, 7]
+
+
+def test_pickles_of_what_is_behind_a_link(linked: str) -> None:
+    tree = caterva.open_tree(f"{linked}/t.b2d")
+    stored = pickle.dumps([caterva.open(f"{linked}/a.b2nd"), tree["x"], tree])
+    os.makedirs("elsewhere")
+    os.chdir("elsewhere")
+    a, x, again = pickle.loads(stored)
+    assert a[:].tolist() == [1, 2] and x[:].tolist() == again["x"][:].tolist() == [1]

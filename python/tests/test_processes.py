@@ -201,6 +201,53 @@ def test_what_others_were_using_at_a_fork_is_the_parents() -> None:
     assert view[0, 0, 0] == array[3, 0, 0], "the parent's go on"
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_tree_that_threads_of_the_parent_look_into(pytestconfig: pytest.Config) -> None:
+    with caterva.open_tree("t.b2d", "w") as tree:
+        for i in range(60):
+            tree[f"g/x{i}"] = np.arange(10)
+    tree = caterva.open_tree("t.b2d")  # which keeps less than 60 open
+    end = threading.Event()
+
+    def look() -> None:
+        i = 0
+        while not end.is_set():
+            tree[f"g/x{i % 59}"]
+            i += 1
+
+    def work() -> None:
+        assert tree["g/x59"][1] == 1
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for i in range(times(pytestconfig, 20, 300)):
+            assert status_of(in_child(work)) == 0, f"child {i}"
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_two_threads_fork_at_once() -> None:
+    text = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+os.register_at_fork(before=lambda: time.sleep(0.001))  # comes after caterva's
+import caterva
+def fork():
+    for _ in range(10):
+        process = os.fork()
+        if process == 0: os._exit(0)
+        os.waitpid(process, 0)
+threads = [threading.Thread(target=fork) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    run_program(text)
+
+
 # ---- Other processes --------------------------------------------------------------------
 
 

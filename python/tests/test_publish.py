@@ -71,7 +71,9 @@ def test_nothing_is_replaced_unasked(server: Any) -> None:
     with pytest.raises(FileExistsError) as failure:
         caterva.publish("a.b2nd", url)
     assert isinstance(failure.value, caterva.ExistsError)
-    assert "sesame" not in str(failure.value) and failure.value.filename is None
+    assert "sesame" not in str(failure.value) and failure.value.filename == server.url(
+        "/new.b2nd"
+    )
     with pytest.raises(caterva.Error):
         caterva.publish("a.b2nd", url, if_match='"another"')
     assert server.objects["/new.b2nd"] == b"something else"

@@ -19,6 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
+from support import run_program
 
 SHAPE = (60, 50, 40)
 
@@ -389,3 +390,97 @@ def test_many_threads_and_an_end(memory: Any) -> None:
     a.close()
     with pytest.raises(ValueError, match="closed"):
         a[0]
+
+
+# ---- What is refused --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("remote", [caterva.Remote(), {"retries": 1}, {}])
+def test_options_of_urls_are_for_urls(remote: Any) -> None:
+    caterva.asarray(items(), path="a.b2nd").close()
+    with caterva.open_tree("t.b2d", "w") as t:
+        t["x"] = [1]
+        t.pack("t.b2z")
+    for place in ("a.b2nd", Path("a.b2nd"), "t.b2d::/x", "t.b2z::/x", "t.b2d", "t.b2z", "mem:"):
+        with pytest.raises(TypeError, match="remote is for URLs of http, https, s3: a path"):
+            caterva.open(place, remote=remote)
+    for mode in ("r", "a", "w"):
+        with pytest.raises(TypeError, match="remote is for URLs"):
+            caterva.open_tree("t.b2d", mode, remote=remote)
+    with pytest.raises(TypeError, match=r"memory:// takes storage_options="):
+        caterva.open("memory://there/a.b2nd", remote=remote)
+    with pytest.raises(TypeError, match="remote is for URLs: what can be read has none"):
+        caterva.open(io.BytesIO(frame()), remote=remote)
+    with pytest.raises(TypeError, match="storage_options is for URLs: what can be read"):
+        caterva.open(io.BytesIO(frame()), storage_options={"anon": True})
+    assert caterva.open_tree("t.b2d")["x"][0] == 1
+
+
+class Giving(io.RawIOBase):
+    """One whose `read` gives something else than bytes."""
+
+    def __init__(self, kind: Any) -> None:
+        self.bytes, self.kind, self.position = frame(), kind, 0
+
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        self.position = position + (len(self.bytes) if whence == os.SEEK_END else 0)
+        return self.position
+
+    def tell(self) -> int:
+        return self.position
+
+    def read(self, n: int = -1) -> Any:
+        return self.kind(self.bytes[self.position : self.position + n])
+
+
+def test_readers_give_bytes() -> None:
+    with pytest.raises(TypeError, match="<Giving> gives text: open it in binary mode"):
+        caterva.open(Giving(lambda found: found.decode("latin-1")))
+    with pytest.raises(TypeError, match="<Giving> gives list, not bytes"):
+        caterva.open(Giving(list))
+    with pytest.raises(TypeError, match="<Giving> gives NoneType, not bytes"):
+        caterva.open(Giving(lambda found: None))
+    for kind in (bytes, bytearray, memoryview):
+        assert np.array_equal(caterva.open(Giving(kind))[...], items())
+
+
+def test_what_is_cut_is_named_by_its_file() -> None:
+    whole = caterva.asarray(items()).to_bytes()
+    for n in (60, 5000, len(whole) - 3):
+        Path("cut.b2nd").write_bytes(whole[:n])
+        for opening in (caterva.open, caterva.open_tree):
+            with pytest.raises(caterva.CorruptError, match=r"/cut\.b2nd: the file ends at"):
+                opening("cut.b2nd")
+
+
+def test_a_url_with_a_user_is_shown_once() -> None:
+    with pytest.raises(ValueError, match="has a user") as caught:
+        caterva.open("http://me:secret@127.0.0.1:9/a.b2nd")
+    text = str(caught.value)
+    assert text.count("127.0.0.1") == 1 and "http://127.0.0.1:9/a.b2nd" in text
+    assert "secret" not in text and "me" not in text.split()
+
+
+def test_forks_beside_reads_in_the_background() -> None:
+    text = """
+import caterva, io, numpy as np, os, time, warnings
+warnings.simplefilter("ignore")
+items = np.random.default_rng(1).integers(0, 1 << 20, (48, 48, 48), "i4")
+caterva.save("a.b2nd", items, chunks=(16, 16, 48), blocks=(8, 8, 48))
+class File(io.BytesIO):
+    def read(self, n=-1):
+        time.sleep(0.001)
+        return super().read(n)
+a = caterva.open(File(open("a.b2nd", "rb").read()), cache_bytes=-1)
+for source in (a, a.view[:]):
+    for i in range(4):
+        readings = [source.read_async(k) for k in range(20)]
+        time.sleep(0.003 * i)
+        process = os.fork()
+        if process == 0:
+            os._exit(not np.array_equal(source[5], items[5]))
+        assert os.waitpid(process, 0)[1] == 0
+        for k, reading in enumerate(readings):
+            assert np.array_equal(reading.result(), items[k])
+"""
+    run_program(text)

@@ -1,6 +1,7 @@
-"""Trees that are damaged: repaired in place, and into another."""
+"""Trees that are damaged: verified, repaired in place, and into another."""
 
 from pathlib import Path
+from typing import Any
 
 import caterva
 import numpy as np
@@ -109,3 +110,84 @@ def test_a_repair_that_fails_can_be_done_again() -> None:
         caterva.Tree.repair("t.b2d", "out.b2z", progress=fail)
     caterva.Tree.repair("t.b2d", "out.b2z", overwrite=True)
     assert np.array_equal(caterva.open("out.b2z::/g/y")[:], items)
+
+
+# ---- Verify ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_sound_tree_is_verified(packed: bool) -> None:
+    made()
+    t = caterva.open_tree("t.b2d", "r+")
+    t.attrs["title"] = "whole"
+    t.commit()
+    if packed:
+        t.pack("t.b2z")
+        t = caterva.open_tree("t.b2z")
+    heard: list[tuple[int, int]] = []
+    report = t.verify(progress=lambda done, total: heard.append((done, total)))
+    assert report and report.ok and report.members == () and report.n_members > 3
+    assert heard and heard[-1][0] == heard[-1][1] and str(report).startswith("ok")
+    assert t["g"].verify().n_members == 1 and t.verify(quick=True, threads=1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_verify_names_the_damaged_members_of_a_tree(packed: bool) -> None:
+    _damaged()
+    path = "t.b2d"
+    if packed:
+        caterva.open_tree(path).pack("t.b2z")
+        path = "t.b2z"
+    t = caterva.open_tree(path)
+    report = t.verify()
+    assert not report and not report.ok and report.n_unsealed < report.n_members
+    x = next(m for m in report.members if m.key == "/g/x")
+    assert x.kind_name == "array" and x.sealed
+    assert (x.report.checked_chunks, x.report.damaged_chunks) == (4, 1)
+    assert [(d.chunk, d.index) for d in x.report.damages if d.chunk is not None] == [
+        (2, (2, 0))
+    ]
+    assert "/g/x: " in str(report) and "/g/y" not in str(report)
+    assert not t["g"].verify()
+    assert t.verify(quick=True) or packed
+
+
+def _stopped_verify(progress: Any, kind: type[BaseException]) -> None:
+    """A verify that is long enough to be heard of before its end."""
+    n = 1 << 20
+    while True:
+        with caterva.open_tree("big.b2d", "a") as t:
+            t[f"x{n}"] = np.random.default_rng(2).integers(0, 1 << 60, n)
+        t = caterva.open_tree("big.b2d")
+        try:
+            t.verify(progress=progress)
+        except kind:
+            assert t.verify(quick=True)
+            return
+        n *= 2
+
+
+def test_verify_of_a_tree_can_be_stopped() -> None:
+    def stop(done: int, total: int) -> bool:
+        return done < total
+
+    def interrupt(done: int, total: int) -> None:
+        if done < total:
+            raise KeyboardInterrupt
+
+    _stopped_verify(stop, caterva.StoppedError)
+    _stopped_verify(interrupt, KeyboardInterrupt)
+    t = caterva.open_tree("big.b2d")
+    t.close()
+    with pytest.raises(ValueError, match="closed"):
+        t.verify()
+
+
+def test_an_array_that_cannot_be_opened_is_damage() -> None:
+    made()
+    raw = bytearray(Path("t.b2d/x.b2nd").read_bytes())
+    raw[20:24] = b"\xff\xff\xff\xff"
+    Path("t.b2d/x.b2nd").write_bytes(raw)
+    report = caterva.open_tree("t.b2d").verify()
+    (x,) = report.members
+    assert x.key == "/x" and [d.chunk for d in x.report.damages] == [None]

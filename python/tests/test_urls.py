@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import gc
 import os
 import pickle
@@ -126,6 +127,31 @@ def test_a_function_for_headers_that_raises_is_told(server: Any) -> None:
     assert told and all(isinstance(each, TypeError) for each in told)
 
 
+BAD_HEADERS = [{"Range": "bytes=0-1"}, {"X A": "hush"}, {"X": "hush\nY: 1"}, {"": "hush"}]
+
+
+@pytest.mark.parametrize("bad", BAD_HEADERS)
+def test_bad_headers_of_a_function_are_refused_as_those_of_a_mapping(
+    server: Any, bad: dict[str, str]
+) -> None:
+    url = server.url("/a.b2nd")
+    told = []
+    for headers in (bad, lambda: bad):
+        with pytest.raises(caterva.InvalidError, match="header 0 is ") as caught:
+            caterva.open(url, remote={"headers": headers})
+        told.append(str(caught.value))
+    assert told[0] == told[1] and "hush" not in told[0] and not server.requests
+    given = HEADERS
+    a = caterva.open(url, remote={"headers": lambda: given}, cache_bytes=-1)
+    asked = len(server.requests)
+    given = HEADERS | bad
+    with pytest.raises(caterva.InvalidError, match="header 1 is "):
+        a[...]
+    assert len(server.requests) == asked
+    given = HEADERS
+    assert np.array_equal(a[...], server.items)
+
+
 def test_what_hears_of_requests_cannot_use_arrays(server: Any) -> None:
     heard: list[Any] = []
     holder: list[Any] = []
@@ -243,6 +269,13 @@ def test_what_was_given_lives_as_long_as_the_array(server: Any) -> None:
     del a
     gc.collect()
     assert alive() is None
+
+
+def test_the_folder_may_be_the_parent_of_a_link(server: Any) -> None:
+    os.makedirs("there/inside")
+    os.symlink("there/inside", "link")
+    caterva.open(server.url("/a.b2nd"), remote={"cache": "link/../kept"})[...]
+    assert os.listdir("there/kept") and not os.path.exists("kept")
 
 
 def test_a_folder_keeps_what_was_read(server: Any) -> None:
@@ -425,3 +458,11 @@ def test_credentials_that_are_named_are_there(monkeypatch: Any, tmp_path: Path) 
 def test_options_are_refused_by_name(words: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match=f"remote option {next(iter(words))}"):
         caterva.open("http://127.0.0.1:9/a", remote=words)
+
+
+def test_no_answer_at_all_is_an_oserror_with_all_of_it() -> None:
+    with pytest.raises(caterva.StoreError) as caught:
+        caterva.open("http://127.0.0.1:1/x?secret=1", remote={"retries": 0})
+    error = caught.value
+    assert (error.errno, error.strerror) == (errno.EIO, os.strerror(errno.EIO))
+    assert error.filename == "http://127.0.0.1:1/x"

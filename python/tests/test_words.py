@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -366,3 +367,32 @@ def test_writing_to_what_is_read_only_is_a_read_only_error() -> None:
             act()
         assert isinstance(caught.value, ValueError)
         assert caught.value.code == caterva.Status.EREADONLY
+
+
+def _stopped_removal(progress: Any, kind: type[BaseException]) -> BaseException:
+    """What a removal raises that is long enough to be heard of before its end."""
+    n = 2000
+    while True:
+        caterva.save("rm.d", np.zeros(n, "u1") + 1, layout="sparse", chunks=1)
+        try:
+            caterva.remove("rm.d", progress=progress)
+        except kind as error:
+            return error
+        n *= 2
+
+
+def test_who_stops_a_removal_is_told_what_is_left() -> None:
+    def interrupt(done: int, total: int) -> None:
+        if 0 < done < total:
+            raise KeyboardInterrupt
+
+    def stop(done: int, total: int) -> bool:
+        return 0 < done < total
+
+    for progress, kind in ((interrupt, KeyboardInterrupt), (stop, caterva.StoppedError)):
+        error = _stopped_removal(progress, kind)
+        (left,) = os.listdir()
+        told = [str(error), *getattr(error, "__notes__", [])]
+        assert len([text for text in told if left in text]) == 1, told
+        caterva.remove(left)
+        assert os.listdir() == []

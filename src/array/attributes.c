@@ -87,7 +87,7 @@ static cv_status change(caterva_array *array, const cv_attribute *list, int n, c
 {
     int own_at;
     const cv_metalayer *own = find_own(&cv_array_state(array)->trailer, &own_at);
-    cv_placed placed;
+    cv_placed placed = {.watch = array->watch};
     CV_TRY(cv_attributes_place(list, n, own, own_at, &placed, err));
     cv_change change = {
         .set_attributes = true, .attributes = placed.layers, .n_attributes = placed.n};
@@ -121,9 +121,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     cv_attribute added = {
         .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
     cv_array_lock_alone(array);
-    cv_status status = replace_attribute(array, name, &added, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, replace_attribute(array, name, &added, err));
 }
 
 caterva_status caterva_attr_remove(caterva_array *array, const char *name, caterva_error *err)
@@ -132,9 +130,7 @@ caterva_status caterva_attr_remove(caterva_array *array, const char *name, cater
     CV_TRY(cv_part_refuse(array->part, "a change of attributes", err));
     CV_TRY(cv_attributes_check_name(name, err));
     cv_array_lock_alone(array);
-    cv_status status = replace_attribute(array, name, NULL, err);
-    cv_array_unlock(array);
-    return status;
+    return cv_array_finish(array, replace_attribute(array, name, NULL, err));
 }
 
 /* ---- Fixed metalayers --------------------------------------------------- */

@@ -20,12 +20,15 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     CV_TRY(cv_part_refuse(array->part, "a commit", err));
     CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
+    const cv_store *store = array->frame->store;
+    bool is_new = !store->published && store->ops->create_over; /* with a place for jobs */
     cv_status status = CV_OK;
     if (cv_pending_any(array->pending)) {
         status = cv_pending_commit(array->pending, err);
         if (status == CV_OK) cv_array_renew(array);
     }
-    if (status == CV_OK) cv_held_jobs_committed(&array->jobs, array->path);
+    if (status == CV_OK && is_new) cv_held_jobs_published(array->jobs, array->path);
+    if (status == CV_OK) cv_held_jobs_committed(&array->jobs, array->path, array->threads);
     status = cv_array_finish(array, status);
     cv_gate_open(&array->gate);
     return status;

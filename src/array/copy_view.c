@@ -258,7 +258,8 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         set_partition(over, state, order);
     *out = NULL;
-    cv_status status = cv_copy_set_conversion(first, order, err);
+    cv_status status = cv_view_check(over->base, &state->grid, err);
+    if (status == CV_OK) status = cv_copy_set_conversion(first, order, err);
     if (status == CV_OK) {
         cv_copy_set_kind(first, url, order);
         status = cv_copy_choose_remote(first, order, err);

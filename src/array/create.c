@@ -291,7 +291,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     cv_own own = {.fill = o->fill_value, .fill_size = (uint32_t)size};
     cv_buffer value = {0};
     cv_status status = cv_own_write(&own, &value, err);
-    if (status == CV_OK) status = cv_encode_plain(value.data, value.size, &b->own, err);
+    if (status == CV_OK) status = cv_encode_plain(value.data, value.size, NULL, &b->own, err);
     cv_buffer_free(&value);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "array/held_jobs.h"
 
 #include "base/heap.h"
+#include "engine/run/pool.h"
 #include "store/job_folder.h"
 
 #include <string.h>
@@ -28,7 +29,24 @@ static void free_job(cv_held_job *job)
     cv_free(job);
 }
 
-void cv_held_jobs_committed(cv_held_job **jobs, const char *path)
+static void remove_parts(void *context)
+{
+    cv_job_removal *removal = context;
+    while (cv_job_removal_step(removal)) continue;
+}
+
+static void remove_job(const cv_held_job *job, const char *path, int threads)
+{
+    enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond's work */
+    cv_job_removal *removal;
+    uint64_t helpers = job->merged_bytes / BYTES_PER_HELPER;
+    if (cv_job_removal_begin(path, job->id, &removal, NULL) != CV_OK) return;
+    if (helpers > (uint64_t)threads - 1) helpers = (uint64_t)threads - 1;
+    cv_pool_run((int)helpers, remove_parts, removal);
+    (void)cv_job_removal_end(removal, NULL);
+}
+
+void cv_held_jobs_committed(cv_held_job **jobs, const char *path, int threads)
 {
     while (*jobs) {
         cv_held_job *job = *jobs;
@@ -36,15 +54,30 @@ void cv_held_jobs_committed(cv_held_job **jobs, const char *path)
             jobs = &job->next;
             continue;
         }
-        (void)cv_job_folder_remove(path, job->id, NULL);
+        remove_job(job, path, threads);
         *jobs = job->next;
         free_job(job);
     }
 }
 
+static bool has_begun(const void *jobs, const char *id)
+{
+    for (const cv_held_job *job = jobs; job; job = job->next)
+        if (strcmp(job->id, id) == 0) return job->begun;
+    return false;
+}
+
+void cv_held_jobs_published(const cv_held_job *jobs, const char *path)
+{
+    if (path) cv_job_folders_replaced(path, has_begun, jobs);
+}
+
 void cv_held_jobs_rolled_back(cv_held_job *jobs)
 {
-    for (; jobs; jobs = jobs->next) jobs->merged = false;
+    for (; jobs; jobs = jobs->next) {
+        jobs->merged = false;
+        jobs->merged_bytes = 0;
+    }
 }
 
 void cv_held_jobs_free(cv_held_job *jobs)

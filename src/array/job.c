@@ -9,8 +9,8 @@
 #include "engine/write/resize.h"
 #include "store/job_folder.h"
 
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Beginning ------------------------------------------------------------------------ */
@@ -129,6 +129,7 @@ static cv_status begin(caterva_array *array, const int64_t *shape, cv_buffer *re
     cv_status status = cv_held_jobs_get(&array->jobs, name, &held, err);
     if (status == CV_OK) {
         held->lock = lock;
+        held->begun = true;
         return CV_OK;
     }
     cv_file_close(&lock);
@@ -197,15 +198,16 @@ static void free_listed(listed_job *job)
     cv_free(job);
 }
 
-static cv_status look_at(const char *path, const char *id, listed_job *out, cv_error *err)
+static cv_status look_at(const char *path, const char *name, listed_job *out, cv_error *err)
 {
     cv_job_record record;
     cv_job_look look;
+    const char *id = cv_job_folder_id(name);
     memcpy(out->id, id, CV_JOB_NAME);
-    CV_TRY(cv_job_path(path, id, NULL, &out->folder, err));
-    CV_TRY(cv_job_folder_read(path, id, &out->job, err));
+    CV_TRY(cv_job_path(path, name, NULL, &out->folder, err));
+    CV_TRY(cv_job_folder_read(path, name, &out->job, err));
     CV_TRY(cv_job_record_parse(out->job.data, out->job.size, &record, err));
-    CV_TRY(cv_job_folder_look(path, id, &look, err));
+    CV_TRY(cv_job_folder_look(path, name, &look, err));
     memcpy(out->host, record.host, CV_JOB_HOST);
     out->entry = (caterva_job_entry){
         .struct_size = sizeof out->entry,
@@ -220,6 +222,7 @@ static cv_status look_at(const char *path, const char *id, listed_job *out, cv_e
         .is_live = look.is_live,
         .n_parts = look.n_parts,
         .part_bytes = look.part_bytes,
+        .has_ended = id != name,
     };
     return CV_OK;
 }
@@ -236,14 +239,14 @@ static cv_status make_room(listing *all, cv_error *err)
 }
 
 /* A job that goes while it is looked at is not there. */
-static cv_status add_job(void *context, const char *id, cv_error *err)
+static cv_status add_job(void *context, const char *name, cv_error *err)
 {
     listing *all = context;
     cv_error error = {.code = CATERVA_OK};
     CV_TRY(make_room(all, err));
     listed_job *job = cv_calloc(1, sizeof *job);
     if (!job) return cv_fail_memory(err, sizeof *job, "a job");
-    cv_status status = look_at(all->path, id, job, &error);
+    cv_status status = look_at(all->path, name, job, &error);
     if (status == CV_OK) {
         all->entries[all->list.n++] = &job->entry;
         return CV_OK;

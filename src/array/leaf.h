@@ -22,8 +22,8 @@ cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
                                 cv_error *err);
 
 /* By such a URL, what is a file: the path of a leaf that exists in a directory, to be changed
- * as any file; or the path that a new array may have, its groups made (and the tree, where there is nothing
- * of a name that ends with ".b2d"). Owned: cv_free.
+ * as any file; or the path that a new array may have, its groups made (and the tree, where
+ * there is nothing of a name that ends with ".b2d"). Owned: cv_free.
  * CATERVA_EREADONLY for archives, CATERVA_EBUSY while the tree is open for writing. */
 cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err);
 cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_error *err);

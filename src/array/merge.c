@@ -4,9 +4,11 @@
 #include "array/array.h"
 #include "array/describe.h"
 #include "array/job_base.h"
+#include "base/arith.h"
 #include "base/heap.h"
 #include "engine/write/flush.h"
 #include "engine/write/resize.h"
+#include "frame/snapshot_load.h"
 #include "store/job_folder.h"
 
 #include <stdlib.h>
@@ -113,9 +115,49 @@ static bool same_partition(const cv_snapshot *a, const cv_snapshot *b)
     return same;
 }
 
+static bool same_dtype(const cv_array_meta *a, const cv_array_meta *b)
+{
+    return a->dtype_format == b->dtype_format && a->dtype_size == b->dtype_size &&
+           (a->dtype_size == 0 || memcmp(a->dtype, b->dtype, a->dtype_size) == 0);
+}
+
+/* Another array may have been made at the path since. The codec is each chunk's own. */
+static cv_status check_kind(const cv_snapshot *state, const cv_snapshot *job, cv_error *err)
+{
+    const cv_array_meta *is = &state->meta, *was = &job->meta;
+    if (!same_partition(state, job))
+        return cv_fail(err, CATERVA_ESHAPE, -1,
+                       "the array has other chunks, blocks or items than its job");
+    if (same_dtype(is, was)) return CV_OK;
+    return cv_fail(err, CATERVA_ESHAPE, -1,
+                   "the array's dtype is %.*s, and was %.*s when the job began",
+                   (int)cv_min_i64(is->dtype_size, 80), is->dtype ? is->dtype : "",
+                   (int)cv_min_i64(was->dtype_size, 80), was->dtype ? was->dtype : "");
+}
+
 static bool same_shape(const cv_grid *grid, const int64_t *shape)
 {
     return memcmp(grid->shape, shape, (size_t)grid->ndim * sizeof shape[0]) == 0;
+}
+
+typedef struct merging {
+    caterva_array *array;
+    const caterva_merge_options *options;
+    const token_list *list;
+    char id[CV_JOB_NAME];
+    cv_merge merge;
+} merging;
+
+/* The array that the job was begun for, not one that was made at its path since. */
+static cv_status check_array(const merging *m, const cv_held_job *held,
+                             const cv_snapshot *job, cv_error *err)
+{
+    const caterva_array *array = m->array;
+    CV_TRY(check_kind(cv_array_state(array), job, err));
+    if (array->frame->store->published || held->begun)
+        return cv_job_folder_check(array->path, m->id, err);
+    return cv_fail(err, CATERVA_ESTALE, -1, "job %s was begun before this array was there",
+                   m->id);
 }
 
 /* The array as the job has it: one that was not grown yet is grown now. */
@@ -123,9 +165,6 @@ static cv_status fit_shape(caterva_array *array, const cv_job_record *record,
                            const cv_snapshot *job, cv_error *err)
 {
     const cv_snapshot *state = cv_array_state(array);
-    if (!same_partition(state, job))
-        return cv_fail(err, CATERVA_ESHAPE, -1,
-                       "the array has other chunks, blocks or items than its job");
     if (same_shape(&state->grid, job->grid.shape)) return CV_OK;
     if (record->ndim != state->grid.ndim || !same_shape(&state->grid, record->shape))
         return cv_fail(err, CATERVA_ESHAPE, -1,
@@ -136,14 +175,6 @@ static cv_status fit_shape(caterva_array *array, const cv_job_record *record,
     cv_array_changed(array);
     return status;
 }
-
-typedef struct merging {
-    caterva_array *array;
-    const caterva_merge_options *options;
-    const token_list *list;
-    char id[CV_JOB_NAME];
-    cv_merge merge;
-} merging;
 
 static cv_status run(merging *m, cv_error *err)
 {
@@ -176,14 +207,23 @@ static cv_status run(merging *m, cv_error *err)
     return status;
 }
 
+static uint64_t bytes_of(const token_list *list)
+{
+    uint64_t bytes = 0;
+    for (int64_t i = 0; i < list->n; i++) bytes += list->tokens[i].frame_size;
+    return bytes;
+}
+
 static cv_status merge_job(merging *m, const cv_job_record *record, const cv_snapshot *job,
                            cv_error *err)
 {
     cv_held_job *held;
     CV_TRY(cv_held_jobs_get(&m->array->jobs, m->id, &held, err));
+    CV_TRY(check_array(m, held, job, err));
     CV_TRY(fit_shape(m->array, record, job, err));
     CV_TRY(run(m, err));
     held->merged = held->merged || !m->options->keep;
+    held->merged_bytes += bytes_of(m->list);
     return CV_OK;
 }
 

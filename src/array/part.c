@@ -11,6 +11,7 @@
 #include "format/own_attribute.h"
 #include "frame/commit.h"
 #include "frame/reshape.h"
+#include "frame/snapshot_load.h"
 #include "store/job_folder.h"
 
 #include <stdio.h>
@@ -65,16 +66,17 @@ static cv_status begin_marks(caterva_array *array, const cv_job_record *job, con
     memcpy(part->name, name, CV_PART_NAME);
     cv_marks_init(&part->marks, &cv_array_state(array)->grid);
     array->part = part;
+    array->pending->behind.crowded = true; /* a job has its workers for all cores */
     return CV_OK;
 }
 
-/* The job has not ended. Not by listing its folder, which may hold very many parts. */
+/* The job has not ended, and its array is there. Not by listing its folder, which may hold very many parts. */
 static cv_status check_folder(const char *path, const char *id, cv_error *err)
 {
     cv_buffer record = {0};
     cv_status status = cv_job_folder_read(path, id, &record, err);
     cv_buffer_free(&record);
-    return status;
+    return status == CV_OK ? cv_job_folder_check(path, id, err) : status;
 }
 
 static cv_status open_part(const char *path, const cv_job_record *job,
@@ -151,7 +153,7 @@ static cv_status encode_own(const cv_part_of_job *part, const cv_part_token *tok
                   .marks = marks.data,
                   .marks_size = (uint32_t)marks.size};
     if (status == CV_OK) status = cv_own_write(&own, &value, err);
-    if (status == CV_OK) status = cv_encode_plain(value.data, value.size, out, err);
+    if (status == CV_OK) status = cv_encode_plain(value.data, value.size, NULL, out, err);
     cv_buffer_free(&marks);
     cv_buffer_free(&value);
     return status;

@@ -2,6 +2,7 @@
  * they are while they are sent. How that is done is for store/http_publish.c. */
 #include "array/array.h"
 #include "base/os_dir.h"
+#include "frame/snapshot_load.h"
 #include "store/file.h"
 #include "store/http.h"
 #include "store/http_publish.h"
@@ -128,15 +129,18 @@ static cv_status check_items(const finished *f, soundness *s, cv_error *err)
     return caterva_verify(f->array, &o, &result, err);
 }
 
-/* By the checksums that the archive has of them. What is deflated is others'. */
+/* By the checksums that the archive has of them. What is deflated is others', and only the
+ * header before it is looked at, as it is of what another member of the name replaces. */
 static cv_status check_members(const finished *f, soundness *s, cv_error *err)
 {
     enum { STORED = 0 };
     const cv_members *members = &f->archive->contents.members;
+    const cv_zip_source source = cv_tree_source(f->archive);
     cv_copy_watch watch = {.tell = on_progress, .context = s};
-    for (size_t i = 0; i < members->n; i++) {
+    for (size_t i = 0; i < members->n + members->n_replaced; i++) {
         cv_copy_source member;
-        if (members->list[i].method != STORED) continue;
+        CV_TRY(cv_zip_directory_check(&source, &members->list[i], err));
+        if (i >= members->n || members->list[i].method != STORED) continue;
         CV_TRY(cv_copy_source_open(f->archive, &members->list[i], &member, err));
         cv_status status = cv_copy_check(&member, &watch, err);
         cv_copy_source_close(&member);

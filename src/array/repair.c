@@ -10,6 +10,7 @@
 #include "base/os_dir.h"
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"
+#include "frame/tail.h"
 #include "store/open.h"
 #include "store/refusals.h"
 
@@ -164,9 +165,28 @@ static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *er
     return status;
 }
 
+/* Only the copy of the header is damaged: it is there again when the header will be. */
+static cv_status restore_copy(repair *r, cv_error *err)
+{
+    bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
+    CV_TRY(cv_rescue_write_copy(r->array->frame->store, r->array->snapshot, durable, err));
+    r->result.in_place = 1;
+    return CV_OK;
+}
+
 static bool is_sound(const repair *r)
 {
     return r->result.complete && r->rescue.reason.code == CATERVA_OK;
+}
+
+static cv_status look_at_copy(const repair *r, bool *is_damaged, cv_error *err)
+{
+    cv_error why;
+    cv_status status = cv_tail_check_copy(r->array->snapshot, r->array->frame->store, &why);
+    *is_damaged = status == CATERVA_ECORRUPT;
+    if (status == CV_OK || *is_damaged) return CV_OK;
+    if (err) *err = why;
+    return status;
 }
 
 static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
@@ -175,6 +195,10 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     cv_source source = cv_array_source(r->array);
     source.scan = true;
     CV_TRY(check_chunks(r, salvage, &source, err));
+    bool lacks_copy = false;
+    if (is_sound(r)) CV_TRY(look_at_copy(r, &lacks_copy, err));
+    if (lacks_copy)
+        return r->options.output ? write_output(r, salvage, err) : restore_copy(r, err);
     bool is_header = r->rescue.found == CATERVA_FOUND_COPY && !r->rescue.refound;
     if (!r->result.complete || r->options.output || !is_header)
         return is_sound(r) ? CV_OK : write_output(r, salvage, err);

@@ -84,7 +84,8 @@ static cv_status read_converted(const cv_source *source, const cv_selection *sel
     cv_grid grid;
     cv_selection converted = cv_array_converted(selection, dst->item_size, &grid);
     cv_select_plan plan;
-    cv_status status = cv_select_plan_init(&plan, &converted, dst->strides, err);
+    cv_status status =
+        cv_select_plan_init(&plan, &converted, dst->strides, source->watch, err);
     if (status == CV_OK)
         status = cv_select_read(source, &plan, &dst->conversion, dst->data, err);
     cv_select_plan_free(&plan);
@@ -98,7 +99,8 @@ cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
     if (selection->n_items == 0) return CV_OK;
     if (dst->conversion.needed) return read_converted(source, selection, dst, err);
     cv_select_plan plan;
-    cv_status status = cv_select_plan_init(&plan, selection, dst->strides, err);
+    cv_status status =
+        cv_select_plan_init(&plan, selection, dst->strides, source->watch, err);
     if (status == CV_OK) status = read_planned(array, source, &plan, dst->data, err);
     cv_select_plan_free(&plan);
     return status;
@@ -142,7 +144,8 @@ cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selec
 {
     if (selection->n_items == 0) return CV_OK;
     cv_select_plan plan;
-    cv_status status = cv_select_plan_init(&plan, selection, src->strides, err);
+    cv_status status =
+        cv_select_plan_init(&plan, selection, src->strides, pending->watch, err);
     if (status == CV_OK) status = write_planned(pending, &plan, src->data, err);
     cv_select_plan_free(&plan);
     return status;

@@ -40,7 +40,8 @@ static cv_status read_selected(skipping *s, cv_error *err)
     cv_selection selection = s->selection;
     if (s->memory.conversion.needed)
         selection = cv_array_converted(&s->selection, s->memory.item_size, &grid);
-    cv_status status = cv_select_plan_init(&plan, &selection, s->memory.strides, err);
+    cv_status status =
+        cv_select_plan_init(&plan, &selection, s->memory.strides, s->source.watch, err);
     if (status == CV_OK) status = read_planned(s, &plan, err);
     cv_select_plan_free(&plan);
     return status;

@@ -4,6 +4,7 @@
 #include "array/tree_handle.h"
 #include "base/heap.h"
 #include "frame/place_attributes.h"
+#include "frame/snapshot_load.h"
 #include "store/memory.h"
 #include "tree/change.h"
 #include "tree/find.h"
@@ -143,7 +144,7 @@ caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group, cons
 static cv_status put(caterva_tree *tree, const char *group, const cv_snapshot *old,
                      const cv_attribute *attributes, int n, cv_error *err)
 {
-    cv_placed placed;
+    cv_placed placed = {.watch = NULL};
     cv_buffer frame = {0};
     CV_TRY(cv_attributes_place(attributes, n, NULL, 0, &placed, err));
     cv_status status =

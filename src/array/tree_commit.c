@@ -2,7 +2,7 @@
  * the journal appears, nothing is changed; from then on all of it is committed.
  *
  *   1. all arrays are locked; each writes everything but its header, and syncs; attributes
- *      of groups are written under temporary names
+ *      of groups are written under temporary names; where new arrays go, nobody is in the way
  *   2. the journal, which holds the new headers and names, is published by a rename
  *   3. headers are written and files renamed, and synced
  *   4. the journal goes
@@ -92,6 +92,7 @@ static cv_status add_array(commit *c, const part *p, cv_error *err)
     *step = (cv_journal_step){.path = p->path};
     if (cv_commit_is_first(p->prepared)) {
         step->file = cv_store_file_temp(p->array->frame->store);
+        CV_TRY(cv_store_file_hold_place(p->array->frame->store, err));
         step->replaces = cv_dir_get_info(c->tree->tree->dir, p->path, &info) == 0;
         return check_temp(c, step, err);
     }
@@ -130,7 +131,10 @@ static cv_status prepare(commit *c, cv_error *err)
 
 static void abandon(commit *c)
 {
-    for (size_t i = 0; i < c->n; i++) cv_commit_drop(c->parts[i].prepared);
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->parts[i].prepared) cv_store_file_let_place_go(c->parts[i].array->frame->store);
+        cv_commit_drop(c->parts[i].prepared);
+    }
     cv_groups_abandon(&c->tree->groups, c->tree->tree);
 }
 
@@ -174,11 +178,13 @@ static cv_status complete_parts(commit *c, cv_error *err)
     for (size_t i = 0; i < c->n; i++) {
         part *p = &c->parts[i];
         if (!p->prepared) continue;
+        bool is_first = cv_commit_is_first(p->prepared);
         cv_status one = cv_commit_complete(p->prepared, status == CV_OK ? err : NULL);
         p->prepared = NULL;
         if (one == CV_OK) {
             cv_array_renew(p->array);
-            cv_held_jobs_committed(&p->array->jobs, p->array->path);
+            if (is_first) cv_held_jobs_published(p->array->jobs, p->array->path);
+            cv_held_jobs_committed(&p->array->jobs, p->array->path, p->array->threads);
         }
         if (status == CV_OK) status = one;
     }
@@ -194,7 +200,10 @@ static cv_status complete(commit *c, cv_error *err)
     cv_status status = complete_parts(c, &reason);
     if (c->n_prepared < 2) {
         if (status != CV_OK && err) *err = reason;
-        if (status == CV_OK) cv_groups_clear(&c->tree->groups);
+        if (status == CV_OK)
+            cv_groups_clear(&c->tree->groups);
+        else
+            cv_groups_abandon(&c->tree->groups, tree);
         return status;
     }
     cv_groups_clear(&c->tree->groups);
@@ -243,18 +252,28 @@ caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
     CV_TRY(cv_tree_handle_check_writable(tree, err));
     cv_mutex_lock(&tree->lock);
     cv_status status = commit_tree(tree, err);
-    tree->failed = status != CV_OK;
+    tree->failed = status;
     cv_mutex_unlock(&tree->lock);
     return status;
 }
 
 /* ---- Groups alone --------------------------------------------------------- */
 
+/* They were to appear with arrays that have not. */
+static cv_status refuse_rest(const caterva_tree *tree, cv_error *err)
+{
+    return cv_fail(err, tree->failed, -1,
+                   "attributes of %zu groups of %s are dropped at the close: their commit "
+                   "failed, and was not repeated or rolled back",
+                   tree->groups.n, tree->tree->shown.text);
+}
+
 cv_status cv_tree_commit_groups(caterva_tree *tree, cv_error *err)
 {
     commit c = {.tree = tree};
-    if (tree->groups.n == 0 || tree->failed) return CV_OK;
+    if (tree->groups.n == 0) return CV_OK;
     CV_TRY(cv_tree_handle_check_writable(tree, err));
+    if (tree->failed != CV_OK) return refuse_rest(tree, err);
     c.durable = tree->durability != CATERVA_DURABILITY_NONE;
     c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);
     if (!c.steps) return cv_fail_memory(err, sizeof *c.steps, "a commit");
@@ -269,7 +288,7 @@ static cv_status roll_back(caterva_tree *tree, cv_error *err)
 {
     cv_status status = CV_OK;
     cv_groups_clear(&tree->groups);
-    tree->failed = false;
+    tree->failed = CV_OK;
     cv_mutex_lock(&tree->writers->lock);
     for (size_t i = 0; i < tree->writers->n; i++) {
         cv_status one = caterva_rollback(tree->writers->list[i].array, err);

@@ -12,7 +12,7 @@ struct caterva_tree {
     cv_writers *writers;
     cv_groups groups; /* attributes that are pending */
     bool unfinished;  /* a commit stands that could not be finished */
-    bool failed;      /* the last commit did: nothing of it may be committed alone */
+    cv_status failed; /* how the last commit did: nothing of it may be committed alone */
 };
 
 /* CATERVA_EINVAL for a NULL handle. */

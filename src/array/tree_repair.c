@@ -8,9 +8,9 @@
 #include "base/heap.h"
 #include "base/os_lock.h"
 #include "store/descriptors.h"
+#include "tree/files_below.h"
 #include "tree/names.h"
 #include "tree/pack.h"
-#include "tree/walk.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +52,17 @@ static cv_status report(cv_tree_repair *r, caterva_outcome outcome, const cv_err
     r->reason = *why;
     cv_tree_repair_judge(r, outcome);
     return finish(r, err);
+}
+
+/* Nothing of it is lost when the archive's word on it alone was damaged. */
+static void judge_settled(cv_tree_repair *r, const cv_member *member)
+{
+    if (!member->is_settled || r->member.outcome != CATERVA_OUTCOME_SOUND) return;
+    (void)cv_fail(&r->reason, CATERVA_ECORRUPT, (int64_t)member->header_pos,
+                  "the header at byte %llu and the zip archive's directory contradicted each "
+                  "other",
+                  (unsigned long long)member->header_pos);
+    cv_tree_repair_judge(r, CATERVA_OUTCOME_WHOLE);
 }
 
 /* ---- The journal ------------------------------------------------------------------------- */
@@ -187,6 +198,7 @@ static cv_status repair_embed(cv_tree_repair *r, const cv_member *member, cv_err
     } else {
         CV_TRY(judge_embed(r, err));
         if (r->made_path) CV_TRY(copy_embed(r, member, err));
+        judge_settled(r, member);
     }
     return finish(r, err);
 }
@@ -214,6 +226,7 @@ static cv_status repair_member(cv_tree_repair *r, const cv_member *member, cv_er
     int64_t done = r->watch.done;
     cv_status status = is_array ? cv_tree_repair_array(r, member, err)
                                 : cv_tree_repair_other(r, member, err);
+    if (status == CV_OK) judge_settled(r, member);
     if (status == CV_OK) status = finish(r, err);
     r->watch.done = done + (int64_t)member->size;
     cv_free(key);
@@ -240,7 +253,7 @@ static cv_status repair_all(cv_tree_repair *r, cv_error *err)
     cv_members files = {0};
     const cv_tree *tree = r->tree;
     if (tree->form == CV_TREE_ARCHIVE) return repair_members(r, &tree->contents.members, err);
-    cv_status status = cv_walk(tree->dir, tree->shown.text, &files, err);
+    cv_status status = cv_files_below(tree->dir, tree->shown.text, &files, err);
     if (status == CV_OK) {
         cv_members_complete(&files);
         status = repair_members(r, &files, err);

@@ -4,7 +4,7 @@
 #include "array/repair.h"
 #include "base/heap.h"
 #include "frame/attribute.h"
-#include "frame/snapshot.h"
+#include "frame/snapshot_load.h"
 #include "store/descriptors.h"
 #include "store/place.h"
 #include "tree/names.h"
@@ -244,17 +244,11 @@ static cv_status check_attributes(const cv_snapshot *s, cv_error *err)
     return CV_OK;
 }
 
-/* Frames that nobody here can read are as they are. */
-static cv_status check_frame(const cv_tree_repair *r, const cv_member *member, cv_error *err)
+/* Whether its header can be read, and says that it is no array. */
+static bool is_other_kind(cv_store *store)
 {
-    cv_store *store;
-    cv_snapshot *s = NULL;
-    CV_TRY(cv_tree_store(r->tree, member, &store, err));
-    cv_status status = cv_snapshot_load_any(store, &s, err);
-    if (status == CV_OK) status = check_attributes(s, err);
-    cv_snapshot_release(s);
-    cv_store_close(store);
-    return status == CATERVA_EUNSUPPORTED ? CV_OK : status;
+    char name[CV_KIND_NAME];
+    return cv_snapshot_load_kind(store, name, NULL) == CV_OK && strcmp(name, "array") != 0;
 }
 
 static bool is_attributes(const char *path)
@@ -262,6 +256,27 @@ static bool is_attributes(const char *path)
     size_t size = cv_tree_stem(path), length = strlen(CV_TREE_ATTRIBUTES);
     return size >= length && memcmp(path + size - length, CV_TREE_ATTRIBUTES, length) == 0 &&
            (size == length || path[size - length - 1] == '/');
+}
+
+/* What is no array and nobody here can read is as it is; attributes that cannot be read are
+ * lost. *why: it should be an array, and what its header says is nothing that this library
+ * knows; nobody can say whether it is damaged. */
+static cv_status check_frame(const cv_tree_repair *r, const cv_member *member, cv_error *why,
+                             cv_error *err)
+{
+    cv_store *store;
+    cv_snapshot *s = NULL;
+    cv_error reason = {.position = -1};
+    CV_TRY(cv_tree_store(r->tree, member, &store, err));
+    cv_status status = cv_snapshot_load_any(store, &s, &reason);
+    if (status == CV_OK) status = check_attributes(s, &reason);
+    if (status == CATERVA_EUNSUPPORTED && !is_other_kind(store)) *why = reason;
+    cv_snapshot_release(s);
+    cv_store_close(store);
+    bool may_be_good = status == CATERVA_EUNSUPPORTED && !is_attributes(member->path);
+    if (status == CV_OK || may_be_good) return CV_OK;
+    if (err) *err = reason;
+    return status;
 }
 
 /* The group stays where its attributes cannot. */
@@ -290,14 +305,15 @@ cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member, cv_er
 {
     bool is_frame = cv_tree_is_leaf(member->path) && member->method == CV_ZIP_STORED;
     cv_error why = {.position = -1}, mismatch = {.code = CATERVA_OK};
+    cv_error unread = {.code = CATERVA_OK};
     r->member.kind_name = is_attributes(member->path) ? "attributes"
                           : is_frame                  ? "frame"
                                                       : "file";
-    cv_status status = is_frame ? check_frame(r, member, &why) : CV_OK;
+    cv_status status = is_frame ? check_frame(r, member, &unread, &why) : CV_OK;
     if (status == CV_OK && r->made_path) status = copy_bytes(r, member, &mismatch, &why);
     if (status != CV_OK) return lose(r, member, status, &why, err);
-    r->reason = mismatch;
-    bool is_good = mismatch.code == CATERVA_OK;
+    r->reason = unread.code != CATERVA_OK ? unread : mismatch;
+    bool is_good = r->reason.code == CATERVA_OK;
     cv_tree_repair_judge(r, is_good ? CATERVA_OUTCOME_SOUND : CATERVA_OUTCOME_PARTLY);
     return CV_OK;
 }

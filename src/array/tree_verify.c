@@ -4,20 +4,26 @@
 #include "array/array.h"
 #include "array/embedded.h"
 #include "array/tree_handle.h"
+#include "base/heap.h"
 #include "frame/attribute.h"
+#include "frame/snapshot_load.h"
 #include "tree/copy.h"
 #include "tree/find.h"
 #include "tree/names.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct verification {
     caterva_tree *tree;
     caterva_tree_verify_options options;
     caterva_tree_verify_result result;
     const cv_contents *contents; /* of an archive */
+    bool *seen;                  /* its members, each as it has had its turn; or NULL */
     cv_copy_watch watch;
     caterva_tree_member member; /* the one that is looked at */
+    int tries;                  /* so often it may be missing before that is damage */
+    bool is_missing;            /* as it was in this try */
 } verification;
 
 /* ---- Reports -------------------------------------------------------------- */
@@ -40,14 +46,16 @@ static void report(verification *v, const cv_error *err)
 static bool is_damage(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_ENOTFOUND ||
-           status == CATERVA_EIO;
+           status == CATERVA_EIO || status == CATERVA_EUNSUPPORTED;
 }
 
 /* What one member says is told, and the others are looked at; what is no fault of the
- * member's ends the work. Frames that nobody here can read are as they are. */
+ * member's ends the work. */
 static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
 {
-    if (status == CV_OK || status == CATERVA_EUNSUPPORTED) return CV_OK;
+    if (status == CV_OK) return CV_OK;
+    v->is_missing = v->is_missing || (status == CATERVA_ENOTFOUND && v->tries > 0);
+    if (v->is_missing) return CV_OK;
     if (is_damage(status)) {
         report(v, why);
         return CV_OK;
@@ -68,6 +76,7 @@ static cv_status finish(verification *v, cv_error *err)
     v->result.members++;
     v->result.damaged_members += v->member.damages > 0;
     v->result.unsealed_members += !v->member.sealed;
+    v->result.skipped_members += v->member.skipped;
     if (!v->options.on_member || v->options.on_member(v->options.context, &v->member) == 0)
         return CV_OK;
     return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld members",
@@ -83,7 +92,20 @@ static cv_status verify_handle(verification *v, caterva_array *array, cv_error *
     o.on_damage = on_damage;
     o.context = v;
     v->member.sealed = array->snapshot->seal == CV_SEAL_WHOLE;
+    v->member.ndim = array->snapshot->grid.ndim;
     return caterva_verify(array, &o, &v->member.result, err);
+}
+
+static cv_status verify_other(verification *v, const char *key, cv_error *err);
+
+/* Whether the header says that it holds something else: such frames are as they are. One that
+ * should be an array, attributes or a tree and cannot be read is not. */
+static bool is_other_kind(const verification *v)
+{
+    static const char *const own[] = {"array", "attributes", "tree", "damaged"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(own[i], v->member.kind_name) == 0) return false;
+    return true;
 }
 
 static cv_status verify_array(verification *v, const char *key, cv_error *err)
@@ -94,6 +116,7 @@ static cv_status verify_array(verification *v, const char *key, cv_error *err)
     o.threads = v->options.threads;
     o.cache_bytes = -1;
     cv_status status = caterva_tree_open_array(v->tree, key, &o, &array, &why);
+    if (status == CATERVA_EUNSUPPORTED && is_other_kind(v)) return verify_other(v, key, err);
     if (status != CV_OK) return settle(v, status, &why, err);
     status = verify_handle(v, array, &why);
     cv_array_free(array);
@@ -116,6 +139,7 @@ static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
     if (status == CV_OK) v->member.sealed = s->seal == CV_SEAL_WHOLE;
     if (status == CV_OK && !v->options.quick) status = check_attributes(s, &why);
     cv_snapshot_release(s);
+    if (status == CATERVA_EUNSUPPORTED && is_other_kind(v)) return CV_OK;
     return settle(v, status, &why, err);
 }
 
@@ -143,15 +167,41 @@ static cv_status verify_other(verification *v, const char *key, cv_error *err)
     return status;
 }
 
-/* Of an archive, what its directory says of the member's bytes. */
+/* Whether the header before a member says of it what the archive's directory does. What is
+ * told already, as it could not be opened, is not told once more. */
+static cv_status verify_header(verification *v, const cv_member *member, cv_error *err)
+{
+    cv_error why = {.position = -1};
+    const cv_zip_source source = cv_tree_source(v->tree->tree);
+    cv_status status = cv_zip_directory_check(&source, member, &why);
+    bool is_told = v->member.damages > 0 && is_damage(status);
+    return is_told ? CV_OK : settle(v, status, &why, err);
+}
+
+/* Of those that others of the same name replace: such a name may be damaged. */
+static cv_status verify_replaced(verification *v, cv_error *err)
+{
+    if (!v->contents || v->tree->tree->store) return CV_OK;
+    const cv_members *m = &v->contents->members;
+    for (size_t i = 0; i < m->n_replaced; i++)
+        CV_TRY(verify_header(v, &m->list[m->n + i], err));
+    return CV_OK;
+}
+
+/* Of an archive, what its directory says of the member's bytes; of one behind a URL they are not
+ * fetched once more for that. */
 static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
 {
     enum { STORED = 0 };
     cv_copy_source source;
     cv_error why = {.position = -1};
-    if (v->tree->tree->form != CV_TREE_ARCHIVE || v->options.quick || !path) return CV_OK;
+    const cv_tree *tree = v->tree->tree;
+    if (tree->form != CV_TREE_ARCHIVE || tree->store || !path) return CV_OK;
     const cv_member *member = cv_members_find(&v->contents->members, path);
-    if (!member || member->method != STORED) return CV_OK;
+    if (!member) return CV_OK;
+    if (v->seen) v->seen[member - v->contents->members.list] = true;
+    CV_TRY(verify_header(v, member, err));
+    if (v->options.quick || member->method != STORED) return CV_OK;
     cv_status status = cv_copy_source_open(v->tree->tree, member, &source, &why);
     if (status == CV_OK) {
         status = cv_copy_check(&source, &v->watch, &why);
@@ -162,12 +212,13 @@ static cv_status verify_checksum(verification *v, const char *path, cv_error *er
 
 /* ---- All of them ---------------------------------------------------------- */
 
-static bool is_frame(const char *kind_name)
+/* Of what nobody here can look into, or what lies elsewhere. */
+static bool is_closed(const char *kind_name)
 {
-    static const char *const others[] = {"file", "deflated", "encrypted", "remote"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(others[i], kind_name) == 0) return false;
-    return true;
+    static const char *const kinds[] = {"deflated", "encrypted", "remote"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i], kind_name) == 0) return true;
+    return false;
 }
 
 static cv_status verify_attributes(verification *v, const char *group, cv_error *err)
@@ -180,10 +231,14 @@ static cv_status verify_attributes(verification *v, const char *group, cv_error 
     bool has_some = status == CV_OK && (leaf.path || leaf.is_embedded);
     if (status == CATERVA_ENOTFOUND || (status == CV_OK && !has_some)) return CV_OK;
     begin(v, key, "attributes");
+    v->tries = v->tree->tree->form == CV_TREE_DIRECTORY;
     status = status == CV_OK ? verify_leaf(v, &leaf, err) : settle(v, status, &why, err);
     if (status == CV_OK && has_some) status = verify_checksum(v, leaf.path, err);
     if (has_some) cv_leaf_free(&leaf);
-    return status == CV_OK ? finish(v, err) : status;
+    bool is_gone = v->is_missing;
+    v->tries = 0;
+    v->is_missing = false;
+    return status == CV_OK && !is_gone ? finish(v, err) : status;
 }
 
 static cv_status tell(verification *v, int64_t bytes, cv_error *err)
@@ -195,18 +250,70 @@ static cv_status tell(verification *v, int64_t bytes, cv_error *err)
                    (long long)w->done, (long long)w->total);
 }
 
+static cv_status verify_leaf_of(verification *v, const caterva_tree_entry *entry,
+                                cv_error *err)
+{
+    begin(v, entry->key, entry->kind_name);
+    if (entry->kind == CATERVA_TREE_ARRAY) return verify_array(v, entry->key, err);
+    if (is_closed(entry->kind_name) || strcmp(entry->kind_name, "file") == 0) return CV_OK;
+    return verify_other(v, entry->key, err);
+}
+
+static bool is_there(const verification *v, const char *key)
+{
+    cv_leaf leaf;
+    cv_status status = cv_tree_find(v->tree->tree, key, &leaf, NULL);
+    if (status == CV_OK) cv_leaf_free(&leaf);
+    return status != CATERVA_ENOTFOUND;
+}
+
+/* A writer of a directory may remove what was listed: *gone, and nothing is damaged. It may
+ * put something else there, too, which is looked at. */
+static cv_status verify_listed(verification *v, const caterva_tree_entry *entry, bool *gone,
+                               cv_error *err)
+{
+    enum { TRIES = 3 };
+    cv_status status;
+    v->tries = v->tree->tree->form == CV_TREE_DIRECTORY ? TRIES : 0;
+    do {
+        v->is_missing = false;
+        status = verify_leaf_of(v, entry, err);
+        *gone = v->is_missing && !is_there(v, entry->key);
+        v->tries--;
+    } while (status == CV_OK && v->is_missing && !*gone);
+    v->tries = 0;
+    v->is_missing = false;
+    return status;
+}
+
 static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, cv_error *err)
 {
+    bool is_gone;
     if (entry->kind == CATERVA_TREE_GROUP) return verify_attributes(v, entry->key, err);
     if (entry->kind == CATERVA_TREE_OTHER && !entry->path && !entry->embedded) return CV_OK;
-    begin(v, entry->key, entry->kind_name);
-    if (entry->kind == CATERVA_TREE_ARRAY)
-        CV_TRY(verify_array(v, entry->key, err));
-    else if (is_frame(entry->kind_name))
-        CV_TRY(verify_other(v, entry->key, err));
+    CV_TRY(verify_listed(v, entry, &is_gone, err));
+    if (is_gone) return tell(v, entry->stored_bytes, err);
     CV_TRY(verify_checksum(v, entry->path, err));
+    v->member.skipped = is_closed(entry->kind_name) && v->member.damages == 0;
     CV_TRY(finish(v, err));
     return tell(v, entry->stored_bytes, err);
+}
+
+/* What an archive has besides: parts of python-blosc2's objects. They are named when they are
+ * damaged. */
+static cv_status verify_unseen(verification *v, cv_error *err)
+{
+    char key[4200];
+    for (size_t i = 0; v->seen && i < v->contents->members.n; i++) {
+        const char *path = v->contents->members.list[i].path;
+        size_t size = cv_tree_is_leaf(path) ? cv_tree_stem(path) : strlen(path);
+        if (v->seen[i]) continue;
+        (void)snprintf(key, sizeof key, "/%.*s", (int)size, path);
+        begin(v, key, "file");
+        CV_TRY(verify_checksum(v, path, err));
+        if (v->member.damages > 0) CV_TRY(finish(v, err));
+    }
+    return CV_OK;
 }
 
 /* embed.b2e is a frame of bytes, which arrays may lie in. */
@@ -215,7 +322,9 @@ static cv_status verify_embed(verification *v, cv_error *err)
     cv_embed_bytes bytes;
     cv_error why = {.position = -1};
     begin(v, "/", "tree");
-    if (v->contents && !v->contents->has_embed) return CV_OK; /* an archive of others */
+    CV_TRY(verify_replaced(v, err));
+    if (v->contents && !v->contents->has_embed) /* an archive of others */
+        return v->member.damages > 0 ? finish(v, err) : CV_OK;
     cv_status status = cv_embedded_open(v->tree->tree, &bytes, &why);
     if (status == CV_OK) {
         status = verify_handle(v, bytes.context, &why);
@@ -234,7 +343,23 @@ static cv_status verify_list(verification *v, const caterva_tree_list *list,
     if (!group[1]) CV_TRY(verify_embed(v, err));
     CV_TRY(verify_attributes(v, group, err));
     for (size_t i = 0; i < list->n; i++) CV_TRY(verify_entry(v, list->entries[i], err));
-    return CV_OK;
+    return verify_unseen(v, err);
+}
+
+/* The members of all of an archive are looked at, whatever its list has. */
+static cv_status verify_contents(verification *v, const caterva_tree_list *list,
+                                 const char *group, cv_error *err)
+{
+    const cv_tree *tree = v->tree->tree;
+    size_t n = tree->contents.members.n;
+    if (tree->form != CV_TREE_DIRECTORY) v->contents = &tree->contents;
+    if (v->contents && !tree->store && !group[1] && n > 0) {
+        v->seen = cv_calloc(n, sizeof *v->seen);
+        if (!v->seen) return cv_fail_memory(err, n, "the members of a tree");
+    }
+    cv_status status = verify_list(v, list, group, err);
+    cv_free(v->seen);
+    return status;
 }
 
 /* A tree that cannot be listed is one damaged member. */
@@ -255,8 +380,7 @@ static cv_status verify(verification *v, const char *group, cv_error *err)
         CV_TRY(settle(v, status, &why, err));
         return finish(v, err);
     }
-    if (v->tree->tree->form != CV_TREE_DIRECTORY) v->contents = &v->tree->tree->contents;
-    status = verify_list(v, list, group, err);
+    status = verify_contents(v, list, group, err);
     caterva_tree_list_release(list);
     return status;
 }

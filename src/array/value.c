@@ -165,10 +165,30 @@ static cv_status set_shape(cv_typed *typed, int ndim, const int64_t *shape, size
     return CV_OK;
 }
 
+/* A watch of the call, where somebody listens: *out is &watch or NULL. */
+static cv_status begin(const caterva_convert_options *options, cv_watch *watch,
+                       cv_watch **out, cv_error *err)
+{
+    caterva_convert_options o = CATERVA_CONVERT_INIT;
+    *out = NULL;
+    if (options) CV_TRY(cv_options_copy(&o, sizeof o, options, "convert options", err));
+    if (!o.on_progress) return CV_OK;
+    cv_watch_init_steps(watch, o.on_progress, o.context, NULL);
+    *out = watch;
+    return CV_OK;
+}
+
+static void end(cv_watch *watch)
+{
+    if (watch) cv_watch_destroy(watch);
+}
+
 caterva_status caterva_value_pack_array(const char *dtype, int ndim, const int64_t *shape,
-                                        const void *items, size_t size, void **packed,
+                                        const void *items, size_t size,
+                                        const caterva_convert_options *options, void **packed,
                                         size_t *packed_size, caterva_error *err)
 {
+    cv_watch own, *watch;
     if (!dtype || (!items && size > 0) || !packed || !packed_size)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "dtype, items, packed or packed_size is NULL");
@@ -177,21 +197,29 @@ caterva_status caterva_value_pack_array(const char *dtype, int ndim, const int64
     if (typed.type.item_size == 0)
         return cv_fail(err, CATERVA_EDTYPE, -1, "items of dtype %.60s have no bytes", dtype);
     CV_TRY(set_shape(&typed, ndim, shape, size, err));
-    cv_packer p = {.status = CV_OK};
+    CV_TRY(begin(options, &own, &watch, err));
+    cv_packer p = {.status = CV_OK, .watch = watch};
     cv_buffer out = {0};
+    cv_watch_set_steps(watch, (int64_t)size);
     cv_typed_pack(&typed, &p);
-    return hand_out(cv_pack_finish(&p, &out, err), &out, packed, packed_size, err);
+    cv_status status = cv_pack_finish(&p, &out, err);
+    end(watch);
+    return hand_out(status, &out, packed, packed_size, err);
 }
 
-caterva_status caterva_value_to_json(const void *packed, size_t size, char **json,
+caterva_status caterva_value_to_json(const void *packed, size_t size,
+                                     const caterva_convert_options *options, char **json,
                                      size_t *json_size, caterva_error *err)
 {
+    cv_watch own, *watch;
     if ((!packed && size > 0) || !json || !json_size)
         return cv_fail(err, CATERVA_EINVAL, -1, "packed, json or json_size is NULL");
     cv_buffer out = {0};
     void *text;
     size_t n;
-    cv_status status = cv_json_write(packed, size, &out, err);
+    CV_TRY(begin(options, &own, &watch, err));
+    cv_status status = cv_json_write(packed, size, watch, &out, err);
+    end(watch);
     if (status == CV_OK) status = cv_buffer_append(&out, "", 1, err);
     CV_TRY(hand_out(status, &out, &text, &n, err));
     *json = text;
@@ -200,12 +228,16 @@ caterva_status caterva_value_to_json(const void *packed, size_t size, char **jso
 }
 
 caterva_status caterva_value_from_json(const char *json, size_t json_size, const char *dtype,
-                                       void **packed, size_t *packed_size, caterva_error *err)
+                                       const caterva_convert_options *options, void **packed,
+                                       size_t *packed_size, caterva_error *err)
 {
+    cv_watch own, *watch;
     if ((!json && json_size > 0) || !packed || !packed_size)
         return cv_fail(err, CATERVA_EINVAL, -1, "json, packed or packed_size is NULL");
     cv_buffer out = {0};
-    cv_status status = dtype ? cv_json_read_typed(json, json_size, dtype, &out, err)
-                             : cv_json_read(json, json_size, &out, err);
+    CV_TRY(begin(options, &own, &watch, err));
+    cv_status status = dtype ? cv_json_read_typed(json, json_size, dtype, watch, &out, err)
+                             : cv_json_read(json, json_size, watch, &out, err);
+    end(watch);
     return hand_out(status, &out, packed, packed_size, err);
 }

@@ -112,11 +112,13 @@ static cv_status visit_axes(const cv_base *base, const cv_selection *s,
 
 /* ---- Points ------------------------------------------------------------- */
 
-/* Those of one part: their indices in it, their places in the result, their items. */
+/* Those of one part: their indices in it; of a read their places in the result, and their
+ * items, behind those of the parts before it. */
 typedef struct chosen {
     int64_t *points;
     int64_t *places;
     uint8_t *items;
+    int64_t n_before;
 } chosen;
 
 static int64_t choose_points(const cv_base *base, const cv_selection *s, int part, chosen *c)
@@ -129,7 +131,8 @@ static int64_t choose_points(const cv_base *base, const cv_selection *s, int par
         if (at < base->starts[part] || at >= base->starts[part + 1]) continue;
         memcpy(c->points + n * ndim, point, (size_t)ndim * sizeof point[0]);
         c->points[n * ndim + base->axis] -= base->starts[part];
-        c->places[n++] = i;
+        if (c->places) c->places[c->n_before + n] = i;
+        n++;
     }
     return n;
 }
@@ -137,41 +140,44 @@ static int64_t choose_points(const cv_base *base, const cv_selection *s, int par
 static cv_status visit_chosen(const cv_base *base, int part, int64_t n, const chosen *c,
                               const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
-    int64_t item_size = memory->item_size, one = 1;
     cv_selection s = {.kind = CATERVA_SELECTION_POINTS, .ndim = 1, .points = c->points};
     cv_memory own = *memory;
     s.shape[0] = s.n_items = n;
-    if (!visit->is_read) return cv_view_visit(base->parts[part], &s, &own, visit, err);
-    own.data = c->items;
-    own.strides[0] = item_size;
-    CV_TRY(cv_view_visit(base->parts[part], &s, &own, visit, err));
-    for (int64_t i = 0; i < n; i++) {
-        cv_strided from = {c->items + i * item_size, &one};
-        cv_strided to = {memory->data + c->places[i] * memory->strides[0], &one};
-        cv_copy_box(1, &one, item_size, from, to);
+    if (visit->is_read) {
+        own.data = c->items + c->n_before * memory->item_size;
+        own.strides[0] = memory->item_size;
     }
-    return CV_OK;
+    return cv_view_visit(base->parts[part], &s, &own, visit, err);
+}
+
+static cv_status new_chosen(size_t n, int ndim, int64_t item_size, bool is_read, chosen *c,
+                            cv_error *err)
+{
+    *c = (chosen){.points = cv_malloc(n * (size_t)ndim * sizeof(int64_t))};
+    if (is_read) {
+        c->places = cv_malloc(n * sizeof(int64_t));
+        c->items = cv_malloc(n * (size_t)item_size);
+    }
+    if (c->points && (!is_read || (c->places && c->items))) return CV_OK;
+    return cv_fail_memory(err, n * sizeof(int64_t), "points of a view");
 }
 
 static cv_status visit_points(const cv_base *base, const cv_selection *s,
                               const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
-    size_t n = (size_t)s->n_items;
-    size_t items_size = visit->is_read ? n * (size_t)memory->item_size : 1;
-    chosen c = {.points = cv_malloc(n * (size_t)base->grid.ndim * sizeof(int64_t)),
-                .places = cv_malloc(n * sizeof(int64_t)),
-                .items = cv_malloc(items_size)};
-    cv_status status = CV_OK;
-    if (!c.points || !c.places || !c.items)
-        status = cv_fail_memory(err, n * sizeof(int64_t), "points of a view");
+    chosen c;
+    cv_status status = new_chosen((size_t)s->n_items, base->grid.ndim, memory->item_size,
+                                  visit->is_read, &c, err);
     for (int p = 0; status == CV_OK && p < base->n_parts; p++) {
-        int64_t chosen_here = choose_points(base, s, p, &c);
-        if (chosen_here > 0)
-            status = visit_chosen(base, p, chosen_here, &c, memory, visit, err);
+        int64_t n = choose_points(base, s, p, &c);
+        if (n > 0) status = visit_chosen(base, p, n, &c, memory, visit, err);
+        c.n_before += n;
     }
     cv_free(c.points);
-    cv_free(c.places);
-    cv_free(c.items);
+    cv_rest rest = {.memory = *memory, .n_points = c.n_before, .places = c.places};
+    rest.items = c.items;
+    if (status == CV_OK && visit->is_read) return cv_visit_end(visit, &rest, err);
+    cv_rest_free(&rest);
     return status;
 }
 

@@ -86,36 +86,81 @@ static cv_status map_axes(const caterva_view *view, const cv_selection *s,
     return CV_OK;
 }
 
-/* A list may take a new axis' only item several times: the last one was read, the
- * others are copied from it. */
-static void repeat_new_axes(const caterva_view *view, const cv_selection *s,
-                            const cv_memory *dst)
+/* ---- What is left to do ----------------------------------------------------- */
+
+static void place_points(const cv_rest *rest)
 {
-    int64_t shape[CV_MAX_DIMS]; /* of what is there so far, in the result */
-    uint8_t *data = dst->data;
-    int r = 0;
-    for (int d = 0; d < view->grid.ndim; d++) {
-        if (s->axes[d].dropped) continue;
-        bool is_new = view->base_axis[d] < 0;
-        shape[r] = is_new ? 1 : s->axes[d].n;
-        if (is_new) data += (s->axes[d].n - 1) * dst->strides[r];
-        r++;
+    const int64_t one = 1, item_size = rest->memory.item_size;
+    for (int64_t i = 0; i < rest->n_points; i++) {
+        cv_strided from = {rest->items + i * item_size, &one};
+        cv_strided to = {rest->memory.data + rest->places[i] * rest->memory.strides[0], &one};
+        cv_copy_box(1, &one, item_size, from, to);
     }
-    int n_result = r;
-    r = 0;
-    for (int d = 0; d < view->grid.ndim; d++) {
-        if (s->axes[d].dropped) continue;
-        for (int64_t i = 1; view->base_axis[d] < 0 && i < s->axes[d].n; i++) {
+}
+
+/* Axis after axis: what is there so far grows. */
+static void repeat_new_axes(const cv_rest *rest)
+{
+    const cv_memory *dst = &rest->memory;
+    int64_t shape[CV_MAX_DIMS]; /* of what is there */
+    uint8_t *data = dst->data;
+    for (int r = 0; r < rest->ndim; r++) {
+        shape[r] = rest->is_new[r] ? 1 : rest->shape[r];
+        if (rest->is_new[r]) data += (rest->shape[r] - 1) * dst->strides[r];
+    }
+    for (int r = 0; r < rest->ndim; r++) {
+        if (!rest->is_new[r]) continue;
+        for (int64_t i = 1; i < rest->shape[r]; i++) {
             cv_strided from = {data, dst->strides};
             cv_strided to = {data - i * dst->strides[r], dst->strides};
-            cv_copy_box(n_result, shape, dst->item_size, from, to);
+            cv_copy_box(rest->ndim, shape, dst->item_size, from, to);
         }
-        if (view->base_axis[d] < 0) {
-            data -= (s->axes[d].n - 1) * dst->strides[r];
-            shape[r] = s->axes[d].n;
-        }
-        r++;
+        data -= (rest->shape[r] - 1) * dst->strides[r];
+        shape[r] = rest->shape[r];
     }
+}
+
+void cv_rest_do(const cv_rest *rest)
+{
+    if (rest->places)
+        place_points(rest);
+    else
+        repeat_new_axes(rest);
+}
+
+void cv_rest_free(cv_rest *rest)
+{
+    cv_free(rest->places);
+    cv_free(rest->items);
+}
+
+cv_status cv_visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
+{
+    cv_status status = CV_OK;
+    if (visit->later) {
+        status = visit->later(visit->context, rest, err);
+        if (status == CV_OK) return CV_OK;
+    } else {
+        cv_rest_do(rest);
+    }
+    cv_rest_free(rest);
+    return status;
+}
+
+/* A list may take a new axis' only item several times: the last one was read. */
+static cv_status end_axes(const caterva_view *view, const cv_selection *s,
+                          const cv_memory *dst, const cv_visit *visit, cv_error *err)
+{
+    cv_rest rest = {.memory = *dst};
+    bool repeats = false;
+    for (int d = 0; d < view->grid.ndim; d++) {
+        if (s->axes[d].dropped) continue;
+        rest.shape[rest.ndim] = s->axes[d].n;
+        rest.is_new[rest.ndim] = view->base_axis[d] < 0;
+        repeats = repeats || (rest.is_new[rest.ndim] && s->axes[d].n > 1);
+        rest.ndim++;
+    }
+    return repeats ? cv_visit_end(visit, &rest, err) : CV_OK;
 }
 
 /* ---- Points and masks --------------------------------------------------- */
@@ -182,8 +227,16 @@ cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
     return map_points(view, s, memory, m, err);
 }
 
+/* A refresh may have turned the handle to an array of other items. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 {
+    const char *dtype = base->array->type.dtype;
+    if (grid->ndim != base->grid.ndim || grid->item_size != base->grid.item_size ||
+        strcmp(dtype, base->dtype) != 0)
+        return cv_fail(
+            err, CATERVA_ESTALE, -1,
+            "the array has %d axes of %.80s now, %d of %.80s when the view was made",
+            grid->ndim, dtype, base->grid.ndim, base->dtype);
     for (int d = 0; d < grid->ndim; d++)
         if (grid->shape[d] != base->grid.shape[d])
             return cv_fail(err, CATERVA_ESTALE, -1,
@@ -242,9 +295,9 @@ cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
                      ? visit->array(visit->context, view->base, &m, err)
                      : view->base->visit(view->base, &m.selection, &m.memory, visit, err);
     cv_mapped_free(&m);
-    if (status == CV_OK && visit->is_read && selection->kind == CATERVA_SELECTION_AXES)
-        repeat_new_axes(view, selection, memory);
-    return status;
+    if (status != CV_OK || !visit->is_read || selection->kind != CATERVA_SELECTION_AXES)
+        return status;
+    return end_axes(view, selection, memory, visit, err);
 }
 
 cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,

@@ -1,6 +1,6 @@
 /* CRC32C with the instructions of x86-64: `word` is the crc instruction alone, the others
- * have vectors of so many bits beside it, and three lanes for it or six. What each needs is said where one is chosen, in
- * crc32c.c. */
+ * have vectors of so many bits beside it, and three lanes for it or six. What each needs is
+ * said where one is chosen, in crc32c.c. */
 #ifndef CV_BASE_CRC32C_X86_H
 #define CV_BASE_CRC32C_X86_H
 

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/vfs.h>
 #endif
 
@@ -145,6 +147,39 @@ int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size)
     int error = cv_file_write(file, (const uint8_t *)map + before, size, to);
     munmap(map, before + size);
     return error == EFAULT ? EIO : error;
+}
+
+int cv_file_clone(cv_file file, uint64_t pos, cv_file from, uint64_t there, uint64_t size)
+{
+#ifdef FICLONERANGE
+    struct file_clone_range range = {
+        .src_fd = cv_posix_fd(from),
+        .src_offset = there,
+        .src_length = size,
+        .dest_offset = pos,
+    };
+    return ioctl(cv_posix_fd(file), FICLONERANGE, &range) ? errno : 0;
+#else
+    (void)file, (void)pos, (void)from, (void)there, (void)size;
+    return ENOTSUP;
+#endif
+}
+
+bool cv_file_may_clone(cv_file file, cv_file from)
+{
+#ifdef FICLONERANGE
+    enum { XFS = 0x58465342, NFS = 0x6969 };
+    static const uint32_t btrfs = 0x9123683e, bcachefs = 0xca451a4e;
+    struct statfs system;
+    cv_file_info a = {0}, b = {0};
+    if (cv_file_get_info(file, &a) || cv_file_get_info(from, &b)) return false;
+    if (a.device != b.device || fstatfs(cv_posix_fd(file), &system)) return false;
+    uint32_t type = (uint32_t)system.f_type;
+    return type == XFS || type == NFS || type == btrfs || type == bcachefs;
+#else
+    (void)file, (void)from;
+    return false;
+#endif
 }
 
 int cv_file_touch(cv_file file) { return futimens(cv_posix_fd(file), NULL) ? errno : 0; }

@@ -43,6 +43,16 @@ int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos);
  * first, or fails as cv_file_write. ENOTSUP: not in this way. */
 int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size);
 
+/* Makes bytes of one file those of another one as well, without a copy: the medium has them
+ * once, until either is written there. Positions and size are multiples of CV_CLONE_UNIT; what
+ * was not on the medium yet is brought there. ENOTSUP and others: it cannot be, and what is at
+ * `pos` is undefined. */
+enum { CV_CLONE_UNIT = 4096 };
+int cv_file_clone(cv_file file, uint64_t pos, cv_file from, uint64_t there, uint64_t size);
+
+/* Whether it is worth trying: the file system is of a kind that can. */
+bool cv_file_may_clone(cv_file file, cv_file from);
+
 /* As if its bytes had been changed now. */
 int cv_file_touch(cv_file file);
 

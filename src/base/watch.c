@@ -98,6 +98,8 @@ cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err)
     cv_watch_add(watch, bytes);
     for (; watch; watch = watch->also) {
         if (is_stopped(watch)) return fail_stopped(err);
+        if (watch->counts_steps && atomic_load(&watch->total) == 0)
+            continue; /* not yet known */
         if (!cv_mutex_try_lock(&watch->lock)) continue;
         bool goes_on = call(watch);
         cv_mutex_unlock(&watch->lock);

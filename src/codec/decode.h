@@ -52,7 +52,8 @@ typedef enum cv_block_form {
 cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_block_form *form, cv_error *err);
 
-/* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk present whole. start and size are multiples of the item size. */
+/* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk that is there whole. `start`
+ * and `size` are multiples of the item size. */
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
                           int32_t start, int32_t size, void *dst, cv_error *err);
 

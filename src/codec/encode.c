@@ -425,12 +425,53 @@ cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t si
     return compress_once(cv_codec_cparams(spec), src, size, out, err);
 }
 
-cv_status cv_encode_plain(const void *src, size_t size, cv_buffer *out, cv_error *err)
+/* ---- Values, told of block by block ----------------------------------------- */
+
+typedef struct telling {
+    const uint8_t *src;
+    cv_watch *watch;
+    int32_t passed; /* libblosc2 asks again for what it did not compress */
+    cv_status status;
+    cv_error *err;
+} telling;
+
+/* Non-zero ends the compression. */
+static int tell_block(blosc2_prefilter_params *params)
 {
+    telling *t = params->user_data;
+    int32_t end = params->output_offset + params->output_size;
+    int32_t passed = end > t->passed ? end - t->passed : 0;
+    memcpy(params->output, t->src + params->output_offset, (size_t)params->output_size);
+    t->passed += passed;
+    if (t->status == CV_OK) t->status = cv_watch_tick(t->watch, passed, t->err);
+    return t->status != CV_OK;
+}
+
+static cv_status compress_told(blosc2_cparams params, const void *src, int32_t size,
+                               cv_watch *watch, cv_buffer *out, cv_error *err)
+{
+    cv_error stop;
+    telling t = {.src = src, .watch = watch, .err = &stop};
+    blosc2_prefilter_params preparams = {.user_data = &t};
+    params.prefilter = tell_block;
+    params.preparams = &preparams; /* copied */
+    cv_watch_expect(watch, size);
+    cv_status status = compress_once(params, src, size, out, err);
+    if (t.status == CV_OK) return status;
+    if (err) *err = stop;
+    return t.status;
+}
+
+cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,
+                          cv_error *err)
+{
+    enum { LITTLE = 1 << 20 }; /* a millisecond */
     if (size > (size_t)BLOSC2_MAX_BUFFERSIZE)
         return cv_fail(err, CATERVA_EINVAL, -1, "a value of %zu bytes, the format allows %d",
                        size, BLOSC2_MAX_BUFFERSIZE);
     blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
     params.typesize = 1;
+    if (watch && size > LITTLE)
+        return compress_told(params, src, (int32_t)size, watch, out, err);
     return compress_once(params, src, (int32_t)size, out, err);
 }

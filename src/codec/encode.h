@@ -4,6 +4,7 @@
 #define CV_CODEC_ENCODE_H
 
 #include "base/buffer.h"
+#include "base/watch.h"
 #include "codec/spec.h"
 
 typedef struct cv_encoder cv_encoder;
@@ -69,9 +70,10 @@ cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buf
                           cv_error *err);
 
 /* Chunks that are not part of the grid: `size` bytes encoded as `spec` says, but
- * for its chunk_bytes; and attribute values. */
+ * for its chunk_bytes; and attribute values, of whose bytes `watch`, or NULL, hears. */
 cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,
                           cv_buffer *out, cv_error *err);
-cv_status cv_encode_plain(const void *src, size_t size, cv_buffer *out, cv_error *err);
+cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,
+                          cv_error *err);
 
 #endif

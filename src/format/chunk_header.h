@@ -63,8 +63,9 @@ int32_t cv_block_starts_size(const cv_chunk_header *header);
 
 /* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. Blocks
  * may be stored in any order: a block's end is the next larger start, or the
- * chunk's end (with a dictionary: starts must lie behind it). Every start must lie behind the starts
- * themselves and leave room for one stream. `starts` and `out` may not overlap. */
+ * chunk's end (with a dictionary: starts must lie behind it). Every start must
+ * lie behind the starts themselves and leave room for one stream. `starts` and
+ * `out` may not overlap. */
 cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *starts,
                                 int64_t n_blocks, const cv_chunk_expect *expect,
                                 cv_block_range *out, cv_error *err);

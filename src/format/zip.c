@@ -239,13 +239,14 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     return CV_OK;
 }
 
-cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
-                             const cv_zip_member *member, uint64_t *data_at, cv_error *err)
+/* The header of `member`, by its name, which is stored as the directory says. */
+static cv_status read_local(const uint8_t *bytes, size_t size, uint64_t pos,
+                            const cv_zip_member *member, numbers *out, cv_error *err)
 {
-    numbers n = {0};
     size_t name_size = member->name_size;
-    if (size >= CV_ZIP_LOCAL_SIZE) READ(local_fields, bytes, &n);
-    if (n.signature != LOCAL || n.name_size != name_size ||
+    *out = (numbers){0};
+    if (size >= CV_ZIP_LOCAL_SIZE) READ(local_fields, bytes, out);
+    if (out->signature != LOCAL || out->name_size != name_size ||
         size < CV_ZIP_LOCAL_SIZE + name_size ||
         memcmp(bytes + CV_ZIP_LOCAL_SIZE, member->name, name_size) != 0)
         return cv_fail(
@@ -253,13 +254,48 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
             "no member begins at byte %llu of the zip archive, where its directory "
             "has one",
             (unsigned long long)pos);
-    if (n.method != member->method || (n.flags & CV_ZIP_ENCRYPTED))
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
-                       "the member at byte %llu is not stored as the zip archive's directory "
-                       "says",
-                       (unsigned long long)pos);
-    *data_at = CV_ZIP_LOCAL_SIZE + name_size + n.extra_size;
+    if (out->method == member->method && !((out->flags ^ member->flags) & CV_ZIP_ENCRYPTED))
+        return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                   "the member at byte %llu is not stored as the zip archive's directory "
+                   "says",
+                   (unsigned long long)pos);
+}
+
+cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err)
+{
+    numbers n;
+    CV_TRY(read_local(bytes, size, pos, member, &n, err));
+    *data_at = CV_ZIP_LOCAL_SIZE + (size_t)(n.name_size + n.extra_size);
     return CV_OK;
+}
+
+/* Of a header as long as its extra fields, or as much of them as there is. */
+static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
+{
+    size_t begin = CV_ZIP_LOCAL_SIZE + (size_t)n->name_size, left = size - begin;
+    size_t extra = n->extra_size < left ? (size_t)n->extra_size : left;
+    if (!widen_all(bytes + begin, extra, n)) return false;
+    return !(n->flags & CV_ZIP_STREAMED) || n->size > 0 || n->packed_size > 0;
+}
+
+cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err)
+{
+    numbers n;
+    CV_TRY(read_local(bytes, size, pos, member, &n, err));
+    *data_at = CV_ZIP_LOCAL_SIZE + n.name_size + n.extra_size;
+    bool is_silent = !says_sizes(bytes, size, &n) && (n.flags & CV_ZIP_STREAMED);
+    bool is_same = n.packed_size == member->packed_size && n.size == member->size &&
+                   n.crc == member->crc;
+    if (is_silent || is_same) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                   "the member at byte %llu has %llu bytes and the checksum %08x by its "
+                   "header, by the zip archive's directory %llu and %08x",
+                   (unsigned long long)pos, (unsigned long long)n.packed_size,
+                   (unsigned)n.crc, (unsigned long long)member->packed_size,
+                   (unsigned)member->crc);
 }
 
 bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,

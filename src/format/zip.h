@@ -60,6 +60,12 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
+/* The same of any member: whether the header says of it what `member` does, its name, how it is
+ * stored, its sizes and its checksum: CATERVA_ECORRUPT. One whose sizes stand behind its
+ * data says nothing of them. */
+cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err);
+
 /* What a local header says of itself, for who has no directory: whether one begins here, with
  * its name and extra fields within the `size` bytes. Of one whose sizes stand behind its data
  * they are 0. header_pos is left alone. */

@@ -90,7 +90,7 @@ static cv_status convert_json(cv_buffer *map, cv_error *err)
     if (text.number < 2 || text.bytes[0] != '{') return CV_OK;
     cv_buffer converted = {0};
     cv_status status =
-        cv_json_read((const char *)text.bytes, (size_t)text.number, &converted, err);
+        cv_json_read((const char *)text.bytes, (size_t)text.number, NULL, &converted, err);
     if (status == CV_OK) {
         cv_buffer_free(map);
         *map = converted;

@@ -52,30 +52,6 @@ typedef struct cv_commit {
     bool syncs, settles; /* what it writes; and the header, too */
 } commit;
 
-/* ---- A directory's chunk files ------------------------------------------ */
-
-/* What the committed index names and the transaction's does not. */
-static cv_status find_old_files(commit *c, cv_error *err)
-{
-    cv_txn *txn = c->txn;
-    if (!txn->has_index) return CV_OK;
-    const cv_index *old;
-    CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &old, err));
-    CV_TRY(
-        cv_files_named(old, txn->base->grid.n_chunks, &c->old_files, &c->n_old_files, err));
-
-    int64_t *kept;
-    size_t n_kept, left = 0;
-    CV_TRY(cv_files_named(&txn->index, txn->state->grid.n_chunks, &kept, &n_kept, err));
-    for (size_t i = 0, k = 0; i < c->n_old_files; i++) {
-        while (k < n_kept && kept[k] < c->old_files[i]) k++;
-        if (k == n_kept || kept[k] != c->old_files[i]) c->old_files[left++] = c->old_files[i];
-    }
-    c->n_old_files = left;
-    cv_free(kept);
-    return CV_OK;
-}
-
 /* ---- Building the next state -------------------------------------------- */
 
 /* Adds the bytes of these files to *sum. One that is gone has none, and *complete says
@@ -146,7 +122,7 @@ static cv_status count_cbytes(commit *c, cv_error *err)
             (int64_t)(c->tail_pos + c->tail.copy_size - txn->base->header.header_size);
         return CV_OK;
     }
-    CV_TRY(find_old_files(c, err));
+    CV_TRY(cv_files_unnamed(c->txn, &c->old_files, &c->n_old_files, err));
     CV_TRY(count_files(c, &c->cbytes, err));
     /* C-Blosc2 holds file numbers to the bound of offsets, cbytes - 32, and
      * does not open a small directory with large numbers: say more then. */
@@ -278,8 +254,10 @@ static cv_status write_directory(commit *c, cv_error *err)
     cv_txn *txn = c->txn;
     cv_store *store = txn->frame->store;
     bool durable = txn->frame->durability != CATERVA_DURABILITY_NONE;
-    for (size_t i = 0; i < txn->n_new_files && durable; i++)
+    for (size_t i = 0; i < txn->n_new_files && durable; i++) {
+        CV_TRY(cv_watch_tick(txn->syncing, 0, err));
         CV_TRY(sync_object(c, txn->new_files[i], err));
+    }
     if (durable && txn->n_new_files > 0) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
 
     cv_buffer frame = {0};
@@ -402,6 +380,8 @@ static cv_status write_all(commit *c, cv_error *err)
     return write_seen(c, err);
 }
 
+void cv_txn_set_watch(cv_txn *txn, cv_watch *watch) { txn->syncing = watch; }
+
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
 {
     commit c;
@@ -481,5 +461,8 @@ cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
     cv_watch_expect(watch, txn->state->grid.n_chunks * txn->state->grid.chunk_bytes);
     while (!txn->adopted && txn->state->grid.n_chunks > 0)
         CV_TRY(cv_adopt_some(txn, true, watch, err));
-    return cv_txn_commit(txn, err);
+    txn->syncing = watch;
+    cv_status status = cv_txn_commit(txn, err);
+    txn->syncing = NULL;
+    return status;
 }

@@ -9,6 +9,10 @@
  * is untouched and the transaction kept; a failed sync poisons the frame. */
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
+/* Who hears before each chunk file of a directory is synced, and may stop the commit until all
+ * of them are; NULL: nobody. */
+void cv_txn_set_watch(cv_txn *txn, cv_watch *watch);
+
 /* Gives every chunk checksums that has none, see adopt.h, and commits, unless
  * nothing is pending and all is sealed already. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);

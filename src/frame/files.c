@@ -33,6 +33,47 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
     return CV_OK;
 }
 
+/* Sorts `files` and keeps those that `named`, which ascends, does not have. Returns how many. */
+static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, size_t n_named)
+{
+    size_t left = 0;
+    if (n_files == 0) return 0;
+    qsort(files, n_files, sizeof files[0], by_number);
+    for (size_t i = 0, k = 0; i < n_files; i++) {
+        while (k < n_named && named[k] < files[i]) k++;
+        if (k == n_named || named[k] != files[i]) files[left++] = files[i];
+    }
+    return left;
+}
+
+/* Those that were put are listed, too: a chunk may lie beyond a shape that has shrunk since. */
+static cv_status add_put(const cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err)
+{
+    size_t item = sizeof **files, n = *n_files + txn->n_new_files;
+    if (txn->n_new_files == 0) return CV_OK;
+    int64_t *grown = cv_realloc(*files, *n_files * item, n * item);
+    if (!grown) return cv_fail_memory(err, n * item, "a list of chunk files");
+    memcpy(grown + *n_files, txn->new_files, txn->n_new_files * item);
+    *files = grown;
+    *n_files = n;
+    return CV_OK;
+}
+
+cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err)
+{
+    const cv_index *old;
+    int64_t *kept;
+    size_t n_kept;
+    if (!txn->has_index) return CV_OK;
+    CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &old, err));
+    CV_TRY(cv_files_named(old, txn->base->grid.n_chunks, files, n_files, err));
+    CV_TRY(add_put(txn, files, n_files, err));
+    CV_TRY(cv_files_named(&txn->index, txn->state->grid.n_chunks, &kept, &n_kept, err));
+    *n_files = drop_named(*files, *n_files, kept, n_kept);
+    cv_free(kept);
+    return CV_OK;
+}
+
 /* ---- Files that were replaced -------------------------------------------- */
 
 void cv_files_replaced(cv_txn *txn, const int64_t *files, size_t n_files)
@@ -58,17 +99,6 @@ void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state)
 }
 
 /* ---- Files that were left ------------------------------------------------- */
-
-/* Keeps of `files` those that `named` (both ascending) does not have. */
-static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, size_t n_named)
-{
-    size_t left = 0;
-    for (size_t i = 0, k = 0; i < n_files; i++) {
-        while (k < n_named && named[k] < files[i]) k++;
-        if (k == n_named || named[k] != files[i]) files[left++] = files[i];
-    }
-    return left;
-}
 
 /* What stands in the frame's place must be what a power cut leaves there,
  * before anything that an older one names goes. *n: those that stay. */
@@ -109,7 +139,6 @@ cv_status cv_files_begin(cv_txn *txn, cv_error *err)
     if (status == CV_OK) status = cv_store_list(store, &files, &n_files, err);
     if (status == CV_OK) choose_next(txn, named, n_named);
     if (status == CV_OK && n_files > 0) {
-        qsort(files, n_files, sizeof files[0], by_number);
         n_files = drop_named(files, n_files, named, n_named);
         status = remove_left(txn, files, &n_files, err);
         choose_next(txn, files, n_files);

@@ -12,6 +12,11 @@
 cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
                          cv_error *err);
 
+/* Before a commit: the files that the committed index names or the transaction has put, and that
+ * its own index does not name. Sets nothing when the transaction has no index. Free *files with
+ * cv_free, also on failure. */
+cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err);
+
 /* When a writer opens: removes the files that the committed index does not
  * name, unless somebody reads an older state, and finds the first number above all files that
  * are there. */

@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "frame/layout_cache.h"
+#include "frame/snapshot_load.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "frame/sealed.h"
 #include "store/doubt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,33 @@ static cv_status take_page(decoding *d, cv_index_page *page, cv_error *err)
                    (long long)d->out->n, (long long)size);
 }
 
+/* What a decoder says of bytes, it says of nothing that has a name. */
+static cv_status name_index(const decoding *d, cv_status status, cv_error *err)
+{
+    char reason[sizeof err->message];
+    if (status != CATERVA_ECORRUPT || !err) return status;
+    (void)snprintf(reason, sizeof reason, "%s", err->message);
+    return cv_fail(err, status, (int64_t)d->snapshot->index_pos,
+                   "the index chunk at byte %lld: %.180s", (long long)d->snapshot->index_pos,
+                   reason);
+}
+
+static cv_status decode_at_once(const decoding *d, cv_error *err)
+{
+    const cv_chunk_header *h = d->header;
+    return name_index(
+        d, cv_decode_chunk(d->decoder, d->bytes, h->cbytes, d->scratch.data, h->nbytes, err),
+        err);
+}
+
+static cv_status decode_piece(const decoding *d, int32_t at, int32_t size, cv_error *err)
+{
+    return name_index(d,
+                      cv_decode_range(d->decoder, d->bytes, d->header->cbytes, at, size,
+                                      d->scratch.data, err),
+                      err);
+}
+
 /* Decodes as much at a time as the chunk's blocks want, all of it where that is little,
  * and cuts it into pages. */
 static cv_status decode_cut(decoding *d, cv_error *err)
@@ -82,12 +110,7 @@ static cv_status decode_cut(decoding *d, cv_error *err)
     CV_TRY(cv_buffer_resize(&d->scratch, (size_t)step, err));
     for (int32_t at = 0; at < h->nbytes; at += step) {
         int32_t size = h->nbytes - at < step ? h->nbytes - at : step;
-        if (at_once)
-            CV_TRY(
-                cv_decode_chunk(d->decoder, d->bytes, h->cbytes, d->scratch.data, size, err));
-        else
-            CV_TRY(cv_decode_range(d->decoder, d->bytes, h->cbytes, at, size, d->scratch.data,
-                                   err));
+        CV_TRY(at_once ? decode_at_once(d, err) : decode_piece(d, at, size, err));
         for (int32_t done = 0; done < size; done += CV_INDEX_PAGE_BYTES) {
             cv_index_page *page;
             int64_t n = page_entries(d, d->out->n_pages);
@@ -112,7 +135,7 @@ static cv_status decode_page(decoding *d, cv_block_range range, cv_error *err)
                                        (int32_t)n * (int32_t)sizeof(int64_t), err);
     if (status == CV_OK) return take_page(d, page, err);
     cv_index_drop_page(page);
-    return status;
+    return name_index(d, status, err);
 }
 
 /* Decodes block after block, each into its page. */

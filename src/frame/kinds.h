@@ -7,7 +7,8 @@
 #include "format/frame_header.h"
 
 /* What python-blosc2 calls an object of this kind, in one word: "array", "schunk" for plain
- * items, "lazyexpr", "batcharray", ... Names in attributes are not looked at. *readable: it is an array or can be read as one, as far as the header tells. */
+ * items, "lazyexpr", "batcharray", ... Names in attributes are not looked at. *readable: it is
+ * an array or can be read as one, as far as the header tells. */
 enum { CV_KIND_NAME = 32 };
 void cv_kind_name(const cv_frame_header *header, char name[CV_KIND_NAME], bool *readable);
 

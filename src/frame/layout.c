@@ -390,8 +390,8 @@ cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
                          cv_error *err)
 {
     bool checked = cv_layout_is_checked(snapshot, ref);
-    uint64_t limit;
-    size_t size;
+    uint64_t limit = 0;
+    size_t size = 0; /* GCC for s390x does not see that the call sets them */
     CV_TRY(cv_layout_begin(store, snapshot, ref, &limit, &size, err));
 
     uint8_t bytes[CHECKED_READ];

@@ -87,7 +87,8 @@ static void note_failed(void *context, size_t range) { ((wave *)context)->failed
 
 static cv_status read_parts(wave *w, cv_buffer *bytes, cv_error *err)
 {
-    const cv_arrivals arrivals = {take, note_failed, w, w->watch};
+    const cv_arrivals arrivals = {
+        .arrived = take, .failed = note_failed, .context = w, .watch = w->watch};
     if (w->n_parts == 0) return CV_OK;
     CV_TRY(cv_buffer_reserve(bytes, w->n_bytes, err));
     uint8_t *to = bytes->data;
@@ -426,6 +427,35 @@ cv_status cv_layout_wave_of_good(cv_frame *frame, const cv_snapshot *snapshot,
     cv_status status = run_wave(&w, &error);
     if (status != CATERVA_ENOMEM && status != CATERVA_ESTOPPED) return CV_OK;
     if (err) *err = error;
+    return status;
+}
+
+/* Where its head was read; the table may be elsewhere. */
+static cv_status check_bytes(wave *w, cv_error *err)
+{
+    cv_layout_wish *wish = w->wishes;
+    CV_TRY(parse(w, 0, err));
+    CV_TRY(read_parts(w, &w->tables, err));
+    return check(w, wish, err);
+}
+
+cv_status cv_layout_of_bytes(cv_frame *frame, const cv_snapshot *snapshot,
+                             cv_layout_wish *wish, const uint8_t *bytes, size_t size,
+                             cv_error *err)
+{
+    wave w = {.frame = frame, .snapshot = snapshot, .wishes = wish, .n = 1};
+    size_t first;
+    wish->layout = NULL;
+    wish->table = NULL;
+    wish->head = (cv_chunk_head){.bytes = bytes, .size = size};
+    CV_TRY(
+        cv_layout_begin(frame->store, snapshot, &wish->ref, &wish->head.limit, &first, err));
+    cv_status status = check_bytes(&w, err);
+    if (status != CV_OK) cv_layout_wave_release(wish, 1);
+    wish->head.bytes = NULL;
+    cv_buffer_free(&w.parts);
+    cv_buffer_free(&w.ranges);
+    cv_buffer_free(&w.tables);
     return status;
 }
 

@@ -29,6 +29,13 @@ cv_status cv_layout_wave_of_good(cv_frame *frame, const cv_snapshot *snapshot,
                                  cv_layout_wish *wishes, size_t n, cv_watch *watch,
                                  cv_error *err);
 
+/* The layout of a chunk of which `size` bytes from its beginning have come, probably all;
+ * checked and kept as the others are. What they do not reach, which is rare, is read. Without
+ * success there is none. */
+cv_status cv_layout_of_bytes(cv_frame *frame, const cv_snapshot *snapshot,
+                             cv_layout_wish *wish, const uint8_t *bytes, size_t size,
+                             cv_error *err);
+
 /* Bytes that a wave reads of each chunk, about. */
 size_t cv_layout_wave_bytes(const cv_grid *grid);
 

@@ -148,7 +148,7 @@ static cv_status add_layer(cv_placed *out, const char *name, const void *value, 
 {
     cv_metalayer *layer = &out->layers[out->n];
     cv_buffer *encoded = &out->encoded[out->n];
-    CV_TRY(cv_encode_plain(value, size, encoded, err));
+    CV_TRY(cv_encode_plain(value, size, out->watch, encoded, err));
     *layer = (cv_metalayer){.data = encoded->data, .size = (uint32_t)encoded->size};
     memcpy(layer->name, name, strlen(name));
     out->n++;
@@ -207,7 +207,7 @@ cv_status cv_attributes_place(const cv_attribute *list, int n, const cv_metalaye
                               int own_at, cv_placed *out, cv_error *err)
 {
     placing p = {.n = 0};
-    *out = (cv_placed){.n = 0};
+    *out = (cv_placed){.watch = out->watch};
     cv_status status = begin(&p, list, n, own != NULL, err);
     if (status == CV_OK) status = place(&p, err);
     if (status == CV_OK) status = list_layers(&p, own, own_at, out, err);

@@ -9,6 +9,7 @@ typedef struct cv_placed {
     cv_metalayer *layers; /* for the trailer, in its order */
     int n;
     cv_buffer *encoded; /* one for each layer; empty where its bytes stood already */
+    cv_watch *watch; /* set before: hears of the bytes of values that are encoded; or NULL */
 } cv_placed;
 
 /* Places `n` attributes, whose order is kept, and the library's own one before number

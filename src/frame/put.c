@@ -8,59 +8,13 @@
 #include "frame/put.h"
 
 #include "base/heap.h"
+#include "base/os_file.h"
 #include "frame/holes.h"
-#include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/tables.h"
 #include "frame/txn_state.h"
 
 /* ---- The pending index -------------------------------------------------- */
-
-/* The committed index, or what later puts made of it. Called with the lock. */
-static cv_status index_of(cv_txn *txn, const cv_index **out, cv_error *err)
-{
-    *out = &txn->index;
-    if (txn->has_index) return CV_OK;
-    return cv_snapshot_index(txn->base, txn->frame->store, out, err);
-}
-
-/* A chunk put since the commit, behind its chunks. Slack behind it, and chunks
- * that others are about to write, are not stored yet. */
-static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_ref *out,
-                          cv_error *err)
-{
-    uint64_t stored;
-    CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
-    *out = (cv_chunk_ref){
-        .chunk = chunk,
-        .kind = CV_REF_STORED,
-        .object = CV_FRAME_OBJECT,
-        .pos = txn->base->header.header_size + (uint64_t)offset,
-        .name = cv_index_name(&txn->index, chunk),
-    };
-    out->limit = stored > out->pos ? stored - out->pos : 0;
-    return CV_OK;
-}
-
-/* Called with the lock. */
-static cv_status find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
-{
-    const cv_frame_header *h = &txn->base->header;
-    const cv_index *index;
-    CV_TRY(index_of(txn, &index, err));
-    int64_t offset = cv_index_get(index, chunk);
-    if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
-        return cv_chunk_ref_find(txn->base, index, chunk, out, err);
-    return find_put(txn, chunk, offset, out, err);
-}
-
-cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
-{
-    cv_mutex_lock(&txn->lock);
-    cv_status status = find(txn, chunk, out, err);
-    cv_mutex_unlock(&txn->lock);
-    return status;
-}
 
 /* The chunk file, put since the commit, that a second put makes useless; -1:
  * none. Takes it off the list. Called with the lock. */
@@ -145,20 +99,28 @@ void cv_txn_expect_end(cv_txn *txn)
     cv_mutex_unlock(&txn->lock);
 }
 
+/* What is to be put, and where it would be well placed. */
+typedef struct room {
+    size_t size;
+    bool replaces; /* another chunk */
+    bool is_like;  /* behind the end it gets a place of the same remainder as */
+    uint64_t like; /* this one, by CV_CLONE_UNIT */
+} room;
+
 /* A hole that is large enough, or the place behind the end; there with slack for
  * a chunk that replaces another, since more of its kind will follow. Reuse is also
  * speed: bytes a file already has are much cheaper to write than new ones. */
-static cv_status reserve_range(cv_txn *txn, size_t size, bool replaces, uint64_t *pos,
-                               cv_error *err)
+static cv_status reserve_range(cv_txn *txn, const room *r, uint64_t *pos, cv_error *err)
 {
     cv_extent at;
     bool found;
-    CV_TRY(cv_holes_take(txn, size, &at, &found, err));
+    CV_TRY(cv_holes_take(txn, r->size, &at, &found, err));
     if (found) {
         cv_layout_cache_forget(txn->frame->layouts, CV_FRAME_OBJECT, at.pos);
     } else {
         take_room(txn);
-        at = (cv_extent){txn->end, size + (replaces ? size / CV_SPACE_SLACK : 0)};
+        if (r->is_like) txn->end += (r->like - txn->end) % CV_CLONE_UNIT;
+        at = (cv_extent){txn->end, r->size + (r->replaces ? r->size / CV_SPACE_SLACK : 0)};
         txn->end += at.size;
     }
     if (at.pos + at.size > txn->chunks_end) txn->chunks_end = at.pos + at.size;
@@ -169,11 +131,12 @@ static cv_status reserve_range(cv_txn *txn, size_t size, bool replaces, uint64_t
 
 cv_status cv_txn_take_range(cv_txn *txn, size_t size, uint64_t *pos, cv_error *err)
 {
-    return reserve_range(txn, size, false, pos, err);
+    const room r = {.size = size};
+    return reserve_range(txn, &r, pos, err);
 }
 
 /* A range of the frame, or a new chunk file. Called with the lock. */
-static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
+static cv_status reserve(cv_txn *txn, room *r, cv_put *put, cv_error *err)
 {
     if (txn->base->header.sparse) {
         if (txn->next_file > UINT32_MAX)
@@ -185,23 +148,29 @@ static cv_status reserve(cv_txn *txn, size_t size, cv_put *put, cv_error *err)
         return CV_OK;
     }
     const cv_index *index;
-    CV_TRY(index_of(txn, &index, err));
-    bool replaces = !cv_offset_is_special(cv_index_get(index, put->chunk));
+    CV_TRY(cv_txn_index(txn, &index, err));
+    r->replaces = !cv_offset_is_special(cv_index_get(index, put->chunk));
     put->object = CV_FRAME_OBJECT;
-    CV_TRY(reserve_range(txn, size, replaces, &put->pos, err));
+    CV_TRY(reserve_range(txn, r, &put->pos, err));
     put->offset = (int64_t)(put->pos - txn->base->header.header_size);
     return CV_OK;
+}
+
+static cv_status begin(cv_txn *txn, int64_t chunk, room *r, cv_put *out, cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    *out = (cv_put){.chunk = chunk};
+    cv_mutex_lock(&txn->lock);
+    cv_status status = reserve(txn, r, out, err);
+    cv_mutex_unlock(&txn->lock);
+    return status;
 }
 
 cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
                            cv_error *err)
 {
-    CV_TRY(cv_txn_check(txn, err));
-    *out = (cv_put){.chunk = chunk};
-    cv_mutex_lock(&txn->lock);
-    cv_status status = reserve(txn, size, out, err);
-    cv_mutex_unlock(&txn->lock);
-    return status;
+    room r = {.size = size};
+    return begin(txn, chunk, &r, out, err);
 }
 
 static void abandon(cv_txn *txn, const cv_put *put)
@@ -235,27 +204,82 @@ static cv_status put_bytes(cv_txn *txn, int64_t chunk, const cv_buffer *bytes, u
     return cv_txn_put_end(txn, &put, status, err);
 }
 
-/* In two writes, as the bytes are borrowed. */
-static cv_status write_stored(cv_store *store, const cv_put *put,
-                              const cv_stored_chunk *stored, cv_error *err)
+/* ---- Chunks that are stored somewhere else --------------------------------- */
+
+/* Whether it is worth a gap of less than CV_CLONE_UNIT before the chunk. */
+static bool may_clone(cv_txn *txn, const cv_stored_chunk *stored)
 {
+    enum { LEAST = 64 * CV_CLONE_UNIT };
+    if (!stored->from || stored->object != CV_FRAME_OBJECT || stored->size < LEAST)
+        return false;
+    cv_mutex_lock(&txn->lock);
+    if (!txn->knows_clones)
+        txn->clones =
+            !txn->base->header.sparse && cv_store_may_clone(txn->frame->store, stored->from);
+    txn->knows_clones = true;
+    bool may = txn->clones;
+    cv_mutex_unlock(&txn->lock);
+    return may;
+}
+
+static void clone_no_more(cv_txn *txn)
+{
+    cv_mutex_lock(&txn->lock);
+    txn->clones = false;
+    cv_mutex_unlock(&txn->lock);
+}
+
+/* Of the chunk the bytes [*start, *end), whole units of both files; none: to be written. What
+ * lies in a hole that was found has another place within its unit, mostly. */
+static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
+                         size_t *start, size_t *end)
+{
+    uint64_t before = (0 - stored->pos) % CV_CLONE_UNIT;
+    uint64_t size = (stored->size - before) / CV_CLONE_UNIT * CV_CLONE_UNIT;
+    *start = *end = 0;
+    if ((put->pos - stored->pos) % CV_CLONE_UNIT != 0 || !may_clone(txn, stored)) return;
+    if (!cv_store_clone(txn->frame->store, put->pos + before, stored->from,
+                        stored->pos + before, size)) {
+        clone_no_more(txn);
+        return;
+    }
+    *start = (size_t)before;
+    *end = (size_t)(before + size);
+}
+
+/* In several writes, as the bytes are borrowed. */
+static cv_status write_stored(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
+                              cv_error *err)
+{
+    cv_store *store = txn->frame->store;
     const cv_buffer *table = stored->table;
-    CV_TRY(cv_store_write(store, put->object, put->pos, stored->bytes, stored->size, err));
+    size_t start, end;
+    clone_middle(txn, put, stored, &start, &end);
+    if (start > 0)
+        CV_TRY(cv_store_write(store, put->object, put->pos, stored->bytes, start, err));
+    if (end < stored->size)
+        CV_TRY(cv_store_write(store, put->object, put->pos + end, stored->bytes + end,
+                              stored->size - end, err));
     return cv_store_write(store, put->object, put->pos + stored->size, table->data,
                           table->size, err);
+}
+
+static bool share(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored, size_t size)
+{
+    return stored->from && stored->object != CV_FRAME_OBJECT &&
+           cv_store_share(txn->frame->store, put->object, stored->from, stored->object, size);
 }
 
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
                             cv_error *err)
 {
-    cv_store *store = txn->frame->store;
-    size_t size = stored->size + stored->table->size;
+    room r = {.size = stored->size + stored->table->size, .like = stored->pos};
+    r.is_like = may_clone(txn, stored);
     cv_put put;
-    CV_TRY(cv_txn_put_begin(txn, chunk, size, &put, err));
+    CV_TRY(begin(txn, chunk, &r, &put, err));
     put.name = stored->name;
-    bool shared =
-        stored->from && cv_store_share(store, put.object, stored->from, stored->object, size);
-    cv_status status = shared ? CV_OK : write_stored(store, &put, stored, err);
+    bool shared = share(txn, &put, stored, r.size);
+    cv_status status = shared ? CV_OK : write_stored(txn, &put, stored, err);
     return cv_txn_put_end(txn, &put, status, err);
 }
 

@@ -5,9 +5,6 @@
 
 #include "frame/txn.h"
 
-/* Where chunk `chunk` is, as the transaction sees it. Any thread. */
-cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err);
-
 /* Stores an encoded chunk, its block table behind it (and for a moment in
  * `encoded`, which may be moved); or makes a chunk special, which takes no space.
  * Any thread, one chunk at a time by one thread. */
@@ -21,8 +18,10 @@ typedef struct cv_stored_chunk {
     const cv_buffer *table;
     uint32_t name;
     cv_store *from; /* where both are, with nothing else, the object `object`, which may be
-                     * shared; NULL: nowhere */
+                     * shared; or where the chunk is at `pos` of the frame object, which no
+                     * writer changes, and may be cloned; NULL: nowhere */
     cv_object object;
+    uint64_t pos;
 } cv_stored_chunk;
 
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
@@ -30,9 +29,9 @@ cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *s
 
 /* The same in steps, for a chunk that is not at hand in one buffer: begin takes
  * space, in which the caller writes `size` bytes, chunk and block table (of the
- * chunk's own object from its first byte on), whose name it sets; end makes it the chunk, unless `written` says that this
- * failed: then, as after a failure of its own, the space is given back. Returns
- * `written`, or that failure. */
+ * chunk's own object from its first byte on), whose name it sets; end makes it the
+ * chunk, unless `written` says that this failed: then, as after a failure of its own,
+ * the space is given back. Returns `written`, or that failure. */
 typedef struct cv_put {
     int64_t chunk;
     cv_object object;

@@ -1,5 +1,6 @@
 /* A snapshot: one committed state of a frame, immutable and shared. Readers
- * hold a reference and need no lock; a commit publishes a new one. */
+ * hold a reference and need no lock; a commit publishes a new one. snapshot_load.h makes
+ * them from what is stored. */
 #ifndef CV_FRAME_SNAPSHOT_H
 #define CV_FRAME_SNAPSHOT_H
 
@@ -50,27 +51,12 @@ cv_snapshot *cv_snapshot_new(void);
 void cv_snapshot_retain(cv_snapshot *snapshot);
 void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
 
-/* Reads and checks the state that `store` holds: header, metalayer, grid,
- * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
- * left for first need. */
-cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err);
-
-/* The same of a frame that need be no array: of plain items, whatever its metalayers say
- * that they stand for. */
-cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err);
-
-/* The same in parts, for who repairs: the state of the header that `store` begins
- * with, or of one that was found elsewhere, and then its trailer and the place of
- * its index. find_index does without the trailer: the state has no attributes. */
-cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err);
-cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,
-                                  cv_error *err);
-cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err);
-cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_error *err);
-
 /* Might another opening read an older state than this committed one, and so bytes that
  * it does not use? A state has a number to be known by when its seal holds. */
 bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store);
+
+/* Tells `store`, and with it other processes, that this state of it is read from now on. */
+void cv_snapshot_note_reader(const cv_snapshot *snapshot, cv_store *store);
 
 /* Its attributes, borrowed as long as the snapshot is. Any thread. */
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,

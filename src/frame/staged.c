@@ -143,7 +143,7 @@ static cv_status take(void *context, size_t range, cv_error *err)
 static cv_status read_runs(cv_staged *s, cv_error *err)
 {
     cv_buffer ranges = {0};
-    const cv_arrivals arrivals = {take, NULL, s, s->watch};
+    const cv_arrivals arrivals = {.arrived = take, .context = s, .watch = s->watch};
     if (s->n_runs == 0) return CV_OK;
     CV_TRY(cv_buffer_reserve(&s->bytes, s->n_bytes, err));
     uint8_t *to = s->bytes.data;

@@ -21,6 +21,14 @@ uint64_t cv_tail_copy_size(const cv_snapshot *state);
 cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
                             cv_header_copy *copy, bool *found, cv_error *err);
 
+/* Where the copy of a sealed state's header stands, and its size; 0: it has none, or who wrote
+ * the state is not known. */
+cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
+                           uint64_t *size, cv_error *err);
+
+/* CATERVA_ECORRUPT: that copy is not what the commit has written. */
+cv_status cv_tail_check_copy(const cv_snapshot *state, cv_store *store, cv_error *err);
+
 /* Looks where the committed tail begins and the chunks end: at the copy, where
  * there is one, else at the index. Sets the transaction's base_tail_pos,
  * base_chunks_end and n_commits. */

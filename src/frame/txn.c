@@ -1,5 +1,5 @@
-/* Room: frame. Begins and ends transactions. What happens between is in put.c and
- * reshape.c, committing in commit.c. */
+/* Room: frame. Begins and ends transactions, and says what their state is. What happens
+ * between is in put.c and reshape.c, committing in commit.c. */
 #include "frame/txn.h"
 
 #include "base/heap.h"
@@ -50,9 +50,10 @@ static cv_status find_ends(cv_txn *txn, cv_error *err)
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
 {
     if (!txn->frame->poisoned) return CV_OK;
-    return cv_fail(err, CATERVA_EIO, -1,
-                   "a sync or a write of the header failed: what is on disk is unknown, reopen "
-                   "the array");
+    return cv_fail(
+        err, CATERVA_EIO, -1,
+        "a sync or a write of the header failed: what is on disk is unknown, reopen "
+        "the array");
 }
 
 cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
@@ -107,12 +108,54 @@ void cv_txn_free(cv_txn *txn)
     cv_free(txn);
 }
 
+/* ---- The state as it is now ----------------------------------------------- */
+
 bool cv_txn_pending(const cv_txn *txn)
 {
     return txn->changed || !txn->frame->store->published;
 }
 
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->state; }
+
+/* A chunk put since the commit, behind its chunks. Slack behind it, and chunks
+ * that others are about to write, are not stored yet. */
+static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_ref *out,
+                          cv_error *err)
+{
+    uint64_t stored;
+    CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
+    *out = (cv_chunk_ref){
+        .chunk = chunk,
+        .kind = CV_REF_STORED,
+        .object = CV_FRAME_OBJECT,
+        .pos = txn->base->header.header_size + (uint64_t)offset,
+        .name = cv_index_name(&txn->index, chunk),
+    };
+    out->limit = stored > out->pos ? stored - out->pos : 0;
+    return CV_OK;
+}
+
+/* Called with the lock. */
+static cv_status find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
+{
+    const cv_frame_header *h = &txn->base->header;
+    const cv_index *index;
+    CV_TRY(cv_txn_index(txn, &index, err));
+    int64_t offset = cv_index_get(index, chunk);
+    if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
+        return cv_chunk_ref_find(txn->base, index, chunk, out, err);
+    return find_put(txn, chunk, offset, out, err);
+}
+
+cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
+{
+    cv_mutex_lock(&txn->lock);
+    cv_status status = find(txn, chunk, out, err);
+    cv_mutex_unlock(&txn->lock);
+    return status;
+}
+
+/* ---- Changes that are no chunks ------------------------------------------- */
 
 cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
 {

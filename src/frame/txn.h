@@ -24,9 +24,12 @@ cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
  * was ever committed. */
 bool cv_txn_pending(const cv_txn *txn);
 
-/* The state as the transaction would leave it: shape, attributes, metalayers
- * (chunks are found by cv_txn_find). Borrowed until the next change. */
+/* The state as the transaction would leave it: shape, attributes, metalayers. Borrowed
+ * until the next change. */
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn);
+
+/* Where chunk `chunk` is, as the transaction sees it. Any thread. */
+cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err);
 
 /* Changes attributes or a metalayer. */
 cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err);

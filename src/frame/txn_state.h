@@ -4,6 +4,7 @@
 #ifndef CV_FRAME_TXN_STATE_H
 #define CV_FRAME_TXN_STATE_H
 
+#include "base/watch.h"
 #include "codec/encode.h"
 #include "frame/frame.h"
 #include "frame/space.h"
@@ -23,6 +24,8 @@ typedef struct cv_txn {
     uint64_t chunks_end; /* and behind all chunks, committed and put */
     uint64_t expected;   /* contiguous: bytes for which room is taken at the first one, */
     bool has_room;       /* which was */
+    bool knows_clones;   /* whether chunks may be cloned into it, */
+    bool clones;         /* and that they may, as far as is known */
     uint64_t base_end;   /* the same two as the last commit left them */
     uint64_t base_chunks_end;
     uint64_t base_tail_pos; /* contiguous: where the committed tail begins */
@@ -41,9 +44,13 @@ typedef struct cv_txn {
     int64_t next_file; /* directory: first number nobody uses */
     cv_object *new_files; /* directory: chunk files put since the commit */
     size_t n_new_files, max_new_files;
+    cv_watch *syncing; /* hears before each of them is synced, and may stop that; or NULL */
     cv_object *old_files; /* directory: what no state names since some commit */
     size_t n_old_files;
 } cv_txn;
+
+/* The committed index, or what later puts made of it. Called with the lock. */
+cv_status cv_txn_index(cv_txn *txn, const cv_index **out, cv_error *err);
 
 /* An index of the transaction's own, made at the first change. Called with the
  * lock, or by the only thread. */

@@ -237,13 +237,45 @@ cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, co
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
 }
 
-/* Would a file that is made here belong to the same, and let in the same? */
-static bool is_like_new(const directory_store *d, cv_file file)
+/* What a file that is made here would be given. */
+static bool access_of_new(const directory_store *d, cv_os_access *out)
 {
-    cv_os_access is = {0}, made = d->chunks.access;
-    if (!d->chunks.has_access && cv_file_get_access(d->lock, &made)) return false;
-    return cv_file_get_access(file, &is) == 0 && is.mode == (made.mode & 0666) &&
-           is.user == made.user && is.group == made.group;
+    *out = d->chunks.access;
+    if (!d->chunks.has_access && cv_file_get_access(d->lock, out)) return false;
+    out->mode &= 0666;
+    return true;
+}
+
+static bool has_owner(cv_file file, const cv_os_access *access)
+{
+    cv_os_access is = {0};
+    return cv_file_get_access(file, &is) == 0 && is.user == access->user &&
+           is.group == access->group;
+}
+
+/* Who made it may have had another umask. Its other name has no more than these permissions
+ * either from then on, whatever becomes of what is pending here: who may read the array may
+ * read what is merged into it. */
+static bool give_mode(cv_file file, const cv_os_access *access)
+{
+    cv_os_access is = {0};
+    if (cv_file_get_access(file, &is)) return false;
+    if (is.mode == access->mode) return true;
+    return cv_file_set_access(file, access) == 0 && cv_file_get_access(file, &is) == 0 &&
+           is.mode == access->mode;
+}
+
+/* The mode is given when it is sure that the name is the file's own and no symbolic link. */
+static bool link_chunk(directory_store *d, cv_object object, directory_store *other,
+                       cv_object there, cv_file file)
+{
+    cv_os_access access;
+    if (!access_of_new(d, &access) || !has_owner(file, &access)) return false;
+    if (cv_chunk_link(&d->chunks, object, &other->chunks, there, file)) return false;
+    if (give_mode(file, &access) && cv_shared_chunks_add(&d->shared, object, file))
+        return true;
+    (void)cv_chunk_remove(&d->chunks, object);
+    return false;
 }
 
 bool cv_directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,
@@ -255,8 +287,7 @@ bool cv_directory_share(cv_store *store, cv_object object, cv_store *from, cv_ob
     if (check_chunk(store, object, NULL) != CV_OK) return false;
     if (cv_chunk_acquire(&other->chunks, there, &chunk)) return false;
     bool shared = cv_file_size(chunk.file, &found) == 0 && found == size &&
-                  is_like_new(d, chunk.file) &&
-                  cv_chunk_link(&d->chunks, object, &other->chunks, there, chunk.file) == 0;
+                  link_chunk(d, object, other, there, chunk.file);
     cv_chunk_release(chunk);
     return shared;
 }
@@ -332,10 +363,12 @@ cv_status cv_directory_replace(cv_store *store, const void *bytes, size_t size, 
     directory_store *d = (directory_store *)store;
     cv_file frame;
     CV_TRY(cv_store_check_writable(store, err));
+    CV_TRY(cv_shared_chunks_check(&d->shared, d->dir, err));
     int error = write_new_frame(d, bytes, size, durable, &frame);
     if (error)
         return cv_fail_sys(err, error, "cannot replace the frame of %s", d->shown.text);
     use_frame(d, frame);
+    cv_shared_chunks_forget(&d->shared);
     return CV_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "store/chunk_files.h"
 #include "store/descriptors.h"
 #include "store/home.h"
+#include "store/shared_chunks.h"
 
 typedef struct directory_store {
     cv_store base;
@@ -17,8 +18,9 @@ typedef struct directory_store {
     cv_rwlock frame_lock; /* over these three: held while they are used */
     cv_fd_holder holder;  /* of chunk files, and a reader's frame */
     cv_chunk_files chunks;
-    cv_place place; /* of a created one; closed: without a directory */
-    cv_home home;   /* of one that is written and has its name */
+    cv_shared_chunks shared; /* since the frame was put there */
+    cv_place place;          /* of a created one; closed: without a directory */
+    cv_home home;            /* of one that is written and has its name */
     cv_shown_path shown;
 } directory_store;
 

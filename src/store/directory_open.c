@@ -104,6 +104,7 @@ static void directory_close(cv_store *store)
     }
     cv_file_close(&d->lock);
     cv_dir_close(&d->dir);
+    cv_shared_chunks_destroy(&d->shared);
     cv_rwlock_destroy(&d->frame_lock);
     cv_free(d);
 }
@@ -161,6 +162,7 @@ static cv_status new_store(cv_dir dir, const char *path, cv_place *place,
     }
     d->shown = cv_show_path(path);
     cv_rwlock_init(&d->frame_lock);
+    cv_shared_chunks_init(&d->shared);
     cv_chunk_files_init(&d->chunks, dir);
     *out = d;
     return CV_OK;

@@ -1,8 +1,8 @@
 /* Room: store. A frame in a regular file, by pread and pwrite at positions: no
  * byte is looked at through a mapping (others may truncate the file), and there
- * is no shared file offset. A new file
- * lives under a temporary name until it is published; the writer's lock belongs
- * to the open file and goes with it through the rename. */
+ * is no shared file offset. A new file lives under a temporary name until it is
+ * published; the writer's lock belongs to the open file and goes with it through
+ * the rename. */
 #include "store/file.h"
 
 #include "base/arith.h"
@@ -12,6 +12,7 @@
 #include "store/deep.h"
 #include "store/descriptors.h"
 #include "store/file_copy.h"
+#include "store/file_find.h"
 #include "store/home.h"
 
 typedef struct file_store {
@@ -119,6 +120,20 @@ static void file_take_room(cv_store *store, uint64_t pos, uint64_t size)
     file_store *f = (file_store *)store;
     uint64_t at;
     if (cv_add_u64(f->offset, pos, &at)) cv_file_take_room(f->file, at, size);
+}
+
+static bool file_clone(cv_store *store, uint64_t pos, cv_store *from, uint64_t there,
+                       uint64_t size)
+{
+    file_store *f = (file_store *)store, *other = (file_store *)from;
+    if (f->offset > 0 || other->offset > 0) return false;
+    return cv_file_clone(f->file, pos, other->file, there, size) == 0;
+}
+
+static bool file_may_clone(cv_store *store, cv_store *from)
+{
+    return store->writable &&
+           cv_file_may_clone(((file_store *)store)->file, ((file_store *)from)->file);
 }
 
 /* In pieces that bound the memory of a system without mappings. */
@@ -248,6 +263,8 @@ static const cv_store_ops file_ops = {
     .warm = file_warm,
     .read_anew = file_read_anew,
     .write = file_write,
+    .clone = file_clone,
+    .may_clone = file_may_clone,
     .take_room = file_take_room,
     .copy = file_copy,
     .truncate = file_truncate,
@@ -266,59 +283,6 @@ static const cv_store_ops file_ops = {
 };
 
 /* ---- Opening ------------------------------------------------------------ */
-
-static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
-                               cv_file_info *info, cv_error *err)
-{
-    cv_shown_path shown = cv_show_path(path);
-    int error = cv_file_get_info(file, info);
-    if (error) return cv_fail_sys(err, error, "cannot look at %s", shown.text);
-    if (info->kind == CV_KIND_DIRECTORY) return cv_fail_open(err, EISDIR, path);
-    if (info->kind != CV_KIND_FILE)
-        return cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file", shown.text);
-    if (offset > info->size)
-        return cv_fail(err, CATERVA_ECORRUPT, 0,
-                       "%s has %llu bytes, no frame can begin at byte %llu", shown.text,
-                       (unsigned long long)info->size, (unsigned long long)offset);
-    return CV_OK;
-}
-
-/* A read at byte 0 makes the system read ahead, and go on doing so with whatever is read near
- * it: a point in the file's first chunk had the disk deliver 68 KiB, in blocks of 128 KiB
- * 308. A page that is asked for beforehand comes alone. */
-static void fetch_beginning(cv_file file, uint64_t offset, const cv_file_info *info)
-{
-    enum { LARGE = 256 * 1024, PAGE = 4096 };
-    if (offset == 0 && info->size >= LARGE) cv_file_fetch(file, 0, PAGE);
-}
-
-/* Between opening and locking another process may publish over the path: a
- * lock on a file without its name would exclude nobody. */
-static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_error *err)
-{
-    for (;;) {
-        int error = cv_open_file(cv_dir_here, path, CV_OPEN_BOTH, 0, file);
-        if (error) return cv_fail_open(err, error, path);
-        error = cv_file_lock(*file);
-        cv_status status = error ? cv_fail_lock(err, error, path)
-                                 : cv_home_find(path, *file, false, home, err);
-        if (status == CV_OK && cv_home_leads_to(home, *file)) return CV_OK;
-        cv_home_close(home);
-        cv_file_close(file);
-        CV_TRY(status);
-    }
-}
-
-/* The lock comes before the first byte is read: a writer that does not see it
- * has not yet reused what this reader will see as live. Where it cannot be had,
- * a writer cannot ask for it either, and reuses nothing. */
-static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err)
-{
-    int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, file);
-    if (error) return cv_fail_open(err, error, path);
-    (void)cv_file_share(*file);
-    return CV_OK;
-}
 
 static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_error *err)
 {
@@ -339,26 +303,17 @@ static cv_status new_store(cv_file file, const char *path, cv_store **out, cv_er
 cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                              cv_error *err)
 {
-    char *stripped;
     cv_home home = {0};
-    cv_file file = {0};
+    cv_file file;
     if (writable && offset > 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "a frame inside a file is read-only");
-    CV_TRY(cv_strip_slashes(path, &stripped, err));
-    cv_status status = writable ? open_locked(stripped, &file, &home, err)
-                                : open_for_reading(stripped, &file, err);
-    cv_free(stripped);
-    CV_TRY(status);
-
-    cv_file_info info;
-    status = check_regular(file, path, offset, &info, err);
-    if (status == CV_OK) status = new_store(file, path, out, err);
+    CV_TRY(cv_file_find(path, offset, writable, &file, &home, err));
+    cv_status status = new_store(file, path, out, err);
     if (status != CV_OK) {
         cv_home_close(&home);
         cv_file_close(&file);
         return status;
     }
-    fetch_beginning(file, offset, &info);
     ((file_store *)*out)->home = home;
     ((file_store *)*out)->offset = offset;
     (*out)->writable = writable;
@@ -453,6 +408,18 @@ const char *cv_store_file_temp(const cv_store *store)
 {
     bool has_one = store->ops == &file_ops && !store->published;
     return has_one ? ((const file_store *)store)->place.temp : NULL;
+}
+
+cv_status cv_store_file_hold_place(cv_store *store, cv_error *err)
+{
+    if (store->ops != &file_ops || store->published) return CV_OK;
+    return cv_place_hold(&((file_store *)store)->place, err);
+}
+
+void cv_store_file_let_place_go(cv_store *store)
+{
+    if (store->ops == &file_ops && !store->published)
+        cv_place_let_go(&((file_store *)store)->place);
 }
 
 void cv_store_file_leave_temp(cv_store *store, bool leave)

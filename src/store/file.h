@@ -31,6 +31,12 @@ uint64_t cv_store_file_changed(const cv_store *store);
 const char *cv_store_file_temp(const cv_store *store);
 void cv_store_file_leave_temp(cv_store *store, bool leave);
 
+/* Before an unpublished store's commit is promised: what stands at its name and may not be
+ * replaced is refused, as by publish, else kept from writers until it is let go or replaced.
+ * Nothing of other stores. */
+cv_status cv_store_file_hold_place(cv_store *store, cv_error *err);
+void cv_store_file_let_place_go(cv_store *store);
+
 /* Lets a store of a file that is only read keep a copy of it, see file_copy.h, when it has at
  * most `most` bytes; other stores: nothing. Before other threads use the store. */
 void cv_store_file_keep(cv_store *store, uint64_t most);

@@ -128,7 +128,9 @@ static cv_status http_read(cv_store *store, cv_object object, uint64_t pos, void
 
 /* Ranges that are not at hand, and which ones they are of those asked for. */
 typedef struct wanted {
-    const cv_arrivals *arrivals;
+    cv_reading base;
+    cv_reading *reading; /* of those under way */
+    cv_arrivals arrivals;
     cv_store_range *ranges;
     size_t *numbers;
     size_t n;
@@ -137,13 +139,20 @@ typedef struct wanted {
 static cv_status wanted_arrived(void *context, size_t range, cv_error *err)
 {
     const wanted *w = context;
-    return w->arrivals->arrived(w->arrivals->context, w->numbers[range], err);
+    return w->arrivals.arrived(w->arrivals.context, w->numbers[range], err);
+}
+
+static cv_status wanted_lend(void *context, size_t range, bool must, uint8_t **dst,
+                             cv_error *err)
+{
+    const wanted *w = context;
+    return w->arrivals.lend(w->arrivals.context, w->numbers[range], must, dst, err);
 }
 
 static void wanted_failed(void *context, size_t range)
 {
     const wanted *w = context;
-    if (w->arrivals->failed) w->arrivals->failed(w->arrivals->context, w->numbers[range]);
+    if (w->arrivals.failed) w->arrivals.failed(w->arrivals.context, w->numbers[range]);
 }
 
 /* What is at hand arrives at once. */
@@ -155,16 +164,17 @@ static cv_status take_kept(http_store *h, const cv_store_range *ranges, size_t n
         cv_status status = check_range(h, r->pos, r->size, err);
         const uint8_t *bytes =
             status == CV_OK ? http_view(&h->base, r->object, r->pos, r->size) : NULL;
-        if (status != CV_OK && w->arrivals->failed)
-            w->arrivals->failed(w->arrivals->context, i);
+        if (status != CV_OK && w->arrivals.failed) w->arrivals.failed(w->arrivals.context, i);
         CV_TRY(status);
         if (!bytes && r->size > 0) {
             w->ranges[w->n] = *r;
             w->numbers[w->n++] = i;
             continue;
         }
-        if (bytes) memcpy(r->dst, bytes, r->size);
-        CV_TRY(w->arrivals->arrived(w->arrivals->context, i, err));
+        uint8_t *dst = r->dst;
+        if (bytes && !dst) CV_TRY(w->arrivals.lend(w->arrivals.context, i, true, &dst, err));
+        if (bytes) memcpy(dst, bytes, r->size);
+        CV_TRY(w->arrivals.arrived(w->arrivals.context, i, err));
     }
     return CV_OK;
 }
@@ -177,26 +187,89 @@ static bool are_all(const cv_store_range *ranges, size_t n, bool of_frame)
     return i == n;
 }
 
+static void free_wanted(wanted *w)
+{
+    if (!w) return;
+    cv_free(w->ranges);
+    cv_free(w->numbers);
+    cv_free(w);
+}
+
+static void end_wanted(cv_reading *reading, bool gives_up)
+{
+    wanted *w = (wanted *)reading; /* its first member */
+    cv_store_end_wave(w->reading, gives_up);
+    free_wanted(w);
+}
+
+static cv_status new_wanted(size_t n, const cv_arrivals *arrivals, wanted **out,
+                            cv_error *err)
+{
+    wanted *w = cv_calloc(1, sizeof *w);
+    if (w) {
+        *w = (wanted){.base = {end_wanted},
+                      .arrivals = *arrivals,
+                      .ranges = cv_calloc(n, sizeof *w->ranges),
+                      .numbers = cv_calloc(n, sizeof *w->numbers)};
+    }
+    *out = w;
+    if (w && w->ranges && w->numbers) return CV_OK;
+    free_wanted(w);
+    return cv_fail_memory(err, n * sizeof(cv_store_range), "a list of ranges");
+}
+
+static cv_status http_begin_wave(cv_store *store, const cv_store_range *ranges, size_t n,
+                                 const cv_arrivals *arrivals, cv_gathering *all,
+                                 cv_reading **out, cv_error *err)
+{
+    http_store *h = (http_store *)store;
+    wanted *w;
+    CV_TRY(new_wanted(n, arrivals, &w, err));
+    cv_arrivals own = *arrivals;
+    own.arrived = wanted_arrived;
+    own.failed = wanted_failed;
+    if (own.lend) own.lend = wanted_lend;
+    own.context = w;
+    const cv_http_window window = window_of(h);
+    cv_status status = take_kept(h, ranges, n, w, err);
+    if (status == CV_OK)
+        status = cv_http_cached_begin(&window, cache_of(h), w->ranges, w->n, &own, all,
+                                      &w->reading, err);
+    if (status == CV_OK)
+        *out = &w->base;
+    else
+        free_wanted(w);
+    return status;
+}
+
 static cv_status http_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
                                 const cv_arrivals *arrivals, cv_error *err)
 {
     http_store *h = (http_store *)store;
+    cv_gathering all;
+    cv_reading *reading = NULL;
     if (h->chunks && are_all(ranges, n, false))
         return cv_http_chunks_read(h->chunks, ranges, n, arrivals, err);
     if (!are_all(ranges, n, true)) return cv_store_read_each(store, ranges, n, arrivals, err);
-    wanted w = {.arrivals = arrivals,
-                .ranges = cv_calloc(n, sizeof *w.ranges),
-                .numbers = cv_calloc(n, sizeof *w.numbers)};
-    const cv_arrivals own = {wanted_arrived, wanted_failed, &w, arrivals->watch};
-    const cv_http_window window = window_of(h);
-    cv_status status = w.ranges && w.numbers
-                           ? take_kept(h, ranges, n, &w, err)
-                           : cv_fail_memory(err, n * sizeof *ranges, "a list of ranges");
-    if (status == CV_OK)
-        status = cv_http_cached_read(&window, cache_of(h), w.ranges, w.n, &own, err);
-    cv_free(w.ranges);
-    cv_free(w.numbers);
+    cv_gathering_init(&all);
+    cv_status status = http_begin_wave(store, ranges, n, arrivals, &all, &reading, err);
+    if (status == CV_OK) status = cv_gathering_finish(&all, reading, arrivals->watch, err);
+    cv_gathering_destroy(&all);
     return status;
+}
+
+/* What is kept in a folder is copied when it comes. Where many requests share a connection, one
+ * that pauses may hold up the others. */
+static bool http_borrows(cv_store *store)
+{
+    http_store *h = (http_store *)store;
+    return !cache_of(h) && !atomic_load(&h->file->object->session->limit.is_multiplexed);
+}
+
+static void http_resume(cv_store *store)
+{
+    (void)store;
+    cv_wire_resume();
 }
 
 static size_t http_wave_bytes(cv_store *store)
@@ -275,6 +348,9 @@ static const cv_store_ops http_ops = {
     .size = http_size,
     .read = http_read,
     .read_many = http_read_many,
+    .begin_wave = http_begin_wave,
+    .borrows = http_borrows,
+    .resume = http_resume,
     .wave_bytes = http_wave_bytes,
     .meet = http_meet,
     .view = http_view,
@@ -348,22 +424,6 @@ static cv_status open_directory(cv_session *session, const char *url, cv_watch *
     return status;
 }
 
-/* The URL without slashes at the end of its path. */
-static cv_status strip(const char *url, char **out, bool *has_slash, cv_error *err)
-{
-    cv_url parsed;
-    CV_TRY(cv_url_parse(url, &parsed, err));
-    size_t size = parsed.path_size;
-    while (size > 1 && parsed.path[size - 1] == '/') size--;
-    *has_slash = size < parsed.path_size;
-    *out = cv_strdup(url);
-    if (!*out) return cv_fail_memory(err, strlen(url), "a URL");
-    size_t at = (size_t)(parsed.path - url);
-    memmove(*out + at + size, url + at + parsed.path_size,
-            strlen(url + at + parsed.path_size) + 1);
-    return CV_OK;
-}
-
 cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
                               cv_session **out, cv_error *err)
 {
@@ -377,7 +437,7 @@ cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offs
     char *stripped;
     bool has_slash;
     cv_error reason = {0};
-    CV_TRY(strip(url, &stripped, &has_slash, err));
+    CV_TRY(cv_url_strip(url, &stripped, &has_slash, err));
     cv_status status = CATERVA_ENOTFOUND;
     if (!has_slash) status = open_object(session, url, offset, watch, out, &reason);
     bool is_other = status == CATERVA_ENOTFOUND && offset == 0;

@@ -58,7 +58,11 @@ cv_range_cache *cv_http_cache_open(const cv_http_object *object, const uint8_t *
 
 /* Ranges that are not in the cache, and their bytes one after the other, as far as they came. */
 typedef struct missing {
-    const cv_arrivals *arrivals;
+    cv_reading base;
+    cv_reading *reading; /* of those under way */
+    cv_arrivals arrivals;
+    cv_http_window window;
+    cv_range_cache *cache;
     cv_store_range *ranges;
     size_t *numbers; /* of those asked for */
     size_t n;
@@ -74,6 +78,7 @@ static void free_missing(missing *m)
     cv_free(m->bytes);
     cv_free(m->at);
     cv_free(m->is_here);
+    cv_free(m);
 }
 
 /* Who asked may use the memory for something else as soon as he has it. */
@@ -83,31 +88,34 @@ static cv_status range_arrived(void *context, size_t range, cv_error *err)
     const cv_store_range *r = &m->ranges[range];
     if (m->bytes) memcpy(m->bytes + m->at[range], r->dst, r->size);
     m->is_here[range] = true;
-    return m->arrivals->arrived(m->arrivals->context, m->numbers[range], err);
+    return m->arrivals.arrived(m->arrivals.context, m->numbers[range], err);
 }
 
 static void range_failed(void *context, size_t range)
 {
     const missing *m = context;
-    if (m->arrivals->failed) m->arrivals->failed(m->arrivals->context, m->numbers[range]);
+    if (m->arrivals.failed) m->arrivals.failed(m->arrivals.context, m->numbers[range]);
 }
 
-static cv_status new_missing(size_t n, const cv_arrivals *arrivals, missing *m, cv_error *err)
+static cv_status new_missing(size_t n, missing **out, cv_error *err)
 {
-    *m = (missing){.arrivals = arrivals};
+    missing *m = cv_calloc(1, sizeof *m);
+    if (!m) return cv_fail_memory(err, sizeof *m, "a list of ranges");
     m->ranges = cv_calloc(n, sizeof *m->ranges);
     m->numbers = cv_calloc(n, sizeof *m->numbers);
     m->at = cv_calloc(n, sizeof *m->at);
     m->is_here = cv_calloc(n, sizeof *m->is_here);
+    *out = m;
     if (m->ranges && m->numbers && m->at && m->is_here) return CV_OK;
     free_missing(m);
     return cv_fail_memory(err, n * sizeof *m->ranges, "a list of ranges");
 }
 
-static cv_status take_cached(const cv_http_window *window, cv_range_cache *cache,
-                             const cv_store_range *ranges, size_t n, missing *m,
+static cv_status take_cached(missing *m, const cv_store_range *ranges, size_t n,
                              cv_error *err)
 {
+    const cv_http_window *window = &m->window;
+    cv_range_cache *cache = m->cache;
     cv_session *s = window->object->session;
     if (!window->is_anew) cv_range_cache_look(cache);
     for (size_t i = 0; i < n; i++) {
@@ -119,7 +127,7 @@ static cv_status take_cached(const cv_http_window *window, cv_range_cache *cache
             continue;
         }
         atomic_fetch_add(&s->cached, (int64_t)r->size);
-        CV_TRY(m->arrivals->arrived(m->arrivals->context, i, err));
+        CV_TRY(m->arrivals.arrived(m->arrivals.context, i, err));
     }
     return CV_OK;
 }
@@ -136,27 +144,54 @@ static void expect(missing *m)
 }
 
 /* Those that came, as long as they follow each other. */
-static void keep(const cv_http_window *window, cv_range_cache *cache, const missing *m)
+static void keep(const missing *m)
 {
     uint64_t *positions = cv_calloc(m->n, sizeof *positions);
     size_t *sizes = cv_calloc(m->n, sizeof *sizes), n = 0;
     for (size_t i = 0; positions && sizes && i < m->n; i++) {
-        positions[i] = window->offset + m->ranges[i].pos;
+        positions[i] = m->window.offset + m->ranges[i].pos;
         sizes[i] = m->ranges[i].size;
     }
     while (positions && sizes && n < m->n && m->is_here[n]) n++;
-    if (n > 0) cv_range_cache_put(cache, positions, sizes, n, m->bytes);
+    if (n > 0) cv_range_cache_put(m->cache, positions, sizes, n, m->bytes);
     cv_free(positions);
     cv_free(sizes);
 }
 
-static cv_status fetch(const cv_http_window *window, cv_range_cache *cache, missing *m,
-                       cv_error *err)
+static void end_missing(cv_reading *reading, bool gives_up)
 {
-    const cv_arrivals own = {range_arrived, range_failed, m, m->arrivals->watch};
-    expect(m);
-    cv_status status = cv_http_read(window, m->ranges, m->n, &own, err);
-    if (m->bytes) keep(window, cache, m);
+    missing *m = (missing *)reading; /* its first member */
+    cv_store_end_wave(m->reading, gives_up);
+    if (m->bytes) keep(m);
+    free_missing(m);
+}
+
+cv_status cv_http_cached_begin(const cv_http_window *window, cv_range_cache *cache,
+                               const cv_store_range *ranges, size_t n,
+                               const cv_arrivals *arrivals, cv_gathering *all,
+                               cv_reading **out, cv_error *err)
+{
+    missing *m = NULL;
+    if (!cache || n == 0) return cv_http_begin(window, ranges, n, arrivals, all, out, err);
+    *out = NULL;
+    CV_TRY(new_missing(n, &m, err));
+    m->base.end = end_missing;
+    m->arrivals = *arrivals;
+    m->window = *window;
+    m->cache = cache;
+    cv_arrivals own = *arrivals;
+    own.arrived = range_arrived;
+    own.failed = range_failed;
+    own.context = m;
+    cv_status status = take_cached(m, ranges, n, err);
+    if (status == CV_OK && m->n > 0) {
+        expect(m);
+        status = cv_http_begin(window, m->ranges, m->n, &own, all, &m->reading, err);
+    }
+    if (status == CV_OK)
+        *out = &m->base;
+    else
+        end_missing(&m->base, true);
     return status;
 }
 
@@ -164,12 +199,13 @@ cv_status cv_http_cached_read(const cv_http_window *window, cv_range_cache *cach
                               const cv_store_range *ranges, size_t n,
                               const cv_arrivals *arrivals, cv_error *err)
 {
-    missing m;
-    if (!cache || n == 0) return cv_http_read(window, ranges, n, arrivals, err);
-    CV_TRY(new_missing(n, arrivals, &m, err));
-    cv_status status = take_cached(window, cache, ranges, n, &m, err);
-    if (status == CV_OK && m.n > 0) status = fetch(window, cache, &m, err);
-    free_missing(&m);
+    cv_gathering all;
+    cv_reading *reading;
+    cv_gathering_init(&all);
+    cv_status status =
+        cv_http_cached_begin(window, cache, ranges, n, arrivals, &all, &reading, err);
+    if (status == CV_OK) status = cv_gathering_finish(&all, reading, arrivals->watch, err);
+    cv_gathering_destroy(&all);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef CV_STORE_HTTP_CACHED_H
 #define CV_STORE_HTTP_CACHED_H
 
+#include "store/http_piece.h"
 #include "store/http_read.h"
 #include "store/range_cache.h"
 
@@ -12,9 +13,13 @@
 cv_range_cache *cv_http_cache_open(const cv_http_object *object, const uint8_t *end,
                                    size_t end_size);
 
-/* cv_http_read and cv_http_read_piece, of which only the server is asked for what is not in
+/* cv_http_begin, cv_http_read and cv_http_read_piece, of which only the server is asked for what is not in
  * the cache (NULL: everything), and what it says is kept there. With `is_anew` the server is
  * asked in any case. */
+cv_status cv_http_cached_begin(const cv_http_window *window, cv_range_cache *cache,
+                               const cv_store_range *ranges, size_t n,
+                               const cv_arrivals *arrivals, cv_gathering *all,
+                               cv_reading **out, cv_error *err);
 cv_status cv_http_cached_read(const cv_http_window *window, cv_range_cache *cache,
                               const cv_store_range *ranges, size_t n,
                               const cv_arrivals *arrivals, cv_error *err);

@@ -2,6 +2,7 @@
 #ifndef CV_STORE_HTTP_CHUNKS_H
 #define CV_STORE_HTTP_CHUNKS_H
 
+#include "store/http_piece.h"
 #include "store/http_read.h"
 
 typedef struct cv_http_chunks cv_http_chunks;

@@ -202,57 +202,59 @@ void cv_credentials_free(cv_credentials *c)
 
 static char *copy(const char *given) { return given && *given ? cv_strdup(given) : NULL; }
 
-/* Half a pair is none. */
-static bool take_pair(cv_credentials *c, char *access, char *secret, char *token)
+typedef enum pair { NO_PAIR, HALF_A_PAIR, WHOLE_PAIR } pair;
+
+static pair take_pair(cv_credentials *c, char *access, char *secret, char *token)
 {
     c->access_key = access;
     c->secret_key = secret;
     c->session_token = token;
-    if (access && secret) return true;
+    if (access && secret) return WHOLE_PAIR;
     wipe(&c->access_key);
     wipe(&c->secret_key);
     wipe(&c->session_token);
-    return false;
+    return access || secret ? HALF_A_PAIR : NO_PAIR;
 }
 
-static bool take_given(cv_credentials *c, const caterva_remote_options *o)
+static pair take_from(caterva_credentials source, const caterva_remote_options *o,
+                      const profile *p, cv_credentials *c)
 {
-    return take_pair(c, copy(o->access_key), copy(o->secret_key), copy(o->session_token));
-}
-
-static bool take_environment(cv_credentials *c)
-{
-    return take_pair(c, variable_of("AWS_ACCESS_KEY_ID"),
-                     variable_of("AWS_SECRET_ACCESS_KEY"), variable_of("AWS_SESSION_TOKEN"));
-}
-
-static bool take_profile(cv_credentials *c, const profile *p)
-{
+    if (source == CATERVA_CREDENTIALS_GIVEN)
+        return take_pair(c, copy(o->access_key), copy(o->secret_key), copy(o->session_token));
+    if (source == CATERVA_CREDENTIALS_ENVIRONMENT)
+        return take_pair(c, variable_of("AWS_ACCESS_KEY_ID"),
+                         variable_of("AWS_SECRET_ACCESS_KEY"),
+                         variable_of("AWS_SESSION_TOKEN"));
     return take_pair(c, profile_value(p, "aws_access_key_id"),
                      profile_value(p, "aws_secret_access_key"),
                      profile_value(p, "aws_session_token"));
 }
 
+/* Half a pair is nobody's intention: to ask without it, or with those of the next source,
+ * would be somebody else's request. */
 static cv_status take_keys(const caterva_remote_options *o, const profile *p,
                            cv_credentials *c, cv_error *err)
 {
-    static const char *const places[] = {
-        [CATERVA_CREDENTIALS_GIVEN] = "access_key and secret_key of the remote options",
-        [CATERVA_CREDENTIALS_ENVIRONMENT] = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        [CATERVA_CREDENTIALS_PROFILE] = "the profile in ~/.aws"};
-    bool found = true;
-    switch (o->credentials) {
-    case CATERVA_CREDENTIALS_FIND:
-        (void)(take_given(c, o) || take_environment(c) || take_profile(c, p));
-        return CV_OK;
-    case CATERVA_CREDENTIALS_GIVEN: found = take_given(c, o); break;
-    case CATERVA_CREDENTIALS_ENVIRONMENT: found = take_environment(c); break;
-    case CATERVA_CREDENTIALS_PROFILE: found = take_profile(c, p); break;
-    default: return CV_OK;
+    static const struct {
+        caterva_credentials source;
+        const char *name;
+    } order[] = {
+        {CATERVA_CREDENTIALS_GIVEN, "access_key and secret_key of the remote options"},
+        {CATERVA_CREDENTIALS_ENVIRONMENT, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+        {CATERVA_CREDENTIALS_PROFILE, "the profile in ~/.aws"}};
+    bool finds = o->credentials == CATERVA_CREDENTIALS_FIND;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (!finds && o->credentials != order[i].source) continue;
+        pair found = take_from(order[i].source, o, p, c);
+        if (found == WHOLE_PAIR) return CV_OK;
+        if (found == HALF_A_PAIR)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "only one of the two keys for S3 is in %s", order[i].name);
+        if (!finds)
+            return cv_fail(err, CATERVA_EINVAL, -1, "there are no credentials for S3 in %s",
+                           order[i].name);
     }
-    if (found) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "there are no credentials for S3 in %s",
-                   places[o->credentials]);
+    return CV_OK;
 }
 
 static bool is_given(const char *word) { return word && *word; }

@@ -19,7 +19,7 @@ void cv_credentials_free(cv_credentials *credentials); /* overwrites the secrets
 
 /* The value of `key` in [section] of a file of profiles; NULL: there is none. Borrowed,
  * *size bytes. */
-const char *cv_profile_value(const char *text, size_t text_size, const char *section,
+const char *cv_profile_value(const char *bytes, size_t text_size, const char *section,
                              const char *key, size_t *size);
 
 #endif

@@ -38,6 +38,7 @@ static const struct {
     ENTRY(multi_setopt),  ENTRY(multi_add_handle), ENTRY(multi_remove_handle),
     ENTRY(multi_perform), ENTRY(multi_info_read),  ENTRY(multi_poll),
     ENTRY(multi_wakeup),  ENTRY(slist_append),     ENTRY(slist_free_all),
+    ENTRY(easy_pause),
 };
 
 static cv_status find_functions(cv_library library, cv_error *err)

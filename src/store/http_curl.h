@@ -21,6 +21,7 @@ typedef struct cv_curl {
     void (*easy_reset)(CURL *easy);
     CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
     CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
+    CURLcode (*easy_pause)(CURL *easy, int what);
     const char *(*easy_strerror)(CURLcode code);
     CURLM *(*multi_init)(void);
     CURLMcode (*multi_setopt)(CURLM *multi, CURLMoption option, ...);

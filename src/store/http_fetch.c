@@ -5,11 +5,12 @@
 #include "store/http_fetch.h"
 
 #include "base/heap.h"
+#include "store/http_wire.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_HEAD = 64 * 1024, MOST_REDIRECTS = 5, UNREAD_BODY = 64 * 1024 };
+enum { MOST_HEAD = 64 * 1024, UNREAD_BODY = 64 * 1024, UNREAD_PARTS = 4096 };
 
 static cv_fetch *of(cv_wire *wire) { return (cv_fetch *)wire; } /* its first member */
 
@@ -18,6 +19,7 @@ static cv_fetch *of(cv_wire *wire) { return (cv_fetch *)wire; } /* its first mem
 static cv_status add_range(const cv_fetch *f, cv_buffer *fields, cv_error *err)
 {
     char range[64];
+    if (f->spans) return cv_spans_add_field(f->spans, f->n_spans, fields, err);
     if (f->now.is_suffix)
         (void)snprintf(range, sizeof range, "bytes=-%llu", (unsigned long long)f->now.end);
     else
@@ -29,7 +31,7 @@ static cv_status add_range(const cv_fetch *f, cv_buffer *fields, cv_error *err)
 
 static cv_status add_fields(cv_fetch *f, cv_buffer *fields, cv_error *err)
 {
-    const cv_http_asked asked = {.method = "GET", .url = f->url};
+    const cv_http_asked asked = {.method = "GET", .url = f->where.url};
     const char *etag = f->object->identity.etag;
     CV_TRY(add_range(f, fields, err));
     if (f->object->identity.size != UINT64_MAX && cv_etag_is_strong(etag))
@@ -44,6 +46,49 @@ static cv_status fail(cv_fetch *f, cv_status status)
     return status;
 }
 
+static void take_off(cv_fetch *f)
+{
+    if (!f->flow) return;
+    f->is_flying = true;
+    f->flow->n_flying++;
+}
+
+static void pause(cv_fetch *f)
+{
+    f->is_paused = true;
+    f->flow->n_paused++;
+}
+
+static void go_on(cv_fetch *f)
+{
+    if (!f->is_paused) return;
+    f->is_paused = false;
+    f->flow->n_paused--;
+}
+
+/* Where only those are left that have paused, one of them is to go on in any case. */
+static void land(cv_fetch *f)
+{
+    go_on(f);
+    if (!f->is_flying) return;
+    f->is_flying = false;
+    f->flow->n_flying--;
+    if (f->flow->n_paused > 0) cv_wire_resume();
+}
+
+/* The envelope of all that is asked for, which each part lies in. Nobody is heard out who sends
+ * much more than that, and heads. */
+static cv_status prepare_parts(cv_fetch *f)
+{
+    size_t n_left;
+    if (!f->parts) f->parts = cv_malloc(sizeof *f->parts);
+    if (!f->parts) return fail(f, cv_fail_memory(&f->error, sizeof *f->parts, "parts"));
+    f->asked = cv_spans_left(f->spans, f->n_spans, &n_left);
+    f->most_received = 2 * f->asked + (uint64_t)(n_left + 2) * CV_PART_HEAD;
+    f->now = (cv_ask){.first = f->ask.first, .end = f->ask.end, .identity = f->ask.identity};
+    return CV_OK;
+}
+
 static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
 {
     cv_fetch *f = of(wire);
@@ -55,14 +100,19 @@ static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
     f->is_judged = false;
     f->verdict = CV_REPLY_FAILED;
     f->received = f->body_pos = f->body_end = 0;
-    if (!f->url) f->url = cv_http_object_place(f->object, &f->is_elsewhere);
-    if (!f->url) return fail(f, cv_fail_memory(&f->error, 1, "a URL"));
+    f->n_used = 0;
+    f->asked = f->now.is_suffix ? f->now.end : f->now.end - f->now.first;
+    if (f->spans) CV_TRY(prepare_parts(f));
+    if (!f->where.url) f->where.url = cv_http_object_place(f->object, &f->where.is_elsewhere);
+    if (!f->where.url) return fail(f, cv_fail_memory(&f->error, 1, "a URL"));
     f->attempts++;
-    setup->url = f->url;
+    setup->url = f->where.url;
     setup->connect_ms = o->connect_timeout_ms;
     setup->stall_ms = o->stall_timeout_ms;
     setup->ca_file = o->ca_file;
-    return fail(f, add_fields(f, &setup->fields, &f->error));
+    CV_TRY(fail(f, add_fields(f, &setup->fields, &f->error)));
+    take_off(f);
+    return CV_OK;
 }
 
 /* ---- Hearing ----------------------------------------------------------------------- */
@@ -110,6 +160,25 @@ static cv_status note_grant(cv_fetch *f, const cv_grant *grant)
     return CV_OK;
 }
 
+static bool refuse_parts(cv_fetch *f)
+{
+    f->status = cv_fail(&f->error, CATERVA_EIO, -1,
+                        "%s: the server sends parts that were not asked for, or are none",
+                        f->object->shown);
+    f->verdict = CV_REPLY_NO_PARTS;
+    return false;
+}
+
+/* Of several ranges: a server that knows no such requests is heard out only when it is brief. */
+static bool judge_parts(cv_fetch *f)
+{
+    f->verdict =
+        cv_reply_judge_parts(&f->reply, f->ask.identity, f->object->shown, &f->error);
+    f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
+    if (f->verdict == CV_REPLY_TAKE) cv_multipart_begin(f->parts, f->reply.boundary);
+    return f->verdict != CV_REPLY_FAILED || f->reply.status >= 400;
+}
+
 /* False: the attempt is over. */
 static bool judge(cv_fetch *f)
 {
@@ -117,7 +186,8 @@ static bool judge(cv_fetch *f)
     f->is_judged = true;
     cv_status status =
         cv_reply_parse((const char *)f->head.data, f->head.size, &f->reply, &f->error);
-    if (status != CV_OK) return stop(f, status);
+    if (status != CV_OK) return f->spans ? refuse_parts(f) : stop(f, status);
+    if (f->spans) return judge_parts(f);
     f->verdict = cv_reply_judge(&f->reply, &f->now, f->object->shown, &grant, &f->error);
     f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
     if (f->verdict == CV_REPLY_RETRY || f->verdict == CV_REPLY_REDIRECT) return true;
@@ -128,30 +198,111 @@ static bool judge(cv_fetch *f)
     return status == CV_OK || stop(f, status);
 }
 
-/* Bytes [body_pos, body_pos + size) came; those from `next` on are news. */
-static cv_status hand_on(cv_fetch *f, const uint8_t *bytes, size_t size)
+/* Bytes [body_pos, body_pos + size) came; those from `next` on are news. *is_room: for all of
+ * them; else they come again, and what was taken is no news then. */
+static cv_status hand_on(cv_fetch *f, const uint8_t *bytes, size_t size, bool *is_room)
 {
     uint64_t pos = f->body_pos, end = pos + size;
+    *is_room = true;
     if (size > f->body_end - pos)
         return cv_fail(&f->error, CATERVA_EIO, -1,
                        "%s: the server sends more bytes than it announced", f->object->shown);
-    f->body_pos = end;
     if (end > f->last_end) end = f->last_end;
-    if (end <= f->next || pos > f->next) return CV_OK;
-    uint64_t from = f->next;
-    f->next = end;
-    return f->take(f, from, bytes + (from - pos), (size_t)(end - from), &f->error);
+    if (end > f->next && pos <= f->next) {
+        uint64_t from = f->next;
+        size_t news = (size_t)(end - from), admitted = news;
+        if (f->flow) CV_TRY(f->admit(f, from, news, &admitted, &f->error));
+        *is_room = admitted == news;
+        f->next += admitted;
+        CV_TRY(f->take(f, from, bytes + (from - pos), admitted, &f->error));
+    }
+    if (*is_room) f->body_pos = pos + size;
+    return CV_OK;
 }
 
-static bool take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
+static cv_wire_next ends(bool goes_on) { return goes_on ? CV_WIRE_GOES_ON : CV_WIRE_ENDS; }
+
+/* ---- Several parts -------------------------------------------------------------------- */
+
+/* A part may hold more than one range, and what is between them: nothing else. */
+static bool begin_part(cv_fetch *f)
+{
+    const cv_multipart *part = f->parts;
+    if (part->total != f->ask.identity->size || part->pos < f->ask.first ||
+        part->end > f->ask.end)
+        return refuse_parts(f);
+    f->have_parts_come = true;
+    return true;
+}
+
+/* Bytes of a part: those that are news go to the ranges that want them. */
+static cv_status hand_on_part(cv_fetch *f, const uint8_t *bytes, size_t size, size_t *taken)
+{
+    uint64_t pos = f->parts->pos, first, last;
+    *taken = size;
+    for (size_t i = 0; i < f->n_spans && *taken == size; i++) {
+        i = cv_spans_take(f->spans, f->n_spans, i, pos, pos + size, &first, &last);
+        if (i == f->n_spans) break;
+        f->span = i;
+        size_t news = (size_t)(last - first), admitted = news;
+        if (f->flow) CV_TRY(f->admit(f, first, news, &admitted, &f->error));
+        f->spans[i].next = first + admitted;
+        CV_TRY(f->take(f, first, bytes + (first - pos), admitted, &f->error));
+        if (admitted < news) *taken = (size_t)(first + admitted - pos);
+    }
+    cv_multipart_take(f->parts, *taken);
+    return CV_OK;
+}
+
+/* Where there is no room for some, the same bytes come again, of which so many are used. */
+static cv_wire_next take_parts(cv_fetch *f, const uint8_t *bytes, size_t size)
+{
+    size_t n, given;
+    if (f->received > f->most_received) return ends(refuse_parts(f));
+    if (f->n_used > size) { /* they come in smaller pieces */
+        f->n_used -= size;
+        return CV_WIRE_GOES_ON;
+    }
+    for (size_t at = f->n_used; at < size; at += n) {
+        cv_part_event event = cv_multipart_next(f->parts, bytes + at, size - at, &n);
+        if (event == CV_PART_BAD) return ends(refuse_parts(f));
+        if (event == CV_PART_BEGINS && !begin_part(f)) return CV_WIRE_ENDS;
+        if (event != CV_PART_BYTES) continue;
+        given = n;
+        cv_status status = hand_on_part(f, bytes + at, given, &n);
+        if (status != CV_OK) return ends(stop(f, status));
+        f->n_used = at + n;
+        if (n < given) return CV_WIRE_PAUSES;
+    }
+    f->n_used = 0;
+    return CV_WIRE_GOES_ON;
+}
+
+static cv_wire_next take_range(cv_fetch *f, const uint8_t *bytes, size_t size)
+{
+    bool is_room;
+    cv_status status = hand_on(f, bytes, size, &is_room);
+    if (status != CV_OK) return ends(stop(f, status));
+    return is_room ? CV_WIRE_GOES_ON : CV_WIRE_PAUSES;
+}
+
+static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 {
     cv_fetch *f = of(wire);
-    if (!f->is_judged && !judge(f)) return false;
+    go_on(f);
+    if (!f->is_judged && !judge(f)) return CV_WIRE_ENDS;
+    cv_wire_next next = CV_WIRE_GOES_ON;
+    if (f->verdict == CV_REPLY_TAKE)
+        next = f->spans ? take_parts(f, bytes, size) : take_range(f, bytes, size);
+    if (next == CV_WIRE_PAUSES) {
+        pause(f);
+        return next;
+    }
     f->received += size;
     atomic_fetch_add(&f->object->session->bytes, (int64_t)size);
-    if (f->verdict != CV_REPLY_TAKE) return f->received <= UNREAD_BODY;
-    cv_status status = hand_on(f, bytes, size);
-    return status == CV_OK || stop(f, status);
+    uint64_t most = f->verdict == CV_REPLY_NO_PARTS ? UNREAD_PARTS : UNREAD_BODY;
+    if (f->verdict != CV_REPLY_TAKE && f->received > most) return CV_WIRE_ENDS;
+    return next;
 }
 
 /* ---- What next --------------------------------------------------------------------- */
@@ -171,58 +322,77 @@ static int64_t try_again(cv_fetch *f)
 
 static int64_t follow(cv_fetch *f, const char *to)
 {
-    if (f->redirects++ >= MOST_REDIRECTS || !to) {
-        f->status = cv_fail(&f->error, CATERVA_EIO, -1,
-                            to ? "%s: the server redirects again and again"
-                               : "%s: the server redirects, and does not say where",
-                            f->object->shown);
-        return CV_WIRE_DONE;
-    }
-    f->status = cv_http_object_check_move(f->object, f->url, to, &f->error);
-    if (f->status != CV_OK) return CV_WIRE_DONE;
-    char *copy = cv_strdup(to);
-    if (!copy) {
-        f->status = cv_fail_memory(&f->error, strlen(to), "a URL");
-        return CV_WIRE_DONE;
-    }
-    cv_free(f->url);
-    f->url = copy;
-    f->is_elsewhere = true;
-    return 0;
+    f->status = cv_whereabouts_follow(&f->where, f->object, to, &f->error);
+    return f->status == CV_OK ? 0 : CV_WIRE_DONE;
 }
 
-/* A place that was redirected to may have been for a while only: its origin knows a new one. */
-static bool forget_place(cv_fetch *f)
+static int64_t finish(const cv_fetch *f)
 {
-    int status = f->reply.status;
-    bool is_over = status == 401 || status == 403 || status == 404 || status == 410;
-    if (!f->is_elsewhere || !is_over || f->redirects >= MOST_REDIRECTS) return false;
-    if (strcmp(f->url, f->object->url) == 0 || f->redirects > 0) return false;
-    f->redirects++;
-    cv_http_object_moved(f->object, NULL);
-    cv_free(f->url);
-    f->url = NULL;
-    return true;
+    cv_whereabouts_keep(&f->where, f->object);
+    return CV_WIRE_DONE;
 }
 
 static int64_t broken(cv_fetch *f, const cv_wire_end *end)
 {
     cv_session *s = f->object->session;
-    f->status = cv_http_object_broken(f->object, f->url, end, &f->error);
+    f->status = cv_http_object_broken(f->object, f->where.url, end, &f->error);
     bool may_recover = end->was_connected || atomic_load(&s->has_connected);
     return end->is_broken && may_recover ? try_again(f) : give_up(f);
 }
 
-static int64_t finish(cv_fetch *f)
+static int64_t split(cv_fetch *f)
 {
-    if (f->redirects > 0 && f->is_elsewhere) cv_http_object_moved(f->object, f->url);
+    f->is_split = true;
     return CV_WIRE_DONE;
+}
+
+/* A server that cannot answer several may say so by failing: once it is tried again, as any
+ * request is, and then what is left is asked for one by one. When no part ever came, nobody else
+ * tries it. */
+static int64_t try_parts_again(cv_fetch *f)
+{
+    size_t n_left;
+    (void)cv_spans_left(f->spans, f->n_spans, &n_left);
+    f->has_no_parts = f->failures > 0 && !f->have_parts_come;
+    if (f->failures > 0 || n_left < 2) return split(f);
+    uint32_t asked_s = f->verdict == CV_REPLY_RETRY ? f->reply.retry_after : 0;
+    int64_t pause = cv_session_pause(f->object->session, &f->failures, asked_s);
+    if (pause >= 0) return pause;
+    return f->have_parts_come ? give_up(f) : split(f);
+}
+
+/* An answer was there, or was none: whether that is for a reason that holds for others, too. */
+static bool is_refusal(const cv_fetch *f)
+{
+    if (!f->is_judged) return f->status == CATERVA_EIO; /* fields without an end */
+    return f->verdict == CV_REPLY_NO_PARTS &&
+           !(f->where.is_elsewhere && cv_whereabouts_are_over(f->reply.status));
+}
+
+static int64_t decide_parts(cv_fetch *f, const cv_wire_end *end)
+{
+    size_t n_left;
+    bool is_taken = f->is_judged && f->verdict == CV_REPLY_TAKE;
+    if (cv_spans_left(f->spans, f->n_spans, &n_left) == 0) {
+        f->status = CV_OK;
+        return finish(f);
+    }
+    if (is_taken && end->is_whole) (void)refuse_parts(f);
+    f->has_no_parts = is_refusal(f);
+    if (f->has_no_parts || f->verdict == CV_REPLY_NO_PARTS) return split(f);
+    if (f->is_judged && f->verdict == CV_REPLY_RETRY) return try_parts_again(f);
+    if (f->is_judged && f->verdict == CV_REPLY_REDIRECT) return follow(f, end->redirect);
+    if (f->status != CV_OK) return CV_WIRE_DONE;
+    f->status = cv_http_object_broken(f->object, f->where.url, end, &f->error);
+    f->has_no_parts = !end->is_broken;
+    return end->is_broken ? try_parts_again(f) : split(f);
 }
 
 static int64_t decide(cv_fetch *f, const cv_wire_end *end)
 {
     if (!f->is_judged && f->head.size > 0 && end->is_whole && f->status == CV_OK)
         (void)judge(f);
+    if (f->spans) return decide_parts(f, end);
     if (!f->is_judged) return f->status != CV_OK ? CV_WIRE_DONE : broken(f, end);
     switch (f->verdict) {
     case CV_REPLY_TAKE:
@@ -235,7 +405,9 @@ static int64_t decide(cv_fetch *f, const cv_wire_end *end)
     case CV_REPLY_RETRY: return try_again(f);
     case CV_REPLY_REDIRECT: return follow(f, end->redirect);
     case CV_REPLY_NO_RANGES: f->has_no_ranges = true; return CV_WIRE_DONE;
-    default: return forget_place(f) ? 0 : CV_WIRE_DONE;
+    default:
+        return cv_whereabouts_forget(&f->where, f->object, f->reply.status) ? 0
+                                                                            : CV_WIRE_DONE;
     }
 }
 
@@ -248,7 +420,7 @@ static void tell(const cv_fetch *f, const cv_wire_end *end)
         .method = "GET",
         .url = f->object->shown,
         .first = is_suffix ? UINT64_MAX : f->now.first,
-        .size = is_suffix ? f->now.end : f->now.end - f->now.first,
+        .size = f->asked,
         .received = f->received,
         .nanoseconds = (int64_t)end->total_ns,
         .status = f->is_judged ? f->reply.status : 0,
@@ -263,6 +435,7 @@ static int64_t end_attempt(cv_wire *wire, const cv_wire_end *end)
 {
     cv_fetch *f = of(wire);
     cv_session *s = f->object->session;
+    land(f);
     atomic_fetch_add(&s->requests, 1);
     int64_t again = decide(f, end);
     if (end->was_connected) atomic_store(&s->has_connected, true);
@@ -272,19 +445,42 @@ static int64_t end_attempt(cv_wire *wire, const cv_wire_end *end)
     return again;
 }
 
+static bool is_complete(const cv_fetch *f)
+{
+    size_t n_left;
+    if (f->spans) return cv_spans_left(f->spans, f->n_spans, &n_left) == 0;
+    return f->is_granted && f->next == f->last_end;
+}
+
+/* Nothing of what was tried is left: the next request is a first one. */
+static void forget_parts(cv_fetch *f)
+{
+    f->spans = NULL;
+    f->status = CV_OK;
+    f->error = (cv_error){0};
+    f->span = 0;
+    f->have_parts_come = false;
+}
+
 static void gone(cv_wire *wire)
 {
     cv_fetch *f = of(wire);
-    if (f->status == CV_OK && (!f->is_granted || f->next < f->last_end))
+    land(f);
+    if (f->is_split)
+        forget_parts(f);
+    else if (f->status == CV_OK && !is_complete(f))
         f->status = cv_fail(&f->error, CATERVA_ESTOPPED, -1, "the request was given up");
     cv_buffer_free(&f->head);
-    cv_free(f->url);
-    f->url = NULL;
+    cv_free(f->where.url);
+    cv_free(f->parts);
+    f->where.url = NULL;
+    f->parts = NULL;
     f->gone(f);
 }
 
 cv_status cv_fetch_begin(cv_fetch *f, cv_error *err)
 {
+    f->is_flying = f->is_paused = false;
     f->wire.prepare = prepare;
     f->wire.header = take_header;
     f->wire.body = take_body;
@@ -292,6 +488,8 @@ cv_status cv_fetch_begin(cv_fetch *f, cv_error *err)
     f->wire.gone = gone;
     f->wire.limit = &f->object->session->limit;
     f->ask.identity = &f->object->identity;
+    f->is_split = f->has_no_parts = false;
+    f->attempts = f->failures = f->where.redirects = 0;
     return cv_wire_submit(&f->wire, err);
 }
 

@@ -7,6 +7,7 @@
 #define CV_STORE_HTTP_FILE_H
 
 #include "store/http_object.h"
+#include "store/http_piece.h"
 #include "store/http_read.h"
 #include "store/range_cache.h"
 

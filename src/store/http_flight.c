@@ -28,8 +28,11 @@ static size_t take_body(char *bytes, size_t one, size_t size, void *context)
 {
     cv_flight *f = context;
     (void)one;
-    if (f->wire && f->wire->body(f->wire, (const uint8_t *)bytes, size)) return size;
-    return size + 1; /* which it takes for a failure */
+    cv_wire_next next =
+        f->wire ? f->wire->body(f->wire, (const uint8_t *)bytes, size) : CV_WIRE_ENDS;
+    f->is_paused = next == CV_WIRE_PAUSES;
+    if (f->is_paused) return CURL_WRITEFUNC_PAUSE;
+    return next == CV_WIRE_GOES_ON ? size : size + 1; /* which it takes for a failure */
 }
 
 static size_t give_body(char *to, size_t one, size_t most, void *context)
@@ -158,8 +161,7 @@ static bool is_broken(CURLcode code)
 
 static bool is_untrusted(CURLcode code)
 {
-    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
-           code == CURLE_SSL_ISSUER_ERROR;
+    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_ISSUER_ERROR;
 }
 
 /* Details of certificates say no secrets, others may. */
@@ -172,7 +174,8 @@ static const char *reason_of(const cv_flight *f, const cv_curl *curl, CURLcode c
         curl->easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &answer);
     if (answer > 0) /* libcurl's word for a field above 100 KiB */
         return "a field of the server's answer is too long";
-    if (!is_untrusted(code) || !*reason) return curl->easy_strerror(code);
+    bool is_told = is_untrusted(code) || code == CURLE_SSL_CACERT_BADFILE;
+    if (!is_told || !*reason) return curl->easy_strerror(code);
     return strncmp(reason, known, sizeof known - 1) == 0 ? reason + sizeof known - 1 : reason;
 }
 

@@ -14,6 +14,7 @@ typedef struct cv_flight {
     struct curl_slist *fields;
     cv_wire *wire;                /* NULL: cancelled */
     uint64_t body_pos, body_size; /* of what is sent */
+    bool is_paused, resumes;
     char reason[CURL_ERROR_SIZE]; /* libcurl's, in detail */
 } cv_flight;
 

@@ -81,7 +81,8 @@ static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t wides
     uint64_t each = (needed + in_gaps) / (uint64_t)rule->connections;
     uint64_t longest = longest_of(segments, n);
     each += longest < each / 4 ? longest : each / 4;
-    if (each > CV_JOIN_MOST) each = CV_JOIN_MOST;
+    uint64_t limit = rule->limit > 0 ? rule->limit : CV_JOIN_MOST;
+    if (each > limit) each = limit;
     return each > rule->most ? each : rule->most;
 }
 

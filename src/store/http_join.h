@@ -7,8 +7,8 @@
 /* A range, or part of one that is so long that several requests share it. */
 typedef struct cv_segment {
     uint64_t pos, end;
-    uint8_t *dst;
-    size_t range; /* whose it is */
+    size_t range; /* whose it is, */
+    size_t at;    /* and where its first byte is in there */
     bool begins;  /* a request; set by cv_join */
 } cv_segment;
 
@@ -16,6 +16,7 @@ typedef struct cv_join_rule {
     uint64_t gap;     /* reading over so many bytes is quicker than another request */
     int over_percent; /* of what is needed that may be read over in all */
     uint64_t most;    /* bytes of a request; no segment has more */
+    uint64_t limit;   /* that no request is joined beyond; 0: CV_JOIN_MOST */
     int connections; /* each has one request at a time: those that are joined may have `most`,
                        * or as much as gives each connection one; 0: no more than `most` */
 } cv_join_rule;

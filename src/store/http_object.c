@@ -146,6 +146,7 @@ static cv_status place(cv_http_object *o, const char *url, const char *member, c
     CV_TRY(cv_url_parse(url, &parsed, err));
     text *t = cv_malloc(sizeof *t);
     if (!t) return cv_fail_memory(err, sizeof *t, "a URL");
+    t->full = false;
     cv_status status = parsed.scheme == CV_SCHEME_S3 ? place_s3(o, &parsed, member, t, err)
                                                      : place_http(o, &parsed, member, t);
     bool full = t->full;
@@ -281,28 +282,29 @@ static cv_status add_signature(cv_http_object *o, const cv_http_asked *asked,
     return cv_sign(&signing, fields, err);
 }
 
-/* A header that the program adds just now; one that is none is left out. */
+/* Headers that the program adds just now; of bad ones the first is told. */
 typedef struct adding {
     cv_buffer *fields;
     cv_status status;
+    int n;
+    cv_error *err;
 } adding;
 
 static void add_header(void *token, const char *header)
 {
     adding *a = token;
-    const char *own;
-    if (!cv_header_is_one(header) || cv_header_is_own(header, &own)) return;
+    if (a->status == CV_OK) a->status = cv_header_check(header, a->n++, a->err);
     if (a->status == CV_OK)
-        a->status = cv_buffer_append(a->fields, header, strlen(header) + 1, NULL);
+        a->status = cv_buffer_append(a->fields, header, strlen(header) + 1, a->err);
 }
 
 static cv_status add_users(const caterva_remote_options *o, cv_buffer *fields, cv_error *err)
 {
     for (int i = 0; i < o->n_headers; i++)
         CV_TRY(cv_buffer_append(fields, o->headers[i], strlen(o->headers[i]) + 1, err));
-    adding a = {.fields = fields, .status = CV_OK};
+    adding a = {.fields = fields, .status = CV_OK, .err = err};
     if (o->on_headers) o->on_headers(o->context, add_header, &a);
-    return a.status == CV_OK ? CV_OK : cv_fail_memory(err, 1, "headers");
+    return a.status;
 }
 
 cv_status cv_http_object_fields(cv_http_object *o, const cv_http_asked *asked,

@@ -72,11 +72,13 @@ cv_status cv_parts_begin(cv_parts *p, cv_watch *watch, cv_error *err)
                     .write_id = p->write_id,
                     .proof = "UploadId",
                     .has_body = true};
-    cv_status status = cv_send_do(&send, p->sends, watch, err);
-    if (status == CV_OK && !cv_send_is_good(&send)) status = cv_send_refused(&send, err);
-    if (status == CV_OK) {
+    cv_status status = cv_send_settle(&send, p->sends, watch, err);
+    bool is_made = cv_send_is_good(&send);
+    if (status == CV_OK && !is_made) status = cv_send_refused(&send, err);
+    if (is_made) {
         (void)cv_xml_text(document_of(&send), "UploadId", p->upload_id, sizeof p->upload_id);
-        status = set_id(p, p->upload_id, err);
+        cv_status named = set_id(p, p->upload_id, status == CV_OK ? err : NULL);
+        if (status == CV_OK) status = named;
     }
     cv_send_free(&send);
     return status;

@@ -26,7 +26,7 @@ uint64_t cv_parts_size(uint64_t size, uint64_t wanted);
 cv_status cv_parts_init(cv_parts *parts, cv_error *err);
 void cv_parts_free(cv_parts *parts);
 
-/* Begins an upload, and knows its upload_id then. */
+/* Begins an upload, and knows its upload_id then; mostly also when it is stopped meanwhile. */
 cv_status cv_parts_begin(cv_parts *parts, cv_watch *watch, cv_error *err);
 
 /* Goes on with one: finds the parts that the server has. *is_known false: it knows no such

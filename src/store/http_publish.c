@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "store/http_parts.h"
+#include "store/http_piece.h"
 #include "store/http_read.h"
 #include "store/refusals.h"
 

@@ -1,57 +1,13 @@
 /* Room: store. A wave on its way. The wire's thread puts bytes where they belong and tells
- * which ranges are complete; the thread that asked hands those on, asks now and then whether
- * it is still wanted, and comes back when no request of it is left anywhere. */
+ * which ranges are complete; who waits for them, and for other waves, is gather.c. */
 #include "store/http_read.h"
 
 #include "base/heap.h"
-#include "base/os.h"
 #include "store/http_fetch.h"
 #include "store/http_join.h"
 
+#include <stddef.h>
 #include <string.h>
-
-enum { LOOK_NS = 20000000 }; /* how often the watch is asked */
-
-/* ---- Who waits ------------------------------------------------------------------------ */
-
-/* Requests under way, and what came of them. */
-typedef struct waiter {
-    cv_mutex lock;
-    cv_cond changed;
-    size_t n_left; /* requests that are not gone */
-    size_t *arrived;
-    size_t n_arrived, n_told;
-    size_t failed; /* a range */
-    cv_status status;
-    cv_error error;
-} waiter;
-
-static void waiter_init(waiter *w)
-{
-    *w = (waiter){.failed = SIZE_MAX};
-    cv_mutex_init(&w->lock);
-    cv_cond_init(&w->changed);
-}
-
-static void waiter_destroy(waiter *w)
-{
-    cv_cond_destroy(&w->changed);
-    cv_mutex_destroy(&w->lock);
-}
-
-/* One request is gone. With the first failure the others are not worth waiting for. */
-static void note_gone(waiter *w, const cv_fetch *f, size_t range)
-{
-    cv_mutex_lock(&w->lock);
-    if (f->status != CV_OK && w->status == CV_OK) {
-        w->status = f->status;
-        w->error = f->error;
-        w->failed = range;
-    }
-    w->n_left--;
-    cv_cond_wake_all(&w->changed);
-    cv_mutex_unlock(&w->lock);
-}
 
 /* ---- A wave ---------------------------------------------------------------------------- */
 
@@ -61,46 +17,95 @@ typedef struct request {
     uint64_t base;      /* where the object's byte 0 is among the segments */
     size_t first, last; /* segments */
     size_t at;          /* those before it are complete */
+    size_t n;           /* requests, from this one on, that it is sent for */
+    bool is_asking;     /* it finds out whether the server sends several parts */
 } request;
 
 typedef struct wave {
-    const cv_http_window *window;
+    cv_reading base;
+    cv_gathered all; /* whom it is under way with */
+    cv_http_window window;
     const cv_store_range *ranges;
     size_t n;
     cv_segment *segments;
     size_t n_segments, n_requests;
-    size_t *left; /* bytes of each range; the wire's thread's */
+    size_t *left;     /* bytes of each range that are missing; the wire's thread's, as: */
+    uint8_t **dst;    /* where those of a range go, or NULL: it has no room yet */
+    bool borrows;     /* the memory of ranges, when their first bytes come */
+    size_t n_filling; /* of those ranges: they have memory, and not all bytes */
+    cv_flow flow;
     request *requests;
-    uint64_t fetched; /* bytes asked for */
-    waiter waiter;
+    cv_http_span *spans; /* of each request */
+    cv_several_waiter waiter;
+    size_t n_made;  /* requests before what was not sent was joined again */
+    bool is_narrow; /* only small gaps are read over: parts of an answer have larger ones */
+    size_t n_begun, n_first; /* requests; and before it is known what the server sends */
+    atomic_bool is_given_up;
+    size_t together; /* bytes of all that is under way with it */
+    cv_session_mark began;
 } wave;
+
+/* Bytes of a request of a wave that borrows: what has come is not asked for again when it
+ * breaks, and each round trip that is saved is one in which nothing comes. */
+enum { MOST_BORROWED = 32 << 20 };
 
 /* Segments of several objects lie so far apart that no two are ever joined. */
 enum { OBJECT_BITS = 40 };
 
 static cv_session *session_of(const wave *w)
 {
-    return (w->window->objects ? w->window->objects[0] : w->window->object)->session;
+    return (w->window.objects ? w->window.objects[0] : w->window.object)->session;
 }
 
 static uint64_t base_of(const wave *w, size_t range)
 {
-    return w->window->objects ? (uint64_t)range << OBJECT_BITS : 0;
+    return w->window.objects ? (uint64_t)range << OBJECT_BITS : 0;
+}
+
+/* Room for the range, if there is some. Those that have all their bytes give theirs back sooner
+ * or later; where there are others, and nothing moves but this request, it gets some in any
+ * case: what they miss may come behind what it brings. */
+static cv_status find_room(wave *w, size_t range, cv_error *err)
+{
+    const cv_arrivals *a = &w->all.arrivals;
+    bool moves_alone = w->flow.n_flying - w->flow.n_paused <= 1;
+    bool must = (moves_alone && w->n_filling > 0) ||
+                atomic_load(&session_of(w)->limit.is_multiplexed); /* since it began */
+    CV_TRY(a->lend(a->context, range, must, &w->dst[range], err));
+    if (w->dst[range]) w->n_filling++;
+    return CV_OK;
+}
+
+/* Bytes of ranges that have room, up to the first one that has none. */
+static cv_status admit(cv_fetch *fetch, uint64_t pos, size_t size, size_t *admitted,
+                       cv_error *err)
+{
+    const request *r = (request *)fetch + fetch->span;
+    wave *w = r->wave;
+    uint64_t end = (pos += r->base) + size;
+    *admitted = size;
+    for (size_t i = r->at; i < r->last && w->segments[i].pos < end; i++) {
+        const cv_segment *s = &w->segments[i];
+        if (s->end <= pos) continue;
+        if (!w->dst[s->range]) CV_TRY(find_room(w, s->range, err));
+        if (w->dst[s->range]) continue;
+        *admitted = s->pos > pos ? (size_t)(s->pos - pos) : 0;
+        break;
+    }
+    return CV_OK;
 }
 
 static void complete(wave *w, size_t range)
 {
-    cv_mutex_lock(&w->waiter.lock);
-    w->waiter.arrived[w->waiter.n_arrived++] = range;
-    cv_cond_wake_all(&w->waiter.changed);
-    cv_mutex_unlock(&w->waiter.lock);
+    if (w->borrows) w->n_filling--;
+    cv_gathered_arrived(&w->all, range);
 }
 
 /* Puts bytes [pos, end) into the segments that want some of them. */
 static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
                       cv_error *err)
 {
-    request *r = (request *)fetch;
+    request *r = (request *)fetch + fetch->span;
     wave *w = r->wave;
     (void)err;
     pos += r->base;
@@ -110,30 +115,28 @@ static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_
         const cv_segment *s = &w->segments[i];
         uint64_t from = s->pos > pos ? s->pos : pos, to = s->end < end ? s->end : end;
         if (from >= to) continue;
-        memcpy(s->dst + (from - s->pos), bytes + (from - pos), (size_t)(to - from));
+        memcpy(w->dst[s->range] + s->at + (from - s->pos), bytes + (from - pos),
+               (size_t)(to - from));
         w->left[s->range] -= (size_t)(to - from);
         if (w->left[s->range] == 0) complete(w, s->range);
     }
     return CV_OK;
 }
 
-static void request_gone(cv_fetch *fetch)
-{
-    request *r = (request *)fetch;
-    note_gone(&r->wave->waiter, fetch, r->wave->segments[r->first].range);
-}
-
 /* ---- Planning --------------------------------------------------------------------------- */
+
+/* Of a request: what is not lost when it breaks, and waits for nobody's memory, may be long. */
+static uint64_t limit_of(const wave *w) { return w->borrows ? MOST_BORROWED : CV_JOIN_MOST; }
 
 /* Large requests are cut so that every connection gets some, and a piece that is lost does
  * not cost much. */
 static uint64_t most_bytes(const wave *w)
 {
     enum { LEAST = 1 << 20 };
-    uint64_t total = 0;
-    for (size_t i = 0; i < w->n; i++) total += w->ranges[i].size;
-    uint64_t each = total / (uint64_t)session_of(w)->limit.most;
-    return each < LEAST ? LEAST : each > CV_JOIN_MOST ? CV_JOIN_MOST : each;
+    uint64_t total = 2 * (uint64_t)w->together; /* of which each wave is one, as a rule */
+    for (size_t i = 0; i < w->n && w->together == 0; i++) total += w->ranges[i].size;
+    uint64_t each = total / (uint64_t)session_of(w)->limit.most, most = limit_of(w);
+    return each < LEAST ? LEAST : each > most ? most : each;
 }
 
 static size_t count_segments(const wave *w, uint64_t most)
@@ -146,322 +149,345 @@ static size_t count_segments(const wave *w, uint64_t most)
 static void cut(wave *w, uint64_t most)
 {
     cv_segment *to = w->segments;
-    cv_http_object *const *objects = w->window->objects;
+    cv_http_object *const *objects = w->window.objects;
     size_t first = 0; /* range of the object's */
     for (size_t i = 0; i < w->n; i++) {
         const cv_store_range *r = &w->ranges[i];
         if (objects && objects[i] != objects[first]) first = i;
-        uint64_t pos = base_of(w, first) + w->window->offset + r->pos;
+        uint64_t pos = base_of(w, first) + w->window.offset + r->pos;
         w->left[i] = r->size;
+        w->dst[i] = r->dst;
         for (uint64_t done = 0; done < r->size; done += most) {
             uint64_t size = r->size - done < most ? r->size - done : most;
-            *to++ = (cv_segment){.pos = pos + done,
-                                 .end = pos + done + size,
-                                 .dst = (uint8_t *)r->dst + done,
-                                 .range = i};
+            *to++ = (cv_segment){
+                .pos = pos + done, .end = pos + done + size, .range = i, .at = (size_t)done};
         }
     }
 }
 
-static void make_request(wave *w, request *r, size_t first)
+static void make_request(wave *w, size_t number, size_t first)
 {
+    request *r = &w->requests[number];
     uint64_t end = 0, begin = w->segments[first].pos;
-    cv_session *s = session_of(w);
     size_t last = first;
-    bool has_own = w->window->objects != NULL;
+    bool has_own = w->window.objects != NULL;
     do {
         if (w->segments[last].end > end) end = w->segments[last].end;
         last++;
     } while (last < w->n_segments && !w->segments[last].begins);
-    *r = (request){.wave = w, .first = first, .last = last, .at = first};
+    r->wave = w; /* and not all of it: others may look at the fetch's wire */
+    r->first = r->at = first;
+    r->last = last;
     if (has_own) r->base = begin >> OBJECT_BITS << OBJECT_BITS;
-    r->fetch.object = has_own ? w->window->objects[begin >> OBJECT_BITS] : w->window->object;
-    r->fetch.ask = (cv_ask){.first = begin - r->base, .end = end - r->base};
-    r->fetch.is_anew = w->window->is_anew;
-    r->fetch.n_ranges = (int)(last - first);
-    r->fetch.take = take;
-    r->fetch.gone = request_gone;
-    w->fetched += end - begin;
-    if (last - first > 1) atomic_fetch_add(&s->joined, (int64_t)(last - first));
+    r->fetch.object = has_own ? w->window.objects[begin >> OBJECT_BITS] : w->window.object;
+    r->fetch.is_anew = w->window.is_anew;
+    w->spans[number] = (cv_http_span){begin - r->base, end - r->base};
+}
+
+static cv_join_rule rule_of(const wave *w, bool is_narrow)
+{
+    enum { PART = 4096 }; /* what is between two parts of an answer is not worth much more */
+    cv_session *s = session_of(w);
+    return (cv_join_rule){.gap = is_narrow ? PART : cv_session_gap(s),
+                          .over_percent = s->options.over_read_percent,
+                          .most = most_bytes(w),
+                          .limit = limit_of(w),
+                          .connections = s->limit.most};
+}
+
+/* To a server that sends several parts, or may do so, small gaps are read over, and no large
+ * ones. Where all requests go at once anyhow it is not found out whether it does. */
+static size_t join(wave *w, const cv_join_rule *rule)
+{
+    cv_several_state state = cv_several_look(&session_of(w)->several);
+    size_t n = 0;
+    w->is_narrow = state == CV_SEVERAL_KNOWN;
+    if (!w->is_narrow) n = cv_join(w->segments, w->n_segments, rule);
+    if (n > (size_t)rule->connections) w->is_narrow = state != CV_SEVERAL_REFUSED;
+    if (!w->is_narrow) return n;
+    const cv_join_rule narrow = rule_of(w, true);
+    return cv_join(w->segments, w->n_segments, &narrow);
+}
+
+static void make_requests(wave *w, size_t number, size_t segment)
+{
+    for (; number < w->n_requests; segment = w->requests[number++].last)
+        make_request(w, number, segment);
 }
 
 static cv_status plan(wave *w, cv_error *err)
 {
-    cv_session *s = session_of(w);
-    const cv_join_rule rule = {.gap = cv_session_gap(s),
-                               .over_percent = s->options.over_read_percent,
-                               .most = most_bytes(w),
-                               .connections = s->limit.most};
+    const cv_join_rule rule = rule_of(w, false);
     w->n_segments = count_segments(w, rule.most);
     w->segments = cv_calloc(w->n_segments, sizeof *w->segments);
     w->left = cv_calloc(w->n, sizeof *w->left);
-    w->waiter.arrived = cv_calloc(w->n, sizeof *w->waiter.arrived);
-    if (!w->segments || !w->left || !w->waiter.arrived)
+    w->dst = cv_calloc(w->n, sizeof *w->dst);
+    if (!w->segments || !w->left || !w->dst)
         return cv_fail_memory(err, w->n_segments * sizeof *w->segments, "a list of ranges");
     cut(w, rule.most);
-    w->n_requests = cv_join(w->segments, w->n_segments, &rule);
+    w->n_requests = w->n_made = join(w, &rule);
     w->requests = cv_calloc(w->n_requests, sizeof *w->requests);
-    if (!w->requests)
+    w->spans = cv_calloc(w->n_requests, sizeof *w->spans);
+    if (!w->requests || !w->spans)
         return cv_fail_memory(err, w->n_requests * sizeof *w->requests, "requests");
-    size_t at = 0;
-    for (size_t i = 0; i < w->n_requests; at = w->requests[i++].last)
-        make_request(w, &w->requests[i], at);
+    make_requests(w, 0, 0);
     return CV_OK;
 }
 
-/* ---- Waiting ---------------------------------------------------------------------------- */
-
-static void cancel_all(const wave *w)
+/* The server sends one part at a time: requests that were not sent read over larger gaps. */
+static void join_again(wave *w, size_t first)
 {
-    for (size_t i = 0; i < w->n_requests; i++) cv_fetch_cancel(&w->requests[i].fetch);
+    const cv_join_rule rule = rule_of(w, false);
+    if (!w->is_narrow || first == w->n_requests) return;
+    size_t n_before = w->n_requests - first, segment = w->requests[first].first;
+    size_t n = cv_join(w->segments + segment, w->n_segments - segment, &rule);
+    w->is_narrow = false;
+    if (n >= n_before) return;
+    w->n_requests = first + n;
+    make_requests(w, first, segment);
+    cv_gathered_gone(&w->all, n_before - n, CV_OK, NULL, SIZE_MAX);
 }
 
-/* With the lock; gives it up for as long as others work. */
-static void hand_over(wave *w, const cv_arrivals *arrivals)
+/* ---- Sending ------------------------------------------------------------------------------ */
+
+static void request_gone(cv_fetch *fetch);
+
+static int count_ranges(const wave *w, size_t first, size_t n)
 {
-    waiter *a = &w->waiter;
-    while (a->status == CV_OK && a->n_told < a->n_arrived) {
-        cv_error error = {0};
-        size_t range = a->arrived[a->n_told++];
-        cv_mutex_unlock(&a->lock);
-        cv_status status = arrivals->arrived(arrivals->context, range, &error);
-        cv_mutex_lock(&a->lock);
-        if (status == CV_OK || a->status != CV_OK) continue;
-        a->status = status;
-        a->error = error;
-        a->failed = SIZE_MAX;
-    }
+    return (int)(w->requests[first + n - 1].last - w->requests[first].first);
 }
 
-static void ask_watch(waiter *a, cv_watch *watch)
+static void send_each(wave *w, size_t first, size_t end);
+
+/* Nobody finds out: others may, and what waits of this wave goes as it is. */
+static void not_asked(wave *w, request *r)
 {
+    cv_several *several = &session_of(w)->several;
+    if (!r->is_asking) return;
+    r->is_asking = false;
+    bool waits = cv_several_leave(several, &w->waiter);
+    cv_several_learn(several, CV_SEVERAL_UNKNOWN);
+    if (waits) send_each(w, w->n_first, w->n_requests);
+}
+
+/* Sends `n` of them, from `first` on, as one. What could not be begun counts as gone; then the
+ * wave may be gone, too, where nothing else of it is left. */
+static void send(wave *w, size_t first, size_t n)
+{
+    request *r = &w->requests[first];
+    const cv_http_span *spans = &w->spans[first];
     cv_error error = {0};
-    if (!watch || a->status != CV_OK) return;
-    cv_mutex_unlock(&a->lock);
-    cv_status status = cv_watch_tick(watch, 0, &error);
-    cv_mutex_lock(&a->lock);
-    if (status == CV_OK || a->status != CV_OK) return;
-    a->status = status;
-    a->error = error;
-}
-
-/* With the lock. */
-static void wait_for_change(waiter *a, cv_watch *watch)
-{
-    if (watch)
-        cv_cond_wait_for(&a->changed, &a->lock, LOOK_NS);
-    else
-        cv_cond_wait(&a->changed, &a->lock);
-}
-
-static void wait_for_all(wave *w, const cv_arrivals *arrivals)
-{
-    waiter *a = &w->waiter;
-    bool is_cancelled = false;
-    cv_mutex_lock(&a->lock);
-    for (;;) {
-        hand_over(w, arrivals);
-        if (a->n_left == 0) break;
-        ask_watch(a, arrivals->watch);
-        if (a->status != CV_OK && !is_cancelled) {
-            is_cancelled = true;
-            cv_mutex_unlock(&a->lock);
-            cancel_all(w);
-            cv_mutex_lock(&a->lock);
-        }
-        if (a->n_left > 0 && (a->status != CV_OK || a->n_told == a->n_arrived))
-            wait_for_change(a, is_cancelled ? NULL : arrivals->watch);
+    r->n = n;
+    r->fetch.ask = (cv_ask){.first = spans[0].next, .end = spans[n - 1].end};
+    r->fetch.spans = n > 1 ? &w->spans[first] : NULL;
+    r->fetch.n_spans = n;
+    r->fetch.n_ranges = count_ranges(w, first, n);
+    r->fetch.take = take;
+    r->fetch.admit = admit;
+    r->fetch.flow = w->borrows ? &w->flow : NULL;
+    r->fetch.gone = request_gone;
+    cv_status status = CATERVA_ESTOPPED;
+    if (!atomic_load(&w->is_given_up)) status = cv_fetch_begin(&r->fetch, &error);
+    if (status == CV_OK) {
+        /* Who gave it up may have looked too early to cancel this. */
+        if (atomic_load(&w->is_given_up)) cv_fetch_cancel(&r->fetch);
+        return;
     }
-    cv_mutex_unlock(&a->lock);
+    not_asked(w, r);
+    cv_gathered_gone(&w->all, n, status, &error, SIZE_MAX);
 }
 
-/* What could not be begun counts as gone. */
-static void begin_all(wave *w)
+static void send_each(wave *w, size_t first, size_t end)
 {
-    waiter *a = &w->waiter;
-    cv_error error = {0};
-    a->n_left = w->n_requests;
-    for (size_t i = 0; i < w->n_requests; i++) {
-        cv_status status = cv_fetch_begin(&w->requests[i].fetch, &error);
-        if (status == CV_OK) continue;
-        cv_mutex_lock(&a->lock);
-        a->n_left -= w->n_requests - i;
-        a->status = status;
-        a->error = error;
-        w->n_requests = i;
-        cv_mutex_unlock(&a->lock);
+    while (first < end) send(w, first++, 1);
+}
+
+/* Those that are of one object, from `first` on. */
+static size_t count_of_object(const wave *w, size_t first, size_t end)
+{
+    size_t n = 1;
+    const cv_http_object *object = w->requests[first].fetch.object;
+    while (first + n < end && w->requests[first + n].fetch.object == object) n++;
+    return n;
+}
+
+/* As many requests as there are connections, where that is not too many for each. */
+static void send_together(wave *w, size_t first, size_t end)
+{
+    uint64_t cost = cv_spans_cost(&w->spans[first], end - first);
+    uint64_t each = cost / (uint64_t)session_of(w)->limit.most + 1;
+    while (first < end) {
+        size_t n = count_of_object(w, first, end);
+        n = cv_spans_share(&w->spans[first], n, each);
+        first += n; /* the wave may go with the last one */
+        send(w, first - n, n);
     }
 }
 
-static cv_status run(wave *w, const cv_arrivals *arrivals, cv_error *err)
+/* The first request of several parts: few, so that not much is lost. */
+static size_t count_asked(const wave *w, size_t first)
 {
-    waiter *a = &w->waiter;
+    enum { FEW = 4 };
+    size_t n = count_of_object(w, first, w->n_requests);
+    if (w->requests[first].fetch.object->identity.size == UINT64_MAX) return 1;
+    return cv_spans_share(&w->spans[first], n < FEW ? n : FEW, UINT64_MAX);
+}
+
+/* One request asks for several parts, beside it go as many as there are connections, and the rest
+ * waits for what comes of it. */
+static void find_out(wave *w, size_t n_asked)
+{
+    size_t first = w->n_begun, end = w->n_first;
+    w->requests[first].is_asking = true;
+    send(w, first, n_asked);
+    send_each(w, first + n_asked, end);
+}
+
+static void send_joined(wave *w, size_t first)
+{
+    join_again(w, first);
+    send_each(w, first, w->n_requests);
+}
+
+/* Sends what was not sent, as the server would have it. */
+static void send_rest(wave *w)
+{
     cv_session *s = session_of(w);
-    uint64_t began = cv_os_clock_ns();
-    atomic_fetch_add(&s->round_trips, 1);
-    begin_all(w);
-    wait_for_all(w, arrivals);
-    if (a->status == CV_OK)
-        cv_session_note_speed(s, w->fetched, cv_os_clock_ns() - began);
-    else if (a->failed < w->n && arrivals->failed)
-        arrivals->failed(arrivals->context, a->failed);
-    if (a->status != CV_OK && err) *err = a->error;
-    return a->status;
+    size_t first = w->n_begun, end = w->n_requests, most = (size_t)s->limit.most;
+    size_t n_asked = first < end ? count_asked(w, first) : 0;
+    cv_several_state state = CV_SEVERAL_REFUSED;
+    w->n_first = end - first > n_asked + most - 1 ? first + n_asked + most - 1 : end;
+    if (end - first > most && n_asked > 1) state = cv_several_ask(&s->several, &w->waiter);
+    if (state == CV_SEVERAL_KNOWN)
+        send_together(w, first, end);
+    else if (state == CV_SEVERAL_REFUSED)
+        send_joined(w, first);
+    else if (state == CV_SEVERAL_UNKNOWN)
+        find_out(w, n_asked);
+}
+
+static void go_on(cv_several_waiter *waiter)
+{
+    wave *w = (wave *)(void *)((char *)waiter - offsetof(wave, waiter));
+    if (waiter->is_asking) w->n_begun = w->n_first;
+    if (w->n_begun < w->n_requests) send_rest(w);
+}
+
+/* What several were asked for is asked for one by one, as far as it has not come. */
+static void send_apart(wave *w, size_t first, size_t n)
+{
+    size_t n_done = 0;
+    for (size_t i = first; i < first + n; i++) n_done += w->spans[i].next == w->spans[i].end;
+    if (n_done > 0) cv_gathered_gone(&w->all, n_done, CV_OK, NULL, SIZE_MAX);
+    for (size_t i = first, left = n - n_done; left > 0; i++) {
+        if (w->spans[i].next == w->spans[i].end) continue;
+        left--;
+        send(w, i, 1);
+    }
+}
+
+/* What a request for several, or for one, says about the server. A body that was cut once, and
+ * the place of a redirection that is over, say nothing. */
+static void learn(request *r)
+{
+    const cv_fetch *f = &r->fetch;
+    bool is_asking = r->is_asking;
+    cv_several_state state = CV_SEVERAL_UNKNOWN;
+    if (f->is_split && (f->has_no_parts || f->failures > 0)) state = CV_SEVERAL_REFUSED;
+    if (!f->is_split && f->status == CV_OK) state = CV_SEVERAL_KNOWN;
+    r->is_asking = false;
+    if (is_asking || (f->is_split && f->has_no_parts))
+        cv_several_learn(&f->object->session->several, state);
+}
+
+static void request_gone(cv_fetch *fetch)
+{
+    request *r = (request *)fetch;
+    wave *w = r->wave;
+    size_t first = (size_t)(r - w->requests), n = r->n;
+    learn(r);
+    if (fetch->is_split) {
+        send_apart(w, first, n);
+        return;
+    }
+    if (fetch->n_ranges > 1)
+        atomic_fetch_add(&fetch->object->session->joined, fetch->n_ranges);
+    cv_gathered_gone(&w->all, n, fetch->status, &fetch->error, w->segments[r->first].range);
+}
+
+/* ---- From the beginning to the end -------------------------------------------------------- */
+
+static void free_wave(wave *w)
+{
+    cv_free(w->segments);
+    cv_free(w->left);
+    cv_free(w->dst);
+    cv_free(w->requests);
+    cv_free(w->spans);
+    cv_free(w);
+}
+
+/* What waits is never sent. */
+static void give_up(wave *w)
+{
+    cv_error error = {0};
+    atomic_store(&w->is_given_up, true);
+    if (cv_several_leave(&session_of(w)->several, &w->waiter)) {
+        size_t n_sent = w->waiter.is_asking ? w->n_first : w->n_begun;
+        cv_gathered_gone(&w->all, w->n_requests - n_sent, CATERVA_ESTOPPED, &error, SIZE_MAX);
+    }
+    for (size_t i = 0; i < w->n_made; i++) cv_fetch_cancel(&w->requests[i].fetch);
+}
+
+static void end_wave(cv_reading *reading, bool gives_up)
+{
+    wave *w = (wave *)reading; /* its first member */
+    if (gives_up) give_up(w);
+    cv_gathered_leave(&w->all);
+    cv_session *s = session_of(w);
+    const cv_session_mark now = cv_session_now(s);
+    if (!gives_up) cv_session_note_speed(s, &w->began, &now);
+    free_wave(w);
+}
+
+cv_status cv_http_begin(const cv_http_window *window, const cv_store_range *ranges, size_t n,
+                        const cv_arrivals *arrivals, cv_gathering *all, cv_reading **out,
+                        cv_error *err)
+{
+    *out = NULL;
+    if (n == 0) return CV_OK;
+    wave *w = cv_calloc(1, sizeof *w);
+    if (!w) return cv_fail_memory(err, sizeof *w, "requests");
+    *w = (wave){.base = {end_wave},
+                .window = *window,
+                .ranges = ranges,
+                .n = n,
+                .borrows = arrivals->lend != NULL,
+                .waiter = {.go = go_on},
+                .together = arrivals->together};
+    cv_status status = plan(w, err);
+    if (status == CV_OK)
+        status = cv_gathered_join(&w->all, all, arrivals, n, w->n_requests, err);
+    if (status != CV_OK) {
+        free_wave(w);
+        return status;
+    }
+    cv_session *s = session_of(w);
+    if (!arrivals->is_along) atomic_fetch_add(&s->round_trips, 1);
+    w->began = cv_session_now(s);
+    send_rest(w);
+    *out = &w->base;
+    return CV_OK;
 }
 
 cv_status cv_http_read(const cv_http_window *window, const cv_store_range *ranges, size_t n,
                        const cv_arrivals *arrivals, cv_error *err)
 {
-    wave w = {.window = window, .ranges = ranges, .n = n};
-    if (n == 0) return CV_OK;
-    waiter_init(&w.waiter);
-    cv_status status = plan(&w, err);
-    if (status == CV_OK) status = run(&w, arrivals, err);
-    waiter_destroy(&w.waiter);
-    cv_free(w.segments);
-    cv_free(w.left);
-    cv_free(w.requests);
-    cv_free(w.waiter.arrived);
-    return status;
-}
-
-/* ---- A piece --------------------------------------------------------------------------- */
-
-typedef struct piece_request {
-    cv_fetch fetch; /* first */
-    cv_http_piece *out;
-    waiter *waiter;    /* of one, or of many */
-    cv_status *status; /* where that of one of many goes; else NULL */
-} piece_request;
-
-static cv_status piece_granted(cv_fetch *fetch, const cv_grant *grant, cv_error *err)
-{
-    cv_http_piece *out = ((piece_request *)fetch)->out;
-    out->bytes = cv_malloc((size_t)grant->size);
-    if (!out->bytes) return cv_fail_memory(err, (size_t)grant->size, "bytes of a URL");
-    out->pos = grant->first;
-    out->size = (size_t)grant->size;
-    return CV_OK;
-}
-
-static cv_status piece_take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
-                            cv_error *err)
-{
-    cv_http_piece *out = ((piece_request *)fetch)->out;
-    (void)err;
-    memcpy(out->bytes + (pos - out->pos), bytes, size);
-    return CV_OK;
-}
-
-static void piece_gone(cv_fetch *fetch)
-{
-    const piece_request *r = (piece_request *)fetch;
-    waiter *a = r->waiter;
-    if (!r->status) {
-        note_gone(a, fetch, 0);
-        return;
-    }
-    cv_mutex_lock(&a->lock); /* the others go on */
-    *r->status = fetch->status;
-    a->n_left--;
-    cv_cond_wake_all(&a->changed);
-    cv_mutex_unlock(&a->lock);
-}
-
-static void wait_for_pieces(waiter *a, piece_request *list, size_t n, cv_watch *watch)
-{
-    bool is_cancelled = false;
-    cv_mutex_lock(&a->lock);
-    while (a->n_left > 0) {
-        wait_for_change(a, is_cancelled ? NULL : watch);
-        ask_watch(a, watch);
-        if (a->status == CV_OK || is_cancelled || a->n_left == 0) continue;
-        is_cancelled = true;
-        cv_mutex_unlock(&a->lock);
-        for (size_t i = 0; i < n; i++) cv_fetch_cancel(&list[i].fetch);
-        cv_mutex_lock(&a->lock);
-    }
-    cv_mutex_unlock(&a->lock);
-}
-
-static void order_piece(piece_request *r, cv_http_object *object, const cv_ask *ask,
-                        bool is_anew)
-{
-    *r->out = (cv_http_piece){0};
-    r->fetch.object = object;
-    r->fetch.ask = *ask;
-    r->fetch.is_anew = is_anew;
-    r->fetch.n_ranges = 1;
-    r->fetch.granted = piece_granted;
-    r->fetch.take = piece_take;
-    r->fetch.gone = piece_gone;
-}
-
-cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_anew,
-                             cv_watch *watch, cv_http_piece *out, bool *has_no_ranges,
-                             cv_error *err)
-{
-    waiter a;
-    piece_request r = {.out = out, .waiter = &a};
-    order_piece(&r, object, ask, is_anew);
-    waiter_init(&a);
-    a.n_left = 1;
-    atomic_fetch_add(&object->session->round_trips, 1);
-    cv_status status = cv_fetch_begin(&r.fetch, err);
-    if (status == CV_OK) {
-        wait_for_pieces(&a, &r, 1, watch);
-        status = a.status;
-        if (status != CV_OK && err) *err = a.error;
-    }
-    *has_no_ranges = r.fetch.has_no_ranges;
-    waiter_destroy(&a);
-    if (status != CV_OK) cv_free(out->bytes);
-    if (status != CV_OK) *out = (cv_http_piece){0};
-    return status;
-}
-
-/* ---- First pieces of many ---------------------------------------------------------------- */
-
-/* What could not be begun has that for its status. */
-static void begin_orders(cv_http_order *orders, piece_request *list, size_t n, waiter *a)
-{
-    for (size_t i = 0; i < n; i++) {
-        const cv_ask ask = {.first = 0, .end = orders[i].size};
-        list[i].out = &orders[i].piece;
-        list[i].waiter = a;
-        list[i].status = &orders[i].status;
-        order_piece(&list[i], orders[i].object, &ask, orders[i].is_anew);
-        cv_mutex_lock(&a->lock);
-        a->n_left++;
-        cv_mutex_unlock(&a->lock);
-        cv_status status = cv_fetch_begin(&list[i].fetch, NULL);
-        if (status == CV_OK) continue;
-        cv_mutex_lock(&a->lock);
-        orders[i].status = status;
-        a->n_left--;
-        cv_mutex_unlock(&a->lock);
-    }
-}
-
-cv_status cv_http_read_orders(cv_http_order *orders, size_t n, cv_watch *watch, cv_error *err)
-{
-    waiter a;
-    if (n == 0) return CV_OK;
-    piece_request *list = cv_calloc(n, sizeof *list);
-    if (!list) return cv_fail_memory(err, n * sizeof *list, "requests");
-    waiter_init(&a);
-    atomic_fetch_add(&orders[0].object->session->round_trips, 1);
-    begin_orders(orders, list, n, &a);
-    wait_for_pieces(&a, list, n, watch);
-    cv_status status = a.status;
-    if (status != CV_OK && err) *err = a.error;
-    waiter_destroy(&a);
-    cv_free(list);
-    for (size_t i = 0; i < n; i++) {
-        cv_http_order *o = &orders[i];
-        if (status == CV_OK && o->status == CV_OK) continue;
-        cv_free(o->piece.bytes);
-        o->piece = (cv_http_piece){0};
-    }
+    cv_gathering all;
+    cv_reading *reading;
+    cv_gathering_init(&all);
+    cv_status status = cv_http_begin(window, ranges, n, arrivals, &all, &reading, err);
+    if (status == CV_OK) status = cv_gathering_finish(&all, reading, arrivals->watch, err);
+    cv_gathering_destroy(&all);
     return status;
 }

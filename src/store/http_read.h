@@ -2,8 +2,8 @@
 #ifndef CV_STORE_HTTP_READ_H
 #define CV_STORE_HTTP_READ_H
 
+#include "store/gather.h"
 #include "store/http_object.h"
-#include "store/store.h"
 
 /* Whose ranges they are: of one object, in which position 0 lies at `offset`, or each of one of
  * its own, none larger than 1 TiB; and whether caches on the way are to be passed by. */
@@ -14,36 +14,12 @@ typedef struct cv_http_window {
     bool is_anew;
 } cv_http_window;
 
-/* As cv_store_ops.read_many has it, of ranges within the object that are not empty. */
+/* As cv_store_ops.begin_wave and .read_many have it, of ranges within the object that are not
+ * empty. */
+cv_status cv_http_begin(const cv_http_window *window, const cv_store_range *ranges, size_t n,
+                        const cv_arrivals *arrivals, cv_gathering *all, cv_reading **out,
+                        cv_error *err);
 cv_status cv_http_read(const cv_http_window *window, const cv_store_range *ranges, size_t n,
                        const cv_arrivals *arrivals, cv_error *err);
-
-/* The bytes that one request brings, kept. */
-typedef struct cv_http_piece {
-    uint64_t pos;
-    size_t size;
-    uint8_t *bytes; /* owned */
-} cv_http_piece;
-
-/* Fetches what `ask` names, or, where a server sends only the whole of a small object, that;
- * also the first time, when nothing is known of it. *has_no_ranges: the answer was all of a
- * large object. `is_anew`: past caches on the way. */
-cv_status cv_http_read_piece(cv_http_object *object, const cv_ask *ask, bool is_anew,
-                             cv_watch *watch, cv_http_piece *out, bool *has_no_ranges,
-                             cv_error *err);
-
-/* The first bytes of an object, of which nothing is known yet, on order. */
-typedef struct cv_http_order {
-    cv_http_object *object;
-    uint64_t size;       /* at most so many */
-    bool is_anew;        /* past caches on the way */
-    cv_http_piece piece; /* what came */
-    cv_status status;
-} cv_http_order;
-
-/* Fetches all of them at once; each has its own status, and the sentence is lost.
- * CATERVA_ENOMEM, CATERVA_ESTOPPED: then nothing has come. */
-cv_status cv_http_read_orders(cv_http_order *orders, size_t n, cv_watch *watch,
-                              cv_error *err);
 
 #endif

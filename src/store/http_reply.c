@@ -16,7 +16,11 @@ typedef struct text {
     const char *at, *end;
 } text;
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+static char lower(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    return c;
+}
 
 static bool begins(text t, const char *word)
 {
@@ -117,6 +121,30 @@ static void take_etag(text value, cv_reply *out)
     if (*before && strcmp(before, out->etag) != 0) out->is_odd = true;
 }
 
+/* "multipart/byteranges; boundary=x", or the boundary in quotes. Two that differ are odd. */
+static void take_type(text value, cv_reply *out)
+{
+    static const char key[] = "boundary=";
+    char before[CV_BOUNDARY_SIZE];
+    memcpy(before, out->boundary, sizeof before);
+    out->boundary[0] = '\0';
+    out->is_multipart = begins(value, "multipart/");
+    bool has_parts = begins(value, "multipart/byteranges");
+    while (has_parts && value.at < value.end) {
+        if (*value.at++ != ';') continue;
+        text word = strip(value);
+        if (!begins(word, key)) continue;
+        word.at += sizeof key - 1;
+        bool is_quoted = take_char(&word, '"');
+        const char *end = word.at;
+        while (end < word.end && !strchr(is_quoted ? "\"" : ";, \t", *end)) end++;
+        word.end = end;
+        take_text(word, out->boundary, sizeof out->boundary);
+        break;
+    }
+    if (*before && strcmp(before, out->boundary) != 0) out->is_odd = true;
+}
+
 static void take_field(text name, text value, cv_reply *out)
 {
     uint64_t seconds;
@@ -127,7 +155,7 @@ static void take_field(text name, text value, cv_reply *out)
     else if (equals(name, "content-encoding"))
         out->is_encoded = out->is_encoded || !equals(value, "identity");
     else if (equals(name, "content-type"))
-        out->is_multipart = begins(value, "multipart/");
+        take_type(value, out);
     else if (equals(name, "etag"))
         take_etag(value, out);
     else if (equals(name, "last-modified"))
@@ -322,6 +350,21 @@ cv_verdict cv_reply_judge(const cv_reply *r, const cv_ask *ask, const char *name
                                 : "the server sends several parts, one was asked for");
     if (r->status == 206 || r->has_range) return judge_range(r, ask, name, grant, err);
     return judge_whole(r, ask, name, grant, err);
+}
+
+cv_verdict cv_reply_judge_parts(const cv_reply *r, const cv_identity *known, const char *name,
+                                cv_error *err)
+{
+    bool is_parts = r->status == 206 && r->is_multipart && *r->boundary && !r->has_range;
+    bool is_redirect = r->status >= 300 && r->status < 400;
+    if (r->status == 412 || is_redirect || cv_reply_is_busy(r->status))
+        return judge_status(r, name, err);
+    if (is_parts && !r->is_odd && !r->is_encoded)
+        return is_other(r, known->size, known) ? changed(err, name) : CV_REPLY_TAKE;
+    (void)cv_fail(err, CATERVA_EIO, -1,
+                  "%s: the server does not send several parts at once (status %d)", name,
+                  r->status);
+    return CV_REPLY_NO_PARTS;
 }
 
 void cv_reply_identity(const cv_reply *r, const cv_grant *grant, cv_identity *out)

@@ -5,7 +5,12 @@
 
 #include "base/status.h"
 
-enum { CV_ETAG_SIZE = 160, CV_MODIFIED_SIZE = 48, CV_WRITE_ID_SIZE = 33 };
+enum {
+    CV_ETAG_SIZE = 160,
+    CV_MODIFIED_SIZE = 48,
+    CV_WRITE_ID_SIZE = 33,
+    CV_BOUNDARY_SIZE = 71
+};
 
 /* The field of S3 by which an object says who published it. */
 #define CV_WRITE_ID_FIELD "x-amz-meta-caterva-write-id"
@@ -20,6 +25,7 @@ typedef struct cv_reply {
     char etag[CV_ETAG_SIZE];     /* with its quotes, and W/; "": none */
     char modified[CV_MODIFIED_SIZE];
     char write_id[CV_WRITE_ID_SIZE]; /* "": none that fits */
+    char boundary[CV_BOUNDARY_SIZE]; /* between the parts of multipart/byteranges; "": none */
     uint32_t retry_after;            /* seconds; 0: not said */
 } cv_reply;
 
@@ -46,6 +52,7 @@ typedef enum cv_verdict {
     CV_REPLY_RETRY,     /* the server is busy or broken just now */
     CV_REPLY_REDIRECT,  /* it is somewhere else */
     CV_REPLY_NO_RANGES, /* the server answers with all of a large object */
+    CV_REPLY_NO_PARTS,  /* the server does not send several parts at once */
     CV_REPLY_FAILED     /* as the error says */
 } cv_verdict;
 
@@ -58,6 +65,13 @@ typedef struct cv_grant {
  * return when nothing better comes of another attempt. `name` is for sentences. */
 cv_verdict cv_reply_judge(const cv_reply *reply, const cv_ask *ask, const char *name,
                           cv_grant *grant, cv_error *err);
+
+/* Judges the reply to a request for several parts of an object whose identity is known. What is
+ * taken is a body of parts, each of which is to be judged by what its own head says. Whatever
+ * may be the way of a server that does not know such requests is CV_REPLY_NO_PARTS: what is
+ * wrong with it beyond that, the replies to requests for one part will tell. */
+cv_verdict cv_reply_judge_parts(const cv_reply *reply, const cv_identity *known,
+                                const char *name, cv_error *err);
 
 /* The identity that a reply which was taken shows. */
 void cv_reply_identity(const cv_reply *reply, const cv_grant *grant, cv_identity *out);

@@ -13,7 +13,8 @@ typedef struct cv_wire cv_wire;
  * the thread only, but for `most`, set before the first. */
 typedef struct cv_wire_limit {
     int most, n;
-    bool is_multiplexed; /* the server takes many requests through one connection */
+    atomic_bool is_multiplexed; /* the server takes many requests through one connection;
+                                 * asked by any thread */
     cv_wire *first, *last;
 } cv_wire_limit;
 
@@ -42,15 +43,19 @@ typedef struct cv_wire_end {
 
 enum { CV_WIRE_DONE = -1 };
 
+/* What becomes of an attempt when bytes have come. One that pauses has taken none of them, and
+ * is given them again, maybe with others behind them, after cv_wire_resume. */
+typedef enum cv_wire_next { CV_WIRE_ENDS, CV_WIRE_GOES_ON, CV_WIRE_PAUSES } cv_wire_next;
+
 struct cv_wire {
     /* Given. `prepare` fills the setup for the next attempt; without success there is none,
      * and `end` is not called. `header` gets a line, `body` bytes, `give` puts bytes of
-     * the body that is sent to their place; false ends the attempt.
+     * the body that is sent to their place; false ends the attempt, as CV_WIRE_ENDS does.
      * `end` says after how many nanoseconds another attempt is to follow, or CV_WIRE_DONE.
      * `gone` comes last, once, also when it was cancelled: then the wire knows it no more. */
     cv_status (*prepare)(cv_wire *wire, cv_wire_setup *setup);
     bool (*header)(cv_wire *wire, const char *line, size_t size);
-    bool (*body)(cv_wire *wire, const uint8_t *bytes, size_t size);
+    cv_wire_next (*body)(cv_wire *wire, const uint8_t *bytes, size_t size);
     bool (*give)(cv_wire *wire, uint64_t pos, uint8_t *to, size_t size);
     int64_t (*end)(cv_wire *wire, const cv_wire_end *end);
     void (*gone)(cv_wire *wire);

@@ -4,6 +4,7 @@
 #include "store/http_send.h"
 
 #include "base/heap.h"
+#include "base/os.h"
 #include "base/os_file.h"
 #include "store/http_xml.h"
 
@@ -102,11 +103,11 @@ static bool take_header(cv_wire *wire, const char *line, size_t size)
     return take(s, &s->head, line, size, MOST_HEAD);
 }
 
-static bool take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
+static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 {
     cv_send *s = of(wire);
     atomic_fetch_add(&s->object->session->bytes, (int64_t)size);
-    return take(s, &s->answer, bytes, size, MOST_ANSWER);
+    return take(s, &s->answer, bytes, size, MOST_ANSWER) ? CV_WIRE_GOES_ON : CV_WIRE_ENDS;
 }
 
 /* ---- What next --------------------------------------------------------------------- */
@@ -365,13 +366,34 @@ void cv_sends_cancel(cv_sends *sends)
     cv_mutex_unlock(&sends->lock);
 }
 
-cv_status cv_send_do(cv_send *s, cv_sends *sends, cv_watch *watch, cv_error *err)
+static void wait_a_little(cv_sends *sends)
+{
+    const uint64_t ns = 500000000, begun = cv_os_clock_ns();
+    cv_mutex_lock(&sends->lock);
+    while (sends->n > 0 && cv_os_clock_ns() - begun < ns)
+        cv_cond_wait_for(&sends->changed, &sends->lock, LOOK_NS);
+    cv_mutex_unlock(&sends->lock);
+}
+
+static cv_status do_one(cv_send *s, cv_sends *sends, bool settles, cv_watch *watch,
+                        cv_error *err)
 {
     CV_TRY(cv_send_begin(s, sends, watch, err));
     cv_status status = cv_sends_wait(sends, 0, watch, err);
+    if (settles) wait_a_little(sends);
     cv_sends_cancel(sends);
     if (status == CV_OK && s->status != CV_OK && err) *err = s->error;
     return status == CV_OK ? s->status : status;
+}
+
+cv_status cv_send_do(cv_send *s, cv_sends *sends, cv_watch *watch, cv_error *err)
+{
+    return do_one(s, sends, false, watch, err);
+}
+
+cv_status cv_send_settle(cv_send *s, cv_sends *sends, cv_watch *watch, cv_error *err)
+{
+    return do_one(s, sends, true, watch, err);
 }
 
 void cv_send_free(cv_send *s) { cv_buffer_free(&s->answer); }

@@ -81,6 +81,10 @@ void cv_sends_cancel(cv_sends *sends);
 /* Begins it and waits for its end, also by being stopped. */
 cv_status cv_send_do(cv_send *send, cv_sends *sends, cv_watch *watch, cv_error *err);
 
+/* The same, but when it is stopped the answer has half a second to come, for what it makes at
+ * the server: cv_send_is_good tells whether it came, whatever the status. */
+cv_status cv_send_settle(cv_send *send, cv_sends *sends, cv_watch *watch, cv_error *err);
+
 void cv_send_free(cv_send *send); /* what came of it */
 
 /* Whether the answer is a success. */

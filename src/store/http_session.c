@@ -22,19 +22,6 @@ static cv_status check_between(const char *name, int value, int least, int most,
                    least, most);
 }
 
-static cv_status check_header(const char *header, int i, cv_error *err)
-{
-    const char *own;
-    if (!cv_header_is_one(header))
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "header %d is not \"Name: value\" in one line, with a name without "
-                       "blanks",
-                       i);
-    if (!cv_header_is_own(header, &own)) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
-                   "header %d is %s, which the library sets by itself", i, own);
-}
-
 static cv_status check_endpoint(const char *endpoint, cv_error *err)
 {
     cv_url url;
@@ -60,7 +47,7 @@ static cv_status check_options(const caterva_remote_options *o, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "a cache folder of %lld bytes",
                        (long long)o->cache_bytes);
     for (int i = 0; i < o->n_headers; i++)
-        CV_TRY(check_header(o->headers ? o->headers[i] : NULL, i, err));
+        CV_TRY(cv_header_check(o->headers ? o->headers[i] : NULL, i, err));
     return CV_OK;
 }
 
@@ -158,6 +145,7 @@ cv_status cv_session_new(const caterva_remote_options *options, bool is_s3, cv_s
     s->is_s3 = is_s3;
     atomic_init(&s->users, 1);
     cv_mutex_init(&s->lock);
+    cv_several_init(&s->several, is_s3); /* what speaks S3 sends all of it, or refuses */
     cv_status status = fill(s, err);
     if (status == CV_OK)
         *out = s;
@@ -178,6 +166,7 @@ void cv_session_release(cv_session *s)
     cv_free(s->texts);
     cv_credentials_free(&s->credentials);
     cv_mutex_destroy(&s->lock);
+    cv_several_destroy(&s->several);
     cv_free(s);
 }
 
@@ -223,14 +212,26 @@ void cv_session_note_trip(cv_session *s, uint64_t ns)
     cv_mutex_unlock(&s->lock);
 }
 
-/* Of few bytes the time is that of the round trip. */
-void cv_session_note_speed(cv_session *s, uint64_t bytes, uint64_t ns)
+cv_session_mark cv_session_now(cv_session *s)
+{
+    return (cv_session_mark){cv_os_clock_ns(), atomic_load(&s->bytes)};
+}
+
+/* Of few bytes the time is that of the round trip; and who waits while others' bytes come
+ * does not wait for one. */
+void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
+                           const cv_session_mark *ended)
 {
     enum { ENOUGH = 1 << 20 };
-    if (bytes < ENOUGH) return;
     cv_mutex_lock(&s->lock);
-    double moving = (double)ns - s->round_trip_ns;
-    mix(&s->bytes_per_ns, (double)bytes / (moving > 1e5 ? moving : 1e5));
+    bool is_along = s->measured.ns > began->ns;
+    const cv_session_mark *from = is_along ? &s->measured : began;
+    double bytes = (double)(ended->bytes - from->bytes);
+    double moving = (double)(ended->ns - from->ns) - (is_along ? 0 : s->round_trip_ns);
+    if (bytes >= ENOUGH) {
+        mix(&s->bytes_per_ns, bytes / (moving > 1e5 ? moving : 1e5));
+        s->measured = *ended;
+    }
     cv_mutex_unlock(&s->lock);
 }
 
@@ -245,13 +246,16 @@ uint64_t cv_session_gap(cv_session *s)
     return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
 }
 
-/* The way is empty for a round trip between two waves. Four times what comes in that time has
- * it full for four fifths; memory bounds that. */
+/* The way is full when as much is under way as comes in a round trip, and by a reader that is
+ * slower now and then four times that. As long as nobody knows it is taken for a quick one:
+ * then what is too much waits, and nothing is lost. */
 size_t cv_session_wave(cv_session *s)
 {
     enum { MOST = 64 << 20 };
+    const double first_guess = 0.4; /* bytes in a nanosecond */
     cv_mutex_lock(&s->lock);
-    double bytes = 4 * s->round_trip_ns * s->bytes_per_ns;
+    double speed = s->bytes_per_ns > 0 ? s->bytes_per_ns : first_guess;
+    double bytes = 4 * s->round_trip_ns * speed;
     cv_mutex_unlock(&s->lock);
     return bytes > MOST ? MOST : (size_t)bytes;
 }

@@ -5,7 +5,14 @@
 
 #include "base/thread.h"
 #include "store/http_credentials.h"
+#include "store/http_several.h"
 #include "store/http_wire.h"
+
+/* A moment, and the bytes that had come until then. */
+typedef struct cv_session_mark {
+    uint64_t ns;
+    int64_t bytes;
+} cv_session_mark;
 
 typedef struct cv_session {
     atomic_int users;
@@ -16,9 +23,11 @@ typedef struct cv_session {
     bool is_s3;
     cv_wire_limit limit;
     atomic_bool has_connected; /* the server was reached before */
+    cv_several several;        /* whether the server sends several parts at once */
     atomic_int_least64_t requests, bytes, round_trips, joined, retried, cached;
     cv_mutex lock; /* over these: */
     double round_trip_ns, bytes_per_ns;
+    cv_session_mark measured; /* when the speed was */
 } cv_session;
 
 /* Checks and copies the options (NULL: defaults); `is_s3`: finds credentials, too. One user. */
@@ -35,15 +44,18 @@ int64_t cv_session_pause(cv_session *session, int *failures, uint32_t asked_s);
 /* The sentence of the last of several attempts says how many there were. */
 void cv_session_count_attempts(cv_error *err, int attempts);
 
-/* One measured round trip; and bytes that came in some time, by all connections. */
+/* One measured round trip; and that a wave was under way from then to then: what came meanwhile,
+ * by all connections, says how fast the way is. */
 void cv_session_note_trip(cv_session *session, uint64_t ns);
-void cv_session_note_speed(cv_session *session, uint64_t bytes, uint64_t ns);
+cv_session_mark cv_session_now(cv_session *session);
+void cv_session_note_speed(cv_session *session, const cv_session_mark *began,
+                           const cv_session_mark *ended);
 
 /* Bytes that come while a request of a full pipeline waits: to read over less than that is
  * quicker than another request. */
 uint64_t cv_session_gap(cv_session *session);
 
-/* Bytes of a wave that keep the way full for most of its time, at most 64 MiB; 0: not known. */
+/* Bytes under way that keep the way full, at most 64 MiB; 0: not known. */
 size_t cv_session_wave(cv_session *session);
 
 #endif

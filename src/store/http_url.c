@@ -1,6 +1,8 @@
 /* Room: store. What a URL says, without asking anybody. */
 #include "store/http_url.h"
 
+#include "base/heap.h"
+
 #include <string.h>
 
 static const struct {
@@ -58,8 +60,13 @@ void cv_url_show(const char *text, char out[CV_URL_SHOWN])
     bool has_query = cv_url_scheme(text) != CV_SCHEME_S3;
     const char *from = has_query ? skip_user(text) : text;
     size_t size = has_query ? strcspn(from, "?#") : strlen(from), room = CV_URL_SHOWN - 1;
+    const char *colon = from > text ? strstr(text, "://") : NULL;
+    size_t scheme = colon && colon < from ? (size_t)(colon - text) + 3 : 0;
     char *to = out;
-    if (size > room) {
+    if (scheme > 0 && scheme + size <= room) { /* else the end, which says more */
+        memcpy(to, text, scheme);
+        to += scheme;
+    } else if (size > room) {
         memcpy(to, "...", 3);
         to += 3;
         from += size - (room - 3);
@@ -146,7 +153,7 @@ static cv_status parse_s3(const char *text, const char *rest, cv_url *out, cv_er
     enum { MOST_KEY = 1024 };
     const char *at = take_host(rest, out);
     if (!at || *rest == '[' || *at != '/' || out->host_size < 3 || out->host_size > 63)
-        return refuse(text, "names no bucket: s3://BUCKET/KEY", err);
+        return refuse(text, "names no bucket of 3 to 63 bytes: s3://BUCKET/KEY", err);
     out->path = at + 1;
     out->path_size = strlen(at + 1);
     if (out->path_size >= 1 && out->path_size <= MOST_KEY) return CV_OK;
@@ -178,7 +185,7 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b)
     return port_of(a) == port_of(b);
 }
 
-bool cv_header_is_one(const char *header)
+static bool is_header(const char *header)
 {
     const char *at = header ? header : "";
     while (is_alnum(*at) || (*at && strchr("!#$%&'*+-.^_`|~", *at))) at++;
@@ -188,7 +195,7 @@ bool cv_header_is_one(const char *header)
     return *at == '\0';
 }
 
-bool cv_header_is_own(const char *header, const char **name)
+static bool is_own(const char *header, const char **name)
 {
     static const struct {
         const char *lower, *shown;
@@ -214,6 +221,19 @@ bool cv_header_is_own(const char *header, const char **name)
     return false;
 }
 
+cv_status cv_header_check(const char *header, int i, cv_error *err)
+{
+    const char *own;
+    if (!is_header(header))
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "header %d is not \"Name: value\" in one line, with a name without "
+                       "blanks",
+                       i);
+    if (!is_own(header, &own)) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "header %d is %s, which the library sets by itself", i, own);
+}
+
 char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,
                     const char *end)
 {
@@ -231,4 +251,19 @@ char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to
         *to++ = (char)c;
     }
     return to;
+}
+
+cv_status cv_url_strip(const char *url, char **out, bool *has_slash, cv_error *err)
+{
+    cv_url parsed;
+    CV_TRY(cv_url_parse(url, &parsed, err));
+    size_t size = parsed.path_size;
+    while (size > 1 && parsed.path[size - 1] == '/') size--;
+    *has_slash = size < parsed.path_size;
+    *out = cv_strdup(url);
+    if (!*out) return cv_fail_memory(err, strlen(url), "a URL");
+    size_t at = (size_t)(parsed.path - url);
+    memmove(*out + at + size, url + at + parsed.path_size,
+            strlen(url + at + parsed.path_size) + 1);
+    return CV_OK;
 }

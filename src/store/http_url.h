@@ -40,15 +40,17 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b);
 enum { CV_URL_SHOWN = 136 };
 void cv_url_show(const char *text, char out[CV_URL_SHOWN]);
 
-/* Whether the text is "Name: value" in one line, with a name as HTTP has them. */
-bool cv_header_is_one(const char *header);
-
-/* Whether it is one that says what is asked for, or how: *name of it. */
-bool cv_header_is_own(const char *header, const char **name);
+/* CATERVA_EINVAL of what is not "Name: value" in one line, with a name as HTTP has them, and
+ * of headers that say what is asked for, or how. In words without its value, which may be a
+ * secret; `i` is its number. */
+cv_status cv_header_check(const char *header, int i, cv_error *err);
 
 /* Appends bytes, those apart from letters, digits and "-._~" as %XX; slashes stay where
  * `keeps_slashes`. The room's end is `end`; NULL when it is too small. No NUL. */
 char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,
                     const char *end);
+
+/* The URL without slashes at the end of its path: owned. *has_slash: there were some. */
+cv_status cv_url_strip(const char *url, char **out, bool *has_slash, cv_error *err);
 
 #endif

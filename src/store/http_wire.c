@@ -27,6 +27,7 @@ static struct {
     bool is_running;
     unsigned n_cancelled; /* requests marked and not yet dropped */
     cv_wire *submitted;   /* newest first */
+    atomic_bool resumes;  /* those that paused */
     const cv_curl *curl;
     CURLM *multi, *parents; /* the one that a fork left behind */
     /* The thread's own. */
@@ -63,7 +64,8 @@ static bool take_off(cv_wire *w)
     cv_flight *f = cv_calloc(1, sizeof *f);
     bool good = f && w->prepare(w, &setup) == CV_OK;
     if (f) f->easy = new_easy();
-    good = good && f->easy && cv_flight_set(f, wires.curl, &setup, w->limit->is_multiplexed);
+    good = good && f->easy &&
+           cv_flight_set(f, wires.curl, &setup, atomic_load(&w->limit->is_multiplexed));
     if (good) {
         f->wire = w;
         good = wires.curl->multi_add_handle(wires.multi, f->easy) == CURLM_OK;
@@ -89,7 +91,7 @@ static void remove_from(cv_wire **list, const cv_wire *w)
 
 static bool has_room(const cv_wire_limit *l)
 {
-    return l->n < (l->is_multiplexed ? MULTIPLEXED : l->most);
+    return l->n < (atomic_load(&l->is_multiplexed) ? MULTIPLEXED : l->most);
 }
 
 static void go(cv_wire *w);
@@ -141,7 +143,8 @@ static void land(cv_flight *f, CURLcode code)
     cv_flight_end(f, wires.curl, code, &end);
     remove_from(&wires.flying, w);
     l->n--;
-    if (code == CURLE_OK) l->is_multiplexed = cv_flight_is_multiplexed(f, wires.curl);
+    if (code == CURLE_OK)
+        atomic_store(&l->is_multiplexed, cv_flight_is_multiplexed(f, wires.curl));
     w->flight = NULL;
     int64_t again = w->end(w, &end);
     wires.curl->multi_remove_handle(wires.multi, f->easy);
@@ -167,6 +170,28 @@ static void land_all(void)
         CURLcode code = message->data.result; /* the message goes with the handle */
         wires.curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &f);
         land((cv_flight *)(void *)f, code);
+    }
+}
+
+/* ---- Resuming -------------------------------------------------------------------- */
+
+static cv_flight *find_resuming(void)
+{
+    cv_wire *w = wires.flying;
+    while (w && !w->flight->resumes) w = w->next;
+    return w ? w->flight : NULL;
+}
+
+/* Each gets what it left, now; one that fails has landed: libcurl tells nobody. */
+static void resume_paused(void)
+{
+    cv_flight *f;
+    if (!atomic_exchange(&wires.resumes, false)) return;
+    for (cv_wire *w = wires.flying; w; w = w->next) w->flight->resumes = w->flight->is_paused;
+    while ((f = find_resuming())) {
+        f->resumes = f->is_paused = false;
+        CURLcode code = wires.curl->easy_pause(f->easy, CURLPAUSE_CONT);
+        if (code != CURLE_OK) land(f, code);
     }
 }
 
@@ -279,6 +304,7 @@ static void *run(void *context)
         cv_mutex_lock(&wires.turn);
         take_submitted();
         drop_cancelled();
+        resume_paused();
         curl->multi_perform(multi, &running);
         land_all();
         int ms = take_due(); /* those that landed a moment ago, too */
@@ -308,6 +334,7 @@ static void after_fork_in_child(void)
     wires.is_running = false;
     wires.submitted = wires.waiting = wires.flying = NULL;
     wires.n_cancelled = 0;
+    atomic_store(&wires.resumes, false);
     wires.parents = wires.multi;
     wires.multi = NULL;
     wires.n_spare = 0;
@@ -359,6 +386,15 @@ void cv_wire_cancel(cv_wire *wire)
     cv_mutex_unlock(&wires.lock);
 }
 
+/* Whoever has paused is flying, and so there is a thread, or there is nobody. */
+void cv_wire_resume(void)
+{
+    cv_mutex_lock(&wires.lock);
+    atomic_store(&wires.resumes, true);
+    if (wires.multi) wires.curl->multi_wakeup(wires.multi);
+    cv_mutex_unlock(&wires.lock);
+}
+
 #else
 
 cv_status cv_wire_submit(cv_wire *wire, cv_error *err)
@@ -370,5 +406,7 @@ cv_status cv_wire_submit(cv_wire *wire, cv_error *err)
 }
 
 void cv_wire_cancel(cv_wire *wire) { (void)wire; }
+
+void cv_wire_resume(void) {}
 
 #endif

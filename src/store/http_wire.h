@@ -13,4 +13,7 @@ cv_status cv_wire_submit(cv_wire *wire, cv_error *err);
 /* Ends it soon, from outside: before its user frees it. Harmless when it is gone. */
 void cv_wire_cancel(cv_wire *wire);
 
+/* Requests that paused are asked again soon, all of them. Any thread, the wire's, too. */
+void cv_wire_resume(void);
+
 #endif

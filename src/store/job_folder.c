@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "base/os_lock.h"
 #include "base/os_names.h"
+#include "base/thread.h"
 #include "store/descriptors.h"
 #include "store/refusals.h"
 
@@ -13,14 +14,30 @@
 #define TEMP ".tmp-"
 #define GONE ".gone-"
 #define RECORD "job"
+#define REPLACED ".replaced"
 
 enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
+
+/* Of a symbolic link the name behind it counts, as it does to who opens the array; one that
+ * leads nowhere stays what it is. *out: owned. */
+static cv_status array_path(const char *path, char **out, cv_error *err)
+{
+    cv_file_info info;
+    CV_TRY(cv_strip_slashes(path, out, err));
+    if (cv_dir_get_link_info(cv_dir_here, *out, &info) || info.kind != CV_KIND_LINK)
+        return CV_OK;
+    char *real = cv_os_real_path(*out);
+    if (!real) return CV_OK;
+    cv_free(*out);
+    *out = real;
+    return CV_OK;
+}
 
 cv_status cv_job_path(const char *path, const char *id, const char *name, char **out,
                       cv_error *err)
 {
     char *bare;
-    CV_TRY(cv_strip_slashes(path, &bare, err));
+    CV_TRY(array_path(path, &bare, err));
     size_t size = strlen(bare) + sizeof CV_JOB_FOLDERS + (id ? strlen(id) + 1 : 0) +
                   (name ? strlen(name) + 1 : 0);
     *out = cv_malloc(size);
@@ -73,6 +90,7 @@ static int remove_part(cv_dir dir, const char *name)
     return error == ENOENT ? 0 : error;
 }
 
+/* All that can be: parts of other users may stay, and the first reason comes back. */
 static int remove_parts(cv_dir parent, const char *name)
 {
     cv_dir dir;
@@ -81,10 +99,13 @@ static int remove_parts(cv_dir parent, const char *name)
     if (!error) error = cv_listing_open(dir, &listing);
     if (error) return error;
     const char *entry;
-    while (!error && (entry = cv_listing_next(&listing, &error)))
-        if (strcmp(entry, RECORD) != 0) error = remove_part(listing.dir, entry);
+    int failed = 0;
+    while ((entry = cv_listing_next(&listing, &error))) {
+        int one = strcmp(entry, RECORD) != 0 ? remove_part(listing.dir, entry) : 0;
+        if (one && !failed) failed = one;
+    }
     cv_listing_close(&listing);
-    return error;
+    return failed ? failed : error;
 }
 
 /* Twice: a worker may have put something there meanwhile. */
@@ -112,33 +133,107 @@ static void sweep(cv_dir all, const char *prefix)
     cv_listing_close(&listing);
 }
 
-/* In one step for who looks for it, whatever happens while its parts go. */
-static int take_away(cv_dir all, const char *id)
+/* In one step for who looks for it, whatever happens while its parts go. One that has lost it
+ * before, and could not be removed, is removed again. */
+static int take_name(cv_dir all, const char *id, const char *gone)
 {
-    char temp[ID_DIGITS + sizeof TEMP], gone[ID_DIGITS + sizeof GONE];
+    char temp[ID_DIGITS + sizeof TEMP];
     (void)snprintf(temp, sizeof temp, TEMP "%s", id);
-    (void)snprintf(gone, sizeof gone, GONE "%s", id);
     int error = cv_dir_rename(all, id, gone);
     if (error == ENOENT) error = cv_dir_rename(all, temp, gone);
-    if (!error) error = remove_folder(all, gone);
-    sweep(all, GONE);
+    cv_file_info info;
+    if (error == ENOENT) error = cv_dir_get_link_info(all, gone, &info);
     return error;
+}
+
+struct cv_job_removal {
+    char *parts; /* the directory of all jobs */
+    cv_dir all;
+    char gone[ID_DIGITS + sizeof GONE]; /* what the folder is called now */
+    cv_mutex lock;                      /* of the listing */
+    cv_listing listing;                 /* of the folder; none: it cannot be listed */
+};
+
+static int list_gone(cv_job_removal *r)
+{
+    cv_dir dir;
+    int error = cv_open_dir(r->all, r->gone, CV_OPEN_NO_LINK, &dir);
+    return error ? error : cv_listing_open(dir, &r->listing);
+}
+
+static int begin_removal(cv_job_removal *r, const char *id)
+{
+    (void)snprintf(r->gone, sizeof r->gone, GONE "%s", id);
+    int error = cv_open_dir(cv_dir_here, r->parts, 0, &r->all);
+    if (!error) error = take_name(r->all, id, r->gone);
+    if (!error && list_gone(r)) r->listing = (cv_listing){.system = NULL};
+    return error;
+}
+
+static void free_removal(cv_job_removal *r)
+{
+    if (r->listing.system) cv_listing_close(&r->listing);
+    cv_dir_close(&r->all);
+    cv_mutex_destroy(&r->lock);
+    cv_free(r->parts);
+    cv_free(r);
+}
+
+cv_status cv_job_removal_begin(const char *path, const char *id, cv_job_removal **out,
+                               cv_error *err)
+{
+    cv_job_removal *r = cv_calloc(1, sizeof *r);
+    if (!r) return cv_fail_memory(err, sizeof *r, "a list of parts");
+    cv_mutex_init(&r->lock);
+    cv_status status = cv_job_path(path, NULL, NULL, &r->parts, err);
+    if (status == CV_OK) {
+        int error = begin_removal(r, id);
+        if (error) status = fail(err, error, "job", r->parts);
+    }
+    if (status == CV_OK)
+        *out = r;
+    else
+        free_removal(r);
+    return status;
+}
+
+/* The next name that is a part's. */
+static bool next_part(cv_job_removal *r, char *name, size_t size)
+{
+    const char *entry = NULL;
+    int error = 0;
+    cv_mutex_lock(&r->lock);
+    if (r->listing.system) do
+            entry = cv_listing_next(&r->listing, &error);
+        while (entry && (strcmp(entry, RECORD) == 0 || strlen(entry) >= size));
+    if (entry) memcpy(name, entry, strlen(entry) + 1);
+    cv_mutex_unlock(&r->lock);
+    return entry != NULL;
+}
+
+bool cv_job_removal_step(cv_job_removal *r)
+{
+    char name[CV_OS_TEMP_NAME];
+    if (!next_part(r, name, sizeof name)) return false;
+    (void)remove_part(r->listing.dir, name); /* what stays, the end comes to */
+    return true;
+}
+
+cv_status cv_job_removal_end(cv_job_removal *r, cv_error *err)
+{
+    int error = remove_folder(r->all, r->gone);
+    sweep(r->all, GONE);
+    if (!error) (void)cv_dir_remove_directory(cv_dir_here, r->parts);
+    cv_status status = error ? fail(err, error, "job", r->parts) : CV_OK;
+    free_removal(r);
+    return status;
 }
 
 cv_status cv_job_folder_remove(const char *path, const char *id, cv_error *err)
 {
-    char *parts;
-    cv_dir all;
-    CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
-    int error = cv_open_dir(cv_dir_here, parts, 0, &all);
-    if (!error) {
-        error = take_away(all, id);
-        cv_dir_close(&all);
-    }
-    if (!error) (void)cv_dir_remove_directory(cv_dir_here, parts);
-    cv_status status = error ? fail(err, error, "job", parts) : CV_OK;
-    cv_free(parts);
-    return status;
+    cv_job_removal *removal;
+    CV_TRY(cv_job_removal_begin(path, id, &removal, err));
+    return cv_job_removal_end(removal, err);
 }
 
 /* ---- Making -------------------------------------------------------------------------- */
@@ -302,6 +397,12 @@ cv_status cv_job_folder_look(const char *path, const char *id, cv_job_look *out,
     return status;
 }
 
+const char *cv_job_folder_id(const char *name)
+{
+    size_t size = strlen(GONE);
+    return strncmp(name, GONE, size) == 0 ? name + size : name;
+}
+
 cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
                          cv_error *err)
 {
@@ -315,10 +416,50 @@ cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
     if (!error) {
         const char *name;
         while (status == CV_OK && (name = cv_listing_next(&listing, &error)))
-            if (is_id(name)) status = visit(context, name, err);
+            if (is_id(cv_job_folder_id(name))) status = visit(context, name, err);
         cv_listing_close(&listing);
     }
     if (error && error != ENOENT) status = fail(err, error, "directory of jobs", parts);
     cv_free(parts);
     return status;
+}
+
+/* ---- Arrays that others replace ------------------------------------------------------------ */
+
+typedef struct replaced {
+    const char *path;
+    cv_job_is_own_fn is_own;
+    const void *context;
+} replaced;
+
+static cv_status note_replaced(void *context, const char *name, cv_error *err)
+{
+    const replaced *r = context;
+    char *note;
+    cv_file file;
+    if (r->is_own(r->context, cv_job_folder_id(name))) return CV_OK;
+    CV_TRY(cv_job_path(r->path, name, REPLACED, &note, err));
+    if (!cv_open_file(cv_dir_here, note, CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &file))
+        cv_file_close(&file);
+    cv_free(note);
+    return CV_OK;
+}
+
+void cv_job_folders_replaced(const char *path, cv_job_is_own_fn is_own, const void *context)
+{
+    replaced r = {.path = path, .is_own = is_own, .context = context};
+    (void)cv_job_folders(path, note_replaced, &r, NULL);
+}
+
+cv_status cv_job_folder_check(const char *path, const char *id, cv_error *err)
+{
+    char *note;
+    cv_file_info info;
+    CV_TRY(cv_job_path(path, id, REPLACED, &note, err));
+    bool is_replaced = cv_dir_get_link_info(cv_dir_here, note, &info) == 0;
+    cv_free(note);
+    if (!is_replaced) return CV_OK;
+    return cv_fail(err, CATERVA_ESTALE, -1,
+                   "job %s was begun for an array that another one has replaced at %s", id,
+                   cv_show_path(path).text);
 }

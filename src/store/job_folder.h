@@ -5,9 +5,11 @@
  *             job                    its record; locked by the handle that began it
  *             base.b2nd              the base's chunks, to tell which have changed
  *             HOST-PROCESS-RANDOM    a finished part, a file or a directory
+ *             .replaced              another array has been put at PATH since
  *         .tmp-ID/                   a job that is being begun, or was when somebody died
  *
- *         .gone-ID/              one that is being removed
+ *         .gone-ID/                  one that is being removed, or could not be: a part that is
+ *                                    a directory is emptied by those only who may write to it
  *
  * A folder gets its name when it is complete, and loses it before anything in it goes: what has
  * a name is whole. */
@@ -33,13 +35,34 @@ cv_status cv_job_folder_make(const char *path, const char *id, char **temp, cv_e
 cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *record,
                              bool durable, cv_file *lock, cv_error *err);
 
-/* Removes the folder of a job, named or not yet, and all that is in it; CATERVA_ENOTFOUND
- * without one. The directory of all jobs goes with the last of them. */
+/* Removes the folder of a job, named, not yet or not any more, and all that is in it;
+ * CATERVA_ENOTFOUND without one. After CATERVA_EIO what could be removed is.
+ * The directory of all jobs goes with the last of them. */
 cv_status cv_job_folder_remove(const char *path, const char *id, cv_error *err);
+
+/* The same in steps: many threads may take them, each of which deletes a part, until one
+ * returns false; after the last one has returned, the end deletes the rest and frees. Freeing
+ * what the system keeps of a large file in memory takes 0.07 ms for each MB. */
+typedef struct cv_job_removal cv_job_removal;
+cv_status cv_job_removal_begin(const char *path, const char *id, cv_job_removal **out,
+                               cv_error *err);
+bool cv_job_removal_step(cv_job_removal *removal);
+cv_status cv_job_removal_end(cv_job_removal *removal, cv_error *err);
 
 /* The record in a folder, appended. CATERVA_ENOTFOUND: there is no such job. */
 cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record,
                              cv_error *err);
+
+/* Another array has been put at the path: notes it in the folders of all jobs but those that
+ * `is_own` knows. Best effort. */
+typedef bool (*cv_job_is_own_fn)(const void *context, const char *id);
+void cv_job_folders_replaced(const char *path, cv_job_is_own_fn is_own, const void *context);
+
+/* CATERVA_ESTALE: it has been noted of this job. */
+cv_status cv_job_folder_check(const char *path, const char *id, cv_error *err);
+
+/* The id in a folder's name; the name itself: the job has not ended. Borrowed. */
+const char *cv_job_folder_id(const char *name);
 
 /* What is known of a folder by looking. */
 typedef struct cv_job_look {
@@ -50,8 +73,9 @@ typedef struct cv_job_look {
 cv_status cv_job_folder_look(const char *path, const char *id, cv_job_look *out,
                              cv_error *err);
 
-/* Calls `visit` with each id, in any order. No job: CV_OK. */
-typedef cv_status (*cv_job_visit_fn)(void *context, const char *id, cv_error *err);
+/* Calls `visit` with the name of each folder, in any order: the job's id, or what is left of one
+ * that has ended. Either does for an id in cv_job_folder_read and _look. No job: CV_OK. */
+typedef cv_status (*cv_job_visit_fn)(void *context, const char *name, cv_error *err);
 cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
                          cv_error *err);
 

@@ -215,11 +215,21 @@ static cv_status check_held(const cv_place *place, cv_error *err)
                    place->shown.text);
 }
 
+/* Whether it was locked before, and stands there still. */
+static bool holds_old(const cv_place *place, target_kind kind)
+{
+    const cv_target *old = &place->old;
+    return old->is_locked && old->is_directory == (kind == TARGET_DIRECTORY) &&
+           cv_dir_names(place->dir, place->name, old->self);
+}
+
 /* Locks what stands there. CATERVA_ENOTFOUND: by now it is something else. */
 static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
 {
     if (place->is_held) return check_held(place, err);
     if (kind != TARGET_FILE && kind != TARGET_DIRECTORY) return CV_OK;
+    if (holds_old(place, kind))
+        return cv_target_refuse_readers(&place->old, &place->shown, err);
     CV_TRY(open_old(place, kind, err));
     CV_TRY(cv_target_lock(&place->old, &place->shown, err));
     if (cv_dir_names(place->dir, place->name, place->old.self)) return CV_OK;
@@ -255,6 +265,24 @@ static cv_status move(cv_place *place, cv_file made, cv_file frame, bool *displa
     }
     if (error == EEXIST) return refuse_target(place, "exists already", err);
     return cv_fail_sys(err, error, "cannot put %s in place", place->shown.text);
+}
+
+cv_status cv_place_hold(cv_place *place, cv_error *err)
+{
+    enum { TRIES = 20 };
+    for (int i = 0; i < TRIES; i++) {
+        target_kind kind;
+        CV_TRY(check_target(place, &kind, err));
+        cv_status status = hold_old(place, kind, err);
+        if (status != CATERVA_ENOTFOUND) return status;
+    }
+    return cv_fail(err, CATERVA_EBUSY, -1, "%s is replaced by others again and again",
+                   place->shown.text);
+}
+
+void cv_place_let_go(cv_place *place)
+{
+    if (!place->is_held) cv_target_unlock(&place->old);
 }
 
 /* A reader may have come to a directory after the last look: one that found it at its

@@ -46,6 +46,11 @@ void cv_place_list(cv_place *place);
 cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
                            bool *moved, cv_error *err);
 
+/* The first half of that, for who has more to do before the rename: what must stay at the
+ * target, or is in use, is refused; else it is locked, until it is let go or replaced. */
+cv_status cv_place_hold(cv_place *place, cv_error *err);
+void cv_place_let_go(cv_place *place);
+
 /* Removes what lies under the temporary name. */
 void cv_place_remove_temp(cv_place *place);
 

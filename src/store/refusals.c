@@ -22,14 +22,12 @@ static bool is_url(const char *text)
 
 cv_shown_path cv_show_path(const char *path)
 {
-    cv_shown_path shown;
-    if (is_url(path)) {
-        cv_url_show(path, shown.text);
-        return shown;
-    }
+    cv_shown_path shown = {""};
     size_t length = strlen(path);
     size_t room = sizeof shown.text - 1;
-    if (length <= room)
+    if (is_url(path))
+        cv_url_show(path, shown.text);
+    else if (length <= room)
         (void)snprintf(shown.text, sizeof shown.text, "%s", path);
     else
         (void)snprintf(shown.text, sizeof shown.text, "...%s", path + length - (room - 3));

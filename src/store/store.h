@@ -14,7 +14,7 @@
  * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
  * writing, or is a directory that is open for reading.
  *
- * Threads: read, read_many, is_near, view, warm, read_anew and size may run at once with each
+ * Threads: read, read_many, begin_wave, is_near, view, warm, read_anew and size may run at once with each
  * other and with one writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others: one thread at
  * a time, but `write` of disjoint ranges may run in parallel, and `share` of different
@@ -30,6 +30,7 @@ typedef int64_t cv_object;
 #define CV_FRAME_OBJECT ((cv_object)-1)
 
 typedef struct cv_store cv_store;
+typedef struct cv_gathering cv_gathering; /* store/gather.h */
 
 /* One of several ranges that are read together. */
 typedef struct cv_store_range {
@@ -49,8 +50,24 @@ typedef struct cv_arrivals {
      * asks. */
     void (*failed)(void *context, size_t range);
     void *context;
+    /* Or NULL: all ranges have their memory. Else those without `dst` borrow it when bytes of
+     * theirs come, on any thread: *dst, or NULL when there is none until some was given back,
+     * which cv_store_resume says. `must`: it is to be found, or CATERVA_ENOMEM. Of stores that
+     * borrow only. */
+    cv_status (*lend)(void *context, size_t range, bool must, uint8_t **dst, cv_error *err);
     cv_watch *watch; /* told now and then by a store that waits long; or NULL */
+    /* Of waves of one reader that are under way together: bytes of all of them; and whether
+     * another one is on its way since somebody last waited for one. */
+    size_t together;
+    bool is_along;
 } cv_arrivals;
+
+/* A wave that has begun. */
+typedef struct cv_reading cv_reading;
+struct cv_reading {
+    /* Comes back when nothing of it is under way any more, and frees it. */
+    void (*end)(cv_reading *reading, bool gives_up);
+};
 
 typedef struct cv_store_ops {
     const char *name; /* "file", "memory", ...: sentences say "this %s", "a %s" */
@@ -64,6 +81,17 @@ typedef struct cv_store_ops {
      * read after a failure is not said. Op may be NULL: one after the other. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
+    /* The same in steps, for who reads several waves at once: begins one, of which `all` says
+     * what arrives; ranges that are at hand may arrive before it returns. What it is given
+     * stays until it has ended, which it has to after failures, too; NULL: it has ended
+     * already. Op may be NULL: no two waves are under way at once. */
+    cv_status (*begin_wave)(cv_store *store, const cv_store_range *ranges, size_t n,
+                            const cv_arrivals *arrivals, cv_gathering *all, cv_reading **out,
+                            cv_error *err);
+    /* Whether waves borrow memory (cv_arrivals.lend), now; and: some was given back, by any
+     * thread. Ops may be NULL: they never do. */
+    bool (*borrows)(cv_store *store);
+    void (*resume)(cv_store *store);
     /* Bytes of a wave from which on its round trip is a small part of its time, and that
      * memory allows; 0, or op is NULL: not known. */
     size_t (*wave_bytes)(cv_store *store);
@@ -104,6 +132,13 @@ typedef struct cv_store_ops {
      * has changed: it cannot be, and is to be copied. Op may be NULL: it never can. */
     bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
                   uint64_t size);
+    /* Makes bytes of the frame object of another store, at `there`, those at `pos` of this
+     * one's as well, without a copy. Positions and size are multiples of CV_CLONE_UNIT.
+     * False: they are to be written. Op may be NULL: it never can. `may_clone` says whether
+     * that is worth trying. */
+    bool (*clone)(cv_store *store, uint64_t pos, cv_store *from, uint64_t there,
+                  uint64_t size);
+    bool (*may_clone)(cv_store *store, cv_store *from);
     /* Much will be written to the frame object behind its end, in many pieces: room for all
      * of it may be taken at once, as zeros. Who asks cuts off what is not written. Op may be
      * NULL: nothing. */
@@ -118,7 +153,8 @@ typedef struct cv_store_ops {
     /* Puts new bytes in the place of the whole frame object by write to a
      * temporary name, sync (when `durable`) and rename: on failure the old one is
      * still there. The new one is sure to stay after a sync of CV_FRAME_OBJECT.
-     * The way a directory commits; files answer CATERVA_EINVAL. */
+     * The way a directory commits; files answer CATERVA_EINVAL. CATERVA_ECORRUPT, and
+     * nothing has changed: an object shared since the last one has other bytes by now. */
     cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
                          cv_error *err);
     /* Removes a chunk object; one that does not exist is fine. */
@@ -226,6 +262,30 @@ static inline cv_status cv_store_read_wave(cv_store *s, const cv_store_range *ra
     if (s->ops->read_many) return s->ops->read_many(s, ranges, n, arrivals, e);
     return cv_store_read_each(s, ranges, n, arrivals, e);
 }
+static inline bool cv_store_has_waves(const cv_store *s)
+{
+    return s->ops->begin_wave && !s->has_chunk_objects;
+}
+static inline bool cv_store_borrows(cv_store *s)
+{
+    return cv_store_has_waves(s) && s->ops->borrows && s->ops->borrows(s);
+}
+static inline void cv_store_resume(cv_store *s)
+{
+    if (s->ops->resume) s->ops->resume(s);
+}
+static inline cv_status cv_store_begin_wave(cv_store *s, const cv_store_range *ranges,
+                                            size_t n, const cv_arrivals *arrivals,
+                                            cv_gathering *all, cv_reading **out, cv_error *e)
+{
+    *out = NULL;
+    if (cv_store_has_waves(s)) return s->ops->begin_wave(s, ranges, n, arrivals, all, out, e);
+    return cv_store_read_wave(s, ranges, n, arrivals, e);
+}
+static inline void cv_store_end_wave(cv_reading *reading, bool gives_up)
+{
+    if (reading) reading->end(reading, gives_up);
+}
 static inline cv_status cv_store_meet(cv_store *s, const cv_object *objects, size_t n,
                                       cv_error *e)
 {
@@ -265,6 +325,16 @@ static inline bool cv_store_share(cv_store *s, cv_object o, cv_store *from, cv_o
                                   uint64_t size)
 {
     return s->ops->share && s->ops == from->ops && s->ops->share(s, o, from, there, size);
+}
+static inline bool cv_store_may_clone(cv_store *s, cv_store *from)
+{
+    return s->ops->may_clone && s->ops == from->ops && s->ops->may_clone(s, from);
+}
+/* For whom may_clone was true. */
+static inline bool cv_store_clone(cv_store *s, uint64_t pos, cv_store *from, uint64_t there,
+                                  uint64_t size)
+{
+    return s->ops->clone(s, pos, from, there, size);
 }
 static inline void cv_store_take_room(cv_store *s, uint64_t pos, uint64_t size)
 {

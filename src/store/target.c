@@ -48,11 +48,18 @@ cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
     return CV_OK;
 }
 
+void cv_target_unlock(cv_target *target)
+{
+    if (target->borrowed || !target->is_locked) return;
+    cv_file_unlock(target->is_directory ? target->lock : target->self);
+    cv_file_close(&target->lock);
+    target->is_locked = false;
+}
+
 void cv_target_close(cv_target *target)
 {
     if (!target->borrowed) {
-        if (target->is_locked)
-            cv_file_unlock(target->is_directory ? target->lock : target->self);
+        cv_target_unlock(target);
         cv_file_close(&target->frame);
         cv_file_close(&target->lock);
         cv_file_close(&target->self);

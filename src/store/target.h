@@ -28,8 +28,9 @@ cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
  * moment, for who would otherwise work in vain. */
 cv_status cv_target_ask(const cv_target *target, const cv_shown_path *shown, cv_error *err);
 
-/* The same, and keeps writers out until the target is closed. */
+/* The same, and keeps writers out until the target is unlocked or closed. */
 cv_status cv_target_lock(cv_target *target, const cv_shown_path *shown, cv_error *err);
+void cv_target_unlock(cv_target *target);
 
 /* May somebody read the directory? And the same as CATERVA_EBUSY. */
 bool cv_target_has_readers(const cv_target *target);

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "frame/attribute.h"
 #include "frame/kinds.h"
-#include "frame/snapshot.h"
+#include "frame/snapshot_load.h"
 #include "tree/heads.h"
 #include "tree/names.h"
 
@@ -50,6 +50,7 @@ typedef struct work {
     const char *group;
     cv_heads heads;
     cv_buffer head;
+    bool is_gone; /* the file that was classified last: a writer has removed it */
 } work;
 
 /* ---- Entries ------------------------------------------------------------------------ */
@@ -155,6 +156,7 @@ static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, 
     cv_error reason = {0};
     bool readable;
     w->head.size = 0;
+    w->is_gone = false;
     cv_status status = read_header(w, from, &header, &reason);
     if (status == CV_OK) {
         *is_leaf = true;
@@ -166,6 +168,8 @@ static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, 
         if (err) *err = reason;
         return status;
     }
+    w->is_gone = status == CATERVA_ENOTFOUND && from->member &&
+                 w->tree->form == CV_TREE_DIRECTORY; /* an archive has what it lists */
     if (status == CATERVA_EUNSUPPORTED && from->member && w->head.size == 0)
         set_kind(it, CATERVA_TREE_OTHER,
                  from->member->flags & CV_ZIP_ENCRYPTED ? "encrypted" : "deflated");
@@ -196,6 +200,7 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     size_t key_size = is_leaf ? stem : strlen(member->path);
     w->made->n--;
     w->made->text.size = text;
+    if (w->is_gone) return CV_OK;
     it.rank = RANK_OTHER_FILE;
     if (is_leaf && cv_tree_is_leaf(member->path)) it.rank = RANK_LEAF_FILE;
     if (strcmp(member->path + stem, CV_TREE_ARRAY_SUFFIX) == 0) it.rank = RANK_ARRAY_FILE;

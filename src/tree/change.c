@@ -4,10 +4,12 @@
 
 #include "base/heap.h"
 #include "store/descriptors.h"
+#include "store/job_folder.h"
 #include "tree/find.h"
 #include "tree/make.h"
 #include "tree/names.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const own_names[] = {CV_TREE_ATTRIBUTES, "_meta", "_cols", "_valid_rows"};
@@ -307,6 +309,37 @@ static cv_status remove_thing(const cv_tree *tree, const thing *t, cv_error *err
     return error ? fail_change(tree, "remove", t, error, err) : CV_OK;
 }
 
+static cv_status refuse_job(void *context, const char *id, cv_error *err)
+{
+    if (cv_job_folder_id(id) != id) return CV_OK; /* it has ended */
+    return cv_fail(err, CATERVA_EBUSY, -1,
+                   "%.80s has the open job %s, whose parts lie beside it: merge or end it "
+                   "before it moves or goes",
+                   (const char *)context, id);
+}
+
+static cv_status check_no_job(const cv_tree *tree, const char *name, cv_error *err)
+{
+    char *path, shown[81];
+    (void)snprintf(shown, sizeof shown, "%s", name);
+    CV_TRY(cv_tree_path(tree, name, &path, err));
+    cv_status status = cv_job_folders(path, refuse_job, shown, err);
+    cv_free(path);
+    return status;
+}
+
+/* Parts lie beside their array, where workers look for them and make more. */
+static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const thing *t,
+                               cv_error *err)
+{
+    if (!t->is_group) return check_no_job(tree, t->name, err);
+    for (size_t i = 0; i < c->members.n; i++) {
+        const char *path = c->members.list[i].path;
+        if (cv_tree_is_path_in(path, t->name)) CV_TRY(check_no_job(tree, path, err));
+    }
+    return CV_OK;
+}
+
 cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err)
 {
     cv_contents own;
@@ -316,6 +349,7 @@ cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err)
     CV_TRY(check_new_key(key, err));
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = find_thing(tree, contents, key, &t, err);
+    if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
     if (status == CV_OK) status = remove_thing(tree, &t, err);
     if (status == CV_OK) status = settle(tree, t.name, err);
     cv_contents_free(&own);
@@ -350,6 +384,7 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
         return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot move into itself", from);
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = find_thing(tree, contents, from, &t, err);
+    if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
     if (status == CV_OK) status = check_free(tree, contents, to, false, err);
     if (status == CV_OK) status = move_thing(tree, &t, to, err);
     cv_contents_free(&own);

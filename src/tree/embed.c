@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "format/msgpack_any.h"
 #include "frame/attribute.h"
-#include "frame/snapshot.h"
+#include "frame/snapshot_load.h"
 #include "tree/names.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "frame/commit.h"
+#include "frame/snapshot_load.h"
 #include "store/descriptors.h"
 #include "store/file.h"
 #include "store/headed.h"
@@ -47,8 +48,8 @@ static cv_status check_step(const cv_journal_step *step, cv_error *err)
     bool good = step->header_size > 16;
     if (step->file) {
         CV_TRY(cv_tree_check_path(step->file, strlen(step->file), err));
-        good = cv_tree_is_leaf(step->path) && step->file[0] == '.' &&
-               !strchr(step->file, '/');
+        good =
+            cv_tree_is_leaf(step->path) && step->file[0] == '.' && !strchr(step->file, '/');
     }
     if (good) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1, "a step for %.100s cannot be", step->path);

@@ -8,8 +8,8 @@
 #include "format/trailer.h"
 #include "store/descriptors.h"
 #include "store/refusals.h"
+#include "tree/files_below.h"
 #include "tree/names.h"
-#include "tree/walk.h"
 
 #include <string.h>
 
@@ -284,7 +284,7 @@ void cv_remove_all(cv_dir dir, const char *shown)
 {
     cv_members files = {0};
     cv_buffer directories = {0};
-    (void)cv_walk_all(dir, shown, &files, &directories, NULL);
+    (void)cv_all_files_below(dir, shown, &files, &directories, NULL);
     cv_members_complete(&files);
     for (size_t i = 0; i < files.n; i++) (void)cv_dir_remove(dir, files.list[i].path);
     remove_directories(dir, &directories);

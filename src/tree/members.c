@@ -41,9 +41,13 @@ void cv_members_complete(cv_members *m)
     cv_buffer_free(&m->places);
     if (m->n > 1) qsort(m->list, m->n, sizeof m->list[0], compare);
     size_t kept = 0;
-    for (size_t i = 0; i < m->n; i++)
-        if (i == 0 || strcmp(m->list[i].path, m->list[kept - 1].path) != 0)
-            m->list[kept++] = m->list[i];
+    for (size_t i = 0; i < m->n; i++) {
+        const cv_member next = m->list[i];
+        if (kept > 0 && strcmp(next.path, m->list[kept - 1].path) == 0) continue;
+        m->list[i] = m->list[kept];
+        m->list[kept++] = next;
+    }
+    m->n_replaced = m->n - kept;
     m->n = kept;
 }
 

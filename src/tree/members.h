@@ -8,17 +8,21 @@
 typedef struct cv_member {
     const char *path;    /* "g/x.b2nd" */
     uint64_t size;       /* bytes stored */
+    uint64_t full_size;  /* of an archive: bytes once they are unpacked */
     uint64_t header_pos; /* of an archive: of the local header in the file, */
     uint64_t end;        /* and where the next one begins */
+    uint64_t data_pos;   /* where its bytes begin, whatever its header says; or 0 */
     uint32_t crc;        /* of an archive */
     uint16_t flags, method;
+    bool is_settled; /* header and directory contradicted each other, see zip_settle.h */
     const cv_journal_step *step; /* of a directory: has another name yet, see journal.h */
 } cv_member;
 
 typedef struct cv_members {
     cv_member *list; /* sorted by path once they are complete */
     size_t n, room;
-    cv_buffer names; /* where the paths lie */
+    size_t n_replaced; /* behind the n of a complete list: those that another one replaces */
+    cv_buffer names;   /* where the paths lie */
     cv_buffer places;
 } cv_members;
 
@@ -26,7 +30,7 @@ typedef struct cv_members {
 cv_status cv_members_add(cv_members *members, const cv_member *member, const char *path,
                          size_t path_size, cv_error *err);
 
-/* Sorts them and, of several with one path, keeps the one that was added last. */
+/* Sorts them and, of several with one path, counts the one that was added last. */
 void cv_members_complete(cv_members *members);
 
 /* The one with that path, or NULL. */

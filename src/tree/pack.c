@@ -9,9 +9,9 @@
 #include "store/descriptors.h"
 #include "store/place.h"
 #include "tree/copy.h"
+#include "tree/files_below.h"
 #include "tree/make.h"
 #include "tree/names.h"
-#include "tree/walk.h"
 
 #include <string.h>
 
@@ -283,7 +283,8 @@ static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_
     int error = n_files > MANY ? cv_dir_sync_all(made->dir) : ENOTSUP;
     if (!error) return CV_OK;
     if (error != ENOTSUP) return cv_fail_sys(err, error, "cannot sync %s", made->shown.text);
-    cv_status status = cv_walk_all(made->dir, made->shown.text, &files, &directories, err);
+    cv_status status =
+        cv_all_files_below(made->dir, made->shown.text, &files, &directories, err);
     cv_members_complete(&files);
     if (status == CV_OK) status = sync_files(made->dir, &files, err);
     if (status == CV_OK) status = sync_directories(made->dir, &directories, err);

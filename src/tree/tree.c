@@ -11,9 +11,10 @@
 #include "store/http.h"
 #include "store/http_url.h"
 #include "store/refusals.h"
+#include "tree/files_below.h"
 #include "tree/names.h"
-#include "tree/walk.h"
 #include "tree/zip_rescue.h"
+#include "tree/zip_settle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +126,9 @@ static cv_status read_embed(const cv_tree *tree, cv_contents *contents, cv_error
     if (status == CV_OK) status = cv_embed_read(store, &contents->embed, &reason);
     contents->has_embed = status == CV_OK;
     if (status == CV_OK) return CV_OK;
+    if (tree->form == CV_TREE_FILE) /* it may be anything else that was damaged */
+        return cv_fail(err, status, reason.position, "%s: %.200s", tree->shown.text,
+                       reason.message);
     return cv_fail(err, status, reason.position, "%s in %s: %.200s", CV_TREE_EMBED,
                    tree->shown.text, reason.message);
 }
@@ -165,7 +169,7 @@ static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_err
 {
     CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &out->journal, err));
     CV_TRY(add_committed(tree, out, err));
-    CV_TRY(cv_walk(tree->dir, tree->shown.text, &out->members, err));
+    CV_TRY(cv_files_below(tree->dir, tree->shown.text, &out->members, err));
     cv_members_complete(&out->members);
     set_steps(tree, out);
     if (is_embed(out)) return read_embed(tree, out, err);
@@ -311,7 +315,7 @@ static cv_status open_damaged_file(cv_tree *tree, cv_error *reason, cv_error *er
                        tree->shown.text);
     cv_members *members = &tree->contents.members;
     cv_status status = cv_zip_directory_read(&source, &tree->shown, members, reason);
-    if (status == CV_OK) return CV_OK;
+    if (status == CV_OK) return cv_zip_settle(&source, members, err);
     bool is_all = false;
     if (status == CATERVA_ECORRUPT) CV_TRY(cv_zip_rescue(&source, members, &is_all, err));
     tree->lacks_members = !is_all;

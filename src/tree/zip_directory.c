@@ -84,6 +84,7 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
     bool is_directory = record->name_size > 1 && name[record->name_size - 1] == '/';
     CV_TRY(cv_tree_check_path(name, (size_t)record->name_size - is_directory, err));
     cv_member member = {.size = record->packed_size,
+                        .full_size = record->size,
                         .crc = record->crc,
                         .flags = record->flags,
                         .method = record->method};
@@ -103,6 +104,11 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
                        "%llu",
                        (unsigned long long)member.header_pos,
                        (unsigned long long)record->packed_size,
+                       (unsigned long long)record->size);
+    if (is_directory && record->size > 0)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member.header_pos,
+                       "a directory at byte %llu of the zip archive has %llu bytes",
+                       (unsigned long long)member.header_pos,
                        (unsigned long long)record->size);
     member.end = stop;
     return is_directory ? CV_OK : cv_members_add(out, &member, name, record->name_size, err);
@@ -260,6 +266,16 @@ static cv_status read_local(const cv_zip_source *source, const cv_member *member
     return CV_OK;
 }
 
+/* Its bytes begin `at` behind its begin. */
+static cv_status check_room(const cv_member *member, uint64_t at, cv_error *err)
+{
+    uint64_t room = member->end - member->header_pos;
+    if (at <= room && member->size <= room - at) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
+                   "the member at byte %llu of the zip archive reaches into the next one",
+                   (unsigned long long)member->header_pos);
+}
+
 /* Where a member stands, and its first bytes, looked for. */
 typedef struct looking {
     cv_zip_source source;
@@ -277,15 +293,13 @@ static cv_status locate(void *context, cv_error *err)
     size_t name_size = strlen(member->path), n;
     cv_zip_member record = {.name = (const uint8_t *)member->path,
                             .name_size = (uint16_t)name_size,
+                            .flags = member->flags,
                             .method = member->method};
     CV_TRY(read_local(&l->source, member, head, &n, err));
     l->source.ahead = NULL; /* once more is from the store */
-    uint64_t at, room = member->end - member->header_pos;
+    uint64_t at;
     CV_TRY(cv_zip_local_parse(head, n, member->header_pos, &record, &at, err));
-    if (at > room || member->size > room - at)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
-                       "the member at byte %llu of the zip archive reaches into the next one",
-                       (unsigned long long)member->header_pos);
+    CV_TRY(check_room(member, at, err));
     l->pos = member->header_pos + at;
     l->done = 0;
     if (at < n) l->done = n - (size_t)at;
@@ -295,13 +309,36 @@ static cv_status locate(void *context, cv_error *err)
     return CV_OK;
 }
 
+cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *member,
+                                 cv_error *err)
+{
+    uint8_t head[HEAD];
+    size_t n;
+    uint64_t at;
+    const cv_zip_member record = {.name = (const uint8_t *)member->path,
+                                  .name_size = (uint16_t)strlen(member->path),
+                                  .flags = member->flags,
+                                  .method = member->method,
+                                  .crc = member->crc,
+                                  .packed_size = member->size,
+                                  .size = member->full_size};
+    CV_TRY(read_local(source, member, head, &n, err));
+    CV_TRY(cv_zip_local_check(head, n, member->header_pos, &record, &at, err));
+    return check_room(member, at, err);
+}
+
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err)
 {
     looking l = {.source = *source, .member = member, .dst = dst, .size = size};
     const cv_doubted twice = {.store = source->store, .read = locate, .context = &l};
+    if (!source->store && check_stored(member, NULL) != CV_OK) /* the header knows, too */
+        CV_TRY(cv_zip_directory_check(source, member, err));
     CV_TRY(check_stored(member, err));
+    *done = 0;
+    *pos = member->data_pos;
+    if (member->data_pos > 0) return CV_OK;
     CV_TRY(cv_store_doubting(&twice, err));
     *pos = l.pos;
     *done = l.done;

@@ -26,9 +26,14 @@ cv_status cv_zip_source_read(const cv_zip_source *source, uint64_t pos, void *ds
 cv_status cv_zip_directory_read(const cv_zip_source *source, const cv_shown_path *shown,
                                 cv_members *out, cv_error *err);
 
+/* Whether a member's local header says of it what the directory does: CATERVA_ECORRUPT. */
+cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *member,
+                                 cv_error *err);
+
 /* Reads a member's local header, and as much behind it as there is and fits: at most
  * `size` bytes of its data into `dst`, *done of them. *pos is where its data begins in the
- * file. CATERVA_EUNSUPPORTED when it is deflated or encrypted. */
+ * file. CATERVA_EUNSUPPORTED when it is deflated or encrypted; CATERVA_ECORRUPT when only one of
+ * header and directory says so, which is not looked at behind a store. */
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err);

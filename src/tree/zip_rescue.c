@@ -69,6 +69,7 @@ static cv_status take(rescue *r, uint64_t pos, uint64_t *next, cv_error *err)
         return skip(r, done, pos, next, err);
     cv_member member = {.header_pos = pos,
                         .size = found.packed_size,
+                        .full_size = found.size,
                         .crc = found.crc,
                         .flags = found.flags,
                         .method = found.method};

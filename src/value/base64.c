@@ -1,8 +1,6 @@
 /* Room: value. Base64, both ways. */
 #include "value/base64.h"
 
-#include <string.h>
-
 static const char digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -28,8 +26,11 @@ cv_status cv_base64_encode(const void *bytes, size_t size, cv_buffer *out, cv_er
 /* The bits of a digit; 64 when it is none. */
 static uint32_t bits_of(uint8_t digit)
 {
-    const char *found = digit ? strchr(digits, digit) : NULL;
-    return found ? (uint32_t)(found - digits) : 64;
+    if (digit >= 'A' && digit <= 'Z') return (uint32_t)digit - 'A';
+    if (digit >= 'a' && digit <= 'z') return (uint32_t)digit - 'a' + 26;
+    if (digit >= '0' && digit <= '9') return (uint32_t)digit - '0' + 52;
+    if (digit == '+') return 62;
+    return digit == '/' ? 63 : 64;
 }
 
 /* Four digits, the last `pads` of them '='; false when they are none, or when bits that no

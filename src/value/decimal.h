@@ -12,6 +12,9 @@ enum { CV_DECIMAL_SIZE = 32 };
 void cv_decimal_print(double value, char text[CV_DECIMAL_SIZE]);
 void cv_decimal_print_single(float value, char text[CV_DECIMAL_SIZE]);
 
+/* A whole number; returns its bytes. */
+size_t cv_decimal_print_whole(uint64_t value, bool negative, char text[CV_DECIMAL_SIZE]);
+
 /* Bytes of the number that `text` begins with, 0 when there is none: only JSON's grammar
  * counts. *whole: without a fraction and exponent. */
 size_t cv_decimal_span(const char *text, size_t size, bool *whole);

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "value/decimal.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,16 +39,37 @@ static cv_status quote_character(const char *at, size_t length, cv_buffer *out, 
     return cv_buffer_append(out, text, 6, err);
 }
 
-cv_status cv_json_quote(const void *text, size_t size, cv_buffer *out, cv_error *err)
+/* How many characters of ASCII stand for themselves. */
+static size_t plain_run(const char *at, size_t size)
 {
-    CV_TRY(cv_buffer_append(out, "\"", 1, err));
+    size_t n = 0;
+    while (n < size && at[n] >= 0x20 && (unsigned char)at[n] < 0x7f && at[n] != '"' &&
+           at[n] != '\\')
+        n++;
+    return n;
+}
+
+cv_status cv_json_escape(const void *text, size_t size, cv_buffer *out, cv_error *err)
+{
     for (const char *at = text; size > 0;) {
+        size_t run = plain_run(at, size);
+        CV_TRY(cv_buffer_append(out, at, run, err));
+        at += run;
+        size -= run;
+        if (size == 0) break;
         size_t length = cv_utf8_length(at, size);
         CV_TRY(quote_character(at, length, out, err));
         if (length == 0) length = 1;
         at += length;
         size -= length;
     }
+    return CV_OK;
+}
+
+static cv_status quote(const void *text, size_t size, cv_buffer *out, cv_error *err)
+{
+    CV_TRY(cv_buffer_append(out, "\"", 1, err));
+    CV_TRY(cv_json_escape(text, size, out, err));
     return cv_buffer_append(out, "\"", 1, err);
 }
 
@@ -162,14 +182,14 @@ static cv_status quote_item(const cv_typed *typed, const uint8_t *item, cv_buffe
                             cv_error *err)
 {
     int64_t n = text_length(typed, item);
-    if (typed->type.kind == 'S') return cv_json_quote(item, (size_t)n, out, err);
+    if (typed->type.kind == 'S') return quote(item, (size_t)n, out, err);
     cv_buffer text = {0};
     size_t size = 0;
     cv_status status = cv_buffer_reserve(&text, (size_t)n * 4 + 1, err);
     for (int64_t i = 0; i < n && status == CV_OK; i++)
         size +=
             cv_utf8_encode((uint32_t)load(typed, item + 4 * i, 4), (char *)text.data + size);
-    if (status == CV_OK) status = cv_json_quote(text.data, size, out, err);
+    if (status == CV_OK) status = quote(text.data, size, out, err);
     cv_buffer_free(&text);
     return status;
 }
@@ -195,17 +215,20 @@ cv_status cv_json_item(const cv_typed *typed, int64_t i, cv_buffer *out, cv_erro
     int64_t size = typed->type.item_size;
     const uint8_t *item = typed->items + i * size;
     char text[CV_DECIMAL_SIZE];
+    int64_t whole;
     switch (typed->type.kind) {
     case 'b': return append_text(*item ? "true" : "false", out, err);
     case 'u':
-        (void)snprintf(text, sizeof text, "%" PRIu64, load(typed, item, size));
+        (void)cv_decimal_print_whole(load(typed, item, size), false, text);
         return append_text(text, out, err);
     case 'f': print_real(typed, item, size, text); return append_text(text, out, err);
     case 'c': return print_complex(typed, item, out, err);
     case 'S':
     case 'U': return quote_item(typed, item, out, err);
     default:
-        (void)snprintf(text, sizeof text, "%" PRId64, load_signed(typed, item, size));
+        whole = load_signed(typed, item, size);
+        (void)cv_decimal_print_whole(whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole,
+                                     whole < 0, text);
         return append_text(text, out, err);
     }
 }

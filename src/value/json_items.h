@@ -5,8 +5,8 @@
 
 #include "value/typed.h"
 
-/* A JSON text: quoted, escaped, and made valid UTF-8. */
-cv_status cv_json_quote(const void *text, size_t size, cv_buffer *out, cv_error *err);
+/* A text as it stands between the quotes of JSON: escaped, and made valid UTF-8. */
+cv_status cv_json_escape(const void *text, size_t size, cv_buffer *out, cv_error *err);
 
 /* True when JSON can say every item so that it can be read back. */
 bool cv_json_has_items(const cv_typed *typed);

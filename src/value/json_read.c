@@ -3,7 +3,6 @@
 #include "value/json_read.h"
 
 #include "base/arith.h"
-#include "value/base64.h"
 #include "value/decimal.h"
 #include "value/json_typed.h"
 #include "value/json_write.h"
@@ -75,19 +74,10 @@ static void take_scalar(reader *r)
 
 /* ---- What JSON lacks ----------------------------------------------------- */
 
-/* A text of base64; its bytes go to `out`. */
-static void take_base64(reader *r, cv_buffer *out)
-{
-    cv_json_take_text(&r->s, "base64 as text");
-    if (!cv_json_failed(&r->s) &&
-        cv_base64_decode(r->s.text.data, r->s.text.size, out, NULL) != CV_OK)
-        cv_json_fail(&r->s, "base64 before");
-}
-
 static void take_binary(reader *r)
 {
     cv_buffer bytes = {0};
-    take_base64(r, &bytes);
+    cv_json_take_base64(&r->s, &bytes);
     cv_pack_binary(&r->p, bytes.data, bytes.size);
     cv_buffer_free(&bytes);
 }
@@ -105,7 +95,7 @@ static void take_ext(reader *r)
         r->s.at += size;
     cv_json_expect(&r->s, ',', "','");
     cv_json_expect_key(&r->s, "data", "\"data\"");
-    take_base64(r, &bytes);
+    cv_json_take_base64(&r->s, &bytes);
     cv_pack_ext(&r->p, negative ? -(int)type : (int)type, bytes.data, bytes.size);
     cv_buffer_free(&bytes);
 }
@@ -242,20 +232,25 @@ static void take_value(reader *r)
         if (opened && key) cv_json_fail(&r->s, "a key that is no list and no map");
         if (opened && !cv_json_failed(&r->s) && !close_level(r)) continue;
         more = end_value(r);
+        cv_json_tell(&r->s);
     }
 }
 
 static cv_status finish(reader *r, cv_buffer *out, cv_error *err)
 {
     cv_status status = cv_json_scan_finish(&r->s, err);
-    if (status == CV_OK) return cv_pack_finish(&r->p, out, err);
-    cv_pack_free(&r->p);
-    return status;
+    if (status != CV_OK) {
+        cv_pack_free(&r->p);
+        return status;
+    }
+    CV_TRY(cv_pack_finish(&r->p, out, err));
+    return cv_watch_step(r->s.watch, r->s.end - r->s.told, err);
 }
 
-cv_status cv_json_read(const char *text, size_t size, cv_buffer *out, cv_error *err)
+cv_status cv_json_read(const char *text, size_t size, cv_watch *watch, cv_buffer *out,
+                       cv_error *err)
 {
-    reader r = {.s = cv_json_scan_of(text, size)};
+    reader r = {.s = cv_json_scan_of(text, size, watch)};
     take_value(&r);
     return finish(&r, out, err);
 }
@@ -313,19 +308,20 @@ static void take_nested(cv_json_scan *s, cv_typed *typed, cv_buffer *items)
         while (!cv_json_failed(s) && n.depth > 0 && cv_json_accept(s, ']'))
             close_list(s, &n, typed);
         if (n.depth > 0) cv_json_expect(s, ',', "',' or ']'");
+        cv_json_tell(s);
     } while (!cv_json_failed(s) && n.depth > 0);
     typed->ndim = n.ndim;
 }
 
-cv_status cv_json_read_typed(const char *text, size_t size, const char *dtype, cv_buffer *out,
-                             cv_error *err)
+cv_status cv_json_read_typed(const char *text, size_t size, const char *dtype,
+                             cv_watch *watch, cv_buffer *out, cv_error *err)
 {
     cv_typed typed = {.ndim = 0};
     CV_TRY(cv_typed_set_dtype(&typed, dtype, strlen(dtype), err));
     if (typed.type.item_size == 0 || typed.type.kind == 'c')
         return cv_fail(err, CATERVA_EDTYPE, -1,
                        "items of dtype %.60s cannot be given as numbers or texts", dtype);
-    reader r = {.s = cv_json_scan_of(text, size)};
+    reader r = {.s = cv_json_scan_of(text, size, watch)};
     cv_buffer items = {0};
     int64_t bytes;
     take_nested(&r.s, &typed, &items);

@@ -3,14 +3,24 @@
 #include "value/json_scan.h"
 
 #include "base/text.h"
+#include "value/base64.h"
 #include "value/decimal.h"
 
 #include <string.h>
 
-cv_json_scan cv_json_scan_of(const char *text, size_t size)
+cv_json_scan cv_json_scan_of(const char *text, size_t size, cv_watch *watch)
 {
     const char *at = size > 0 ? text : "";
-    return (cv_json_scan){.start = at, .at = at, .end = at + size};
+    cv_watch_set_steps(watch, (int64_t)size);
+    return (cv_json_scan){
+        .start = at, .at = at, .end = at + size, .watch = watch, .told = at};
+}
+
+void cv_json_tell_now(cv_json_scan *s)
+{
+    int64_t passed = s->at - s->told;
+    s->told = s->at;
+    if (s->status == CV_OK) s->status = cv_watch_step(s->watch, passed, &s->error);
 }
 
 bool cv_json_failed(const cv_json_scan *s) { return s->wrong || s->status != CV_OK; }
@@ -22,7 +32,9 @@ void cv_json_fail(cv_json_scan *s, const char *expected)
 
 static void skip_spaces(cv_json_scan *s)
 {
-    while (s->at < s->end && *s->at && strchr(" \t\r\n", *s->at)) s->at++;
+    while (s->at < s->end &&
+           (*s->at == ' ' || *s->at == '\t' || *s->at == '\r' || *s->at == '\n'))
+        s->at++;
 }
 
 cv_status cv_json_scan_finish(cv_json_scan *s, cv_error *err)
@@ -47,8 +59,9 @@ bool cv_json_accept(cv_json_scan *s, char c)
 
 bool cv_json_accept_word(cv_json_scan *s, const char *word)
 {
-    size_t size = strlen(word);
     skip_spaces(s);
+    if (s->at == s->end || *s->at != *word) return false;
+    size_t size = strlen(word);
     if ((size_t)(s->end - s->at) < size || memcmp(s->at, word, size) != 0) return false;
     s->at += size;
     return true;
@@ -124,8 +137,23 @@ static void take_escape(cv_json_scan *s)
     }
 }
 
+/* Characters of ASCII that stand for themselves; false: there is none here. */
+static bool take_plain(cv_json_scan *s)
+{
+    const char *at = s->at;
+    size_t left = (size_t)(s->end - at), n = 0;
+    if (left > CV_JSON_PIECE) left = CV_JSON_PIECE;
+    while (n < left && at[n] >= 0x20 && (unsigned char)at[n] < 0x80 && at[n] != '"' &&
+           at[n] != '\\')
+        n++;
+    put(s, at, n);
+    s->at += n;
+    return n > 0;
+}
+
 static void take_character(cv_json_scan *s)
 {
+    if (take_plain(s)) return;
     size_t left = (size_t)(s->end - s->at);
     size_t length = left > 0 ? cv_utf8_length(s->at, left) : 0;
     if (left == 0) {
@@ -147,8 +175,20 @@ void cv_json_take_text(cv_json_scan *s, const char *expected)
 {
     s->text.size = 0;
     cv_json_expect(s, '"', expected);
-    while (!cv_json_failed(s) && (s->at == s->end || *s->at != '"')) take_character(s);
+    while (!cv_json_failed(s) && (s->at == s->end || *s->at != '"')) {
+        take_character(s);
+        cv_json_tell(s);
+    }
     if (!cv_json_failed(s)) s->at++;
+}
+
+void cv_json_take_base64(cv_json_scan *s, cv_buffer *out)
+{
+    cv_json_take_text(s, "base64 as text");
+    if (cv_json_failed(s)) return;
+    cv_status status = cv_base64_decode(s->text.data, s->text.size, out, &s->error);
+    if (status == CATERVA_ENOMEM) s->status = status;
+    if (status != CV_OK) cv_json_fail(s, "base64 before");
 }
 
 void cv_json_expect_key(cv_json_scan *s, const char *key, const char *expected)

@@ -3,7 +3,6 @@
 #include "value/json_typed.h"
 
 #include "base/text.h"
-#include "value/base64.h"
 #include "value/decimal.h"
 
 #include <string.h>
@@ -233,10 +232,7 @@ static void take_shape(cv_json_scan *s, cv_typed *typed)
 static void take_binary(cv_json_scan *s, cv_buffer *items)
 {
     cv_json_expect_key(s, "$binary", "\"$binary\"");
-    cv_json_take_text(s, "base64 as text");
-    if (!cv_json_failed(s) &&
-        cv_base64_decode(s->text.data, s->text.size, items, &s->error) != CV_OK)
-        cv_json_fail(s, "base64 before");
+    cv_json_take_base64(s, items);
     cv_json_expect(s, '}', "'}'");
 }
 
@@ -252,6 +248,7 @@ static void take_data(cv_json_scan *s, const caterva_dtype *type, cv_buffer *ite
     if (cv_json_failed(s) || cv_json_accept(s, ']')) return;
     do {
         cv_json_take_item(s, type, items);
+        cv_json_tell(s);
     } while (!cv_json_failed(s) && cv_json_accept(s, ','));
     cv_json_expect(s, ']', "',' or ']'");
 }

@@ -41,10 +41,27 @@ typedef struct printer {
     cv_tokens tokens;
     level stack[CV_VALUE_DEPTH + 1];
     int depth;
+    cv_watch *watch;     /* or NULL */
+    const uint8_t *told; /* up to here */
     cv_buffer *out;
     cv_status status; /* sticky */
     cv_error *err;
 } printer;
+
+enum { PIECE = 3 << 15 }; /* told at once; base64 has digits for three bytes */
+
+static void tell_now(printer *p, const uint8_t *at)
+{
+    int64_t passed = at - p->told;
+    p->told = at;
+    if (p->status == CV_OK) p->status = cv_watch_step(p->watch, passed, p->err);
+}
+
+/* All up to `at` is printed. */
+static void tell(printer *p, const uint8_t *at)
+{
+    if (p->watch && at - p->told >= PIECE) tell_now(p, at);
+}
 
 static void put_bytes(printer *p, const void *bytes, size_t size)
 {
@@ -53,19 +70,42 @@ static void put_bytes(printer *p, const void *bytes, size_t size)
 
 static void put(printer *p, const char *text) { put_bytes(p, text, strlen(text)); }
 
-static void put_quoted(printer *p, const void *text, size_t size)
+/* How much of a text is quoted at once: no character is cut. */
+static size_t piece_of(const uint8_t *text, size_t size)
 {
-    if (p->status == CV_OK) p->status = cv_json_quote(text, size, p->out, p->err);
+    if (size <= PIECE) return size;
+    for (size_t back = 0; back < 4; back++)
+        if ((text[PIECE - back] & 0xc0) != 0x80) return PIECE - back;
+    return PIECE; /* in the midst of no character */
 }
 
-static void put_base64(printer *p, const void *bytes, size_t size)
+static void put_quoted(printer *p, const uint8_t *text, size_t size)
 {
     put(p, "\"");
-    if (p->status == CV_OK) p->status = cv_base64_encode(bytes, size, p->out, p->err);
+    while (size > 0 && p->status == CV_OK) {
+        size_t n = piece_of(text, size);
+        p->status = cv_json_escape(text, n, p->out, p->err);
+        text += n;
+        size -= n;
+        tell(p, text);
+    }
     put(p, "\"");
 }
 
-static void put_binary(printer *p, const void *bytes, size_t size)
+static void put_base64(printer *p, const uint8_t *bytes, size_t size)
+{
+    put(p, "\"");
+    while (size > 0 && p->status == CV_OK) {
+        size_t n = size < PIECE ? size : PIECE;
+        p->status = cv_base64_encode(bytes, n, p->out, p->err);
+        bytes += n;
+        size -= n;
+        tell(p, bytes);
+    }
+    put(p, "\"");
+}
+
+static void put_binary(printer *p, const uint8_t *bytes, size_t size)
 {
     put(p, "{\"$binary\": ");
     put_base64(p, bytes, size);
@@ -93,6 +133,7 @@ static void put_items(printer *p, const cv_typed *typed)
     for (int64_t i = 0; i < typed->n_items && p->status == CV_OK; i++) {
         if (i > 0) put(p, ", ");
         p->status = cv_json_item(typed, i, p->out, p->err);
+        tell(p, typed->items + i * typed->type.item_size);
     }
     put(p, "]");
 }
@@ -106,7 +147,7 @@ static void put_array(printer *p, const cv_token *t)
         return;
     }
     put(p, "{\"$array\": {\"dtype\": ");
-    put_quoted(p, typed.dtype, typed.dtype_size);
+    put_quoted(p, (const uint8_t *)typed.dtype, typed.dtype_size);
     put(p, ", \"shape\": [");
     for (int d = 0; d < typed.ndim; d++) {
         (void)snprintf(text, sizeof text, "%s%" PRId64, d > 0 ? ", " : "", typed.shape[d]);
@@ -143,14 +184,16 @@ static void put_ext(printer *p, const cv_token *t)
 static void put_scalar(printer *p, const cv_token *t)
 {
     char text[CV_DECIMAL_SIZE] = "null";
+    bool negative;
     switch (t->kind) {
     case CV_TOKEN_BOOL:
         (void)snprintf(text, sizeof text, t->number ? "true" : "false");
         break;
     case CV_TOKEN_INT:
-        (void)snprintf(text, sizeof text, "%" PRId64, (int64_t)t->number);
+        negative = (int64_t)t->number < 0;
+        (void)cv_decimal_print_whole(negative ? 0 - t->number : t->number, negative, text);
         break;
-    case CV_TOKEN_UINT: (void)snprintf(text, sizeof text, "%" PRIu64, t->number); break;
+    case CV_TOKEN_UINT: (void)cv_decimal_print_whole(t->number, false, text); break;
     case CV_TOKEN_REAL: cv_decimal_print(t->real, text); break;
     case CV_TOKEN_TEXT: put_quoted(p, t->bytes, (size_t)t->number); return;
     case CV_TOKEN_BINARY: put_binary(p, t->bytes, (size_t)t->number); return;
@@ -268,15 +311,23 @@ static void put_value(printer *p)
         }
         if (p->depth == 0 && p->stack[0].left == 0) return;
         put_token(p);
+        tell(p, p->tokens.at);
+        if (p->tokens.bad) tell_now(p, p->tokens.at); /* they are good: it was stopped */
     }
 }
 
-cv_status cv_json_write(const void *value, size_t size, cv_buffer *out, cv_error *err)
+cv_status cv_json_write(const void *value, size_t size, cv_watch *watch, cv_buffer *out,
+                        cv_error *err)
 {
-    printer p = {.tokens = cv_tokens_of(value, size), .out = out, .err = err};
-    if (cv_is_value(value, size))
+    printer p = {.tokens = cv_tokens_of(value, size), .watch = watch, .out = out, .err = err};
+    const uint8_t *start = p.tokens.at;
+    p.told = start;
+    p.tokens.watch = watch;
+    cv_watch_set_steps(watch, (int64_t)size);
+    if (cv_tokens_are_value(p.tokens))
         put_value(&p);
     else
-        put_binary(&p, value, size);
+        put_binary(&p, start, size);
+    if (watch && size > 0) tell_now(&p, start + size);
     return p.status;
 }

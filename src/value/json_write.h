@@ -17,6 +17,7 @@
 #define CV_VALUE_JSON_WRITE_H
 
 #include "base/buffer.h"
+#include "base/watch.h"
 
 /* The words above; cv_json_read knows them by their place. */
 typedef enum cv_json_word {
@@ -33,7 +34,9 @@ typedef enum cv_json_word {
 /* Which of them the text is; CV_N_WORDS: none. */
 cv_json_word cv_json_word_find(const void *text, size_t size);
 
-/* Appends the JSON of a value, or of bytes that are none. */
-cv_status cv_json_write(const void *value, size_t size, cv_buffer *out, cv_error *err);
+/* Appends the JSON of a value, or of bytes that are none. `watch`, or NULL, counts steps: it
+ * hears of the value's bytes, and may stop. */
+cv_status cv_json_write(const void *value, size_t size, cv_watch *watch, cv_buffer *out,
+                        cv_error *err);
 
 #endif

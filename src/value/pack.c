@@ -123,12 +123,32 @@ void cv_pack_text(cv_packer *p, const void *text, size_t size)
     append(p, text, size);
 }
 
-void cv_pack_binary(cv_packer *p, const void *bytes, size_t size)
+/* Much of it in pieces, where somebody listens. */
+static void append_told(cv_packer *p, const uint8_t *bytes, size_t size)
+{
+    enum { PIECE = 1 << 20 };
+    if (!failed(p) && size > 0)
+        p->status = cv_buffer_reserve(&p->body, p->body.size + size, &p->error);
+    while (size > 0 && !failed(p)) {
+        size_t n = size < PIECE || !p->watch ? size : PIECE;
+        append(p, bytes, n);
+        bytes += n;
+        size -= n;
+        if (!failed(p)) p->status = cv_watch_step(p->watch, (int64_t)n, &p->error);
+    }
+}
+
+void cv_pack_binary_head(cv_packer *p, size_t size)
 {
     uint8_t head[5];
     count_value(p);
     check_count(p, size);
     append(p, head, put_count(head, 0xc4, size));
+}
+
+void cv_pack_binary(cv_packer *p, const void *bytes, size_t size)
+{
+    cv_pack_binary_head(p, size);
     append(p, bytes, size);
 }
 
@@ -147,11 +167,19 @@ static size_t put_ext(uint8_t *to, int type, uint64_t size)
 
 void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size)
 {
+    cv_pack_ext_of_two(p, type, NULL, bytes, size);
+}
+
+void cv_pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
+                        size_t size)
+{
     uint8_t head[6];
+    size_t before = first ? first->size : 0;
     count_value(p);
-    check_count(p, size);
-    append(p, head, put_ext(head, type, size));
-    append(p, bytes, size);
+    check_count(p, (uint64_t)before + size);
+    append(p, head, put_ext(head, type, (uint64_t)before + size));
+    if (first) append(p, first->data, before);
+    append_told(p, bytes, size);
 }
 
 void cv_pack_value(cv_packer *p, const void *bytes, size_t size)
@@ -263,8 +291,14 @@ static void merge(const cv_packer *p, const uint64_t *sizes, uint8_t *to)
     }
 }
 
-static cv_status finish(const cv_packer *p, cv_buffer *out, cv_error *err)
+static cv_status finish(cv_packer *p, cv_buffer *out, cv_error *err)
 {
+    if (p->n_heads == 0 && out->size == 0) {
+        const cv_buffer body = p->body;
+        p->body = *out;
+        *out = body;
+        return CV_OK;
+    }
     if (p->n_heads == 0) return cv_buffer_append(out, p->body.data, p->body.size, err);
     size_t old = out->size, wanted = (p->n_heads + 1) * sizeof(uint64_t);
     uint64_t *sizes = cv_malloc(wanted);

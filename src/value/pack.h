@@ -35,6 +35,7 @@ typedef struct cv_packer {
     size_t open[CV_VALUE_DEPTH];
     int depth;
     bool too_deep;
+    cv_watch *watch; /* counts steps: bytes of extensions; or NULL */
     cv_status status;
     cv_error error;
 } cv_packer;
@@ -47,6 +48,12 @@ void cv_pack_real(cv_packer *p, double value);
 void cv_pack_text(cv_packer *p, const void *text, size_t size);
 void cv_pack_binary(cv_packer *p, const void *bytes, size_t size);
 void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size);
+
+/* An extension of bytes that lie in two places, of which the watch hears of the second; and
+ * the head of a binary whose `size` bytes come by themselves, as those do. */
+void cv_pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
+                        size_t size);
+void cv_pack_binary_head(cv_packer *p, size_t size);
 
 /* One whole value, packed already. */
 void cv_pack_value(cv_packer *p, const void *bytes, size_t size);

@@ -122,8 +122,16 @@ static cv_token read_token(cv_tokens *t)
     return (cv_token){.kind = CV_TOKEN_INT, .number = (uint64_t)(int64_t)(int8_t)type};
 }
 
+/* Nothing is counted: what is done with the tokens is. */
+static void ask(cv_tokens *t)
+{
+    enum { EACH = 1 << 16 }; /* a fraction of a millisecond */
+    if (++t->n % EACH == 0 && cv_watch_step(t->watch, 0, NULL) != CV_OK) t->bad = true;
+}
+
 cv_token cv_token_next(cv_tokens *t)
 {
+    if (t->watch) ask(t);
     cv_token token = read_token(t);
     return t->bad ? (cv_token){.kind = CV_TOKEN_NIL} : token;
 }
@@ -173,9 +181,8 @@ static level enter(cv_tokens *t, const cv_token *token)
     return (level){.left = parts_of(token), .is_map = token->kind == CV_TOKEN_MAP};
 }
 
-bool cv_is_value(const void *bytes, size_t size)
+bool cv_tokens_are_value(cv_tokens t)
 {
-    cv_tokens t = cv_tokens_of(bytes, size);
     level stack[CV_VALUE_DEPTH + 1] = {{.left = 1}};
     int depth = 0;
     while (depth >= 0 && !t.bad) {
@@ -194,4 +201,9 @@ bool cv_is_value(const void *bytes, size_t size)
         stack[++depth] = enter(&t, &token);
     }
     return !t.bad && t.at == t.end;
+}
+
+bool cv_is_value(const void *bytes, size_t size)
+{
+    return cv_tokens_are_value(cv_tokens_of(bytes, size));
 }

@@ -4,7 +4,7 @@
 #ifndef CV_VALUE_TOKEN_H
 #define CV_VALUE_TOKEN_H
 
-#include "base/status.h"
+#include "base/watch.h"
 
 /* How deep lists, maps and sets may stand in one another. */
 enum { CV_VALUE_DEPTH = 64 };
@@ -44,7 +44,9 @@ typedef struct cv_token {
 
 typedef struct cv_tokens {
     const uint8_t *at, *end;
-    bool bad; /* sticky: from then on tokens are nil */
+    bool bad;        /* sticky: from then on tokens are nil */
+    cv_watch *watch; /* may stop, tokens are bad then; NULL: nobody */
+    uint32_t n;      /* tokens so far */
 } cv_tokens;
 
 cv_tokens cv_tokens_of(const void *bytes, size_t size);
@@ -59,5 +61,6 @@ bool cv_token_is_text(const cv_token *token, const char *text);
 /* True when the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no list
  * or map as the key of a map, the members of sets a list. */
 bool cv_is_value(const void *bytes, size_t size);
+bool cv_tokens_are_value(cv_tokens tokens); /* the same; false also when it was stopped */
 
 #endif

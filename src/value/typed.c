@@ -88,10 +88,10 @@ static int describe(const caterva_dtype *type, char *text, size_t size)
                     has_unit ? "[" : "", type->unit, has_unit ? "]" : "");
 }
 
-static void pack_map(const cv_typed *typed, cv_packer *p)
+/* All but the items, which come last. */
+static void pack_map(const cv_typed *typed, size_t size, cv_packer *p)
 {
     char text[64];
-    int64_t size = typed->n_items * typed->type.item_size;
     cv_pack_begin(p, CV_PACK_MAP);
     cv_pack_text(p, "dtype", 5);
     cv_pack_begin(p, CV_PACK_MAP);
@@ -103,19 +103,20 @@ static void pack_map(const cv_typed *typed, cv_packer *p)
     for (int d = 0; d < typed->ndim; d++) cv_pack_int(p, typed->shape[d]);
     cv_pack_end(p);
     cv_pack_text(p, "data", 4);
-    cv_pack_binary(p, typed->items, (size_t)size);
+    cv_pack_binary_head(p, size);
     cv_pack_end(p);
 }
 
 void cv_typed_pack(const cv_typed *typed, cv_packer *p)
 {
     cv_packer inner = {.status = CV_OK};
-    cv_buffer payload = {0};
-    pack_map(typed, &inner);
-    cv_status status = cv_pack_finish(&inner, &payload, &p->error);
+    cv_buffer map = {0};
+    size_t size = (size_t)(typed->n_items * typed->type.item_size);
+    pack_map(typed, size, &inner);
+    cv_status status = cv_pack_finish(&inner, &map, &p->error);
     if (status == CV_OK)
-        cv_pack_ext(p, CV_EXT_ARRAY, payload.data, payload.size);
+        cv_pack_ext_of_two(p, CV_EXT_ARRAY, &map, typed->items, size);
     else if (p->status == CV_OK)
         p->status = status;
-    cv_buffer_free(&payload);
+    cv_buffer_free(&map);
 }

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from tool_cli import CLI, Case, environment, main
+from tool_cli import CLI, Case, environment, main, run
 
 
 class Jobs(Case):
@@ -70,6 +70,37 @@ class Jobs(Case):
         self.assertFalse(os.path.exists(f"{self.array}.parts"))
         self.fails(3, "jobs", "merge", self.array, self.path("t"))
         self.fails(1, "put", self.array, "0,0", "--fill", "1", "--part", job)
+
+    def test_parts_that_stay(self):
+        """As parts of another user: the merge is good, and tells of them."""
+        job, other = self.begin(), self.begin()
+        self.put(job, "0:5,0:5", 1, "t")
+        listed = json.loads(self.text("jobs", "list", self.array, "--json"))["jobs"]
+        folder = next(j["folder"] for j in listed if j["id"] == job)
+        os.makedirs(f"{folder}/others/inner")
+        status, out, err = run("jobs", "merge", self.array, self.path("t"))
+        self.assertEqual((status, out), (0, b""))
+        self.assertRegex(err, rf"\Acaterva: warning: [^\n]+ job {job} is merged, but 1 of its "
+                              r"parts, [^\n]+, could not be removed; [^\n]+\n\Z")
+        self.assertEqual(self.items("4:6,0"), [1, 7])
+        self.put(other, "8:10,0:5", 2, "u")
+        self.ok("jobs", "merge", self.array, self.path("u"))  # one warning is enough
+        self.assertIn(f"{job}  ", self.text("jobs", "list", self.array))
+        os.rmdir(f"{os.path.dirname(folder)}/.gone-{job}/others/inner")
+        self.ok("jobs", "discard", self.array, job)
+        self.assertFalse(os.path.exists(f"{self.array}.parts"))
+
+    def test_what_does_not_fit(self):
+        job, other = self.begin(), self.begin()
+        self.put(job, "0:5,0:5", 1, "t")
+        self.put(other, "5:9,0:5", 1, "u")
+        message = self.fails(3, "jobs", "merge", self.array, self.path("t"), self.path("u"))
+        self.assertIn("another job", message)
+        self.ok("put", self.array, "0,0", "--fill", "9")
+        message = self.fails(3, "jobs", "merge", self.array, self.path("t"))
+        self.assertIn("changed since the job began", message)
+        self.ok("create", self.array, "--shape", "10,10", "--dtype", "<f4", "--force")
+        self.fails(3, "jobs", "merge", self.array, self.path("t"))
 
     def test_arrays_of_trees(self):
         tree, archive = self.path("t.b2d"), self.path("t.b2z")

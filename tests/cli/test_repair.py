@@ -10,6 +10,7 @@ import numpy as np
 from tool_cli import Case, main, run
 
 WHOLE = "repaired in place: the header was restored from its copy, nothing is lost"
+ANEW = "repaired in place: the copy of the header was written anew, nothing is lost"
 
 
 class Made(Case):
@@ -83,6 +84,35 @@ class Repair(Made):
                                  "in_place": True,
                                  "output": None})
         self.assertEqual(self.names(), ["a.b2nd", "a.npy"])
+
+    def test_copy_of_the_header(self):
+        """Its damage is found before it is needed, and mended; the array opens all the while."""
+        folder = self.path("a.d")
+        path = self.make()
+        self.ok("convert", path, folder, "--sparse")
+        for file, whole in ((path, path), (folder / "chunks.b2frame", folder)):
+            good = file.read_bytes()
+            at = good.rindex(b"cv-head\1")
+            size = 24 + int.from_bytes(good[at + 16:at + 20], "little")
+            for i in range(at, at + size):
+                self.change(file, i, bytes([good[i] ^ 1 << i % 8]))
+                if i % 9 == 0 or i == at + size - 1:
+                    code, out, _ = run("verify", whole)
+                    self.assertEqual(code, 1, i)
+                    self.assertIn(f"the copy of the header at byte {at} is damaged",
+                                  out.decode())
+                    self.assertEqual(run("verify", "--quick", whole)[0], 1)
+                    self.ok("get", whole, ":1,:1")
+                    bad = file.read_bytes()
+                    out = self.path("o.b2nd")
+                    self.ok("repair", "-f", whole, "-o", out)
+                    self.ok("verify", out)
+                    self.assertEqual(file.read_bytes(), bad)
+                    shutil.rmtree(out) if out.is_dir() else out.unlink()
+                    self.assertIn(ANEW, self.text("repair", whole))
+                    self.assertEqual(file.read_bytes(), good)
+                self.change(file, i, good[i:i + 1])
+        self.ok("verify", path, folder)
 
     def test_header_into_another_file(self):
         path, out = self.make(), self.path("o.b2nd")

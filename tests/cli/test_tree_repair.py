@@ -77,6 +77,51 @@ class TreeRepair(Made):
             info = archive.getinfo(name)
         return info.header_offset + 30 + len(name), info.file_size
 
+    # ---- What cannot be opened -------------------------------------------------------
+
+    def test_a_member_that_needs_a_newer_library_is_never_ok(self):
+        """A flipped bit may make a header say what nobody knows: of the frame, of the array."""
+        for at, bit in ((25, 4), (25, 64), (26, 2), (27, 8), (85, 16)):
+            with self.subTest(at=at, bit=bit):
+                data = bytearray(self.good[self.x])
+                data[at] ^= bit
+                self.x.write_bytes(data)
+                archive = self.path("bad.b2z")
+                self.ok("pack", "-f", self.tree, archive)
+                for tree in (self.tree, archive):
+                    code, out, _ = run("verify", tree)
+                    lines = [x for x in out.decode().splitlines() if "::/g/x: " in x]
+                    self.assertEqual((code, len(lines)), (5, 2), out)
+                    self.assertIn(": damaged, ", lines[1])
+                    self.assertEqual(run("verify", f"{tree}::/g/x")[0], 5)
+                    code, out, _ = run("verify", "--short", tree)
+                    self.assertEqual((code, out.decode().count("unread ")), (5, 1))
+        self.x.write_bytes(self.good[self.x])
+        self.assertEqual(run("verify", self.tree)[0], 0)
+
+    def test_objects_of_others_stay_as_they_are(self):
+        for name, meta in (("list.b2f", {"vlarray": {"version": 1}}),
+                           ("lazy.b2nd", {"LazyArray": {"version": 1}})):
+            blosc2.SChunk(chunksize=8, data=bytes(16), contiguous=True, meta=meta,
+                          urlpath=str(self.tree / "g" / name))
+        code, out, _ = run("verify", self.tree)
+        self.assertEqual((code, out.count(b": ok, vlarray"), out.count(b": ok, LazyArray")),
+                         (0, 1, 1), out)
+        self.assertEqual(self.repaired(0, self.tree)[-1], f"{self.tree}: {SOUND}")
+
+    def test_what_nobody_knows_is_named_and_copied(self):
+        """Its header says so, and there is no copy of the header."""
+        data = bytearray(self.good[self.x].replace(b"cv-head\1", b"no-head\1"))
+        data[26] ^= 2
+        self.x.write_bytes(data)
+        out = self.path("new.b2d")
+        for arguments in ((self.tree, "-o", out), (self.tree,)):
+            lines = self.repaired(1, *arguments)
+            self.assertIn(f"{arguments[0]}::/g/x: frame header: unknown frame type 2: "
+                          "lost in part", lines)
+        self.assertEqual((out / "g" / "x.b2nd").read_bytes(), data)
+        self.assertEqual(run("verify", out)[0], 5)
+
     # ---- In place ------------------------------------------------------------------
 
     def test_sound(self):
@@ -143,6 +188,31 @@ class TreeRepair(Made):
             self.assertTrue(any(line.startswith(f"{self.tree}::{key}: ") and
                                 line.endswith(": lost") for line in lines), lines)
         self.assertEqual(self.files(), before)
+
+    def test_attributes_that_are_damaged_are_lost(self):
+        """Whatever a flipped bit makes of their header: what verify calls damaged is named, and
+        the new tree has an empty group there."""
+        vlmeta = self.tree / "g" / "__vlmeta__.b2f"
+        good, out, told = vlmeta.read_bytes(), self.path("o.b2d"), 0
+        for at, bit in [(at, 0x40) for at in range(120)] + [(49, 1), (58, 2)]:
+            data = bytearray(good)
+            data[at] ^= bit
+            vlmeta.write_bytes(data)
+            code, text, _ = run("verify", self.tree)
+            listed = run("attr", "list", f"{self.tree}::/g")[0]
+            self.assertEqual(code == 0, listed == 0, (at, bit, text))
+            if code == 0:
+                continue
+            told += 1
+            with self.subTest(at=at, bit=bit):
+                self.assertEqual(self.outcomes(1, self.tree)[1]["/g/__vlmeta__"], "lost")
+                self.assertEqual(vlmeta.read_bytes(), data)
+                self.assertEqual(self.outcomes(1, self.tree, "-o", out)[1]["/g/__vlmeta__"],
+                                 "lost")
+                self.ok("verify", out)
+                self.assertEqual(self.text("attr", "list", f"{out}::/g"), "")
+            shutil.rmtree(out, ignore_errors=True)
+        self.assertGreater(told, 20)
 
     def test_commits(self):
         """One that stands is finished; a journal that nobody can read is put aside."""
@@ -233,6 +303,43 @@ class TreeRepair(Made):
         _, outcomes = self.outcomes(0, self.archive, "-o", self.path("o.b2d"))
         self.assertEqual((outcomes["/g/x"], outcomes["/small"]), ("whole", "whole"))
         self.ok("diff", self.path("o.b2d"), self.tree)
+
+    def test_directory_and_headers_that_contradict_each_other(self):
+        """Whichever is damaged, in how a member is stored, its sizes, its checksum or its header's
+        lengths: all bytes are there, and none is lost."""
+        self.assertEqual(len(self.good), 5)
+        whole, out, seen = self.archive.read_bytes(), self.path("o.b2d"), 0
+        for mark, size, fields, name in ((b"PK\1\2", 46, (8, 10, 16, 20, 27), 28),
+                                         (b"PK\3\4", 30, (0, 6, 8, 14, 18, 25, 26, 28, 30), 26)):
+            at = whole.find(mark)
+            while at >= 0:
+                for field in fields:
+                    data = bytearray(whole)
+                    data[at + field] ^= 8 if field == size - 36 else 1
+                    self.archive.write_bytes(data)
+                    with self.subTest(mark=mark, at=at, field=field):
+                        text = self.text("repair", self.archive, "-o", out)
+                        self.assertTrue("contradicted each other" in text or
+                                        "bytes and " in text, text)
+                        self.ok("diff", out, self.tree)
+                        self.ok("verify", out)
+                        seen += 1
+                    shutil.rmtree(out, ignore_errors=True)
+                at = whole.find(mark, at + 1)
+        self.assertEqual(seen, 14 * len(self.good))
+
+    def test_names_that_collide(self):
+        """A flipped bit calls one array as another: the header before it knows its name."""
+        data = bytearray(self.archive.read_bytes())
+        for name, other in ((b"g/x.b2nd", b"g/y.b2nd"), (b"g/y.b2nd", b"g/x.b2nd")):
+            bad = bytearray(data)
+            at = data.rfind(name)
+            bad[at:at + len(name)] = other
+            self.archive.write_bytes(bad)
+            out = self.path(other.decode()[2:] + ".b2d")
+            text = self.text("repair", self.archive, "-o", out)
+            self.assertIn("contradicted each other", text)
+            self.ok("diff", out, self.tree)
 
     def test_a_journal_in_an_archive_is_nobodys(self):
         with zipfile.ZipFile(self.archive, "a") as archive:

@@ -139,6 +139,65 @@ class Trees(Case):
         self.assertIn("::/notes.txt: damaged", out.decode())
         self.assertEqual(run("verify", "--quick", self.path("n.b2z"))[0], 0)
 
+    def test_verify_directory_and_headers_of_archives(self):
+        """Each bit that says of a member what it is: of the directory, and of the header before it.
+        What is not sound is not sent, either."""
+        whole = self.tree.read_bytes()
+        with zipfile.ZipFile(self.tree) as archive:
+            n = len(archive.infolist())
+        bad, seen = self.path("bad.b2z"), 0
+        for mark, size, fields, name in ((b"PK\1\2", 46, (8, 10, *range(16, 28), 42), 28),
+                                         (b"PK\3\4", 30, (6, 8, *range(14, 26)), 26)):
+            at = whole.find(mark)
+            while at >= 0:
+                length = int.from_bytes(whole[at + name:at + name + 2], "little")
+                for field in (*fields, size, size + length - 1):
+                    data = bytearray(whole)
+                    data[at + field] ^= 1
+                    bad.write_bytes(data)
+                    code, out, _ = run("verify", "--quick", bad)
+                    with self.subTest(mark=mark, at=at, field=field):
+                        self.assertIn(code, (1, 4, 5), out)
+                        seen += 1
+                at = whole.find(mark, at + 1)
+        self.assertEqual(seen, n * (17 + 16))
+        data = bytearray(whole)
+        data[14] ^= 1  # the first member's checksum, by its header
+        bad.write_bytes(data)
+        self.assertIn("by its header, by the zip archive's directory ", self.fails(
+            4, "publish", bad, "http://127.0.0.1:1/x.b2z"))
+
+    def test_verify_names_that_collide(self):
+        """A name that a flipped bit makes that of another member hides an array."""
+        bad = self.path("bad.b2z")
+        with zipfile.ZipFile(bad, "w") as archive:
+            for name in ("x", "y"):
+                array = self.path(f"{name}.b2nd")
+                self.ok("create", array, "--shape", "4", "--dtype", "<i8")
+                archive.write(array, f"{name}.b2nd")
+        self.ok("verify", bad)
+        data = bytearray(bad.read_bytes())
+        data[data.find(b"PK\1\2") + 46] ^= 1
+        bad.write_bytes(data)
+        code, out, _ = run("verify", bad)
+        self.assertEqual(code, 1, out)
+        self.assertIn(b"no member begins at byte 0", out)
+        self.fails(4, "publish", bad, "http://127.0.0.1:1/x.b2z")
+
+    def test_verify_says_what_it_does_not_look_at(self):
+        other = self.path("other.b2z")
+        with zipfile.ZipFile(self.tree) as old, zipfile.ZipFile(other, "w") as new:
+            for i in old.infolist():
+                new.writestr(i.filename, old.read(i), zipfile.ZIP_DEFLATED
+                             if i.filename.endswith(".b2nd") else zipfile.ZIP_STORED)
+        n = sum(name.endswith(".b2nd") for name in zipfile.ZipFile(other).namelist())
+        self.assertGreater(n, 0)
+        text = self.text("verify", other)
+        self.assertEqual(text.count(": not looked at, deflated, unsealed"), n, text)
+        self.assertEqual(self.text("verify", "--short", other).count("skipped "), n)
+        facts = [json.loads(x) for x in self.text("verify", "--json", other).splitlines()]
+        self.assertEqual(sum(x.get("skipped", False) for x in facts), n)
+
     def test_info(self):
         """A tree in all, and each of its arrays in a line."""
         lines = self.text("info", self.tree).splitlines()
@@ -166,6 +225,31 @@ class Trees(Case):
         self.assertEqual(run("diff", "-q", self.tree, other)[:2], (1, b""))
         self.ok("diff", f"{self.tree}::/model", f"{self.tree}::/model")
         self.fails(2, "diff", self.tree, f"{self.tree}::/time")
+
+    def test_what_is_missing_or_cut_is_no_array(self):
+        """The name of a tree says what should be there: the statuses are those of what is wrong."""
+        cut, npy = self.path("cut.b2z"), self.path("a.npy")
+        cut.write_bytes(self.tree.read_bytes()[:500])
+        self.ok("get", f"{self.tree}::/time", "-o", npy)
+        for code, sentence, other in (
+                (3, "does not exist", self.path("none.b2z")),
+                (3, "does not exist", self.path("none.b2d")),
+                (3, "No such file", self.path("none")),
+                (3, "127.0.0.1", "http://127.0.0.1:1/t.b2z"),
+                (3, "there is no /none", f"{self.tree}::/none"),
+                (4, "has no end", cut),
+                (2, "tree.b2z is a tree, ", npy),
+                (2, "tree.b2z is a tree, ", f"{self.tree}::/time")):
+            with self.subTest(other=other):
+                self.assertIn(sentence, self.fails(code, "diff", other, self.tree))
+                self.assertIn(sentence, self.fails(code, "diff", self.tree, other))
+        for command in (["get"], ["info"], ["ls"], ["verify"], ["attr", "list"]):
+            self.assertIn("has no end", self.fails(4, *command, cut))
+        self.assertEqual(run("verify", "--short", cut)[:2],
+                         (4, f"unread    {'-':24} {'-':9} {cut}\n".encode()))
+        url = "http://127.0.0.1:1/x.b2z"
+        self.assertIn("has no end", self.fails(4, "publish", cut, url))
+        self.assertIn("is a NumPy file", self.fails(5, "publish", npy, url))
 
     def test_diff_of_attributes(self):
         """Of the group that is named, of those in it, and of arrays."""

@@ -1,5 +1,5 @@
 /* The reading of a large attribute, stored plain by this library or compressed by C-Blosc2,
- * tells how far it is and is stopped at each of its chances. */
+ * and the setting of one tell how far they are and are stopped at each of their chances. */
 #include "caterva.h"
 
 #include "support/check.h"
@@ -68,6 +68,55 @@ static int stop_reading(const uint8_t *value)
     return chance;
 }
 
+/* Stopped at each chance, the array has none; then it has the bytes that it would have got if
+ * nobody had heard. */
+static int stop_setting(const uint8_t *value)
+{
+    void *frame, *plain;
+    size_t size, plain_size;
+    int chance = 0;
+    caterva_error err;
+    caterva_array *array;
+    patience p = {.left = -1};
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    create.dtype = "<i4";
+    CHECK_OK(caterva_create("mem:", &create, &array, &err), err);
+    CHECK_OK(caterva_attr_set(array, "large", value, VALUE, &err), err);
+    CHECK_OK(caterva_frame_copy(array, &plain, &plain_size, &err), err);
+    caterva_discard(array);
+    create.on_progress = patience_hear;
+    create.context = &p;
+    CHECK_OK(caterva_create("mem:", &create, &array, &err), err);
+    for (caterva_status status = CATERVA_ESTOPPED; status != CATERVA_OK; chance++) {
+        int64_t n;
+        p = (patience){.left = chance};
+        status = caterva_attr_set(array, "large", value, VALUE, &err);
+        CHECK(p.total == VALUE, "%lld bytes", (long long)p.total);
+        CHECK(status == CATERVA_OK || status == CATERVA_ESTOPPED, "%s", err.message);
+        CHECK(status != CATERVA_OK || p.done == VALUE, "%lld bytes", (long long)p.done);
+        CHECK((caterva_attr_read(array, "large", 0, NULL, 0, &n, &err) == CATERVA_OK) ==
+                  (status == CATERVA_OK),
+              "half an attribute at chance %d", chance);
+    }
+    p = (patience){.left = -1};
+    CHECK_OK(caterva_frame_copy(array, &frame, &size, &err), err);
+    CHECK(size == plain_size, "%zu bytes, not %zu", size, plain_size);
+    void *back, *plain_back;
+    caterva_array *other;
+    CHECK_OK(caterva_frame_open(plain, plain_size, 1, NULL, &other, &err), err);
+    CHECK_OK(caterva_attr_get(other, "large", &plain_back, &plain_size, &err), err);
+    CHECK_OK(caterva_attr_get(array, "large", &back, &size, &err), err);
+    CHECK(size == VALUE && memcmp(back, value, VALUE) == 0, "another value");
+    CHECK(plain_size == VALUE && memcmp(plain_back, value, VALUE) == 0, "another value");
+    caterva_free(back);
+    caterva_free(plain_back);
+    caterva_free(frame);
+    caterva_discard(other);
+    caterva_discard(array);
+    caterva_free(plain);
+    return chance;
+}
+
 int main(void)
 {
     uint8_t *value = check_alloc(VALUE);
@@ -79,6 +128,11 @@ int main(void)
     save_with(NULL);
     add_compressed(value);
     CHECK(stop_reading(value) > 8, "few chances");
+    CHECK(stop_setting(value) > 3, "few chances");
+    for (int i = 0; i < VALUE; i++) value[i] = (uint8_t)((uint32_t)i * 2654435761U >> 13);
+    CHECK(stop_setting(value) > 3, "few chances");
+    memset(value, 0, VALUE);
+    CHECK(stop_setting(value) > 3, "few chances");
     blosc2_destroy();
     free(value);
     return 0;

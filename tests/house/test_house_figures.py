@@ -16,8 +16,11 @@ TREE = {
     "src/frame/mid.c": "static int same(int a) { return cv_low(a); }\n"
                        "int cv_mid(int a)\n{\n    return same(a) + cv_low(a);\n}\n"
                        "int cv_alone(int a)\n{\n    return a;\n}\n",
+    "src/frame/else.c": "int cv_else(int a)\n{\n    return a;\n}\n"
+                        "int cv_local(int a)\n{\n    return a;\n}\n",
     "src/array/top.c": "int caterva_top(int a)\n{\n"
-                       "    return cv_mid(a) + cv_low(a) + cv_alone(a);\n}\n",
+                       "    int cv_local = cv_mid(a);\n"
+                       "    return cv_local + cv_low(a) + cv_alone(a) + t.cv_else + t->cv_else;\n}\n",
 }
 
 
@@ -32,15 +35,16 @@ class Figures(unittest.TestCase):
     def test_a_walk_reads_each_function_once(self):
         calls = house_figures.Calls(self.read())
         figures, files = house_figures.walk(calls, "caterva_top")
-        # top; mid: cv_mid, same; low: cv_low, its own same; back to top; mid: cv_alone
+        # top; mid: cv_mid, same; low: cv_low, its own same; back to top; mid: cv_alone;
+        # neither members called cv_else nor a variable called cv_local are calls
         self.assertEqual(figures, {"functions": 6, "files": 3, "stays": 5, "climbs": 1})
         self.assertEqual(files, ["src/array/top.c", "src/frame/mid.c", "src/store/low.c"])
 
     def test_functions_and_rooms(self):
         files = self.read()
         self.assertEqual(house_figures.of_functions(files),
-                         "7 functions, median 4 lines, 90 % up to 4, longest 4")
-        self.assertEqual(house_figures.of_rooms(files)["frame"], (1, 9))
+                         "9 functions, median 4 lines, 90 % up to 5, longest 5")
+        self.assertEqual(house_figures.of_rooms(files)["frame"], (2, 17))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <caterva.h>
 
 #include <dirent.h>
+#include <stdio.h>
 #include <string.h>
 
 static caterva_error err;

@@ -35,8 +35,15 @@ static void refuse_async(caterva_array *array, unsigned allowed, const caterva_s
     REFUSE(allowed, caterva_read_async(array, s, b, &o, NULL, err));
     REFUSE(allowed, caterva_read_async(array, s, b, &o, &request, err));
     CHECK(request == NULL, "a request of a refused read");
+    caterva_view *view;
+    CHECK(caterva_view_of(array, &view, NULL) == CATERVA_OK, "no view");
+    REFUSE(allowed, caterva_view_read_async(view, s, b, &o, NULL, err));
+    REFUSE(allowed, caterva_view_read_async(view, s, b, &o, &request, err));
+    CHECK(request == NULL, "a request of a refused read of a view");
     o.struct_size = 3;
     REFUSE(EINVAL_BIT, caterva_read_async(array, s, b, &o, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_view_read_async(view, s, b, &o, NULL, err));
+    caterva_view_free(view);
 }
 
 /* Refused whether it is read, written or measured. */

@@ -113,7 +113,7 @@ static caterva_status convert(const int32_t *src, double *dst, int64_t n, patien
     caterva_convert_options options = CATERVA_CONVERT_INIT;
     from.data = (void *)(uintptr_t)src;
     from.size = (size_t)n * sizeof src[0];
-    from.dtype = "<i4";
+    from.dtype = "=i4";
     to.data = dst;
     to.size = (size_t)n * sizeof dst[0];
     to.dtype = "=f8";
@@ -144,11 +144,132 @@ static void stop_convert(void)
     free(dst);
 }
 
+/* ---- Values of attributes ------------------------------------------------------------- */
+
+typedef struct bytes {
+    void *data;
+    size_t size;
+} bytes;
+
+typedef caterva_status (*change_fn)(const bytes *from, const caterva_convert_options *options,
+                                    bytes *to, caterva_error *err);
+
+static caterva_status pack(const bytes *from, const caterva_convert_options *options,
+                           bytes *to, caterva_error *err)
+{
+    int64_t shape = (int64_t)from->size / 4;
+    return caterva_value_pack_array("<i4", 1, &shape, from->data, from->size, options,
+                                    &to->data, &to->size, err);
+}
+
+static caterva_status from_json(const bytes *from, const caterva_convert_options *options,
+                                bytes *to, caterva_error *err)
+{
+    return caterva_value_from_json(from->data, from->size, NULL, options, &to->data,
+                                   &to->size, err);
+}
+
+static caterva_status from_json_typed(const bytes *from,
+                                      const caterva_convert_options *options, bytes *to,
+                                      caterva_error *err)
+{
+    return caterva_value_from_json(from->data, from->size, "<i8", options, &to->data,
+                                   &to->size, err);
+}
+
+static caterva_status to_json(const bytes *from, const caterva_convert_options *options,
+                              bytes *to, caterva_error *err)
+{
+    char *json;
+    caterva_status status =
+        caterva_value_to_json(from->data, from->size, options, &json, &to->size, err);
+    to->data = status == CATERVA_OK ? json : NULL;
+    return status;
+}
+
+/* Stopped at each chance, then let through: the result is that of a call nobody hears of. */
+static bytes stop_change(change_fn change, const bytes *from)
+{
+    size_t piece = change == pack ? 1 << 20 : 1 << 17;
+    bytes out = {NULL, 0}, plain;
+    caterva_error err;
+    int chance = 0;
+    for (caterva_status status = CATERVA_ESTOPPED; status != CATERVA_OK; chance++) {
+        patience p = {.left = chance};
+        caterva_convert_options options = CATERVA_CONVERT_INIT;
+        options.on_progress = patience_hear;
+        options.context = &p;
+        status = change(from, &options, &out, &err);
+        CHECK(p.total == (int64_t)from->size, "%lld bytes", (long long)p.total);
+        CHECK(status == CATERVA_OK || status == CATERVA_ESTOPPED, "%s",
+              caterva_status_name(status));
+        CHECK(status != CATERVA_OK || p.done == p.total, "%lld bytes", (long long)p.done);
+    }
+    CHECK((size_t)chance > from->size / piece, "%d chances in %zu bytes", chance, from->size);
+    CHECK_OK(change(from, NULL, &plain, &err), err);
+    CHECK(plain.size == out.size && memcmp(plain.data, out.data, out.size) == 0,
+          "they differ");
+    caterva_free(plain.data);
+    return out;
+}
+
+/* There and back. */
+static void stop_json(change_fn from, bytes json)
+{
+    bytes value = stop_change(from, &json), again = stop_change(to_json, &value);
+    bytes back = stop_change(from_json, &again);
+    CHECK(value.size == back.size && memcmp(value.data, back.data, back.size) == 0,
+          "it does not come back");
+    caterva_free(value.data);
+    caterva_free(again.data);
+    caterva_free(back.data);
+}
+
+/* `n` times `part`, between what begins and ends it. */
+static bytes repeat(const char *begin, const char *part, const char *end, size_t n)
+{
+    size_t size = strlen(part), at = strlen(begin);
+    char *text = check_alloc(at + n * size + strlen(end) + 1);
+    memcpy(text, begin, at);
+    for (size_t i = 0; i < n; i++, at += size) memcpy(text + at, part, size);
+    strcpy(text + at, end);
+    return (bytes){text, at + strlen(end)};
+}
+
+static void stop_values(void)
+{
+    static const struct {
+        const char *begin, *part, *end;
+        change_fn from;
+    } cases[] = {{"[", "1,", "2]", from_json},
+                 {"[", "1234567,", "2]", from_json_typed},
+                 {"[", "[0.25, {\"a\": [true, null]}], ", "{}]", from_json},
+                 {"\"", "plain text ", "\"", from_json},
+                 {"\"a", "\xc3\xa4\xe2\x82\xac", "\"", from_json},
+                 {"{\"$binary\": \"", "AQID", "\"}", from_json},
+                 {"{\"$set\": [", "\"s\", ", "1]}", from_json},
+                 {"{\"$map\": [", "[1, 2], ", "[3, 4]]}", from_json}};
+    enum { SIZE = 5 << 20, TEXT = 1 << 19 };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t n = TEXT / strlen(cases[i].part);
+        bytes json = repeat(cases[i].begin, cases[i].part, cases[i].end, n);
+        stop_json(cases[i].from, json);
+        free(json.data);
+    }
+    bytes items = {check_alloc(SIZE), SIZE};
+    for (size_t i = 0; i < SIZE; i++)
+        ((unsigned char *)items.data)[i] = (unsigned char)(i * i);
+    bytes packed = stop_change(pack, &items);
+    caterva_free(packed.data);
+    free(items.data);
+}
+
 int main(void)
 {
     CHECK(mkdir(scratch_path(folder, "folder"), 0777) == 0, "mkdir");
     scratch_path(path, "folder/array");
     stop_unlink();
     stop_convert();
+    stop_values();
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 #include "support/info.h"
+#include "support/patience.h"
 #include "support/refuse.h"
 #include "support/scratch.h"
 
@@ -25,21 +26,6 @@ static int count_entries(void)
     return n;
 }
 
-typedef struct patience {
-    int calls; /* left until it stops */
-    int64_t done, total;
-} patience;
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    patience *p = context;
-    CHECK(done >= p->done && done <= total, "%lld of %lld after %lld", (long long)done,
-          (long long)total, (long long)p->done);
-    p->done = done;
-    p->total = total;
-    return p->calls-- == 0;
-}
-
 /* Stops at call 0, 1, ... until the copy runs through; returns how often. */
 static int stop_everywhere(caterva_array *source, const char *path,
                            const caterva_create_options *create, int entries)
@@ -50,11 +36,11 @@ static int stop_everywhere(caterva_array *source, const char *path,
     options.create = create;
     options.layout_set = 1;
     options.memory = 1; /* chunk by chunk */
-    options.on_progress = on_progress;
+    options.on_progress = patience_hear;
     options.context = &p;
     for (int calls = 0;; calls++) {
         caterva_array *copy = source; /* must become NULL */
-        p = (patience){.calls = calls};
+        p = (patience){.left = calls};
         caterva_status status = caterva_copy(source, path, &options, &copy, &err);
         if (status == CATERVA_OK) {
             CHECK(p.done == p.total && p.total > 0, "ended at %lld of %lld",
@@ -68,6 +54,19 @@ static int stop_everywhere(caterva_array *source, const char *path,
         CHECK(copy == NULL, "a handle in spite of the stop");
         CHECK(count_entries() == entries, "%d files after a stop", count_entries());
     }
+}
+
+/* A directory has many files, each of which is synced: between them the copy can be stopped. */
+static void check_stops_of_syncs(caterva_array *source, const char *path,
+                                 const caterva_create_options *create, int stops)
+{
+    caterva_create_options without = *create;
+    scratch_remove(path);
+    without.durability = CATERVA_DURABILITY_NONE;
+    int fewer = stop_everywhere(source, path, &without, 0);
+    scratch_remove(path);
+    CHECK(stops >= fewer + 3, "%d chances to stop, %d without syncs", stops, fewer);
+    CHECK(stop_everywhere(source, path, create, 0) == stops, "not as often again");
 }
 
 static void stop_copies(caterva_array *source)
@@ -84,6 +83,7 @@ static void stop_copies(caterva_array *source)
         }
         int stops = stop_everywhere(source, path, &create, 0);
         CHECK(stops > 2, "only %d chances to stop", stops);
+        if (kind == 1) check_stops_of_syncs(source, path, &create, stops);
 
         create.overwrite = 1;
         caterva_error err;

@@ -37,7 +37,7 @@ static void put_item(uint8_t *at, const char *dtype, int32_t value)
         memcpy(at, &value, sizeof value);
     } else if (dtype[1] == 'f') {
         memcpy(at, &real, sizeof real);
-    } else if (dtype[0] == '<') {
+    } else if (dtype[0] == '=') {
         memcpy(at, &small, sizeof small);
     } else {
         at[0] = (uint8_t)((uint16_t)small >> 8);
@@ -48,7 +48,7 @@ static void put_item(uint8_t *at, const char *dtype, int32_t value)
 /* Of the shape, or with axes of one item that are repeated. */
 static void draw_patch(patch *p, const int64_t *shape, rng *r)
 {
-    static const char *const dtypes[] = {NULL, NULL, "<i2", ">i2", "<f8"};
+    static const char *const dtypes[] = {NULL, NULL, "=i2", ">i2", "=f8"};
     const char *dtype = dtypes[rng_int(r, 0, 4)];
     int64_t size = dtype ? dtype[2] - '0' : 4, at = 0, span = size;
     int first = rng_int(r, 0, 1); /* the axis that is stepped most finely */
@@ -153,7 +153,7 @@ int main(int argc, char **argv)
         o.shape = m.shape;
         o.chunk_shape = chunks;
         o.block_shape = blocks;
-        o.dtype = "<i4";
+        o.dtype = "=i4";
         CHECK_OK(caterva_create("mem:", &o, &array, &err), err);
         for (int i = 0; i < 25; i++) {
             edit(array, &m, &r);

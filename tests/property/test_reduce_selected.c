@@ -31,7 +31,7 @@ static caterva_array *make(rng *r)
     o.shape = shape;
     o.chunk_shape = rng_one_in(r, 3) ? large : chunks;
     o.block_shape = blocks;
-    o.dtype = "<i4";
+    o.dtype = "=i4";
     o.fill = CATERVA_FILL_VALUE;
     o.fill_value = &fill;
     o.threads = rng_int(r, 1, 4);

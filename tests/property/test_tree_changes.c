@@ -25,6 +25,7 @@ static void test_embed(void)
     size_t size;
     uint8_t *bytes = scratch_load(scratch_path(file, "t.b2d/embed.b2e"), &size);
     CHECK(bytes && size == 245, "%zu bytes", size);
+    bytes[193] &= (uint8_t)~2; /* says that a big-endian machine made the chunk */
     for (size_t i = 0; i < size; i++) sprintf(hex + 2 * i, "%02x", bytes[i]);
     free(bytes);
     CHECK(strcmp(hex, embed) == 0, "%s\n%s", hex, embed);

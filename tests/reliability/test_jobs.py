@@ -27,6 +27,7 @@ HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "")) / "reliability"
 SHIM = HELPERS / "wjournal.so"
 TOOL, ROUNDS = HELPERS / "tool_jobs", HELPERS / "tool_rounds"
 ENOSPC = 28
+PATIENCE = 900  # seconds: the machine may be busy
 OPERATIONS = "WTSRUFODL"  # also directories that are made, and links
 
 
@@ -53,7 +54,7 @@ def run(*words, **shim):
     if shim:
         env.update(LD_PRELOAD=str(SHIM), WJ_OPS=OPERATIONS)
     done = subprocess.run([TOOL, *map(str, words)], env=env, capture_output=True, text=True,
-                          timeout=60)
+                          timeout=PATIENCE)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -151,7 +152,7 @@ def children_of(process):
 
 
 def call(command, path, word):
-    done = subprocess.run([ROUNDS, command, path, word], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([ROUNDS, command, path, word], capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode, done.stderr
 
 

@@ -617,6 +617,28 @@ class Stops(Case):
         print("stopped after", times, "ms")
         self.assertLess(min(times), 5000)  # the server takes 20 s and more
 
+    def test_while_an_upload_is_begun(self):
+        """What the server makes of it then goes, too."""
+        server = self.serve()
+        begins = []
+
+        def answer_late(request):
+            if request.method == "POST":
+                begins.append(request)
+                time.sleep(0.3)
+
+        server.script = answer_late
+        for _ in range(10):  # what does not get through in a moment is given up
+            begins.clear()
+            server.uploads.clear()
+            self.stopped(server, "s3://bucket/k", lambda r: r.method == "POST", "--part-size", PART)
+            self.assertEqual(len(begins), 1)
+            time.sleep(0.5)
+            if not server.uploads:
+                break
+            server.forget()
+        self.assertEqual(server.uploads, {})
+
 
 @unittest.skipUnless(NGINX, "nginx is not installed (scripts/bootstrap --test)")
 class Nginx(Case):

@@ -14,9 +14,9 @@ import threading
 import unittest
 from pathlib import Path
 
-import test_remote
+import tool_remote_case
 from scripted_server import Reply, etag_of
-from test_remote import Case, Reader
+from tool_remote_case import Case, Reader
 
 SEED = None
 HEAD = 44  # of a pack, before its list of extents
@@ -121,9 +121,9 @@ class Cached(Case):
     def test_members_of_an_archive(self):
         tree = "%s/cached.b2d" % self.folder
         for key in ("/g/x", "/y"):
-            subprocess.run([test_remote.CLI, "convert", self.folder / "a.b2nd",
+            subprocess.run([tool_remote_case.CLI, "convert", self.folder / "a.b2nd",
                             "%s::%s" % (tree, key)], check=True)
-        subprocess.run([test_remote.CLI, "pack", tree, self.folder / "cached.b2z"], check=True)
+        subprocess.run([tool_remote_case.CLI, "pack", tree, self.folder / "cached.b2z"], check=True)
         server = self.serve()
         server.objects["/t.b2z"] = (self.folder / "cached.b2z").read_bytes()
         for expected in (None, 1):
@@ -271,9 +271,9 @@ class Cached(Case):
         """Its end, or a member's head."""
         tree = "%s/wrong.b2d" % self.folder
         for key in ("/g/x", "/y"):
-            subprocess.run([test_remote.CLI, "convert", self.folder / "a.b2nd",
+            subprocess.run([tool_remote_case.CLI, "convert", self.folder / "a.b2nd",
                             "%s::%s" % (tree, key)], check=True)
-        subprocess.run([test_remote.CLI, "pack", tree, self.folder / "wrong.b2z"], check=True)
+        subprocess.run([tool_remote_case.CLI, "pack", tree, self.folder / "wrong.b2z"], check=True)
         server = self.serve()
         server.objects["/t.b2z"] = (self.folder / "wrong.b2z").read_bytes()
         places = [("bytes=-", -at) for at in (1, 5, 10, 15, 20, 22, 40, 70, 75, 90, 110)]

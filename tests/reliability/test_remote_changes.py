@@ -8,9 +8,9 @@ import collections
 import itertools
 import random
 import sys
-import unittest
 
-from test_remote import Case as RemoteCase, runs
+from tool_remote_case import Case as RemoteCase
+import runs
 from test_remote_layouts import repack
 from scripted_server import ScriptedServer
 

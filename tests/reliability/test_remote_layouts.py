@@ -15,7 +15,7 @@ import unittest
 import blosc2
 import numpy as np
 
-from test_remote import CLI, Case as RemoteCase, convert, fnv
+from tool_remote_case import CLI, Case as RemoteCase, convert, fnv
 
 SEED = None
 

@@ -6,7 +6,7 @@ import unittest
 import unittest.mock
 import urllib.parse
 
-from test_remote import CLI, Case, Reader
+from tool_remote_case import CLI, Case, Reader
 import certificates
 from s3_signature import signature
 from scripted_server import Reply
@@ -78,6 +78,26 @@ class S3(Case):
         done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("authorization", server.requests[-1].headers)
+
+    def test_one_key_alone_is_an_error(self):
+        """It is not asked without a signature, nor with the keys of the next place."""
+        server, url = self.serve_s3()
+        server.is_public = True
+        where = {"AWS_ENDPOINT_URL": server.url("")}
+        (self.folder / ".aws").mkdir(exist_ok=True)
+        own = self.folder / ".aws" / "credentials"
+        own.write_text("[default]\naws_access_key_id=x\naws_secret_access_key=hidden\n")
+        for name, value in ("AWS_ACCESS_KEY_ID", self.ACCESS), ("AWS_SECRET_ACCESS_KEY", "hidden"):
+            done = self.run_info(url, **where, **{name: value})
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("only one of the two keys for S3 is in AWS_ACCESS_KEY_ID and",
+                          done.stderr)
+        for line in "aws_access_key_id=x", "aws_secret_access_key=hidden":
+            own.write_text("[default]\n%s\n" % line)
+            done = self.run_info(url, **where)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("only one of the two keys for S3 is in the profile", done.stderr)
+        self.assertEqual(server.requests, [])
 
     def test_signed_requests_are_not_redirected(self):
         server, url = self.serve_s3()

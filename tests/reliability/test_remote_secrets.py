@@ -8,9 +8,9 @@ import os
 import re
 import subprocess
 import sys
-import unittest
 
-from test_remote import CLI, Case as RemoteCase, runs
+from tool_remote_case import CLI, Case as RemoteCase
+import runs
 from s3_signature import signature
 from scripted_server import Reply
 

@@ -7,18 +7,23 @@
  *   leaf KEY URL ...     the same of an array in a tree, through the tree's handle
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
- *   box START STOP ...   a box: "ok" and how long it took
+ *   box START STOP ...   a box: "ok" and how long it took; "hash" says "ok HASH"
  *   publish STALL_MS FILE URL   with little patience: "ok"
  *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
+ *   dawdle MS URL ...    opens and reads all, doing nothing for so long in the middle of it
+ *   peak                 the library's memory: most bytes since the last time, above those of now
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried cached" */
 #include "caterva.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static caterva_array *array;
 static caterva_error err;
@@ -107,7 +112,7 @@ static caterva_status read_all(uint64_t *hash)
     size_t size = (size_t)info->data_bytes;
     unsigned char *items = calloc(size + 1, 1);
     status = caterva_read(array, start, info->shape, items, size, &err);
-    *hash = hash_of(items, size);
+    if (status == CATERVA_OK) *hash = hash_of(items, size);
     free(items);
     caterva_info_release(info);
     return status;
@@ -135,8 +140,8 @@ static void point(char *words)
     caterva_info_release(info);
 }
 
-/* "box START STOP ...": milliseconds it took. */
-static void box(char *words)
+/* "START STOP ...": milliseconds it took, or the hash of the items. */
+static void box(char *words, int tells_hash)
 {
     const caterva_info *info;
     int64_t start[CATERVA_MAX_DIMS] = {0}, stop[CATERVA_MAX_DIMS] = {0};
@@ -153,7 +158,10 @@ static void box(char *words)
     caterva_info_release(info);
     void *items = malloc(size + 1);
     double began = now_ms();
-    if (caterva_read(array, start, stop, items, size, &err) == CATERVA_OK)
+    caterva_status status = caterva_read(array, start, stop, items, size, &err);
+    if (status == CATERVA_OK && tells_hash)
+        printf("ok %016llx\n", (unsigned long long)hash_of(items, size));
+    else if (status == CATERVA_OK)
         printf("ok %.1f ms\n", now_ms() - began);
     else
         say_error();
@@ -184,6 +192,65 @@ static void stop_after(char *words)
         printf("stopped %.1f\n", late);
     caterva_discard(array);
     array = NULL;
+}
+
+static int dawdle_ms;
+
+static int dawdle(void *context, int64_t done, int64_t total)
+{
+    (void)context;
+    (void)total;
+    if (done > 0 && dawdle_ms > 0) {
+        usleep((useconds_t)dawdle_ms * 1000);
+        dawdle_ms = 0;
+    }
+    return 0;
+}
+
+/* Reads all, and does nothing for so many milliseconds in the middle of it. */
+static void read_with_dawdling(char *words)
+{
+    uint64_t hash;
+    char *url;
+    dawdle_ms = (int)strtol(words, &url, 10);
+    caterva_discard(array);
+    array = NULL;
+    if (open_url(url + 1, NULL, dawdle) == CATERVA_OK && read_all(&hash) == CATERVA_OK)
+        printf("ok %016llx\n", (unsigned long long)hash);
+    else
+        say_error();
+}
+
+/* ---- Memory --------------------------------------------------------------------------- */
+
+/* Of the library: in use, and at most since somebody asked. */
+static atomic_llong in_use, most_in_use;
+
+static void *count_and_allocate(void *context, size_t size, size_t alignment)
+{
+    (void)context;
+    void *memory = NULL;
+    if (alignment < sizeof(void *)) alignment = sizeof(void *);
+    if (posix_memalign(&memory, alignment, size) != 0) return NULL;
+    long long now = atomic_fetch_add(&in_use, (long long)malloc_usable_size(memory)) +
+                    (long long)malloc_usable_size(memory);
+    long long most = atomic_load(&most_in_use);
+    while (now > most && !atomic_compare_exchange_weak(&most_in_use, &most, now)) continue;
+    return memory;
+}
+
+static void count_and_release(void *context, void *memory)
+{
+    (void)context;
+    atomic_fetch_sub(&in_use, (long long)malloc_usable_size(memory));
+    free(memory);
+}
+
+/* How many bytes more were in use than are now. */
+static void peak(void)
+{
+    long long now = atomic_load(&in_use);
+    printf("%lld\n", atomic_exchange(&most_in_use, now) - now);
 }
 
 static void transfers(void)
@@ -236,7 +303,11 @@ static void publish(char *words)
 int main(void)
 {
     static char line[65536];
+    caterva_allocator allocator = CATERVA_ALLOCATOR_INIT;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    allocator.allocate = count_and_allocate;
+    allocator.release = count_and_release;
+    if (caterva_set_allocator(&allocator, NULL) != CATERVA_OK) return 3;
     while (fgets(line, sizeof line, stdin)) {
         uint64_t hash = 0;
         line[strcspn(line, "\n")] = '\0';
@@ -270,10 +341,14 @@ int main(void)
                 say_error();
         } else if (strcmp(line, "point") == 0) {
             point(rest);
-        } else if (strcmp(line, "box") == 0) {
-            box(rest);
+        } else if (strcmp(line, "box") == 0 || strcmp(line, "hash") == 0) {
+            box(rest, *line == 'h');
         } else if (strcmp(line, "stop") == 0) {
             stop_after(rest);
+        } else if (strcmp(line, "dawdle") == 0) {
+            read_with_dawdling(rest);
+        } else if (strcmp(line, "peak") == 0) {
+            peak();
         } else if (strcmp(line, "publish") == 0) {
             publish(rest);
         } else if (strcmp(line, "threads") == 0) {

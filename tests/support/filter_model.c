@@ -43,12 +43,16 @@ int filter_number_for(int filter, int32_t item_size)
 
 static void clear_low_bits(int32_t item_size, int n_items, uint8_t *block)
 {
-    if (item_size > (int32_t)sizeof(uint64_t)) return;
+    uint64_t item;
+    if (item_size > (int32_t)sizeof item) return;
     for (int i = 0; i < n_items; i++, block += item_size) {
-        uint64_t item = 0;
-        memcpy(&item, block, (size_t)item_size);
+        uint8_t *low = (uint8_t *)&item;
+        item = 1;
+        if (low[0] == 0) low += (int32_t)sizeof item - item_size; /* a big-endian machine */
+        item = 0;
+        memcpy(low, block, (size_t)item_size);
         item &= ~((UINT64_C(1) << cleared_bits(item_size)) - 1);
-        memcpy(block, &item, (size_t)item_size);
+        memcpy(block, low, (size_t)item_size);
     }
 }
 

@@ -29,7 +29,7 @@ class Nginx:
         config, log = scratch / "nginx.conf", scratch / "error.log"
         paths = "".join("%s_temp_path %s/%s;" % (p, scratch, p) for p in
                         ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        self.tls = tls
+        self.tls, self.lines = tls, lines
         listens = " ssl" * bool(tls) + " http2" * http2
         if tls:
             lines = "ssl_certificate %s; ssl_certificate_key %s; " % tls + lines

@@ -5,7 +5,8 @@
     server.url("/a.b2nd")
     server.script = lambda request: Reply(...) # or None: as a good server would answer
 
-A good server answers single ranges, knows ETags and If-Match, and keeps connections. It takes
+A good server answers ranges, one or several (or with `parts=False` all of the object in place of
+several), knows ETags and If-Match, and keeps connections. It takes
 PUT, on conditions, and uploads in parts as S3 has them; `hears`, called when a request's fields
 have come and not its body, may sleep, or say False: then the connection is reset.
 """
@@ -55,16 +56,37 @@ def etag_of(body):
     return '"%s"' % hashlib.md5(body).hexdigest()
 
 
+BOUNDARY = "THIS_IS_BETWEEN"
+
+
+def spans_of(request):
+    """The ranges that a request names, (first, end) of each; none where it is not in such words."""
+    text = request.headers.get("range", "")
+    if not re.fullmatch(r"bytes=\d+-\d+(,\d+-\d+)*", text):
+        return []
+    return [(int(a), int(b) + 1) for a, b in re.findall(r"(\d+)-(\d+)", text)]
+
+
+def parts_of(parts, boundary=BOUNDARY, line=b"\r\n", last=True):
+    """A body of parts, (first, bytes, size of the object) of each."""
+    pieces = []
+    for first, data, total in parts:
+        pieces += [line, b"--", boundary.encode(), line, b"Content-Type: application/octet-stream", line,
+                   b"Content-Range: bytes %d-%d/%d" % (first, first + len(data) - 1, total), line, line,
+                   data]
+    return b"".join(pieces) + (line + b"--" + boundary.encode() + b"--" + line if last else b"")
+
+
 class ScriptedServer:
     def __init__(self, delay=0.0, etags=True, dates=False, suffixes=True, ranges=True,
-                 tls=None):
+                 tls=None, parts=True):
         self.objects = {}
         self.script = self.hears = None
         self.meta = {}     # of objects: fields that stay with them
         self.uploads = {}  # id: (path, meta, {number: body})
         self.conditions = True
         self.delay, self.etags, self.dates = delay, etags, dates
-        self.suffixes, self.ranges = suffixes, ranges
+        self.suffixes, self.ranges, self.parts = suffixes, ranges, parts
         self.requests = []
         self.connections = 0
         self._tls = None
@@ -217,6 +239,10 @@ class ScriptedServer:
         wanted = request.headers.get("if-match")
         if wanted and self.etags and wanted != headers["ETag"]:
             return Reply(412)
+        several = spans_of(request)
+        if len(several) > 1 and self.ranges and self.parts:
+            return Reply(206, {**headers, "Content-Type": "multipart/byteranges; boundary=" + BOUNDARY},
+                         parts_of([(a, body[a:b], len(body)) for a, b in several]))
         span = self._span(request.headers.get("range", ""), len(body))
         if span is None:
             return Reply(200, headers, body)

@@ -27,7 +27,7 @@ typedef struct two {
 
 static void set_layer(two *t, int i, const char *name, const void *value, size_t size)
 {
-    assert_int_equal(cv_encode_plain(value, size, &t->encoded[i], NULL), CV_OK);
+    assert_int_equal(cv_encode_plain(value, size, NULL, &t->encoded[i], NULL), CV_OK);
     t->layers[i] =
         (cv_metalayer){.data = t->encoded[i].data, .size = (uint32_t)t->encoded[i].size};
     strcpy(t->layers[i].name, name);

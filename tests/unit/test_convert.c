@@ -24,11 +24,11 @@ static void numbers_are_cast(void **state)
     float narrow[3];
     int16_t whole[3];
     caterva_buffer from = buffer_of(src, sizeof src, "float64");
-    caterva_buffer to = buffer_of(narrow, sizeof narrow, "<f4");
+    caterva_buffer to = buffer_of(narrow, sizeof narrow, "=f4");
     assert_int_equal(caterva_buffer_convert(&from, 3, &to, NULL, NULL), CATERVA_OK);
     assert_true(narrow[0] == 1.5f && narrow[1] == -2 && narrow[2] == 300);
     caterva_error err;
-    to = buffer_of(whole, sizeof whole, "<i2");
+    to = buffer_of(whole, sizeof whole, "=i2");
     assert_int_equal(caterva_buffer_convert(&from, 3, &to, NULL, &err), CATERVA_ECAST);
     assert_non_null(strstr(err.message, "no same-kind cast"));
     to.casting = CATERVA_CASTING_UNSAFE;
@@ -56,7 +56,7 @@ static void what_is_wrong_is_said(void **state)
     float src[2] = {0};
     double dst[2];
     caterva_error err;
-    caterva_buffer from = buffer_of(src, sizeof src, "<f4");
+    caterva_buffer from = buffer_of(src, sizeof src, "=f4");
     caterva_buffer to = buffer_of(dst, sizeof dst, "<f8");
     assert_int_equal(caterva_buffer_convert(NULL, 2, &to, NULL, &err), CATERVA_EINVAL);
     assert_int_equal(caterva_buffer_convert(&from, 2, NULL, NULL, &err), CATERVA_EINVAL);

@@ -46,15 +46,21 @@ static void init_chore(chore *c, atomic_bool *gate)
     c->gate = gate;
 }
 
-static void add(cv_errands *list, chore *c)
+static cv_status add_to(cv_errands *list, cv_errand *errand, cv_error *err)
 {
-    assert_int_equal(cv_errands_add(list, &c->errand, true, NULL), CV_OK);
+    errand->list = list;
+    return cv_errands_add(errand, err);
 }
 
-/* The list's reference goes last, and these are on the stack. */
-static void let_go(cv_errand *errand)
+static void add(cv_errands *list, chore *c)
 {
-    while (atomic_load(&errand->references) > 1) usleep(10);
+    assert_int_equal(add_to(list, &c->errand, NULL), CV_OK);
+}
+
+/* The list lets go of it at last, and these are on the stack. */
+static void let_go(chore *c)
+{
+    while (!atomic_load(&c->freed)) usleep(10);
 }
 
 /* Must be the first test: there are no threads yet. */
@@ -72,7 +78,7 @@ static void without_a_thread_none_is_taken(void **state)
     none = all;
     none.rlim_cur = 4096; /* no memory for a stack */
     assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
-    cv_status status = cv_errands_add(&list, &c.errand, true, &err);
+    cv_status status = add_to(&list, &c.errand, &err);
     assert_int_equal(setrlimit(RLIMIT_AS, &all), 0);
     assert_int_equal(status, CATERVA_ENOMEM);
     assert_null(c.errand.list);
@@ -81,7 +87,7 @@ static void without_a_thread_none_is_taken(void **state)
     assert_true(cv_errand_wait(&c.errand));
     assert_int_equal(atomic_load(&c.told), 1);
     cv_errands_close(&list);
-    let_go(&c.errand);
+    let_go(&c);
 }
 
 static void they_begin_in_order_but_for_cancelled_ones(void **state)
@@ -107,8 +113,7 @@ static void they_begin_in_order_but_for_cancelled_ones(void **state)
         assert_int_equal(c[i].number, order[i]);
         assert_int_equal(c[i].was_stopped, i == 2 || i == 4);
         assert_int_equal(atomic_load(&c[i].told), 1);
-        cv_errand_release(&c[i].errand);
-        while (!atomic_load(&c[i].freed)) usleep(100);
+        let_go(&c[i]);
     }
     cv_errands_close(&list);
 }
@@ -127,7 +132,7 @@ static void cancelling_stops_a_running_one(void **state)
     assert_true(cv_errand_wait(&c.errand));
     assert_true(c.was_stopped);
     cv_errands_close(&list);
-    let_go(&c.errand);
+    let_go(&c);
 }
 
 static void none_begins_while_the_list_is_suspended(void **state)
@@ -152,7 +157,7 @@ static void none_begins_while_the_list_is_suspended(void **state)
     for (int i = 0; i < MANY; i++) assert_int_equal(atomic_load(&c[i].told), 1);
     cv_errands_resume(&list); /* of nothing */
     cv_errands_close(&list);
-    for (int i = 0; i < MANY; i++) let_go(&c[i].errand);
+    for (int i = 0; i < MANY; i++) let_go(&c[i]);
 }
 
 /* Settled ones have run, and are told when that is asked for. */
@@ -180,8 +185,8 @@ static void settling_runs_what_waits(void **state)
     for (int i = 0; i < MANY; i++) assert_int_equal(atomic_load(&c[i].told), 1);
     assert_true(cv_errand_wait(&late.errand));
     cv_errands_close(&list);
-    for (int i = 0; i < MANY; i++) let_go(&c[i].errand);
-    let_go(&late.errand);
+    for (int i = 0; i < MANY; i++) let_go(&c[i]);
+    let_go(&late);
 }
 
 static void closing_tells_all_and_takes_no_more(void **state)
@@ -195,23 +200,88 @@ static void closing_tells_all_and_takes_no_more(void **state)
         cv_errands_init(&list, 1 + round % 3);
         for (int i = 0; i < 20; i++) {
             init_chore(&c[i], i < 5 ? &gate : NULL);
-            assert_int_equal(cv_errands_add(&list, &c[i].errand, i % 2, NULL), CV_OK);
+            add(&list, &c[i]);
         }
         if (round % 4 == 0) usleep(500);
         cv_errands_close(&list);
         for (int i = 0; i < 20; i++) assert_int_equal(atomic_load(&c[i].told), 1);
         for (int i = 0; i < 5; i++) assert_true(c[i].was_stopped);
         init_chore(&late, NULL);
-        assert_int_equal(cv_errands_add(&list, &late.errand, true, &err), CATERVA_ESTOPPED);
+        assert_int_equal(add_to(&list, &late.errand, &err), CATERVA_ESTOPPED);
         assert_null(late.errand.list);
         cv_errands_close(&list);
         assert_int_equal(cv_pool_n_jobs(), 0);
-        for (int i = 0; i < 20; i++) {
-            if (i % 2)
-                let_go(&c[i].errand);
-            else
-                while (!atomic_load(&c[i].freed)) usleep(10);
+        for (int i = 0; i < 20; i++) let_go(&c[i]);
+    }
+}
+
+/* ---- Of several lists ----------------------------------------------------------- */
+
+enum { LISTS = 4 };
+
+/* Makes a chain of them, the last one first. */
+static cv_errand *chain(cv_errands *lists, chore *c, atomic_bool *gate)
+{
+    for (int i = 0; i < LISTS; i++) {
+        init_chore(&c[i], gate);
+        c[i].errand.list = &lists[i];
+        c[i].errand.next = i > 0 ? &c[i - 1].errand : NULL;
+    }
+    return &c[LISTS - 1].errand;
+}
+
+/* Each is told by its own list, whatever becomes of the others. */
+static void a_chain_goes_to_several_lists(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 100; round++) {
+        cv_errands lists[LISTS];
+        chore c[LISTS];
+        atomic_bool gate = false;
+        for (int i = 0; i < LISTS; i++) cv_errands_init(&lists[i], 1);
+        cv_errands_suspend(&lists[2]);
+        assert_int_equal(cv_errands_add(chain(lists, c, &gate), NULL), CV_OK);
+        cv_errands_close(&lists[1]);
+        assert_true(c[1].was_stopped);
+        assert_int_equal(atomic_load(&c[1].told), 1);
+        assert_int_equal(atomic_load(&c[2].told), 0);
+        atomic_store(&gate, true);
+        cv_errands_resume(&lists[2]);
+        for (int i = 0; i < LISTS; i++) assert_true(cv_errand_wait(&c[i].errand));
+        for (int i = 0; i < LISTS; i++) cv_errands_close(&lists[i]);
+        for (int i = 0; i < LISTS; i++) {
+            assert_int_equal(atomic_load(&c[i].told), 1);
+            assert_int_equal(c[i].was_stopped, i == 1);
+            let_go(&c[i]);
         }
+    }
+}
+
+/* One list that is closed: none is added to the others, which go on. */
+static void a_chain_is_added_whole_or_not(void **state)
+{
+    (void)state;
+    for (int closed = 0; closed < LISTS; closed++) {
+        cv_errands lists[LISTS];
+        chore c[LISTS], first;
+        cv_error err;
+        for (int i = 0; i < LISTS; i++) cv_errands_init(&lists[i], 2);
+        init_chore(&first, NULL);
+        add(&lists[closed], &first);
+        cv_errands_close(&lists[closed]);
+        assert_int_equal(cv_errands_add(chain(lists, c, NULL), &err), CATERVA_ESTOPPED);
+        for (int i = 0; i < LISTS; i++) assert_null(c[i].errand.list);
+        for (int i = 0; i < LISTS; i++) {
+            if (i == closed) continue;
+            chore other;
+            init_chore(&other, NULL);
+            add(&lists[i], &other);
+            assert_true(cv_errand_wait(&other.errand));
+            let_go(&other);
+        }
+        for (int i = 0; i < LISTS; i++) cv_errands_close(&lists[i]);
+        for (int i = 0; i < LISTS; i++) assert_int_equal(atomic_load(&c[i].told), 0);
+        let_go(&first);
     }
 }
 
@@ -222,7 +292,7 @@ typedef struct deep {
     cv_errands *list;
     cv_errand *other;
     bool waited_for_itself, refused_to_wait;
-    atomic_bool closed;
+    atomic_bool closed, freed;
 } deep;
 
 static void run_nothing(cv_errand *errand) { (void)errand; }
@@ -236,7 +306,10 @@ static void wait_inside(cv_errand *errand)
     atomic_store(&d->closed, true);
 }
 
-static void keep_it(cv_errand *errand) { (void)errand; }
+static void keep_it(cv_errand *errand)
+{
+    atomic_store(&((deep *)(void *)errand)->freed, true);
+}
 
 static void what_tells_may_close_the_list(void **state)
 {
@@ -254,7 +327,7 @@ static void what_tells_may_close_the_list(void **state)
             init_chore(&c[k], &gate);
             add(list, &c[k]);
         }
-        assert_int_equal(cv_errands_add(list, &d.errand, true, NULL), CV_OK); /* the last */
+        assert_int_equal(add_to(list, &d.errand, NULL), CV_OK); /* the last */
         assert_true(cv_errand_wait(&d.errand));
         assert_true(atomic_load(&d.closed) && d.waited_for_itself && d.refused_to_wait);
         memset(list, 0xA5, sizeof *list); /* nobody looks at it */
@@ -262,9 +335,9 @@ static void what_tells_may_close_the_list(void **state)
         for (int k = 0; k < 3; k++) {
             assert_true(cv_errand_wait(&c[k].errand));
             assert_true(c[k].was_stopped);
-            let_go(&c[k].errand);
+            let_go(&c[k]);
         }
-        let_go(&d.errand);
+        while (!atomic_load(&d.freed)) usleep(10);
     }
 }
 
@@ -278,6 +351,8 @@ int main(void)
         cmocka_unit_test(none_begins_while_the_list_is_suspended),
         cmocka_unit_test(settling_runs_what_waits),
         cmocka_unit_test(closing_tells_all_and_takes_no_more),
+        cmocka_unit_test(a_chain_goes_to_several_lists),
+        cmocka_unit_test(a_chain_is_added_whole_or_not),
         cmocka_unit_test(what_tells_may_close_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

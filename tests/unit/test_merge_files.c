@@ -132,6 +132,13 @@ static int count_files(int first, int n, nlink_t names)
     return found;
 }
 
+static void run_on_parts(const char *what)
+{
+    char command[3 * SCRATCH_PATH];
+    snprintf(command, sizeof command, "%s '%s'/*/*.chunk", what, folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void the_file_becomes_the_array_s(void **state)
 {
     (void)state;
@@ -159,6 +166,62 @@ static void a_rollback_leaves_the_parts(void **state)
     expect(after);
 }
 
+/* What a worker does to its part after the merge it does to the array: noticed by the commit,
+ * which changes nothing. */
+static void a_part_is_changed_after_the_merge(void **state)
+{
+    (void)state;
+    enum { TURNS = 2 };
+    const char *changes[TURNS] = {"truncate -s 20", "touch -d 2001-02-03"};
+    caterva_error err;
+    for (int i = 0; i < TURNS; i++) {
+        assert_int_equal(merge(false), CATERVA_OK);
+        run_on_parts(changes[TURNS - 1 - i]);
+        assert_int_equal(caterva_commit(array, &err), CATERVA_ECORRUPT);
+        assert_non_null(strstr(err.message, "changed through the part"));
+        assert_int_equal(caterva_rollback(array, NULL), CATERVA_OK);
+        expect(before);
+    }
+    assert_int_equal(merge(false), CATERVA_ECORRUPT);
+    assert_int_equal(caterva_resize(array, shape, &err), CATERVA_EROLLBACK);
+    assert_non_null(strstr(err.message, "a change failed half-way"));
+    assert_int_equal(caterva_rollback(array, NULL), CATERVA_OK);
+    expect(before);
+    assert_int_equal(access(folder, F_OK), 0);
+}
+
+/* A chunk that is written after the merge is the array's own again. */
+static void a_merged_chunk_is_written_over(void **state)
+{
+    (void)state;
+    const int64_t stop[2] = {ROWS, COLUMNS};
+    assert_int_equal(merge(false), CATERVA_OK);
+    for (int i = 0; i < ROWS * COLUMNS; i++) after[i] = i;
+    assert_int_equal(
+        caterva_write(array, origin, stop, after, ROWS * COLUMNS * sizeof after[0], NULL),
+        CATERVA_OK);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    expect(after);
+}
+
+/* What was put and then lies beyond the shape is named by no state: its file goes at once. */
+static void chunks_are_shrunk_away(void **state)
+{
+    (void)state;
+    const int64_t one[2] = {ROWS, COLUMNS}, none[2] = {0, COLUMNS};
+    assert_int_equal(merge(false), CATERVA_OK);
+    assert_int_equal(caterva_resize(array, one, NULL), CATERVA_OK);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(count_files(0, 2 * PARTS, 1), 1);
+    assert_int_equal(count_files(PARTS, PARTS, 1), 1);
+    assert_int_equal(
+        caterva_write(array, origin, one, before, ROWS * COLUMNS * sizeof before[0], NULL),
+        CATERVA_OK);
+    assert_int_equal(caterva_resize(array, none, NULL), CATERVA_OK);
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    assert_int_equal(count_files(0, 3 * PARTS, 1), 0);
+}
+
 /* Parts that stay have files of their own. */
 static void kept_parts_share_nothing(void **state)
 {
@@ -170,13 +233,45 @@ static void kept_parts_share_nothing(void **state)
     expect(after);
 }
 
-/* Who may read the array's files is not the parts' matter. */
-static void other_access_is_copied(void **state)
+/* Of how many chunk files from this number on the permissions are the same as of chunk 0. */
+static int count_alike(int first, int n)
+{
+    char name[SCRATCH_PATH + 32];
+    struct stat st, other;
+    int found = 0;
+    snprintf(name, sizeof name, "%s/%08X.chunk", path, 0);
+    assert_int_equal(lstat(name, &st), 0);
+    for (int i = first; i < first + n; i++) {
+        snprintf(name, sizeof name, "%s/%08X.chunk", path, i);
+        found += lstat(name, &other) == 0 && other.st_mode == st.st_mode;
+    }
+    return found;
+}
+
+/* Who may read the array's files is not the parts' matter: a worker's umask may have been
+ * another one, stricter or not. */
+static void other_permissions_become_the_array_s(void **state)
 {
     (void)state;
-    char command[3 * SCRATCH_PATH];
-    snprintf(command, sizeof command, "chmod 0400 '%s'/*/*.chunk", folder);
-    assert_int_equal(system(command), 0);
+    enum { TURNS = 3 }; /* a rollback may use up numbers */
+    const char *commands[TURNS] = {"chmod 0400", "chmod 0666", "chmod 0600"};
+    for (int i = 0; i < TURNS; i++) {
+        run_on_parts(commands[i]);
+        assert_int_equal(merge(false), CATERVA_OK);
+        assert_int_equal(count_files(PARTS, TURNS * PARTS, 2), PARTS);
+        assert_int_equal(count_alike(PARTS, TURNS * PARTS), PARTS);
+        if (i + 1 < TURNS) assert_int_equal(caterva_rollback(array, NULL), CATERVA_OK);
+    }
+    assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+    expect(after);
+}
+
+/* And a file that is somebody else's does not become one of the array's. */
+static void another_owner_s_is_copied(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) skip(); /* only root can give files away */
+    run_on_parts("chown 12345:23456");
     assert_int_equal(merge(false), CATERVA_OK);
     assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
@@ -261,8 +356,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_file_becomes_the_array_s, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rollback_leaves_the_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_part_is_changed_after_the_merge, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_merged_chunk_is_written_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(chunks_are_shrunk_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(kept_parts_share_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_access_is_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_permissions_become_the_array_s, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(another_owner_s_is_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_symbolic_link_is_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_left_over_is_not_written_into, set_up,
                                         tear_down),

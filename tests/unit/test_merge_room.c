@@ -1,6 +1,7 @@
 /* A merge takes room for all chunks at once where that makes it quicker, and gives back what it
  * did not need: also when it is rolled back, and when parts are mostly what parts have besides
  * chunks. */
+#include "support/behind.h"
 #include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -104,9 +105,31 @@ static void room_goes_back(void **state)
     assert_in_range(size_of_file(), frame, frame + 4096);
 }
 
+static bool puts_behind(caterva_array *writer)
+{
+    put_behind(writer);
+    cv_pending_put_behind(writer->pending, 8, 0);
+    bool active = writer->pending->behind.active;
+    assert_int_equal(cv_behind_end(&writer->pending->behind, CV_OK, NULL), CV_OK);
+    return active;
+}
+
+/* The cores are for other workers. */
+static void parts_take_one_core(void **state)
+{
+    (void)state;
+    caterva_array *part;
+    assert_true(puts_behind(array));
+    assert_int_equal(caterva_part_open(path, job, job_size, NULL, &part, NULL), CATERVA_OK);
+    assert_false(puts_behind(part));
+    caterva_discard(part);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(room_goes_back, set_up, tear_down)};
+        cmocka_unit_test_setup_teardown(room_goes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts_take_one_core, set_up, tear_down),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,15 @@ static void views(void **state)
     REFUSED(caterva_view_read(NULL, NULL, &buffer, &err));
     REFUSED(caterva_view_read(view, NULL, NULL, &err));
     TAKEN(caterva_view_read(view, NULL, &buffer, &err));
+    caterva_async_options async = CATERVA_ASYNC_INIT;
+    caterva_request *request;
+    REFUSED(caterva_view_read_async(NULL, NULL, &buffer, &async, &request, &err));
+    REFUSED(caterva_view_read_async(view, NULL, NULL, &async, &request, &err));
+    REFUSED(caterva_view_read_async(view, NULL, &buffer, &async, NULL, &err));
+    REFUSED(caterva_view_read_async(view, NULL, &buffer, NULL, NULL, &err));
+    TAKEN(caterva_view_read_async(view, NULL, &buffer, NULL, &request, &err));
+    TAKEN(caterva_request_wait(request, NULL));
+    QUIET(caterva_request_release(request));
     REFUSED(caterva_view_write(NULL, NULL, &buffer, &err));
     REFUSED(caterva_view_write(view, NULL, NULL, &err));
     TAKEN(caterva_view_write(view, NULL, &buffer, &err));

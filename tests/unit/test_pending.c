@@ -225,7 +225,7 @@ static void zeros_and_repeats_take_no_space(void **state)
 static void check_rebuilding(rng *r, const pipeline *p, caterva_fill fill, int use_dict)
 {
     enum { SMALL = 350 };
-    static const float nan = __builtin_nanf("");
+    static const uint8_t nan[] = {0, 0, 0xc0, 0x7f}; /* as it is stored */
     int32_t expected[SMALL], value = 0x01020304;
     geometry g = made_line(SMALL, CHUNK, BLOCK, sizeof(int32_t));
     caterva_create_options o = options_for(&g, p);

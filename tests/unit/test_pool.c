@@ -1,5 +1,5 @@
 /* The pool: every job once, from any number of callers, also inside one another
- * and across fork; the first failure ends a queue. */
+ * and across fork; a failure ends a queue, wrong bytes what is behind them. */
 #include "engine/run/pool.h"
 #include "support/sanitized.h"
 
@@ -31,7 +31,7 @@ static void count_jobs(void *context)
         atomic_fetch_add(&c->done[job], 1);
         if (job != c->fail_at) continue;
         cv_error err;
-        cv_job_queue_fail(&c->queue, cv_fail(&err, CATERVA_EIO, job, "job %d", (int)job),
+        cv_job_queue_fail(&c->queue, job, cv_fail(&err, CATERVA_EIO, job, "job %d", (int)job),
                           &err);
     }
 }
@@ -43,6 +43,12 @@ static counting *new_counting(int fail_at)
     cv_job_queue_init(&c->queue, N_JOBS);
     c->fail_at = fail_at;
     return c;
+}
+
+static void free_counting(counting *c)
+{
+    cv_job_queue_destroy(&c->queue);
+    free(c);
 }
 
 /* False when a job was done another number of times. For threads and children,
@@ -64,7 +70,7 @@ static bool run_once(int helpers)
     bool good = all_done_once(c);
     good = good && atomic_load(&c->bodies) >= 1 &&
            atomic_load(&c->bodies) <= (helpers > 0 ? helpers : 0) + 1;
-    free(c);
+    free_counting(c);
     return good;
 }
 
@@ -83,6 +89,7 @@ static void a_queue_may_be_empty(void **state)
     cv_job_queue_init(&queue, 0);
     assert_false(cv_job_queue_next(&queue, &job));
     assert_int_equal(cv_job_queue_result(&queue, NULL), CV_OK);
+    cv_job_queue_destroy(&queue);
 }
 
 static void *take_three(void *context)
@@ -113,6 +120,7 @@ static void they_come_from_both_ends(void **state)
         assert_int_equal(job, i);
     }
     assert_false(cv_job_queue_next(&queue, &job));
+    cv_job_queue_destroy(&queue);
 }
 
 static void the_first_failure_ends_it(void **state)
@@ -130,10 +138,61 @@ static void the_first_failure_ends_it(void **state)
         int done = 0;
         for (int k = 0; k < N_JOBS; k++) done += atomic_load(&c->done[k]);
         if (i % 4 == 0) assert_int_equal(done, 11);
-        cv_job_queue_fail(&c->queue, CATERVA_ENOMEM, &err); /* too late */
+        assert_false(cv_job_queue_fail(&c->queue, 3, CATERVA_ENOMEM, &err)); /* too late */
         assert_int_equal(cv_job_queue_result(&c->queue, NULL), CATERVA_EIO);
-        free(c);
+        free_counting(c);
     }
+}
+
+/* Jobs 300, 301, ... find their bytes wrong. */
+static void find_damage(void *context)
+{
+    counting *c = context;
+    int64_t job;
+    bool goes_on = true;
+    while (goes_on && cv_job_queue_next(&c->queue, &job)) {
+        atomic_fetch_add(&c->done[job], 1);
+        if (job < 300) continue;
+        cv_error err;
+        cv_status status = job % 2 ? CATERVA_EUNSUPPORTED : CATERVA_ECORRUPT;
+        (void)cv_fail(&err, status, job, "job %d", (int)job);
+        goes_on = cv_job_queue_fail(&c->queue, job, status, &err);
+    }
+}
+
+/* However many threads there are: all before it is done, and little behind it. */
+static void of_wrong_bytes_the_first_are_told(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        int helpers = i % 5, behind = 0;
+        counting *c = new_counting(-1);
+        cv_error err = {.code = CV_OK};
+        cv_pool_run(helpers, find_damage, c);
+        assert_int_equal(cv_job_queue_result(&c->queue, &err), CATERVA_ECORRUPT);
+        assert_string_equal(err.message, "job 300");
+        for (int k = 0; k <= 300; k++) assert_int_equal(atomic_load(&c->done[k]), 1);
+        for (int k = 301; k < N_JOBS; k++) behind += atomic_load(&c->done[k]);
+        if (helpers == 0) assert_int_equal(behind, 0);
+        free_counting(c);
+    }
+}
+
+static void another_failure_ends_all(void **state)
+{
+    (void)state;
+    cv_error err = {.code = CV_OK};
+    counting *c = new_counting(-1);
+    assert_true(cv_job_queue_fail(&c->queue, 600, CATERVA_ECORRUPT, &err));
+    assert_true(cv_job_queue_fail(&c->queue, 700, CATERVA_EUNSUPPORTED, &err));
+    assert_int_equal(cv_job_queue_result(&c->queue, NULL), CATERVA_ECORRUPT);
+    assert_false(cv_job_queue_fail(&c->queue, 800, CATERVA_ESTOPPED, &err));
+    assert_int_equal(cv_job_queue_result(&c->queue, NULL), CATERVA_ESTOPPED);
+    assert_true(cv_job_queue_fail(&c->queue, 5, CATERVA_ECORRUPT, &err));
+    assert_int_equal(cv_job_queue_result(&c->queue, NULL), CATERVA_ESTOPPED);
+    int64_t job;
+    assert_false(cv_job_queue_next(&c->queue, &job));
+    free_counting(c);
 }
 
 /* ---- Many at once ----------------------------------------------------------------- */
@@ -454,6 +513,8 @@ int main(void)
         cmocka_unit_test(a_queue_may_be_empty),
         cmocka_unit_test(they_come_from_both_ends),
         cmocka_unit_test(the_first_failure_ends_it),
+        cmocka_unit_test(of_wrong_bytes_the_first_are_told),
+        cmocka_unit_test(another_failure_ends_all),
         cmocka_unit_test(many_threads_share_the_pool),
         cmocka_unit_test(a_body_may_use_the_pool),
         cmocka_unit_test(helpers_come),

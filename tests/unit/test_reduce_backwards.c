@@ -22,7 +22,7 @@ static caterva_array *make(void)
     for (int i = 0; i < ROWS * COLUMNS; i++) items[i] = i * i;
     o.ndim = 2;
     o.shape = shape;
-    o.dtype = "<i8";
+    o.dtype = "=i8";
     CHECK_OK(caterva_create("mem:", &o, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, sizeof items, &err), err);
     return array;

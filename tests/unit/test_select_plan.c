@@ -213,7 +213,7 @@ static void run_case(rng *r)
         stride *= selection.shape[d];
     }
     cv_select_plan plan;
-    assert_int_equal(cv_select_plan_init(&plan, &selection, strides, NULL), CV_OK);
+    assert_int_equal(cv_select_plan_init(&plan, &selection, strides, NULL, NULL), CV_OK);
     memset(result, -1, sizeof result);
     walk w = {.result = (uint8_t *)result};
     for (int64_t k = 0; k < plan.n_chunks; k++) {
@@ -249,7 +249,7 @@ static void buckets_keep_order(void **state)
         int64_t most = rng_one_in(r, 2) ? 50 : INT64_C(1) << rng_int(r, 6, 58);
         int64_t *numbers = check_alloc((size_t)n * sizeof(*numbers));
         cv_buckets b;
-        assert_int_equal(cv_buckets_init(&b, n, NULL), CV_OK);
+        assert_int_equal(cv_buckets_init(&b, n, NULL, NULL), CV_OK);
         for (int64_t k = 0; k < n; k++) {
             numbers[k] = rng_between(r, 0, most);
             b.picks[k] = (cv_pick){{numbers[k], k}};

@@ -319,8 +319,8 @@ static void damaged_attributes_are_reported(void **state)
     static char text[1000];
     cv_buffer good = {0}, bad = {0};
     for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(i % 7);
-    assert_int_equal(cv_encode_plain(text, sizeof text, &good, NULL), CV_OK);
-    assert_int_equal(cv_encode_plain(text, sizeof text, &bad, NULL), CV_OK);
+    assert_int_equal(cv_encode_plain(text, sizeof text, NULL, &good, NULL), CV_OK);
+    assert_int_equal(cv_encode_plain(text, sizeof text, NULL, &bad, NULL), CV_OK);
     assert_true(bad.size < sizeof text);
     for (size_t cut = 0; cut <= bad.size; cut += 11) {
         cv_buffer part = {.data = bad.data, .size = cut}; /* never the whole of it */

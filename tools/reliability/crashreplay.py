@@ -41,6 +41,8 @@ import sys
 import tempfile
 import threading
 
+import patience
+
 VERDICTS = {0: "ok", 1: "cannot open", 2: "acked missing", 3: "silent wrong",
             4: "read error", 5: "half visible"}
 NAMES_OPS, BYTES_OPS = "ORXUDL", "WTF"
@@ -294,12 +296,9 @@ class Judge:
         self.lock = threading.Lock()
 
     def run(self, template, path, ack):
-        try:
-            return subprocess.run(fill(template, path, ack), stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL,
-                                  timeout=self.options.timeout).returncode
-        except subprocess.TimeoutExpired:
-            return "hang"
+        done = patience.run(fill(template, path, ack), self.options.timeout,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return done.returncode if done else "hang"
 
     def verdict(self, path, ack):
         if self.options.recover:
@@ -387,7 +386,8 @@ def parse_arguments():
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--images", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=20)
+    parser.add_argument("--timeout", type=float, default=20,
+                        help="seconds of processor time that a check may take")
     parser.add_argument("--sector", type=int, default=512)
     parser.add_argument("--no-syncs", action="store_true",
                         help="as if syncs did nothing: shows that losses are seen")

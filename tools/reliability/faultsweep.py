@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 
+import patience
 from crashreplay import VERDICTS, common_arguments, fill
 
 
@@ -49,11 +50,10 @@ class Sweep:
                    WJ_ATOMIC=str(self.options.atomic),
                    LD_PRELOAD=os.path.abspath(self.options.shim),
                    **{key: str(value) for key, value in settings.items()})
-        try:
-            done = subprocess.run(fill(self.options.work, os.path.join(folder, self.name)),
-                                  env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                  timeout=self.options.timeout)
-        except subprocess.TimeoutExpired:
+        done = patience.run(fill(self.options.work, os.path.join(folder, self.name)),
+                            self.options.timeout, env=env, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL)
+        if not done:
             return "hang", self.options.ack0
         acks = [line[4:] for line in done.stdout.decode(errors="replace").splitlines()
                 if line.startswith("ACK ")]
@@ -64,12 +64,11 @@ class Sweep:
 
     def verdict(self, path, ack):
         for check in self.options.check:
-            try:
-                code = subprocess.run(fill(check, path, ack), stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.DEVNULL,
-                                      timeout=self.options.timeout).returncode
-            except subprocess.TimeoutExpired:
+            done = patience.run(fill(check, path, ack), self.options.timeout,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if not done:
                 return "hang"
+            code = done.returncode
             if code != 0:
                 return "crash" if code < 0 else VERDICTS.get(code, str(code))
         return "ok"
@@ -125,7 +124,8 @@ def parse_arguments():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--may-succeed", action="store_true")
-    parser.add_argument("--timeout", type=float, default=30)
+    parser.add_argument("--timeout", type=float, default=30,
+                        help="seconds of processor time that each program may take")
     return parser.parse_args()
 
 

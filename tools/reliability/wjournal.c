@@ -16,6 +16,7 @@
  *   failing write store half its bytes first (short count); WJ_KILL_AT=n ends the process by SIGKILL just
  *   before operation n.  Counted: W T S R U F (and creating opens), or those in WJ_OPS (also D, L).  WJ_COUNT=path gets the final count.
  *   WJ_ATOMIC=512: writes that lie inside one 512-byte sector are never short: they fail whole.
+ * Clones of files and ranges (FICLONE, FICLONERANGE) fail with EOPNOTSUPP, as on most file systems.
  * Not seen: stdio writes made inside glibc (fwrite/fprintf), system calls past libc, stores through mmap,
  *   io_uring.  A program under test should write with write/pwrite/writev/pwritev; else use strace.
  */
@@ -25,6 +26,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -32,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -467,6 +470,20 @@ FILE *fopen64(const char *f, const char *m)
 {
     REAL(FILE *, "fopen64", const char *, const char *);
     return do_fopen(real, f, m);
+}
+/* What is cloned is not in the journal: programs copy here, whatever the file system can. */
+int ioctl(int fd, unsigned long request, ...)
+{
+    init();
+    va_list ap;
+    va_start(ap, request);
+    void *argument = va_arg(ap, void *);
+    va_end(ap);
+    if (request == FICLONE || request == FICLONERANGE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return (int)raw(SYS_ioctl, fd, request, argument);
 }
 static void *do_mmap(void *a, size_t n, int pr, int fl, int fd, off64_t o)
 {

@@ -7,7 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-from .._errors import BusyError
+from .._errors import Status, refusal
 
 
 def _is_at(file: int, path: str) -> bool:
@@ -28,7 +28,8 @@ def _take(path: str, place: str) -> int:
                 return file
         except BlockingIOError:
             os.close(file)
-            raise BusyError(f"{place} is being written elsewhere") from None
+            message = f"{place} is being written elsewhere"
+            raise refusal(Status.EBUSY, message, place) from None
         except BaseException:
             os.close(file)
             raise

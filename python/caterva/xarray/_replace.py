@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from .._errors import ExistsError, ReadOnlyError
+from .._errors import ReadOnlyError, Status, refusal
 from .._options import Durability
 from .._tree import Tree
 from .._trees import open_tree
@@ -89,7 +89,8 @@ def _put(inner: str, place: str, key: str, old: Tree) -> str:
 
 def _remove_array(old: Tree, key: str, last: bool) -> None:
     if not last:
-        raise ExistsError(f"{key} in {old.path} is an array: no group can be in it")
+        message = f"{key} in {old.path} is an array: no group can be in it"
+        raise refusal(Status.EEXIST, message, old.path)
     del old[key]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import xarray as xr
 
-from .._errors import BusyError, ExistsError, NotFoundError
+from .._errors import Status, refusal
 from .._group import Group
 from .._options import Durability, Path
 from .._places import place_of_tree, state_of_tree
@@ -38,14 +38,15 @@ _MODES = ("w", "w-", "x", "a", "a-", "r+")
 
 def _publish(inner: str, place: str, durability: Durability) -> None:
     """Give a directory its name; `ExistsError` when somebody else has made something there."""
+    taken = refusal(Status.EEXIST, f"{place} was made by somebody else meanwhile", place)
     if os.path.lexists(place):  # an empty directory would be replaced
-        raise ExistsError(f"{place} was made by somebody else meanwhile")
+        raise taken
     try:
         os.rename(inner, place)
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
             raise
-        raise ExistsError(f"{place} was made by somebody else meanwhile") from None
+        raise taken from None
     sync_folder(os.path.dirname(place), durability)
 
 
@@ -76,7 +77,8 @@ def _archive(
                 del tree[gone]
             yield tree
         if keep and state_of_tree(place) != before:
-            raise BusyError(f"{place} was replaced by somebody else meanwhile")
+            message = f"{place} was replaced by somebody else meanwhile"
+            raise refusal(Status.EBUSY, message, place)
         with open_tree(inner, durability=durability) as tree:
             tree.pack(place, overwrite=there)
 
@@ -84,10 +86,9 @@ def _archive(
 def _refuse_to_replace(place: str, key: str) -> None:
     with contextlib.ExitStack() as opened:
         if not key or holds(opened.enter_context(open_tree(place)), key):
-            raise ExistsError(
-                f"{place}{'::' * bool(key)}{key} is there already: mode 'w' replaces it, 'a' "
-                "adds to it"
-            )
+            whole = f"{place}{'::' * bool(key)}{key}"
+            message = f"{whole} is there already: mode 'w' replaces it, 'a' adds to it"
+            raise refusal(Status.EEXIST, message, whole)
 
 
 def _check_target(place: str, mode: str, key: str) -> bool:
@@ -96,7 +97,7 @@ def _check_target(place: str, mode: str, key: str) -> bool:
     if mode in ("w-", "x") and there:
         _refuse_to_replace(place, key)
     if mode == "r+" and not there:
-        raise NotFoundError(f"{place} does not exist")
+        raise refusal(Status.ENOTFOUND, f"{place} does not exist", place)
     if not there and not place.endswith((".b2z", ".b2d")):
         raise ValueError(f"a data set goes to a .b2d or .b2z, not to {place}")
     return there

@@ -24,8 +24,8 @@ array_object *array_of(module_state *state, PyObject *object);
 int array_type_check(module_state *state, PyObject *type);
 
 /* mp_subscript and mp_ass_subscript. */
-PyObject *array_subscript(PyObject *self, PyObject *key);
-int array_assign(PyObject *self, PyObject *key, PyObject *value);
+PyObject *array_subscript(PyObject *object, PyObject *key);
+int array_assign(PyObject *object, PyObject *key, PyObject *value);
 
 /* Of the files that have methods of the type. */
 extern PyMethodDef array_life_methods[], array_index_methods[], array_transfer_methods[],

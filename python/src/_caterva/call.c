@@ -98,6 +98,18 @@ int raise_error(module_state *state, const caterva_error *err, PyObject *place)
     return -1;
 }
 
+/* What the library left in the middle of something, whoever stopped it. */
+static void add_note(const caterva_error *err)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *done = PyObject_CallMethod(value, "add_note", "N", text_of(err->message));
+    if (!done) PyErr_Clear();
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, trace);
+}
+
 int call_end(module_state *state, call *c, caterva_status status)
 {
     PyEval_RestoreThread(c->thread);
@@ -108,6 +120,9 @@ int call_end(module_state *state, call *c, caterva_status status)
         if (tell(c) < 0) result = -1;
     }
     current = c->outer;
+    bool tells_more =
+        status == CATERVA_ESTOPPED && strncmp(c->err.message, "stopped: ", 9) == 0;
+    if (result < 0 && tells_more) add_note(&c->err);
     if (result < 0 || status == CATERVA_OK) return result;
     c->err.code = status;
     return raise_error(state, &c->err, c->place);

@@ -11,7 +11,7 @@ typedef struct damages {
 } damages;
 
 /* on_damage: context is a damages that began as zero. */
-void damages_add(void *context, const caterva_damage *damage);
+void damages_add(void *context, const caterva_damage *found);
 
 /* A list of (chunk, index, position, code, message), and the memory given back. */
 PyObject *damages_take(damages *d, int ndim);

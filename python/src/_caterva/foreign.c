@@ -40,7 +40,10 @@ void foreign_leave(foreign f)
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    if (pthread_mutex_trylock(&lock) == 0) Py_RETURN_NONE;
+    PyThreadState *thread = PyEval_SaveThread(); /* another thread forks, and wants the GIL */
     pthread_mutex_lock(&lock);
+    PyEval_RestoreThread(thread);
     Py_RETURN_NONE;
 }
 

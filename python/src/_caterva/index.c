@@ -322,8 +322,8 @@ static void align_buffer(const array_object *self, const box *b, transfer *t)
         while (from >= 0 && b->shape[from] == 1 && b->count[d] != 1) from--;
         if (from >= 0 && b->count[d] != 1) strides[d] = t->strides[from--];
     }
-    memcpy(t->shape, shape, sizeof shape);
-    memcpy(t->strides, strides, sizeof strides);
+    memcpy(t->shape, shape, (size_t)self->ndim * sizeof shape[0]);
+    memcpy(t->strides, strides, (size_t)self->ndim * sizeof strides[0]);
     t->buffer.ndim = self->ndim;
 }
 

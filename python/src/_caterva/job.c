@@ -220,14 +220,15 @@ PyObject *function_job_discard(PyObject *module, PyObject *args)
 
 static PyObject *entry_tuple(const caterva_job_entry *e)
 {
-    return Py_BuildValue("sNy#NLLLOLL", e->id, PyUnicode_DecodeFSDefault(e->folder),
-                         (const char *)e->job, (Py_ssize_t)e->job_size, text_of(e->host),
-                         (long long)e->process, (long long)e->began_ns,
-                         (long long)e->commit_number, e->is_live ? Py_True : Py_False,
-                         (long long)e->n_parts, (long long)e->part_bytes);
+    return Py_BuildValue(
+        "sNy#NLLLOLLO", e->id, PyUnicode_DecodeFSDefault(e->folder), (const char *)e->job,
+        (Py_ssize_t)e->job_size, text_of(e->host), (long long)e->process,
+        (long long)e->began_ns, (long long)e->commit_number, e->is_live ? Py_True : Py_False,
+        (long long)e->n_parts, (long long)e->part_bytes, e->has_ended ? Py_True : Py_False);
 }
 
-/* (url) to [(id, folder, job, host, process, began, commit, live, parts, bytes), ...] */
+/* (url) to [(id, folder, job, host, process, began, commit, live, parts, bytes,
+ * ended), ...] */
 PyObject *function_jobs_list(PyObject *module, PyObject *args)
 {
     PyObject *place, *url;

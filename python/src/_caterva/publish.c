@@ -8,27 +8,31 @@
 #include <string.h>
 
 /* The sentences of servers name the URL, without its query; others are about the file. */
-static PyObject *place_of_error(const caterva_error *err, PyObject *place)
+static PyObject *place_of_error(const caterva_error *err, PyObject *place, PyObject *url)
 {
-    return strstr(err->message, "://") ? NULL : place;
+    return strstr(err->message, "://") ? url : place;
 }
 
-static PyObject *publish(module_state *state, PyObject *place, const char *url,
+static PyObject *publish(module_state *state, PyObject *place, PyObject *url,
                          caterva_publish_options *options, PyObject *progress)
 {
     caterva_publish_result r = CATERVA_PUBLISH_RESULT_INIT;
     call c;
-    PyObject *path = place_encoded(place);
-    if (!path) return NULL;
-    const char *text = PyBytes_AsString(path);
+    PyObject *path = place_encoded(place), *to = path ? place_encoded(url) : NULL;
+    if (!to) {
+        Py_XDECREF(path);
+        return NULL;
+    }
+    const char *text = PyBytes_AsString(path), *to_text = PyBytes_AsString(to);
     options->on_progress = call_hook;
     options->context = &c;
     call_begin(&c, NULL, progress);
     c.own = true;
-    caterva_status status = caterva_publish(text, url, options, &r, &c.err);
-    if (status != CATERVA_OK) c.place = place_of_error(&c.err, place);
+    caterva_status status = caterva_publish(text, to_text, options, &r, &c.err);
+    if (status != CATERVA_OK) c.place = place_of_error(&c.err, place, url);
     int result = call_end(state, &c, status);
     Py_DECREF(path);
+    Py_DECREF(to);
     if (result < 0) return NULL;
     return Py_BuildValue("LLLLLO", (long long)r.bytes, (long long)r.parts,
                          (long long)r.parts_kept, (long long)r.requests, (long long)r.retried,
@@ -48,9 +52,5 @@ PyObject *function_publish(PyObject *module, PyObject *args)
         publish_options_parse(words, &options) < 0)
         return NULL;
     options.remote = remote_options_of(remote);
-    PyObject *encoded = place_encoded(url);
-    if (!encoded) return NULL;
-    PyObject *result = publish(state, place, PyBytes_AsString(encoded), &options, progress);
-    Py_DECREF(encoded);
-    return result;
+    return publish(state, place, url, &options, progress);
 }

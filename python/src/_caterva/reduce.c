@@ -1,7 +1,7 @@
-/* Statistics, histograms and reductions along axes. */
-#include "array.h"
+/* Statistics, histograms and reductions along axes, of arrays and of views. */
 #include "options.h"
 #include "transfer.h"
+#include "view.h"
 
 typedef struct reduction {
     caterva_reduce_options options;
@@ -13,8 +13,8 @@ typedef struct reduction {
 static int parse_selection(PyObject *what, reduction *out)
 {
     out->options = (caterva_reduce_options)CATERVA_REDUCE_INIT;
-    int result = PyTuple_Check(what) ? axes_parse(what, &out->what)
-                                     : mask_parse(what, &out->what);
+    int result =
+        PyTuple_Check(what) ? axes_parse(what, &out->what) : mask_parse(what, &out->what);
     if (result < 0) return -1;
     out->options.selection = &out->what.selection;
     return 0;
@@ -38,21 +38,22 @@ static PyObject *number_of(const caterva_number *n)
 }
 
 /* (selection, progress) to (items, NaN, minimum, maximum, sum, mean, std) */
-static PyObject *statistics(PyObject *object, PyObject *args)
+static PyObject *statistics(const origin *from, PyObject *args)
 {
-    array_object *self = (array_object *)object;
     PyObject *box, *progress;
     reduction r;
     caterva_stats s = CATERVA_STATS_INIT;
     call c;
     if (!PyArg_ParseTuple(args, "OO", &box, &progress) || parse_selection(box, &r) < 0 ||
-        array_enter(self) < 0)
+        origin_enter(from) < 0)
         return NULL;
-    call_begin(&c, self, progress);
+    call_begin(&c, from->first, progress);
     listen(&r, &c);
-    caterva_status status = caterva_statistics(self->handle, &r.options, &s, &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
+    caterva_status status =
+        from->view ? caterva_view_statistics(from->view->view, &r.options, &s, &c.err)
+                   : caterva_statistics(from->first->handle, &r.options, &s, &c.err);
+    int result = call_end(from->first->state, &c, status);
+    origin_leave(from);
     if (result < 0) return NULL;
     return Py_BuildValue("LLNNNdd", (long long)s.n_items, (long long)s.n_nan,
                          number_of(&s.min), number_of(&s.max), number_of(&s.sum), s.mean,
@@ -60,73 +61,129 @@ static PyObject *statistics(PyObject *object, PyObject *args)
 }
 
 /* (selection, low, high, counts: int64 array, progress) */
-static PyObject *histogram(PyObject *object, PyObject *args)
+static PyObject *histogram(const origin *from, PyObject *args)
 {
-    array_object *self = (array_object *)object;
-    PyObject *box, *counts, *progress;
+    PyObject *box, *object, *progress;
     double range[2];
     reduction r;
     call c;
-    if (!PyArg_ParseTuple(args, "OddO!O", &box, &range[0], &range[1], &PyArray_Type, &counts,
+    if (!PyArg_ParseTuple(args, "OddO!O", &box, &range[0], &range[1], &PyArray_Type, &object,
                           &progress) ||
         parse_selection(box, &r) < 0)
         return NULL;
-    PyArrayObject *array = (PyArrayObject *)counts;
+    PyArrayObject *array = (PyArrayObject *)object;
     if (!PyArray_ISCARRAY(array) || PyArray_ITEMSIZE(array) != 8) {
         PyErr_SetString(PyExc_TypeError, "the counts are contiguous int64");
         return NULL;
     }
-    if (array_enter(self) < 0) return NULL;
-    call_begin(&c, self, progress);
+    int64_t n = (int64_t)PyArray_SIZE(array), *counts = PyArray_DATA(array);
+    if (origin_enter(from) < 0) return NULL;
+    call_begin(&c, from->first, progress);
     listen(&r, &c);
     caterva_status status =
-        caterva_histogram(self->handle, &r.options, range, (int64_t)PyArray_SIZE(array),
-                          PyArray_DATA(array), &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
+        from->view
+            ? caterva_view_histogram(from->view->view, &r.options, range, n, counts, &c.err)
+            : caterva_histogram(from->first->handle, &r.options, range, n, counts, &c.err);
+    int result = call_end(from->first->state, &c, status);
+    origin_leave(from);
     if (result < 0) return NULL;
     Py_RETURN_NONE;
 }
 
-/* (what, selection, those that go or None, skip_nan, destination, progress) */
-static PyObject *reduce(PyObject *object, PyObject *args)
+/* (what, selection, those that go or None, skip_nan, destination, progress); -1 with an
+ * exception. */
+static int parse_reduction(PyObject *args, int *what, reduction *r, PyArrayObject **out,
+                           PyObject **progress)
 {
-    array_object *self = (array_object *)object;
-    PyObject *box, *axes, *destination, *progress;
-    int what, skip_nan;
+    PyObject *box, *axes, *destination;
+    int skip_nan;
+    if (!PyArg_ParseTuple(args, "iOOpO!O", what, &box, &axes, &skip_nan, &PyArray_Type,
+                          &destination, progress) ||
+        parse_selection(box, r) < 0)
+        return -1;
+    if (axes != Py_None) {
+        int n = parse_int32s(axes, "axis", r->axes);
+        if (n < 0) return -1;
+        r->options.axes = r->axes;
+        r->options.n_axes = n;
+    }
+    r->options.skip_nan = skip_nan;
+    *out = (PyArrayObject *)destination;
+    if (PyArray_IS_C_CONTIGUOUS(*out)) return 0;
+    PyErr_SetString(PyExc_TypeError, "the destination is contiguous");
+    return -1;
+}
+
+static PyObject *reduce(const origin *from, PyObject *args)
+{
+    PyArrayObject *out;
+    PyObject *progress;
+    int what;
     reduction r;
     call c;
-    if (!PyArg_ParseTuple(args, "iOOpO!O", &what, &box, &axes, &skip_nan, &PyArray_Type,
-                          &destination, &progress) ||
-        parse_selection(box, &r) < 0)
+    if (parse_reduction(args, &what, &r, &out, &progress) < 0 || origin_enter(from) < 0)
         return NULL;
-    if (axes != Py_None) {
-        int n = parse_int32s(axes, "axis", r.axes);
-        if (n < 0) return NULL;
-        r.options.axes = r.axes;
-        r.options.n_axes = n;
-    }
-    PyArrayObject *array = (PyArrayObject *)destination;
-    if (!PyArray_IS_C_CONTIGUOUS(array)) {
-        PyErr_SetString(PyExc_TypeError, "the destination is contiguous");
-        return NULL;
-    }
-    r.options.skip_nan = skip_nan;
-    if (array_enter(self) < 0) return NULL;
-    call_begin(&c, self, progress);
+    void *dst = PyArray_DATA(out);
+    size_t size = (size_t)PyArray_NBYTES(out);
+    call_begin(&c, from->first, progress);
     listen(&r, &c);
     caterva_status status =
-        caterva_reduce(self->handle, (caterva_reduction)what, &r.options, PyArray_DATA(array),
-                       (size_t)PyArray_NBYTES(array), &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
+        from->view ? caterva_view_reduce(from->view->view, (caterva_reduction)what,
+                                         &r.options, dst, size, &c.err)
+                   : caterva_reduce(from->first->handle, (caterva_reduction)what, &r.options,
+                                    dst, size, &c.err);
+    int result = call_end(from->first->state, &c, status);
+    origin_leave(from);
     if (result < 0) return NULL;
     Py_RETURN_NONE;
 }
 
+/* ---- Methods of arrays and of views ------------------------------------------------ */
+
+typedef PyObject *origin_function(const origin *from, PyObject *args);
+
+static PyObject *of_array(PyObject *self, PyObject *args, origin_function *function)
+{
+    origin from = origin_array(self);
+    return function(&from, args);
+}
+
+static PyObject *of_view(PyObject *self, PyObject *args, origin_function *function)
+{
+    origin from = origin_view(self);
+    return function(&from, args);
+}
+
+static PyObject *array_statistics(PyObject *self, PyObject *args)
+{
+    return of_array(self, args, statistics);
+}
+
+static PyObject *array_histogram(PyObject *self, PyObject *args)
+{
+    return of_array(self, args, histogram);
+}
+
+static PyObject *array_reduce(PyObject *self, PyObject *args)
+{
+    return of_array(self, args, reduce);
+}
+
+PyObject *view_statistics(PyObject *self, PyObject *args)
+{
+    return of_view(self, args, statistics);
+}
+
+PyObject *view_histogram(PyObject *self, PyObject *args)
+{
+    return of_view(self, args, histogram);
+}
+
+PyObject *view_reduce(PyObject *self, PyObject *args) { return of_view(self, args, reduce); }
+
 PyMethodDef array_reduce_methods[] = {
-    {"_statistics", statistics, METH_VARARGS, NULL},
-    {"_histogram", histogram, METH_VARARGS, NULL},
-    {"_reduce", reduce, METH_VARARGS, NULL},
+    {"_statistics", array_statistics, METH_VARARGS, NULL},
+    {"_histogram", array_histogram, METH_VARARGS, NULL},
+    {"_reduce", array_reduce, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -1,15 +1,17 @@
 /* The type Request: a read under way on the library's threads. While it is, it keeps
- * itself, the array and the memory alive; at the end it calls a function of Python's, on
+ * itself, the array or view and the memory alive; at the end it calls a function of Python's, on
  * whatever thread the library is done on. */
-#include "transfer.h"
-
 #include "foreign.h"
 #include "functions.h"
+#include "transfer.h"
+#include "view.h"
 
 typedef struct request_object {
     PyObject_HEAD module_state *state;
     caterva_request *request;
-    PyObject *array, *memory, *told; /* NULL when it is over */
+    PyObject *owner, *memory, *told; /* an array or a view; NULL when it is over */
+    PyObject *place;                 /* of the array, or of the first one below the view */
+    bool keeps_itself;
 } request_object;
 
 /* The exception that `error` stands for, or None. */
@@ -17,7 +19,7 @@ static PyObject *exception_of(request_object *self, const caterva_error *error)
 {
     PyObject *kind, *value, *traceback;
     if (!error) Py_RETURN_NONE;
-    raise_error(self->state, error, ((array_object *)self->array)->place);
+    raise_error(self->state, error, self->place);
     PyErr_Fetch(&kind, &value, &traceback);
     PyErr_NormalizeException(&kind, &value, &traceback);
     Py_XDECREF(kind);
@@ -29,7 +31,8 @@ static void let_go(request_object *self)
 {
     Py_CLEAR(self->told);
     Py_CLEAR(self->memory);
-    Py_CLEAR(self->array);
+    Py_CLEAR(self->owner);
+    Py_CLEAR(self->place);
 }
 
 static void on_done(void *context, caterva_status status, const caterva_error *error)
@@ -39,6 +42,7 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
     foreign gil = foreign_enter();
     bool told_before = handle_tells;
     handle_tells = true;
+    self->keeps_itself = false; /* this thread does, also when it forks */
     PyObject *exception = exception_of(self, error);
     PyObject *result =
         exception ? PyObject_CallFunctionObjArgs(self->told, exception, NULL) : NULL;
@@ -51,30 +55,45 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
     foreign_leave(gil);
 }
 
-/* Begins the read, inside the gate; the request keeps itself until on_done. */
-static int begin(request_object *self, array_object *array, const transfer *t)
+static caterva_status read_async(const origin *from, const transfer *t,
+                                 const caterva_async_options *options, caterva_request **out,
+                                 caterva_error *err)
+{
+    if (from->view)
+        return caterva_view_read_async(from->view->view, &t->selection, &t->buffer, options,
+                                       out, err);
+    return caterva_read_async(from->first->handle, &t->selection, &t->buffer, options, out,
+                              err);
+}
+
+/* Begins the read; the request keeps itself until on_done. */
+static int begin(request_object *self, const origin *from, const transfer *t)
 {
     caterva_async_options options = CATERVA_ASYNC_INIT;
     options.on_done = on_done;
     options.context = self;
     Py_INCREF(self);
+    self->keeps_itself = true;
     call c;
-    call_begin(&c, array, NULL);
-    caterva_status status = caterva_read_async(array->handle, &t->selection, &t->buffer,
-                                               &options, &self->request, &c.err);
-    if (call_end(array->state, &c, status) == 0) return 0;
-    if (status != CATERVA_OK) Py_DECREF(self);
+    call_begin(&c, from->first, NULL);
+    caterva_status status = read_async(from, t, &options, &self->request, &c.err);
+    if (call_end(self->state, &c, status) == 0) return 0;
+    if (status == CATERVA_OK) return -1;
+    self->keeps_itself = false;
+    Py_DECREF(self);
     return -1;
 }
 
-static request_object *new_request(array_object *array, PyObject *told, PyObject *memory)
+static request_object *new_request(const origin *from, PyObject *told, PyObject *memory)
 {
-    PyTypeObject *type = array->state->request_type;
+    PyTypeObject *type = from->first->state->request_type;
     request_object *self = ((request_object * (*)(PyTypeObject *, Py_ssize_t))
                                 PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
-    self->state = array->state;
-    Py_INCREF(self->array = (PyObject *)array);
+    self->state = from->first->state;
+    self->owner = from->view ? (PyObject *)from->view : (PyObject *)from->first;
+    Py_INCREF(self->owner);
+    Py_XINCREF(self->place = from->first->place);
     Py_INCREF(self->told = told);
     Py_INCREF(self->memory = memory);
     return self;
@@ -83,26 +102,30 @@ static request_object *new_request(array_object *array, PyObject *told, PyObject
 /* (told, kind, what, memory, dtype=None, field=None, casting=unsafe) to a request.
  * told(exception or None) is called once, from any thread, maybe before this returns;
  * `memory` is the library's until then. */
-static PyObject *read_begin(PyObject *object, PyObject *args)
+PyObject *request_begin(const origin *from, PyObject *args)
 {
-    array_object *array = (array_object *)object;
     Py_ssize_t n = PyTuple_Size(args);
     if (interpreter_check("read in the background") < 0) return NULL;
     if (n < 4) return PyErr_Format(PyExc_TypeError, "told, kind, what and memory are wanted");
     PyObject *rest = PyTuple_GetSlice(args, 1, n), *memory = PyTuple_GetItem(args, 3);
-    request_object *self = rest ? new_request(array, PyTuple_GetItem(args, 0), memory) : NULL;
+    request_object *self = rest ? new_request(from, PyTuple_GetItem(args, 0), memory) : NULL;
     transfer t;
-    int result = -1;
-    if (self && array_enter(array) == 0) {
-        result = transfer_parse(rest, array->item_size, &t);
-        if (result == 0)
-            result = PyArray_FailUnlessWriteable((PyArrayObject *)memory, "the destination");
-        if (result == 0) result = begin(self, array, &t);
-        array_leave(array);
-    }
+    int result = self ? transfer_parse(rest, from->first->item_size, &t) : -1;
+    if (result == 0)
+        result = PyArray_FailUnlessWriteable((PyArrayObject *)memory, "the destination");
+    if (result == 0) result = begin(self, from, &t);
     Py_XDECREF(rest);
     if (result < 0) Py_CLEAR(self);
     return (PyObject *)self;
+}
+
+static PyObject *read_begin(PyObject *self, PyObject *args)
+{
+    origin from = origin_array(self);
+    if (origin_enter(&from) < 0) return NULL;
+    PyObject *request = request_begin(&from, args);
+    origin_leave(&from);
+    return request;
 }
 
 PyMethodDef array_request_methods[] = {
@@ -132,6 +155,18 @@ static PyObject *wait_for(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* In a child of fork, where on_done will not be called. */
+static PyObject *forget(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    request_object *self = (request_object *)object;
+    if (!self->keeps_itself) Py_RETURN_NONE;
+    self->keeps_itself = false;
+    let_go(self);
+    Py_DECREF(self);
+    Py_RETURN_NONE;
+}
+
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object)); /* what is being read has a reference that nobody sees */
@@ -153,6 +188,8 @@ static void dealloc(PyObject *object)
 static PyMethodDef methods[] = {
     {"cancel", cancel, METH_NOARGS, "cancel($self)\n--\n\nHas the read end soon."},
     {"wait", wait_for, METH_NOARGS, "wait($self)\n--\n\nUntil it is over and told."},
+    {"forget", forget, METH_NOARGS,
+     "forget($self)\n--\n\nIn a child of fork: keeps nothing of the parent's any more."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -177,7 +177,7 @@ static PyMethodDef methods[MAX_METHODS + 1];
 static void gather_methods(void)
 {
     static PyMethodDef *const lists[] = {own_methods, tree_member_methods,
-                                         tree_commit_methods};
+                                         tree_commit_methods, tree_verify_methods};
     int n = 0;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         for (PyMethodDef *m = lists[i]; m->ml_name && n < MAX_METHODS; m++) methods[n++] = *m;

@@ -1,4 +1,4 @@
-/* The type Tree, whose methods stand in two files. */
+/* The type Tree, whose methods stand in three files. */
 #ifndef TREE_H
 #define TREE_H
 
@@ -19,6 +19,6 @@ typedef struct tree_object {
 int tree_enter(tree_object *self);
 static inline void tree_leave(tree_object *self) { gate_leave(&self->gate); }
 
-extern PyMethodDef tree_member_methods[], tree_commit_methods[];
+extern PyMethodDef tree_member_methods[], tree_commit_methods[], tree_verify_methods[];
 
 #endif

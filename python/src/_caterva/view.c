@@ -48,6 +48,28 @@ static int enter(view_object *self)
     return -1;
 }
 
+/* ---- Where items come from -------------------------------------------------------- */
+
+origin origin_array(PyObject *array) { return (origin){(array_object *)array, NULL}; }
+
+origin origin_view(PyObject *view)
+{
+    return (origin){array_at((view_object *)view, 0), (view_object *)view};
+}
+
+int origin_enter(const origin *from)
+{
+    return from->view ? enter(from->view) : array_enter(from->first);
+}
+
+void origin_leave(const origin *from)
+{
+    if (from->view)
+        leave(from->view);
+    else
+        array_leave(from->first);
+}
+
 /* ---- Objects ----------------------------------------------------------------------- */
 
 /* Takes over the view and a reference to `arrays`, also when this fails. */
@@ -253,13 +275,21 @@ typedef caterva_status transfer_function(const caterva_view *view,
                                          const caterva_selection *selection,
                                          const caterva_buffer *buffer, caterva_error *err);
 
+/* Of several arrays nobody knows whose a failure is. */
+static void begin(call *c, const view_object *self, PyObject *progress)
+{
+    Py_ssize_t n = PyTuple_Size(self->arrays);
+    call_begin(c, array_at(self, 0), progress);
+    if (n > 1) c->place = NULL;
+}
+
 static PyObject *move_items(view_object *self, PyObject *args, transfer_function *function)
 {
     transfer t;
     call c;
     array_object *first = array_at(self, 0);
     if (transfer_parse(args, first->item_size, &t) < 0 || enter(self) < 0) return NULL;
-    call_begin(&c, first, first->progress);
+    begin(&c, self, first->progress);
     caterva_status status = function(self->view, &t.selection, &t.buffer, &c.err);
     int result = call_end(self->state, &c, status);
     leave(self);
@@ -277,6 +307,15 @@ static PyObject *write_items(PyObject *self, PyObject *args)
     return move_items((view_object *)self, args, caterva_view_write);
 }
 
+static PyObject *read_begin(PyObject *self, PyObject *args)
+{
+    origin from = origin_view(self);
+    if (origin_enter(&from) < 0) return NULL;
+    PyObject *request = request_begin(&from, args);
+    origin_leave(&from);
+    return request;
+}
+
 int view_copy(view_object *self, const char *url, PyObject *place,
               caterva_copy_options *options, PyObject *progress, caterva_array **out)
 {
@@ -284,7 +323,7 @@ int view_copy(view_object *self, const char *url, PyObject *place,
     if (enter(self) < 0) return -1;
     options->on_progress = call_hook;
     options->context = &c;
-    call_begin(&c, array_at(self, 0), progress);
+    begin(&c, self, progress);
     c.own = true;
     caterva_status status = caterva_view_copy(self->view, url, options, out, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = place;
@@ -302,6 +341,10 @@ static PyMethodDef methods[] = {
     {"_transpose", transpose, METH_VARARGS, NULL},
     {"_expand", expand, METH_VARARGS, NULL},
     {"_squeeze", squeeze, METH_VARARGS, NULL},
+    {"_read_begin", read_begin, METH_VARARGS, NULL},
+    {"_statistics", view_statistics, METH_VARARGS, NULL},
+    {"_histogram", view_histogram, METH_VARARGS, NULL},
+    {"_reduce", view_reduce, METH_VARARGS, NULL},
     {"_read", read_items, METH_VARARGS, NULL},
     {"_write", write_items, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

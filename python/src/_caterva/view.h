@@ -14,6 +14,27 @@ typedef struct view_object {
     PyObject *weak;
 } view_object;
 
+/* What items are taken from: an array, or a view of some. */
+typedef struct origin {
+    array_object *first; /* the array, or the first one below the view */
+    view_object *view;   /* or NULL */
+} origin;
+
+origin origin_array(PyObject *array);
+origin origin_view(PyObject *view);
+
+/* Enters the gates of all its arrays: 0, or -1 and ValueError. */
+int origin_enter(const origin *from);
+void origin_leave(const origin *from);
+
+/* request.c: begins a read, inside the gates; see there for `args`. */
+PyObject *request_begin(const origin *from, PyObject *args);
+
+/* reduce.c: methods of the type, as the array's. */
+PyObject *view_statistics(PyObject *self, PyObject *args);
+PyObject *view_histogram(PyObject *self, PyObject *args);
+PyObject *view_reduce(PyObject *self, PyObject *args);
+
 /* caterva_view_copy; -1 with an exception. */
 int view_copy(view_object *self, const char *url, PyObject *place,
               caterva_copy_options *options, PyObject *progress, caterva_array **out);

@@ -1,7 +1,8 @@
 /* Room: engine/items. Adds up. Integers exactly; floats run by run, the runs with the
  * rounding error carried along; the spread by Chan, Golub and LeVeque's update
  * (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979),
- * which loses nothing where the mean is large and the spread small. */
+ * which loses nothing where the mean is large and the spread small: of integers it is fed with
+ * their distances from one of them. */
 #include "engine/items/tally.h"
 
 #include <math.h>
@@ -79,16 +80,50 @@ DEFINE_EXTREMES(extremes_int, i)
 DEFINE_EXTREMES(extremes_uint, u)
 DEFINE_EXTREMES(extremes_real, f)
 
-static void sum_integers(cv_tally *out, cv_number_class number_class, const cv_wide *values,
-                         int64_t n)
+/* Adds `value` n times: at most 2^29, what a block has. */
+static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide value,
+                      int64_t n)
 {
-    int64_t high = 0; /* n <= CV_RUN: neither overflows */
-    uint64_t low = 0;
-    for (int64_t i = 0; i < n; i++) {
-        high += number_class == CV_INT ? values[i].i >> 32 : (int64_t)(values[i].u >> 32);
-        low += values[i].u & UINT32_MAX;
+    int64_t high = number_class == CV_INT ? value.i >> 32 : (int64_t)(value.u >> 32);
+    add_halves(sum, high * n, (value.u & UINT32_MAX) * (uint64_t)n);
+}
+
+/* Leaves of each its distance from the least, and adds those up; high is the sum's bits from 32
+ * on. */
+static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *high,
+                           uint64_t *low)
+{
+    for (int64_t i = 0; i < n; i++) { /* n <= CV_RUN: neither overflows */
+        values[i].u -= least;
+        *high += (int64_t)(values[i].u >> 32);
+        *low += values[i].u & UINT32_MAX;
     }
+}
+
+/* The same of distances whose sum has 63 bits. */
+static uint64_t subtract_near(uint64_t least, cv_wide *values, int64_t n)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += values[i].u -= least;
+    return sum;
+}
+
+/* Adds the integers, and leaves of each its distance from the least, as a double: what is
+ * large in all of them is gone before anything is rounded. */
+static void take_integers(cv_tally *out, cv_number_class number_class, cv_wide *values,
+                          int64_t n)
+{
+    const uint64_t least = out->min.u, reach = out->max.u - least;
+    int64_t high = 0;
+    uint64_t low = 0;
+    if (reach <= INT64_MAX / CV_RUN)
+        low = subtract_near(least, values, n);
+    else
+        subtract_least(least, values, n, &high, &low);
     add_halves(&out->exact, high, low);
+    sum_equal(&out->exact, number_class, out->min, n);
+    out->origin = out->min;
+    cv_numbers_to_real(reach <= INT64_MAX ? CV_INT : CV_UINT, values, n);
 }
 
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n)
@@ -103,12 +138,12 @@ void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, 
         }
     }
     if (run.n > 0 && !type->is_time) {
-        if (type->number_class != CV_REAL)
-            sum_integers(&run, type->number_class, values, run.n);
-        cv_numbers_to_real(type->number_class, values, run.n);
+        bool is_real = type->number_class == CV_REAL;
+        if (!is_real) take_integers(&run, type->number_class, values, run.n);
         double sum = cv_numbers_sum(values, run.n);
-        if (type->number_class == CV_REAL) run.real.sum = sum;
-        run.mean = sum / (double)run.n;
+        if (is_real) run.real.sum = sum;
+        bool is_one = is_real && run.min.f == run.max.f; /* the sum of such is rounded */
+        run.mean = is_one ? run.min.f : sum / (double)run.n;
         run.squares = cv_numbers_squares(values, run.n, run.mean);
     }
     cv_tally_add(tally, type, &run);
@@ -121,14 +156,14 @@ void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value,
     if (n == 0) return;
     if (cv_numbers_drop_nan(type, &copy, 1) == 0) run = (cv_tally){.n_nan = n};
     if (run.n > 0 && !type->is_time) {
-        int64_t high =
-            type->number_class == CV_INT ? value.i >> 32 : (int64_t)(value.u >> 32);
-        if (type->number_class != CV_REAL) /* n is of a block: at most 2^29 */
-            add_halves(&run.exact, high * n, (value.u & UINT32_MAX) * (uint64_t)n);
-        cv_numbers_to_real(type->number_class, &copy, 1);
-        if (type->number_class == CV_REAL) run.real.sum = copy.f * (double)n;
-        run.mean = copy.f;
-        run.squares = copy.f - copy.f; /* NaN for what is infinite */
+        if (type->number_class != CV_REAL) {
+            sum_equal(&run.exact, type->number_class, value, n);
+            run.origin = value;
+        } else {
+            run.real.sum = value.f * (double)n;
+            run.mean = value.f;
+            run.squares = value.f - value.f; /* NaN for what is infinite */
+        }
     }
     cv_tally_add(tally, type, &run);
 }
@@ -143,6 +178,16 @@ static bool less(cv_number_class number_class, cv_wide a, cv_wide b)
     case CV_REAL: break;
     }
     return a.f < b.f;
+}
+
+/* From the origin of one to that of the other. */
+static double origins_apart(const cv_tally *from, const cv_tally *to,
+                            cv_number_class number_class)
+{
+    if (number_class == CV_REAL) return 0;
+    if (less(number_class, to->origin, from->origin))
+        return -(double)(from->origin.u - to->origin.u);
+    return (double)(to->origin.u - from->origin.u);
 }
 
 void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *from)
@@ -162,7 +207,7 @@ void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *f
     tally->real.rest += from->real.rest;
 
     double n = (double)tally->n + (double)from->n;
-    double apart = from->mean - tally->mean;
+    double apart = from->mean - tally->mean + origins_apart(tally, from, type->number_class);
     double share = (double)from->n / n;
     tally->mean += apart * share;
     tally->squares += from->squares + apart * apart * (double)tally->n * share;

@@ -28,7 +28,8 @@ typedef struct cv_tally {
     cv_wide max;
     cv_exact_sum exact; /* of integers */
     cv_real_sum real;   /* of floats */
-    double mean;        /* so far, to find the next line: */
+    cv_wide origin;     /* an integer near the others, exactly; of floats 0 */
+    double mean;        /* so far, its distance from there, to find the next line: */
     double squares;     /* sum of squared distances from the mean */
 } cv_tally;
 

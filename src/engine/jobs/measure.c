@@ -61,11 +61,15 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     return describe(frame, snapshot, chunk, out, &table_size, err);
 }
 
-/* The header's copy serves repair: not dead. */
+/* The header's copy serves repair: not dead. A sealed state has one. */
 static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
                                  int64_t *live_bytes, cv_error *err)
 {
     cv_buffer bytes = {0};
+    if (snapshot->seal == CV_SEAL_WHOLE) {
+        *live_bytes += (int64_t)cv_tail_copy_size(snapshot);
+        return CV_OK;
+    }
     cv_header_copy copy;
     bool found;
     cv_status status = cv_tail_read_copy(snapshot, frame->store, &bytes, &copy, &found, err);

@@ -196,8 +196,9 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
         status = copy_chunk(&c, i, err);
         if (status == CV_OK) status = cv_watch_tick(&watch, 0, err);
     }
-    cv_watch_destroy(&watch);
+    cv_txn_set_watch(c.txn, &watch);
     if (status == CV_OK) status = cv_txn_commit(c.txn, err);
+    cv_watch_destroy(&watch);
     cv_worker_give(salvage->source->workers, c.worker);
     cv_buffer_free(&c.filled);
     cv_txn_free(c.txn);

@@ -54,9 +54,11 @@ static cv_status put_stored(const cv_source *source, const cv_layout *layout,
     cv_buffer table = {0};
     cv_stored_chunk stored = {
         .bytes = bytes, .size = (size_t)layout->header.cbytes, .table = &table};
-    if (may_share(source, layout, ref)) {
+    bool is_framed = ref->object == CV_FRAME_OBJECT;
+    if (is_framed ? source->is_durable : may_share(source, layout, ref)) {
         stored.from = source->frame->store;
         stored.object = ref->object;
+        stored.pos = ref->pos;
     }
     cv_status status = make_table(source, layout, bytes, &table, &stored.name, err);
     if (status == CV_OK) status = cv_txn_put_stored(to, number, &stored, err);
@@ -152,6 +154,7 @@ static cv_status copy_chunks(const cv_source *source, const cv_index *index, int
         i = next;
         if (status == CV_OK && i < grid->n_chunks) status = copy_chunk(&c, i, worker, err);
     }
+    cv_txn_set_watch(c.txn, source->watch);
     if (status == CV_OK) status = cv_txn_commit(c.txn, err);
     cv_stage_destroy(&c.stage);
     cv_worker_give(source->workers, worker);

@@ -6,8 +6,9 @@
 #include "engine/read/read.h"
 
 /* Copies one chunk as it is stored into another transaction, as its chunk
- * `number`: without dead space, and a special one takes none. the worker
- * has scratch, and what was read ahead. The chunk must have no dirty blocks, and both grids its geometry. */
+ * `number`: without dead space, and a special one takes none. The worker has scratch,
+ * and what was read ahead. The chunk must have no dirty blocks, and both grids its
+ * geometry. */
 cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
                             int64_t number, cv_worker *worker, cv_error *err);
 

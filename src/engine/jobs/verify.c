@@ -1,6 +1,6 @@
-/* Room: engine/jobs. Verify: the seal, every chunk's header and block starts, that no
- * two chunks share bytes, that every block has its checksum and decodes, that every
- * attribute does. It goes on after damage; what it finds goes to the caller's
+/* Room: engine/jobs. Verify: the seal, the header's copy, every chunk's header and block
+ * starts, that no two chunks share bytes, that every block has its checksum and decodes, that
+ * every attribute does. It goes on after damage; what it finds goes to the caller's
  * function. Nothing that a handle locks is known here. */
 #include "engine/jobs/verify.h"
 
@@ -13,6 +13,7 @@
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
 #include "frame/sealed.h"
+#include "frame/tail.h"
 #include "store/doubt.h"
 
 #include <stdlib.h>
@@ -377,15 +378,36 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
     return status;
 }
 
-/* A handle that writes has index and seal in memory: the stored ones are read. */
+/* Whether loading the index will read and compare all that the seal says of it. */
+static bool checks_at_load(cv_snapshot *s)
+{
+    return !s->unchecked && !atomic_load(&s->index_ready) && !atomic_load(&s->head_ready);
+}
+
+/* A handle that has index and seal in memory already reads the stored ones. */
 static cv_status check_index(verify_task *task, cv_error *err)
 {
+    cv_snapshot *s = task->snapshot;
     cv_store *store = task->frame->store;
     cv_error error = {0};
-    cv_status status = cv_snapshot_index(task->snapshot, store, &task->index, &error);
-    if (status == CV_OK && !task->snapshot->refound)
-        status = cv_sealed_verify(task->snapshot, store, &error);
+    bool is_checked = checks_at_load(s);
+    cv_status status = cv_snapshot_index(s, store, &task->index, &error);
+    if (status == CV_OK && !is_checked && !s->refound)
+        status = cv_sealed_verify(s, store, &error);
     if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
+        report(task, -1, &error);
+        return CV_OK;
+    }
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
+/* Readers need it only where the header is torn; then it is too late to find it damaged. */
+static cv_status check_header_copy(verify_task *task, cv_error *err)
+{
+    cv_error error = {0};
+    cv_status status = cv_tail_check_copy(task->snapshot, task->frame->store, &error);
+    if (status == CATERVA_ECORRUPT) {
         report(task, -1, &error);
         return CV_OK;
     }
@@ -438,6 +460,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     if (options->on_progress || source->watch) task.heard = &task.watch;
     cv_mutex_init(&task.lock);
     cv_status status = check_attributes(&task, err);
+    if (status == CV_OK) status = check_header_copy(&task, err);
     if (status == CV_OK) status = check_chunks(&task, err);
     cv_mutex_destroy(&task.lock);
     cv_watch_destroy(&task.watch);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What a chunk was --------------------------------------------------------------------- */
+/* ---- What a chunk was -------------------------------------------------- */
 
 /* The name of a chunk's block table stands for what it holds; a chunk that has none is known
  * by its place. */
@@ -27,7 +27,7 @@ cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_e
     return CV_OK;
 }
 
-/* ---- What is to be done --------------------------------------------------------------------- */
+/* ---- What is to be done ------------------------------------------------ */
 
 /* A chunk of a part. */
 typedef struct entry {
@@ -91,7 +91,7 @@ static cv_status list_entries(merging *m, cv_error *err)
     return CV_OK;
 }
 
-/* ---- The parts of one chunk ------------------------------------------------------------------- */
+/* ---- The parts of one chunk -------------------------------------------- */
 
 typedef struct together {
     cv_composition c;
@@ -122,7 +122,7 @@ static cv_status open_together(merging *m, const group *g, together *t, cv_error
     return status;
 }
 
-/* ---- Checking ------------------------------------------------------------------------------------ */
+/* ---- Checking ---------------------------------------------------------- */
 
 static cv_status check_parts(merging *m, cv_error *err)
 {
@@ -130,6 +130,7 @@ static cv_status check_parts(merging *m, cv_error *err)
         cv_part_file *file;
         CV_TRY(cv_part_files_take(&m->files, i, &file, err));
         cv_part_files_give(&m->files, file);
+        CV_TRY(cv_watch_step(m->merge->watch, 0, err));
     }
     return CV_OK;
 }
@@ -138,6 +139,7 @@ static cv_status check_apart(merging *m, const group *g, cv_error *err)
 {
     together t;
     int64_t a, b, block;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all groups are set */
     if (g->end - g->first < 2 || m->merge->overlap == CATERVA_OVERLAP_LAST) return CV_OK;
     CV_TRY(open_together(m, g, &t, err));
     cv_status status = CV_OK;
@@ -182,13 +184,20 @@ static cv_status check_base(merging *m, const group *g, cv_error *err)
 
 static cv_status check_all(merging *m, cv_error *err)
 {
+    cv_watch_set_steps(m->merge->watch, m->n_groups);
     CV_TRY(check_parts(m, err));
-    for (int64_t i = 0; i < m->n_groups; i++) CV_TRY(check_apart(m, &m->groups[i], err));
-    for (int64_t i = 0; i < m->n_groups; i++) CV_TRY(check_base(m, &m->groups[i], err));
+    for (int64_t i = 0; i < m->n_groups; i++) {
+        CV_TRY(check_apart(m, &m->groups[i], err));
+        CV_TRY(cv_watch_step(m->merge->watch, 0, err));
+    }
+    for (int64_t i = 0; i < m->n_groups; i++) {
+        CV_TRY(check_base(m, &m->groups[i], err));
+        CV_TRY(cv_watch_step(m->merge->watch, 0, err));
+    }
     return CV_OK;
 }
 
-/* ---- Putting ----------------------------------------------------------------------------------------- */
+/* ---- Putting ----------------------------------------------------------- */
 
 static cv_status move_chunk(merging *m, const entry *e, cv_worker *worker, cv_error *err)
 {
@@ -277,7 +286,6 @@ static cv_status put_all(merging *m, cv_error *err)
     int64_t most = cv_min_i64(target->threads, m->n_groups) - 1;
     int64_t worth = m->n_groups; /* each is some system calls at least */
     sort_groups(m->groups, m->n_groups, m->entries);
-    cv_watch_set_steps(m->merge->watch, m->n_groups);
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
     cv_txn_expect(target->txn, bytes_of_parts(m));
@@ -287,7 +295,7 @@ static cv_status put_all(merging *m, cv_error *err)
     return status;
 }
 
-/* ---- The merge ------------------------------------------------------------------------------------------ */
+/* ---- The merge --------------------------------------------------------- */
 
 static void count_result(merging *m)
 {
@@ -313,6 +321,7 @@ cv_status cv_merge_run(cv_merge *merge, cv_error *err)
     what.n = merge->n;
     what.checks = !merge->unchecked;
     what.gives = !merge->keep;
+    what.is_durable = merge->target->frame->durability != CATERVA_DURABILITY_NONE;
     cv_mutex_init(&m.lock);
     cv_status status = cv_part_files_init(&m.files, &what, err);
     if (status == CV_OK) status = run(&m, err);

@@ -180,6 +180,7 @@ static cv_status open_file(const cv_part_files *all, const cv_part_token *token,
         .threads = 1,
         .checks = all->checks,
         .gives = all->gives,
+        .is_durable = all->is_durable,
         .scan = true,
     };
     *out = file;

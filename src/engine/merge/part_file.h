@@ -24,10 +24,10 @@ typedef struct cv_part_files {
     const cv_grid *grid;
     const cv_part_token *tokens;
     int64_t n;
-    bool checks, gives;   /* as in cv_source */
-    cv_mutex lock;        /* of all below */
-    cv_part_file **files; /* n, NULL: not open */
-    int64_t *opened;      /* numbers of those that are */
+    bool checks, gives, is_durable; /* as in cv_source */
+    cv_mutex lock;                  /* of all below */
+    cv_part_file **files;           /* n, NULL: not open */
+    int64_t *opened;                /* numbers of those that are */
     int64_t n_open;
     uint64_t clock;
 } cv_part_files;

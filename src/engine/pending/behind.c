@@ -49,7 +49,7 @@ void cv_behind_destroy(cv_behind *behind)
 void cv_behind_begin(cv_behind *behind, cv_store *store, int64_t n_chunks,
                      int64_t chunk_bytes, int helpers)
 {
-    bool is_idle = helpers == 0 && behind->cores > 1;
+    bool is_idle = helpers == 0 && behind->cores > 1 && !behind->crowded;
     behind->active =
         is_idle && store->slow_writes && n_chunks > 1 && chunk_bytes <= CV_MOST_BEHIND;
     behind->status = CV_OK;

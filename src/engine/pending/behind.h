@@ -21,6 +21,7 @@ typedef struct cv_behind {
     cv_pool_job job;
     cv_txn *txn;
     int cores;     /* of the machine */
+    bool crowded;  /* other processes encode on them: there is none for this */
     size_t least;  /* bytes of an encoded chunk that is worth it */
     bool active;   /* between begin and end */
     cv_mutex lock; /* of all below */

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/run/thresholds.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 
 #include <string.h>
 
@@ -325,7 +325,7 @@ cv_status cv_pending_check_whole(const cv_pending *pending, cv_error *err)
 {
     if (!pending->broken) return CV_OK;
     return cv_fail(err, CATERVA_EROLLBACK, -1,
-                   "a change of shape failed half-way: roll back what is pending first");
+                   "a change failed half-way: roll back what is pending first");
 }
 
 void cv_pending_rollback(cv_pending *pending)

@@ -35,7 +35,7 @@ typedef struct cv_pending {
     cv_ref_kind fill_kind;  /* how the index says so */
     bool fill_is_stored;    /* it cannot: a chunk of the repeated item is stored */
     bool fill_is_due;       /* new: UNINIT chunks hold the fill */
-    bool broken;            /* a change of shape failed half-way */
+    bool broken;            /* a merge, or a change of shape, failed half-way */
     cv_mutex lock;          /* guards all below inside a write */
     int64_t bytes;
     cv_dirty_chunk **buckets;

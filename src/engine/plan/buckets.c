@@ -6,9 +6,12 @@
 #include "base/arith.h"
 #include "base/heap.h"
 
-cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_error *err)
+/* AT_ONCE: picks that are moved, in some milliseconds, before somebody hears of it. */
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48, AT_ONCE = 1 << 18 };
+
+cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err)
 {
-    *buckets = (cv_buckets){.n_picks = n};
+    *buckets = (cv_buckets){.n_picks = n, .watch = n > AT_ONCE ? watch : NULL};
     int64_t size;
     if (!cv_mul_i64(cv_max_i64(n, 1), (int64_t)sizeof buckets->picks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld items are too many to select",
@@ -28,8 +31,6 @@ void cv_buckets_free(cv_buckets *buckets)
 }
 
 /* ---- Sorting ------------------------------------------------------------ */
-
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48 };
 
 /* The largest number, and whether the picks are in order already. */
 static bool is_sorted(const cv_pick *picks, int64_t n, int64_t *largest)
@@ -54,10 +55,12 @@ static void insertion_sort(cv_pick *picks, int64_t n)
     }
 }
 
-/* One digit, from `from` to `to`. */
-static void sort_digit(const cv_pick *from, cv_pick *to, int64_t n, int shift,
-                       int64_t counts[DIGITS])
+/* One digit, from the picks to `to`. */
+static cv_status sort_digit(const cv_buckets *buckets, cv_pick *to, int shift,
+                            int64_t counts[DIGITS], cv_error *err)
 {
+    const cv_pick *from = buckets->picks;
+    int64_t n = buckets->n_picks;
     for (int i = 0; i < DIGITS; i++) counts[i] = 0;
     for (int64_t i = 0; i < n; i++)
         counts[(from[i].at[CV_IN_BLOCK] >> shift) & (DIGITS - 1)]++;
@@ -67,8 +70,30 @@ static void sort_digit(const cv_pick *from, cv_pick *to, int64_t n, int shift,
         counts[i] = start;
         start += count;
     }
-    for (int64_t i = 0; i < n; i++)
-        to[counts[(from[i].at[CV_IN_BLOCK] >> shift) & (DIGITS - 1)]++] = from[i];
+    for (int64_t first = 0, end; first < n; first = end) {
+        end = cv_min_i64(first + AT_ONCE, n);
+        for (int64_t i = first; i < end; i++)
+            to[counts[(from[i].at[CV_IN_BLOCK] >> shift) & (DIGITS - 1)]++] = from[i];
+        CV_TRY(cv_watch_tick(buckets->watch, (end - first) * (int64_t)sizeof *to, err));
+    }
+    return CV_OK;
+}
+
+/* Digit after digit, into `other` and back. */
+static cv_status sort_digits(cv_buckets *buckets, int64_t largest, cv_pick **other,
+                             int64_t counts[DIGITS], cv_error *err)
+{
+    int n_digits = 0;
+    for (int64_t left = largest; left > 0; left >>= DIGIT_BITS) n_digits++;
+    cv_watch_expect(buckets->watch,
+                    n_digits * buckets->n_picks * (int64_t)sizeof buckets->picks[0]);
+    for (int i = 0; i < n_digits; i++) {
+        CV_TRY(sort_digit(buckets, *other, i * DIGIT_BITS, counts, err));
+        cv_pick *sorted = *other;
+        *other = buckets->picks;
+        buckets->picks = sorted;
+    }
+    return CV_OK;
 }
 
 static cv_status sort(cv_buckets *buckets, cv_error *err)
@@ -82,18 +107,11 @@ static cv_status sort(cv_buckets *buckets, cv_error *err)
     size_t size = (size_t)n * sizeof(cv_pick);
     cv_pick *other = cv_malloc(size);
     int64_t *counts = cv_malloc(DIGITS * sizeof counts[0]);
-    if (other && counts) {
-        for (int shift = 0; shift < 63 && largest >> shift > 0; shift += DIGIT_BITS) {
-            sort_digit(buckets->picks, other, n, shift, counts);
-            cv_pick *sorted = other;
-            other = buckets->picks;
-            buckets->picks = sorted;
-        }
-    }
-    bool done = other && counts;
+    cv_status status = other && counts ? sort_digits(buckets, largest, &other, counts, err)
+                                       : cv_fail_memory(err, size, "sorting a selection");
     cv_free(other);
     cv_free(counts);
-    return done ? CV_OK : cv_fail_memory(err, size, "sorting a selection");
+    return status;
 }
 
 /* ---- Grouping ----------------------------------------------------------- */

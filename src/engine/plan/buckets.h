@@ -10,7 +10,7 @@
 #ifndef CV_ENGINE_BUCKETS_H
 #define CV_ENGINE_BUCKETS_H
 
-#include "base/status.h"
+#include "base/watch.h"
 
 /* The two places of a wanted item, and of a copy between them. */
 typedef enum cv_side { CV_IN_BLOCK = 0, CV_IN_BUFFER = 1 } cv_side;
@@ -26,6 +26,7 @@ typedef struct cv_buckets {
     int64_t *block_starts; /* n_blocks + 1 positions in picks */
     int64_t *chunk_starts; /* n_chunks + 1 positions in blocks */
     int64_t n_picks;
+    cv_watch *watch;  /* hears of the sorting of very many, in bytes moved; or NULL */
     int64_t n_blocks; /* that hold a wanted item */
     int64_t n_chunks;
 } cv_buckets;
@@ -40,7 +41,7 @@ typedef struct cv_numbering {
 /* Room for `n` picks, to be filled in the order asked: at[CV_IN_BLOCK] the item's
  * number as above, at[CV_IN_BUFFER] its place in the result. 16 bytes each,
  * twice that while they are sorted. */
-cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_error *err);
+cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err);
 void cv_buckets_free(cv_buckets *buckets);
 
 /* Sorts and groups the filled picks; at[CV_IN_BLOCK] is the number inside the

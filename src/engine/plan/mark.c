@@ -121,7 +121,9 @@ static cv_status to_bits(cv_mark *mark, const cv_grid *grid, cv_error *err)
     if (!bits) return cv_fail_memory(err, cv_mark_bits_size(grid), "marks");
     if (mark->kind == CV_MARK_BOX) set_box_bits(grid, mark->box, bits);
     cv_free(mark->box); /* it has no bits yet */
-    *mark = (cv_mark){.kind = CV_MARK_ITEMS, .bits = bits};
+    mark->box = NULL;
+    mark->bits = bits;
+    mark->kind = CV_MARK_ITEMS;
     return CV_OK;
 }
 

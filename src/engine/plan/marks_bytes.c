@@ -50,12 +50,14 @@ static cv_status read_box(cv_reader *r, cv_marking *m, cv_error *err)
     int32_t box[2 * CV_MAX_DIMS];
     const cv_mark_place *place = &m->place;
     int ndim = place->grid->ndim;
-    for (int i = 0; i < 2 * ndim; i++)
-        box[i] = (int32_t)cv_read_varint(r, (uint64_t)place->valid[i % ndim], "a box");
     for (int d = 0; d < ndim; d++)
+        box[d] = (int32_t)cv_read_varint(r, (uint64_t)place->valid[d], "a box");
+    for (int d = 0; d < ndim; d++) {
+        box[ndim + d] = (int32_t)cv_read_varint(r, (uint64_t)place->valid[d], "a box");
         if (box[d] >= box[ndim + d])
             cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "a box [%d, %d) of axis %d", box[d],
                            box[ndim + d], d);
+    }
     CV_TRY(cv_reader_check(r, err));
     return cv_mark_add_box(m->mark, place, box, err);
 }

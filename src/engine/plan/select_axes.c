@@ -71,7 +71,7 @@ static cv_status fill_buckets(cv_select_plan *plan, int d, cv_error *err)
     const cv_grid *grid = plan->grid;
     const cv_axis *axis = &plan->axes[d];
     cv_buckets *buckets = &plan->buckets[d];
-    CV_TRY(cv_buckets_init(buckets, axis->n, err));
+    CV_TRY(cv_buckets_init(buckets, axis->n, plan->watch, err));
     int64_t chunk = grid->chunk_shape[d], block = grid->block_shape[d];
     int64_t at = -1;
     for (int64_t i = 0; i < axis->n; i++) {

@@ -59,6 +59,7 @@ struct cv_select_plan {
     int64_t buffer_pos;           /* of the first item: not 0 where a step is negative */
     int64_t strides[CV_MAX_DIMS]; /* of the buffer, for each axis of the array; of
                                      points and masks the first is the result's */
+    cv_watch *watch;              /* hears while it is made; or NULL */
     /* The kind's own. */
     cv_axis axes[CV_MAX_DIMS];         /* steps are positive here */
     int64_t chunk_counts[CV_MAX_DIMS]; /* touched along each axis */

@@ -30,9 +30,10 @@ static void take_axes(cv_select_plan *plan, const cv_selection *s, const int64_t
 }
 
 cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selection,
-                              const int64_t *strides, cv_error *err)
+                              const int64_t *strides, cv_watch *watch, cv_error *err)
 {
     *plan = (cv_select_plan){.grid = selection->grid, .n_items = selection->n_items};
+    plan->watch = watch;
     if (selection->kind == CATERVA_SELECTION_AXES) {
         take_axes(plan, selection, strides);
         return cv_select_axes_init(plan, err);

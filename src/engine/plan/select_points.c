@@ -71,7 +71,7 @@ cv_status cv_select_points_init(cv_select_plan *plan, const int64_t *points, int
 {
     const cv_grid *grid = plan->grid;
     cv_buckets *buckets = &plan->buckets[0];
-    CV_TRY(cv_buckets_init(buckets, n, err));
+    CV_TRY(cv_buckets_init(buckets, n, plan->watch, err));
     for (int64_t i = 0; i < n; i++)
         buckets->picks[i] =
             (cv_pick){{number_of(grid, grid->ndim ? points + i * grid->ndim : NULL), i}};
@@ -95,7 +95,7 @@ cv_status cv_select_few_init(cv_select_plan *plan, cv_error *err)
 {
     const cv_grid *grid = plan->grid;
     cv_buckets *buckets = &plan->buckets[0];
-    CV_TRY(cv_buckets_init(buckets, plan->n_items, err));
+    CV_TRY(cv_buckets_init(buckets, plan->n_items, plan->watch, err));
     int64_t point[CV_MAX_DIMS], at = -1;
     for (int64_t i = 0; i < plan->n_items; i++) {
         at = next_selected(plan->mask, at + 1, grid->n_items);

@@ -191,7 +191,7 @@ cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selectio
         CV_TRY(cv_plan_box(grid, start, stop, &fold->box, err));
         memcpy(fold->box.buffer_strides, cells, (size_t)grid->ndim * sizeof cells[0]);
     } else {
-        CV_TRY(cv_select_plan_init(&fold->selection, selection, cells, err));
+        CV_TRY(cv_select_plan_init(&fold->selection, selection, cells, source->watch, err));
         request = (cv_request){.selection = &fold->selection};
     }
     cv_walk_init(&fold->walk, source, request, is_even(selection) ? &fold_even : &fold_uneven,

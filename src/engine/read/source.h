@@ -14,7 +14,9 @@ typedef struct cv_source {
     int threads; /* at most so many, the caller's included */
     bool checks; /* chunks that are moved are compared with their checksums before */
     bool gives; /* it goes with what its chunks are moved to: its chunk files may be shared */
-    bool scan;  /* each block is read once: none of them is put into the cache */
+    bool
+        is_durable; /* what it holds is on the medium, or is to be: its bytes may be cloned */
+    bool scan;      /* each block is read once: none of them is put into the cache */
     cv_watch *watch; /* who hears of what is decoded; or NULL */
 } cv_source;
 

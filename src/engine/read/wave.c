@@ -3,10 +3,20 @@
  *
  *     window    so many touched chunks that their lists are small; what is there decoded is
  *        |      delivered at once, the other blocks are listed
- *     layouts   of all chunks of the window, in one wave, or two
+ *     layouts   of all chunks of the window but those that are read whole, in one wave, or two
  *        |
- *     blocks    their runs, in waves of CV_WAVE_BYTES, or more where the way is long; each
- *               run that arrives is a job
+ *     blocks    their runs, which are shared among slots of memory:
+ *
+ *                 slot 0   [run run]--->[run]--->[run run run]--->
+ *                 slot 1   [run run run run]------->[run run]----->
+ *                 slot 2   [run run run run run run]------------->
+ *
+ * Where the store borrows memory there is one wave for all of it: what is asked for is on its
+ * way, and waits there until what came before it is decoded (wave_room.h). Else
+ * each slot is a wave of its own: when all of it is decoded it takes what comes next, while the
+ * others are still on their way. They are of different sizes, so that they do not come to their
+ * ends at once, and the way is never empty. What fits the memory as a whole is one slot, and so
+ * is all where a store cannot begin a wave before another one has ended.
  *
  * One thread leads: it plans, asks the store, and is handed what arrives. It passes runs on
  * to threads that help, and decodes one itself when they have enough to do: the store goes
@@ -14,398 +24,346 @@
 #include "engine/read/wave.h"
 
 #include "base/arith.h"
+#include "engine/read/wave_room.h"
+#include "engine/read/wave_team.h"
+#include "engine/read/wave_window.h"
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
 #include "frame/layout_cache.h"
-#include "frame/layout_wave.h"
+#include "store/gather.h"
 
-/* A chunk of the window. */
-typedef struct wave_chunk {
-    int64_t number;      /* among those touched */
-    int64_t first, last; /* its blocks in the list */
-} wave_chunk;
+/* Slots, and how much larger than the first one the others are: from SMALLEST to
+ * SMALLEST + SLOTS - 1 parts of all memory that they share. */
+enum { SLOTS = 16, SMALLEST = 3, PARTS = SLOTS * (2 * SMALLEST + SLOTS - 1) / 2 };
 
-/* Blocks of one chunk that are decoded together: a run, or all that are at hand already. */
-typedef struct wave_job {
-    size_t chunk; /* of the window */
-    cv_fetch_run run;
-    uint8_t *bytes; /* of the run; NULL: at hand */
-} wave_job;
+/* Jobs of a run are numbers next to each other. */
+enum { MOST_JOBS = 64 };
+
+typedef struct slot {
+    struct wave *wave;
+    cv_buffer packed, ranges;
+    size_t first;    /* run of the window, which is that of its first range */
+    atomic_int left; /* jobs to do; 0: it is free */
+    bool is_used;
+    cv_reading *reading;
+    int round; /* how many waves were waited for before its own, and that */
+} slot;
 
 typedef struct wave {
-    const cv_walk *walk;
-    int64_t next; /* touched chunk, not yet in a window */
-    int n_helpers;
-    /* The window: read by those who help while the leader reads on. */
-    cv_buffer wanted, chunks, wishes, jobs;
-    size_t n_wanted, n_chunks, n_jobs;
-    size_t n_at_hand;         /* jobs, the first ones */
-    cv_buffer ranges, packed; /* of the wave under way, */
-    size_t first_job;         /* which is that of its first range */
-    size_t failed;            /* range that could not be read */
-    cv_worker *worker;        /* the leader's */
-    /* Under the lock. */
-    cv_mutex lock;
-    cv_cond changed;
-    cv_buffer ready; /* numbers of jobs, from next_ready on */
-    size_t next_ready, n_ready;
-    int n_idle, n_busy;
-    bool is_led, ended;
-    cv_status status; /* of the first failure */
-    cv_error error;
+    cv_window window;
+    cv_team team;
+    cv_worker *worker; /* the leader's */
+    cv_gathering all;  /* of the slots */
+    cv_rooms rooms;    /* of one that borrows */
+    bool lends;
+    slot slots[SLOTS];
+    int n_slots;
+    size_t memory, held; /* bytes that slots may have, and have */
+    size_t next;         /* run, not yet asked for */
+    int n_rounds;
+    size_t failed; /* run that could not be read */
 } wave;
 
-static wave_chunk *chunk_at(const wave *w, size_t i)
+static cv_store *store_of(const wave *w) { return w->window.walk->source->frame->store; }
+
+static size_t size_of_run(const wave *w, size_t i)
 {
-    return (wave_chunk *)(void *)w->chunks.data + i;
+    return CV_BLOCK_PREFIX + cv_window_run_at(&w->window, i)->run.size;
 }
 
-static cv_layout_wish *wish_at(const wave *w, size_t i)
+/* ---- Lending ------------------------------------------------------------------- */
+
+static cv_status lend(void *context, size_t range, bool must, uint8_t **dst, cv_error *err)
 {
-    return (cv_layout_wish *)(void *)w->wishes.data + i;
+    const slot *s = context;
+    wave *w = s->wave;
+    cv_window_run *run = cv_window_run_at(&w->window, s->first + range);
+    uint8_t *room;
+    *dst = NULL;
+    CV_TRY(cv_rooms_lend(&w->rooms, size_of_run(w, s->first + range), must, &room, err));
+    if (!room) return CV_OK;
+    atomic_store(&run->kept, run->n_parts);
+    *dst = run->bytes = room + CV_BLOCK_PREFIX;
+    return CV_OK;
 }
 
-static cv_wanted *list_of(const wave *w, size_t chunk)
+static void give_back(wave *w, cv_window_run *run)
 {
-    return (cv_wanted *)(void *)w->wanted.data + chunk_at(w, chunk)->first;
+    if (cv_rooms_give(&w->rooms, run->bytes - CV_BLOCK_PREFIX)) cv_store_resume(store_of(w));
 }
 
-static wave_job *job_at(const wave *w, size_t i)
+/* Of a wave that failed, when nobody reads or decodes any more. */
+static void give_back_all(wave *w)
 {
-    return (wave_job *)(void *)w->jobs.data + i;
-}
-
-static cv_store_range *range_at(const wave *w, size_t i)
-{
-    return (cv_store_range *)(void *)w->ranges.data + i;
-}
-
-/* ---- Decoding ---------------------------------------------------------------- */
-
-static cv_status decode(const wave *w, size_t i, cv_worker *worker, cv_error *err)
-{
-    const wave_job *job = job_at(w, i);
-    const cv_source *s = w->walk->source;
-    const cv_layout *layout = wish_at(w, job->chunk)->layout;
-    bool is_whole = layout->access == CV_ACCESS_CHUNK;
-    cv_walk_chunk c;
-    cv_fetched fetched = {.layout = layout,
-                          .wanted = list_of(w, job->chunk) + job->run.first,
-                          .n = job->run.last - job->run.first,
-                          .is_placed = job->bytes && !is_whole,
-                          .chunk = is_whole ? job->bytes : NULL};
-    cv_walk_enter_found(&c, w->walk, chunk_at(w, job->chunk)->number,
-                        &wish_at(w, job->chunk)->ref, worker);
-    if (fetched.is_placed)
-        cv_fetch_place(layout, list_of(w, job->chunk), &job->run, job->bytes);
-    CV_TRY(cv_decode_fetched(s->frame, s->snapshot, &c.ref, worker, &fetched, &c.sink, err));
-    return cv_walk_check(&c, err);
-}
-
-/* ---- Jobs that are handed on ------------------------------------------------- */
-
-/* With the lock. */
-static void note_failure(wave *w, cv_status status, const cv_error *error)
-{
-    if (w->status != CV_OK) return;
-    w->status = status;
-    w->error = *error;
-}
-
-static bool take_ready(wave *w, size_t *job)
-{
-    if (w->status != CV_OK) w->next_ready = w->n_ready;
-    if (w->next_ready == w->n_ready) return false;
-    *job = ((size_t *)(void *)w->ready.data)[w->next_ready++];
-    return true;
-}
-
-/* One job that was handed on; called and left with the lock. */
-static void do_ready(wave *w, size_t job, cv_worker *worker)
-{
-    cv_error error = {0};
-    w->n_busy++;
-    cv_mutex_unlock(&w->lock);
-    cv_status status = decode(w, job, worker, &error);
-    cv_mutex_lock(&w->lock);
-    if (status != CV_OK) note_failure(w, status, &error);
-    if (--w->n_busy == 0) cv_cond_wake_all(&w->changed);
-}
-
-static void help(wave *w, cv_worker *worker)
-{
-    size_t job;
-    cv_mutex_lock(&w->lock);
-    while (!w->ended) {
-        if (take_ready(w, &job)) {
-            do_ready(w, job, worker);
-            continue;
-        }
-        w->n_idle++;
-        cv_cond_wait(&w->changed, &w->lock);
-        w->n_idle--;
+    for (size_t i = w->window.n_at_hand; w->lends && i < w->window.n_runs; i++) {
+        cv_window_run *run = cv_window_run_at(&w->window, i);
+        if (atomic_exchange(&run->kept, 0) > 0) give_back(w, run);
     }
-    cv_mutex_unlock(&w->lock);
 }
 
-/* True: somebody else does the job, or nobody needs to any more. */
-static bool hand_on(wave *w, size_t job, cv_status *status, cv_error *err)
-{
-    size_t most = (size_t)w->n_helpers;
-    if (most == 0) return false;
-    cv_mutex_lock(&w->lock);
-    *status = w->status;
-    if (*status != CV_OK && err) *err = w->error;
-    bool is_handed = *status == CV_OK && w->n_ready - w->next_ready < most;
-    if (is_handed) {
-        ((size_t *)(void *)w->ready.data)[w->n_ready++] = job;
-        if (w->n_idle > 0) cv_cond_wake_one(&w->changed);
-    }
-    cv_mutex_unlock(&w->lock);
-    return is_handed || *status != CV_OK;
-}
+/* ---- Jobs ---------------------------------------------------------------------- */
 
-static cv_status begin_job(wave *w, size_t job, cv_error *err)
+static cv_status do_job(void *context, size_t job, cv_worker *worker, cv_error *err)
 {
-    cv_status status = CV_OK;
-    if (hand_on(w, job, &status, err)) return status;
-    return decode(w, job, w->worker, err);
-}
-
-/* All that was handed on is done, or, after a failure, given up. */
-static cv_status finish_jobs(wave *w, cv_status status, cv_error *err)
-{
-    size_t job;
-    if (w->n_helpers == 0) return status;
-    cv_mutex_lock(&w->lock);
-    if (status != CV_OK) note_failure(w, status, err ? err : &w->error);
-    while (take_ready(w, &job)) do_ready(w, job, w->worker);
-    while (w->n_busy > 0) cv_cond_wait(&w->changed, &w->lock);
-    w->next_ready = w->n_ready = 0;
-    if (status == CV_OK && w->status != CV_OK) {
-        status = w->status;
-        if (err) *err = w->error;
-    }
-    cv_mutex_unlock(&w->lock);
+    wave *w = context;
+    cv_window_run *run = cv_window_run_at(&w->window, job / MOST_JOBS);
+    bool is_lent = atomic_load(&run->kept) > 0;
+    cv_status status = cv_window_decode(&w->window, run, (int)(job % MOST_JOBS), worker, err);
+    if (is_lent && atomic_fetch_sub(&run->kept, 1) == 1) give_back(w, run);
+    if (run->left) atomic_fetch_sub_explicit(run->left, 1, memory_order_release);
     return status;
 }
 
-/* ---- The window -------------------------------------------------------------- */
-
-static cv_status add_chunk(wave *w, const cv_walk_chunk *c, cv_error *err)
+static cv_status begin_jobs(wave *w, size_t i, cv_error *err)
 {
-    int64_t first = (int64_t)w->n_wanted;
-    wave_chunk chunk = {w->next, first, first + c->n_wanted};
-    cv_layout_wish wish = {.ref = c->ref,
-                           .end = cv_source_guess_end(w->walk->source, &c->ref)};
-    CV_TRY(cv_buffer_append(&w->wanted, w->worker->wanted,
-                            (size_t)c->n_wanted * sizeof(cv_wanted), err));
-    CV_TRY(cv_buffer_append(&w->chunks, &chunk, sizeof chunk, err));
-    CV_TRY(cv_buffer_append(&w->wishes, &wish, sizeof wish, err));
-    w->n_wanted += (size_t)c->n_wanted;
-    w->n_chunks++;
+    int n = cv_window_run_at(&w->window, i)->n_parts;
+    for (int part = 0; part < n; part++)
+        CV_TRY(cv_team_do(&w->team, i * MOST_JOBS + (size_t)part, w->worker, err));
     return CV_OK;
-}
-
-/* The next touched chunk: delivered as far as it is there, the rest listed. One of more
- * blocks than a window holds, and what is not stored, is done at once. */
-static cv_status plan_chunk(wave *w, bool *is_full, cv_error *err)
-{
-    const cv_source *s = w->walk->source;
-    cv_walk_chunk c;
-    CV_TRY(cv_walk_enter(&c, w->walk, w->next, w->worker, err));
-    CV_TRY(cv_watch_tick(s->watch, 0, err));
-    *is_full = w->n_wanted > 0 && (int64_t)w->n_wanted + c.n_blocks > CV_WAVE_BLOCKS;
-    if (*is_full) return CV_OK;
-    if (c.n_blocks > CV_WAVE_BLOCKS || c.ref.kind != CV_REF_STORED) {
-        CV_TRY(cv_walk_blocks(&c, 0, c.n_blocks, err));
-    } else {
-        CV_TRY(cv_walk_find(&c, err));
-        if (c.n_wanted > 0) CV_TRY(add_chunk(w, &c, err));
-    }
-    w->next++;
-    return CV_OK;
-}
-
-static size_t most_chunks(const cv_grid *grid)
-{
-    size_t n = CV_WAVE_HEADS / cv_layout_wave_bytes(grid);
-    return n < 1 ? 1 : n < CV_WAVE_CHUNKS ? n : CV_WAVE_CHUNKS;
-}
-
-static cv_status plan_window(wave *w, cv_error *err)
-{
-    size_t most = most_chunks(&w->walk->source->snapshot->grid);
-    bool is_full = false;
-    w->wanted.size = w->chunks.size = w->wishes.size = w->jobs.size = 0;
-    w->n_wanted = w->n_chunks = w->n_jobs = 0;
-    while (w->next < w->walk->n_chunks && w->n_chunks < most && !is_full)
-        CV_TRY(plan_chunk(w, &is_full, err));
-    return CV_OK;
-}
-
-/* ---- Runs ---------------------------------------------------------------------- */
-
-static cv_status add_job(wave *w, const wave_job *job, cv_error *err)
-{
-    CV_TRY(cv_buffer_append(&w->jobs, job, sizeof *job, err));
-    w->n_jobs++;
-    return CV_OK;
-}
-
-/* Nothing of it needs to be read any more. */
-static bool is_at_hand(const cv_layout *layout)
-{
-    return layout->header.special != CV_SPECIAL_NONE || layout->chunk;
-}
-
-/* The chunk's blocks, cut into runs. */
-static cv_status cut_runs(wave *w, size_t chunk, cv_error *err)
-{
-    const cv_layout *layout = wish_at(w, chunk)->layout;
-    int64_t n = chunk_at(w, chunk)->last - chunk_at(w, chunk)->first;
-    cv_wanted *list = list_of(w, chunk);
-    wave_job job = {.chunk = chunk, .run = {.last = n}};
-    if (is_at_hand(layout)) return add_job(w, &job, err);
-    if (layout->access == CV_ACCESS_CHUNK) {
-        job.run.size = (size_t)layout->header.cbytes;
-        return add_job(w, &job, err);
-    }
-    cv_fetch_sort(layout, list, n);
-    for (; job.run.first < n; job.run.first = job.run.last) {
-        cv_fetch_next_run(w->walk->source->frame, layout, list, n, CV_WAVE_RANGE, &job.run);
-        CV_TRY(add_job(w, &job, err));
-    }
-    return CV_OK;
-}
-
-/* First those at hand, then those that are read. */
-static cv_status cut_jobs(wave *w, cv_error *err)
-{
-    for (size_t i = 0; i < w->n_chunks; i++)
-        if (is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
-    w->n_at_hand = w->n_jobs;
-    for (size_t i = 0; i < w->n_chunks; i++)
-        if (!is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
-    return cv_buffer_reserve(&w->ready, w->n_jobs * sizeof(size_t), err);
 }
 
 static cv_status arrived(void *context, size_t range, cv_error *err)
 {
-    wave *w = context;
-    return begin_job(w, w->first_job + range, err);
+    const slot *s = context;
+    wave *w = s->wave;
+    cv_window_run *run = cv_window_run_at(&w->window, s->first + range);
+    CV_TRY(cv_window_arrived(&w->window, run, err));
+    if (w->lends) atomic_store(&run->kept, run->n_parts);
+    return begin_jobs(w, s->first + range, err);
 }
 
-static void note_failed(void *context, size_t range) { ((wave *)context)->failed = range; }
-
-/* Jobs [first_job, last) are read. */
-static cv_status read_wave(wave *w, size_t last, size_t size, cv_error *err)
+static void note_failed(void *context, size_t range)
 {
-    cv_store *store = w->walk->source->frame->store;
-    const cv_arrivals arrivals = {arrived, note_failed, w, w->walk->source->watch};
-    CV_TRY(cv_buffer_reserve(&w->packed, size, err));
-    uint8_t *to = w->packed.data;
-    w->ranges.size = 0;
-    for (size_t i = w->first_job; i < last; i++) {
-        wave_job *job = job_at(w, i);
-        const cv_chunk_ref *ref = &wish_at(w, job->chunk)->ref;
-        job->bytes = to + CV_BLOCK_PREFIX;
-        cv_store_range range = {ref->object, ref->pos + (uint64_t)job->run.start,
-                                job->run.size, job->bytes};
-        CV_TRY(cv_buffer_append(&w->ranges, &range, sizeof range, err));
-        to += CV_BLOCK_PREFIX + job->run.size;
-    }
-    w->failed = SIZE_MAX;
-    cv_status status =
-        cv_store_read_wave(store, range_at(w, 0), last - w->first_job, &arrivals, err);
-    if (status != CV_OK && w->failed != SIZE_MAX)
-        cv_name_chunk(wish_at(w, job_at(w, w->first_job + w->failed)->chunk)->ref.chunk, err);
-    return finish_jobs(w, status, err);
+    const slot *s = context;
+    s->wave->failed = s->first + range;
 }
+
+/* ---- Slots --------------------------------------------------------------------- */
 
 static size_t most_bytes(const wave *w)
 {
-    size_t best = cv_store_wave_bytes(w->walk->source->frame->store);
+    size_t best = cv_store_wave_bytes(store_of(w));
     return best > CV_WAVE_BYTES ? best : CV_WAVE_BYTES;
 }
 
-/* What is read goes in waves of so few bytes that memory is bounded. */
-static cv_status run_jobs(wave *w, cv_error *err)
+static size_t share_of(const wave *w, int i)
 {
-    CV_TRY(cut_jobs(w, err));
-    size_t i = 0;
-    for (; i < w->n_at_hand; i++) CV_TRY(begin_job(w, i, err));
-    while (i < w->n_jobs) {
-        size_t size = 0, most = most_bytes(w);
-        for (w->first_job = i; i < w->n_jobs; i++) {
-            size_t next = CV_BLOCK_PREFIX + job_at(w, i)->run.size;
-            if (i > w->first_job && size + next > most) break;
-            size += next;
-        }
-        CV_TRY(read_wave(w, i, size, err));
+    if (w->lends) return SIZE_MAX;
+    return w->n_slots == 1 ? w->memory : w->memory / PARTS * (size_t)(SMALLEST + i);
+}
+
+/* The next runs that go into the slot, and their bytes. */
+static size_t measure(const wave *w, int i, size_t *last)
+{
+    size_t size = 0, most = share_of(w, i);
+    for (*last = w->next; *last < w->window.n_runs; ++*last) {
+        size_t next = size_of_run(w, *last);
+        if (*last > w->next && size + next > most) break;
+        size += next;
+    }
+    return size;
+}
+
+static bool is_any_used(const wave *w)
+{
+    int i = 0;
+    while (i < w->n_slots && !w->slots[i].is_used) i++;
+    return i < w->n_slots;
+}
+
+static void free_slots(wave *w)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        cv_buffer_free(&w->slots[i].packed);
+        cv_buffer_free(&w->slots[i].ranges);
+    }
+    w->held = 0;
+}
+
+/* False: the others have the memory. */
+static bool has_room(wave *w, const slot *s, size_t size)
+{
+    size_t more = size > s->packed.capacity ? size - s->packed.capacity : 0;
+    if (w->lends || more == 0 || w->held + more <= w->memory) return true;
+    if (is_any_used(w)) return false;
+    free_slots(w); /* then what no wave is in is more than this one leaves */
+    return true;
+}
+
+static cv_status place_runs(wave *w, slot *s, size_t last, cv_error *err)
+{
+    uint8_t *to = s->packed.data;
+    int n_jobs = 0;
+    s->ranges.size = 0;
+    for (size_t i = s->first; i < last; i++) {
+        cv_window_run *run = cv_window_run_at(&w->window, i);
+        run->bytes = w->lends ? NULL : to + CV_BLOCK_PREFIX;
+        run->left = &s->left;
+        const cv_store_range range = {run->object, run->pos, run->run.size, run->bytes};
+        CV_TRY(cv_buffer_append(&s->ranges, &range, sizeof range, err));
+        if (!w->lends) to += CV_BLOCK_PREFIX + run->run.size;
+        n_jobs += run->n_parts;
+    }
+    atomic_store(&s->left, n_jobs);
+    return CV_OK;
+}
+
+/* What the slot had goes first: it grows by no more than it needs. */
+static cv_status make_room(wave *w, slot *s, size_t size, cv_error *err)
+{
+    if (size <= s->packed.capacity) return CV_OK;
+    w->held -= s->packed.capacity;
+    cv_buffer_free(&s->packed);
+    CV_TRY(cv_buffer_reserve(&s->packed, size, err));
+    w->held += s->packed.capacity;
+    return CV_OK;
+}
+
+/* Runs [next, last) are read, which have so many bytes. */
+static cv_status begin_slot(wave *w, slot *s, size_t last, size_t size, cv_error *err)
+{
+    const cv_arrivals arrivals = {.arrived = arrived,
+                                  .failed = note_failed,
+                                  .lend = w->lends ? lend : NULL,
+                                  .context = s,
+                                  .watch = w->window.walk->source->watch,
+                                  .together = w->n_slots > 1 ? w->memory : 0,
+                                  .is_along = s->round < w->n_rounds};
+    s->first = w->next;
+    if (!w->lends) CV_TRY(make_room(w, s, size, err));
+    CV_TRY(place_runs(w, s, last, err));
+    w->next = last;
+    s->is_used = true;
+    if (++s->round > w->n_rounds) w->n_rounds = s->round;
+    return cv_store_begin_wave(store_of(w),
+                               (const cv_store_range *)(const void *)s->ranges.data,
+                               last - s->first, &arrivals, &w->all, &s->reading, err);
+}
+
+static void end_slot(slot *s, bool gives_up)
+{
+    cv_store_end_wave(s->reading, gives_up);
+    s->reading = NULL;
+    s->is_used = false;
+}
+
+static void end_slots(wave *w, bool gives_up)
+{
+    for (int i = 0; i < w->n_slots; i++) {
+        slot *s = &w->slots[i];
+        if (!s->is_used) continue;
+        if (gives_up || atomic_load_explicit(&s->left, memory_order_acquire) == 0)
+            end_slot(s, gives_up);
+    }
+}
+
+static cv_status begin_slots(wave *w, cv_error *err)
+{
+    w->memory = most_bytes(w);
+    for (int i = 0; i < w->n_slots && w->next < w->window.n_runs; i++) {
+        slot *s = &w->slots[i];
+        size_t last, size;
+        if (s->is_used) continue;
+        size = measure(w, i, &last);
+        if (has_room(w, s, size)) CV_TRY(begin_slot(w, s, last, size, err));
     }
     return CV_OK;
 }
 
+/* ---- The window -------------------------------------------------------------- */
+
+static cv_status read_runs(wave *w, cv_error *err)
+{
+    cv_watch *watch = w->window.walk->source->watch;
+    bool goes_on;
+    while (w->next < w->window.n_runs || is_any_used(w)) {
+        CV_TRY(begin_slots(w, err));
+        CV_TRY(cv_gathering_wait(&w->all, watch, &goes_on, err));
+        if (!goes_on) CV_TRY(cv_team_finish(&w->team, CV_OK, w->worker, err));
+        end_slots(w, false);
+    }
+    return CV_OK;
+}
+
+/* What is read goes through so few bytes that memory is bounded. */
+static cv_status run_runs(wave *w, cv_error *err)
+{
+    CV_TRY(cv_window_cut(&w->window, err));
+    for (size_t i = 0; i < w->window.n_at_hand; i++) CV_TRY(begin_jobs(w, i, err));
+    bool is_much = w->window.n_bytes > most_bytes(w);
+    w->lends = is_much && cv_store_borrows(store_of(w));
+    w->rooms.most = CV_ROOM_BYTES;
+    w->n_slots = is_much && !w->lends && cv_store_has_waves(store_of(w)) ? SLOTS : 1;
+    w->next = w->window.n_at_hand;
+    w->n_rounds = 0;
+    for (int i = 0; i < SLOTS; i++) w->slots[i].round = 0;
+    return read_runs(w, err);
+}
+
 static cv_status run_window(wave *w, cv_error *err)
 {
-    const cv_source *s = w->walk->source;
-    CV_TRY(plan_window(w, err));
-    if (w->n_chunks == 0) return CV_OK;
-    CV_TRY(cv_layout_wave(s->frame, s->snapshot, wish_at(w, 0), w->n_chunks, s->watch, err));
-    cv_status status = finish_jobs(w, run_jobs(w, err), err);
-    cv_layout_wave_release(wish_at(w, 0), w->n_chunks);
+    CV_TRY(cv_window_fill(&w->window, err));
+    if (w->window.n_chunks == 0) return CV_OK;
+    w->failed = SIZE_MAX;
+    cv_status status = run_runs(w, err);
+    end_slots(w, true);
+    if (status != CV_OK && w->failed != SIZE_MAX) {
+        size_t chunk = cv_window_run_at(&w->window, w->failed)->chunk;
+        cv_name_chunk(cv_window_wish(&w->window, chunk)->ref.chunk, err);
+    }
+    status = cv_team_finish(&w->team, status, w->worker, err);
+    give_back_all(w);
+    cv_window_release(&w->window);
     return status;
 }
 
 /* ---- Who leads, and who helps ---------------------------------------------------- */
 
-static void lead(wave *w, cv_worker *worker)
+static cv_status lead(wave *w, cv_worker *worker, cv_error *err)
 {
-    cv_error error = {0};
     cv_status status = CV_OK;
-    w->worker = worker;
-    while (w->next < w->walk->n_chunks && status == CV_OK) status = run_window(w, &error);
-    cv_mutex_lock(&w->lock);
-    if (status != CV_OK) note_failure(w, status, &error);
-    cv_mutex_unlock(&w->lock);
+    cv_gathering_init(&w->all);
+    cv_rooms_init(&w->rooms);
+    for (int i = 0; i < SLOTS; i++) w->slots[i].wave = w;
+    w->worker = w->window.worker = worker;
+    while (w->window.next < w->window.walk->n_chunks && status == CV_OK)
+        status = run_window(w, err);
+    free_slots(w);
+    cv_rooms_destroy(&w->rooms);
+    cv_gathering_destroy(&w->all);
+    return status;
 }
 
 static void serve(void *context)
 {
     wave *w = context;
-    cv_workers *workers = w->walk->source->workers;
+    cv_workers *workers = w->window.walk->source->workers;
     cv_worker *worker = NULL;
     cv_error error = {0};
-    cv_mutex_lock(&w->lock);
-    bool leads = !w->is_led;
-    w->is_led = true;
-    cv_mutex_unlock(&w->lock);
+    bool leads = cv_team_begin(&w->team);
     cv_status status = cv_worker_take(workers, &worker, &error);
-    if (leads && status == CV_OK) lead(w, worker);
-    if (!leads && status == CV_OK) help(w, worker);
+    if (leads && status == CV_OK) status = lead(w, worker, &error);
+    if (!leads && status == CV_OK) cv_team_help(&w->team, worker);
     cv_worker_give(workers, worker);
-    cv_mutex_lock(&w->lock);
-    if (status != CV_OK) note_failure(w, status, &error);
-    w->ended = w->ended || leads;
-    cv_cond_wake_all(&w->changed);
-    cv_mutex_unlock(&w->lock);
+    cv_team_end(&w->team, leads, status, &error);
 }
 
 cv_status cv_wave_run(const cv_walk *walk, int64_t first_chunk, int helpers, cv_error *err)
 {
-    wave w = {.walk = walk, .next = first_chunk, .n_helpers = helpers};
-    cv_mutex_init(&w.lock);
-    cv_cond_init(&w.changed);
-    cv_pool_run(helpers, serve, &w);
-    if (w.status != CV_OK && err) *err = w.error;
-    cv_cond_destroy(&w.changed);
-    cv_mutex_destroy(&w.lock);
-    cv_buffer *buffers[] = {&w.wanted, &w.chunks, &w.wishes, &w.jobs,
-                            &w.ranges, &w.packed, &w.ready};
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
-        cv_buffer_free(buffers[i]);
-    return w.status;
+    wave w = {.window = {.walk = walk, .next = first_chunk}};
+    cv_error error = {0};
+    cv_status status = cv_team_init(&w.team, helpers, &error);
+    w.team.work = do_job;
+    w.team.context = &w;
+    if (status == CV_OK) {
+        cv_pool_run(helpers, serve, &w);
+        status = w.team.status;
+        error = w.team.error;
+    }
+    cv_team_destroy(&w.team);
+    cv_window_free(&w.window);
+    if (status != CV_OK && err) *err = error;
+    return status;
 }
 
 /* ---- Whether ----------------------------------------------------------------- */

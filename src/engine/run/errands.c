@@ -50,19 +50,13 @@ static void begin_telling(cv_errands *list, cv_errand *e)
     e->teller = cv_thread_self();
 }
 
-/* False when it was the last reference: the caller frees it without the lock. */
-static bool drop_reference(cv_errand *e)
-{
-    return atomic_fetch_sub_explicit(&e->references, 1, memory_order_acq_rel) > 1;
-}
-
 /* Nobody will tell of it in this process. */
 static void forget(cv_errand *e)
 {
     e->list = NULL;
     e->state = CV_ERRAND_OVER;
     cv_watch_stop(&e->watch);
-    if (!drop_reference(e)) e->free(e);
+    e->free(e);
 }
 
 static bool is_told_here(const cv_errand *e)
@@ -93,9 +87,12 @@ static void disown(cv_errands *list)
 
 /* ---- One errand ------------------------------------------------------------- */
 
-void cv_errand_release(cv_errand *errand)
+bool cv_errand_is_told_here(const cv_errand *errand)
 {
-    if (errand && !drop_reference(errand)) errand->free(errand);
+    cv_pool_lock();
+    bool here = is_told_here(errand);
+    cv_pool_unlock();
+    return here;
 }
 
 /* The list may be gone by the time that the function returns. */
@@ -115,7 +112,7 @@ static void tell(void *context)
     e->state = CV_ERRAND_OVER;
     cv_cond_wake_all(&e->over);
     cv_pool_unlock();
-    cv_errand_release(e);
+    e->free(e);
 }
 
 /* The first one, or NULL. */
@@ -181,31 +178,48 @@ void cv_errands_init(cv_errands *list, int most)
     cv_cond_init(&list->calm);
 }
 
-/* With the lock, and nothing of the list is looked at without it: the errand may be told
- * before this returns, and close the list. */
-static cv_status add(cv_errands *list, cv_errand *errand, cv_error *err)
+/* Whether one may be added; with the lock, as what follows. The job may be posted in vain. */
+static cv_status make_ready(cv_errands *list, cv_error *err)
 {
     disown(list);
     if (list->is_closed)
         return cv_fail(err, CATERVA_ESTOPPED, -1, "the array is being closed");
-    if (!cv_pool_post_locked(&list->job))
-        return cv_fail(err, CATERVA_ENOMEM, -1,
-                       "the system has no thread for work in the background");
-    errand->list = list;
-    append_waiting(list, errand);
-    atomic_fetch_add(&list->n_open, 1);
-    return CV_OK;
+    if (cv_pool_post_locked(&list->job)) return CV_OK;
+    return cv_fail(err, CATERVA_ENOMEM, -1,
+                   "the system has no thread for work in the background");
 }
 
-cv_status cv_errands_add(cv_errands *list, cv_errand *errand, bool shared, cv_error *err)
+/* Nothing of the list is looked at without the lock: the errand may be told before the
+ * caller returns, and close the list. */
+static void add(cv_errand *errand)
+{
+    append_waiting(errand->list, errand);
+    atomic_fetch_add(&errand->list->n_open, 1);
+}
+
+static void prepare(cv_errand *errand)
 {
     cv_watch_init(&errand->watch, NULL, NULL);
     cv_cond_init(&errand->over);
-    atomic_init(&errand->references, shared ? 2 : 1);
     errand->state = CV_ERRAND_WAITING;
-    atomic_store(&list->is_used, true);
+    atomic_store(&errand->list->is_used, true);
+}
+
+cv_status cv_errands_add(cv_errand *first, cv_error *err)
+{
+    cv_status status = CV_OK;
+    for (cv_errand *e = first; e; e = e->next) prepare(e);
     cv_pool_lock();
-    cv_status status = add(list, errand, err);
+    for (cv_errand *e = first; e && status == CV_OK; e = e->next)
+        status = make_ready(e->list, err);
+    for (cv_errand *e = first, *next; e; e = next) {
+        next = e->next;
+        e->next = NULL;
+        if (status == CV_OK)
+            add(e);
+        else
+            e->list = NULL;
+    }
     cv_pool_unlock();
     return status;
 }

@@ -25,20 +25,20 @@ typedef enum cv_errand_state {
     CV_ERRAND_OVER
 } cv_errand_state;
 
-/* The first member of what it is about. Counted: the list holds a reference until the
- * errand is over, who asked for it another one. */
+/* The first member of what it is about. Its list uses it until `free` is called; others, who
+ * cancel it or wait for it, see to it that it is there. */
 typedef struct cv_errand {
     void (*run)(struct cv_errand *errand);  /* looks at `watch` first, and now and then */
     void (*tell)(struct cv_errand *errand); /* may be NULL */
-    void (*free)(struct cv_errand *errand); /* the last reference is gone */
+    void (*free)(struct cv_errand *errand); /* once, and the last thing: it is over */
     cv_watch watch;                         /* says stop when the errand is cancelled */
     /* The list's, under the pool's lock. */
-    struct cv_errands *list; /* NULL: over, or nobody waits for its end */
+    struct cv_errands
+        *list; /* that it is added to; NULL: over, or nobody waits for its end */
     struct cv_errand *before, *next;
     cv_errand_state state;
     cv_thread teller;
     cv_cond over;
-    atomic_int references;
 } cv_errand;
 
 typedef struct cv_errands {
@@ -62,11 +62,11 @@ void cv_errands_init(cv_errands *list, int most);
  * for. None can be added from then on. */
 void cv_errands_close(cv_errands *list);
 
-/* With the functions set and all else zero. On success the list has a reference, and with
- * `shared` the caller another one; after a failure the errand is the caller's. The statuses
- * are CATERVA_ESTOPPED: the list is closed, and CATERVA_ENOMEM: there is no thread for it.
- * Any thread, also beside a writer. */
-cv_status cv_errands_add(cv_errands *list, cv_errand *errand, bool shared, cv_error *err);
+/* One errand, or a chain of them by `next`, each with its functions and its list set, and all
+ * else zero. All are added, or none: then they are the caller's as before. None begins before
+ * all are added. The statuses are CATERVA_ESTOPPED: a list is closed, and CATERVA_ENOMEM: there
+ * is no thread for it. Any thread, also beside a writer. */
+cv_status cv_errands_add(cv_errand *first, cv_error *err);
 
 /* For who has the handle alone: after the one none is running, after the other, which does
  * nothing where nobody has suspended the list, they go on. */
@@ -86,6 +86,7 @@ void cv_errand_cancel(cv_errand *errand);
  * in a function that tells of another one and may be what this one is waiting for. */
 bool cv_errand_wait(cv_errand *errand);
 
-void cv_errand_release(cv_errand *errand); /* NULL is fine */
+/* In the function that tells its end. */
+bool cv_errand_is_told_here(const cv_errand *errand);
 
 #endif

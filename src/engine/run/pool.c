@@ -355,36 +355,60 @@ void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs)
 {
     atomic_init(&queue->taken, 0);
     atomic_init(&queue->last, 0);
+    atomic_init(&queue->end, n_jobs);
     queue->first = 0;
     queue->owner = cv_thread_self();
-    atomic_init(&queue->status, CV_OK);
-    atomic_init(&queue->failed, false);
     queue->n_jobs = n_jobs;
+    queue->failed_job = n_jobs;
+    queue->status = CV_OK;
+    cv_mutex_init(&queue->lock);
     memset(&queue->error, 0, sizeof queue->error);
 }
 
+void cv_job_queue_destroy(cv_job_queue *queue) { cv_mutex_destroy(&queue->lock); }
+
 bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
 {
-    if (atomic_load_explicit(&queue->failed, memory_order_relaxed)) return false;
-    if (atomic_fetch_add_explicit(&queue->taken, 1, memory_order_relaxed) >= queue->n_jobs)
-        return false;
-    *job = cv_thread_is_self(queue->owner)
-               ? queue->first++
-               : queue->n_jobs - 1 -
-                     atomic_fetch_add_explicit(&queue->last, 1, memory_order_relaxed);
-    return true;
+    bool is_owner = cv_thread_is_self(queue->owner);
+    for (;;) {
+        int64_t end = atomic_load_explicit(&queue->end, memory_order_relaxed);
+        if (end == 0 || (is_owner && queue->first >= end)) return false;
+        if (atomic_fetch_add_explicit(&queue->taken, 1, memory_order_relaxed) >=
+            queue->n_jobs)
+            return false;
+        *job = is_owner
+                   ? queue->first++
+                   : queue->n_jobs - 1 -
+                         atomic_fetch_add_explicit(&queue->last, 1, memory_order_relaxed);
+        if (*job < end) return true;
+    }
 }
 
-void cv_job_queue_fail(cv_job_queue *queue, cv_status status, const cv_error *error)
+/* Another thread may read the same bytes as well or as badly as this one; what is before
+ * them is nobody's fault. */
+static bool is_of_bytes(cv_status status)
 {
-    if (atomic_exchange(&queue->failed, true)) return;
-    queue->error = *error; /* read only after all bodies have returned */
-    atomic_store(&queue->status, (int)status);
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
 }
 
-cv_status cv_job_queue_result(cv_job_queue *queue, cv_error *err)
+bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
+                       const cv_error *error)
 {
-    cv_status status = (cv_status)atomic_load(&queue->status);
-    if (status != CV_OK && err) *err = queue->error;
-    return status;
+    bool goes_on = is_of_bytes(status);
+    if (!goes_on) job = -1;
+    cv_mutex_lock(&queue->lock);
+    if (job < queue->failed_job) {
+        queue->failed_job = job;
+        queue->status = status;
+        queue->error = *error;
+        atomic_store(&queue->end, goes_on ? job : 0);
+    }
+    cv_mutex_unlock(&queue->lock);
+    return goes_on;
+}
+
+cv_status cv_job_queue_result(const cv_job_queue *queue, cv_error *err)
+{
+    if (queue->status != CV_OK && err) *err = queue->error;
+    return queue->status;
 }

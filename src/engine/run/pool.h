@@ -63,28 +63,36 @@ unsigned cv_pool_process(void); /* another number in a child of fork than in its
  * start none. */
 bool cv_pool_post_locked(cv_pool_job *job);
 
-/* Jobs 0..n-1, handed out once each; the first failure ends it. Who asked for them takes
- * the first ones, and who helps the last: where the same is done again and again, each of
- * two threads comes to the same jobs mostly, whose memory its core has. */
+/* Jobs 0..n-1, handed out once each. Who asked for them takes the first ones, and who helps
+ * the last: where the same is done again and again, each of two threads comes to the same
+ * jobs mostly, whose memory its core has.
+ *
+ * A job that finds its bytes wrong (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) keeps those behind
+ * it from being begun, and not those before it: of several such jobs the first one is told,
+ * however many threads there are. Any other failure ends it all. */
 typedef struct cv_job_queue {
     atomic_int_least64_t taken, last; /* in all, and of the last ones */
+    atomic_int_least64_t end;         /* jobs from here on are not begun any more */
     int64_t n_jobs, first;            /* first: those of the one who asked */
     cv_thread owner;
-    atomic_int status; /* cv_status of the first failure */
-    atomic_bool failed;
-    cv_error error; /* filled by the first failure */
+    cv_mutex lock; /* of what follows */
+    int64_t failed_job;
+    cv_status status;
+    cv_error error;
 } cv_job_queue;
 
-/* Called by who asked for the jobs. */
+/* Called by who asked for the jobs, and who destroys it when all bodies have returned. */
 void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs);
+void cv_job_queue_destroy(cv_job_queue *queue);
 
-/* The next job, or false: none left, or something failed. */
+/* The next job, or false: none left that should be begun. */
 bool cv_job_queue_next(cv_job_queue *queue, int64_t *job);
 
-/* Records the first failure (later ones are dropped). */
-void cv_job_queue_fail(cv_job_queue *queue, cv_status status, const cv_error *error);
+/* Records how a job failed. True: there may be more to do. */
+bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
+                       const cv_error *error);
 
-/* After all bodies returned: CV_OK, or the first failure copied to `err`. */
-cv_status cv_job_queue_result(cv_job_queue *queue, cv_error *err);
+/* After all bodies returned: CV_OK, or the failure that counts copied to `err`. */
+cv_status cv_job_queue_result(const cv_job_queue *queue, cv_error *err);
 
 #endif

@@ -46,7 +46,10 @@ enum {
      * see cv_behind: one that is smaller is written while that thread wakes. 113 MB of noise,
      * LZ4: in chunks of 64 KiB 85 -> 59 ms, of 128 KiB 79 -> 59, of 4 MiB 66 -> 57; in
      * chunks of 512 KiB that become 8 KiB, 26 -> 28 ms. Chunks of more than the most,
-     * decoded, are not: that takes memory for another one. */
+     * decoded, are not: that takes memory for another one. Nor are chunks of parts, whose
+     * job has a worker for each core: the thread would push one of them aside for each
+     * chunk. 256 MiB of noise by two processes on two cores: 494 -> 473 ms; by one
+     * process, which then leaves a core idle, 836 -> 894. */
     CV_LEAST_BEHIND = 32 * 1024,
     CV_MOST_BEHIND = 64 << 20,
 
@@ -58,6 +61,11 @@ enum {
      * decodes. */
     CV_WAVE_BYTES = 16 << 20,
     CV_WAVE_RANGE = 256 * 1024,
+
+    /* Bytes of a wave that borrows memory which have come and are not decoded. 163 MB at 50 ms:
+     * 170 to 350 ms with 32 MiB as with 64; memory that was never touched before is what is
+     * dear. */
+    CV_ROOM_BYTES = 32 << 20,
 
     /* Blocks, chunks and bytes of their heads that a request asks for at once. */
     CV_WAVE_BLOCKS = 16384,

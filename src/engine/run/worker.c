@@ -164,12 +164,13 @@ static void serve(void *context)
     cv_worker *worker = NULL;
     cv_error error = {0};
     cv_status status = cv_worker_take(r->workers, &worker, &error);
-    int64_t job;
-    while (status == CV_OK && cv_job_queue_next(&r->queue, &job)) {
+    int64_t job = 0;
+    bool goes_on = status == CV_OK || cv_job_queue_fail(&r->queue, job, status, &error);
+    while (goes_on && cv_job_queue_next(&r->queue, &job)) {
         status = cv_watch_tick(worker->watch, 0, &error);
         if (status == CV_OK) status = r->job(r->context, job, worker, &error);
+        if (status != CV_OK) goes_on = cv_job_queue_fail(&r->queue, job, status, &error);
     }
-    if (status != CV_OK) cv_job_queue_fail(&r->queue, status, &error);
     cv_worker_give(r->workers, worker);
 }
 
@@ -195,5 +196,7 @@ cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn 
     request r = {.workers = workers, .job = job, .context = context};
     cv_job_queue_init(&r.queue, n);
     cv_pool_run(helpers, serve, &r);
-    return cv_job_queue_result(&r.queue, err);
+    cv_status status = cv_job_queue_result(&r.queue, err);
+    cv_job_queue_destroy(&r.queue);
+    return status;
 }

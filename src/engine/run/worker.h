@@ -71,8 +71,9 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
 typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
 
 /* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others,
- * each with a worker of its own. The first failure ends it and is returned; between two
- * jobs the worker's watch hears. */
+ * each with a worker of its own. A failure ends it and is returned: of several that found
+ * bytes wrong that of the first job, see cv_job_queue. Between two jobs the worker's watch
+ * hears. */
 cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
                          void *context, cv_error *err);
 

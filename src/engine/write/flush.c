@@ -295,7 +295,10 @@ static cv_status finish(cv_pending *pending, cv_error *err)
 cv_status cv_pending_commit(cv_pending *pending, cv_error *err)
 {
     CV_TRY(finish(pending, err));
-    return cv_txn_commit(pending->txn, err);
+    cv_txn_set_watch(pending->txn, pending->watch);
+    cv_status status = cv_txn_commit(pending->txn, err);
+    cv_txn_set_watch(pending->txn, NULL);
+    return status;
 }
 
 cv_status cv_pending_prepare(cv_pending *pending, bool durable, cv_commit **out,

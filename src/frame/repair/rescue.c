@@ -8,6 +8,7 @@
 #include "frame/repair/copies.h"
 #include "frame/repair/refind.h"
 #include "frame/sealed.h"
+#include "frame/snapshot_load.h"
 #include "frame/tail.h"
 
 #include <string.h>
@@ -376,4 +377,39 @@ cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool
         CV_TRY(cv_store_write(store, CV_FRAME_OBJECT, 0, header->data, header->size, err));
     if (durable) CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
     return cv_store_check_name(store, err);
+}
+
+/* A state without chunks has no number: any will do, it is the only copy. */
+static cv_status make_copy(const cv_snapshot *state, uint64_t size, cv_buffer *out,
+                           cv_error *err)
+{
+    const cv_buffer *header = &state->header_bytes;
+    size_t at = out->size;
+    CV_TRY(cv_buffer_resize(out, at + (size_t)size, err));
+    cv_header_copy_write(state->footer.commit ? state->footer.commit : 1, header->data,
+                         (uint32_t)header->size, out->data + at);
+    return CV_OK;
+}
+
+cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool durable,
+                               cv_error *err)
+{
+    uint64_t pos, size;
+    cv_buffer bytes = {0};
+    CV_TRY(cv_store_check_name(store, err));
+    CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
+    cv_status status = CV_OK;
+    if (store->has_chunk_objects) { /* its frame is replaced whole */
+        status = cv_buffer_resize(&bytes, (size_t)pos, err);
+        if (status == CV_OK)
+            status = cv_store_read(store, CV_FRAME_OBJECT, 0, bytes.data, bytes.size, err);
+    }
+    if (status == CV_OK) status = make_copy(state, size, &bytes, err);
+    if (status == CV_OK && store->has_chunk_objects)
+        status = cv_store_replace(store, bytes.data, bytes.size, durable, err);
+    else if (status == CV_OK)
+        status = cv_store_write(store, CV_FRAME_OBJECT, pos, bytes.data, bytes.size, err);
+    cv_buffer_free(&bytes);
+    if (status == CV_OK && durable) status = cv_store_sync(store, CV_FRAME_OBJECT, err);
+    return status == CV_OK ? cv_store_check_name(store, err) : status;
 }

@@ -21,8 +21,8 @@ typedef struct cv_rescue {
  *   1. the header's, when trailer and index are there, and the header is no mix
  *      of two that a torn write left
  *   2. the newest header copy's, if nothing tells of a later commit (copies.h): else that is
- *      an older one, and 3 comes first; if but its index is damaged, with the chunks that refind.h finds;
- *      if it lacks but its trailer, without that, when the seal is there
+ *      an older one, and 3 comes first; if but its index is damaged, with the chunks that
+ *      refind.h finds; if it lacks but its trailer, without that, when the seal is there
  *   3. the header's, likewise, unless the seal says that it is damaged
  *   4. older copies', likewise, the newest first
  *   5. the same headers' in the same order, without trailer and seal
@@ -32,6 +32,11 @@ typedef struct cv_rescue {
  * the header's, and nothing is to be released. Reads a file whole, through a
  * window, unless 1 serves. */
 cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *err);
+
+/* Writes the copy of the state's header anew, where the state has one that
+ * cv_tail_check_copy has found damaged; nothing else is changed. */
+cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool durable,
+                               cv_error *err);
 
 /* Writes the state's header, whole, to where the frame has it; nothing else of it is
  * changed (a directory's frame is replaced by one that is the same but for that).

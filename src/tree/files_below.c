@@ -1,6 +1,6 @@
 /* Room: tree. Walks a directory without recursion: directories still to be listed wait in
  * a queue of paths, one behind the other. */
-#include "tree/walk.h"
+#include "tree/files_below.h"
 
 #include "store/descriptors.h"
 #include "store/job_folder.h"
@@ -112,7 +112,7 @@ static cv_status run(walk *w, cv_error *err)
     return status;
 }
 
-cv_status cv_walk(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
+cv_status cv_files_below(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
 {
     walk w = {.root = dir, .shown = shown, .out = out};
     cv_status status = run(&w, err);
@@ -120,8 +120,8 @@ cv_status cv_walk(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
     return status;
 }
 
-cv_status cv_walk_all(cv_dir dir, const char *shown, cv_members *out, cv_buffer *directories,
-                      cv_error *err)
+cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_members *out,
+                             cv_buffer *directories, cv_error *err)
 {
     walk w = {.root = dir, .shown = shown, .out = out, .takes_all = true};
     cv_status status = run(&w, err);

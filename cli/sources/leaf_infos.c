@@ -1,0 +1,80 @@
+/* Room: cli/sources. A window of entries, whose arrays are opened by threads that mostly wait. */
+#include "sources/leaf_infos.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { THREADS = 16 };
+
+static bool is_wanted(const leaf_infos *all, size_t i)
+{
+    const caterva_tree_entry *entry = all->part->list->entries[i];
+    if (entry->kind != CATERVA_TREE_ARRAY) return false;
+    return all->below || !strchr(tree_part_name(all->part, entry), '/');
+}
+
+static const caterva_info *info_at(const leaf_infos *all, size_t i)
+{
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_array *array;
+    const caterva_info *info = NULL;
+    const char *key = all->part->list->entries[i]->key;
+    options.cache_bytes = -1;
+    options.threads = 1;
+    if (!is_wanted(all, i) || cli_interrupted()) return NULL;
+    if (caterva_tree_open_array(all->part->tree, key, &options, &array, NULL) != CATERVA_OK)
+        return NULL;
+    if (caterva_info_get(array, &info, NULL) != CATERVA_OK) info = NULL;
+    caterva_discard(array);
+    return info;
+}
+
+/* ---- Many at once ----------------------------------------------------------------------- */
+
+typedef struct window {
+    leaf_infos *all;
+    atomic_size_t next;
+} window;
+
+static void *open_some(void *context)
+{
+    window *w = context;
+    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->all->stop;)
+        w->all->infos[i - w->all->first] = info_at(w->all, i);
+    return NULL;
+}
+
+/* Also on this thread, so that it is done where no other can be started. */
+static void open_window(leaf_infos *all)
+{
+    window w = {.all = all};
+    pthread_t threads[THREADS - 1];
+    size_t n_wanted = 0, n = 0;
+    atomic_init(&w.next, all->first);
+    for (size_t i = all->first; i < all->stop; i++) n_wanted += is_wanted(all, i);
+    while (n + 1 < n_wanted && n < THREADS - 1 &&
+           pthread_create(&threads[n], NULL, open_some, &w) == 0)
+        n++;
+    open_some(&w);
+    while (n > 0) pthread_join(threads[--n], NULL);
+}
+
+const caterva_info *leaf_info(leaf_infos *all, size_t i)
+{
+    size_t most = cli_is_url(all->part->path) ? LEAF_INFOS_AT_ONCE : 1;
+    if (i < all->first || i >= all->stop) {
+        leaf_infos_free(all);
+        all->first = i;
+        all->stop = i + most < all->part->list->n ? i + most : all->part->list->n;
+        open_window(all);
+    }
+    return all->infos[i - all->first];
+}
+
+void leaf_infos_free(leaf_infos *all)
+{
+    for (size_t i = all->first; i < all->stop; i++)
+        caterva_info_release(all->infos[i - all->first]);
+    all->first = all->stop = 0;
+}

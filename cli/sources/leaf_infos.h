@@ -1,0 +1,22 @@
+/* What the arrays of a tree are, one after the other. Behind a URL, where each takes as long as
+ * an answer does, many are opened at once. */
+#ifndef CLI_LEAF_INFOS_H
+#define CLI_LEAF_INFOS_H
+
+#include "sources/trees.h"
+
+enum { LEAF_INFOS_AT_ONCE = 64 };
+
+typedef struct leaf_infos {
+    const tree_part *part; /* given, with what is asked for; the rest zero */
+    bool below;            /* also of arrays in groups of the group */
+    size_t first, stop;    /* entries that were looked at together */
+    const caterva_info *infos[LEAF_INFOS_AT_ONCE];
+} leaf_infos;
+
+/* Of entry `i` of the list, until the next one is asked for. NULL: it is no array, or cannot be
+ * opened. */
+const caterva_info *leaf_info(leaf_infos *all, size_t i);
+void leaf_infos_free(leaf_infos *all);
+
+#endif

@@ -1,0 +1,72 @@
+/* Any bytes as a body of several parts, in pieces that they choose: each byte that a range gets is
+ * one that a part said to be there, and it gets none twice; what is given in other pieces, or
+ * again after a pause, is the same. The first bytes choose ranges and pieces. */
+#include "fuzz.h"
+
+#include "store/http_multipart.h"
+#include "store/http_spans.h"
+
+enum { N = 4, OBJECT = 256 };
+
+typedef struct heard {
+    cv_http_span spans[N];
+    int taken[OBJECT]; /* byte + 1; 0: it has not come */
+    bool is_bad;
+} heard;
+
+static void hear_part(heard *h, cv_multipart *body, const uint8_t *bytes, size_t n)
+{
+    uint64_t first, last;
+    FUZZ_NEED(n > 0 && n <= body->end - body->pos, "%zu bytes of a part", n);
+    for (size_t i = 0; i < N; i++) {
+        i = cv_spans_take(h->spans, N, i, body->pos, body->pos + n, &first, &last);
+        if (i == N) break;
+        FUZZ_NEED(first < last && last <= body->pos + n && last <= h->spans[i].end,
+                  "bytes of somebody else");
+        for (uint64_t at = first; at < last; at++) {
+            FUZZ_NEED(h->taken[at] == 0, "byte %llu twice", (unsigned long long)at);
+            h->taken[at] = bytes[at - body->pos] + 1;
+        }
+    }
+    cv_multipart_take(body, n);
+}
+
+/* Of what belongs to a part at most `most` bytes are taken at a time. */
+static void hear(heard *h, const uint8_t *bytes, size_t size, size_t piece, size_t most)
+{
+    cv_multipart body;
+    cv_multipart_begin(&body, "b");
+    for (size_t at = 0, n; at < size && !h->is_bad; at += n) {
+        size_t given = size - at < piece ? size - at : piece;
+        uint8_t *copy = fuzz_alloc(given);
+        memcpy(copy, bytes + at, given);
+        cv_part_event event = cv_multipart_next(&body, copy, given, &n);
+        FUZZ_NEED(n <= given, "%zu bytes of %zu", n, given);
+        if (event == CV_PART_BEGINS)
+            FUZZ_NEED(body.pos < body.end && body.end <= body.total, "a part outside");
+        if (event == CV_PART_BYTES) {
+            n = n < most ? n : most;
+            hear_part(h, &body, copy, n);
+        }
+        h->is_bad = event == CV_PART_BAD;
+        FUZZ_NEED(h->is_bad || n > 0, "nothing is used");
+        free(copy);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    heard one = {.is_bad = false}, other;
+    if (size < N + 2) return 0;
+    uint64_t at = 0;
+    for (int i = 0; i < N; i++) {
+        at += bytes[i] & 15;
+        one.spans[i] = (cv_http_span){at, at + 1 + (bytes[i] >> 4)};
+        at = one.spans[i].end;
+    }
+    other = one;
+    hear(&one, bytes + N + 2, size - N - 2, SIZE_MAX, SIZE_MAX);
+    hear(&other, bytes + N + 2, size - N - 2, 1 + bytes[N], 1 + bytes[N + 1] % 16);
+    FUZZ_NEED(memcmp(&one, &other, sizeof one) == 0, "it depends on the pieces");
+    return 0;
+}

@@ -1,0 +1,38 @@
+"""Locks that threads of a parent do not hold in its children."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+
+class Lock:
+    """A lock for ``with``, also one within another. A child of fork finds it free, unless the
+    thread that forked has it."""
+
+    __slots__ = ("__weakref__", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *unused: object) -> None:
+        self._lock.release()
+
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _renew() -> None:
+    for lock in tuple(_locks):
+        if lock._lock.acquire(blocking=False):
+            lock._lock.release()
+        else:
+            lock._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew)

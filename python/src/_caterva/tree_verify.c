@@ -1,0 +1,133 @@
+/* Verify of a tree. What was found in each damaged member is gathered without the GIL, and given
+ * to Python at the end. */
+#include "damages.h"
+#include "tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct member {
+    char *key, *kind_name; /* own */
+    bool sealed;
+    caterva_verify_result result;
+    damages found;
+    int ndim;
+} member;
+
+typedef struct verifying {
+    call *call;
+    damages found; /* of the member that is looked at */
+    member *list;  /* those that are damaged */
+    size_t n, room;
+    bool lost; /* memory was short */
+} verifying;
+
+/* ---- Heard of ----------------------------------------------------------------- */
+
+static void on_damage(void *context, const char *key, const caterva_damage *damage)
+{
+    (void)key;
+    damages_add(&((verifying *)context)->found, damage);
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    return call_hook(((verifying *)context)->call, done, total);
+}
+
+static member *new_member(verifying *v)
+{
+    if (v->n == v->room) {
+        size_t room = v->room ? 2 * v->room : 16;
+        member *list = realloc(v->list, room * sizeof *list);
+        if (!list) return NULL;
+        v->list = list;
+        v->room = room;
+    }
+    return &v->list[v->n++];
+}
+
+static int on_member(void *context, const caterva_tree_member *m)
+{
+    verifying *v = context;
+    if (m->damages == 0) return 0;
+    member *kept = new_member(v);
+    v->lost = v->lost || !kept;
+    if (!kept) return 1;
+    *kept = (member){.sealed = m->sealed, .result = m->result, .ndim = m->ndim};
+    kept->key = strdup(m->key);
+    kept->kind_name = strdup(m->kind_name);
+    kept->found = v->found;
+    v->found = (damages){.list = NULL};
+    v->lost = !kept->key || !kept->kind_name;
+    return v->lost;
+}
+
+/* ---- Told -------------------------------------------------------------------------- */
+
+static PyObject *tuple_of(member *m)
+{
+    PyObject *places = damages_take(&m->found, m->ndim);
+    if (!places) return NULL;
+    return Py_BuildValue("NNO(LLLN)", text_of(m->key), text_of(m->kind_name),
+                         m->sealed ? Py_True : Py_False, (long long)m->result.checked_chunks,
+                         (long long)m->result.damaged_chunks,
+                         (long long)m->result.unverified_chunks, places);
+}
+
+static PyObject *list_of(verifying *v)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < v->n; i++) {
+        PyObject *one = tuple_of(&v->list[i]);
+        if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
+static void release(verifying *v)
+{
+    damages_drop(&v->found);
+    for (size_t i = 0; i < v->n; i++) {
+        damages_drop(&v->list[i].found);
+        free(v->list[i].key);
+        free(v->list[i].kind_name);
+    }
+    free(v->list);
+}
+
+/* (group or None, quick, threads, progress) to (members, unsealed members, [(key, kind's name,
+ * sealed, (checked, damaged, unverified chunks, [damages]))]), the list of those damaged */
+static PyObject *verify(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *group;
+    PyObject *progress, *list = NULL;
+    verifying v = {.list = NULL};
+    caterva_tree_verify_options o = CATERVA_TREE_VERIFY_INIT;
+    caterva_tree_verify_result r = CATERVA_TREE_VERIFY_RESULT_INIT;
+    call c;
+    if (!PyArg_ParseTuple(args, "zpiO", &group, &o.quick, &o.threads, &progress) ||
+        tree_enter(self) < 0)
+        return NULL;
+    v.call = &c;
+    o.on_damage = on_damage;
+    o.on_member = on_member;
+    o.on_progress = on_progress;
+    o.context = &v;
+    call_begin(&c, self, progress);
+    c.own = true;
+    caterva_status status = caterva_tree_verify(self->handle, group, &o, &r, &c.err);
+    if (v.lost || v.found.lost) status = CATERVA_ENOMEM;
+    if (call_end(self->state, &c, status) == 0) list = list_of(&v);
+    tree_leave(self);
+    release(&v);
+    if (!list) return NULL;
+    return Py_BuildValue("LLN", (long long)r.members, (long long)r.unsealed_members, list);
+}
+
+PyMethodDef tree_verify_methods[] = {
+    {"_verify", verify, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,97 @@
+/* Memory that is lent to bytes on their way: the bound, what is used again, and who is told. */
+#include "engine/read/wave_room.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { UNIT = 64 * 1024 };
+
+static uint8_t *lend(cv_rooms *rooms, size_t size, bool must)
+{
+    cv_error err;
+    uint8_t *out;
+    assert_int_equal(cv_rooms_lend(rooms, size, must, &out, &err), CV_OK);
+    if (out) memset(out, 1, size);
+    return out;
+}
+
+static void no_more_is_lent_than_was_agreed(void **state)
+{
+    cv_rooms rooms;
+    uint8_t *all[4];
+    (void)state;
+    cv_rooms_init(&rooms);
+    rooms.most = 3 * UNIT;
+    for (int i = 0; i < 3; i++) assert_non_null(all[i] = lend(&rooms, UNIT - 5, false));
+    assert_null(lend(&rooms, 1, false));
+    assert_non_null(all[3] = lend(&rooms, 1, true));
+    for (int i = 0; i < 4; i++) (void)cv_rooms_give(&rooms, all[i]);
+    assert_int_equal(rooms.lent, 0);
+    cv_rooms_destroy(&rooms);
+}
+
+static void the_first_one_may_be_too_large(void **state)
+{
+    cv_rooms rooms;
+    (void)state;
+    cv_rooms_init(&rooms);
+    rooms.most = UNIT;
+    uint8_t *large = lend(&rooms, 5 * UNIT, false);
+    assert_non_null(large);
+    assert_null(lend(&rooms, 1, false));
+    assert_true(cv_rooms_give(&rooms, large));
+    uint8_t *small = lend(&rooms, 1, false); /* for which the large one goes */
+    assert_non_null(small);
+    assert_int_equal(rooms.kept, 0);
+    assert_false(cv_rooms_give(&rooms, NULL));
+    (void)cv_rooms_give(&rooms, small);
+    cv_rooms_destroy(&rooms);
+}
+
+static void what_came_back_is_lent_again(void **state)
+{
+    cv_rooms rooms;
+    (void)state;
+    cv_rooms_init(&rooms);
+    rooms.most = 16 * UNIT;
+    uint8_t *a = lend(&rooms, 2 * UNIT, false), *b = lend(&rooms, 4 * UNIT, false);
+    (void)cv_rooms_give(&rooms, a);
+    (void)cv_rooms_give(&rooms, b);
+    assert_ptr_equal(lend(&rooms, 3 * UNIT, false), b);
+    assert_ptr_equal(lend(&rooms, UNIT, false), a);
+    (void)cv_rooms_give(&rooms, a);
+    (void)cv_rooms_give(&rooms, b);
+    assert_int_equal(rooms.kept, 6 * UNIT);
+    cv_rooms_destroy(&rooms);
+}
+
+static void who_waits_is_told_when_a_part_came_back(void **state)
+{
+    cv_rooms rooms;
+    uint8_t *all[32];
+    int n_told = 0;
+    (void)state;
+    cv_rooms_init(&rooms);
+    rooms.most = 32 * UNIT;
+    for (int i = 0; i < 32; i++) assert_non_null(all[i] = lend(&rooms, UNIT, false));
+    for (int i = 0; i < 32; i++) n_told += cv_rooms_give(&rooms, all[i]);
+    assert_int_equal(n_told, 8);
+    all[0] = lend(&rooms, UNIT, false); /* less than a part, but the last */
+    assert_true(cv_rooms_give(&rooms, all[0]));
+    cv_rooms_destroy(&rooms);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_more_is_lent_than_was_agreed),
+        cmocka_unit_test(the_first_one_may_be_too_large),
+        cmocka_unit_test(what_came_back_is_lent_again),
+        cmocka_unit_test(who_waits_is_told_when_a_part_came_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
