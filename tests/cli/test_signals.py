@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import blosc2
 import numpy as np
@@ -223,10 +224,22 @@ class EveryCommand(Case):
             array.schunk.update_chunk(i, stored)
         return path
 
+    @staticmethod
+    def wait_until_caught(child, number):
+        """A program that has hardly begun is ended by a signal without a word."""
+        fields = Path("/proc/%d/status" % child.pid)
+        until = time.monotonic() + SOON
+        while fields.exists() and child.poll() is None and time.monotonic() < until:
+            caught = re.search(r"^SigCgt:\s*(\w+)", fields.read_text(), re.MULTILINE)
+            if caught and int(caught[1], 16) >> (number - 1) & 1:
+                return
+            time.sleep(0.005)
+
     def interrupt(self, *arguments, stdin=subprocess.DEVNULL, after=0.4):
         child = subprocess.Popen([CLI, *map(str, arguments)], stdin=stdin,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                  env=environment())
+        self.wait_until_caught(child, signal.SIGINT)
         time.sleep(after)
         child.send_signal(signal.SIGINT)
         err = child.stderr.read()
