@@ -11,7 +11,11 @@ static const struct {
 } schemes[] = {
     {"http://", CV_SCHEME_HTTP}, {"https://", CV_SCHEME_HTTPS}, {"s3://", CV_SCHEME_S3}};
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+static char lower(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    return c;
+}
 
 static bool is_alnum(char c)
 {
@@ -55,6 +59,12 @@ static const char *skip_user(const char *text)
     return at ? at + 1 : text;
 }
 
+static char printable(char c)
+{
+    if ((unsigned char)c < 0x20 || c == 0x7f) return '?';
+    return c;
+}
+
 void cv_url_show(const char *text, char out[CV_URL_SHOWN])
 {
     bool has_query = cv_url_scheme(text) != CV_SCHEME_S3;
@@ -72,8 +82,7 @@ void cv_url_show(const char *text, char out[CV_URL_SHOWN])
         from += size - (room - 3);
         size = room - 3;
     }
-    for (size_t i = 0; i < size; i++)
-        *to++ = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+    for (size_t i = 0; i < size; i++) *to++ = printable(from[i]);
     *to = '\0';
 }
 

@@ -72,7 +72,10 @@ static void put_point(bool negative, uint64_t whole, int power, char text[CV_DEC
     if (negative) text[at++] = '-';
     for (size_t i = 0; i < n + zeros; i++) {
         if (i == front) text[at++] = '.';
-        text[at++] = i < zeros ? '0' : digits[i - zeros];
+        if (i < zeros)
+            text[at++] = '0';
+        else
+            text[at++] = digits[i - zeros];
     }
     text[at] = '\0';
 }
