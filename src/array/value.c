@@ -183,6 +183,7 @@ static void end(cv_watch *watch)
     if (watch) cv_watch_destroy(watch);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): an array takes five to say, its bytes two */
 caterva_status caterva_value_pack_array(const char *dtype, int ndim, const int64_t *shape,
                                         const void *items, size_t size,
                                         const caterva_convert_options *options, void **packed,
