@@ -148,6 +148,7 @@ static int parse_box(array_object *self, PyObject *key, box *b)
 
 static void stop_of(const array_object *self, const box *b, int64_t *stop)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): ndim never changes */
     for (int d = 0; d < self->ndim; d++) stop[d] = b->start[d] + b->count[d];
 }
 
@@ -200,6 +201,7 @@ static PyObject *read_item(array_object *self, const int64_t *start)
     char *item = size <= sizeof room ? room : PyMem_Malloc(size);
     if (!item) return PyErr_NoMemory();
     int64_t stop[CATERVA_MAX_DIMS];
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): ndim never changes */
     for (int d = 0; d < self->ndim; d++) stop[d] = start[d] + 1;
     call c;
     call_begin(&c, self, self->progress);
@@ -214,8 +216,7 @@ static PyObject *read_item(array_object *self, const int64_t *start)
 static PyObject *new_array(array_object *self, int ndim, const npy_intp *shape)
 {
     Py_INCREF((PyObject *)self->descr);
-    return PyArray_NewFromDescr(&PyArray_Type, self->descr, ndim,
-                                (npy_intp *)(uintptr_t)shape, NULL, NULL, 0, NULL);
+    return PyArray_NewFromDescr(&PyArray_Type, self->descr, ndim, shape, NULL, NULL, 0, NULL);
 }
 
 static PyObject *read_array(array_object *self, const box *b)

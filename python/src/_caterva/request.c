@@ -72,7 +72,7 @@ static int begin(request_object *self, const origin *from, const transfer *t)
     caterva_async_options options = CATERVA_ASYNC_INIT;
     options.on_done = on_done;
     options.context = self;
-    Py_INCREF(self);
+    Py_INCREF((PyObject *)self);
     self->keeps_itself = true;
     call c;
     call_begin(&c, from->first, NULL);

@@ -5,9 +5,9 @@
 
 #include "extension.h"
 
-/* Opens the frame in `source`; the handle keeps it. As caterva_store_open, called without
+/* Opens the frame in `object`; the handle keeps it. As caterva_store_open, called without
  * the GIL. */
-caterva_status source_open(module_state *state, PyObject *source, const char *name,
+caterva_status source_open(module_state *state, PyObject *object, const char *name,
                            const caterva_open_options *options, caterva_array **out,
                            caterva_error *err);
 
