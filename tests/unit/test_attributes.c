@@ -181,7 +181,7 @@ static void mutated_maps_are_read(void **state)
             assert_int_equal(cv_attributes_find(all, all->list[k].name, &found, NULL), CV_OK);
             assert_ptr_equal(found, &all->list[k]);
         }
-        cv_placed placed;
+        cv_placed placed = {.watch = NULL};
         if (cv_attributes_place(all->list, all->n, &t.layers[2], 1, &placed, NULL) == CV_OK) {
             assert_in_range(placed.n, 2, 8);
             assert_string_equal(placed.layers[1].name, "_caterva");
