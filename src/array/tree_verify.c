@@ -273,7 +273,7 @@ static cv_status verify_listed(verification *v, const caterva_tree_entry *entry,
                                cv_error *err)
 {
     enum { TRIES = 3 };
-    cv_status status;
+    cv_status status = CV_OK;
     v->tries = v->tree->tree->form == CV_TREE_DIRECTORY ? TRIES : 0;
     do {
         v->is_missing = false;

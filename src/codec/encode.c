@@ -450,7 +450,7 @@ static int tell_block(blosc2_prefilter_params *params)
 static cv_status compress_told(blosc2_cparams params, const void *src, int32_t size,
                                cv_watch *watch, cv_buffer *out, cv_error *err)
 {
-    cv_error stop;
+    cv_error stop = {.position = -1};
     telling t = {.src = src, .watch = watch, .err = &stop};
     blosc2_prefilter_params preparams = {.user_data = &t};
     params.prefilter = tell_block;
