@@ -230,7 +230,7 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *
  * These can take longer than 100 ms without telling:
  *
- *   setting an attribute of a group of more than about 30 MB; JSON with base64 of as much
+ *   setting an attribute of a group of more than about 30 MB
  *   selections, before the sort     masks of views, and reads in the background: their lists,
  *                                   points and masks of millions of entries are checked and
  *                                   copied in the call

@@ -250,7 +250,8 @@ static cv_status finish(reader *r, cv_buffer *out, cv_error *err)
 cv_status cv_json_read(const char *text, size_t size, cv_watch *watch, cv_buffer *out,
                        cv_error *err)
 {
-    reader r = {.s = cv_json_scan_of(text, size, watch)};
+    reader r = {.s = cv_json_scan_of(text, size, watch),
+                .p = {.watch = watch, .only_asks = true}};
     take_value(&r);
     return finish(&r, out, err);
 }
@@ -321,7 +322,8 @@ cv_status cv_json_read_typed(const char *text, size_t size, const char *dtype,
     if (typed.type.item_size == 0 || typed.type.kind == 'c')
         return cv_fail(err, CATERVA_EDTYPE, -1,
                        "items of dtype %.60s cannot be given as numbers or texts", dtype);
-    reader r = {.s = cv_json_scan_of(text, size, watch)};
+    reader r = {.s = cv_json_scan_of(text, size, watch),
+                .p = {.watch = watch, .only_asks = true}};
     cv_buffer items = {0};
     int64_t bytes;
     take_nested(&r.s, &typed, &items);

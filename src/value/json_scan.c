@@ -171,24 +171,63 @@ static void take_character(cv_json_scan *s)
     }
 }
 
+/* Characters up to the text's end, or until there are `most` bytes of them. */
+static void take_characters(cv_json_scan *s, size_t most)
+{
+    while (!cv_json_failed(s) && s->text.size < most && (s->at == s->end || *s->at != '"')) {
+        take_character(s);
+        cv_json_tell(s);
+    }
+}
+
 void cv_json_take_text(cv_json_scan *s, const char *expected)
 {
     s->text.size = 0;
     cv_json_expect(s, '"', expected);
-    while (!cv_json_failed(s) && (s->at == s->end || *s->at != '"')) {
-        take_character(s);
-        cv_json_tell(s);
-    }
+    take_characters(s, SIZE_MAX);
     if (!cv_json_failed(s)) s->at++;
 }
 
+/* ---- Base64 ------------------------------------------------------------- */
+
+/* Decodes what was taken of a text, or all but the last digits, which may be the end of it
+ * and are kept; false: it is no base64. */
+static bool decode_taken(cv_json_scan *s, bool is_all, cv_buffer *out)
+{
+    size_t size = s->text.size, n = is_all || size == 0 ? size : (size - 1) / 4 * 4;
+    if (!is_all && n > 0 && s->text.data[n - 1] == '=') return false;
+    cv_status status = cv_base64_decode(s->text.data, n, out, &s->error);
+    if (status == CATERVA_ENOMEM) s->status = status;
+    if (n < size) memmove(s->text.data, s->text.data + n, size - n);
+    s->text.size -= n;
+    return status == CV_OK;
+}
+
+/* Room for all of it at once: a buffer that grows is copied, and that takes long untold. */
+static void reserve_decoded(cv_json_scan *s, cv_buffer *out)
+{
+    const char *end = s->at < s->end ? memchr(s->at, '"', (size_t)(s->end - s->at)) : NULL;
+    size_t size = end ? (size_t)(end - s->at) / 4 * 3 : 0;
+    if (s->status == CV_OK) s->status = cv_buffer_reserve(out, out->size + size, &s->error);
+}
+
+/* Piece by piece, each told before it is decoded. What is wrong is said where the text ends. */
 void cv_json_take_base64(cv_json_scan *s, cv_buffer *out)
 {
-    cv_json_take_text(s, "base64 as text");
+    bool is_good = true, is_all = false;
+    s->text.size = 0;
+    cv_json_expect(s, '"', "base64 as text");
+    if (!cv_json_failed(s)) reserve_decoded(s, out);
+    while (!cv_json_failed(s) && !is_all) {
+        take_characters(s, CV_JSON_PIECE);
+        is_all = s->at < s->end && *s->at == '"';
+        if (cv_json_failed(s)) return;
+        if (is_good) is_good = decode_taken(s, is_all, out);
+        if (!is_good) s->text.size = 0;
+    }
     if (cv_json_failed(s)) return;
-    cv_status status = cv_base64_decode(s->text.data, s->text.size, out, &s->error);
-    if (status == CATERVA_ENOMEM) s->status = status;
-    if (status != CV_OK) cv_json_fail(s, "base64 before");
+    s->at++;
+    if (!is_good) cv_json_fail(s, "base64 before");
 }
 
 void cv_json_expect_key(cv_json_scan *s, const char *key, const char *expected)

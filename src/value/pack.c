@@ -134,7 +134,8 @@ static void append_told(cv_packer *p, const uint8_t *bytes, size_t size)
         append(p, bytes, n);
         bytes += n;
         size -= n;
-        if (!failed(p)) p->status = cv_watch_step(p->watch, (int64_t)n, &p->error);
+        if (!failed(p) && (!p->only_asks || n == PIECE))
+            p->status = cv_watch_step(p->watch, p->only_asks ? 0 : (int64_t)n, &p->error);
     }
 }
 
@@ -149,7 +150,7 @@ void cv_pack_binary_head(cv_packer *p, size_t size)
 void cv_pack_binary(cv_packer *p, const void *bytes, size_t size)
 {
     cv_pack_binary_head(p, size);
-    append(p, bytes, size);
+    append_told(p, bytes, size);
 }
 
 static size_t put_ext(uint8_t *to, int type, uint64_t size)

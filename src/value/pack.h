@@ -36,6 +36,7 @@ typedef struct cv_packer {
     int depth;
     bool too_deep;
     cv_watch *watch; /* counts steps: bytes of extensions; or NULL */
+    bool only_asks;  /* the watch counts something else: it may stop what is large */
     cv_status status;
     cv_error error;
 } cv_packer;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum { N = 40, CHUNKS = 8 };
 static char folder[SCRATCH_PATH], path[SCRATCH_PATH];
@@ -264,6 +265,44 @@ static void stop_values(void)
     free(items.data);
 }
 
+/* ---- How evenly it is told -------------------------------------------------------------- */
+
+typedef struct evenness {
+    double last, longest; /* seconds of this process' work */
+} evenness;
+
+static double worked(void) { return (double)clock() / CLOCKS_PER_SEC; }
+
+static int hear_evenly(void *context, int64_t done, int64_t total)
+{
+    evenness *e = context;
+    double now = worked();
+    CHECK(done <= total, "%lld of %lld", (long long)done, (long long)total);
+    if (now - e->last > e->longest) e->longest = now - e->last;
+    e->last = now;
+    return 0;
+}
+
+/* What base64 stands for is made as it is read, and not when all of it was. */
+static void tell_base64_evenly(void)
+{
+    enum { DIGITS = 96 << 20 };
+    caterva_error err;
+    bytes value, json = repeat("{\"$binary\": \"", "AQID", "\"}", DIGITS / 4);
+    double begin = worked();
+    evenness e = {.last = begin};
+    caterva_convert_options options = CATERVA_CONVERT_INIT;
+    options.on_progress = hear_evenly;
+    options.context = &e;
+    CHECK_OK(from_json(&json, &options, &value, &err), err);
+    CHECK(value.size == 5 + DIGITS / 4 * 3, "%zu bytes", value.size);
+    fprintf(stderr, "LONG %.3f of %.3f\n", e.longest, worked() - begin);
+    CHECK(e.longest < (worked() - begin) / 5, "%.3f of %.3f s without a word", e.longest,
+          worked() - begin);
+    caterva_free(value.data);
+    free(json.data);
+}
+
 int main(void)
 {
     CHECK(mkdir(scratch_path(folder, "folder"), 0777) == 0, "mkdir");
@@ -271,5 +310,6 @@ int main(void)
     stop_unlink();
     stop_convert();
     stop_values();
+    tell_base64_evenly();
     return 0;
 }

@@ -127,6 +127,45 @@ static void what_json_cannot_say_is_said_as_near_as_it_can(void **state)
     }
 }
 
+/* Long base64 is decoded in pieces: padding between them, bad digits and what follows. */
+static void base64_of_any_length_is_judged_as_one(void **state)
+{
+    (void)state;
+    enum { PIECE = 1 << 16 };
+    static const struct {
+        size_t size, at;             /* `text` stands there among so many digits */
+        const char *text, *expected; /* NULL: it is base64 */
+    } cases[] = {
+        {PIECE, 0, "AQID", NULL},
+        {PIECE + 4, PIECE, "AQI=", NULL},
+        {2 * PIECE, PIECE - 4, "AQID", NULL},
+        {3 * PIECE, 3 * PIECE - 4, "AQ==", NULL},
+        {PIECE + 1, 0, "AQID", "base64 before"},
+        {2 * PIECE, PIECE - 8, "AQI=", "base64 before"},
+        {2 * PIECE, PIECE - 4, "AQI=", "base64 before"},
+        {2 * PIECE, PIECE, "AQ==", "base64 before"},
+        {2 * PIECE, 4, "AQ!D", "base64 before"},
+        {2 * PIECE, 4, "\"AQI", "'}'"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static const char begin[] = "{\"$binary\": \"", end[] = "\"}";
+        size_t size = sizeof begin - 1 + cases[i].size + sizeof end - 1, packed_size;
+        char *json = malloc(size);
+        void *packed = NULL;
+        caterva_error err;
+        memset(json, 'A', size);
+        memcpy(json, begin, sizeof begin - 1);
+        memcpy(json + sizeof begin - 1 + cases[i].at, cases[i].text, 4);
+        memcpy(json + size - sizeof end + 1, end, sizeof end - 1);
+        caterva_status status =
+            caterva_value_from_json(json, size, NULL, NULL, &packed, &packed_size, &err);
+        assert_int_equal(status, cases[i].expected ? CATERVA_EINVAL : CATERVA_OK);
+        if (cases[i].expected) assert_non_null(strstr(err.message, cases[i].expected));
+        caterva_free(packed);
+        free(json);
+    }
+}
+
 static const struct {
     const char *json, *expected;
 } wrong[] = {
@@ -462,6 +501,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_value_has_its_json),
         cmocka_unit_test(what_json_cannot_say_is_said_as_near_as_it_can),
+        cmocka_unit_test(base64_of_any_length_is_judged_as_one),
         cmocka_unit_test(what_a_word_lacks_is_said),
         cmocka_unit_test(arrays_keep_their_type),
         cmocka_unit_test(lists_of_no_one_shape_are_refused),
