@@ -197,9 +197,10 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *     int on_progress(void *context, int64_t done, int64_t total)
  *
  * You hand it over in one of two places. The options that open or create a handle have one
- * for every call through that handle. The options of statistics, copies, verify, repair,
- * compact, seal, unlink and conversions have one for that call alone. A call with both tells both, maybe at
- * once.
+ * for every call through that handle; a tree's handle has its own, and each array that is
+ * opened from it, too. The options of statistics, copies, verify, repair, compact, seal, unlink,
+ * lists of jobs and conversions have one for that call alone. A call with both tells both,
+ * maybe at once.
  *
  *   what tells, and stops           how often        counts
  *   reads, prefetched or not        each block       bytes, of the handle
@@ -226,19 +227,28 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *                                   is checked, each
  *                                   chunk
  *   publish                         each 20 ms       bytes that were sent, of the call
+ *   trees: list, create, move,      each file, of    files, of the tree's handle
+ *   remove, pack, unpack, verify    each pass
+ *   trees: commit, close            each array and   these, of the tree's handle
+ *                                   each group
+ *   trees: attr_get, attr_set       as of arrays     bytes, of the tree's handle
+ *   jobs_list, job_discard          each part        parts, of the call
+ *   commit and close after a merge, each part        bytes and parts, of the handle
+ *   job_begin: folders that go
  *   caterva_read_async, and of views  cancel it      tells nobody
  *
  * These can take longer than 100 ms without telling:
  *
- *   setting an attribute of a group of more than about 30 MB
  *   selections, before the sort     masks of views, and reads in the background: their lists,
  *                                   points and masks of millions of entries are checked and
  *                                   copied in the call
  *   statistics, reductions          of lists and points: the handle's function hears of the
  *                                   sort, that of the call only of what comes behind it
  *   changes of shape, job_begin     of more than a million chunks: their index
- *   trees and folders of jobs       whose files are removed, listed or found: more than some
- *                                   thousand of them
+ *   caterva_tree_open, _repair      of an archive of more than some hundred thousand members;
+ *                                   the list of files that caterva_tree_repair begins with, and
+ *                                   what a caterva_tree_unpack that fails takes away again, of
+ *                                   more than some thousand
  *   syncs to disk                   each of them; a commit whose handle has no function syncs
  *                                   all chunk files that a directory has got, one by one
  *
@@ -256,7 +266,8 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *   stopped read or write was about are undefined.
  * - A stop that comes when everything is done (done == total) may come too late; the call
  *   then
- *   succeeds.
+ *   succeeds. So does a commit that is stopped while the folder of a merged job goes:
+ *   caterva_jobs_list lists what is left of it.
  * - Nothing can stop a single block inside libblosc2, nor a chunk with a dictionary or the
  *   delta filter, whose blocks depend on each other. */
 
@@ -573,9 +584,9 @@ CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *
 /* Options of caterva_compact, caterva_seal and caterva_unlink. NULL in their place means the defaults. */
 typedef struct caterva_upkeep_options {
     size_t struct_size;
-    caterva_durability durability; /* caterva_unlink does not look at it */
-    /* Hears in decoded bytes (caterva_unlink: files), and stops; nothing has changed then
-     * (but see caterva_unlink). NULL: nobody. */
+    caterva_durability durability; /* of caterva_compact and caterva_seal */
+    /* Hears in decoded bytes (caterva_unlink: files; of jobs: parts), and stops; nothing has
+     * changed then (but see caterva_unlink and caterva_job_discard). NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_upkeep_options;
@@ -2063,9 +2074,15 @@ CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const
  * nothing afterwards. The array may be gone already. Returns CATERVA_ENOTFOUND when there is
  * no such job, and CATERVA_EIO when a part could not be removed, as one of another user; the
  * others are, and the job has ended.
+ *
+ * If on_progress of `options` (NULL: nobody hears) stops it when nothing is done (done == 0),
+ * the job is what it was. Later it has ended, caterva_jobs_list lists what is left of it, with
+ * `has_ended`, and calling this again removes that.
  * Thread: any. */
 CATERVA_API caterva_status caterva_job_discard(const char *url, const void *job,
-                                               size_t job_size, caterva_error *err);
+                                               size_t job_size,
+                                               const caterva_upkeep_options *options,
+                                               caterva_error *err);
 
 /* The library makes these. */
 typedef struct caterva_job_entry {
@@ -2092,9 +2109,12 @@ typedef struct caterva_job_list {
 
 /* Lists the jobs beside the array at `url` that were begun and neither merged and committed
  * nor discarded; and, `has_ended`, what is left of those that were, where a part could not be
- * removed: caterva_job_discard tries again. Release *out with caterva_job_list_release.
+ * removed: caterva_job_discard tries again. Looks at every part; on_progress of `options`
+ * hears of them (NULL: nobody). Release *out with caterva_job_list_release.
  * Thread: any. */
-CATERVA_API caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
+CATERVA_API caterva_status caterva_jobs_list(const char *url,
+                                             const caterva_upkeep_options *options,
+                                             const caterva_job_list **out,
                                              caterva_error *err);
 CATERVA_API void caterva_job_list_release(const caterva_job_list *list); /* NULL is fine */
 
@@ -2223,6 +2243,10 @@ typedef struct caterva_tree_options {
     const caterva_remote_options *remote; /* of a URL, copied: for the tree and all arrays that
                                        are opened from it, which must be closed before what
                                        its `context` leads to goes. NULL: all as by default */
+    /* Hears of long calls through the handle, in files mostly, and stops them; see above.
+     * Arrays that are opened from the tree have their own. NULL: nobody. */
+    int (*on_progress)(void *context, int64_t done, int64_t total);
+    void *context;
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 
@@ -2233,7 +2257,9 @@ typedef struct caterva_tree_options {
  * CATERVA_MODE_WRITE also CATERVA_EREADONLY for what is no directory, and CATERVA_EBUSY
  * while another handle has the tree open for writing. Release *out with caterva_tree_close.
  * A tree that is open for writing is the process's that opened it: in a child of fork all
- * that changes, commits, rolls back or packs it returns CATERVA_EBUSY.
+ * that changes, commits, rolls back or packs it returns CATERVA_EBUSY. Opening for writing
+ * removes what a caterva_tree_remove has left that was stopped or killed; where that is stopped
+ * (CATERVA_ESTOPPED), the next one goes on.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
@@ -2299,6 +2325,15 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
  * CATERVA_EBUSY, when nothing else is in the way: an array of it is open for writing, or has
  * an open job, whether anybody works on it or not: merge it, or end it by
  * caterva_job_discard.
+ *
+ * Stopped by the handle's on_progress (CATERVA_ESTOPPED), it leaves one of two states:
+ *
+ *   nothing is removed, as long as files are looked at and asked for writers and jobs
+ *   the group is gone, with its attributes that were pending, once its files go: the sentence
+ *   says so. No list and no archive has any part of it, and its key is free. What is left of
+ *   its files lies in a hidden directory of the tree, ".group.deleted-" and six characters,
+ *   which the next caterva_tree_remove, of any key, or caterva_tree_open for writing removes
+ *
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *key,
                                                caterva_error *err);
@@ -2332,7 +2367,8 @@ CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *fro
  * CATERVA_DURABILITY_ORDERED counts as CATERVA_DURABILITY_FULL.
  *
  * On failure nothing was committed, and what is pending stays so: call it again, or
- * caterva_tree_rollback. CATERVA_EBUSY is such a failure, when somebody writes to a file that
+ * caterva_tree_rollback. CATERVA_ESTOPPED is such a failure; once the file has appeared, a stop
+ * comes too late. CATERVA_EBUSY is such a failure, when somebody writes to a file that
  * a new array would replace. There are two exceptions, which the sentence tells of: an array
  * whose sync failed must be opened again; and after a failure that comes behind the commit
  * itself (CATERVA_EIO) the commit stands, and is finished when you close all handles and open

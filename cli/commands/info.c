@@ -276,7 +276,7 @@ static cli_exit list_jobs(const report *r, json *j)
 {
     caterva_error err;
     const caterva_job_list *list;
-    if (caterva_jobs_list(r->path, &list, &err) != CATERVA_OK)
+    if (caterva_jobs_list(r->path, NULL, &list, &err) != CATERVA_OK)
         return cli_fail_array(r->path, &err);
     if (j && list->n > 0) json_array_begin(j, "jobs");
     for (size_t i = 0; i < list->n; i++) {

@@ -42,7 +42,8 @@ static cli_exit print_id(const char *path, const void *job, size_t size)
 {
     caterva_error err;
     const caterva_job_list *list;
-    if (caterva_jobs_list(path, &list, &err) != CATERVA_OK) return cli_fail_array(path, &err);
+    if (caterva_jobs_list(path, NULL, &list, &err) != CATERVA_OK)
+        return cli_fail_array(path, &err);
     cli_exit code = CLI_IO;
     for (size_t i = 0; i < list->n; i++) {
         const caterva_job_entry *e = list->entries[i];
@@ -124,7 +125,7 @@ static cli_exit run_list(const cli_args *args)
 {
     caterva_error err;
     const caterva_job_list *list;
-    if (caterva_jobs_list(file_of(args), &list, &err) != CATERVA_OK)
+    if (caterva_jobs_list(file_of(args), NULL, &list, &err) != CATERVA_OK)
         return cli_fail_array(file_of(args), &err);
     if (args->json) list_json(file_of(args), list);
     for (size_t i = 0; i < list->n && !args->json; i++) print_job(list->entries[i]);
@@ -221,7 +222,7 @@ static void warn_of_rest(const char *path, const caterva_job_entry *job)
 static void look_for_rest(const char *path, const caterva_job_list *before)
 {
     const caterva_job_list *after;
-    if (caterva_jobs_list(path, &after, NULL) != CATERVA_OK) return;
+    if (caterva_jobs_list(path, NULL, &after, NULL) != CATERVA_OK) return;
     for (size_t i = 0; i < after->n; i++) {
         const caterva_job_entry *job = after->entries[i];
         if (job->has_ended && was_open(before, job->id)) warn_of_rest(path, job);
@@ -236,7 +237,7 @@ static cli_exit merge_tokens(const cli_args *args, const tokens *t)
     const char *path = file_of(args);
     const caterva_job_list *before;
     CLI_TRY(cli_open_array(args, path, CATERVA_MODE_WRITE, &array));
-    if (caterva_jobs_list(path, &before, &err) != CATERVA_OK) {
+    if (caterva_jobs_list(path, NULL, &before, &err) != CATERVA_OK) {
         caterva_discard(array);
         return cli_fail_array(path, &err);
     }
@@ -265,7 +266,7 @@ static cli_exit discard(const cli_args *args, const caterva_job_list *list, cons
     if (job->is_live && !args->live)
         return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live discards it",
                         job->id);
-    if (caterva_job_discard(file_of(args), job->job, job->job_size, &err) != CATERVA_OK)
+    if (caterva_job_discard(file_of(args), job->job, job->job_size, NULL, &err) != CATERVA_OK)
         return cli_fail_array(file_of(args), &err);
     return CLI_OK;
 }
@@ -275,7 +276,7 @@ static cli_exit run_discard(const cli_args *args)
     caterva_error err;
     const caterva_job_list *list;
     cli_exit code = CLI_OK;
-    if (caterva_jobs_list(file_of(args), &list, &err) != CATERVA_OK)
+    if (caterva_jobs_list(file_of(args), NULL, &list, &err) != CATERVA_OK)
         return cli_fail_array(file_of(args), &err);
     for (int i = 2; i < args->n_positional && code == CLI_OK; i++)
         code = discard(args, list, args->files[i]);

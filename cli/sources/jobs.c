@@ -29,7 +29,8 @@ cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **
     caterva_open_options o = CATERVA_OPEN_INIT;
     o.threads = (int)args->threads;
     o.on_progress = progress_tell;
-    if (caterva_jobs_list(path, &list, &err) != CATERVA_OK) return cli_fail_array(path, &err);
+    if (caterva_jobs_list(path, NULL, &list, &err) != CATERVA_OK)
+        return cli_fail_array(path, &err);
     cli_exit code = jobs_find(list, path, args->part, &job);
     if (code == CLI_OK &&
         caterva_part_open(path, job->job, job->job_size, &o, out, &err) != CATERVA_OK)

@@ -28,7 +28,8 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
         if (status == CV_OK) cv_array_renew(array);
     }
     if (status == CV_OK && is_new) cv_held_jobs_published(array->jobs, array->path);
-    if (status == CV_OK) cv_held_jobs_committed(&array->jobs, array->path, array->threads);
+    if (status == CV_OK)
+        cv_held_jobs_committed(&array->jobs, array->path, array->threads, array->watch);
     status = cv_array_finish(array, status);
     cv_gate_open(&array->gate);
     return status;

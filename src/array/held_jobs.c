@@ -35,18 +35,19 @@ static void remove_parts(void *context)
     while (cv_job_removal_step(removal)) continue;
 }
 
-static void remove_job(const cv_held_job *job, const char *path, int threads)
+static void remove_job(const cv_held_job *job, const char *path, int threads, cv_watch *watch)
 {
     enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond's work */
     cv_job_removal *removal;
     uint64_t helpers = job->merged_bytes / BYTES_PER_HELPER;
-    if (cv_job_removal_begin(path, job->id, &removal, NULL) != CV_OK) return;
+    if (cv_job_removal_begin(path, job->id, watch, &removal, NULL) != CV_OK) return;
     if (helpers > (uint64_t)threads - 1) helpers = (uint64_t)threads - 1;
     cv_pool_run((int)helpers, remove_parts, removal);
     (void)cv_job_removal_end(removal, NULL);
 }
 
-void cv_held_jobs_committed(cv_held_job **jobs, const char *path, int threads)
+void cv_held_jobs_committed(cv_held_job **jobs, const char *path, int threads,
+                            cv_watch *watch)
 {
     while (*jobs) {
         cv_held_job *job = *jobs;
@@ -54,7 +55,7 @@ void cv_held_jobs_committed(cv_held_job **jobs, const char *path, int threads)
             jobs = &job->next;
             continue;
         }
-        remove_job(job, path, threads);
+        remove_job(job, path, threads, watch);
         *jobs = job->next;
         free_job(job);
     }

@@ -3,6 +3,7 @@
 #define CV_ARRAY_HELD_JOBS_H
 
 #include "base/os_file.h"
+#include "base/watch.h"
 #include "format/job_record.h"
 
 typedef struct cv_held_job {
@@ -19,8 +20,9 @@ cv_status cv_held_jobs_get(cv_held_job **jobs, const char *id, cv_held_job **out
                            cv_error *err);
 
 /* After a commit: the folders of merged jobs go, by so many threads at most. Best effort: what
- * stays is listed. */
-void cv_held_jobs_committed(cv_held_job **jobs, const char *path, int threads);
+ * stays, or the watch (or NULL) has stopped, is listed. */
+void cv_held_jobs_committed(cv_held_job **jobs, const char *path, int threads,
+                            cv_watch *watch);
 
 /* After the first commit of a new array: jobs of one that was at its path before, which are not
  * the handle's, take no more parts, and none of theirs comes into this one. Best effort. */

@@ -103,12 +103,12 @@ static cv_status make_folder(caterva_array *array, const char *id, const cv_buff
 {
     char *folder;
     bool durable = array->frame->durability != CATERVA_DURABILITY_NONE;
-    CV_TRY(cv_job_folder_make(array->path, id, &folder, err));
+    CV_TRY(cv_job_folder_make(array->path, id, array->watch, &folder, err));
     cv_status status = write_base(array, folder, err);
     cv_free(folder);
     if (status == CV_OK)
         status = cv_job_folder_name(array->path, id, record, durable, lock, err);
-    if (status != CV_OK) (void)cv_job_folder_remove(array->path, id, NULL);
+    if (status != CV_OK) (void)cv_job_folder_remove(array->path, id, NULL, NULL);
     return status;
 }
 
@@ -133,7 +133,7 @@ static cv_status begin(caterva_array *array, const int64_t *shape, cv_buffer *re
         return CV_OK;
     }
     cv_file_close(&lock);
-    (void)cv_job_folder_remove(array->path, name, NULL);
+    (void)cv_job_folder_remove(array->path, name, NULL, NULL);
     return status;
 }
 
@@ -159,16 +159,44 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
     return CV_OK;
 }
 
-caterva_status caterva_job_discard(const char *url, const void *job, size_t job_size,
-                                   caterva_error *err)
+/* ---- Who hears ------------------------------------------------------------------------ */
+
+/* A call that has no handle hears by a watch of its own; NULL when nobody listens. */
+static cv_status begin_watch(const caterva_upkeep_options *options, cv_watch *room,
+                             cv_watch **out, cv_error *err)
 {
+    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
+    caterva_upkeep_options o;
+    CV_TRY(
+        cv_options_copy(&o, sizeof o, options ? options : &defaults, "upkeep options", err));
+    *out = o.on_progress ? room : NULL;
+    if (!*out) return CV_OK;
+    cv_watch_init(room, o.on_progress, o.context);
+    cv_watch_begin(room);
+    return CV_OK;
+}
+
+static cv_status end_watch(cv_watch *watch, cv_status status)
+{
+    if (!watch) return status;
+    cv_watch_end(watch, status == CV_OK);
+    cv_watch_destroy(watch);
+    return status;
+}
+
+caterva_status caterva_job_discard(const char *url, const void *job, size_t job_size,
+                                   const caterva_upkeep_options *options, caterva_error *err)
+{
+    cv_watch room, *watch;
     cv_job_record record;
     char id[CV_JOB_NAME], *path;
     if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
     cv_job_name(record.id, id);
     CV_TRY(cv_array_parts_place(url, &path, err));
-    cv_status status = cv_job_folder_remove(path, id, err);
+    cv_status status = begin_watch(options, &room, &watch, err);
+    if (status == CV_OK)
+        status = end_watch(watch, cv_job_folder_remove(path, id, watch, err));
     cv_free(path);
     return status;
 }
@@ -187,6 +215,7 @@ typedef struct listed_job {
 typedef struct listing {
     caterva_job_list list; /* first */
     const char *path;
+    cv_watch *watch;
     size_t max;
     caterva_job_entry **entries;
 } listing;
@@ -198,16 +227,17 @@ static void free_listed(listed_job *job)
     cv_free(job);
 }
 
-static cv_status look_at(const char *path, const char *name, listed_job *out, cv_error *err)
+static cv_status look_at(const listing *all, const char *name, listed_job *out, cv_error *err)
 {
     cv_job_record record;
     cv_job_look look;
+    const char *path = all->path;
     const char *id = cv_job_folder_id(name);
     memcpy(out->id, id, CV_JOB_NAME);
     CV_TRY(cv_job_path(path, name, NULL, &out->folder, err));
     CV_TRY(cv_job_folder_read(path, name, &out->job, err));
     CV_TRY(cv_job_record_parse(out->job.data, out->job.size, &record, err));
-    CV_TRY(cv_job_folder_look(path, name, &look, err));
+    CV_TRY(cv_job_folder_look(path, name, all->watch, &look, err));
     memcpy(out->host, record.host, CV_JOB_HOST);
     out->entry = (caterva_job_entry){
         .struct_size = sizeof out->entry,
@@ -246,7 +276,7 @@ static cv_status add_job(void *context, const char *name, cv_error *err)
     CV_TRY(make_room(all, err));
     listed_job *job = cv_calloc(1, sizeof *job);
     if (!job) return cv_fail_memory(err, sizeof *job, "a job");
-    cv_status status = look_at(all->path, name, job, &error);
+    cv_status status = look_at(all, name, job, &error);
     if (status == CV_OK) {
         all->entries[all->list.n++] = &job->entry;
         return CV_OK;
@@ -265,15 +295,18 @@ static int by_age(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-static cv_status list_jobs(const char *path, const caterva_job_list **out, cv_error *err)
+static cv_status list_jobs(const char *path, cv_watch *watch, const caterva_job_list **out,
+                           cv_error *err)
 {
     listing *all = cv_calloc(1, sizeof *all);
     if (!all) return cv_fail_memory(err, sizeof *all, "a list of jobs");
     all->list.struct_size = sizeof all->list;
     all->path = path;
+    all->watch = watch;
     cv_status status = cv_job_folders(path, add_job, all, err);
     if (all->list.n > 0) qsort(all->entries, all->list.n, sizeof all->entries[0], by_age);
     all->path = NULL;
+    all->watch = NULL;
     all->list.entries = (const caterva_job_entry *const *)all->entries;
     if (status != CV_OK) {
         caterva_job_list_release(&all->list);
@@ -283,14 +316,16 @@ static cv_status list_jobs(const char *path, const caterva_job_list **out, cv_er
     return CV_OK;
 }
 
-caterva_status caterva_jobs_list(const char *url, const caterva_job_list **out,
-                                 caterva_error *err)
+caterva_status caterva_jobs_list(const char *url, const caterva_upkeep_options *options,
+                                 const caterva_job_list **out, caterva_error *err)
 {
     char *path;
+    cv_watch room, *watch;
     if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
     *out = NULL;
     CV_TRY(cv_array_parts_place(url, &path, err));
-    cv_status status = list_jobs(path, out, err);
+    cv_status status = begin_watch(options, &room, &watch, err);
+    if (status == CV_OK) status = end_watch(watch, list_jobs(path, watch, out, err));
     cv_free(path);
     return status;
 }

@@ -53,6 +53,8 @@ static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva
     tree->tree = inner;
     tree->durability = o->durability;
     cv_mutex_init(&tree->lock);
+    cv_watch_init(&tree->watch, o->on_progress, o->context);
+    if (o->on_progress) inner->watch = &tree->watch;
     *out = tree;
     return CV_OK;
 }
@@ -70,6 +72,17 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
     return status;
 }
 
+/* What removals have left that were stopped, or killed. Closes the tree on failure. */
+static cv_status sweep(caterva_tree **tree, cv_error *err)
+{
+    cv_tree_handle_begin(*tree);
+    cv_status status = cv_tree_handle_finish(*tree, cv_change_sweep((*tree)->tree, err));
+    if (status == CV_OK) return CV_OK;
+    (void)caterva_tree_close(*tree, NULL);
+    *tree = NULL;
+    return status;
+}
+
 caterva_status caterva_tree_open(const char *path, const caterva_tree_options *options,
                                  caterva_tree **out, caterva_error *err)
 {
@@ -79,16 +92,19 @@ caterva_status caterva_tree_open(const char *path, const caterva_tree_options *o
     CV_TRY(copy_options(options, &o, err));
     cv_tree *inner;
     CV_TRY(open_inner(path, &o, &inner, err));
-    return new_tree(inner, &o, out, err);
+    CV_TRY(new_tree(inner, &o, out, err));
+    return o.mode == CATERVA_MODE_WRITE ? sweep(out, err) : CV_OK;
 }
 
 caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
 {
     if (!tree) return CV_OK;
-    cv_status status = cv_tree_commit_groups(tree, err);
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_tree_handle_finish(tree, cv_tree_commit_groups(tree, err));
     cv_groups_clear(&tree->groups);
     cv_writers_release(tree->writers);
     cv_tree_close(tree->tree);
+    cv_watch_destroy(&tree->watch);
     cv_mutex_destroy(&tree->lock);
     cv_free(tree);
     return status;
@@ -116,20 +132,27 @@ static cv_status list(const cv_tree *tree, const cv_contents *contents, const ch
     return status;
 }
 
-caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
-                                     const caterva_tree_list **out, caterva_error *err)
+static cv_status look_and_list(const cv_tree *tree, const char *group,
+                               const caterva_tree_list **out, cv_error *err)
 {
     cv_contents own;
     const cv_contents *contents;
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = list(tree, contents, group, out, err);
+    cv_contents_free(&own);
+    return status;
+}
+
+caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
+                                     const caterva_tree_list **out, caterva_error *err)
+{
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
     *out = NULL;
     if (!group) group = "/";
     CV_TRY(cv_tree_check_key(group, err));
-    cv_status status = cv_tree_look(tree->tree, &own, &contents, err);
-    if (status == CV_OK) status = list(tree->tree, contents, group, out, err);
-    cv_contents_free(&own);
-    return status;
+    cv_tree_handle_begin(tree);
+    return cv_tree_handle_finish(tree, look_and_list(tree->tree, group, out, err));
 }
 
 void caterva_tree_list_release(const caterva_tree_list *list) { cv_catalog_free(list); }
@@ -161,7 +184,9 @@ caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
     CV_TRY(cv_array_open_options(options, &o, err));
     if (o.mode == CATERVA_MODE_WRITE && tree->tree->form == CV_TREE_DIRECTORY)
         CV_TRY(cv_tree_handle_check_writable(tree, err));
-    CV_TRY(cv_array_open_leaf(tree->tree, key, &o, out, err));
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_array_open_leaf(tree->tree, key, &o, out, err);
+    CV_TRY(cv_tree_handle_finish(tree, status));
     return o.mode == CATERVA_MODE_WRITE ? join(tree, out, err) : CV_OK;
 }
 
@@ -202,15 +227,14 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
     CV_TRY(cv_options_copy(&o, sizeof o, options, "create options", err));
     if (o.layout != CATERVA_LAYOUT_CONTIGUOUS)
         return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
-    cv_mutex_lock(&tree->lock);
+    cv_tree_handle_lock(tree);
     cv_status status = place_new(tree, key, o.overwrite != 0, &path, err);
     if (status == CV_OK) {
         status = cv_array_create(path, &o, NULL, out, err);
         cv_free(path);
     }
     if (status == CV_OK) status = join(tree, out, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    return cv_tree_handle_unlock(tree, status);
 }
 
 caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
@@ -218,22 +242,21 @@ caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
 {
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
-    cv_mutex_lock(&tree->lock);
+    cv_tree_handle_lock(tree);
     cv_status status = cv_tree_handle_check_free(tree, key, CV_NEW_GROUP, err);
     if (status == CV_OK) status = cv_change_group(tree->tree, key, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    return cv_tree_handle_unlock(tree, status);
 }
 
 caterva_status caterva_tree_remove(caterva_tree *tree, const char *key, caterva_error *err)
 {
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
-    cv_mutex_lock(&tree->lock);
-    cv_status status = cv_change_remove(tree->tree, key, err);
-    if (status == CV_OK) (void)cv_groups_move(&tree->groups, key, NULL, NULL);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    bool gone;
+    cv_tree_handle_lock(tree);
+    cv_status status = cv_change_remove(tree->tree, key, &gone, err);
+    if (gone) (void)cv_groups_move(&tree->groups, key, NULL, NULL);
+    return cv_tree_handle_unlock(tree, status);
 }
 
 caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const char *to,
@@ -241,12 +264,11 @@ caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const cha
 {
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!from || !to) return cv_fail(err, CATERVA_EINVAL, -1, "from or to is NULL");
-    cv_mutex_lock(&tree->lock);
+    cv_tree_handle_lock(tree);
     cv_status status = cv_tree_handle_check_free(tree, to, CV_NEW_ARRAY, err);
     if (status == CV_OK) status = cv_change_move(tree->tree, from, to, err);
     if (status == CV_OK) status = cv_groups_move(&tree->groups, from, to, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    return cv_tree_handle_unlock(tree, status);
 }
 
 /* ---- Archives and directories of all of it -------------------------------------------- */
@@ -263,10 +285,8 @@ static cv_status pack(caterva_tree *tree, const char *path,
     if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
     CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "pack options", err));
     CV_TRY(check_durability(o.durability, err));
-    cv_mutex_lock(&tree->lock);
-    cv_status status = run(tree->tree, path, &o, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, run(tree->tree, path, &o, err));
 }
 
 caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,

@@ -97,10 +97,8 @@ caterva_status caterva_tree_attr_list(caterva_tree *tree, const char *group,
 {
     CV_TRY(check(tree, &group, err));
     if (!names || !n) return cv_fail(err, CATERVA_EINVAL, -1, "names or n is NULL");
-    cv_mutex_lock(&tree->lock);
-    cv_status status = list(tree, group, names, n, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, list(tree, group, names, n, err));
 }
 
 static cv_status get(const caterva_tree *tree, const char *group, const char *name,
@@ -113,7 +111,7 @@ static cv_status get(const caterva_tree *tree, const char *group, const char *na
     if (!state) return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
     cv_status status = cv_snapshot_attributes(state, &all, err);
     if (status == CV_OK) status = cv_attributes_find(all, name, &found, err);
-    if (status == CV_OK) status = cv_attribute_value(found, value, NULL, err);
+    if (status == CV_OK) status = cv_attribute_value(found, value, tree->tree->watch, err);
     if (status == CV_OK) status = cv_buffer_reserve(value, 1, err); /* never NULL */
     cv_snapshot_release(state);
     return status;
@@ -126,9 +124,8 @@ caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group, cons
     CV_TRY(check(tree, &group, err));
     if (!name || !value || !size)
         return cv_fail(err, CATERVA_EINVAL, -1, "name, value or size is NULL");
-    cv_mutex_lock(&tree->lock);
-    cv_status status = get(tree, group, name, &buffer, err);
-    cv_mutex_unlock(&tree->lock);
+    cv_tree_handle_lock(tree);
+    cv_status status = cv_tree_handle_unlock(tree, get(tree, group, name, &buffer, err));
     if (status != CV_OK) {
         cv_buffer_free(&buffer);
         return status;
@@ -144,7 +141,7 @@ caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group, cons
 static cv_status put(caterva_tree *tree, const char *group, const cv_snapshot *old,
                      const cv_attribute *attributes, int n, cv_error *err)
 {
-    cv_placed placed = {.watch = NULL};
+    cv_placed placed = {.watch = tree->tree->watch};
     cv_buffer frame = {0};
     CV_TRY(cv_attributes_place(attributes, n, NULL, 0, &placed, err));
     cv_status status =
@@ -197,10 +194,8 @@ caterva_status caterva_tree_attr_set(caterva_tree *tree, const char *group, cons
     if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
     cv_attribute added = {
         .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
-    cv_mutex_lock(&tree->lock);
-    cv_status status = change(tree, group, name, &added, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, change(tree, group, name, &added, err));
 }
 
 caterva_status caterva_tree_attr_remove(caterva_tree *tree, const char *group,
@@ -209,8 +204,6 @@ caterva_status caterva_tree_attr_remove(caterva_tree *tree, const char *group,
     CV_TRY(check(tree, &group, err));
     CV_TRY(cv_tree_handle_check_writable(tree, err));
     CV_TRY(cv_attributes_check_name(name, err));
-    cv_mutex_lock(&tree->lock);
-    cv_status status = change(tree, group, name, NULL, err);
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, change(tree, group, name, NULL, err));
 }

@@ -111,13 +111,23 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
         if (!cv_pending_any(pending)) continue;
         CV_TRY(cv_pending_prepare(pending, c->durable, &p->prepared, err));
         if (p->prepared) c->n_prepared++;
+        CV_TRY(cv_watch_tick(c->tree->tree->watch, 1, err));
     }
     return CV_OK;
+}
+
+/* Each array, and each group twice: until the journal appears that may be stopped. */
+static void announce(const commit *c)
+{
+    int64_t n = 2 * (int64_t)c->tree->groups.n;
+    for (size_t i = 0; i < c->n; i++) n += cv_pending_any(c->parts[i].array->pending);
+    cv_watch_expect(c->tree->tree->watch, n);
 }
 
 static cv_status prepare(commit *c, cv_error *err)
 {
     cv_groups *groups = &c->tree->groups;
+    announce(c);
     CV_TRY(prepare_arrays(c, err));
     CV_TRY(cv_groups_prepare(groups, c->tree->tree, c->durable, err));
     c->n_prepared += groups->n;
@@ -184,7 +194,8 @@ static cv_status complete_parts(commit *c, cv_error *err)
         if (one == CV_OK) {
             cv_array_renew(p->array);
             if (is_first) cv_held_jobs_published(p->array->jobs, p->array->path);
-            cv_held_jobs_committed(&p->array->jobs, p->array->path, p->array->threads);
+            cv_held_jobs_committed(&p->array->jobs, p->array->path, p->array->threads,
+                                   p->array->watch);
         }
         if (status == CV_OK) status = one;
     }
@@ -250,11 +261,10 @@ static cv_status commit_tree(caterva_tree *tree, cv_error *err)
 caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
 {
     CV_TRY(cv_tree_handle_check_writable(tree, err));
-    cv_mutex_lock(&tree->lock);
+    cv_tree_handle_lock(tree);
     cv_status status = commit_tree(tree, err);
     tree->failed = status;
-    cv_mutex_unlock(&tree->lock);
-    return status;
+    return cv_tree_handle_unlock(tree, status);
 }
 
 /* ---- Groups alone --------------------------------------------------------- */

@@ -21,6 +21,32 @@ cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err)
                    tree->tree->shown.text);
 }
 
+/* ---- Calls ----------------------------------------------------------------- */
+
+void cv_tree_handle_begin(caterva_tree *tree)
+{
+    if (tree->tree->watch) cv_watch_begin(tree->tree->watch);
+}
+
+cv_status cv_tree_handle_finish(caterva_tree *tree, cv_status status)
+{
+    if (tree->tree->watch) cv_watch_end(tree->tree->watch, status == CV_OK);
+    return status;
+}
+
+void cv_tree_handle_lock(caterva_tree *tree)
+{
+    cv_mutex_lock(&tree->lock);
+    cv_tree_handle_begin(tree);
+}
+
+cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status)
+{
+    (void)cv_tree_handle_finish(tree, status);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
 /* ---- Keys ------------------------------------------------------------------ */
 
 /* "g/x.b2nd" is the path of "/g/x", or of something in it or around it. */

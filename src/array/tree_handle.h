@@ -13,10 +13,20 @@ struct caterva_tree {
     cv_groups groups; /* attributes that are pending */
     bool unfinished;  /* a commit stands that could not be finished */
     cv_status failed; /* how the last commit did: nothing of it may be committed alone */
+    cv_watch watch;   /* tree->watch, where somebody listens */
 };
 
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
+
+/* A call that may be long begins and ends: what it tells the handle's watch is heard of. All
+ * that tell it stand between these, or stops of earlier calls would be theirs. */
+void cv_tree_handle_begin(caterva_tree *tree);
+cv_status cv_tree_handle_finish(caterva_tree *tree, cv_status status);
+
+/* The same with the handle's lock. */
+void cv_tree_handle_lock(caterva_tree *tree);
+cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status);
 
 /* As cv_tree_check_writable; CATERVA_EIO when a commit stands that
  * could not be finished. */

@@ -253,7 +253,7 @@ static cv_status repair_all(cv_tree_repair *r, cv_error *err)
     cv_members files = {0};
     const cv_tree *tree = r->tree;
     if (tree->form == CV_TREE_ARCHIVE) return repair_members(r, &tree->contents.members, err);
-    cv_status status = cv_files_below(tree->dir, tree->shown.text, &files, err);
+    cv_status status = cv_files_below(tree->dir, tree->shown.text, NULL, &files, err);
     if (status == CV_OK) {
         cv_members_complete(&files);
         status = repair_members(r, &files, err);

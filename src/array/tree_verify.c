@@ -398,7 +398,8 @@ caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
                            "tree verify options", err));
     if (!group) group = "/";
     CV_TRY(cv_tree_check_key(group, err));
-    cv_status status = verify(&v, group, err);
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_tree_handle_finish(tree, verify(&v, group, err));
     cv_output_fill(result, &v.result, sizeof v.result);
     return status;
 }

@@ -6,14 +6,15 @@
 #include "base/os_names.h"
 #include "base/thread.h"
 #include "store/descriptors.h"
+#include "store/job_parts.h"
 #include "store/refusals.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TEMP ".tmp-"
 #define GONE ".gone-"
-#define RECORD "job"
 #define REPLACED ".replaced"
 
 enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
@@ -58,80 +59,13 @@ static cv_status fail(cv_error *err, int error, const char *what, const char *pa
     if (error == ENOENT)
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %s at %s", what,
                        cv_show_path(path).text);
+    if (error == ECANCELED) /* by a watch */
+        return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped at the %s at %s", what,
+                       cv_show_path(path).text);
     return cv_fail_sys(err, error, "the %s at %s", what, cv_show_path(path).text);
 }
 
 /* ---- Removing ------------------------------------------------------------------------ */
-
-/* Removes the files of a directory. */
-static int remove_files(cv_dir parent, const char *name)
-{
-    cv_dir dir;
-    cv_listing listing;
-    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
-    if (!error) error = cv_listing_open(dir, &listing);
-    if (error) return error;
-    const char *entry;
-    while (!error && (entry = cv_listing_next(&listing, &error))) {
-        error = cv_dir_remove(listing.dir, entry);
-        if (error == ENOENT) error = 0;
-    }
-    cv_listing_close(&listing);
-    return error;
-}
-
-/* A part is a file, or a directory of files. */
-static int remove_part(cv_dir dir, const char *name)
-{
-    int error = cv_dir_remove(dir, name);
-    if (error != EISDIR && error != EPERM) return error == ENOENT ? 0 : error;
-    error = remove_files(dir, name);
-    if (!error) error = cv_dir_remove_directory(dir, name);
-    return error == ENOENT ? 0 : error;
-}
-
-/* All that can be: parts of other users may stay, and the first reason comes back. */
-static int remove_parts(cv_dir parent, const char *name)
-{
-    cv_dir dir;
-    cv_listing listing;
-    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
-    if (!error) error = cv_listing_open(dir, &listing);
-    if (error) return error;
-    const char *entry;
-    int failed = 0;
-    while ((entry = cv_listing_next(&listing, &error))) {
-        int one = strcmp(entry, RECORD) != 0 ? remove_part(listing.dir, entry) : 0;
-        if (one && !failed) failed = one;
-    }
-    cv_listing_close(&listing);
-    return failed ? failed : error;
-}
-
-/* Twice: a worker may have put something there meanwhile. */
-static int remove_folder(cv_dir all, const char *name)
-{
-    int error = ENOTEMPTY;
-    for (int i = 0; i < 2 && (error == ENOTEMPTY || error == EEXIST); i++) {
-        error = remove_parts(all, name);
-        if (!error) error = remove_files(all, name);
-        if (!error) error = cv_dir_remove_directory(all, name);
-    }
-    return error;
-}
-
-/* Of jobs whose beginning or end was cut short. Best effort. */
-static void sweep(cv_dir all, const char *prefix)
-{
-    cv_dir again;
-    cv_listing listing;
-    int error;
-    if (cv_open_dir(all, ".", 0, &again) || cv_listing_open(again, &listing)) return;
-    const char *name;
-    while ((name = cv_listing_next(&listing, &error)))
-        if (strncmp(name, prefix, strlen(prefix)) == 0) (void)remove_folder(all, name);
-    cv_listing_close(&listing);
-}
 
 /* In one step for who looks for it, whatever happens while its parts go. One that has lost it
  * before, and could not be removed, is removed again. */
@@ -152,6 +86,8 @@ struct cv_job_removal {
     char gone[ID_DIGITS + sizeof GONE]; /* what the folder is called now */
     cv_mutex lock;                      /* of the listing */
     cv_listing listing;                 /* of the folder; none: it cannot be listed */
+    cv_watch *watch;
+    atomic_bool stopped;
 };
 
 static int list_gone(cv_job_removal *r)
@@ -161,10 +97,20 @@ static int list_gone(cv_job_removal *r)
     return error ? error : cv_listing_open(dir, &r->listing);
 }
 
+/* What is in the folder is announced; the last chance before the job has ended. */
+static int announce(const cv_job_removal *r, const char *id)
+{
+    if (!r->watch) return 0;
+    int64_t n = cv_parts_count(r->all, id);
+    cv_watch_expect(r->watch, n > 0 ? n : cv_parts_count(r->all, r->gone));
+    return cv_parts_tell(r->watch, 0);
+}
+
 static int begin_removal(cv_job_removal *r, const char *id)
 {
     (void)snprintf(r->gone, sizeof r->gone, GONE "%s", id);
     int error = cv_open_dir(cv_dir_here, r->parts, 0, &r->all);
+    if (!error) error = announce(r, id);
     if (!error) error = take_name(r->all, id, r->gone);
     if (!error && list_gone(r)) r->listing = (cv_listing){.system = NULL};
     return error;
@@ -179,12 +125,14 @@ static void free_removal(cv_job_removal *r)
     cv_free(r);
 }
 
-cv_status cv_job_removal_begin(const char *path, const char *id, cv_job_removal **out,
-                               cv_error *err)
+cv_status cv_job_removal_begin(const char *path, const char *id, cv_watch *watch,
+                               cv_job_removal **out, cv_error *err)
 {
     cv_job_removal *r = cv_calloc(1, sizeof *r);
     if (!r) return cv_fail_memory(err, sizeof *r, "a list of parts");
     cv_mutex_init(&r->lock);
+    atomic_init(&r->stopped, false);
+    r->watch = watch;
     cv_status status = cv_job_path(path, NULL, NULL, &r->parts, err);
     if (status == CV_OK) {
         int error = begin_removal(r, id);
@@ -205,7 +153,7 @@ static bool next_part(cv_job_removal *r, char *name, size_t size)
     cv_mutex_lock(&r->lock);
     if (r->listing.system) do
             entry = cv_listing_next(&r->listing, &error);
-        while (entry && (strcmp(entry, RECORD) == 0 || strlen(entry) >= size));
+        while (entry && (strcmp(entry, CV_JOB_RECORD) == 0 || strlen(entry) >= size));
     if (entry) memcpy(name, entry, strlen(entry) + 1);
     cv_mutex_unlock(&r->lock);
     return entry != NULL;
@@ -214,41 +162,52 @@ static bool next_part(cv_job_removal *r, char *name, size_t size)
 bool cv_job_removal_step(cv_job_removal *r)
 {
     char name[CV_OS_TEMP_NAME];
-    if (!next_part(r, name, sizeof name)) return false;
-    (void)remove_part(r->listing.dir, name); /* what stays, the end comes to */
-    return true;
+    if (atomic_load(&r->stopped) || !next_part(r, name, sizeof name)) return false;
+    int error =
+        cv_part_remove(r->listing.dir, name, r->watch); /* what stays, the end comes to */
+    if (error != ECANCELED) error = cv_parts_tell(r->watch, 1);
+    if (error == ECANCELED) atomic_store(&r->stopped, true);
+    return error != ECANCELED;
+}
+
+static int finish_removal(cv_job_removal *r)
+{
+    if (atomic_load(&r->stopped)) return ECANCELED;
+    int error = cv_parts_remove(r->all, r->gone, r->watch);
+    int swept = error == ECANCELED ? error : cv_parts_sweep(r->all, GONE, r->watch);
+    return error ? error : swept;
 }
 
 cv_status cv_job_removal_end(cv_job_removal *r, cv_error *err)
 {
-    int error = remove_folder(r->all, r->gone);
-    sweep(r->all, GONE);
+    int error = finish_removal(r);
     if (!error) (void)cv_dir_remove_directory(cv_dir_here, r->parts);
     cv_status status = error ? fail(err, error, "job", r->parts) : CV_OK;
     free_removal(r);
     return status;
 }
 
-cv_status cv_job_folder_remove(const char *path, const char *id, cv_error *err)
+cv_status cv_job_folder_remove(const char *path, const char *id, cv_watch *watch,
+                               cv_error *err)
 {
     cv_job_removal *removal;
-    CV_TRY(cv_job_removal_begin(path, id, &removal, err));
+    CV_TRY(cv_job_removal_begin(path, id, watch, &removal, err));
     return cv_job_removal_end(removal, err);
 }
 
 /* ---- Making -------------------------------------------------------------------------- */
 
-static int make_folder(const char *parts, const char *temp)
+static int make_folder(const char *parts, const char *temp, cv_watch *watch)
 {
     cv_dir all;
     int error = cv_dir_make(cv_dir_here, parts);
     if (error && error != EEXIST) return error;
     error = cv_open_dir(cv_dir_here, parts, 0, &all);
     if (error) return error;
-    sweep(all, TEMP);
-    sweep(all, GONE);
+    error = cv_parts_sweep(all, TEMP, watch);
+    if (!error) error = cv_parts_sweep(all, GONE, watch);
     cv_dir_close(&all);
-    return cv_dir_make(cv_dir_here, temp);
+    return error ? error : cv_dir_make(cv_dir_here, temp);
 }
 
 static cv_status temp_path(const char *path, const char *id, char **out, cv_error *err)
@@ -258,15 +217,18 @@ static cv_status temp_path(const char *path, const char *id, char **out, cv_erro
     return cv_job_path(path, name, NULL, out, err);
 }
 
-cv_status cv_job_folder_make(const char *path, const char *id, char **temp, cv_error *err)
+cv_status cv_job_folder_make(const char *path, const char *id, cv_watch *watch, char **temp,
+                             cv_error *err)
 {
     char *parts;
     CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
     cv_status status = temp_path(path, id, temp, err);
     if (status == CV_OK) {
-        int error = make_folder(parts, *temp);
+        int error = make_folder(parts, *temp, watch);
         if (error) {
-            status = cv_fail_sys(err, error, "making %s", cv_show_path(*temp).text);
+            status = error == ECANCELED
+                         ? fail(err, error, "job", *temp)
+                         : cv_fail_sys(err, error, "making %s", cv_show_path(*temp).text);
             cv_free(*temp);
             *temp = NULL;
         }
@@ -278,7 +240,7 @@ cv_status cv_job_folder_make(const char *path, const char *id, char **temp, cv_e
 static int write_record(cv_dir dir, const cv_buffer *record, bool durable, cv_file *lock)
 {
     unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | CV_OPEN_NEW;
-    int error = cv_open_file(dir, RECORD, how, 0666, lock);
+    int error = cv_open_file(dir, CV_JOB_RECORD, how, 0666, lock);
     if (error) return error;
     error = cv_file_write(*lock, record->data, record->size, 0);
     if (!error && durable) error = cv_file_sync(*lock);
@@ -322,7 +284,7 @@ cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record
     cv_file file;
     uint64_t size = 0;
     size_t done = 0;
-    CV_TRY(cv_job_path(path, id, RECORD, &name, err));
+    CV_TRY(cv_job_path(path, id, CV_JOB_RECORD, &name, err));
     int error = cv_open_file(cv_dir_here, name, CV_OPEN_READ, 0, &file);
     cv_status status = error ? fail(err, error, "job", name) : CV_OK;
     if (!error) {
@@ -339,59 +301,71 @@ cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record
     return status;
 }
 
-/* Bytes of a part: of its file, or of the files in its directory. */
-static int64_t part_bytes(cv_dir dir, const char *name)
+/* Adds the bytes of a part: of its file, or of the files in its directory. */
+static int add_part(cv_dir dir, const char *name, cv_watch *watch, int64_t *bytes)
 {
     cv_file_info info;
     cv_dir inner;
     cv_listing listing;
-    int64_t bytes = 0;
-    int error;
+    int error, stopped = 0;
     if (cv_dir_get_link_info(dir, name, &info)) return 0;
-    if (info.kind != CV_KIND_DIRECTORY) return (int64_t)info.size;
+    if (info.kind != CV_KIND_DIRECTORY) {
+        *bytes += (int64_t)info.size;
+        return 0;
+    }
     if (cv_open_dir(dir, name, CV_OPEN_NO_LINK, &inner) || cv_listing_open(inner, &listing))
         return 0;
     const char *file;
-    while ((file = cv_listing_next(&listing, &error)))
-        if (!cv_dir_get_link_info(listing.dir, file, &info)) bytes += (int64_t)info.size;
+    while (!stopped && (file = cv_listing_next(&listing, &error))) {
+        if (!cv_dir_get_link_info(listing.dir, file, &info)) *bytes += (int64_t)info.size;
+        stopped = cv_parts_tell(watch, 0);
+    }
     cv_listing_close(&listing);
-    return bytes;
+    return stopped;
 }
 
 static bool is_locked(cv_dir dir)
 {
     cv_file file;
-    if (cv_open_file(dir, RECORD, CV_OPEN_READ, 0, &file)) return false;
+    if (cv_open_file(dir, CV_JOB_RECORD, CV_OPEN_READ, 0, &file)) return false;
     bool locked = cv_file_ask_lock(file) == EWOULDBLOCK;
     cv_file_close(&file);
     return locked;
 }
 
-static int look(cv_dir dir, cv_job_look *out)
+static bool is_part(const char *name)
+{
+    return name[0] != '.' && strcmp(name, CV_JOB_RECORD) != 0 &&
+           strcmp(name, CV_JOB_BASE) != 0;
+}
+
+static int look(cv_dir dir, cv_watch *watch, cv_job_look *out)
 {
     cv_listing listing;
     const char *name;
     out->is_live = is_locked(dir);
+    cv_watch_expect(watch, watch ? cv_parts_count(dir, ".") : 0);
     int error = cv_listing_open(dir, &listing);
     if (error) return error;
-    while ((name = cv_listing_next(&listing, &error))) {
-        if (name[0] == '.' || !strcmp(name, RECORD) || !strcmp(name, CV_JOB_BASE)) continue;
-        out->n_parts++;
-        out->part_bytes += part_bytes(listing.dir, name);
+    int stopped = 0;
+    while (!stopped && (name = cv_listing_next(&listing, &error))) {
+        out->n_parts += is_part(name);
+        if (is_part(name)) stopped = add_part(listing.dir, name, watch, &out->part_bytes);
+        if (!stopped) stopped = cv_parts_tell(watch, 1);
     }
     cv_listing_close(&listing);
-    return error;
+    return stopped ? stopped : error;
 }
 
-cv_status cv_job_folder_look(const char *path, const char *id, cv_job_look *out,
-                             cv_error *err)
+cv_status cv_job_folder_look(const char *path, const char *id, cv_watch *watch,
+                             cv_job_look *out, cv_error *err)
 {
     char *folder;
     cv_dir dir;
     *out = (cv_job_look){false, 0, 0};
     CV_TRY(cv_job_path(path, id, NULL, &folder, err));
     int error = cv_open_dir(cv_dir_here, folder, 0, &dir);
-    if (!error) error = look(dir, out);
+    if (!error) error = look(dir, watch, out);
     cv_status status = error ? fail(err, error, "job", folder) : CV_OK;
     cv_free(folder);
     return status;

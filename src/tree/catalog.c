@@ -288,13 +288,26 @@ static cv_status add_old_table(work *w, const cv_member *member, cv_error *err)
     return add(w, member->path, cv_tree_parent(member->path, stem), &it, &made, err);
 }
 
+/* What no look has announced. */
+static void announce(const work *w)
+{
+    const cv_contents *c = w->contents;
+    bool is_found = w->tree->form == CV_TREE_DIRECTORY;
+    cv_watch_expect(w->tree->watch, (int64_t)(c->embed.n + (is_found ? 0 : c->members.n)));
+}
+
 static cv_status add_all(work *w, cv_error *err)
 {
     const cv_contents *c = w->contents;
     bool has_registry = false;
-    for (size_t i = 0; i < c->members.n; i++) CV_TRY(add_file(w, &c->members.list[i], err));
+    announce(w);
+    for (size_t i = 0; i < c->members.n; i++) {
+        CV_TRY(add_file(w, &c->members.list[i], err));
+        CV_TRY(cv_watch_tick(w->tree->watch, 1, err));
+    }
     for (size_t i = 0; i < c->embed.n; i++) {
         CV_TRY(add_entry(w, &c->embed.list[i], err));
+        CV_TRY(cv_watch_tick(w->tree->watch, 1, err));
         has_registry = has_registry || c->embed.list[i].what == CV_EMBED_OBJECT;
     }
     for (size_t i = 0; i < c->members.n && !has_registry; i++)

@@ -12,7 +12,8 @@ typedef struct cv_embed_bytes {
 } cv_embed_bytes;
 
 /* Lists the group and all below it; "" is the whole tree. CATERVA_ENOTFOUND: there is no
- * such group. Release with cv_catalog_free. */
+ * such group. The tree's watch counts files and what lies inside embed.b2e. Release with
+ * cv_catalog_free. */
 cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
                           const cv_embed_bytes *bytes, const char *group,
                           const caterva_tree_list **out, cv_error *err);

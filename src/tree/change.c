@@ -204,12 +204,13 @@ cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
     return status;
 }
 
-/* ---- Removed and moved ------------------------------------------------------------------ */
+/* ---- What may be removed or moved ------------------------------------------------------- */
 
 /* Something of the tree, found: a file by its name, or a group's directory. */
 typedef struct thing {
     char *name; /* owned */
     bool is_group;
+    int64_t n_files; /* of a group */
 } thing;
 
 static cv_status check_not_written(const cv_tree *tree, const char *name, cv_error *err)
@@ -236,13 +237,26 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
     }
     for (size_t i = 0; i < c->members.n; i++) {
         const char *path = c->members.list[i].path;
-        if (cv_tree_is_path_in(path, key + 1)) CV_TRY(check_not_written(tree, path, err));
+        if (!cv_tree_is_path_in(path, key + 1)) continue;
+        CV_TRY(check_not_written(tree, path, err));
+        CV_TRY(cv_watch_tick(tree->watch, 1, err));
     }
     return CV_OK;
 }
 
+/* The files of the group are gone through `passes` times. All that the look has announced is
+ * done with it. */
+static void announce(const cv_tree *tree, const cv_contents *c, const char *key, int passes,
+                     thing *out)
+{
+    for (size_t i = 0; i < c->members.n; i++)
+        out->n_files += cv_tree_is_path_in(c->members.list[i].path, key + 1);
+    cv_watch_expect(tree->watch, passes * out->n_files);
+    cv_watch_add(tree->watch, (int64_t)c->members.n);
+}
+
 static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const char *key,
-                            thing *out, cv_error *err)
+                            int passes, thing *out, cv_error *err)
 {
     CV_TRY(check_not_embedded(tree, c, key, err));
     const cv_member *file = find_file(c, key, strlen(key));
@@ -250,6 +264,7 @@ static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const cha
         CV_TRY(check_not_written(tree, file->path, err));
         out->name = cv_strdup(file->path);
     } else if (cv_contents_has_group(c, key)) {
+        announce(tree, c, key, passes, out);
         CV_TRY(check_group(tree, c, key, err));
         out->name = cv_strdup(key + 1);
         out->is_group = true;
@@ -283,30 +298,93 @@ static cv_status fail_change(const cv_tree *tree, const char *what, const thing 
     return cv_fail_sys(err, error, "cannot %s %.60s in %s", what, t->name, tree->shown.text);
 }
 
-/* Out of sight by one rename, then for good. */
-static cv_status remove_group(const cv_tree *tree, const thing *t, cv_error *err)
+/* ---- What is left of groups ------------------------------------------------------------- */
+
+#define REST "group"
+#define REST_TAG "deleted"
+
+static bool is_rest(const char *name)
+{
+    static const char begin[] = "." REST "." REST_TAG "-";
+    return strncmp(name, begin, sizeof begin - 1) == 0;
+}
+
+/* `announced` of its files the watch has heard of. */
+static cv_status remove_rest(const cv_tree *tree, const char *name, int64_t announced,
+                             cv_error *err)
 {
     cv_dir dir;
-    char temp[CV_OS_TEMP_NAME];
-    int error = EEXIST;
-    for (int i = 0; error == EEXIST && i < 100; i++) {
-        cv_os_temp_name("group", "deleted", temp);
-        error = cv_dir_rename_new(tree->dir, t->name, temp);
-    }
-    if (error) return fail_change(tree, "remove", t, error, err);
-    if (cv_dir_open(tree->dir, temp, CV_OPEN_NO_LINK, &dir) == 0) {
-        cv_remove_all(dir, tree->shown.text);
+    cv_status status = CV_OK;
+    if (cv_open_dir(tree->dir, name, CV_OPEN_NO_LINK, &dir) == 0) {
+        status = cv_remove_all(dir, tree->shown.text, tree->watch, announced, err);
         cv_dir_close(&dir);
     }
-    (void)cv_dir_remove_directory(tree->dir, temp);
+    if (status == CV_OK) (void)cv_dir_remove_directory(tree->dir, name);
+    return status;
+}
+
+static cv_status sweep_listed(const cv_tree *tree, cv_listing *listing, cv_error *err)
+{
+    const char *name;
+    int error;
+    while ((name = cv_listing_next(listing, &error)))
+        if (is_rest(name)) CV_TRY(remove_rest(tree, name, 0, err));
     return CV_OK;
 }
 
-static cv_status remove_thing(const cv_tree *tree, const thing *t, cv_error *err)
+cv_status cv_change_sweep(const cv_tree *tree, cv_error *err)
 {
-    if (t->is_group) return remove_group(tree, t, err);
+    cv_dir again;
+    cv_listing listing;
+    if (cv_open_dir(tree->dir, ".", 0, &again) || cv_listing_open(again, &listing))
+        return CV_OK;
+    cv_status status = sweep_listed(tree, &listing, err);
+    cv_listing_close(&listing);
+    return status;
+}
+
+/* ---- Removed ---------------------------------------------------------------------------- */
+
+static cv_status fail_rest(const cv_tree *tree, const thing *t, const char *rest,
+                           cv_error *err)
+{
+    return cv_fail(err, CATERVA_ESTOPPED, -1,
+                   "stopped: the group %.60s is gone from %.60s; what is left of its files, "
+                   "in %s, goes with the next removal or opening for writing",
+                   t->name, tree->shown.text, rest);
+}
+
+/* Out of sight by one rename, then for good. */
+static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)
+{
+    char temp[CV_OS_TEMP_NAME];
+    int error = EEXIST;
+    CV_TRY(cv_watch_tick(tree->watch, 0, err));
+    for (int i = 0; error == EEXIST && i < 100; i++) {
+        cv_os_temp_name(REST, REST_TAG, temp);
+        error = cv_dir_rename_new(tree->dir, t->name, temp);
+    }
+    if (error) return fail_change(tree, "remove", t, error, err);
+    *gone = true;
+    if (remove_rest(tree, temp, t->n_files, NULL) == CV_OK) return CV_OK;
+    return fail_rest(tree, t, temp, err);
+}
+
+static cv_status remove_thing(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)
+{
+    if (t->is_group) return remove_group(tree, t, gone, err);
     int error = cv_dir_remove(tree->dir, t->name);
+    *gone = !error;
     return error ? fail_change(tree, "remove", t, error, err) : CV_OK;
+}
+
+/* What is gone stays gone, also where the rest of it is not removed yet. */
+static cv_status remove_and_settle(const cv_tree *tree, const thing *t, bool *gone,
+                                   cv_error *err)
+{
+    cv_status status = remove_thing(tree, t, gone, err);
+    cv_status settled = *gone ? settle(tree, t->name, status == CV_OK ? err : NULL) : CV_OK;
+    return status == CV_OK ? settled : status;
 }
 
 static cv_status refuse_job(void *context, const char *id, cv_error *err)
@@ -335,27 +413,33 @@ static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const 
     if (!t->is_group) return check_no_job(tree, t->name, err);
     for (size_t i = 0; i < c->members.n; i++) {
         const char *path = c->members.list[i].path;
-        if (cv_tree_is_path_in(path, t->name)) CV_TRY(check_no_job(tree, path, err));
+        if (!cv_tree_is_path_in(path, t->name)) continue;
+        CV_TRY(check_no_job(tree, path, err));
+        CV_TRY(cv_watch_tick(tree->watch, 1, err));
     }
     return CV_OK;
 }
 
-cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err)
+cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error *err)
 {
+    enum { PASSES = 3 }; /* writers, jobs, and the files go */
     cv_contents own;
     thing t = {0};
     const cv_contents *contents;
+    *gone = false;
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(key, err));
+    CV_TRY(cv_change_sweep(tree, err));
     cv_status status = cv_tree_look(tree, &own, &contents, err);
-    if (status == CV_OK) status = find_thing(tree, contents, key, &t, err);
+    if (status == CV_OK) status = find_thing(tree, contents, key, PASSES, &t, err);
     if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
-    if (status == CV_OK) status = remove_thing(tree, &t, err);
-    if (status == CV_OK) status = settle(tree, t.name, err);
+    if (status == CV_OK) status = remove_and_settle(tree, &t, gone, err);
     cv_contents_free(&own);
     cv_free(t.name);
     return status;
 }
+
+/* ---- Moved ------------------------------------------------------------------------------ */
 
 static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
                             cv_error *err)
@@ -374,6 +458,7 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
 
 cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err)
 {
+    enum { PASSES = 2 }; /* writers and jobs */
     cv_contents own;
     thing t = {0};
     const cv_contents *contents;
@@ -383,7 +468,7 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
     if (cv_tree_is_within(to, from))
         return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot move into itself", from);
     cv_status status = cv_tree_look(tree, &own, &contents, err);
-    if (status == CV_OK) status = find_thing(tree, contents, from, &t, err);
+    if (status == CV_OK) status = find_thing(tree, contents, from, PASSES, &t, err);
     if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
     if (status == CV_OK) status = check_free(tree, contents, to, false, err);
     if (status == CV_OK) status = move_thing(tree, &t, to, err);

@@ -15,7 +15,16 @@ cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char *
 cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *err);
 
 cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err);
-cv_status cv_change_remove(cv_tree *tree, const char *key, cv_error *err);
+
+/* *gone: there is nothing of that key any more, also after a failure. A group goes from view
+ * at once, and then its files; where the tree's watch stops that (CATERVA_ESTOPPED), or the
+ * process dies, they lie in a hidden directory, which the next removal sweeps away. */
+cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error *err);
+
+/* Removes what is left of groups that went from view. Does what it can, and fails only when
+ * the tree's watch says stop. */
+cv_status cv_change_sweep(const cv_tree *tree, cv_error *err);
+
 cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err);
 
 #endif

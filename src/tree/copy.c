@@ -134,6 +134,8 @@ cv_status cv_copy_look(const cv_tree *tree, cv_contents *own, const cv_contents 
                        "%s is one file with all arrays inside it: copy its arrays one by one",
                        tree->shown.text);
     CV_TRY(cv_tree_look(tree, own, out, err));
+    if (tree->form != CV_TREE_DIRECTORY)
+        cv_watch_expect(tree->watch, (int64_t)(*out)->members.n);
     *total = 0;
     for (size_t i = 0; i < (*out)->members.n; i++)
         *total += (int64_t)(*out)->members.list[i].size;

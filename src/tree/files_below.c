@@ -16,6 +16,8 @@ typedef struct walk {
     cv_buffer path;  /* of the directory that is listed and a name in it */
     cv_members *out;
     bool takes_all;
+    cv_watch *watch;
+    int64_t announced; /* files that the watch has heard of, and that were not found yet */
 } walk;
 
 /* "a/b" of the directory and a name in it, into w->path. */
@@ -43,6 +45,15 @@ static bool is_job_folder(const char *name)
     return false;
 }
 
+static cv_status tell(walk *w, cv_error *err)
+{
+    if (w->announced > 0)
+        w->announced--;
+    else
+        cv_watch_expect(w->watch, 1);
+    return cv_watch_tick(w->watch, 0, err);
+}
+
 static cv_status take(walk *w, const char *name, cv_error *err)
 {
     cv_file_info info, target;
@@ -60,7 +71,8 @@ static cv_status take(walk *w, const char *name, cv_error *err)
         return cv_buffer_append(&w->queue, path, w->path.size, err);
     if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;
     cv_member member = {.size = info.size};
-    return cv_members_add(w->out, &member, path, w->path.size - 1, err);
+    CV_TRY(cv_members_add(w->out, &member, path, w->path.size - 1, err));
+    return tell(w, err);
 }
 
 static cv_status fail_listing(const walk *w, int error, cv_error *err)
@@ -112,18 +124,22 @@ static cv_status run(walk *w, cv_error *err)
     return status;
 }
 
-cv_status cv_files_below(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
+cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
+                         cv_error *err)
 {
-    walk w = {.root = dir, .shown = shown, .out = out};
+    walk w = {.root = dir, .shown = shown, .out = out, .watch = watch};
     cv_status status = run(&w, err);
     cv_buffer_free(&w.queue);
     return status;
 }
 
-cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_members *out,
-                             cv_buffer *directories, cv_error *err)
+cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
+                             int64_t announced, cv_members *out, cv_buffer *directories,
+                             cv_error *err)
 {
     walk w = {.root = dir, .shown = shown, .out = out, .takes_all = true};
+    w.watch = watch;
+    w.announced = announced;
     cv_status status = run(&w, err);
     *directories = w.queue;
     return status;

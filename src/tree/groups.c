@@ -127,6 +127,7 @@ cv_status cv_groups_prepare(cv_groups *g, const cv_tree *tree, bool durable, cv_
         cv_group_change *change = &g->list[i];
         CV_TRY(cv_make_temp(tree->dir, change->path, &change->frame, durable, change->temp,
                             err));
+        CV_TRY(cv_watch_tick(tree->watch, 1, err));
     }
     return CV_OK;
 }
@@ -162,6 +163,7 @@ cv_status cv_groups_complete(const cv_groups *g, const cv_tree *tree, bool durab
     for (size_t i = 0; i < g->n; i++) {
         cv_status one = complete(&g->list[i], tree, durable, status == CV_OK ? err : NULL);
         if (status == CV_OK) status = one;
+        (void)cv_watch_tick(tree->watch, 1, NULL); /* too late to stop */
     }
     return status;
 }

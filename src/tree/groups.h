@@ -31,7 +31,7 @@ cv_status cv_groups_move(cv_groups *groups, const char *from, const char *to, cv
 void cv_groups_clear(cv_groups *groups);
 
 /* The commit, in steps: writes all under temporary names; gives them their names; or takes
- * them away again. */
+ * them away again. The first may be stopped by the tree's watch, which hears of each group. */
 cv_status cv_groups_prepare(cv_groups *groups, const cv_tree *tree, bool durable,
                             cv_error *err);
 cv_status cv_groups_complete(const cv_groups *groups, const cv_tree *tree, bool durable,

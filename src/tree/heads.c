@@ -24,7 +24,7 @@ static cv_status ignore(void *context, size_t range, cv_error *err)
 static cv_status read_wave(cv_heads *h, cv_error *err)
 {
     size_t n = 0;
-    const cv_arrivals arrivals = {.arrived = ignore};
+    const cv_arrivals arrivals = {.arrived = ignore, .watch = h->tree->watch};
     cv_store_range *ranges = cv_calloc(h->stop - h->first, sizeof *ranges);
     if (!ranges) return cv_fail_memory(err, h->stop - h->first, "a list of ranges");
     for (size_t i = h->first; i < h->stop; i++) {

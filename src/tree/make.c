@@ -241,7 +241,7 @@ cv_status cv_new_directory_publish(cv_new_directory *made, bool durable, cv_erro
 void cv_new_directory_close(cv_new_directory *made)
 {
     if (cv_dir_is_open(made->dir) && !made->published) {
-        cv_remove_all(made->dir, made->shown.text);
+        (void)cv_remove_all(made->dir, made->shown.text, NULL, 0, NULL);
         (void)cv_dir_remove_directory(made->parent, made->temp);
     }
     cv_dir_close(&made->dir);
@@ -270,24 +270,42 @@ cv_status cv_make_tree(const char *path, bool durable, cv_error *err)
 }
 
 /* Directories go from below: each after what its path begins. */
-static void remove_directories(cv_dir dir, const cv_buffer *paths)
+static cv_status remove_directories(cv_dir dir, const cv_buffer *paths, cv_watch *watch,
+                                    cv_error *err)
 {
     size_t at = paths->size;
     const char *text = (const char *)paths->data;
     while (at > 1) {
         for (at--; at > 0 && text[at - 1]; at--) continue;
         if (text[at]) (void)cv_dir_remove_directory(dir, text + at);
+        CV_TRY(cv_watch_tick(watch, 0, err));
     }
+    return CV_OK;
 }
 
-void cv_remove_all(cv_dir dir, const char *shown)
+static cv_status remove_files(cv_dir dir, const cv_members *files, cv_watch *watch,
+                              cv_error *err)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        (void)cv_dir_remove(dir, files->list[i].path);
+        CV_TRY(cv_watch_tick(watch, 1, err));
+    }
+    return CV_OK;
+}
+
+cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
+                        cv_error *err)
 {
     cv_members files = {0};
     cv_buffer directories = {0};
-    (void)cv_all_files_below(dir, shown, &files, &directories, NULL);
+    cv_error reason = {0};
+    cv_status status =
+        cv_all_files_below(dir, shown, watch, announced, &files, &directories, &reason);
     cv_members_complete(&files);
-    for (size_t i = 0; i < files.n; i++) (void)cv_dir_remove(dir, files.list[i].path);
-    remove_directories(dir, &directories);
+    if (status != CATERVA_ESTOPPED) status = remove_files(dir, &files, watch, &reason);
+    if (status == CV_OK) status = remove_directories(dir, &directories, watch, &reason);
     cv_buffer_free(&directories);
     cv_members_free(&files);
+    if (status != CV_OK && err) *err = reason;
+    return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/os_names.h"
+#include "base/watch.h"
 #include "format/frame_header.h"
 #include "store/refusals.h"
 
@@ -48,7 +49,10 @@ cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, boo
  * names of new ones are on the medium. */
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err);
 
-/* Removes all files and directories below `dir`. Does what it can. */
-void cv_remove_all(cv_dir dir, const char *shown);
+/* Removes all files and directories below `dir`. Does what it can, and fails only when the
+ * watch says stop (CATERVA_ESTOPPED), which counts the files: it has heard of `announced` of
+ * them before. */
+cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
+                        cv_error *err);
 
 #endif

@@ -122,8 +122,10 @@ static cv_status write_archive(archive *a, const cv_tree *tree, const cv_content
                                cv_error *err)
 {
     for (size_t i = 0; i < c->members.n; i++)
-        if (strcmp(c->members.list[i].path, CV_TREE_EMBED) != 0)
+        if (strcmp(c->members.list[i].path, CV_TREE_EMBED) != 0) {
             CV_TRY(add_member(a, tree, &c->members.list[i], err));
+            CV_TRY(cv_watch_tick(tree->watch, 1, err));
+        }
     CV_TRY(add_embed(a, tree, c, err));
     return finish_archive(a, err);
 }
@@ -284,7 +286,7 @@ static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_
     if (!error) return CV_OK;
     if (error != ENOTSUP) return cv_fail_sys(err, error, "cannot sync %s", made->shown.text);
     cv_status status =
-        cv_all_files_below(made->dir, made->shown.text, &files, &directories, err);
+        cv_all_files_below(made->dir, made->shown.text, NULL, 0, &files, &directories, err);
     cv_members_complete(&files);
     if (status == CV_OK) status = sync_files(made->dir, &files, err);
     if (status == CV_OK) status = sync_directories(made->dir, &directories, err);
@@ -299,8 +301,10 @@ static cv_status unpack_into(const cv_tree *tree, const cv_contents *c,
 {
     cv_buffer embed = {0};
     for (size_t i = 0; i < c->members.n; i++) /* a journal in an archive is nobody's */
-        if (strcmp(c->members.list[i].path, CV_TREE_JOURNAL) != 0)
+        if (strcmp(c->members.list[i].path, CV_TREE_JOURNAL) != 0) {
             CV_TRY(unpack_member(tree, &c->members.list[i], made->dir, watch, err));
+            CV_TRY(cv_watch_tick(tree->watch, 1, err));
+        }
     if (!c->has_embed) {
         cv_status status = cv_make_embed(&embed, err);
         if (status == CV_OK)

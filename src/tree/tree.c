@@ -169,7 +169,7 @@ static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_err
 {
     CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &out->journal, err));
     CV_TRY(add_committed(tree, out, err));
-    CV_TRY(cv_files_below(tree->dir, tree->shown.text, &out->members, err));
+    CV_TRY(cv_files_below(tree->dir, tree->shown.text, tree->watch, &out->members, err));
     cv_members_complete(&out->members);
     set_steps(tree, out);
     if (is_embed(out)) return read_embed(tree, out, err);

@@ -4,6 +4,7 @@
 
 #include "base/os_dir.h"
 #include "base/os_lock.h"
+#include "base/watch.h"
 #include "store/http_session.h"
 #include "store/refusals.h"
 #include "tree/embed.h"
@@ -38,6 +39,7 @@ typedef struct cv_tree {
     bool durable;         /* names are synced */
     bool lacks_members;   /* of a damaged archive: more may have been there */
     bool skips_journal;   /* files are read as they stand, for who repairs them */
+    cv_watch *watch;      /* borrowed: hears of long calls, mostly in files; NULL: nobody */
     cv_contents contents; /* of an archive or file: such never change in place */
 } cv_tree;
 
@@ -65,7 +67,8 @@ cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
  * that was opened before: it is the parent's. */
 cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err);
 
-/* A look at a directory, or what is known of the others: release *own in any case. */
+/* A look at a directory, or what is known of the others: release *own in any case. The files
+ * of a directory are announced to the tree's watch as they are found; who asked counts them. */
 cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
                        cv_error *err);
 void cv_contents_free(cv_contents *contents);

@@ -112,7 +112,7 @@ static caterva_status run(work *w)
     TRY(caterva_open(path, &o, &w->array, &err));
     TRY(caterva_job_begin(w->array, &grown, &w->job, &w->job_size, &err));
     for (int i = 0; i < WORKERS; i++) TRY(write_part(w, i));
-    TRY(caterva_jobs_list(path, &list, &err));
+    TRY(caterva_jobs_list(path, NULL, &list, &err));
     caterva_job_list_release(list);
     TRY(caterva_merge(w->array, (const void *const *)w->tokens, w->sizes, WORKERS, NULL, NULL,
                       &err));
@@ -153,10 +153,10 @@ static bool is_new(void)
 static void discard_jobs(void)
 {
     const caterva_job_list *list;
-    CHECK_OK(caterva_jobs_list(path, &list, &err), err);
+    CHECK_OK(caterva_jobs_list(path, NULL, &list, &err), err);
     for (size_t i = 0; i < list->n; i++)
         CHECK_OK(caterva_job_discard(path, list->entries[i]->job, list->entries[i]->job_size,
-                                     &err),
+                                     NULL, &err),
                  err);
     caterva_job_list_release(list);
 }

@@ -363,11 +363,11 @@ static void discard_jobs(const char *path)
     caterva_error err;
     const caterva_job_list *list;
     char parts[4096];
-    CHECK_OK(caterva_jobs_list(path, &list, &err), err);
+    CHECK_OK(caterva_jobs_list(path, NULL, &list, &err), err);
     for (size_t i = 0; i < list->n; i++) {
         const caterva_job_entry *job = list->entries[i];
         CHECK(!job->is_live, "job %s is live", job->id);
-        CHECK_OK(caterva_job_discard(path, job->job, job->job_size, &err), err);
+        CHECK_OK(caterva_job_discard(path, job->job, job->job_size, NULL, &err), err);
     }
     caterva_job_list_release(list);
     snprintf(parts, sizeof parts, "%s.parts", path);

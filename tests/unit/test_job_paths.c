@@ -66,7 +66,7 @@ static caterva_status merge(caterva_error *err)
 
 static void end_job(void)
 {
-    (void)caterva_job_discard(path, job, job_size, NULL);
+    (void)caterva_job_discard(path, job, job_size, NULL, NULL);
     caterva_discard(array);
     caterva_free(token);
     caterva_free(job);
@@ -137,7 +137,7 @@ static void an_array_of_the_same_kind(caterva_layout layout)
     assert_non_null(strstr(err.message, path));
     assert_int_equal(caterva_has_pending(array), 0);
     expect_replaced(&err, caterva_part_open(path, job, job_size, NULL, &part, &err));
-    assert_int_equal(caterva_job_discard(path, job, job_size, NULL), CATERVA_OK);
+    assert_int_equal(caterva_job_discard(path, job, job_size, NULL, NULL), CATERVA_OK);
 
     caterva_free(job);
     caterva_free(token);
@@ -160,7 +160,7 @@ static void test_an_array_of_the_same_kind(void **state)
 static void expect_job(const char *url, size_t n)
 {
     const caterva_job_list *list;
-    assert_int_equal(caterva_jobs_list(url, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(url, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, n);
     caterva_job_list_release(list);
 }
@@ -181,7 +181,7 @@ static void a_symbolic_link(caterva_layout layout, bool begin_by_link)
     scratch_path(link, "link");
     assert_int_equal(symlink(path, link), 0);
     if (begin_by_link) {
-        assert_int_equal(caterva_job_discard(link, job, job_size, NULL), CATERVA_OK);
+        assert_int_equal(caterva_job_discard(link, job, job_size, NULL, NULL), CATERVA_OK);
         caterva_free(job);
         open_by(link);
         assert_int_equal(caterva_job_begin(array, NULL, &job, &job_size, NULL), CATERVA_OK);
@@ -212,7 +212,7 @@ static void make_stubborn(char stubborn[3 * SCRATCH_PATH])
 {
     const caterva_job_list *list;
     char other[2 * SCRATCH_PATH];
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     assert_int_equal(list->entries[0]->has_ended, 0);
     snprintf(other, sizeof other, "%s.parts/.gone-%s/other", path, list->entries[0]->id);
@@ -228,7 +228,7 @@ static void make_stubborn(char stubborn[3 * SCRATCH_PATH])
 static void expect_ended(void)
 {
     const caterva_job_list *list;
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     assert_int_equal(list->entries[0]->has_ended, 1);
     assert_int_equal(list->entries[0]->n_parts, 1); /* the others are gone */
@@ -248,10 +248,10 @@ static void test_parts_that_stay(void **state)
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     expect_ended();
     assert_int_equal(merge(NULL), CATERVA_ENOTFOUND);
-    assert_int_equal(caterva_job_discard(path, job, job_size, NULL), CATERVA_EIO);
+    assert_int_equal(caterva_job_discard(path, job, job_size, NULL, NULL), CATERVA_EIO);
     expect_ended();
     assert_int_equal(rmdir(stubborn), 0);
-    assert_int_equal(caterva_job_discard(path, job, job_size, NULL), CATERVA_OK);
+    assert_int_equal(caterva_job_discard(path, job, job_size, NULL, NULL), CATERVA_OK);
     expect_job(path, 0);
     end_job();
 }

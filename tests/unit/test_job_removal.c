@@ -76,7 +76,7 @@ static void test_threads_share_the_parts(void **state)
 {
     (void)state;
     cv_job_removal *removal;
-    assert_int_equal(cv_job_removal_begin(path, id, &removal, NULL), CV_OK);
+    assert_int_equal(cv_job_removal_begin(path, id, NULL, &removal, NULL), CV_OK);
     assert_int_equal(access(folder, F_OK), -1); /* its name goes first */
     cv_pool_run(HELPERS, take_steps, removal);
     assert_int_equal(atomic_load(&n_steps),
@@ -89,7 +89,7 @@ static void test_the_end_deletes_what_no_step_did(void **state)
 {
     (void)state;
     cv_job_removal *removal;
-    assert_int_equal(cv_job_removal_begin(path, id, &removal, NULL), CV_OK);
+    assert_int_equal(cv_job_removal_begin(path, id, NULL, &removal, NULL), CV_OK);
     for (int i = 0; i < PARTS / 2; i++) assert_true(cv_job_removal_step(removal));
     assert_int_equal(cv_job_removal_end(removal, NULL), CV_OK);
     assert_gone();
@@ -101,12 +101,12 @@ static void test_a_job_that_is_not_there(void **state)
     cv_error err = {0};
     cv_job_removal *removal;
     assert_int_equal(
-        cv_job_removal_begin(path, "fedcba98765432100123456789abcdef", &removal, &err),
+        cv_job_removal_begin(path, "fedcba98765432100123456789abcdef", NULL, &removal, &err),
         CATERVA_ENOTFOUND);
     assert_non_null(strstr(err.message, "there is no job"));
-    assert_int_equal(cv_job_folder_remove(path, id, NULL), CV_OK);
+    assert_int_equal(cv_job_folder_remove(path, id, NULL, NULL), CV_OK);
     assert_gone();
-    assert_int_equal(cv_job_folder_remove(path, id, NULL), CATERVA_ENOTFOUND);
+    assert_int_equal(cv_job_folder_remove(path, id, NULL, NULL), CATERVA_ENOTFOUND);
 }
 
 int main(void)

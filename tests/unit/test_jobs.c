@@ -70,7 +70,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    caterva_job_discard(path, job, job_size, NULL);
+    caterva_job_discard(path, job, job_size, NULL, NULL);
     caterva_discard(array);
     caterva_free(job);
     scratch_remove(path);
@@ -116,7 +116,7 @@ static void part_path(const token *t, char out[2 * SCRATCH_PATH])
 {
     const caterva_job_list *list;
     const uint8_t *name = (const uint8_t *)t->bytes + 8 + 16 + 5; /* magic, id, db and size */
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     snprintf(out, 2 * SCRATCH_PATH, "%s/%.*s", list->entries[0]->folder,
              ((const uint8_t *)t->bytes)[8 + 16 + 4], (const char *)name);
@@ -257,8 +257,9 @@ static void another_job(void **state)
     job_size = other_size;
     t[1] = write_part(4, 8, 0, 4, 1);
     assert_int_equal(merge(t, 2, &err), CATERVA_EINVAL);
-    assert_int_equal(caterva_job_discard(path, other, other_size, NULL), CATERVA_OK);
-    assert_int_equal(caterva_job_discard(path, other, other_size, NULL), CATERVA_ENOTFOUND);
+    assert_int_equal(caterva_job_discard(path, other, other_size, NULL, NULL), CATERVA_OK);
+    assert_int_equal(caterva_job_discard(path, other, other_size, NULL, NULL),
+                     CATERVA_ENOTFOUND);
     assert_int_equal(merge(t + 1, 1, &err), CATERVA_ENOTFOUND);
     assert_unchanged();
     for (int i = 0; i < 2; i++) caterva_free(t[i].bytes);
@@ -390,7 +391,7 @@ static void what_a_part_refuses(void **state)
         assert_int_equal(refused[i], CATERVA_EUNSUPPORTED);
     assert_int_equal(caterva_close(part, NULL), CATERVA_OK); /* drops it */
     const caterva_job_list *list;
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     assert_int_equal(list->entries[0]->n_parts, 0);
     assert_int_equal(list->entries[0]->is_live, 1);
@@ -442,7 +443,7 @@ static void coordinators(void **state)
     assert_int_equal(caterva_open(path, &o, &second, NULL), CATERVA_EBUSY);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
     array = open_array();
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     assert_int_equal(list->entries[0]->is_live, 0);
     caterva_job_list_release(list);

@@ -53,7 +53,7 @@ static void write_part(int number)
 static void find_folder(void)
 {
     const caterva_job_list *list;
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     snprintf(folder, sizeof folder, "%s", list->entries[0]->folder);
     caterva_job_list_release(list);
@@ -89,7 +89,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    (void)caterva_job_discard(path, job, job_size, NULL);
+    (void)caterva_job_discard(path, job, job_size, NULL, NULL);
     for (int i = 0; i < PARTS; i++) caterva_free(tokens[i]);
     caterva_free(job);
     caterva_discard(array);

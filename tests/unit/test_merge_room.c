@@ -74,7 +74,7 @@ static int tear_down(void **state)
 static int64_t bytes_of_parts(void)
 {
     const caterva_job_list *list;
-    assert_int_equal(caterva_jobs_list(path, &list, NULL), CATERVA_OK);
+    assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     int64_t bytes = list->entries[0]->part_bytes;
     caterva_job_list_release(list);
     return bytes;

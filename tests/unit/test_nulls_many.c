@@ -93,10 +93,10 @@ static void jobs(void **state)
     REFUSED(caterva_merge(NULL, none, &size, 1, NULL, NULL, &err));
     REFUSED(caterva_merge(array, NULL, &size, 1, NULL, NULL, &err));
     REFUSED(caterva_merge(array, none, NULL, 1, NULL, NULL, &err));
-    REFUSED(caterva_job_discard(NULL, "x", 1, &err));
-    REFUSED(caterva_job_discard("x", NULL, 1, &err));
-    REFUSED(caterva_jobs_list(NULL, &list, &err));
-    REFUSED(caterva_jobs_list("x", NULL, &err));
+    REFUSED(caterva_job_discard(NULL, "x", 1, NULL, &err));
+    REFUSED(caterva_job_discard("x", NULL, 1, NULL, &err));
+    REFUSED(caterva_jobs_list(NULL, NULL, &list, &err));
+    REFUSED(caterva_jobs_list("x", NULL, NULL, &err));
     QUIET(caterva_job_list_release(NULL));
 }
 

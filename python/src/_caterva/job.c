@@ -211,7 +211,7 @@ PyObject *function_job_discard(PyObject *module, PyObject *args)
     const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, NULL);
     c.place = place;
-    caterva_status status = caterva_job_discard(text, job, (size_t)size, &c.err);
+    caterva_status status = caterva_job_discard(text, job, (size_t)size, NULL, &c.err);
     int result = call_end(module_state_of(module), &c, status);
     Py_DECREF(url);
     if (result < 0) return NULL;
@@ -238,7 +238,7 @@ PyObject *function_jobs_list(PyObject *module, PyObject *args)
     const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, NULL);
     c.place = place;
-    caterva_status status = caterva_jobs_list(text, &list, &c.err);
+    caterva_status status = caterva_jobs_list(text, NULL, &list, &c.err);
     int result = call_end(module_state_of(module), &c, status);
     Py_DECREF(url);
     if (result < 0) {

@@ -1,0 +1,206 @@
+/* Jobs of more than a thousand parts: they are listed, discarded and swept away within earshot,
+ * and stopped at many chances. What is stopped can be done again. */
+#include "caterva.h"
+
+#include "support/check.h"
+#include "support/patience.h"
+#include "support/scratch.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PARTS = 1200 };
+
+static char path[SCRATCH_PATH];
+static caterva_error err;
+static patience heard; /* by the handle `array` */
+static caterva_array *array;
+static void *job;
+static size_t job_size;
+
+static int hear(void *unused, int64_t done, int64_t total)
+{
+    (void)unused;
+    return patience_hear(&heard, done, total);
+}
+
+static void check_stopped(caterva_status status, const patience *p)
+{
+    CHECK(status == CATERVA_ESTOPPED && p->left == -1, "%s after %d calls",
+          caterva_status_name(status), p->calls);
+}
+
+/* ---- A job ---------------------------------------------------------------------------- */
+
+static void begin(void)
+{
+    heard = (patience){.left = -1};
+    CHECK_OK(caterva_job_begin(array, NULL, &job, &job_size, &err), err);
+}
+
+/* The one job; n -1: there is none. */
+typedef struct found {
+    char folder[SCRATCH_PATH];
+    int64_t n;
+    bool has_ended;
+} found;
+
+static caterva_status look(patience *p, found *out)
+{
+    const caterva_job_list *list;
+    caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
+    o.on_progress = patience_hear;
+    o.context = p;
+    *out = (found){.n = -1};
+    caterva_status status = caterva_jobs_list(path, &o, &list, &err);
+    if (status != CATERVA_OK) return status;
+    CHECK(list->n <= 1, "%zu jobs", list->n);
+    if (list->n == 1) {
+        snprintf(out->folder, sizeof out->folder, "%s", list->entries[0]->folder);
+        out->n = list->entries[0]->n_parts;
+        out->has_ended = list->entries[0]->has_ended;
+    }
+    caterva_job_list_release(list);
+    return status;
+}
+
+static found look_well(void)
+{
+    found f;
+    patience p = {.left = -1};
+    CHECK_OK(look(&p, &f), err);
+    CHECK(p.done == p.total, "%lld of %lld", (long long)p.done, (long long)p.total);
+    return f;
+}
+
+/* Files that stand for parts. */
+static void add_parts(void)
+{
+    found f = look_well();
+    for (int i = 0; i < PARTS; i++) {
+        char name[2 * SCRATCH_PATH];
+        snprintf(name, sizeof name, "%s/host-1-%d", f.folder, i);
+        FILE *file = fopen(name, "wb");
+        CHECK(file && fclose(file) == 0, "%s", name);
+    }
+}
+
+static caterva_status discard(patience *p)
+{
+    caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
+    o.on_progress = patience_hear;
+    o.context = p;
+    return caterva_job_discard(path, job, job_size, &o, &err);
+}
+
+/* ---- Stopped ---------------------------------------------------------------------------- */
+
+static void stop_lists(void)
+{
+    found f;
+    patience p = {.left = -1};
+    CHECK_OK(look(&p, &f), err);
+    CHECK(f.n == PARTS && p.total >= PARTS && p.done == p.total && p.calls > PARTS,
+          "%lld parts, %lld of %lld", (long long)f.n, (long long)p.done, (long long)p.total);
+    for (int chance = 0; chance < PARTS; chance += chance + 1) {
+        p = (patience){.left = chance};
+        check_stopped(look(&p, &f), &p);
+    }
+}
+
+static void stop_discards(void)
+{
+    patience p = {.left = 0};
+    check_stopped(discard(&p), &p);
+    found f = look_well();
+    CHECK(f.n == PARTS && !f.has_ended, "%lld parts", (long long)f.n);
+    for (int chance = PARTS / 3; chance < PARTS; chance += PARTS / 3) {
+        p = (patience){.left = chance};
+        check_stopped(discard(&p), &p);
+        CHECK(p.calls == chance + 1, "%d calls", p.calls);
+        f = look_well();
+        CHECK(f.has_ended && f.n > 0 && f.n < PARTS, "%lld parts", (long long)f.n);
+    }
+    p = (patience){.left = -1};
+    CHECK_OK(discard(&p), err);
+    CHECK(p.done == p.total, "%lld of %lld", (long long)p.done, (long long)p.total);
+    CHECK(look_well().n == -1, "something is left");
+    CHECK(discard(&p) == CATERVA_ENOTFOUND, "it is there");
+    caterva_free(job);
+}
+
+/* What was stopped is swept away by the next job, whose beginning may be stopped, too. */
+static void stop_sweeps(void)
+{
+    patience p = {.left = PARTS / 2};
+    begin();
+    add_parts();
+    check_stopped(discard(&p), &p);
+    caterva_free(job);
+    for (int chance = 0; chance < 60; chance += 20) {
+        heard = (patience){.left = chance};
+        check_stopped(caterva_job_begin(array, NULL, &job, &job_size, &err), &heard);
+        CHECK(!job && look_well().has_ended, "a job");
+    }
+    begin();
+    CHECK(heard.done == heard.total && heard.total > 100, "%lld of %lld",
+          (long long)heard.done, (long long)heard.total);
+    found f = look_well();
+    CHECK(f.n == 0 && !f.has_ended, "%lld parts", (long long)f.n);
+}
+
+/* The commit is done, and what is left of the job is listed. */
+static void stop_commits(void)
+{
+    int64_t start = 2, stop = 5;
+    int32_t items[3] = {7, 8, 9}, read[3];
+    void *token;
+    size_t token_size;
+    caterva_array *part;
+    CHECK_OK(caterva_part_open(path, job, job_size, NULL, &part, &err), err);
+    CHECK_OK(caterva_write(part, &start, &stop, items, sizeof items, &err), err);
+    CHECK_OK(caterva_part_finish(part, &token, &token_size, &err), err);
+    add_parts();
+    heard = (patience){.left = -1};
+    const void *tokens[] = {token};
+    CHECK_OK(caterva_merge(array, tokens, &token_size, 1, NULL, NULL, &err), err);
+    heard = (patience){.left = PARTS / 2};
+    CHECK_OK(caterva_commit(array, &err), err);
+    CHECK(heard.left == -1, "it was not stopped");
+    found f = look_well();
+    CHECK(f.has_ended && f.n > 0 && f.n < PARTS, "%lld parts", (long long)f.n);
+    caterva_array *reader;
+    CHECK_OK(caterva_open(path, NULL, &reader, &err), err);
+    CHECK_OK(caterva_read(reader, &start, &stop, read, sizeof read, &err), err);
+    CHECK(memcmp(read, items, sizeof items) == 0, "it is not committed");
+    caterva_discard(reader);
+    patience p = {.left = -1};
+    CHECK_OK(discard(&p), err);
+    CHECK(look_well().n == -1, "something is left");
+    caterva_free(token);
+    caterva_free(job);
+}
+
+int main(void)
+{
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    o.ndim = 1;
+    o.shape = (int64_t[]){10};
+    o.dtype = "<i4";
+    o.durability = CATERVA_DURABILITY_NONE;
+    o.on_progress = hear;
+    heard = (patience){.left = -1};
+    CHECK_OK(caterva_create(scratch_path(path, "a.b2nd"), &o, &array, &err), err);
+    CHECK_OK(caterva_commit(array, &err), err);
+    begin();
+    add_parts();
+    stop_lists();
+    stop_discards();
+    stop_sweeps();
+    stop_commits();
+    heard = (patience){.left = -1};
+    CHECK_OK(caterva_close(array, &err), err);
+    return 0;
+}
