@@ -10,6 +10,7 @@
 #include "sources/described.h"
 #include "sources/dims.h"
 #include "sources/trees.h"
+#include "terminal/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,7 +277,9 @@ static cli_exit list_jobs(const report *r, json *j)
 {
     caterva_error err;
     const caterva_job_list *list;
-    if (caterva_jobs_list(r->path, NULL, &list, &err) != CATERVA_OK)
+    caterva_upkeep_options hears = CATERVA_UPKEEP_INIT;
+    hears.on_progress = progress_tell;
+    if (caterva_jobs_list(r->path, &hears, &list, &err) != CATERVA_OK)
         return cli_fail_array(r->path, &err);
     if (j && list->n > 0) json_array_begin(j, "jobs");
     for (size_t i = 0; i < list->n; i++) {

@@ -19,6 +19,19 @@
 
 static const char *file_of(const cli_args *args) { return args->files[1]; }
 
+/* Behind a bar, as long as there are many parts. */
+static cli_exit list_of(const cli_args *args, const caterva_job_list **out)
+{
+    caterva_error err;
+    progress bar;
+    caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
+    o.on_progress = progress_tell;
+    progress_start_telling(&bar, args);
+    caterva_status status = caterva_jobs_list(file_of(args), &o, out, &err);
+    progress_end(&bar);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(file_of(args), &err);
+}
+
 /* ---- begin ------------------------------------------------------------------------------ */
 
 static cli_exit begin(const cli_args *args, caterva_array *array, void **job, size_t *size)
@@ -123,10 +136,8 @@ static void list_json(const char *path, const caterva_job_list *list)
 
 static cli_exit run_list(const cli_args *args)
 {
-    caterva_error err;
     const caterva_job_list *list;
-    if (caterva_jobs_list(file_of(args), NULL, &list, &err) != CATERVA_OK)
-        return cli_fail_array(file_of(args), &err);
+    CLI_TRY(list_of(args, &list));
     if (args->json) list_json(file_of(args), list);
     for (size_t i = 0; i < list->n && !args->json; i++) print_job(list->entries[i]);
     caterva_job_list_release(list);
@@ -261,23 +272,27 @@ static cli_exit run_merge(const cli_args *args)
 static cli_exit discard(const cli_args *args, const caterva_job_list *list, const char *word)
 {
     caterva_error err;
+    progress bar;
+    caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
     const caterva_job_entry *job = NULL;
+    o.on_progress = progress_tell;
     CLI_TRY(jobs_find(list, file_of(args), word, &job));
     if (job->is_live && !args->live)
         return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live discards it",
                         job->id);
-    if (caterva_job_discard(file_of(args), job->job, job->job_size, NULL, &err) != CATERVA_OK)
-        return cli_fail_array(file_of(args), &err);
+    progress_start_telling(&bar, args);
+    caterva_status status =
+        caterva_job_discard(file_of(args), job->job, job->job_size, &o, &err);
+    progress_end(&bar);
+    if (status != CATERVA_OK) return cli_fail_array(file_of(args), &err);
     return CLI_OK;
 }
 
 static cli_exit run_discard(const cli_args *args)
 {
-    caterva_error err;
     const caterva_job_list *list;
     cli_exit code = CLI_OK;
-    if (caterva_jobs_list(file_of(args), NULL, &list, &err) != CATERVA_OK)
-        return cli_fail_array(file_of(args), &err);
+    CLI_TRY(list_of(args, &list));
     for (int i = 2; i < args->n_positional && code == CLI_OK; i++)
         code = discard(args, list, args->files[i]);
     caterva_job_list_release(list);

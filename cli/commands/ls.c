@@ -121,7 +121,7 @@ const cli_command cli_command_ls = {
         "Lists what is in each TREE, an archive .b2z, a directory .b2d or a file .b2e of\n"
         "several arrays, or in a group of one: TREE::/group. Names of groups end with a\n"
         "slash. TREE::/name is one of its arrays for every command that reads.",
-    .options = CLI_OPT_JSON | CLI_OPT_LIST | CLI_OPT_REMOTE,
+    .options = CLI_OPT_JSON | CLI_OPT_LIST | CLI_OPT_REMOTE | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_ls,

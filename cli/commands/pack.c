@@ -26,7 +26,9 @@ static cli_exit run(const cli_args *args, pack_fn pack)
     options.overwrite = args->force;
     options.on_progress = on_progress;
     options.context = &bar;
-    if (caterva_tree_open(from, NULL, &tree, &err) != CATERVA_OK)
+    caterva_tree_options opening = CATERVA_TREE_INIT;
+    opening.on_progress = progress_tell;
+    if (caterva_tree_open(from, &opening, &tree, &err) != CATERVA_OK)
         return cli_fail_array(from, &err);
     cli_mind_temporaries();
     cli_patience patience = {0};

@@ -101,7 +101,7 @@ const cli_command cli_command_tree = {
         "Draws each TREE, an archive .b2z, a directory .b2d or a file .b2e of several\n"
         "arrays, or a group of one, TREE::/group, with the type and shape of each "
         "array.",
-    .options = CLI_OPT_REMOTE,
+    .options = CLI_OPT_REMOTE | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,
     .run = run_tree,

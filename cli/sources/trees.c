@@ -2,6 +2,7 @@
 #include "sources/trees.h"
 
 #include "sources/remote.h"
+#include "terminal/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ static caterva_status open_and_list(const cli_args *args, tree_part *part, cater
     caterva_tree_options options = CATERVA_TREE_INIT;
     const caterva_remote_options remote = remote_of(args);
     options.remote = &remote;
+    options.on_progress = progress_tell;
     caterva_status status = caterva_tree_open(part->path, &options, &part->tree, err);
     if (status != CATERVA_OK) return status;
     return caterva_tree_get_list(part->tree, part->group, &part->list, err);
@@ -44,10 +46,13 @@ static caterva_status open_and_list(const cli_args *args, tree_part *part, cater
 cli_exit tree_part_open(const cli_args *args, const char *text, tree_part *out)
 {
     caterva_error err;
+    progress bar;
     *out = (tree_part){.path = NULL};
     CLI_TRY(tree_part_split(text, &out->path, &out->group));
-    if (open_and_list(args, out, &err) == CATERVA_OK) return CLI_OK;
-    return cli_fail_array(text, &err);
+    progress_start_telling(&bar, args);
+    caterva_status status = open_and_list(args, out, &err);
+    progress_end(&bar);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(text, &err);
 }
 
 void tree_part_close(tree_part *part)

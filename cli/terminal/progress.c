@@ -129,6 +129,13 @@ void progress_phase(progress *bar, int64_t base, int64_t share)
     pthread_mutex_unlock(&lock);
 }
 
+void progress_start_telling(progress *bar, const cli_args *args)
+{
+    enum { PARTS = 10000 };
+    progress_start(bar, args, PARTS, 0);
+    progress_phase(bar, 0, PARTS);
+}
+
 int progress_tell(void *unused, int64_t done, int64_t total)
 {
     (void)unused;

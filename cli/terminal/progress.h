@@ -23,6 +23,9 @@ void progress_end(progress *bar); /* wipes the line */
 /* What progress_tell hears until the next phase stands for [base, base + share). */
 void progress_phase(progress *bar, int64_t base, int64_t share);
 
+/* A bar of what progress_tell hears, which counts whatever it does. */
+void progress_start_telling(progress *bar, const cli_args *args);
+
 /* The library's on_progress, for every handle: moves the bar that is shown, if any, and
  * says whether to stop. */
 int progress_tell(void *unused, int64_t done, int64_t total);

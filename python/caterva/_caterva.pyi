@@ -206,6 +206,7 @@ class Tree:
     def closed(self) -> bool: ...
     @property
     def writable(self) -> bool: ...
+    progress: Progress | None
     def _close(self) -> None: ...
     def _list(
         self, group: str | None, /
@@ -253,14 +254,21 @@ def part_open(
     progress: Progress | None,
     /,
 ) -> _ArrayT: ...
-def job_discard(url: str, job: bytes, /) -> None: ...
+def job_discard(url: str, job: bytes, progress: Progress | None = None, /) -> None: ...
 def jobs_list(
-    url: str, /
+    url: str, progress: Progress | None = None, /
 ) -> list[tuple[str, str, bytes, str, int, int, int, bool, int, int, bool]]: ...
 def tree_open(
-    path: str, writing: bool, durability: int, remote: Remote | None = None, /
+    path: str,
+    writing: bool,
+    durability: int,
+    remote: Remote | None = None,
+    progress: Progress | None = None,
+    /,
 ) -> Tree: ...
-def tree_create(path: str, durability: int, /) -> Tree: ...
+def tree_create(
+    path: str, durability: int, progress: Progress | None = None, /
+) -> Tree: ...
 def tree_repair(
     path: str,
     output: str | None,

@@ -311,8 +311,15 @@ class Job:
         self._kept = keep
         return merged
 
-    def discard(self) -> None:
+    def discard(self, *, progress: _options.Listener = None) -> None:
         """Remove the job with all its parts; tokens are good for nothing afterwards.
+
+        Parameters
+        ----------
+        progress
+            A function ``(done, total)`` that hears of what goes, or ``"tqdm"``. Returning a
+            true value stops: while ``done`` is 0 the job stays what it was; later it has ended
+            (`JobInfo.has_ended`), and discarding it again removes the rest.
 
         Examples
         --------
@@ -322,7 +329,7 @@ class Job:
         >>> caterva.jobs("dropped.b2nd")
         []
         """
-        _caterva.job_discard(self._path, self._content)
+        _caterva.job_discard(self._path, self._content, _options.progress_of(progress))
 
     def _target_tokens(self) -> list[bytes]:
         tokens = []
@@ -472,8 +479,14 @@ class JobInfo:
     has_ended: bool
 
 
-def jobs(path: Path) -> list[JobInfo]:
+def jobs(path: Path, *, progress: _options.Listener = None) -> list[JobInfo]:
     """List the jobs of the array at `path`, the oldest first.
+
+    Parameters
+    ----------
+    progress
+        A function ``(done, total)`` that hears of the parts, all of which are looked at, or
+        ``"tqdm"``. Returning a true value stops.
 
     Examples
     --------
@@ -488,7 +501,7 @@ def jobs(path: Path) -> list[JobInfo]:
     """
     place = place_of(path)
     found = []
-    for entry in _caterva.jobs_list(place):
+    for entry in _caterva.jobs_list(place, _options.progress_of(progress)):
         name, folder, content, host, process, ns, commit, is_live, n, size, has_ended = entry
         began = datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC)
         folder = whole(folder)

@@ -86,6 +86,33 @@ class Tree(Group):
         """True if it was opened for writing."""
         return self._handle.writable
 
+    @property
+    def progress(self) -> _options.Progress | None:
+        """Function ``(done, total)`` that hears of long calls of the tree, and stops them by
+        returning a true value; or None.
+
+        It hears, in files, of lists, of what is made, moved, deleted, packed and verified; of
+        commits, in arrays and groups; and of large attributes of groups, in bytes. A deletion
+        that is stopped has deleted nothing, or the group is gone, and what is left of its files
+        goes with the next deletion or opening for writing. Arrays have a ``progress`` of their
+        own.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> t = caterva.open_tree("heard.b2d", "w")
+        >>> t["g/x"] = [1, 2, 3]
+        >>> t.progress = lambda done, total: None
+        >>> del t["g"]
+        >>> list(t)
+        []
+        """
+        return self._handle.progress
+
+    @progress.setter
+    def progress(self, value: _options.Listener) -> None:
+        self._handle.progress = _options.progress_of(value)
+
     def commit(self) -> None:
         """Make all that is pending in the tree durable and visible to others, as one.
 

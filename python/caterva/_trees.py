@@ -34,9 +34,15 @@ def from_pickle(
     return tree
 
 
-def _opened(path: str, writing: bool, options: dict[str, Any], remote: Remote | None) -> Tree:
+def _opened(
+    path: str,
+    writing: bool,
+    options: dict[str, Any],
+    remote: Remote | None,
+    heard: _options.Progress | None = None,
+) -> Tree:
     native = remote_of(remote)
-    handle = _caterva.tree_open(path, writing, options["durability"], native)
+    handle = _caterva.tree_open(path, writing, options["durability"], native, heard)
     return Tree(handle, options, remote)
 
 
@@ -45,6 +51,7 @@ def open_tree(
     mode: Mode = "r",
     *,
     remote: Remote | Mapping[str, Any] | None = None,
+    progress: _options.Listener = None,
     **options: Any,
 ) -> Tree:
     """Open the tree at `path`, or make it.
@@ -59,10 +66,13 @@ def open_tree(
         when there is nothing, ``"w"`` emptied first, ``"x"`` made where nothing may be.
     remote
         How URLs are read: a `Remote`, or a dict of its words.
+    progress
+        A function ``(done, total)`` that hears of long calls of the tree itself, in files, or
+        ``"tqdm"``; see `Tree.progress`. Each array has its own, set once it was opened.
     **options
         Of the arrays that the tree opens, as in `open`: ``threads``, ``durability``,
         ``dirty_budget``, ``cache_bytes``, ``read_ahead``, ``unchecked``, ``keep_bytes`` and
-        ``compact_percent``. Not ``progress``: set it of an array that was opened.
+        ``compact_percent``.
 
     Returns
     -------
@@ -91,11 +101,12 @@ def open_tree(
     refuse_words(place, remote)
     refuse_tree(place)
     words = _options.open_options(False, options)
+    heard = _options.progress_of(progress)
     there = os.path.lexists(place)
     if mode == "x" or (mode in ("a", "w") and not there):
         _refuse_archive(place)
-        return Tree(_caterva.tree_create(place, words["durability"]), words)
-    tree = _opened(place, mode != "r", words, as_remote(remote))
+        return Tree(_caterva.tree_create(place, words["durability"], heard), words)
+    tree = _opened(place, mode != "r", words, as_remote(remote), heard)
     if mode == "w":
         with contextlib.ExitStack() as failing:
             failing.callback(tree.discard)

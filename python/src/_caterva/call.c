@@ -41,7 +41,7 @@ void call_begin(call *c, const void *owner, PyObject *progress)
 /* With the GIL; non-zero: stop. */
 static int tell(call *c)
 {
-    if (!c->progress) return 0;
+    if (!c->progress || c->total == 0) return 0; /* or nothing is known yet */
     c->told = true;
     PyObject *answer =
         PyObject_CallFunction(c->progress, "LL", (long long)c->done, (long long)c->total);

@@ -64,14 +64,16 @@ PyObject *function_join(PyObject *module, PyObject *args); /* (type, views, axis
 /* ---- job.c ------------------------------------------------------------- */
 
 PyObject *function_part_open(PyObject *module, PyObject *args);
+/* (path, job, progress=None) */
 PyObject *function_job_discard(PyObject *module, PyObject *args);
+/* (path, progress=None) */
 PyObject *function_jobs_list(PyObject *module, PyObject *args);
 
 /* ---- tree.c ------------------------------------------------------------ */
 
-/* (path, writing, durability, remote=None) */
+/* (path, writing, durability, remote=None, progress=None) */
 PyObject *function_tree_open(PyObject *module, PyObject *args);
-/* (path, durability) */
+/* (path, durability, progress=None) */
 PyObject *function_tree_create(PyObject *module, PyObject *args);
 
 /* ---- tree_repair.c ------------------------------------------------------ */

@@ -199,19 +199,31 @@ PyMethodDef array_job_methods[] = {
 
 /* ---- The jobs at a path ---------------------------------------------------------------- */
 
-/* (url, job) */
+/* Options of a call that tells `c` how far it is. */
+static caterva_upkeep_options heard_by(call *c)
+{
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.on_progress = call_hook;
+    options.context = c;
+    return options;
+}
+
+/* (url, job, progress=None) */
 PyObject *function_job_discard(PyObject *module, PyObject *args)
 {
-    PyObject *place, *url;
+    PyObject *place, *url, *progress = Py_None;
     const char *job;
     Py_ssize_t size;
     call c;
-    if (!PyArg_ParseTuple(args, "Uy#", &place, &job, &size) || !(url = place_encoded(place)))
+    if (!PyArg_ParseTuple(args, "Uy#|O", &place, &job, &size, &progress) ||
+        !(url = place_encoded(place)))
         return NULL;
     const char *text = PyBytes_AsString(url);
-    call_begin(&c, NULL, NULL);
+    const caterva_upkeep_options options = heard_by(&c);
+    call_begin(&c, NULL, progress);
+    c.own = true;
     c.place = place;
-    caterva_status status = caterva_job_discard(text, job, (size_t)size, NULL, &c.err);
+    caterva_status status = caterva_job_discard(text, job, (size_t)size, &options, &c.err);
     int result = call_end(module_state_of(module), &c, status);
     Py_DECREF(url);
     if (result < 0) return NULL;
@@ -227,18 +239,21 @@ static PyObject *entry_tuple(const caterva_job_entry *e)
         (long long)e->n_parts, (long long)e->part_bytes, e->has_ended ? Py_True : Py_False);
 }
 
-/* (url) to [(id, folder, job, host, process, began, commit, live, parts, bytes,
+/* (url, progress=None) to [(id, folder, job, host, process, began, commit, live, parts, bytes,
  * ended), ...] */
 PyObject *function_jobs_list(PyObject *module, PyObject *args)
 {
-    PyObject *place, *url;
+    PyObject *place, *url, *progress = Py_None;
     const caterva_job_list *list;
     call c;
-    if (!PyArg_ParseTuple(args, "U", &place) || !(url = place_encoded(place))) return NULL;
+    if (!PyArg_ParseTuple(args, "U|O", &place, &progress) || !(url = place_encoded(place)))
+        return NULL;
     const char *text = PyBytes_AsString(url);
-    call_begin(&c, NULL, NULL);
+    const caterva_upkeep_options options = heard_by(&c);
+    call_begin(&c, NULL, progress);
+    c.own = true;
     c.place = place;
-    caterva_status status = caterva_jobs_list(text, NULL, &list, &c.err);
+    caterva_status status = caterva_jobs_list(text, &options, &list, &c.err);
     int result = call_end(module_state_of(module), &c, status);
     Py_DECREF(url);
     if (result < 0) {

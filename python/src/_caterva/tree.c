@@ -12,7 +12,8 @@
 
 /* For a handle that it takes over, also when this fails. */
 static PyObject *wrap(module_state *state, caterva_tree *handle,
-                      const caterva_tree_options *again, PyObject *place, PyObject *remote)
+                      const caterva_tree_options *again, PyObject *place, PyObject *remote,
+                      PyObject *progress)
 {
     PyTypeObject *type = state->tree_type;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -28,6 +29,7 @@ static PyObject *wrap(module_state *state, caterva_tree *handle,
     self->process = getpid();
     Py_INCREF(self->place = place);
     Py_XINCREF(self->remote = remote);
+    if (progress != Py_None) Py_XINCREF(self->progress = progress);
     return (PyObject *)self;
 }
 
@@ -38,7 +40,7 @@ static int release(tree_object *self)
     self->handle = NULL;
     if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
     call c;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status = caterva_tree_close(handle, &c.err);
     if (status == CATERVA_EBUSY && self->process != getpid())
         status = CATERVA_OK; /* what is pending is the parent's, as that of arrays is */
@@ -58,6 +60,7 @@ static void dealloc(PyObject *object)
     gate_destroy(&self->gate);
     Py_CLEAR(self->place);
     Py_CLEAR(self->remote);
+    Py_CLEAR(self->progress);
     freefunc release_memory = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release_memory(object);
     Py_DECREF(type);
@@ -67,6 +70,13 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((tree_object *)object)->remote);
+    Py_VISIT(((tree_object *)object)->progress);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    Py_CLEAR(((tree_object *)object)->progress);
     return 0;
 }
 
@@ -153,10 +163,49 @@ static PyObject *get_path(PyObject *object, void *unused)
     return place;
 }
 
+static PyObject *get_progress(PyObject *object, void *unused)
+{
+    (void)unused;
+    PyObject *progress;
+    Py_BEGIN_CRITICAL_SECTION(object);
+    progress = ((tree_object *)object)->progress;
+    if (!progress) progress = Py_None;
+    Py_INCREF(progress);
+    Py_END_CRITICAL_SECTION();
+    return progress;
+}
+
+static int set_progress(PyObject *object, PyObject *value, void *unused)
+{
+    (void)unused;
+    tree_object *self = (tree_object *)object;
+    if (value && value != Py_None && !PyCallable_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "progress is a function (done, total), or None");
+        return -1;
+    }
+    if (call_is_under_way(self)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a tree cannot be changed by what hears of its progress");
+        return -1;
+    }
+    if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
+    gate_shut(&self->gate); /* calls under way borrow what is there */
+    PyObject *before;
+    Py_BEGIN_CRITICAL_SECTION(object);
+    before = self->progress;
+    self->progress = value == Py_None ? NULL : value;
+    Py_XINCREF(self->progress);
+    Py_END_CRITICAL_SECTION();
+    gate_open(&self->gate);
+    Py_XDECREF(before);
+    return 0;
+}
+
 static PyGetSetDef properties[] = {
     {"closed", get_closed, NULL, "True once `close` was called.", NULL},
     {"writable", get_writable, NULL, "True if the tree was opened for writing.", NULL},
     {"path", get_path, NULL, "The directory or file.", NULL},
+    {"progress", get_progress, set_progress, "Function ``(done, total)``, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -186,6 +235,7 @@ static void gather_methods(void)
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, dealloc},
     {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {Py_tp_members, members},
@@ -215,47 +265,50 @@ typedef caterva_status tree_function(const char *path, const caterva_tree_option
 
 /* What the function, which opens or creates, makes at the place. */
 static PyObject *tree_at(module_state *state, PyObject *place, tree_function *function,
-                         const caterva_tree_options *options, PyObject *remote)
+                         caterva_tree_options *options, PyObject *remote, PyObject *progress)
 {
     caterva_tree *handle;
     PyObject *path = place_encoded(place);
     call c;
     if (!path) return NULL;
     const char *text = PyBytes_AsString(path);
-    call_begin(&c, NULL, NULL);
+    options->on_progress = call_hook;
+    call_begin(&c, NULL, progress);
     c.place = place;
     caterva_status status = function(text, options, &handle, &c.err);
     int result = call_end(state, &c, status);
     Py_DECREF(path);
-    if (result == 0) return wrap(state, handle, options, place, remote);
+    if (result == 0) return wrap(state, handle, options, place, remote, progress);
     if (status == CATERVA_OK) caterva_tree_close(handle, NULL);
     return NULL;
 }
 
-/* (path, writing, durability, remote=None) */
+/* (path, writing, durability, remote=None, progress=None) */
 PyObject *function_tree_open(PyObject *module, PyObject *args)
 {
     caterva_tree_options options = CATERVA_TREE_INIT;
     module_state *state = module_state_of(module);
-    PyObject *place, *remote = Py_None;
+    PyObject *place, *remote = Py_None, *progress = Py_None;
     int writing, durability;
-    if (!PyArg_ParseTuple(args, "Upi|O", &place, &writing, &durability, &remote) ||
+    if (!PyArg_ParseTuple(args, "Upi|OO", &place, &writing, &durability, &remote,
+                          &progress) ||
         remote_parse(state, remote, &remote) < 0 || remote_check_thread() < 0)
         return NULL;
     options.remote = remote_options_of(remote);
     options.mode = writing ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
     options.durability = (caterva_durability)durability;
-    return tree_at(state, place, caterva_tree_open, &options, remote);
+    return tree_at(state, place, caterva_tree_open, &options, remote, progress);
 }
 
-/* (path, durability) */
+/* (path, durability, progress=None) */
 PyObject *function_tree_create(PyObject *module, PyObject *args)
 {
     caterva_tree_options options = CATERVA_TREE_INIT;
-    PyObject *place;
+    PyObject *place, *progress = Py_None;
     int durability;
-    if (!PyArg_ParseTuple(args, "Ui", &place, &durability)) return NULL;
+    if (!PyArg_ParseTuple(args, "Ui|O", &place, &durability, &progress)) return NULL;
     options.mode = CATERVA_MODE_WRITE;
     options.durability = (caterva_durability)durability;
-    return tree_at(module_state_of(module), place, caterva_tree_create, &options, NULL);
+    return tree_at(module_state_of(module), place, caterva_tree_create, &options, NULL,
+                   progress);
 }

@@ -12,6 +12,7 @@ typedef struct tree_object {
     caterva_tree_options again; /* to open it anew with                    */
     pid_t process;              /* that opened it                          */
     PyObject *remote;           /* options that `again` points into, or NULL */
+    PyObject *progress;         /* callable or NULL */
     PyObject *weak;
 } tree_object;
 

@@ -39,7 +39,7 @@ static PyObject *with_all(PyObject *object, PyObject *args, whole_function *func
         return NULL;
     int result = shut_all(self->state, arrays);
     if (result == 0) {
-        call_begin(&c, self, NULL);
+        call_begin(&c, self, self->progress);
         caterva_status status = function(self->handle, &c.err);
         result = call_end(self->state, &c, status);
         if (open_all(arrays, result == 0) < 0) result = -1;
@@ -69,7 +69,7 @@ static PyObject *attribute_list(PyObject *object, PyObject *args)
     size_t n = 0;
     call c;
     if (!PyArg_ParseTuple(args, "s", &group) || tree_enter(self) < 0) return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status = caterva_tree_attr_list(self->handle, group, &names, &n, &c.err);
     int result = call_end(self->state, &c, status);
     tree_leave(self);
@@ -91,7 +91,7 @@ static PyObject *attribute_get(PyObject *object, PyObject *args)
     size_t size;
     call c;
     if (!PyArg_ParseTuple(args, "ss", &group, &name) || tree_enter(self) < 0) return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status =
         caterva_tree_attr_get(self->handle, group, name, &value, &size, &c.err);
     int result = call_end(self->state, &c, status);
@@ -110,7 +110,7 @@ static PyObject *attribute_set(PyObject *object, PyObject *args)
     call c;
     if (!PyArg_ParseTuple(args, "ssy#", &group, &name, &value, &size) || tree_enter(self) < 0)
         return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status =
         caterva_tree_attr_set(self->handle, group, name, value, (size_t)size, &c.err);
     int result = call_end(self->state, &c, status);
@@ -126,7 +126,7 @@ static PyObject *attribute_remove(PyObject *object, PyObject *args)
     const char *group, *name;
     call c;
     if (!PyArg_ParseTuple(args, "ss", &group, &name) || tree_enter(self) < 0) return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status = caterva_tree_attr_remove(self->handle, group, name, &c.err);
     int result = call_end(self->state, &c, status);
     tree_leave(self);

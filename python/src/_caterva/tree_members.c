@@ -19,7 +19,7 @@ static PyObject *list_members(PyObject *object, PyObject *args)
     const char *group;
     call c;
     if (!PyArg_ParseTuple(args, "z", &group) || tree_enter(self) < 0) return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status = caterva_tree_get_list(self->handle, group, &list, &c.err);
     int result = call_end(self->state, &c, status);
     tree_leave(self);
@@ -81,7 +81,7 @@ static PyObject *open_array(PyObject *object, PyObject *args)
         return NULL;
     birth.remote = self->remote; /* which the tree's store asks, and so does the array's */
     birth.again.remote = self->again.remote;
-    call_begin(&c, self, r.progress);
+    call_begin(&c, self, self->progress);
     caterva_status status =
         caterva_tree_open_array(self->handle, r.key, &birth.again, &birth.handle, &c.err);
     int result = call_end(self->state, &c, status);
@@ -105,7 +105,7 @@ static PyObject *create_array(PyObject *object, PyObject *args)
         PyMem_Free(parts.metalayers);
         return NULL;
     }
-    call_begin(&c, self, r.progress);
+    call_begin(&c, self, self->progress);
     caterva_status status =
         caterva_tree_create_array(self->handle, r.key, &options, &birth.handle, &c.err);
     int result = call_end(self->state, &c, status);
@@ -127,7 +127,7 @@ static PyObject *with_key(PyObject *object, PyObject *args, key_function *functi
     const char *key;
     call c;
     if (!PyArg_ParseTuple(args, "s", &key) || tree_enter(self) < 0) return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status = function(self->handle, key, &c.err);
     int result = call_end(self->state, &c, status);
     tree_leave(self);
@@ -151,7 +151,7 @@ static PyObject *move_member(PyObject *object, PyObject *args)
     const char *from, *to;
     call c;
     if (!PyArg_ParseTuple(args, "ss", &from, &to) || tree_enter(self) < 0) return NULL;
-    call_begin(&c, self, NULL);
+    call_begin(&c, self, self->progress);
     caterva_status status = caterva_tree_move(self->handle, from, to, &c.err);
     int result = call_end(self->state, &c, status);
     tree_leave(self);
