@@ -3,12 +3,15 @@
 seconds, from a server of our own that waits before each answer.
 
     remote.py [--delay MS] [--data noisy|smooth] [--folder FOLDER] [--readers REGEX]
-              [--turns N] [--prepare] [--json FILE]
+              [--turns N] [--prepare] [--json FILE] [--server-field NAME]
 
 --prepare writes the files and measures nothing; a folder that has them is used as it is. Each
 read is one of a process of its own, the four of a row "open, info, point, next point" share one.
 What is read is compared before it counts. Round trips are the longest chain of requests each of
-which begins when the one before has been answered: with 16 connections, 64 files are four."""
+which begins when the one before has been answered: with 16 connections, 64 files are four.
+
+The server sends several parts at once, as nginx does, and does not say what it is called;
+--server-field nginx makes it say so, which is what its answers tell a reader who knows nginx."""
 
 from __future__ import annotations
 
@@ -195,6 +198,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--readers", default="", help="those whose names have this in them")
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--server-field", help="what the server calls itself")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--read", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -213,7 +217,7 @@ def main() -> None:
         file = prepare(folder, given.data, readers)
         result = {}
         for reader in () if given.prepare else readers:
-            with Server(given.delay / 1e3) as server:
+            with Server(given.delay / 1e3, name=given.server_field) as server:
                 size = serve(
                     server, folder / given.data / re.sub("[^a-z0-9]+", "-", reader.name.lower())
                 )

@@ -154,8 +154,8 @@ static cv_status note_grant(cv_fetch *f, const cv_grant *grant)
                                          : grant->total;
     f->grant = (cv_grant){f->next, f->last_end - f->next, grant->total};
     if (f->granted) CV_TRY(f->granted(f, &f->grant, &f->error));
-    if (f->object->identity.size == UINT64_MAX) /* what comes next is to be of that version */
-        cv_reply_identity(&f->reply, grant, &f->object->identity);
+    if (f->object->identity.size == UINT64_MAX)
+        cv_http_object_meet(f->object, &f->reply, grant);
     f->is_granted = true;
     return CV_OK;
 }

@@ -186,6 +186,13 @@ void cv_http_object_free(cv_http_object *o)
     cv_free(o);
 }
 
+void cv_http_object_meet(cv_http_object *o, const cv_reply *reply, const cv_grant *grant)
+{
+    cv_reply_identity(reply, grant, &o->identity);
+    if (reply->most_parts > 0)
+        cv_several_expect(&o->session->several, (size_t)reply->most_parts);
+}
+
 /* ---- Redirections ----------------------------------------------------------------- */
 
 char *cv_http_object_place(cv_http_object *o, bool *is_elsewhere)

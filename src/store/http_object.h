@@ -23,6 +23,11 @@ cv_status cv_http_object_new(cv_session *session, const char *url, const char *m
                              cv_http_object **out, cv_error *err);
 void cv_http_object_free(cv_http_object *object); /* NULL is fine */
 
+/* Its first answer: what comes next is to be of that version, and may be asked for as a server of
+ * that name has it. */
+void cv_http_object_meet(cv_http_object *object, const cv_reply *reply,
+                         const cv_grant *grant);
+
 /* Where to ask now: a copy, owned. *is_elsewhere: the server redirected there. */
 char *cv_http_object_place(cv_http_object *object, bool *is_elsewhere);
 

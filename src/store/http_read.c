@@ -3,64 +3,16 @@
 #include "store/http_read.h"
 
 #include "base/heap.h"
-#include "store/http_fetch.h"
-#include "store/http_join.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* ---- A wave ---------------------------------------------------------------------------- */
+typedef cv_http_wave wave;
+typedef cv_http_request request;
 
-typedef struct request {
-    cv_fetch fetch; /* first */
-    struct wave *wave;
-    uint64_t base;      /* where the object's byte 0 is among the segments */
-    size_t first, last; /* segments */
-    size_t at;          /* those before it are complete */
-    size_t n;           /* requests, from this one on, that it is sent for */
-    bool is_asking;     /* it finds out whether the server sends several parts */
-} request;
+static cv_session *session_of(const wave *w) { return cv_http_wave_session(w); }
 
-typedef struct wave {
-    cv_reading base;
-    cv_gathered all; /* whom it is under way with */
-    cv_http_window window;
-    const cv_store_range *ranges;
-    size_t n;
-    cv_segment *segments;
-    size_t n_segments, n_requests;
-    size_t *left;     /* bytes of each range that are missing; the wire's thread's, as: */
-    uint8_t **dst;    /* where those of a range go, or NULL: it has no room yet */
-    bool borrows;     /* the memory of ranges, when their first bytes come */
-    size_t n_filling; /* of those ranges: they have memory, and not all bytes */
-    cv_flow flow;
-    request *requests;
-    cv_http_span *spans; /* of each request */
-    cv_several_waiter waiter;
-    size_t n_made;  /* requests before what was not sent was joined again */
-    bool is_narrow; /* only small gaps are read over: parts of an answer have larger ones */
-    size_t n_begun, n_first; /* requests; and before it is known what the server sends */
-    atomic_bool is_given_up;
-    size_t together; /* bytes of all that is under way with it */
-    cv_session_mark began;
-} wave;
-
-/* Bytes of a request of a wave that borrows: what has come is not asked for again when it
- * breaks, and each round trip that is saved is one in which nothing comes. */
-enum { MOST_BORROWED = 32 << 20 };
-
-/* Segments of several objects lie so far apart that no two are ever joined. */
-enum { OBJECT_BITS = 40 };
-
-static cv_session *session_of(const wave *w)
-{
-    return (w->window.objects ? w->window.objects[0] : w->window.object)->session;
-}
-
-static uint64_t base_of(const wave *w, size_t range)
-{
-    return w->window.objects ? (uint64_t)range << OBJECT_BITS : 0;
-}
+/* ---- Hearing ----------------------------------------------------------------------------- */
 
 /* Room for the range, if there is some. Those that have all their bytes give theirs back sooner
  * or later; where there are others, and nothing moves but this request, it gets some in any
@@ -121,131 +73,6 @@ static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_
         if (w->left[s->range] == 0) complete(w, s->range);
     }
     return CV_OK;
-}
-
-/* ---- Planning --------------------------------------------------------------------------- */
-
-/* Of a request: what is not lost when it breaks, and waits for nobody's memory, may be long. */
-static uint64_t limit_of(const wave *w) { return w->borrows ? MOST_BORROWED : CV_JOIN_MOST; }
-
-/* Large requests are cut so that every connection gets some, and a piece that is lost does
- * not cost much. */
-static uint64_t most_bytes(const wave *w)
-{
-    enum { LEAST = 1 << 20 };
-    uint64_t total = 2 * (uint64_t)w->together; /* of which each wave is one, as a rule */
-    for (size_t i = 0; i < w->n && w->together == 0; i++) total += w->ranges[i].size;
-    uint64_t each = total / (uint64_t)session_of(w)->limit.most, most = limit_of(w);
-    return each < LEAST ? LEAST : each > most ? most : each;
-}
-
-static size_t count_segments(const wave *w, uint64_t most)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < w->n; i++) n += (size_t)((w->ranges[i].size + most - 1) / most);
-    return n;
-}
-
-static void cut(wave *w, uint64_t most)
-{
-    cv_segment *to = w->segments;
-    cv_http_object *const *objects = w->window.objects;
-    size_t first = 0; /* range of the object's */
-    for (size_t i = 0; i < w->n; i++) {
-        const cv_store_range *r = &w->ranges[i];
-        if (objects && objects[i] != objects[first]) first = i;
-        uint64_t pos = base_of(w, first) + w->window.offset + r->pos;
-        w->left[i] = r->size;
-        w->dst[i] = r->dst;
-        for (uint64_t done = 0; done < r->size; done += most) {
-            uint64_t size = r->size - done < most ? r->size - done : most;
-            *to++ = (cv_segment){
-                .pos = pos + done, .end = pos + done + size, .range = i, .at = (size_t)done};
-        }
-    }
-}
-
-static void make_request(wave *w, size_t number, size_t first)
-{
-    request *r = &w->requests[number];
-    uint64_t end = 0, begin = w->segments[first].pos;
-    size_t last = first;
-    bool has_own = w->window.objects != NULL;
-    do {
-        if (w->segments[last].end > end) end = w->segments[last].end;
-        last++;
-    } while (last < w->n_segments && !w->segments[last].begins);
-    r->wave = w; /* and not all of it: others may look at the fetch's wire */
-    r->first = r->at = first;
-    r->last = last;
-    if (has_own) r->base = begin >> OBJECT_BITS << OBJECT_BITS;
-    r->fetch.object = has_own ? w->window.objects[begin >> OBJECT_BITS] : w->window.object;
-    r->fetch.is_anew = w->window.is_anew;
-    w->spans[number] = (cv_http_span){begin - r->base, end - r->base};
-}
-
-static cv_join_rule rule_of(const wave *w, bool is_narrow)
-{
-    enum { PART = 4096 }; /* what is between two parts of an answer is not worth much more */
-    cv_session *s = session_of(w);
-    return (cv_join_rule){.gap = is_narrow ? PART : cv_session_gap(s),
-                          .over_percent = s->options.over_read_percent,
-                          .most = most_bytes(w),
-                          .limit = limit_of(w),
-                          .connections = s->limit.most};
-}
-
-/* To a server that sends several parts, or may do so, small gaps are read over, and no large
- * ones. Where all requests go at once anyhow it is not found out whether it does. */
-static size_t join(wave *w, const cv_join_rule *rule)
-{
-    cv_several_state state = cv_several_look(&session_of(w)->several);
-    size_t n = 0;
-    w->is_narrow = state == CV_SEVERAL_KNOWN;
-    if (!w->is_narrow) n = cv_join(w->segments, w->n_segments, rule);
-    if (n > (size_t)rule->connections) w->is_narrow = state != CV_SEVERAL_REFUSED;
-    if (!w->is_narrow) return n;
-    const cv_join_rule narrow = rule_of(w, true);
-    return cv_join(w->segments, w->n_segments, &narrow);
-}
-
-static void make_requests(wave *w, size_t number, size_t segment)
-{
-    for (; number < w->n_requests; segment = w->requests[number++].last)
-        make_request(w, number, segment);
-}
-
-static cv_status plan(wave *w, cv_error *err)
-{
-    const cv_join_rule rule = rule_of(w, false);
-    w->n_segments = count_segments(w, rule.most);
-    w->segments = cv_calloc(w->n_segments, sizeof *w->segments);
-    w->left = cv_calloc(w->n, sizeof *w->left);
-    w->dst = cv_calloc(w->n, sizeof *w->dst);
-    if (!w->segments || !w->left || !w->dst)
-        return cv_fail_memory(err, w->n_segments * sizeof *w->segments, "a list of ranges");
-    cut(w, rule.most);
-    w->n_requests = w->n_made = join(w, &rule);
-    w->requests = cv_calloc(w->n_requests, sizeof *w->requests);
-    w->spans = cv_calloc(w->n_requests, sizeof *w->spans);
-    if (!w->requests || !w->spans)
-        return cv_fail_memory(err, w->n_requests * sizeof *w->requests, "requests");
-    make_requests(w, 0, 0);
-    return CV_OK;
-}
-
-/* The server sends one part at a time: requests that were not sent read over larger gaps. */
-static void join_again(wave *w, size_t first)
-{
-    const cv_join_rule rule = rule_of(w, false);
-    if (!w->is_narrow || first == w->n_requests) return;
-    size_t n_before = w->n_requests - first, segment = w->requests[first].first;
-    size_t n = cv_join(w->segments + segment, w->n_segments - segment, &rule);
-    w->is_narrow = false;
-    if (n >= n_before) return;
-    w->n_requests = first + n;
-    make_requests(w, first, segment);
-    cv_gathered_gone(&w->all, n_before - n, CV_OK, NULL, SIZE_MAX);
 }
 
 /* ---- Sending ------------------------------------------------------------------------------ */
@@ -316,8 +143,10 @@ static void send_together(wave *w, size_t first, size_t end)
 {
     uint64_t cost = cv_spans_cost(&w->spans[first], end - first);
     uint64_t each = cost / (uint64_t)session_of(w)->limit.most + 1;
+    size_t most = cv_several_most(&session_of(w)->several);
     while (first < end) {
         size_t n = count_of_object(w, first, end);
+        if (n > most) n = most;
         n = cv_spans_share(&w->spans[first], n, each);
         first += n; /* the wave may go with the last one */
         send(w, first - n, n);
@@ -343,10 +172,15 @@ static void find_out(wave *w, size_t n_asked)
     send_each(w, first + n_asked, end);
 }
 
+/* The server sends one part at a time. */
 static void send_joined(wave *w, size_t first)
 {
-    join_again(w, first);
-    send_each(w, first, w->n_requests);
+    size_t n = w->n_requests - first, n_joined = n;
+    if (w->is_narrow) n_joined = cv_http_wave_join_again(w, first, n);
+    w->is_narrow = false;
+    w->n_requests = first + n_joined;
+    if (n_joined < n) cv_gathered_gone(&w->all, n - n_joined, CV_OK, NULL, SIZE_MAX);
+    send_each(w, first, first + n_joined);
 }
 
 /* Sends what was not sent, as the server would have it. */
@@ -358,7 +192,7 @@ static void send_rest(wave *w)
     cv_several_state state = CV_SEVERAL_REFUSED;
     w->n_first = end - first > n_asked + most - 1 ? first + n_asked + most - 1 : end;
     if (end - first > most && n_asked > 1) state = cv_several_ask(&s->several, &w->waiter);
-    if (state == CV_SEVERAL_KNOWN)
+    if (state == CV_SEVERAL_KNOWN || state == CV_SEVERAL_EXPECTED)
         send_together(w, first, end);
     else if (state == CV_SEVERAL_REFUSED)
         send_joined(w, first);
@@ -366,20 +200,31 @@ static void send_rest(wave *w)
         find_out(w, n_asked);
 }
 
+/* Some of it goes when others have been answered: who waits for it waits for both. Of waves that
+ * go along with others only one is counted, the one that found out. */
+static void count_round(wave *w, bool has_asked)
+{
+    if (w->all.arrivals.is_along && !has_asked) return;
+    if (!atomic_exchange(&w->has_waited, true))
+        atomic_fetch_add(&session_of(w)->round_trips, 1);
+}
+
 static void go_on(cv_several_waiter *waiter)
 {
     wave *w = (wave *)(void *)((char *)waiter - offsetof(wave, waiter));
     if (waiter->is_asking) w->n_begun = w->n_first;
-    if (w->n_begun < w->n_requests) send_rest(w);
+    if (w->n_begun == w->n_requests) return;
+    count_round(w, waiter->is_asking);
+    send_rest(w);
 }
 
 /* What several were asked for is asked for one by one, as far as it has not come. */
 static void send_apart(wave *w, size_t first, size_t n)
 {
-    size_t n_done = 0;
-    for (size_t i = first; i < first + n; i++) n_done += w->spans[i].next == w->spans[i].end;
-    if (n_done > 0) cv_gathered_gone(&w->all, n_done, CV_OK, NULL, SIZE_MAX);
-    for (size_t i = first, left = n - n_done; left > 0; i++) {
+    size_t n_left, n_joined = cv_http_wave_join_again(w, first, n);
+    (void)cv_spans_left(&w->spans[first], n_joined, &n_left);
+    if (n_left < n) cv_gathered_gone(&w->all, n - n_left, CV_OK, NULL, SIZE_MAX);
+    for (size_t i = first, left = n_left; left > 0; i++) {
         if (w->spans[i].next == w->spans[i].end) continue;
         left--;
         send(w, i, 1);
@@ -392,12 +237,15 @@ static void learn(request *r)
 {
     const cv_fetch *f = &r->fetch;
     bool is_asking = r->is_asking;
+    cv_several *several = &f->object->session->several;
     cv_several_state state = CV_SEVERAL_UNKNOWN;
     if (f->is_split && (f->has_no_parts || f->failures > 0)) state = CV_SEVERAL_REFUSED;
     if (!f->is_split && f->status == CV_OK) state = CV_SEVERAL_KNOWN;
     r->is_asking = false;
     if (is_asking || (f->is_split && f->has_no_parts))
-        cv_several_learn(&f->object->session->several, state);
+        cv_several_learn(several, state);
+    else if (f->spans && state == CV_SEVERAL_KNOWN)
+        cv_several_confirm(several);
 }
 
 static void request_gone(cv_fetch *fetch)
@@ -405,8 +253,10 @@ static void request_gone(cv_fetch *fetch)
     request *r = (request *)fetch;
     wave *w = r->wave;
     size_t first = (size_t)(r - w->requests), n = r->n;
+    bool has_asked = r->is_asking;
     learn(r);
     if (fetch->is_split) {
+        if (fetch->has_no_parts) count_round(w, has_asked);
         send_apart(w, first, n);
         return;
     }
@@ -416,16 +266,6 @@ static void request_gone(cv_fetch *fetch)
 }
 
 /* ---- From the beginning to the end -------------------------------------------------------- */
-
-static void free_wave(wave *w)
-{
-    cv_free(w->segments);
-    cv_free(w->left);
-    cv_free(w->dst);
-    cv_free(w->requests);
-    cv_free(w->spans);
-    cv_free(w);
-}
 
 /* What waits is never sent. */
 static void give_up(wave *w)
@@ -447,7 +287,7 @@ static void end_wave(cv_reading *reading, bool gives_up)
     cv_session *s = session_of(w);
     const cv_session_mark now = cv_session_now(s);
     if (!gives_up) cv_session_note_speed(s, &w->began, &now);
-    free_wave(w);
+    cv_http_wave_free(w);
 }
 
 cv_status cv_http_begin(const cv_http_window *window, const cv_store_range *ranges, size_t n,
@@ -465,11 +305,11 @@ cv_status cv_http_begin(const cv_http_window *window, const cv_store_range *rang
                 .borrows = arrivals->lend != NULL,
                 .waiter = {.go = go_on},
                 .together = arrivals->together};
-    cv_status status = plan(w, err);
+    cv_status status = cv_http_wave_plan(w, err);
     if (status == CV_OK)
         status = cv_gathered_join(&w->all, all, arrivals, n, w->n_requests, err);
     if (status != CV_OK) {
-        free_wave(w);
+        cv_http_wave_free(w);
         return status;
     }
     cv_session *s = session_of(w);

@@ -2,17 +2,7 @@
 #ifndef CV_STORE_HTTP_READ_H
 #define CV_STORE_HTTP_READ_H
 
-#include "store/gather.h"
-#include "store/http_object.h"
-
-/* Whose ranges they are: of one object, in which position 0 lies at `offset`, or each of one of
- * its own, none larger than 1 TiB; and whether caches on the way are to be passed by. */
-typedef struct cv_http_window {
-    cv_http_object *object;
-    cv_http_object *const *objects; /* of each range; NULL: `object` */
-    uint64_t offset;
-    bool is_anew;
-} cv_http_window;
+#include "store/http_wave.h"
 
 /* As cv_store_ops.begin_wave and .read_many have it, of ranges within the object that are not
  * empty. */

@@ -145,9 +145,50 @@ static void take_type(text value, cv_reply *out)
     if (*before && strcmp(before, out->boundary) != 0) out->is_odd = true;
 }
 
+/* "nginx/1.22.1", "Apache/2.4.57 (Debian)": programs that send several parts of a file, unless
+ * told not to. Apache takes 200 ranges, lighttpd passes over those behind the tenth. */
+static int parts_of(text product)
+{
+    static const struct {
+        const char *name;
+        int most;
+    } known[] = {{"nginx", 200},
+                 {"openresty", 200},
+                 {"apache", 200},
+                 {"caddy", 200},
+                 {"lighttpd", 10}};
+    const char *end = product.at;
+    while (end < product.end && !strchr("/ \t", *end)) end++;
+    product.end = end;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (equals(product, known[i].name)) return known[i].most;
+    return 0;
+}
+
+static void take_server(text value, cv_reply *out)
+{
+    if (out->most_parts > 0) out->is_relayed = true; /* another name */
+    out->most_parts = parts_of(value);
+    if (out->most_parts == 0) out->is_relayed = true;
+}
+
+/* Fields of caches, and of object stores, in answers that others pass on by their own name. */
+static bool tells_of_others(text name)
+{
+    static const char *const whole[] = {"via",       "age",         "x-cache",
+                                        "x-varnish", "x-served-by", "cf-ray"};
+    static const char *const beginnings[] = {"x-amz-", "x-goog-", "x-ms-"};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (equals(name, whole[i])) return true;
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (begins(name, beginnings[i])) return true;
+    return false;
+}
+
 static void take_field(text name, text value, cv_reply *out)
 {
     uint64_t seconds;
+    if (tells_of_others(name)) out->is_relayed = true;
     if (equals(name, "content-length"))
         take_length(value, out);
     else if (equals(name, "content-range"))
@@ -158,6 +199,8 @@ static void take_field(text name, text value, cv_reply *out)
         take_type(value, out);
     else if (equals(name, "etag"))
         take_etag(value, out);
+    else if (equals(name, "server"))
+        take_server(value, out);
     else if (equals(name, "last-modified"))
         take_text(value, out->modified, sizeof out->modified);
     else if (equals(name, CV_WRITE_ID_FIELD))
@@ -205,6 +248,7 @@ cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error
         line.at = colon + 1;
         take_field(name, strip(line), out);
     }
+    if (out->is_relayed) out->most_parts = 0;
     return CV_OK;
 }
 

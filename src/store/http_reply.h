@@ -27,6 +27,8 @@ typedef struct cv_reply {
     char write_id[CV_WRITE_ID_SIZE]; /* "": none that fits */
     char boundary[CV_BOUNDARY_SIZE]; /* between the parts of multipart/byteranges; "": none */
     uint32_t retry_after;            /* seconds; 0: not said */
+    int most_parts;  /* that servers of this name send at once; 0: who knows */
+    bool is_relayed; /* it may come from another server than the one that is named */
 } cv_reply;
 
 /* Parses status line and fields, as they came. CATERVA_EIO: that is no reply. */

@@ -8,6 +8,7 @@ void cv_several_init(cv_several *s, bool is_refused)
     s->state = is_refused ? CV_SEVERAL_REFUSED : CV_SEVERAL_UNKNOWN;
     s->first = s->last = NULL;
     s->turn = 0;
+    s->most = SIZE_MAX;
 }
 
 void cv_several_destroy(cv_several *s) { cv_mutex_destroy(&s->lock); }
@@ -44,6 +45,34 @@ cv_several_state cv_several_look(cv_several *s)
     cv_several_state state = s->state;
     cv_mutex_unlock(&s->lock);
     return state;
+}
+
+static void turn_from(cv_several *s, cv_several_state from, cv_several_state to, size_t most)
+{
+    cv_mutex_lock(&s->lock);
+    if (s->state == from) {
+        s->state = to;
+        if (most < s->most) s->most = most;
+    }
+    cv_mutex_unlock(&s->lock);
+}
+
+void cv_several_expect(cv_several *s, size_t most)
+{
+    turn_from(s, CV_SEVERAL_UNKNOWN, CV_SEVERAL_EXPECTED, most);
+}
+
+void cv_several_confirm(cv_several *s)
+{
+    turn_from(s, CV_SEVERAL_EXPECTED, CV_SEVERAL_KNOWN, SIZE_MAX);
+}
+
+size_t cv_several_most(cv_several *s)
+{
+    cv_mutex_lock(&s->lock);
+    size_t most = s->most;
+    cv_mutex_unlock(&s->lock);
+    return most;
 }
 
 /* One after the other: who is still on the list may leave it while another goes. Those who

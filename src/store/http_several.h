@@ -1,5 +1,6 @@
-/* Whether a server sends several parts of an object at once. Nobody takes that for granted: one
- * request finds out, and who would ask for many parts waits until it is answered. */
+/* Whether a server sends several parts of an object at once. Of one that says nothing of itself
+ * nobody takes that for granted: one request finds out, and who would ask for many parts waits
+ * until it is answered. One whose name says so is believed until it refuses. */
 #ifndef CV_STORE_HTTP_SEVERAL_H
 #define CV_STORE_HTTP_SEVERAL_H
 
@@ -8,7 +9,8 @@
 
 typedef enum cv_several_state {
     CV_SEVERAL_UNKNOWN,
-    CV_SEVERAL_ASKED, /* somebody is finding out */
+    CV_SEVERAL_EXPECTED, /* its name says so: asked, and not waited for */
+    CV_SEVERAL_ASKED,    /* somebody is finding out */
     CV_SEVERAL_KNOWN,
     CV_SEVERAL_REFUSED
 } cv_several_state;
@@ -26,6 +28,7 @@ typedef struct cv_several {
     cv_several_state state;
     cv_several_waiter *first, *last;
     uint64_t turn;
+    size_t most;        /* parts of an answer, as its name says; SIZE_MAX: nothing */
     cv_os_moment asked; /* a child of fork hears nothing of what its parent asked */
 } cv_several;
 
@@ -38,6 +41,13 @@ cv_several_state cv_several_ask(cv_several *several, cv_several_waiter *waiter);
 
 /* The same, of a caller that does nothing about it. */
 cv_several_state cv_several_look(cv_several *several);
+
+/* The server's name says that it sends so many parts at once. What is known of it says more. */
+void cv_several_expect(cv_several *several, size_t most);
+size_t cv_several_most(cv_several *several);
+
+/* It sent several. That it refused others stays. */
+void cv_several_confirm(cv_several *several);
 
 /* Somebody found out; CV_SEVERAL_UNKNOWN: nothing came of it, the next one may try. Those who
  * wait go on, in their order. */

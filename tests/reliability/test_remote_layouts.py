@@ -68,8 +68,8 @@ class Counts(Case):
         self.assertLess(size, 65536 + 4 * 6000)
 
     def test_boxes(self):
-        """Any box is one wave of blocks."""
-        server = self.serve()
+        """Any box is one wave of blocks, where it need not be found out how to ask for them."""
+        server = self.serve(name="nginx")
         for box in ("0 1 0 60 0 50", "0 40 0 60 0 1", "0 40 0 60 0 50", "3 22 10 30 20 45"):
             self.opened(server, "nocache")
             self.assertIn("ok", self.reader.say("box", box))

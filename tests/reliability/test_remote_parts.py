@@ -7,6 +7,7 @@ usage: test_remote_parts.py [--runs N] [--seed S]: so many runs with random misb
 import os
 import random
 import sys
+import threading
 import unittest
 
 import numpy as np
@@ -101,7 +102,7 @@ class Good(Case):
         self.assertGreater(len(several(server)), 1)
 
     def test_s3_is_not_asked(self):
-        server = self.serve()
+        server = self.serve(name="nginx")
         server.objects["/bucket/a.b2nd"] = self.frame
         os.environ["AWS_ENDPOINT_URL"] = server.url("")
         self.addCleanup(os.environ.pop, "AWS_ENDPOINT_URL")
@@ -156,6 +157,8 @@ class Good(Case):
 class Bad(Case):
     """What is not as it should be is asked for again, one range at a time."""
 
+    NAME = None
+
     def of(self, request):
         """(first, bytes, size) of each that the request names."""
         return [(a, self.frame[a:b], len(self.frame)) for a, b in spans_of(request)]
@@ -166,7 +169,7 @@ class Bad(Case):
 
     def check(self, make, refused=True, known=False):
         """`make` answers requests for several. `known`: the server was good until now."""
-        server = self.serve()
+        server = self.serve(name=self.NAME)
         self.etag = etag_of(self.frame)
         self.opened(server)
         if known:
@@ -178,8 +181,9 @@ class Bad(Case):
         n_asked = len(several(server))
         self.assertGreaterEqual(n_asked, 1)
         if refused:
-            self.assertLessEqual(n_asked, 4 if known else 1)
+            self.assertLessEqual(n_asked, 4 if known or self.NAME else 1)
             self.assertEqual(self.transfers()[4], before[4])  # no failure, nothing tried again
+            self.assertLess(len(server.requests), 16 + 4 + 132)
             server.forget()
             self.assertRegex(self.plane_of(50), "ok")
             self.assertEqual(several(server), [])
@@ -339,6 +343,72 @@ class Bad(Case):
         self.reads_right()
 
 
+class BadNamed(Bad):
+    """The same of servers whose name says that they send several: all connections are refused."""
+
+    NAME = "nginx/1.22.1"
+
+
+class Names(Case):
+    """Servers that are known by their names are asked for several parts at once."""
+
+    def asked(self, together=0, **options):
+        """What is asked for more than one range, and the round trips of the read. So many
+        requests for several are answered when all of them have come, or not at all."""
+        server = self.serve(**options)
+        met = threading.Barrier(together) if together else None
+        self.opened(server)
+        server.script = lambda r: met and len(spans_of(r)) > 1 and met.wait(20) and None
+        before = self.transfers()[2]
+        self.reads_right()
+        return several(server), self.transfers()[2] - before
+
+    def test_no_round_is_lost(self):
+        for name in ("nginx", "nginx/1.22.1", "Apache/2.4.57 (Debian)", "openresty/1.21", "Caddy"):
+            asked, trips = self.asked(together=4, name=name)
+            self.assertEqual((len(asked), trips), (8, 2), name)  # layouts, and all blocks
+            self.assertGreater(min(len(spans_of(r)) for r in asked[4:]), 20)
+
+    def test_others_are_asked_first(self):
+        for name in (None, "AmazonS3", "cloudflare", "Varnish", "nginx-like/1", "MinIO", ""):
+            asked, trips = self.asked(name=name)
+            self.assertEqual((len(spans_of(asked[0])), trips), (4, 3), name)
+
+    def test_what_is_passed_on(self):
+        for field in ("Via", "Age", "X-Amz-Request-Id", "X-Cache"):
+            server = self.serve(name="nginx")
+            server.meta["/a.b2nd"] = {field: "1"}
+            self.opened(server)
+            self.reads_right()
+            self.assertEqual(len(spans_of(several(server)[0])), 4, field)
+
+    def test_no_more_parts_than_it_sends(self):
+        asked, trips = self.asked(name="lighttpd/1.4.69")
+        self.assertEqual(max(len(spans_of(r)) for r in asked), 10)
+        self.assertLess(len(asked), 4 + 16)
+        self.assertEqual(trips, 2)
+
+    def test_a_name_that_is_wrong(self):
+        """It costs a request by each connection, and a round as long as it takes to find out."""
+        counts = []
+        for name in (None, "nginx"):
+            server = self.serve(name=name, parts=False, delay=0.02)
+            self.opened(server, "connections=4", "over=1000")
+            before = self.transfers()
+            self.reads_right()
+            told = [a - b for a, b in zip(self.transfers(), before)]
+            refused = several(server)
+            self.assertEqual(len(refused), 4 if name else 1)
+            counts.append((len(server.requests), told[2]))
+            self.assertLess(told[1], 2 * len(self.frame))
+            self.assertEqual(told[4], 0)
+            server.forget()
+            self.assertRegex(self.plane_of(200), "ok")
+            self.assertEqual(several(server), [])
+        self.assertLessEqual(counts[1][0], counts[0][0] + 2 * 4)  # what is left is joined again
+        self.assertEqual(counts[1][1], counts[0][1])
+
+
 class Random(Case):
     def test_random_misbehaviour(self):
         seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)
@@ -375,7 +445,7 @@ class Random(Case):
         for run in range(RUNS):
             frames = [self.frame, self.other]
             server.objects["/a.b2nd"] = frames[0]
-            server.script = None
+            server.script, server.name = None, dice.choice([None, "nginx", "lighttpd"])
             self.opened(server, "connections=%d" % dice.choice([1, 2, 4, 8]), "over=-1")
             change = dice.randrange(40) if dice.random() < 0.3 else -1
 

@@ -79,7 +79,7 @@ def parts_of(parts, boundary=BOUNDARY, line=b"\r\n", last=True):
 
 class ScriptedServer:
     def __init__(self, delay=0.0, etags=True, dates=False, suffixes=True, ranges=True,
-                 tls=None, parts=True):
+                 tls=None, parts=True, name=None):
         self.objects = {}
         self.script = self.hears = None
         self.meta = {}     # of objects: fields that stay with them
@@ -87,6 +87,7 @@ class ScriptedServer:
         self.conditions = True
         self.delay, self.etags, self.dates = delay, etags, dates
         self.suffixes, self.ranges, self.parts = suffixes, ranges, parts
+        self.name = name  # of the field Server, of good answers
         self.requests = []
         self.connections = 0
         self._tls = None
@@ -232,6 +233,8 @@ class ScriptedServer:
         if body is None:
             return Reply(404, body=b"no such thing")
         headers = {"Accept-Ranges": "bytes", **self.meta.get(path, {})}
+        if self.name:
+            headers["Server"] = self.name
         if self.etags:
             headers["ETag"] = etag_of(body)
         if self.dates:

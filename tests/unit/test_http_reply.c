@@ -177,6 +177,50 @@ static void a_large_whole_is_refused(void **state)
     assert_int_equal(err.code, CATERVA_EUNSUPPORTED);
 }
 
+static void some_names_say_that_several_parts_come(void **state)
+{
+    static const struct {
+        const char *fields;
+        int most;
+    } rows[] = {
+        {"", 0},
+        {"Server: nginx\r\n", 200},
+        {"server:nginx/1.22.1\r\n", 200},
+        {"Server: NGINX/1.22.1 (Ubuntu)\r\n", 200},
+        {"Server: Apache/2.4.57 (Debian) OpenSSL/3.0\r\n", 200},
+        {"Server: Apache\r\n", 200},
+        {"Server: Caddy\r\n", 200},
+        {"Server: openresty\r\n", 200},
+        {"Server: lighttpd/1.4.69\r\n", 10},
+        {"Server: \r\n", 0},
+        {"Server: /nginx\r\n", 0},
+        {"Server: ngin\r\n", 0},
+        {"Server: nginx-extras\r\n", 0},
+        {"Server: (nginx)\r\n", 0},
+        {"Server: Apache-Coyote/1.1\r\n", 0},
+        {"Server: Microsoft-IIS/10.0\r\n", 0},
+        {"Server: AmazonS3\r\n", 0},
+        {"Server: cloudflare\r\n", 0},
+        {"Server: Varnish\r\n", 0},
+        {"X-Server: nginx\r\n", 0},
+        {"Server: nginx\r\nServer: AmazonS3\r\n", 0},
+        {"Server: AmazonS3\r\nServer: nginx\r\n", 0},
+        {"Server: nginx\r\nVia: 1.1 varnish\r\n", 0},
+        {"x-amz-request-id: 1\r\nServer: nginx\r\n", 0},
+        {"Server: nginx\r\nAge: 5\r\n", 0},
+        {"Server: nginx\r\nX-Am: 5\r\n", 200},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[256];
+        cv_reply reply;
+        snprintf(text, sizeof text, PART "%s\r\n", rows[i].fields);
+        assert_int_equal(cv_reply_parse(text, strlen(text), &reply, NULL), CATERVA_OK);
+        if (reply.most_parts != rows[i].most)
+            fail_msg("%s: %d", rows[i].fields, reply.most_parts);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +229,7 @@ int main(void)
         cmocka_unit_test(another_version_is_noticed),
         cmocka_unit_test(statuses_mean_what_they_mean),
         cmocka_unit_test(a_large_whole_is_refused),
+        cmocka_unit_test(some_names_say_that_several_parts_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
