@@ -26,6 +26,42 @@ static void check_grant(const cv_ask *ask, const cv_reply *reply, const cv_grant
             "another version");
 }
 
+/* The same answer to a request for several ranges of an object that is known. */
+static void check_parts(const cv_identity *identity, const cv_reply *reply)
+{
+    cv_identity known = *identity;
+    cv_error error = {0};
+    known.size = 100;
+    cv_verdict verdict = cv_reply_judge_parts(reply, &known, "URL", &error);
+    bool is_whole = reply->status == 206 && !reply->has_range && !reply->is_odd;
+    if (verdict != CV_REPLY_TAKE)
+        FUZZ_NEED(error.message[0] && error.code != CATERVA_OK, "a refusal without words");
+    switch (verdict) {
+    case CV_REPLY_TAKE:
+        FUZZ_NEED(is_whole && reply->is_multipart && reply->boundary[0],
+                  "parts without a boundary");
+        FUZZ_NEED(strlen(reply->boundary) < CV_BOUNDARY_SIZE, "a long boundary");
+        FUZZ_NEED(!reply->is_encoded, "parts that are something else");
+        FUZZ_NEED(!*known.etag || strcmp(reply->etag, known.etag) == 0, "another version");
+        break;
+    case CV_REPLY_RETRY:
+        FUZZ_NEED(cv_reply_is_busy(reply->status), "status %d again", reply->status);
+        break;
+    case CV_REPLY_REDIRECT:
+        FUZZ_NEED(reply->status / 100 == 3, "status %d elsewhere", reply->status);
+        break;
+    default: FUZZ_NEED(verdict != CV_REPLY_NO_RANGES, "a verdict on one range");
+    }
+}
+
+/* What its name says of a server is one of few things. */
+static void check_server(const cv_reply *reply)
+{
+    int most = reply->most_parts;
+    FUZZ_NEED(most == 0 || most == 10 || most == 200, "%d parts", most);
+    FUZZ_NEED(most == 0 || !reply->is_relayed, "the parts of somebody else");
+}
+
 /* The same bytes as S3's answer. */
 static void check_xml(const char *text, size_t size)
 {
@@ -57,6 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     check_xml(text, size - 3);
     if (cv_reply_parse(text, size - 3, &reply, &error) == CATERVA_OK) {
         FUZZ_NEED(reply.status >= 100 && reply.status <= 999, "status %d", reply.status);
+        check_server(&reply);
+        check_parts(&identity, &reply);
         cv_verdict verdict = cv_reply_judge(&reply, &ask, "URL", &grant, &error);
         if (verdict == CV_REPLY_TAKE)
             check_grant(&ask, &reply, &grant);
