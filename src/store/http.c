@@ -142,11 +142,11 @@ static cv_status wanted_arrived(void *context, size_t range, cv_error *err)
     return w->arrivals.arrived(w->arrivals.context, w->numbers[range], err);
 }
 
-static cv_status wanted_lend(void *context, size_t range, bool must, uint8_t **dst,
+static cv_status wanted_lend(void *context, size_t range, size_t stuck, uint8_t **dst,
                              cv_error *err)
 {
     const wanted *w = context;
-    return w->arrivals.lend(w->arrivals.context, w->numbers[range], must, dst, err);
+    return w->arrivals.lend(w->arrivals.context, w->numbers[range], stuck, dst, err);
 }
 
 static void wanted_failed(void *context, size_t range)
@@ -173,7 +173,8 @@ static cv_status take_kept(http_store *h, const cv_store_range *ranges, size_t n
         }
         uint8_t *dst = r->dst;
         /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): without dst there is lend */
-        if (bytes && !dst) CV_TRY(w->arrivals.lend(w->arrivals.context, i, true, &dst, err));
+        if (bytes && !dst)
+            CV_TRY(w->arrivals.lend(w->arrivals.context, i, SIZE_MAX, &dst, err));
         if (bytes) memcpy(dst, bytes, r->size);
         CV_TRY(w->arrivals.arrived(w->arrivals.context, i, err));
     }

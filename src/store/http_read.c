@@ -15,15 +15,16 @@ static cv_session *session_of(const wave *w) { return cv_http_wave_session(w); }
 /* ---- Hearing ----------------------------------------------------------------------------- */
 
 /* Room for the range, if there is some. Those that have all their bytes give theirs back sooner
- * or later; where there are others, and nothing moves but this request, it gets some in any
- * case: what they miss may come behind what it brings. */
+ * or later; where only others have some, and nothing moves but this request, it gets some in
+ * any case: what they miss may come behind what it brings. */
 static cv_status find_room(wave *w, size_t range, cv_error *err)
 {
     const cv_arrivals *a = &w->all.arrivals;
     bool moves_alone = w->flow.n_flying - w->flow.n_paused <= 1;
-    bool must = (moves_alone && w->n_filling > 0) ||
-                atomic_load(&session_of(w)->limit.is_multiplexed); /* since it began */
-    CV_TRY(a->lend(a->context, range, must, &w->dst[range], err));
+    size_t stuck = moves_alone ? w->n_filling : 0;
+    if (atomic_load(&session_of(w)->limit.is_multiplexed)) /* since it began */
+        stuck = SIZE_MAX;
+    CV_TRY(a->lend(a->context, range, stuck, &w->dst[range], err));
     if (w->dst[range]) w->n_filling++;
     return CV_OK;
 }

@@ -52,9 +52,11 @@ typedef struct cv_arrivals {
     void *context;
     /* Or NULL: all ranges have their memory. Else those without `dst` borrow it when bytes of
      * theirs come, on any thread: *dst, or NULL when there is none until some was given back,
-     * which cv_store_resume says. `must`: it is to be found, or CATERVA_ENOMEM. Of stores that
-     * borrow only. */
-    cv_status (*lend)(void *context, size_t range, bool must, uint8_t **dst, cv_error *err);
+     * which cv_store_resume says. It is to be found, or CATERVA_ENOMEM, when no more ranges than
+     * `stuck` have memory: those miss bytes, and none come before this one has some; SIZE_MAX: in
+     * any case. Of stores that borrow only. */
+    cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
+                      cv_error *err);
     cv_watch *watch; /* told now and then by a store that waits long; or NULL */
     /* Of waves of one reader that are under way together: bytes of all of them; and whether
      * another one is on its way since somebody last waited for one. */

@@ -9,9 +9,9 @@ import re
 import sys
 import time
 
-from tool_remote_case import OPENING, Case, convert
+from tool_remote_case import OPENING, Case, convert, fnv
 import runs
-from scripted_server import Reply
+from scripted_server import Reply, spans_of
 
 RUNS, SEED = 300, None
 
@@ -271,6 +271,19 @@ class Faults(Case):
     """Runs with one request in five broken: what is read is right, or there is an error."""
 
     def test_random_faults(self):
+        self.run_all(lambda dice: ("nocache",), "read", self.hash, self.other_hash)
+
+    def test_random_faults_of_several_ranges(self):
+        """Every second block, by few connections: more ranges than there are of these."""
+        box, asked = ("hash", 0, 40, 0, 60, 0, 25), []
+        right = [fnv(items[:, :, :25].tobytes()) for items in (self.items, self.items[::-1])]
+        server = self.run_all(lambda dice: ("nocache", "over=-1", "connections=%d" % dice.choice([1, 2, 4])),
+                              " ".join(map(str, box)), *right, asked=asked)
+        self.assertIsNotNone(server)
+        self.assertGreater(len(asked), RUNS)
+
+    def run_all(self, words, read, *hashes, asked=None):
+        """Opens with words and reads; the requests for several ranges go to `asked`."""
         seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)
         print("seed", seed)
         dice = random.Random(seed)
@@ -279,6 +292,8 @@ class Faults(Case):
 
         def fault(request):
             chance = dice.random()
+            if asked is not None and len(spans_of(request)) > 1:
+                asked.append(request)
             if chance > 0.3:
                 return None
             faults[0] += 1
@@ -301,10 +316,11 @@ class Faults(Case):
         for run in range(RUNS):
             which = run % 2
             server.objects["/a.b2nd"] = frames[which]
-            answer = self.reader.say("open", server.url("/a.b2nd"), "nocache")
+            server.name = dice.choice([None, "nginx", "lighttpd"])
+            answer = self.reader.say("open", server.url("/a.b2nd"), *words(dice))
             if answer == "ok":
-                answer = self.reader.say("read")
-            if answer == "ok " + [self.hash, self.other_hash][which]:
+                answer = self.reader.say(read)
+            if answer == "ok " + hashes[which]:
                 right += 1
             elif answer.startswith("error CATERVA_EIO"):
                 errors += 1
@@ -317,6 +333,7 @@ class Faults(Case):
               % (RUNS, faults[0], right, errors, wrong))
         self.assertEqual(wrong, 0)
         self.assertGreater(right, 0.9 * RUNS)
+        return server
 
 
 if __name__ == "__main__":

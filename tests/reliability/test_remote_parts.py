@@ -428,8 +428,8 @@ class Random(Case):
             if chance < 0.2:
                 reply.cut = dice.randrange(len(reply.body) + 1)
                 reply.resets = dice.random() < 0.5
-            elif len(spans_of(request)) < 2:
-                return None
+            elif len(spans_of(request)) < 2 or "cache-control" in request.headers:
+                return None  # what is damaged twice is damaged
             elif chance < 0.22:
                 return Reply(200, {"ETag": reply.headers["ETag"]}, self.frame)
             elif chance < 0.28:

@@ -152,7 +152,7 @@ class Together(Case):
 
     def test_memory_bounds_what_is_held(self):
         """Whatever comes while nobody decodes, and however many connections bring it."""
-        for connections in (1, 16, 100):
+        for connections in (1, 2, 16, 100):
             server = self.serve()
             self.reader.say("peak")
             self.assertEqual(
@@ -217,6 +217,85 @@ class Together(Case):
         server = self.serve()
         self.opened(server, "connections=1")
         self.assertEqual(self.reader.say("read"), self.right)
+
+
+class Parts(Case):
+    """Four of five blocks of each line of them: many such ranges come in one answer, as parts, and
+    where memory is used up it pauses inside of one."""
+
+    BOX = (0, SHAPE[0], 0, SHAPE[1], 0, 800)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        path = convert(cls.folder, "b.b2nd", cls.items, "--chunks", "1,1024,1000", "--blocks",
+                       "1,64,200", "--codec", "blosclz", "--level", "0", "-T", "1")
+        cls.frame = path.read_bytes()
+        reader = Reader()
+        assert reader.say("open", path) == "ok"
+        cls.part = reader.say("hash", *cls.BOX)
+        reader.close()
+
+    def reads(self, server, *words):
+        """What asks for several ranges, and the bytes in use at most."""
+        self.opened(server, "over=-1", *words)
+        self.reader.say("peak")
+        self.assertEqual(self.reader.say("hash", *self.BOX), self.part)
+        self.assertLess(int(self.reader.say("peak")), HELD + 12 * MIB)
+        return [r for r in server.requests if len(spans_of(r)) > 1]
+
+    def test_memory_bounds_what_is_held(self):
+        """Nobody decodes for a while, and answers of 8 MB wait for memory in the midst of a part."""
+        for connections in (2, 4, 16, 100):
+            for name in (None, "nginx"):
+                with self.subTest(connections=connections, name=name):
+                    asked = self.reads(self.serve(name=name), "dawdle=1500",
+                                       "connections=%d" % connections)
+                    self.assertGreater(sum(len(spans_of(r)) for r in asked), 200)
+
+    def test_bodies_that_are_cut(self):
+        """In parts that wait for memory, and elsewhere; what is left is asked for in parts again, and
+        when that is cut, too, one by one."""
+        for connections in (2, 5, 50):
+            for often in (1, 3):
+                server, cut, lock = self.serve(name="nginx"), {}, threading.Lock()
+
+                def script(request):
+                    spans = spans_of(request)
+                    if len(spans) < 2:
+                        return None
+                    with lock:
+                        n = cut[spans[-1]] = cut.get(spans[-1], 0) + 1  # noqa: B023
+                    if n > often:  # noqa: B023
+                        return None
+                    reply = server.good(request)  # noqa: B023
+                    reply.cut, reply.resets = len(reply.body) * (n + 1) // 5, bool(request.number % 2)
+                    return reply
+                server.script = script
+                with self.subTest(connections=connections, often=often):
+                    self.reads(server, "dawdle=700", "connections=%d" % connections)
+                    self.assertGreater(self.transfers()[4], 1)
+
+    def test_answers_that_are_refused_or_drip(self):
+        server = self.serve(name="nginx")
+
+        def script(request):
+            if request.number % 4 == 1:
+                return Reply(503)
+            reply = server.good(request)
+            if request.number % 4 == 2:
+                reply.drip, reply.piece = 0.002, 100001
+            return reply
+        server.script = script
+        for connections in (2, 16, 100):
+            self.reads(server, "dawdle=300", "retries=20", "connections=%d" % connections)
+
+    def test_from_threads(self):
+        for connections in (3, 40):
+            server = self.serve(name="nginx")
+            self.opened(server, "over=-1", "connections=%d" % connections)
+            self.assertEqual(self.reader.say("threads", 4), "ok 0")
+            self.assertEqual(self.reader.say("hash", *self.BOX), self.part)
 
 
 class Faults(Case):

@@ -4,6 +4,7 @@
  *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
  *        [token=TEXT]     TEXT goes along as a header
  *        [cache=FOLDER] [bound=BYTES] [ca=FILE]
+ *        [dawdle=MS]      the first read does nothing for so long in the middle of it
  *   leaf KEY URL ...     the same of an array in a tree, through the tree's handle
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
@@ -48,6 +49,19 @@ static int number(char *word, const char *name, int *out)
     return 1;
 }
 
+static int dawdle_ms;
+
+static int dawdle(void *context, int64_t done, int64_t total)
+{
+    (void)context;
+    (void)total;
+    if (done > 0 && dawdle_ms > 0) {
+        usleep((useconds_t)dawdle_ms * 1000);
+        dawdle_ms = 0;
+    }
+    return 0;
+}
+
 /* The array of `key` in the tree; of the array's own options those of the way do not count. */
 static caterva_status open_leaf(const char *url, const char *key,
                                 const caterva_remote_options *remote)
@@ -85,6 +99,7 @@ static caterva_status open_url(char *words, const char *key,
         if (strncmp(word, "ca=", 3) == 0) remote.ca_file = word + 3, known = 1;
         if (strncmp(word, "bound=", 6) == 0)
             remote.cache_bytes = strtoll(word + 6, NULL, 10), known = 1;
+        if (number(word, "dawdle=", &dawdle_ms)) options.on_progress = dawdle, known = 1;
         if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;
         if (strcmp(word, "nocache") == 0) options.cache_bytes = -(known = 1);
         if (strncmp(word, "token=", 6) == 0) {
@@ -192,19 +207,6 @@ static void stop_after(char *words)
         printf("stopped %.1f\n", late);
     caterva_discard(array);
     array = NULL;
-}
-
-static int dawdle_ms;
-
-static int dawdle(void *context, int64_t done, int64_t total)
-{
-    (void)context;
-    (void)total;
-    if (done > 0 && dawdle_ms > 0) {
-        usleep((useconds_t)dawdle_ms * 1000);
-        dawdle_ms = 0;
-    }
-    return 0;
 }
 
 /* Reads all, and does nothing for so many milliseconds in the middle of it. */

@@ -10,11 +10,11 @@
 
 enum { UNIT = 64 * 1024 };
 
-static uint8_t *lend(cv_rooms *rooms, size_t size, bool must)
+static uint8_t *lend(cv_rooms *rooms, size_t size, size_t stuck)
 {
     cv_error err;
     uint8_t *out;
-    assert_int_equal(cv_rooms_lend(rooms, size, must, &out, &err), CV_OK);
+    assert_int_equal(cv_rooms_lend(rooms, size, stuck, &out, &err), CV_OK);
     if (out) memset(out, 1, size);
     return out;
 }
@@ -26,9 +26,9 @@ static void no_more_is_lent_than_was_agreed(void **state)
     (void)state;
     cv_rooms_init(&rooms);
     rooms.most = 3 * UNIT;
-    for (int i = 0; i < 3; i++) assert_non_null(all[i] = lend(&rooms, UNIT - 5, false));
-    assert_null(lend(&rooms, 1, false));
-    assert_non_null(all[3] = lend(&rooms, 1, true));
+    for (int i = 0; i < 3; i++) assert_non_null(all[i] = lend(&rooms, UNIT - 5, 0));
+    assert_null(lend(&rooms, 1, 0));
+    assert_non_null(all[3] = lend(&rooms, 1, SIZE_MAX));
     for (int i = 0; i < 4; i++) (void)cv_rooms_give(&rooms, all[i]);
     assert_int_equal(rooms.lent, 0);
     cv_rooms_destroy(&rooms);
@@ -40,11 +40,11 @@ static void the_first_one_may_be_too_large(void **state)
     (void)state;
     cv_rooms_init(&rooms);
     rooms.most = UNIT;
-    uint8_t *large = lend(&rooms, 5 * UNIT, false);
+    uint8_t *large = lend(&rooms, 5 * UNIT, 0);
     assert_non_null(large);
-    assert_null(lend(&rooms, 1, false));
+    assert_null(lend(&rooms, 1, 0));
     assert_true(cv_rooms_give(&rooms, large));
-    uint8_t *small = lend(&rooms, 1, false); /* for which the large one goes */
+    uint8_t *small = lend(&rooms, 1, 0); /* for which the large one goes */
     assert_non_null(small);
     assert_int_equal(rooms.kept, 0);
     assert_false(cv_rooms_give(&rooms, NULL));
@@ -58,11 +58,11 @@ static void what_came_back_is_lent_again(void **state)
     (void)state;
     cv_rooms_init(&rooms);
     rooms.most = 16 * UNIT;
-    uint8_t *a = lend(&rooms, 2 * UNIT, false), *b = lend(&rooms, 4 * UNIT, false);
+    uint8_t *a = lend(&rooms, 2 * UNIT, 0), *b = lend(&rooms, 4 * UNIT, 0);
     (void)cv_rooms_give(&rooms, a);
     (void)cv_rooms_give(&rooms, b);
-    assert_ptr_equal(lend(&rooms, 3 * UNIT, false), b);
-    assert_ptr_equal(lend(&rooms, UNIT, false), a);
+    assert_ptr_equal(lend(&rooms, 3 * UNIT, 0), b);
+    assert_ptr_equal(lend(&rooms, UNIT, 0), a);
     (void)cv_rooms_give(&rooms, a);
     (void)cv_rooms_give(&rooms, b);
     assert_int_equal(rooms.kept, 6 * UNIT);
@@ -77,11 +77,35 @@ static void who_waits_is_told_when_a_part_came_back(void **state)
     (void)state;
     cv_rooms_init(&rooms);
     rooms.most = 32 * UNIT;
-    for (int i = 0; i < 32; i++) assert_non_null(all[i] = lend(&rooms, UNIT, false));
+    for (int i = 0; i < 32; i++) assert_non_null(all[i] = lend(&rooms, UNIT, 0));
     for (int i = 0; i < 32; i++) n_told += cv_rooms_give(&rooms, all[i]);
     assert_int_equal(n_told, 8);
-    all[0] = lend(&rooms, UNIT, false); /* less than a part, but the last */
+    all[0] = lend(&rooms, UNIT, 0); /* less than a part, but the last */
     assert_true(cv_rooms_give(&rooms, all[0]));
+    cv_rooms_destroy(&rooms);
+}
+
+/* Who waits while some of what is lent misses bytes gets no room before the rest has come back,
+ * and is told then. */
+static void who_is_stuck_waits_for_what_comes_back(void **state)
+{
+    cv_rooms rooms;
+    uint8_t *all[17];
+    (void)state;
+    cv_rooms_init(&rooms);
+    rooms.most = 16 * UNIT;
+    for (int i = 0; i < 16; i++) assert_non_null(all[i] = lend(&rooms, UNIT, 0));
+    assert_null(lend(&rooms, UNIT, 15));
+    assert_true(cv_rooms_give(&rooms, all[15]));
+    assert_non_null(all[15] = lend(&rooms, 5 * UNIT, 15)); /* 15 are lent */
+    (void)cv_rooms_give(&rooms, all[15]);
+    assert_non_null(all[15] = lend(&rooms, UNIT, 0));
+    rooms.given = 0;
+    assert_null(lend(&rooms, UNIT, 14));
+    assert_false(cv_rooms_give(&rooms, all[15]));
+    assert_true(cv_rooms_give(&rooms, all[14])); /* less than a part, and all that comes */
+    for (int i = 0; i < 14; i++) (void)cv_rooms_give(&rooms, all[i]);
+    assert_int_equal(rooms.n_lent, 0);
     cv_rooms_destroy(&rooms);
 }
 
@@ -92,6 +116,7 @@ int main(void)
         cmocka_unit_test(the_first_one_may_be_too_large),
         cmocka_unit_test(what_came_back_is_lent_again),
         cmocka_unit_test(who_waits_is_told_when_a_part_came_back),
+        cmocka_unit_test(who_is_stuck_waits_for_what_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

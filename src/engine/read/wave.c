@@ -73,14 +73,14 @@ static size_t size_of_run(const wave *w, size_t i)
 
 /* ---- Lending ------------------------------------------------------------------- */
 
-static cv_status lend(void *context, size_t range, bool must, uint8_t **dst, cv_error *err)
+static cv_status lend(void *context, size_t range, size_t stuck, uint8_t **dst, cv_error *err)
 {
     const slot *s = context;
     wave *w = s->wave;
     cv_window_run *run = cv_window_run_at(&w->window, s->first + range);
     uint8_t *room;
     *dst = NULL;
-    CV_TRY(cv_rooms_lend(&w->rooms, size_of_run(w, s->first + range), must, &room, err));
+    CV_TRY(cv_rooms_lend(&w->rooms, size_of_run(w, s->first + range), stuck, &room, err));
     if (!room) return CV_OK;
     atomic_store(&run->kept, run->n_parts);
     *dst = run->bytes = room + CV_BLOCK_PREFIX;

@@ -9,13 +9,15 @@ typedef struct cv_room {
 } room;
 
 /* The struct stands in front of what is lent. Sizes are rounded up, so that one fits the next
- * user, too. Who waits is told when a part of all has come back: all of them are asked then. */
+ * user, too. Who waits is told when a part of all has come back, or all that will: all of them are
+ * asked then. */
 enum { HEAD = 64, UNIT = 64 * 1024, TOLD_PART = 8 };
 
 void cv_rooms_init(cv_rooms *r)
 {
     cv_mutex_init(&r->lock);
     r->most = r->lent = r->kept = r->given = 0;
+    r->n_lent = r->stuck = 0;
     r->spare = NULL;
 }
 
@@ -47,7 +49,7 @@ static room *take_spare(cv_rooms *r, size_t size)
 
 static room *find(cv_rooms *r, size_t size, bool must)
 {
-    bool is_free = must || r->lent == 0 || (size <= r->most && r->lent <= r->most - size);
+    bool is_free = must || (size <= r->most && r->lent <= r->most - size);
     if (!is_free) return NULL;
     room *found = take_spare(r, size);
     if (found) return found;
@@ -57,13 +59,18 @@ static room *find(cv_rooms *r, size_t size, bool must)
     return found;
 }
 
-cv_status cv_rooms_lend(cv_rooms *r, size_t size, bool must, uint8_t **out, cv_error *err)
+cv_status cv_rooms_lend(cv_rooms *r, size_t size, size_t stuck, uint8_t **out, cv_error *err)
 {
     size_t whole = (size + UNIT - 1) / UNIT * UNIT;
     cv_mutex_lock(&r->lock);
-    room *found = find(r, whole, must);
-    bool is_needed = must || r->lent == 0;
-    if (found) r->lent += found->size;
+    bool is_needed = r->n_lent <= stuck;
+    room *found = find(r, whole, is_needed);
+    if (found) {
+        r->lent += found->size;
+        r->n_lent++;
+    } else {
+        r->stuck = stuck;
+    }
     cv_mutex_unlock(&r->lock);
     *out = found ? (uint8_t *)found + HEAD : NULL;
     if (!found && is_needed) return cv_fail_memory(err, whole, "bytes of a URL");
@@ -80,8 +87,9 @@ bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
     r->lent -= back->size;
     r->kept += back->size;
     r->given += back->size;
-    bool tells = r->lent == 0 || r->given >= r->most / TOLD_PART;
-    if (tells) r->given = 0;
+    r->n_lent--;
+    bool tells = r->n_lent <= r->stuck || r->given >= r->most / TOLD_PART;
+    if (tells) r->given = r->stuck = 0;
     cv_mutex_unlock(&r->lock);
     return tells;
 }

@@ -11,6 +11,7 @@ typedef struct cv_rooms {
     /* Bytes: that may be lent, that are, that were given back and are kept, and that were given
      * back since somebody was told. */
     size_t most, lent, kept, given;
+    size_t n_lent, stuck; /* rooms; and of who waits: so many of them may not come back */
     struct cv_room *spare;
 } cv_rooms;
 
@@ -18,8 +19,9 @@ void cv_rooms_init(cv_rooms *rooms);
 void cv_rooms_destroy(cv_rooms *rooms); /* all have been given back */
 
 /* Room for `size` bytes at least; *out is NULL when so much is lent that it has to wait, which it
- * never has to when nothing is, or with `must`. CATERVA_ENOMEM only then. */
-cv_status cv_rooms_lend(cv_rooms *rooms, size_t size, bool must, uint8_t **out,
+ * never has to when nothing is, or no more than the `stuck` rooms that may not come back before it
+ * has some. CATERVA_ENOMEM only then. */
+cv_status cv_rooms_lend(cv_rooms *rooms, size_t size, size_t stuck, uint8_t **out,
                         cv_error *err);
 
 /* NULL is fine. True: it is time to tell those who had to wait. */
