@@ -172,8 +172,8 @@ static cv_status take_kept(http_store *h, const cv_store_range *ranges, size_t n
             continue;
         }
         uint8_t *dst = r->dst;
-        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): without dst there is lend */
         if (bytes && !dst)
+            /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): without dst there is lend */
             CV_TRY(w->arrivals.lend(w->arrivals.context, i, SIZE_MAX, &dst, err));
         if (bytes) memcpy(dst, bytes, r->size);
         CV_TRY(w->arrivals.arrived(w->arrivals.context, i, err));
