@@ -221,7 +221,7 @@ static void stop_removals(void)
     wait_for(-1);
     CHECK_OK(caterva_tree_attr_set(tree, "/big/g1", "of", "\xa1x", 2, &err), err);
     CHECK_OK(caterva_tree_commit(tree, &err), err);
-    for (int chance = 0; chance < 4 * N; chance += chance < 3 * N ? N / 2 : N / 3) {
+    for (int chance = 0; chance < 5 * N; chance += N / 2) {
         if (stop_remove(chance)) {
             sweep(n_gone++ % 3);
             make_big();
