@@ -266,9 +266,7 @@ def tree_open(
     progress: Progress | None = None,
     /,
 ) -> Tree: ...
-def tree_create(
-    path: str, durability: int, progress: Progress | None = None, /
-) -> Tree: ...
+def tree_create(path: str, durability: int, progress: Progress | None = None, /) -> Tree: ...
 def tree_repair(
     path: str,
     output: str | None,
