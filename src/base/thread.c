@@ -87,7 +87,7 @@ static void after_fork_in_child(void)
 {
     for (int i = 0; i < forks.n_locking; i++) call(forks.locking[i].in_child);
     for (int i = 0; i < forks.n_waiting; i++) call(forks.waiting[i].in_child);
-    cv_mutex_init(&forks.lock);
+    cv_mutex_unlock(&forks.lock);
 }
 
 static void watch_forks(void)

@@ -320,7 +320,7 @@ static void before_fork(void)
     cv_mutex_lock(&wires.lock);
 }
 
-static void after_fork_in_parent(void)
+static void after_fork(void)
 {
     cv_mutex_unlock(&wires.lock);
     cv_mutex_unlock(&wires.turn);
@@ -329,8 +329,6 @@ static void after_fork_in_parent(void)
 /* The parent's connections are left as they are: to close one is to speak on it. */
 static void after_fork_in_child(void)
 {
-    cv_mutex_init(&wires.lock);
-    cv_mutex_init(&wires.turn);
     wires.is_running = false;
     wires.submitted = wires.waiting = wires.flying = NULL;
     wires.n_cancelled = 0;
@@ -338,11 +336,12 @@ static void after_fork_in_child(void)
     wires.parents = wires.multi;
     wires.multi = NULL;
     wires.n_spare = 0;
+    after_fork();
 }
 
 static void begin_once(void)
 {
-    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork_in_parent, after_fork_in_child);
+    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork_in_child);
 }
 
 /* With the lock. */

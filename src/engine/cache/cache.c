@@ -79,7 +79,7 @@ static void before_fork(void)
     cv_mutex_lock(&shared.memory.lock);
 }
 
-static void after_fork_in_parent(void)
+static void after_fork(void)
 {
     cv_mutex_unlock(&shared.memory.lock);
     for (int i = 0; i < N_SHARDS; i++) cv_mutex_unlock(&shared.shards[i].lock);
@@ -89,20 +89,18 @@ static void after_fork_in_parent(void)
 /* All is whole, because all locks were held; who held pins is gone. */
 static void after_fork_in_child(void)
 {
-    cv_mutex_init(&shared.memory.lock);
-    for (int i = 0; i < N_SHARDS; i++) cv_mutex_init(&shared.shards[i].lock);
     for (int i = 0; i < N_QUEUES; i++) {
         cv_cache_queue *q = &shared.queues[i];
-        cv_mutex_init(&q->lock);
         for (cv_cached *e = q->fresh.head; e; e = e->behind) atomic_store(&e->pins, 0);
         for (cv_cached *e = q->used.head; e; e = e->behind) atomic_store(&e->pins, 0);
     }
+    after_fork();
 }
 
 static void init_shared(void)
 {
     init(&shared, CV_CACHE_BYTES);
-    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork_in_parent, after_fork_in_child);
+    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork_in_child);
 }
 
 cv_cache *cv_cache_shared(void)

@@ -49,7 +49,6 @@ static void after_fork_in_parent(void) { cv_mutex_unlock(&pool.lock); }
 /* Only the forking thread lives on in a child. */
 static void after_fork_in_child(void)
 {
-    cv_mutex_init(&pool.lock);
     cv_cond_init(&pool.work);
     cv_cond_init(&pool.finished);
     pool.tasks = NULL;
@@ -60,6 +59,7 @@ static void after_fork_in_child(void)
     pool.process++;
     pool.n_threads = 0;
     pool.n_idle = 0;
+    cv_mutex_unlock(&pool.lock);
 }
 
 static void install_fork_handlers(void)
