@@ -145,7 +145,7 @@ cli_exit append_slab(growth *g, const char *name, const void *items, size_t size
                         g->axis, (long long)g->stride);
     caterva_error err;
     caterva_buffer src = CATERVA_BUFFER_INIT;
-    src.data = (void *)(uintptr_t)items; /* only read */
+    src.data = (void *)items; /* only read */
     src.size = size;
     if (caterva_append(g->array, g->axis, n, &src, &err) != CATERVA_OK)
         return cli_fail_array(g->path, &err);

@@ -83,7 +83,8 @@ static cli_exit put_fill(json *j, const report *r)
     char *text;
     size_t size;
     if (!dtype) return CLI_OK;
-    char kind = dtype->ndim > 0 || dtype->item_size > 8 ? 'V' : dtype->kind;
+    char kind = dtype->kind;
+    if (dtype->ndim > 0 || dtype->item_size > 8) kind = 'V';
     double real = kind == 'f' ? item_load_real(dtype, r->fill, dtype->item_size) : NAN;
     if (kind == 'b') {
         json_bool(j, "fill", r->fill[0] != 0);

@@ -144,7 +144,7 @@ static const char *filters_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
         append_name(text, caterva_filter_name(c->filters[i]), c->filters[i],
                     c->filters_meta[i]);
     }
-    if (!text[0]) strcpy(text, "none");
+    if (!text[0]) snprintf(text, CODEC_TEXT_SIZE, "none");
     return text;
 }
 

@@ -43,6 +43,7 @@ static void grow_block(const tune_task *task, int64_t bytes, int32_t *out)
         int best = -1;
         double least = INFINITY;
         for (int d = ndim - 1; d >= 0; d--) {
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all are set above */
             if (block[d] >= task->info->shape[d]) continue;
             block[d] *= 2;
             double cost = cost_of_all(task, block);

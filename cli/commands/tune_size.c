@@ -76,6 +76,7 @@ static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *place)
 {
     for (int d = ndim - 1; d >= 0; d--) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no axis is empty */
         place[d] = number % counts[d];
         number /= counts[d];
     }
@@ -291,6 +292,7 @@ cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried)
         shape[d] = p->block[d];
         chunk[d] = p->block[d];
     }
+    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): there is an axis */
     chunk[0] *= (int32_t)b->per_chunk;
     shape[0] = chunk[0] * b->n_chunks;
     for (int d = 0; d < task->info->ndim; d++) size *= (size_t)shape[d];

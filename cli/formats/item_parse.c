@@ -75,6 +75,7 @@ static cli_exit parse_real(const caterva_dtype *dtype, const char *text, uint8_t
 static cli_exit parse_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if ((int64_t)strlen(text) > dtype->item_size) return does_not_fit(dtype, text);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): items are padded, not ended */
     memcpy(bytes, text, strlen(text));
     return CLI_OK;
 }

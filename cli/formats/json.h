@@ -37,8 +37,8 @@ void json_key_n(json *j, const char *key, size_t size);
 /* Quotes and escapes `size` bytes, without a comma: also for text output. */
 void json_quote(FILE *stream, const char *text, size_t size);
 
-/* Bytes of the valid UTF-8 sequence at `text`, 0 when it is not valid. size >= 1. */
-size_t json_utf8_length(const char *text, size_t size);
+/* Bytes of the valid UTF-8 sequence at `bytes`, 0 when it is not valid. size >= 1. */
+size_t json_utf8_length(const char *bytes, size_t size);
 
 /* Shortest decimal form of a finite double that reads back the same. */
 #define JSON_REAL_SIZE 32

@@ -11,8 +11,8 @@ cli_exit casting_find(const cli_args *args, caterva_casting *out);
  * when the items are of that dtype. After a failure *from is as it was. */
 cli_exit source_cast(source **from, const char *dtype, caterva_casting casting);
 
-/* Gives the items of `from` another dtype of the same size: the bytes stay. */
-cli_exit source_view_as(source *from, const char *dtype);
+/* Gives the items of `from` the dtype `text`, of the same size: the bytes stay. */
+cli_exit source_view_as(source *from, const char *text);
 
 /* --view-dtype and --astype, in this order, where they were given. */
 cli_exit source_apply_dtypes(const cli_args *args, source **from);

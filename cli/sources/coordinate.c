@@ -55,12 +55,17 @@ static bool set_moment(const coordinate *c, moment at, point *out)
     return true;
 }
 
+static bool begins_number(char c)
+{
+    return c == '+' || c == '-' || c == '.' || (c >= '0' && c <= '9');
+}
+
 /* A decimal number; exact as far as integers go. */
 static bool read_number(const coordinate *c, const char *text, size_t size, point *out)
 {
     char copy[64], *end;
-    if (size == 0 || size >= sizeof copy || memchr("+-.0123456789", text[0], 13) == NULL)
-        return false;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): turn_round has no NULL text */
+    if (size == 0 || size >= sizeof copy || !begins_number(text[0])) return false;
     memcpy(copy, text, size);
     copy[size] = '\0';
     if (strspn(copy, "+-.0123456789eE") != size) return false;

@@ -31,7 +31,8 @@ static cli_exit take_kind(input *in)
 {
     caterva_dtype *dtype;
     CLI_TRY(descr_parse(CLI_CORRUPT, in->path, in->from->dtype, &dtype));
-    char kind = dtype->ndim > 0 ? 'V' : dtype->kind;
+    char kind = dtype->kind;
+    if (dtype->ndim > 0) kind = 'V';
     caterva_dtype_free(dtype);
     if (kind == 'b') return CLI_OK;
     if (kind == 'i' || kind == 'u')

@@ -154,6 +154,7 @@ static bool next_listed(const selection *sel, const box *b, int64_t *index)
 {
     for (int r = sel->n_result - 1; r >= 0; r--) {
         if (!is_list(sel, r)) continue;
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): read_lists has set it */
         if (++index[r] < b->stop[r]) return true;
         index[r] = b->start[r];
     }
