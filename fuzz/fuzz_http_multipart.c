@@ -11,6 +11,7 @@ enum { N = 4, OBJECT = 256 };
 typedef struct heard {
     cv_http_span spans[N];
     int taken[OBJECT]; /* byte + 1; 0: it has not come */
+    int n_ends;
     bool is_bad;
 } heard;
 
@@ -48,10 +49,14 @@ static void hear(heard *h, const uint8_t *bytes, size_t size, size_t piece, size
             n = n < most ? n : most;
             hear_part(h, &body, copy, n);
         }
+        FUZZ_NEED(event != CV_PART_ENDS || body.pos == body.end,
+                  "a part that is not over ends");
+        h->n_ends += event == CV_PART_ENDS;
         h->is_bad = event == CV_PART_BAD;
         FUZZ_NEED(h->is_bad || n > 0, "nothing is used");
         free(copy);
     }
+    h->n_ends += cv_multipart_end(&body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -61,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     uint64_t at = 0;
     for (int i = 0; i < N; i++) {
         at += bytes[i] & 15;
-        one.spans[i] = (cv_http_span){at, at + 1 + (bytes[i] >> 4)};
+        one.spans[i] = (cv_http_span){at, at + 1 + (bytes[i] >> 4), at};
         at = one.spans[i].end;
     }
     other = one;

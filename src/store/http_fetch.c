@@ -254,6 +254,29 @@ static cv_status hand_on_part(cv_fetch *f, const uint8_t *bytes, size_t size, si
     return CV_OK;
 }
 
+/* The part ended where it said, so that what it brought is what it said. */
+static void trust_part(cv_fetch *f)
+{
+    for (size_t i = 0; i < f->n_spans; i++) {
+        cv_http_span *s = &f->spans[i];
+        if (s->sure == s->next) continue;
+        f->span = i;
+        f->trust(f, s->sure, s->next - s->sure);
+        s->sure = s->next;
+    }
+}
+
+/* What a part that did not end so has brought comes again. */
+static void undo_part(cv_fetch *f)
+{
+    for (size_t i = 0; i < f->n_spans; i++) {
+        if (f->spans[i].sure == f->spans[i].next) continue;
+        f->span = i;
+        cv_span_undo(&f->spans[i]);
+        f->undo(f);
+    }
+}
+
 /* Where there is no room for some, the same bytes come again, of which so many are used. */
 static cv_wire_next take_parts(cv_fetch *f, const uint8_t *bytes, size_t size)
 {
@@ -267,6 +290,7 @@ static cv_wire_next take_parts(cv_fetch *f, const uint8_t *bytes, size_t size)
         cv_part_event event = cv_multipart_next(f->parts, bytes + at, size - at, &n);
         if (event == CV_PART_BAD) return ends(refuse_parts(f));
         if (event == CV_PART_BEGINS && !begin_part(f)) return CV_WIRE_ENDS;
+        if (event == CV_PART_ENDS) trust_part(f);
         if (event != CV_PART_BYTES) continue;
         given = n;
         cv_status status = hand_on_part(f, bytes + at, given, &n);
@@ -373,6 +397,8 @@ static int64_t decide_parts(cv_fetch *f, const cv_wire_end *end)
 {
     size_t n_left;
     bool is_taken = f->is_judged && f->verdict == CV_REPLY_TAKE;
+    if (is_taken && end->is_whole && cv_multipart_end(f->parts)) trust_part(f);
+    undo_part(f);
     if (cv_spans_left(f->spans, f->n_spans, &n_left) == 0) {
         f->status = CV_OK;
         return finish(f);

@@ -33,9 +33,12 @@ struct cv_fetch {
                       cv_error *err);
     void (*gone)(cv_fetch *fetch);
     /* Given, of several ranges: two at least, in place of `ask`, of an object whose identity is
-     * known. `granted` is not called. */
+     * known. `granted` is not called. What `take` was given counts when `trust` says so, of some
+     * of it at a time; `undo` is called of a span of which some comes again. */
     cv_http_span *spans;
     size_t n_spans;
+    void (*trust)(cv_fetch *fetch, uint64_t pos, uint64_t size);
+    void (*undo)(cv_fetch *fetch);
     /* What came of it, for `gone`. */
     cv_status status;
     cv_error error;
@@ -45,7 +48,7 @@ struct cv_fetch {
     /* What is left of several is to be asked for one by one, which this fetch may be used for;
      * and the server did not send what may be sent for several. Then `status` is CV_OK. */
     bool is_split, has_no_parts;
-    /* Of several: the one whose bytes `take` is given. */
+    /* Of several: the one whose bytes `take` is given, and `trust` and `undo` are about. */
     size_t span;
     /* Its own. */
     cv_ask now;              /* what this attempt asks for */

@@ -1,5 +1,6 @@
 /* Room: store. Bodies of several parts. How long a part is its Content-Range says, so that no
- * bytes of an object are ever taken for a boundary. Heads are read as those of replies are. */
+ * bytes of an object are ever taken for a boundary. When a boundary does not stand right behind
+ * them, some of them were not the object's. Heads are read as those of replies are. */
 #include "store/http_multipart.h"
 
 #include <string.h>
@@ -79,24 +80,35 @@ static cv_part_event begin_part(cv_multipart *b)
     b->pos = head.first;
     b->end = head.last + 1;
     b->total = head.total;
+    b->has_returns = b->text[b->size - 2] == '\r';
     b->state = CV_PART_IN_BODY;
     return CV_PART_BEGINS;
+}
+
+/* The line under way is nothing but the end of one, in the manner of the part's head: a part that
+ * lacks one byte would have it for its last, and what is left of it would end a line, too. */
+static bool is_line_end(const cv_multipart *b)
+{
+    size_t size = b->size - b->line;
+    return b->has_returns ? size == 2 && b->text[b->line] == '\r' : size == 1;
 }
 
 /* A line is there. */
 static cv_part_event end_line(cv_multipart *b)
 {
     bool is_last, is_empty = line_size(b) == 0;
+    if (b->state == CV_PART_IN_HEAD && is_empty) return begin_part(b);
     if (b->state == CV_PART_IN_HEAD) {
         b->line = b->size;
-        return is_empty ? begin_part(b) : CV_PART_MORE;
-    }
-    if (is_boundary(b, &is_last)) {
-        begin_text(b, is_last ? CV_PART_OVER : CV_PART_IN_HEAD);
         return CV_PART_MORE;
     }
-    bool is_gap = b->state == CV_PART_BEHIND && is_empty && !b->has_gap;
-    if (b->state == CV_PART_BEHIND && !is_gap) return bad(b);
+    bool is_behind = b->state == CV_PART_BEHIND, is_gap = is_behind && is_line_end(b);
+    if (is_behind && is_gap == b->has_gap) return bad(b);
+    if (is_boundary(b, &is_last)) {
+        begin_text(b, is_last ? CV_PART_OVER : CV_PART_IN_HEAD);
+        return is_behind ? CV_PART_ENDS : CV_PART_MORE;
+    }
+    if (is_behind && !is_gap) return bad(b);
     begin_text(b, b->state);
     b->has_gap = is_gap;
     return CV_PART_MORE;
@@ -138,3 +150,12 @@ cv_part_event cv_multipart_next(cv_multipart *b, const uint8_t *bytes, size_t si
 }
 
 void cv_multipart_take(cv_multipart *b, size_t n) { b->pos += n; }
+
+bool cv_multipart_end(cv_multipart *b)
+{
+    bool is_last = false;
+    bool ends =
+        b->state == CV_PART_BEHIND && b->has_gap && is_boundary(b, &is_last) && is_last;
+    if (ends) b->state = CV_PART_OVER;
+    return ends;
+}

@@ -13,14 +13,15 @@ typedef enum cv_part_event {
     CV_PART_MORE,   /* all that was given is used */
     CV_PART_BEGINS, /* a part of bytes [pos, end) of an object of `total` */
     CV_PART_BYTES,  /* what was given begins with *n bytes that belong at `pos` */
-    CV_PART_BAD     /* that is no such body: nothing more can be made of it */
+    CV_PART_ENDS, /* where the part says that it does: its bytes are what it says they are */
+    CV_PART_BAD   /* that is no such body: nothing more can be made of it */
 } cv_part_event;
 
 typedef enum cv_part_state {
     CV_PART_BEFORE, /* the first boundary */
     CV_PART_IN_HEAD,
     CV_PART_IN_BODY,
-    CV_PART_BEHIND, /* a body: an empty line, and a boundary */
+    CV_PART_BEHIND, /* a body: the end of a line, and a boundary */
     CV_PART_OVER,
     CV_PART_BROKEN
 } cv_part_state;
@@ -30,7 +31,8 @@ typedef struct cv_multipart {
     /* Its own. */
     cv_part_state state;
     char boundary[CV_BOUNDARY_SIZE];
-    bool has_gap;      /* the empty line behind a body was seen */
+    bool has_gap;      /* the end of a line behind a body was seen */
+    bool has_returns;  /* lines of the part's head end with CR LF, and not with LF alone */
     size_t line, size; /* the line under way begins there; bytes of `text` */
     size_t n_outside;  /* bytes before the first boundary, or behind the last */
     char text[CV_PART_HEAD];
@@ -45,5 +47,8 @@ void cv_multipart_begin(cv_multipart *body, const char *boundary);
 cv_part_event cv_multipart_next(cv_multipart *body, const uint8_t *bytes, size_t size,
                                 size_t *n);
 void cv_multipart_take(cv_multipart *body, size_t n);
+
+/* Nothing follows. True: the last part ends with that, as CV_PART_ENDS says. */
+bool cv_multipart_end(cv_multipart *body);
 
 #endif

@@ -54,7 +54,39 @@ static void complete(wave *w, size_t range)
     cv_gathered_arrived(&w->all, range);
 }
 
-/* Puts bytes [pos, end) into the segments that want some of them. */
+/* Bytes that were taken are what was asked for. */
+static void count_arrived(wave *w, const cv_segment *s, uint64_t size)
+{
+    w->left[s->range] -= (size_t)size;
+    if (w->left[s->range] == 0) complete(w, s->range);
+}
+
+/* Bytes [from, *to) of the segment are among [pos, end): false, none are. */
+static bool overlap(const cv_segment *s, uint64_t pos, uint64_t end, uint64_t *from,
+                    uint64_t *to)
+{
+    *from = s->pos > pos ? s->pos : pos;
+    *to = s->end < end ? s->end : end;
+    return *from < *to;
+}
+
+static void trust(cv_fetch *fetch, uint64_t pos, uint64_t size)
+{
+    const request *r = (request *)fetch + fetch->span;
+    wave *w = r->wave;
+    uint64_t from, to, end = (pos += r->base) + size;
+    for (size_t i = r->first; i < r->last && w->segments[i].pos < end; i++)
+        if (overlap(&w->segments[i], pos, end, &from, &to))
+            count_arrived(w, &w->segments[i], to - from);
+}
+
+static void undo(cv_fetch *fetch)
+{
+    request *r = (request *)fetch + fetch->span;
+    r->at = r->first;
+}
+
+/* Puts bytes [pos, end) into the segments that want some of them. Those of parts arrive later. */
 static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
                       cv_error *err)
 {
@@ -62,16 +94,14 @@ static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_
     wave *w = r->wave;
     (void)err;
     pos += r->base;
-    uint64_t end = pos + size;
+    uint64_t from, to, end = pos + size;
     while (r->at < r->last && w->segments[r->at].end <= pos) r->at++;
     for (size_t i = r->at; i < r->last && w->segments[i].pos < end; i++) {
         const cv_segment *s = &w->segments[i];
-        uint64_t from = s->pos > pos ? s->pos : pos, to = s->end < end ? s->end : end;
-        if (from >= to) continue;
+        if (!overlap(s, pos, end, &from, &to)) continue;
         memcpy(w->dst[s->range] + s->at + (from - s->pos), bytes + (from - pos),
                (size_t)(to - from));
-        w->left[s->range] -= (size_t)(to - from);
-        if (w->left[s->range] == 0) complete(w, s->range);
+        if (!fetch->spans) count_arrived(w, s, to - from);
     }
     return CV_OK;
 }
@@ -111,6 +141,8 @@ static void send(wave *w, size_t first, size_t n)
     r->fetch.n_spans = n;
     r->fetch.n_ranges = count_ranges(w, first, n);
     r->fetch.take = take;
+    r->fetch.trust = trust;
+    r->fetch.undo = undo;
     r->fetch.admit = admit;
     r->fetch.flow = w->borrows ? &w->flow : NULL;
     r->fetch.gone = request_gone;

@@ -5,9 +5,10 @@
 
 #include "base/buffer.h"
 
-/* Bytes [next, end) are still to come. Several stand in their order. */
+/* Bytes [next, end) are still to come; those from `sure` to `next` have, but in a part that may
+ * yet turn out to be none. Several stand in their order. */
 typedef struct cv_http_span {
-    uint64_t next, end;
+    uint64_t next, end, sure;
 } cv_http_span;
 
 /* Servers take so many (Apache 200), in a field of at most 4 KiB. */
@@ -32,5 +33,8 @@ cv_status cv_spans_add_field(const cv_http_span *spans, size_t n, cv_buffer *fie
  * of a span come in their order, and what comes before its turn is not wanted yet. */
 size_t cv_spans_take(cv_http_span *spans, size_t n, size_t from, uint64_t pos, uint64_t end,
                      uint64_t *first, uint64_t *last);
+
+/* Nothing has come that is not sure: what had, comes again. */
+void cv_span_undo(cv_http_span *span);
 
 #endif

@@ -80,7 +80,7 @@ static void make_request(wave *w, size_t number, size_t first)
     if (has_own) r->base = begin >> OBJECT_BITS << OBJECT_BITS;
     r->fetch.object = has_own ? w->window.objects[begin >> OBJECT_BITS] : w->window.object;
     r->fetch.is_anew = w->window.is_anew;
-    w->spans[number] = (cv_http_span){begin - r->base, end - r->base};
+    w->spans[number] = (cv_http_span){begin - r->base, end - r->base, begin - r->base};
 }
 
 static cv_join_rule rule_of(const wave *w, bool is_narrow)

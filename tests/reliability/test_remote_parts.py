@@ -206,6 +206,22 @@ class Bad(Case):
         self.assertLess(self.transfers()[1], len(self.frame))
         self.assertIsNotNone(server)
 
+    def uneven(self, request, n, at):
+        """One part has `n` bytes less than it says."""
+        bodies = [parts_of([part], last=False) for part in self.of(request)]
+        bodies[at] = bodies[at][:-n] if n > 0 else bodies[at] + b"x" * -n
+        reply = self.parts([])
+        reply.body = b"".join(bodies) + reply.body
+        return reply
+
+    def test_parts_that_are_not_as_long_as_they_say(self):
+        """The text behind a part that is too short is not the object's."""
+        for known in (False, True):
+            for at in (0, 1, -1):
+                for n in (1, 2, 3, 20, 60, 1000, -1, -2, -100):
+                    with self.subTest(n=n, at=at, known=known):
+                        self.check(lambda r, n=n, at=at: self.uneven(r, n, at), known=known)
+
     def test_bodies_that_are_none(self):
         size = len(self.frame)
         shifted = lambda r: [(a + 1, d, n) for a, d, n in self.of(r)]  # noqa: E731
@@ -216,6 +232,7 @@ class Bad(Case):
             "one of several": lambda r: self.parts(self.of(r)[:1]),
             "all but one": lambda r: self.parts(self.of(r)[:-1]),
             "none": lambda r: self.parts([]),
+            "no last boundary": lambda r: self.parts(self.of(r), last=False),
             "outside": lambda r: self.parts([(0, self.frame[:100], size)] + self.of(r)),
             "behind": lambda r: self.parts(self.of(r)[:1] + [(size - 10, self.frame[-10:], size)]),
             "shifted to the end": lambda r: self.parts(shifted(r)[-1:]),
@@ -247,7 +264,6 @@ class Bad(Case):
             reply.drip, reply.piece = 0.0005, 997
             return reply
         makes = {
-            "no last boundary": lambda r: self.parts(self.of(r), last=False),
             "out of order": lambda r: self.parts(self.of(r)[::-1]),
             "doubled": lambda r: self.parts([p for p in self.of(r) for _ in range(2)]),
             "LF": lambda r: self.parts(self.of(r), line=b"\n"),

@@ -47,11 +47,13 @@ static const char *hear(const char *text, size_t size, size_t piece, size_t most
             break;
         }
         if (event == CV_PART_BEGINS) say_part(&body);
+        if (event == CV_PART_ENDS) say(".", 1);
         if (event != CV_PART_BYTES) continue;
         n = n < most ? n : most;
         say(text + at, n);
         cv_multipart_take(&body, n);
     }
+    if (cv_multipart_end(&body)) say(".", 1);
     return heard;
 }
 
@@ -60,16 +62,23 @@ static void parts_are_told_apart(void **state)
     static const struct {
         const char *text, *heard;
     } bodies[] = {
-        {BEGIN HEAD("0-3/9") "abcd" BEGIN HEAD("6-8/9") "xyz" LAST, "0-4/9:abcd;6-9/9:xyz"},
-        {"--b\r\n" HEAD("0-3/9") "abcd" LAST, "0-4/9:abcd"},
-        {"a preamble\r\n" BEGIN HEAD("0-3/9") "abcd" LAST "an epilogue", "0-4/9:abcd"},
-        {"--b\nContent-Range: bytes 0-1/9\n\nab\n--b--\n", "0-2/9:ab"}, /* LF */
-        {"--b  \r\n" HEAD("5-6/9") "ab\r\n--b-- \t\r\n", "5-7/9:ab"},   /* blanks */
-        {BEGIN HEAD("6-7/9") "xy" BEGIN HEAD("0-0/9") "a" LAST, "6-8/9:xy;0-1/9:a"},
-        {BEGIN HEAD("0-3/9") "abcd" BEGIN, "0-4/9:abcd"},              /* no end */
-        {BEGIN HEAD("0-3/9") "ab", "0-4/9:ab"},                        /* cut */
-        {BEGIN HEAD("0-7/9") "\r\n--b--\n" LAST, "0-8/9:\r\n--b--\n"}, /* in a part */
-        {BEGIN HEAD("0-3/9") "abcd--b\r\n" HEAD("5-6/9") "xy", "0-4/9:abcd;5-7/9:xy"},
+        {BEGIN HEAD("0-3/9") "abcd" BEGIN HEAD("6-8/9") "xyz" LAST, "0-4/9:abcd.;6-9/9:xyz."},
+        {"--b\r\n" HEAD("0-3/9") "abcd" LAST, "0-4/9:abcd."},
+        {"a preamble\r\n" BEGIN HEAD("0-3/9") "abcd" LAST "an epilogue", "0-4/9:abcd."},
+        {"--b\nContent-Range: bytes 0-1/9\n\nab\n--b--\n", "0-2/9:ab."}, /* LF */
+        {"--b  \r\n" HEAD("5-6/9") "ab\r\n--b-- \t\r\n", "5-7/9:ab."},   /* blanks */
+        {BEGIN HEAD("6-7/9") "xy" BEGIN HEAD("0-0/9") "a" LAST, "6-8/9:xy.;0-1/9:a."},
+        {BEGIN HEAD("0-3/9") "abcd" BEGIN, "0-4/9:abcd."},    /* no end */
+        {BEGIN HEAD("0-3/9") "abcd\r\n--b--", "0-4/9:abcd."}, /* nor of the line */
+        {BEGIN HEAD("0-3/9") "abcd", "0-4/9:abcd"},
+        {BEGIN HEAD("0-3/9") "ab", "0-4/9:ab"},                         /* cut */
+        {BEGIN HEAD("0-7/9") "\r\n--b--\n" LAST, "0-8/9:\r\n--b--\n."}, /* in a part */
+        {BEGIN HEAD("0-3/9") "abcd--b\r\n" HEAD("5-6/9") "xy", "0-4/9:abcd!"},
+        {BEGIN HEAD("0-3/9") "abcd\n--b\r\n", "0-4/9:abcd!"},
+        {BEGIN HEAD("0-3/9") "abc" LAST, "0-4/9:abc\r!"}, /* one byte too few */
+        {BEGIN HEAD("0-3/9") "ab" LAST, "0-4/9:ab\r\n!"},
+        {BEGIN HEAD("0-7/9") "a" LAST, "0-8/9:a\r\n--b--"},
+        {"--b\nContent-Range: bytes 0-1/9\n\na\n--b--\n", "0-2/9:a\n!"},
         {BEGIN "Content-Length: 2\r\n" HEAD("5-6/9") "xy", "5-7/9:xy"},
         {BEGIN HEAD("0-3/9") "abcdX" LAST, "0-4/9:abcd!"},
         {BEGIN HEAD("0-3/9") "abcd\r\n\r\n--b\r\n", "0-4/9:abcd!"},

@@ -58,7 +58,7 @@ static void shares_are_for_all_connections(void **state)
 static void fields(void **state)
 {
     const cv_http_span spans[] = {
-        {0, 10}, {12, 12}, {20, 21}, {1ull << 40, (1ull << 40) + 5}};
+        {0, 10, 0}, {12, 12, 12}, {20, 21, 20}, {1ull << 40, (1ull << 40) + 5, 1ull << 40}};
     cv_buffer field = {0};
     cv_error err;
     size_t n_left;
