@@ -159,9 +159,30 @@ static bool is_broken(CURLcode code)
     }
 }
 
+/* What begins an answer is none of HTTP: on a connection that was used before this is what was
+ * left of an answer that had more bytes than it announced, and no word about the next one. */
+static bool is_no_answer(CURLcode code)
+{
+    return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
+}
+
+static bool was_used_before(const cv_flight *f, const cv_curl *curl)
+{
+    long n_connects = 1;
+    curl->easy_getinfo(f->easy, CURLINFO_NUM_CONNECTS, &n_connects);
+    return n_connects == 0;
+}
+
 static bool is_untrusted(CURLcode code)
 {
     return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_ISSUER_ERROR;
+}
+
+static uint64_t time_of(CURL *easy, const cv_curl *curl, CURLINFO info)
+{
+    curl_off_t us = 0;
+    curl->easy_getinfo(easy, info, &us);
+    return us > 0 ? (uint64_t)us * 1000 : 0;
 }
 
 /* Details of certificates say no secrets, others may. */
@@ -174,16 +195,11 @@ static const char *reason_of(const cv_flight *f, const cv_curl *curl, CURLcode c
         curl->easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &answer);
     if (answer > 0) /* libcurl's word for a field above 100 KiB */
         return "a field of the server's answer is too long";
+    if (is_no_answer(code) && time_of(f->easy, curl, CURLINFO_PRETRANSFER_TIME_T) > 0)
+        return "what the server answers is not HTTP";
     bool is_told = is_untrusted(code) || code == CURLE_SSL_CACERT_BADFILE;
     if (!is_told || !*reason) return curl->easy_strerror(code);
     return strncmp(reason, known, sizeof known - 1) == 0 ? reason + sizeof known - 1 : reason;
-}
-
-static uint64_t time_of(CURL *easy, const cv_curl *curl, CURLINFO info)
-{
-    curl_off_t us = 0;
-    curl->easy_getinfo(easy, info, &us);
-    return us > 0 ? (uint64_t)us * 1000 : 0;
 }
 
 void cv_flight_end(const cv_flight *f, const cv_curl *curl, CURLcode code, cv_wire_end *end)
@@ -192,8 +208,9 @@ void cv_flight_end(const cv_flight *f, const cv_curl *curl, CURLcode code, cv_wi
     curl->easy_getinfo(f->easy, CURLINFO_REDIRECT_URL, &redirect);
     uint64_t sent = time_of(f->easy, curl, CURLINFO_PRETRANSFER_TIME_T);
     uint64_t first = time_of(f->easy, curl, CURLINFO_STARTTRANSFER_TIME_T);
+    bool is_left_over = is_no_answer(code) && was_used_before(f, curl);
     *end = (cv_wire_end){.is_whole = code == CURLE_OK,
-                         .is_broken = is_broken(code),
+                         .is_broken = is_broken(code) || is_left_over,
                          .was_connected = sent > 0,
                          .is_untrusted = is_untrusted(code),
                          .why = reason_of(f, curl, code),

@@ -83,6 +83,22 @@ class Lies(Case):
         server.script = lambda r: Reply(raw=b"HTTP/1.1 206 X\r\nX: %s\r\n\r\n" % (b"y" * 200000))
         self.fails(self.reader.say("open", server.url("/a.b2nd")), "field.* is too long|of fields")
 
+    def test_what_is_left_of_an_answer_before(self):
+        """On a connection that was used before, which is not used again then."""
+        server, bad = self.serve(), []
+
+        def script(request):
+            if request.number % 3 != 1 or len(bad) > 5:
+                return None
+            bad.append(request)
+            return Reply(raw=b"the rest of an answer\r\n\r\n" * 9)
+        self.opened(server, "connections=1")
+        server.script = script
+        self.reads_right()
+        self.assertGreater(len(bad), 0)
+        server.script = lambda r: Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n")
+        self.fails(self.reader.say("open", server.url("/a.b2nd")), "answers is not HTTP")
+
     def test_errors_that_stay_end_after_the_retries(self):
         server = self.serve()
         self.opened(server, "retries=2")
