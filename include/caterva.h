@@ -1323,7 +1323,9 @@ CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t 
  * writing through it is a selection of the array below, which must stay open. A view shows
  * what the array's handle sees, and never changes once made. Views made of it stay valid
  * when you free it. When the array's shape changes, or caterva_refresh turns its handle to an array
- * of other axes or another dtype, what goes through older views returns CATERVA_ESTALE. */
+ * of other axes or another dtype, what goes through older views returns CATERVA_ESTALE, whatever
+ * else is wrong with the call. Of a view of several arrays the items of those that have not
+ * changed can still be read. */
 typedef struct caterva_view caterva_view;
 
 /* Makes a view of the whole array. Release *out, as all views below, with

@@ -279,6 +279,7 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
 {
     if (!view || !url) return cv_fail(err, CATERVA_EINVAL, -1, "the view or url is NULL");
     if (out) *out = NULL;
+    CV_TRY(cv_view_check_arrays(view->base, err));
     cv_copy_order order;
     caterva_array *array;
     CV_TRY(cv_copy_read_options(options, &order, err));

@@ -48,7 +48,6 @@ static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
 static cv_status map_to_array(request *r, const cv_grid *grid, cv_error *err)
 {
     static const cv_memory nowhere = {.data = NULL};
-    CV_TRY(cv_view_check(r->view->base, grid, err));
     if (r->taken.selection.n_items == 0) return CV_OK;
     cv_selection of_view = r->taken.selection;
     CV_TRY(cv_view_map(r->view, &of_view, &nowhere, &r->mapped, err));
@@ -73,8 +72,11 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
     r->watch.also = r->source.watch;
     if (r->options.on_progress || r->source.watch) r->source.watch = &r->watch;
     r->reduction = (cv_reduction){&r->source, &r->type, &r->taken.selection, r->source.watch};
+    const cv_grid *grid = &r->source.snapshot->grid;
+    if (r->view)
+        CV_TRY(cv_view_check(r->view->base, grid, err)); /* it may have changed since */
     CV_TRY(cv_number_type_of(array->type.dtype, &r->type, err));
-    return take_selection(r, &r->source.snapshot->grid, err);
+    return take_selection(r, grid, err);
 }
 
 /* Whose items: an array's, or those below a view. */
@@ -88,9 +90,11 @@ static items_of items_below(const caterva_view *view)
     return (items_of){view->base->array, view};
 }
 
+/* That the view is stale is said before what else may be wrong. */
 static cv_status check_view(const caterva_view *view, cv_error *err)
 {
-    return view ? CV_OK : cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
+    if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
+    return cv_view_check_arrays(view->base, err);
 }
 
 static cv_status read_options(request *r, const items_of *items,

@@ -246,6 +246,17 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
     return CV_OK;
 }
 
+cv_status cv_view_check_arrays(const cv_base *base, cv_error *err)
+{
+    for (int i = 0; i < base->n_parts; i++)
+        CV_TRY(cv_view_check_arrays(base->parts[i]->base, err));
+    if (!base->array) return CV_OK;
+    cv_array_lock_shared(base->array);
+    cv_status status = cv_view_check(base, &cv_array_state(base->array)->grid, err);
+    cv_array_unlock(base->array);
+    return status;
+}
+
 static cv_status read_array(void *context, const cv_base *base, cv_mapped *m, cv_error *err)
 {
     (void)context;
@@ -307,16 +318,47 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
     return cv_view_visit(view, selection, dst, &read, err);
 }
 
+/* ---- Calls ---------------------------------------------------------------- */
+
+/* Of a call that does not come to the arrays: that the view is stale is said first. */
+static cv_status end_early(const caterva_view *view, cv_status status, cv_error *err)
+{
+    CV_TRY(cv_view_check_arrays(view->base, err));
+    return status;
+}
+
+static cv_status check_destination(const caterva_view *view,
+                                   const caterva_selection *selection,
+                                   const caterva_buffer *dst, cv_selection *s,
+                                   cv_memory *memory, cv_error *err)
+{
+    CV_TRY(cv_array_selection(&view->grid, selection, s, err));
+    cv_result result = cv_result_of(s, view->base->dtype);
+    return cv_memory_of_destination(dst, &result, memory, err);
+}
+
 caterva_status caterva_view_read(const caterva_view *view, const caterva_selection *selection,
                                  const caterva_buffer *dst, caterva_error *err)
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     cv_selection s;
     cv_memory memory;
-    CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
-    cv_result result = cv_result_of(&s, view->base->dtype);
-    CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
+    cv_status status = check_destination(view, selection, dst, &s, &memory, err);
+    if (status != CV_OK || s.n_items == 0) return end_early(view, status, err);
     return cv_view_read(view, &s, &memory, err);
+}
+
+static cv_status check_source(const caterva_view *view, const caterva_selection *selection,
+                              const caterva_buffer *src, cv_selection *s, cv_memory *memory,
+                              void **converted, cv_error *err)
+{
+    if (!view->base->array)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "a view of several arrays cannot be written");
+    CV_TRY(cv_array_check_encodes(view->base->array, err));
+    CV_TRY(cv_array_selection(&view->grid, selection, s, err));
+    cv_result result = cv_result_of(s, view->base->dtype);
+    return cv_memory_of_source(src, &result, memory, converted, err);
 }
 
 caterva_status caterva_view_write(const caterva_view *view,
@@ -324,18 +366,14 @@ caterva_status caterva_view_write(const caterva_view *view,
                                   const caterva_buffer *src, caterva_error *err)
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
-    if (!view->base->array)
-        return cv_fail(err, CATERVA_EREADONLY, -1,
-                       "a view of several arrays cannot be written");
-    CV_TRY(cv_array_check_encodes(view->base->array, err));
     cv_selection s;
     cv_memory memory;
     cv_mapped m;
-    CV_TRY(cv_array_selection(&view->grid, selection, &s, err));
-    cv_result result = cv_result_of(&s, view->base->dtype);
-    void *converted;
-    cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
-    if (status == CV_OK && s.n_items > 0) {
+    void *converted = NULL;
+    cv_status status = check_source(view, selection, src, &s, &memory, &converted, err);
+    if (status != CV_OK || s.n_items == 0) {
+        status = end_early(view, status, err);
+    } else {
         status = cv_view_map(view, &s, &memory, &m, err);
         if (status == CV_OK) status = write_array(view->base, &m, err);
         cv_mapped_free(&m);

@@ -21,6 +21,9 @@ void cv_mapped_free(cv_mapped *mapped);
 /* CATERVA_ESTALE when the array's grid, or its dtype, is not the one that views were made of. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
 
+/* The same of all arrays below. Not with a lock of theirs. */
+cv_status cv_view_check_arrays(const cv_base *base, cv_error *err);
+
 /* What a read has left to do when the arrays below have given their items: points go to their
  * places in the result, or the item of a new axis to all the indices that it is taken at. */
 typedef struct cv_rest {
