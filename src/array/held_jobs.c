@@ -42,7 +42,8 @@ static void remove_job(const cv_held_job *job, const char *path, int threads, cv
     uint64_t helpers = job->merged_bytes / BYTES_PER_HELPER;
     if (cv_job_removal_begin(path, job->id, watch, &removal, NULL) != CV_OK) return;
     if (helpers > (uint64_t)threads - 1) helpers = (uint64_t)threads - 1;
-    cv_pool_run((int)helpers, remove_parts, removal);
+    (void)cv_pool_run((int)helpers, remove_parts, removal, watch,
+                      NULL); /* too late to stop */
     (void)cv_job_removal_end(removal, NULL);
 }
 

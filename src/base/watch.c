@@ -3,6 +3,8 @@
  * counted. */
 #include "base/watch.h"
 
+enum { LOOK_NS = 20000000 }; /* how often who waits asks */
+
 void cv_watch_init(cv_watch *watch, cv_progress_fn tell, void *context)
 {
     *watch = (cv_watch){.tell = tell, .context = context};
@@ -106,6 +108,25 @@ cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err)
         if (!goes_on) return fail_stopped(err);
     }
     return CV_OK;
+}
+
+static bool has_function(const cv_watch *watch)
+{
+    while (watch && !watch->tell) watch = watch->also;
+    return watch != NULL;
+}
+
+cv_status cv_watch_wait(cv_watch *watch, cv_cond *changed, cv_mutex *lock, cv_error *err)
+{
+    if (!has_function(watch)) {
+        cv_cond_wait(changed, lock);
+        return CV_OK;
+    }
+    cv_cond_wait_for(changed, lock, LOOK_NS);
+    cv_mutex_unlock(lock);
+    cv_status status = cv_watch_tell(watch, 0, err);
+    cv_mutex_lock(lock);
+    return status;
 }
 
 cv_status cv_watch_step(cv_watch *watch, int64_t steps, cv_error *err)

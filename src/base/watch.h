@@ -58,6 +58,12 @@ static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *
     return watch ? cv_watch_tell(watch, bytes, err) : CV_OK;
 }
 
+/* Sleeps with the lock, which is given up meanwhile, until woken; may wake for no reason. For
+ * who waits in the caller's own thread, beside others who work: a function may be able to
+ * answer there alone, so it is asked now and then, without the lock. Where nobody listens this
+ * is cv_cond_wait. */
+cv_status cv_watch_wait(cv_watch *watch, cv_cond *changed, cv_mutex *lock, cv_error *err);
+
 /* Counts steps and tells in any case: the last one told is the total. */
 cv_status cv_watch_step(cv_watch *watch, int64_t steps, cv_error *err);
 

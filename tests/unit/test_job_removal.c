@@ -78,7 +78,7 @@ static void test_threads_share_the_parts(void **state)
     cv_job_removal *removal;
     assert_int_equal(cv_job_removal_begin(path, id, NULL, &removal, NULL), CV_OK);
     assert_int_equal(access(folder, F_OK), -1); /* its name goes first */
-    cv_pool_run(HELPERS, take_steps, removal);
+    (void)cv_pool_run(HELPERS, take_steps, removal, NULL, NULL);
     assert_int_equal(atomic_load(&n_steps),
                      PARTS + 1); /* and the base; the record goes last */
     assert_int_equal(cv_job_removal_end(removal, NULL), CV_OK);

@@ -65,7 +65,7 @@ static bool run_in(counting *c, int helpers)
 {
     cv_job_queue_init(&c->queue, N_JOBS);
     c->fail_at = -1;
-    cv_pool_run(helpers, count_jobs, c);
+    (void)cv_pool_run(helpers, count_jobs, c, NULL, NULL);
     return all_done_once(c) && atomic_load(&c->bodies) >= 1 &&
            atomic_load(&c->bodies) <= (helpers > 0 ? helpers : 0) + 1;
 }
@@ -134,7 +134,7 @@ static void the_first_failure_ends_it(void **state)
     for (int i = 0; i < 50; i++) {
         counting *c = new_counting(10);
         cv_error err = {.code = CV_OK};
-        cv_pool_run(i % 4, count_jobs, c);
+        (void)cv_pool_run(i % 4, count_jobs, c, NULL, NULL);
         assert_int_equal(cv_job_queue_result(&c->queue, &err), CATERVA_EIO);
         assert_string_equal(err.message, "job 10");
         assert_int_equal(err.position, 10);
@@ -173,7 +173,7 @@ static void of_wrong_bytes_the_first_are_told(void **state)
         int helpers = i % 5, behind = 0;
         counting *c = new_counting(-1);
         cv_error err = {.code = CV_OK};
-        cv_pool_run(helpers, find_damage, c);
+        (void)cv_pool_run(helpers, find_damage, c, NULL, NULL);
         assert_int_equal(cv_job_queue_result(&c->queue, &err), CATERVA_ECORRUPT);
         assert_string_equal(err.message, "job 300");
         for (int k = 0; k <= 300; k++) assert_int_equal(atomic_load(&c->done[k]), 1);
@@ -242,7 +242,7 @@ static void a_body_may_use_the_pool(void **state)
     (void)state;
     nesting n = {.bad = false};
     cv_job_queue_init(&n.queue, 200);
-    cv_pool_run(3, run_inside, &n);
+    (void)cv_pool_run(3, run_inside, &n, NULL, NULL);
     assert_false(atomic_load(&n.bad));
 }
 
@@ -264,7 +264,7 @@ static void helpers_come(void **state)
 {
     (void)state;
     meeting m = {.present = 0};
-    cv_pool_run(1, wait_for_another, &m);
+    (void)cv_pool_run(1, wait_for_another, &m, NULL, NULL);
     assert_true(atomic_load(&m.met));
 }
 
@@ -361,7 +361,7 @@ static void forking_inside_a_body(void **state)
     SKIP_IF_SANITIZED();
     for (int i = 0; i < 10; i++) {
         forking f = {.bodies = 0};
-        cv_pool_run(2, fork_inside, &f);
+        (void)cv_pool_run(2, fork_inside, &f, NULL, NULL);
         assert_true(atomic_load(&f.bodies) >= 1);
         assert_int_equal(atomic_load(&f.bad_children), 0);
     }
@@ -447,7 +447,7 @@ static void requests_come_first(void **state)
     cv_pool_post(&c.job);
     for (int i = 0; i < 5; i++) {
         meeting m = {.present = 0};
-        cv_pool_run(1, wait_for_another, &m);
+        (void)cv_pool_run(1, wait_for_another, &m, NULL, NULL);
         assert_true(atomic_load(&m.met));
     }
     assert_true(run_once(3));

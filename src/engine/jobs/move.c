@@ -141,7 +141,8 @@ cv_status cv_move_chunks(const cv_move *move, int threads,
                                 .list = list_one,
                                 .context = &m};
     CV_TRY(cv_stage_init(&m.stage, move->source, &plan, err));
-    cv_status status = cv_workers_run(move->source->workers, helpers, n, move_one, &m, err);
+    const cv_crew crew = {move->source->workers, helpers, move->source->watch};
+    cv_status status = cv_workers_run(&crew, n, move_one, &m, err);
     cv_stage_destroy(&m.stage);
     return status;
 }

@@ -356,7 +356,8 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
     cv_watch_set_steps(r->watch, n_jobs);
     int helpers = (int)cv_min_i64(source->threads, n_jobs) - 1;
     CV_TRY(init_stage(&task, n_jobs, helpers + 1, err));
-    cv_status status = cv_workers_run(source->workers, helpers, n_jobs, tile_job, &task, err);
+    const cv_crew crew = {source->workers, helpers, r->watch};
+    cv_status status = cv_workers_run(&crew, n_jobs, tile_job, &task, err);
     cv_stage_destroy(&task.stage);
     return status;
 }

@@ -209,8 +209,8 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
                                 .list = list_chunk,
                                 .context = &m};
     CV_TRY(cv_stage_init(&m.stage, &c->source, &plan, err));
-    cv_status status =
-        cv_workers_run(c->source.workers, helpers, m.to.n_chunks, move_chunk, &m, err);
+    const cv_crew crew = {c->source.workers, helpers, c->watch};
+    cv_status status = cv_workers_run(&crew, m.to.n_chunks, move_chunk, &m, err);
     cv_stage_destroy(&m.stage);
     CV_TRY(status);
     return copy_dirty(&m, err);

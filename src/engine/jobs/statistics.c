@@ -120,10 +120,11 @@ static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, c
 static cv_status run_jobs(cv_fold *fold, const job_list *list, cv_job_fn job, void *task,
                           cv_error *err)
 {
-    cv_workers *workers = fold->walk.source->workers;
+    const cv_source *source = fold->walk.source;
+    const cv_crew crew = {source->workers, list->helpers, source->watch};
     cv_stage stage;
     CV_TRY(cv_walk_set_stage(&fold->walk, list->helpers + 1, 0, &stage, err));
-    cv_status status = cv_workers_run(workers, list->helpers, list->n_jobs, job, task, err);
+    cv_status status = cv_workers_run(&crew, list->n_jobs, job, task, err);
     cv_stage_destroy(&stage);
     return status;
 }

@@ -311,8 +311,8 @@ static cv_status check_pass(verify_task *task, int64_t low, int64_t high, cv_err
         .list = list_chunk,
         .context = task};
     CV_TRY(cv_stage_init(&task->stage, task->source, &plan, err));
-    cv_status status =
-        cv_workers_run(task->source->workers, helpers, n, verify_chunk, task, err);
+    const cv_crew crew = {task->source->workers, helpers, task->heard};
+    cv_status status = cv_workers_run(&crew, n, verify_chunk, task, err);
     cv_stage_destroy(&task->stage);
     if (status == CV_OK) check_overlaps(task);
     return status;

@@ -289,8 +289,8 @@ static cv_status put_all(merging *m, cv_error *err)
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
     cv_txn_expect(target->txn, bytes_of_parts(m));
-    cv_status status = cv_workers_run(target->workers, (int)cv_min_i64(most, worth),
-                                      m->n_groups, put_group, m, err);
+    const cv_crew crew = {target->workers, (int)cv_min_i64(most, worth), m->merge->watch};
+    cv_status status = cv_workers_run(&crew, m->n_groups, put_group, m, err);
     cv_txn_expect_end(target->txn);
     return status;
 }

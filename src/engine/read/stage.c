@@ -143,9 +143,13 @@ cv_status cv_stage_open(cv_stage *stage, int64_t unit, cv_worker *worker, cv_err
     cv_status status = CV_OK;
     cv_mutex_lock(&stage->lock);
     cv_stage_window *w = find_window(stage, number);
-    while (w && !w->is_read) {
-        cv_cond_wait(&stage->changed, &stage->lock);
+    while (w && !w->is_read && status == CV_OK) {
+        status = cv_watch_wait(stage->watch, &stage->changed, &stage->lock, err);
         w = find_window(stage, number);
+    }
+    if (status != CV_OK) {
+        cv_mutex_unlock(&stage->lock);
+        return status;
     }
     if (w) {
         w->n_users++;

@@ -170,7 +170,8 @@ cv_status cv_walk_run(cv_walk *w, cv_error *err)
     w->again = comes_again(w);
     int helpers = cut_parts(&r, n_chunks);
     if (cv_wave_is_worth(w, r.first_chunk)) return run_waves(w, r.first_chunk, helpers, err);
-    return cv_workers_run(s->workers, helpers, n_chunks * r.n_parts, run_part, &r, err);
+    const cv_crew crew = {s->workers, helpers, s->watch};
+    return cv_workers_run(&crew, n_chunks * r.n_parts, run_part, &r, err);
 }
 
 /* Without an index no chunk can be read, which is not damage of chunks. */
@@ -186,8 +187,8 @@ cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
     cv_stage stage;
     CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
     cv_mutex_init(&r.lock);
-    cv_status status =
-        cv_workers_run(w->source->workers, helpers, w->n_chunks, run_or_skip, &r, err);
+    const cv_crew crew = {s->workers, helpers, s->watch};
+    cv_status status = cv_workers_run(&crew, w->n_chunks, run_or_skip, &r, err);
     cv_mutex_destroy(&r.lock);
     cv_stage_destroy(&stage);
     return status;

@@ -18,7 +18,7 @@
  * ends at once, and the way is never empty. What fits the memory as a whole is one slot, and so
  * is all where a store cannot begin a wave before another one has ended.
  *
- * One thread leads: it plans, asks the store, and is handed what arrives. It passes runs on
+ * The calling thread leads: it plans, asks the store, and is handed what arrives. It passes runs on
  * to threads that help, and decodes one itself when they have enough to do: the store goes
  * on reading meanwhile. */
 #include "engine/read/wave.h"
@@ -340,7 +340,7 @@ static void serve(void *context)
     cv_workers *workers = w->window.walk->source->workers;
     cv_worker *worker = NULL;
     cv_error error = {0};
-    bool leads = cv_team_begin(&w->team);
+    bool leads = cv_team_is_leader(&w->team);
     cv_status status = cv_worker_take(workers, &worker, &error);
     if (leads && status == CV_OK) status = lead(w, worker, &error);
     if (!leads && status == CV_OK) cv_team_help(&w->team, worker);
@@ -355,8 +355,10 @@ cv_status cv_wave_run(const cv_walk *walk, int64_t first_chunk, int helpers, cv_
     cv_status status = cv_team_init(&w.team, helpers, &error);
     w.team.work = do_job;
     w.team.context = &w;
+    w.team.watch = walk->source->watch;
     if (status == CV_OK) {
-        cv_pool_run(helpers, serve, &w);
+        (void)cv_pool_run(helpers, serve, &w, NULL,
+                          NULL); /* nobody is busy behind the leader */
         status = w.team.status;
         error = w.team.error;
     }

@@ -4,7 +4,7 @@
 
 cv_status cv_team_init(cv_team *t, int helpers, cv_error *err)
 {
-    *t = (cv_team){.n_helpers = helpers};
+    *t = (cv_team){.leader = cv_thread_self(), .n_helpers = helpers};
     cv_mutex_init(&t->lock);
     cv_cond_init(&t->changed);
     return cv_buffer_reserve(&t->ready, (size_t)helpers * sizeof(size_t), err);
@@ -99,7 +99,11 @@ cv_status cv_team_finish(cv_team *t, cv_status status, cv_worker *worker, cv_err
     cv_mutex_lock(&t->lock);
     if (status != CV_OK) note_failure(t, status, err ? err : &t->error);
     while (take_ready(t, &job)) do_ready(t, job, worker);
-    while (t->n_busy > 0) cv_cond_wait(&t->changed, &t->lock);
+    while (t->n_busy > 0) {
+        cv_error error;
+        cv_status said = cv_watch_wait(t->watch, &t->changed, &t->lock, &error);
+        if (said != CV_OK) note_failure(t, said, &error);
+    }
     if (status == CV_OK && t->status != CV_OK) {
         status = t->status;
         if (err) *err = t->error;
@@ -110,14 +114,7 @@ cv_status cv_team_finish(cv_team *t, cv_status status, cv_worker *worker, cv_err
 
 /* ---- Who leads ------------------------------------------------------------------ */
 
-bool cv_team_begin(cv_team *t)
-{
-    cv_mutex_lock(&t->lock);
-    bool leads = !t->is_led;
-    t->is_led = true;
-    cv_mutex_unlock(&t->lock);
-    return leads;
-}
+bool cv_team_is_leader(const cv_team *t) { return cv_thread_is_self(t->leader); }
 
 void cv_team_end(cv_team *t, bool leads, cv_status status, const cv_error *error)
 {

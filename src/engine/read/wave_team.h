@@ -7,6 +7,8 @@
 #include "engine/run/worker.h"
 
 typedef struct cv_team {
+    cv_watch *watch; /* asked while the leader waits; or NULL */
+    cv_thread leader;
     /* Does a job; of one that was handed on, on any thread. */
     cv_status (*work)(void *context, size_t job, cv_worker *worker, cv_error *err);
     void *context;
@@ -17,17 +19,18 @@ typedef struct cv_team {
     cv_buffer ready; /* a ring of n_helpers numbers, n_ready of them from next_ready on */
     size_t next_ready, n_ready;
     int n_idle, n_busy;
-    bool is_led, ended;
+    bool ended;
     cv_status status; /* of the first failure */
     cv_error error;
 } cv_team;
 
-/* Up to `helpers` threads beside the leader's. Destroy it in any case. */
+/* Up to `helpers` threads beside the calling one, which leads: only there can every function
+ * of a caller's answer, so who waits for what is far must be there. Destroy it in any case. */
 cv_status cv_team_init(cv_team *team, int helpers, cv_error *err);
 void cv_team_destroy(cv_team *team);
 
-/* For all threads of the team: true for one of them, the leader, who comes to cv_team_end. */
-bool cv_team_begin(cv_team *team);
+/* For all threads of the team, which come to cv_team_end: true for the leader. */
+bool cv_team_is_leader(const cv_team *team);
 void cv_team_end(cv_team *team, bool leads, cv_status status, const cv_error *error);
 
 /* Does what is handed on until the leader ends. */

@@ -227,14 +227,19 @@ static void remove_task(task *t)
 }
 
 /* Nobody can join any more. */
-static void wait_for_helpers(task *t)
+static cv_status wait_for_helpers(task *t, cv_watch *watch, cv_error *err)
 {
-    if (!load_is_running(&t->running)) return;
+    cv_status status = CV_OK;
+    if (!load_is_running(&t->running)) return CV_OK;
     spin_while(&t->running, 1, load_is_running);
-    if (!load_is_running(&t->running)) return;
+    if (!load_is_running(&t->running)) return CV_OK;
     cv_mutex_lock(&pool.lock);
-    while (load_is_running(&t->running)) cv_cond_wait(&pool.finished, &pool.lock);
+    while (load_is_running(&t->running)) {
+        cv_status said = cv_watch_wait(watch, &pool.finished, &pool.lock, err);
+        if (said != CV_OK) status = said;
+    }
     cv_mutex_unlock(&pool.lock);
+    return status;
 }
 
 /* Called with the lock. */
@@ -248,11 +253,12 @@ static void tell_threads(int wanted)
         cv_cond_wake_all(&pool.work);
 }
 
-void cv_pool_run(int helpers, void (*body)(void *context), void *context)
+cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
+                      cv_watch *watch, cv_error *err)
 {
     if (helpers <= 0) {
         body(context);
-        return;
+        return CV_OK;
     }
     cv_once_run(&pool.once, install_fork_handlers);
     task t = {.body = body, .context = context, .wanted = helpers};
@@ -268,7 +274,7 @@ void cv_pool_run(int helpers, void (*body)(void *context), void *context)
     cv_mutex_lock(&pool.lock);
     remove_task(&t); /* who has not joined by now has nothing left to do */
     cv_mutex_unlock(&pool.lock);
-    wait_for_helpers(&t);
+    return wait_for_helpers(&t, watch, err);
 }
 
 /* ---- Jobs in the background ------------------------------------------------ */

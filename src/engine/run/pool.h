@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/watch.h"
 
 #include <stdatomic.h>
 
@@ -13,8 +14,11 @@
  * to `helpers` pool threads at once; returns when all who began have returned.
  * A body takes its jobs from something shared, such as a cv_job_queue, so it
  * does not matter how many threads come. Runs on fewer threads, at worst on the
- * caller alone, when threads cannot be started. */
-void cv_pool_run(int helpers, void (*body)(void *context), void *context);
+ * caller alone, when threads cannot be started. While the caller waits for the others it
+ * asks the watch, which may be NULL: CATERVA_ESTOPPED when that said stop, which the bodies
+ * hear as well. */
+cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
+                      cv_watch *watch, cv_error *err);
 
 /* What the thread of a step calls when the step is over: neither a fork nor who withdraws
  * the job waits for it, and it may take any lock, so it may be a caller's function. */

@@ -189,14 +189,14 @@ static cv_status run_alone(cv_workers *workers, int64_t n, cv_job_fn job, void *
     return status;
 }
 
-cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
-                         void *context, cv_error *err)
+cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
+                         cv_error *err)
 {
-    if (helpers <= 0) return run_alone(workers, n, job, context, err);
-    request r = {.workers = workers, .job = job, .context = context};
+    if (crew->helpers <= 0) return run_alone(crew->workers, n, job, context, err);
+    request r = {.workers = crew->workers, .job = job, .context = context};
     cv_job_queue_init(&r.queue, n);
-    cv_pool_run(helpers, serve, &r);
+    cv_status told = cv_pool_run(crew->helpers, serve, &r, crew->watch, err);
     cv_status status = cv_job_queue_result(&r.queue, err);
     cv_job_queue_destroy(&r.queue);
-    return status;
+    return status != CV_OK ? status : told;
 }

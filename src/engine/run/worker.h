@@ -70,12 +70,20 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
 /* One job of a request, on whichever thread takes it. */
 typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
 
+/* Who does the jobs of a request, and who hears while the calling thread has none left and
+ * waits for the others. */
+typedef struct cv_crew {
+    cv_workers *workers;
+    int helpers;
+    cv_watch *watch; /* or NULL */
+} cv_crew;
+
 /* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others,
  * each with a worker of its own. A failure ends it and is returned: of several that found
  * bytes wrong that of the first job, see cv_job_queue. Between two jobs the worker's watch
  * hears. */
-cv_status cv_workers_run(cv_workers *workers, int helpers, int64_t n, cv_job_fn job,
-                         void *context, cv_error *err);
+cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
+                         cv_error *err);
 
 /* The worker's encoder. */
 cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,

@@ -245,8 +245,8 @@ static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv
     cv_watch_expect(pending->watch,
                     (int64_t)n * cv_txn_snapshot(pending->txn)->grid.chunk_bytes);
     cv_pending_put_behind(pending, (int64_t)n, helpers);
-    cv_status status =
-        cv_workers_run(pending->workers, helpers, (int64_t)n, flush_job, &task, err);
+    const cv_crew crew = {pending->workers, helpers, pending->watch};
+    cv_status status = cv_workers_run(&crew, (int64_t)n, flush_job, &task, err);
     status = cv_behind_end(&pending->behind, status, err);
     cv_free(chunks);
     return status;

@@ -131,6 +131,6 @@ cv_status cv_select_write(cv_pending *pending, const cv_select_plan *plan, const
 {
     if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
     write_task task = {.pending = pending, .plan = plan, .src = src};
-    return cv_workers_run(pending->workers, count_helpers(pending, plan), plan->n_chunks,
-                          write_chunk, &task, err);
+    const cv_crew crew = {pending->workers, count_helpers(pending, plan), pending->watch};
+    return cv_workers_run(&crew, plan->n_chunks, write_chunk, &task, err);
 }

@@ -113,11 +113,11 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
     s->shares[0].streams.size = 0;
     worker->encoded = (cv_buffer){0};
     cut_shares(s);
+    const cv_crew crew = {s->job->pending->workers, helpers, s->job->pending->watch};
     if (s->n_shares == 1)
         CV_TRY(encode_share(s, 0, worker, err));
     else
-        CV_TRY(cv_workers_run(s->job->pending->workers, helpers, s->n_shares, encode_share, s,
-                              err));
+        CV_TRY(cv_workers_run(&crew, s->n_shares, encode_share, s, err));
     for (int64_t i = 0; i < s->n_shares; i++) {
         *possible =
             *possible && s->shares[i].possible &&
@@ -316,8 +316,9 @@ static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err
     int64_t n = cv_pieces_n_parts(job);
     int64_t worth = (int64_t)(job->size / CV_COPY_PER_HELPER) - 1;
     int64_t helpers = cv_min_i64(s->job->idle, worth);
+    const cv_crew crew = {pending->workers, (int)helpers, pending->watch};
     if (helpers > 0 && job->object == CV_FRAME_OBJECT)
-        return cv_workers_run(pending->workers, (int)helpers, n, write_part, job, err);
+        return cv_workers_run(&crew, n, write_part, job, err);
     for (int64_t i = 0; i < n; i++) CV_TRY(write_part(job, i, s->job->worker, err));
     return CV_OK;
 }

@@ -289,8 +289,8 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
     int64_t n_jobs = plan->n_chunks * task.shares;
     int helpers = count_helpers(&task, n_jobs);
     cv_pending_put_behind(pending, plan->n_chunks, helpers);
-    cv_status status =
-        cv_workers_run(pending->workers, helpers, n_jobs, write_share, &task, err);
+    const cv_crew crew = {pending->workers, helpers, pending->watch};
+    cv_status status = cv_workers_run(&crew, n_jobs, write_share, &task, err);
     CV_TRY(cv_behind_end(&pending->behind, status, err));
     return task.queues ? cv_pending_flush_queue(pending, err) : CV_OK;
 }
