@@ -7,8 +7,10 @@ import errno
 import gc
 import os
 import pickle
+import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -468,3 +470,45 @@ def test_no_answer_at_all_is_an_oserror_with_all_of_it() -> None:
     error = caught.value
     assert (error.errno, error.strerror) == (errno.EIO, os.strerror(errno.EIO))
     assert error.filename == "http://127.0.0.1:1/x"
+
+
+# ---- What is stopped while a server holds back its answers ----------------------------------
+
+
+def stalled(server: Any, **options: Any) -> Any:
+    """An array of which all reads wait; a thread of the library's may be the first to ask."""
+    remote = {"connections": 4, "retries": 0}
+    a = caterva.open(server.url("/a.b2nd"), cache_bytes=-1, threads=4, remote=remote, **options)
+    a[0, 0, 0]
+    server.script = lambda _: scripted.Reply(delay=6)
+    return a
+
+
+def test_progress_stops_what_waits(server: Any) -> None:
+    class EnoughError(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if server.script:
+            raise EnoughError
+
+    for _ in range(25):
+        server.script = None
+        a = stalled(server, progress=stop)
+        began = time.monotonic()
+        with pytest.raises(EnoughError):
+            a[...]
+        assert time.monotonic() - began < 4
+
+
+def test_an_interrupt_stops_what_waits(server: Any) -> None:
+    for _ in range(25):
+        server.script = None
+        a = stalled(server)
+        began = time.monotonic()
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            a[...]
+        timer.join()
+        assert time.monotonic() - began < 4
