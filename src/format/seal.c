@@ -96,13 +96,12 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
     if (memcmp(expected + 4, trailer->fingerprint + 4, FINGERPRINT_SIZE - 4) != 0)
         return cv_fail(err, CATERVA_ECORRUPT, trailer_pos,
                        "the trailer is damaged: checksum differs");
-    *out = CV_SEAL_NO_HEADER; /* other writers set both counts */
-    if (header->encode_threads > 0 && header->decode_threads > 0) return CV_OK;
-    if (memcmp(expected, trailer->fingerprint, 4) != 0)
-        return cv_fail(err, CATERVA_ECORRUPT, header_pos,
-                       "the header is damaged: checksum differs");
-    *out = CV_SEAL_WHOLE;
-    return CV_OK;
+    bool is_whole = memcmp(expected, trailer->fingerprint, 4) == 0;
+    *out = is_whole ? CV_SEAL_WHOLE : CV_SEAL_NO_HEADER;
+    if (is_whole || (header->encode_threads > 0 && header->decode_threads > 0))
+        return CV_OK; /* attributes of groups have both counts; other writers set them */
+    return cv_fail(err, CATERVA_ECORRUPT, header_pos,
+                   "the header is damaged: checksum differs");
 }
 
 /* ---- The head ----------------------------------------------------------- */

@@ -16,8 +16,8 @@
  *     | index | head | chunk list | strays | footer | trailer |
  *
  * All of it is little-endian. Other writers drop it and zero the fingerprint,
- * or write their thread counts into the header, where ours are 0: the state is
- * then unsealed, which is no damage. */
+ * or rewrite the header with their thread counts, where those of our arrays are 0:
+ * the state is then unsealed, which is no damage. */
 #ifndef CV_FORMAT_SEAL_H
 #define CV_FORMAT_SEAL_H
 

@@ -212,6 +212,22 @@ static void both_thread_counts_are_another_writers_mark(void **state)
     free_sealed(&s);
 }
 
+/* Attributes of groups have them from the beginning: it is their checksum that tells. */
+static void thread_counts_that_are_sealed_are_nobodys_mark(void **state)
+{
+    (void)state;
+    sealed s;
+    cv_seal_state seal;
+    make_sealed(&s);
+    s.header_bytes.data[64] = 1;
+    s.header_bytes.data[67] = 1;
+    cv_seal_root_write(s.tail.data, s.tail.size, s.header_bytes.data, s.header_bytes.size);
+    parse(&s);
+    assert_int_equal(check(&s, &seal), CV_OK);
+    assert_int_equal(seal, CV_SEAL_WHOLE);
+    free_sealed(&s);
+}
+
 static void a_strange_fingerprint_is_damage(void **state)
 {
     (void)state;
@@ -291,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_root_vouches_for_header_and_trailer),
         cmocka_unit_test(every_flipped_bit_of_the_header_is_noticed),
         cmocka_unit_test(both_thread_counts_are_another_writers_mark),
+        cmocka_unit_test(thread_counts_that_are_sealed_are_nobodys_mark),
         cmocka_unit_test(a_strange_fingerprint_is_damage),
         cmocka_unit_test(a_head_comes_back),
         cmocka_unit_test(a_head_of_another_frame_is_refused),
