@@ -2464,7 +2464,8 @@ typedef struct caterva_tree_verify_result {
 /* Verifies all that is in `group` and below it (NULL or "/": everything, embed.b2e and a
  * commit that is not finished among it): arrays as caterva_verify does, of other frames that
  * their structure holds and their attributes decode, of an archive's members that the header
- * before each says what the archive's directory does, and that their checksums are right (of an
+ * before each says what the archive's directory does, but for what differs in sound archives
+ * of other programs (times, known versions), and that their checksums are right (of an
  * archive behind a URL: those that arrays have themselves). The bytes of members that are
  * deflated or encrypted are not looked at: `skipped` says so. An array that cannot be opened is damage with the chunk -1, whose code
  * is that of the open: CATERVA_EUNSUPPORTED when its header says what this library does not
@@ -2546,6 +2547,8 @@ typedef struct caterva_tree_repair_result {
  * - Members of an archive whose directory was cut off or is damaged are found by the headers
  *   that stand before them. Unless all bytes up to the directory belong to some, "/" is
  *   CATERVA_OUTCOME_PARTLY: there may have been others.
+ * - A member whose name in the directory is not the one in its header gets the one that makes
+ *   more sense, and is CATERVA_OUTCOME_PARTLY: `reason` names both. No checksum tells which it had.
  * - embed.b2e is made anew where there is none. One that cannot be read is put aside, as
  *   "embed.b2e.damaged", and replaced by an empty one: what lay inside it is lost.
  *

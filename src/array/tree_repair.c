@@ -7,6 +7,7 @@
 #include "array/embedded.h"
 #include "base/heap.h"
 #include "base/os_lock.h"
+#include "base/text.h"
 #include "store/descriptors.h"
 #include "tree/files_below.h"
 #include "tree/names.h"
@@ -54,9 +55,25 @@ static cv_status report(cv_tree_repair *r, caterva_outcome outcome, const cv_err
     return finish(r, err);
 }
 
-/* Nothing of it is lost when the archive's word on it alone was damaged. */
+/* Which of its names it had is lost. */
+static void judge_named(cv_tree_repair *r, const cv_member *member, const char *other)
+{
+    char taken[80], shown[80];
+    if (r->member.outcome == CATERVA_OUTCOME_LOST) return;
+    cv_show_text(taken, sizeof taken, member->path);
+    cv_show_text(shown, sizeof shown, other);
+    (void)cv_fail(&r->reason, CATERVA_ECORRUPT, (int64_t)member->header_pos,
+                  "header and directory of the zip archive have two names for it: %s, which "
+                  "was taken, and %s",
+                  taken, shown);
+    cv_tree_repair_judge(r, CATERVA_OUTCOME_PARTLY);
+}
+
+/* Nothing of it is lost when the archive's word on it alone was damaged, but for its name. */
 static void judge_settled(cv_tree_repair *r, const cv_member *member)
 {
+    const char *other = cv_members_other_name(&r->tree->contents.members, member);
+    if (other) judge_named(r, member, other);
     if (!member->is_settled || r->member.outcome != CATERVA_OUTCOME_SOUND) return;
     (void)cv_fail(&r->reason, CATERVA_ECORRUPT, (int64_t)member->header_pos,
                   "the header at byte %llu and the zip archive's directory contradicted each "

@@ -122,21 +122,46 @@ static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t t
     READ(end64_fields, *end - LOCATOR_SIZE - END64_SIZE, &wide);
     if (wide.signature != END64)
         return torn(err, tail_pos + at, "says that it has a zip64 end, and has none there");
-    if (locator.disks > 1)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "the zip archive is one of %llu parts",
-                       (unsigned long long)locator.disks);
+    bool is_last = locator.disks <= 1 || locator.disks == wide.disk + 1;
+    if (locator.disk > wide.disk || !is_last)
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)(tail_pos + at),
+            "the zip archive is part %llu of %llu by one record of its end, part %llu "
+            "by another: damaged; repair finds its members without them",
+            (unsigned long long)locator.disk + 1, (unsigned long long)locator.disks,
+            (unsigned long long)wide.disk + 1);
     *end -= LOCATOR_SIZE + END64_SIZE;
     *out = wide;
     return CV_OK;
+}
+
+/* The last part has the directory's end: all records when the directory begins there, too, and
+ * fewer when it begins before. What says anything else is damaged, and no part. */
+static cv_status check_parts(const numbers *end, uint64_t end_pos, cv_error *err)
+{
+    bool begins_here = end->disk == end->disks, has_all = end->disk_n == end->n;
+    if (end->disk == 0 && begins_here && has_all) return CV_OK;
+    bool agrees = begins_here ? has_all : end->disks < end->disk && end->disk_n < end->n;
+    if (agrees)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)end_pos,
+                       "the zip archive is part %llu of several",
+                       (unsigned long long)end->disk + 1);
+    return cv_fail(
+        err, CATERVA_ECORRUPT, (int64_t)end_pos,
+        "the zip archive's end says that it is part %llu, its directory begins in part "
+        "%llu, and has %llu of %llu members here: damaged; repair finds its members "
+        "without it",
+        (unsigned long long)end->disk + 1, (unsigned long long)end->disks + 1,
+        (unsigned long long)end->disk_n, (unsigned long long)end->n);
 }
 
 static cv_status check_end(const numbers *end, uint64_t end_pos, cv_zip_end *out,
                            cv_error *err)
 {
     uint64_t sum;
-    if (end->disk != 0 || end->disks != 0 || end->disk_n != end->n)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)end_pos,
-                       "the zip archive is one of several parts");
+    *out = (cv_zip_end){.n_members = end->n, .directory_size = end->directory_size};
+    if (end->directory_size <= end_pos) out->directory_pos = end_pos - end->directory_size;
+    CV_TRY(check_parts(end, end_pos, err));
     if (!cv_add_u64(end->directory_pos, end->directory_size, &sum) || sum > end_pos)
         return cv_fail(
             err, CATERVA_ECORRUPT, (int64_t)end_pos,
@@ -150,10 +175,7 @@ static cv_status check_end(const numbers *end, uint64_t end_pos, cv_zip_end *out
                        "room for %llu",
                        (unsigned long long)end->n, (unsigned long long)end->directory_size,
                        (unsigned long long)(end->directory_size / CV_ZIP_RECORD_SIZE));
-    *out = (cv_zip_end){.n_members = end->n,
-                        .directory_pos = end_pos - end->directory_size,
-                        .directory_size = end->directory_size,
-                        .shift = end_pos - sum};
+    out->shift = end_pos - sum;
     return CV_OK;
 }
 
@@ -230,6 +252,7 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                        (unsigned long long)pos);
     *out = (cv_zip_member){.name = name,
                            .name_size = (uint16_t)n.name_size,
+                           .needs = (uint16_t)n.needs,
                            .flags = (uint16_t)n.flags,
                            .method = (uint16_t)n.method,
                            .crc = (uint32_t)n.crc,
@@ -280,11 +303,28 @@ static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
     return !(n->flags & CV_ZIP_STREAMED) || n->size > 0 || n->packed_size > 0;
 }
 
+/* Versions that are known differ between the two in archives of others, which is no damage. */
+static cv_status check_refused(const numbers *n, uint64_t pos, const cv_zip_member *member,
+                               cv_error *err)
+{
+    enum { NEWEST = 63 };
+    bool is_known = n->needs <= NEWEST && member->needs <= NEWEST;
+    bool is_same = is_known || n->needs == member->needs;
+    if (is_same && !((n->flags ^ member->flags) & CV_ZIP_REFUSED)) return CV_OK;
+    return cv_fail(
+        err, CATERVA_ECORRUPT, (int64_t)pos,
+        "the member at byte %llu needs version %llu by its header and has the flags "
+        "%04x, by the zip archive's directory %u and %04x",
+        (unsigned long long)pos, (unsigned long long)n->needs, (unsigned)n->flags,
+        (unsigned)member->needs, (unsigned)member->flags);
+}
+
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err)
 {
     numbers n;
     CV_TRY(read_local(bytes, size, pos, member, &n, err));
+    CV_TRY(check_refused(&n, pos, member, err));
     *data_at = CV_ZIP_LOCAL_SIZE + n.name_size + n.extra_size;
     bool is_silent = !says_sizes(bytes, size, &n) && (n.flags & CV_ZIP_STREAMED);
     bool is_same = n.packed_size == member->packed_size && n.size == member->size &&
@@ -310,6 +350,7 @@ bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
     if (!widen_all(name + n.name_size, (size_t)n.extra_size, &n)) return false;
     out->name = name;
     out->name_size = (uint16_t)n.name_size;
+    out->needs = (uint16_t)n.needs;
     out->flags = (uint16_t)n.flags;
     out->method = (uint16_t)n.method;
     out->crc = (uint32_t)n.crc;

@@ -20,8 +20,10 @@ enum {
 };
 
 enum { CV_ZIP_STORED = 0, CV_ZIP_DEFLATED = 8 };
-/* Bits of flags; STREAMED: sizes and checksum stand behind the data. */
+/* Bits of flags; STREAMED: sizes and checksum stand behind the data. Readers refuse a member
+ * that has one of REFUSED: it is encrypted, a patch, encrypted strongly, or its header masked. */
 enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_STREAMED = 8, CV_ZIP_UTF8 = 1 << 11 };
+enum { CV_ZIP_REFUSED = CV_ZIP_ENCRYPTED | 1 << 5 | 1 << 6 | 1 << 13 };
 
 /* Where the directory is, and what the end says of it. */
 typedef struct cv_zip_end {
@@ -35,6 +37,7 @@ typedef struct cv_zip_end {
 typedef struct cv_zip_member {
     const uint8_t *name; /* borrowed; no NUL behind it */
     uint16_t name_size;
+    uint16_t needs; /* version of the format, as 45 for 4.5; none above 63 is known */
     uint16_t flags, method;
     uint32_t crc;
     uint64_t packed_size, size;
@@ -42,7 +45,9 @@ typedef struct cv_zip_member {
 } cv_zip_member;
 
 /* From the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH of them, or all
- * that there are. CATERVA_ECORRUPT when there is no end, or one that cannot be. */
+ * that there are. CATERVA_ECORRUPT when there is no end, or one that cannot be.
+ * CATERVA_EUNSUPPORTED: it says that the archive is the last of several parts; `out` is where
+ * the directory ends in this one, then. */
 cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
                            cv_zip_end *out, cv_error *err);
 
@@ -61,8 +66,8 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
 /* The same of any member: whether the header says of it what `member` does, its name, how it is
- * stored, its sizes and its checksum: CATERVA_ECORRUPT. One whose sizes stand behind its
- * data says nothing of them. */
+ * stored, its sizes and its checksum, and nothing that makes readers refuse it where `member` does
+ * not: CATERVA_ECORRUPT. One whose sizes stand behind its data says nothing of them. */
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 

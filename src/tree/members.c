@@ -25,6 +25,19 @@ cv_status cv_members_add(cv_members *m, const cv_member *member, const char *pat
     return CV_OK;
 }
 
+cv_status cv_members_add_name(cv_members *m, const char *name, cv_error *err)
+{
+    size_t place = m->names.size; /* behind a path: not 0 */
+    CV_TRY(cv_buffer_append(&m->names, name, strlen(name) + 1, err));
+    m->list[m->n - 1].other_name = place;
+    return CV_OK;
+}
+
+const char *cv_members_other_name(const cv_members *m, const cv_member *member)
+{
+    return member->other_name ? (const char *)m->names.data + member->other_name : NULL;
+}
+
 /* Of equal paths the one that was added last comes first. */
 static int compare(const void *x, const void *y)
 {

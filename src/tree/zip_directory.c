@@ -75,6 +75,37 @@ static cv_status read_end(const cv_zip_source *source, uint64_t file_size, cv_zi
     return status;
 }
 
+enum { HEAD = 8192 }; /* longer than any name */
+
+/* Members of one of several parts begin in others. Where the first one begins right here, as its
+ * record says, the end is damaged. */
+static bool is_whole(const cv_zip_source *source, const cv_zip_end *end)
+{
+    uint8_t bytes[HEAD], head[HEAD];
+    size_t n, size = end->directory_size < HEAD ? (size_t)end->directory_size : HEAD, at;
+    uint64_t data_at;
+    cv_zip_member record;
+    return cv_zip_source_read(source, end->directory_pos, bytes, size, &n, NULL) == CV_OK &&
+           n >= CV_ZIP_RECORD_SIZE &&
+           cv_zip_record_parse(bytes, n, end->directory_pos, &record, NULL) == CV_OK &&
+           cv_zip_source_read(source, record.header_pos, head, HEAD, &at, NULL) == CV_OK &&
+           cv_zip_local_parse(head, at, record.header_pos, &record, &data_at, NULL) == CV_OK;
+}
+
+static cv_status find_directory(const cv_zip_source *source, uint64_t file_size,
+                                cv_zip_end *out, cv_error *err)
+{
+    cv_error why = {.position = -1};
+    cv_status status = read_end(source, file_size, out, &why);
+    if (status == CATERVA_EUNSUPPORTED && is_whole(source, out))
+        return cv_fail(
+            err, CATERVA_ECORRUPT, why.position,
+            "the zip archive's end says that it is one of several parts, and all of "
+            "it is here: damaged; repair finds its members without it");
+    if (status != CV_OK && err) *err = why;
+    return status;
+}
+
 /* Adds the member of one record. What ends with a slash is a directory, and nothing. */
 static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_members *out,
                       cv_error *err)
@@ -86,6 +117,7 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
     cv_member member = {.size = record->packed_size,
                         .full_size = record->size,
                         .crc = record->crc,
+                        .needs = record->needs,
                         .flags = record->flags,
                         .method = record->method};
     if (!cv_add_u64(record->header_pos, end->shift, &member.header_pos) ||
@@ -213,7 +245,7 @@ cv_status cv_zip_directory_read(const cv_zip_source *source, const cv_shown_path
     cv_zip_end end;
     cv_members members = {0};
     CV_TRY(source_size(source, shown, &size, err));
-    CV_TRY(read_end(source, size, &end, err));
+    CV_TRY(find_directory(source, size, &end, err));
     cv_status status = read_records(source, &end, &members, err);
     if (status == CV_OK) status = check_apart(&members, end.directory_pos, err);
     if (status != CV_OK) {
@@ -239,8 +271,6 @@ static cv_status check_stored(const cv_member *member, cv_error *err)
                    : member->method == CV_ZIP_DEFLATED ? "deflated"
                                                        : "compressed");
 }
-
-enum { HEAD = 8192 }; /* longer than any name */
 
 /* Whether what was read before has all of a local header, by the lengths that this says. */
 static bool is_ahead(const cv_zip_source *source, const cv_member *member)
@@ -317,6 +347,7 @@ cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *m
     uint64_t at;
     const cv_zip_member record = {.name = (const uint8_t *)member->path,
                                   .name_size = (uint16_t)strlen(member->path),
+                                  .needs = member->needs,
                                   .flags = member->flags,
                                   .method = member->method,
                                   .crc = member->crc,

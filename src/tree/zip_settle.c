@@ -1,5 +1,6 @@
 /* Room: tree. Members whose header and directory contradict each other, for who repairs an
- * archive. Promises: whoever is believed has the checksum of the bytes that are there. */
+ * archive. Promises: whoever is believed has the checksum of the bytes that are there. Of two
+ * names, which have none, both are kept for who reports it. */
 #include "tree/zip_settle.h"
 
 #include "base/crc32.h"
@@ -43,7 +44,7 @@ static cv_status try_claim(const settling *s, const cv_member *claim, uint64_t a
 {
     bool is_right;
     uint64_t room = claim->end - claim->header_pos;
-    bool is_stored = claim->method == CV_ZIP_STORED && !(claim->flags & CV_ZIP_ENCRYPTED);
+    bool is_stored = claim->method == CV_ZIP_STORED && !(claim->flags & CV_ZIP_REFUSED);
     if (!is_stored || out->is_settled || at > room || claim->size > room - at) return CV_OK;
     uint64_t pos = claim->header_pos + at;
     CV_TRY(fits(s, pos, claim->size, claim->crc, &is_right, err));
@@ -60,6 +61,7 @@ static cv_member claim_of(const cv_zip_member *header, const cv_member *record)
     claim.size = header->packed_size;
     claim.full_size = header->size;
     claim.crc = header->crc;
+    claim.needs = header->needs;
     claim.flags = header->flags;
     claim.method = header->method;
     return claim;
@@ -82,25 +84,51 @@ static cv_status try_both(const settling *s, const cv_member *record,
 
 /* ---- Names ------------------------------------------------------------------------------ */
 
-static bool collides(const settling *s, const cv_member *record)
+static bool is_anothers(const settling *s, const cv_member *record, const char *path)
 {
-    const cv_member *replaced = s->old->list + s->old->n;
-    if (record >= replaced) return true;
-    for (size_t i = 0; i < s->old->n_replaced; i++)
-        if (strcmp(replaced[i].path, record->path) == 0) return true;
+    for (size_t i = 0; i < s->old->n + s->old->n_replaced; i++)
+        if (&s->old->list[i] != record && strcmp(s->old->list[i].path, path) == 0)
+            return true;
     return false;
 }
 
-static bool is_known(const char *path)
+/* Whether other members lie where this one would. */
+static bool has_group(const settling *s, const cv_member *record, const char *path)
 {
-    return cv_tree_is_leaf(path) || strcmp(path, CV_TREE_EMBED) == 0;
+    size_t size = cv_tree_parent(path, strlen(path));
+    for (size_t i = 0; i < s->old->n + s->old->n_replaced; i++)
+        if (&s->old->list[i] != record && strncmp(s->old->list[i].path, path, size) == 0 &&
+            (size == 0 || s->old->list[i].path[size] == '/'))
+            return true;
+    return false;
 }
 
-/* Whether the member is to be called as its header says: `name`. */
-static bool takes_name(const settling *s, const cv_member *record, const char *name)
+/* Names that no flipped bit makes of others. */
+static bool is_reserved(const char *path)
 {
-    if (cv_tree_check_path(name, strlen(name), NULL) != CV_OK) return false;
-    return collides(s, record) || (is_known(name) && !is_known(record->path));
+    const char *slash = strrchr(path, '/');
+    return strcmp(path, CV_TREE_EMBED) == 0 ||
+           strcmp(slash ? slash + 1 : path, CV_TREE_ATTRIBUTES ".b2f") == 0;
+}
+
+/* How much speaks for a name: none at all for what nobody may be called, or another is. */
+static int sense_of(const settling *s, const cv_member *record, const char *path)
+{
+    if (cv_tree_check_path(path, strlen(path), NULL) != CV_OK) return 0;
+    if (is_anothers(s, record, path)) return 0;
+    if (!cv_tree_is_leaf(path) && !is_reserved(path)) return 1;
+    return 2 + has_group(s, record, path) + 2 * is_reserved(path);
+}
+
+/* A length that is damaged does not change the name before the bytes. */
+static bool has_name(const settling *s, const cv_zip_member *header, uint64_t data_at,
+                     const cv_member *member, const char *path)
+{
+    size_t size = strlen(path);
+    uint64_t extra = data_at - CV_ZIP_LOCAL_SIZE - header->name_size;
+    uint64_t at = member->data_pos - member->header_pos;
+    if (header->name_size != size && at != CV_ZIP_LOCAL_SIZE + size + extra) return false;
+    return memcmp(s->header + CV_ZIP_LOCAL_SIZE, path, size) == 0;
 }
 
 /* ---- All members ------------------------------------------------------------------------ */
@@ -108,6 +136,15 @@ static bool takes_name(const settling *s, const cv_member *record, const char *n
 static cv_status add(settling *s, const cv_member *member, const char *path, cv_error *err)
 {
     return cv_members_add(&s->made, member, path, strlen(path), err);
+}
+
+/* Under the name that more speaks for; the directory's is what other programs have shown. */
+static cv_status add_named(settling *s, const cv_member *member, const cv_member *record,
+                           const char *name, cv_error *err)
+{
+    bool is_headers = sense_of(s, record, name) > sense_of(s, record, record->path);
+    CV_TRY(add(s, member, is_headers ? name : record->path, err));
+    return cv_members_add_name(&s->made, is_headers ? record->path : name, err);
 }
 
 static cv_status settle(settling *s, const cv_member *record, cv_error *err)
@@ -120,11 +157,12 @@ static cv_status settle(settling *s, const cv_member *record, cv_error *err)
     CV_TRY(cv_zip_source_read(s->source, record->header_pos, s->header, size, &done, err));
     if (!cv_zip_local_read(s->header, done, &header, &data_at)) header.name = NULL;
     CV_TRY(try_both(s, record, &header, data_at, &member, err));
-    if (!member.is_settled || !header.name) return add(s, &member, record->path, err);
+    if (!member.is_settled || !header.name ||
+        has_name(s, &header, data_at, &member, record->path))
+        return add(s, &member, record->path, err);
     char *name = cv_strndup((const char *)header.name, header.name_size);
     if (!name) return cv_fail_memory(err, header.name_size, "a name");
-    cv_status status =
-        add(s, &member, takes_name(s, record, name) ? name : record->path, err);
+    cv_status status = add_named(s, &member, record, name, err);
     cv_free(name);
     return status;
 }
