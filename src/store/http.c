@@ -97,8 +97,7 @@ static cv_status read_head(http_store *h, void *dst, size_t size, cv_error *err)
     uint64_t end = h->size < CV_HTTP_HEAD ? h->size : CV_HTTP_HEAD;
     const cv_ask ask = {.first = h->offset, .end = h->offset + end};
     CV_TRY(cv_http_file_fetch(h->file, cache_of(h), &ask, h->base.watch, &no_ranges, err));
-    const uint8_t *bytes = cv_http_file_find(h->file, h->offset, size);
-    memcpy(dst, bytes, size);
+    memcpy(dst, cv_http_file_find(h->file, h->offset, size), size);
     return CV_OK;
 }
 
@@ -208,12 +207,11 @@ static cv_status new_wanted(size_t n, const cv_arrivals *arrivals, wanted **out,
                             cv_error *err)
 {
     wanted *w = cv_calloc(1, sizeof *w);
-    if (w) {
+    if (w)
         *w = (wanted){.base = {end_wanted},
                       .arrivals = *arrivals,
                       .ranges = cv_calloc(n, sizeof *w->ranges),
                       .numbers = cv_calloc(n, sizeof *w->numbers)};
-    }
     *out = w;
     if (w && w->ranges && w->numbers) return CV_OK;
     free_wanted(w);
@@ -274,9 +272,11 @@ static void http_resume(cv_store *store)
     cv_wire_resume();
 }
 
+/* What is kept in a folder is there twice until it is written. */
 static size_t http_wave_bytes(cv_store *store)
 {
-    return cv_session_wave(((http_store *)store)->file->object->session);
+    http_store *h = (http_store *)store;
+    return cv_session_wave(h->file->object->session) / (cache_of(h) ? 2 : 1);
 }
 
 static cv_status http_meet(cv_store *store, const cv_object *objects, size_t n, cv_error *err)

@@ -20,7 +20,8 @@ from scripted_server import Reply, spans_of  # noqa: E402
 from tool_remote_case import CLI, OPENING, Reader, Served, convert  # noqa: E402
 
 MIB = 1 << 20
-MOST = 64 * MIB   # bytes that a read holds at most where it keeps them in a folder,
+MOST = 64 * MIB   # bytes that a read holds at most where it keeps them in a folder, half of
+                  # which are the copies that go there,
 HELD = 32 * MIB   # and else
 LEAST = 16 * MIB  # and that are more than one wave on the shortest way
 SHAPE = (24, 1024, 1000)
@@ -116,7 +117,7 @@ class Together(Case):
         self.assertEqual(self.reader.say("read"), self.right)
         self.assertTrue(self.came)
 
-    def most_asked(self, *words):
+    def most_asked(self, least, *words):
         """For how many bytes a read asks while nothing is answered, of a way that is long."""
         server, lock, asked = self.serve(delay=0.05), threading.Lock(), [0]
         enough, answers = threading.Event(), threading.Event()
@@ -124,7 +125,7 @@ class Together(Case):
         def hold(request):
             with lock:
                 asked[0] += sum(end - first for first, end in spans_of(request))
-                if asked[0] > MOST // 2:
+                if asked[0] > least:
                     enough.set()
             answers.wait(25)  # less than it has patience
             return None
@@ -145,10 +146,30 @@ class Together(Case):
 
     def test_memory_bounds_what_is_asked_for_with_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.assertLessEqual(self.most_asked("cache=" + folder), MOST)
+            self.assertLessEqual(self.most_asked(MOST // 4, "cache=" + folder), MOST // 2)
+
+    def test_memory_bounds_what_is_held_with_a_folder(self):
+        """The bytes that wait to be decoded, and the copies that go to the folder, of a way that
+        is long, whoever dawdles."""
+        for connections in (1, 2, 16, 100):
+            for dawdle in (0, 1500):
+                server = self.serve(delay=0.05)
+                with self.subTest(connections=connections, dawdle=dawdle), \
+                        tempfile.TemporaryDirectory() as folder:
+                    self.opened(server, "connections=%d" % connections, "dawdle=%d" % dawdle,
+                                "cache=" + folder)
+                    self.reader.say("peak")
+                    self.assertEqual(self.reader.say("read"), self.right)
+                    peak = int(self.reader.say("peak"))
+                    self.assertLess(peak, MOST + 12 * MIB)
+                    self.assertGreater(peak, MOST // 2)
+                    server.forget()
+                    self.opened(server, "cache=" + folder)
+                    self.assertEqual(self.reader.say("read"), self.right)
+                    self.assertGreater(self.transfers()[5], len(self.frame) // 2)
 
     def test_all_is_asked_for_at_once(self):
-        self.assertGreater(self.most_asked(), MOST + HELD)
+        self.assertGreater(self.most_asked(MOST // 2), MOST + HELD)
 
     def test_memory_bounds_what_is_held(self):
         """Whatever comes while nobody decodes, and however many connections bring it."""
