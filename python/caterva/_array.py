@@ -269,6 +269,8 @@ class Array(Growing, Stored):
             For what is no token, or a part that is not what its token says.
         FileNotFoundError
             When a part, or the job, is gone.
+        InvalidError
+            When shape, chunks or dtype are not those of the job; its `code` is `ESHAPE`.
         StaleError
             When the array has changed, since the job began, where a part wrote.
 

@@ -191,6 +191,19 @@ def test_what_is_no_token() -> None:
         assert job.merge([bytearray(token), memoryview(token)]).parts == 1
 
 
+def test_the_base_has_another_shape() -> None:
+    """As NumPy has it, a ValueError; the code tells more."""
+    with new() as a:
+        job = a.job()
+        token = write_band(job, slice(0, 12), items_of())
+        a.resize(50, 30)
+        with pytest.raises(caterva.InvalidError, match="shape has changed") as caught:
+            a.merge(token)
+        assert isinstance(caught.value, ValueError)
+        assert caught.value.code == caterva.Status.ESHAPE
+    job.discard()
+
+
 def test_the_base_changed() -> None:
     with new() as a:
         job = a.job()

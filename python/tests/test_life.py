@@ -97,13 +97,45 @@ def test_commit_rollback_refresh() -> None:
     writer.close()
 
 
-def test_refresh_to_another_array() -> None:
-    _sample()
+@pytest.mark.parametrize("other", ["f4", ">i8", "two axes"])
+def test_refresh_to_another_array(other: str) -> None:
+    """Dtype and number of axes are those of an object for its life."""
+    caterva.save("a.b2nd", np.arange(4, dtype="i8"), overwrite=True)
     reader = caterva.open("a.b2nd")
-    caterva.save("a.b2nd", np.zeros(3, "f4"), overwrite=True)
-    with pytest.raises(ValueError, match="another array"):
+    view, both = reader.view[1:3], caterva.concat([reader, reader])
+    now = np.zeros((2, 2), "i8") if other == "two axes" else np.zeros(4, other)
+    caterva.save("a.b2nd", now, overwrite=True)
+    with pytest.raises(ValueError, match=r"another array now.*this one is closed"):
         reader.refresh()
     assert reader.closed
+    assert (reader.dtype, reader.ndim) == ("i8", 1)
+    for use in (lambda: reader[...], lambda: view[...], lambda: both[...], view.max,
+                reader.refresh):  # fmt: skip
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    assert np.array_equal(caterva.load("a.b2nd"), now)
+
+
+def test_refresh_to_nothing() -> None:
+    items = _sample()
+    reader = caterva.open("a.b2nd")
+    os.remove("a.b2nd")
+    with pytest.raises(caterva.NotFoundError):
+        reader.refresh()
+    assert np.array_equal(reader[...], items)
+
+
+def test_views_of_another_shape_are_stale() -> None:
+    items = _sample()
+    reader = caterva.open("a.b2nd")
+    view = reader.view[1:3]
+    caterva.save("a.b2nd", np.concatenate([items, items]), overwrite=True)
+    reader.refresh()
+    assert reader.shape == (12, 10)
+    for use in (lambda: view[...], lambda: view[[0]], view.max):
+        with pytest.raises(caterva.StaleError):
+            use()
+    assert np.array_equal(reader.view[7:9][...], items[1:3])
 
 
 def test_closed_arrays_say_so() -> None:

@@ -157,7 +157,8 @@ int handle_look_again(array_object *self)
     if (same) set_shape(self, info);
     if (descr && !same)
         PyErr_Format(PyExc_ValueError,
-                     "%S is another array now, with %d axes of %R: open it anew",
+                     "%S is another array now, with %d axes of %R: this one is closed, "
+                     "open it anew",
                      self->place ? self->place : Py_None, info->ndim, descr);
     Py_XDECREF(descr);
     caterva_info_release(info);
