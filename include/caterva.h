@@ -1406,7 +1406,7 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
  * - caterva_close, caterva_discard and caterva_refresh of one array see to its share only: the
  *   first two cancel the whole read, but on_done may come after they have returned, when the
  *   last of the other arrays has stopped. `dst` is the library's until then.
- * - CATERVA_ESTALE is told by on_done.
+ * - CATERVA_ESTALE is told by on_done; the call itself tells of wrong arguments only.
  *
  * Takes about 2 KiB for each array and 1.5 KiB for each share: a list along the axis of a join
  * has one for each run of indices of the same array. Points and masks of several arrays take

@@ -277,9 +277,9 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
                                  const caterva_copy_options *options, caterva_array **out,
                                  caterva_error *err)
 {
-    if (!view || !url) return cv_fail(err, CATERVA_EINVAL, -1, "the view or url is NULL");
     if (out) *out = NULL;
-    CV_TRY(cv_view_check_arrays(view->base, err));
+    if (view) CV_TRY(cv_view_check_arrays(view->base, err));
+    if (!view || !url) return cv_fail(err, CATERVA_EINVAL, -1, "the view or url is NULL");
     cv_copy_order order;
     caterva_array *array;
     CV_TRY(cv_copy_read_options(options, &order, err));

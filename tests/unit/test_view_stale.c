@@ -80,6 +80,7 @@ static void must_refuse_computing(const caterva_view *view)
     CHECK(caterva_view_reduce(view, sum_of, &along, sum, 8, &err) == CATERVA_ESTALE,
           "along no axis");
     CHECK(caterva_view_copy(view, "mem:", NULL, NULL, &err) == CATERVA_ESTALE, "a copy");
+    CHECK(caterva_view_copy(view, NULL, NULL, NULL, &err) == CATERVA_ESTALE, "to nowhere");
 }
 
 static void must_be_stale(const caterva_view *view)
