@@ -272,11 +272,11 @@ static void http_resume(cv_store *store)
     cv_wire_resume();
 }
 
-/* What is kept in a folder is there twice until it is written. */
 static size_t http_wave_bytes(cv_store *store)
 {
     http_store *h = (http_store *)store;
-    return cv_session_wave(h->file->object->session) / (cache_of(h) ? 2 : 1);
+    size_t n_copies = cache_of(h) ? 2 : 1;
+    return cv_session_wave(h->file->object->session) / n_copies;
 }
 
 static cv_status http_meet(cv_store *store, const cv_object *objects, size_t n, cv_error *err)

@@ -5,6 +5,7 @@
 #include "store/http_fetch.h"
 
 #include "base/heap.h"
+#include "store/http_fetch_parts.h"
 #include "store/http_wire.h"
 
 #include <stdio.h>
@@ -76,19 +77,6 @@ static void land(cv_fetch *f)
     if (f->flow->n_paused > 0) cv_wire_resume();
 }
 
-/* The envelope of all that is asked for, which each part lies in. Nobody is heard out who sends
- * much more than that, and heads. */
-static cv_status prepare_parts(cv_fetch *f)
-{
-    size_t n_left;
-    if (!f->parts) f->parts = cv_malloc(sizeof *f->parts);
-    if (!f->parts) return fail(f, cv_fail_memory(&f->error, sizeof *f->parts, "parts"));
-    f->asked = cv_spans_left(f->spans, f->n_spans, &n_left);
-    f->most_received = 2 * f->asked + (uint64_t)(n_left + 2) * CV_PART_HEAD;
-    f->now = (cv_ask){.first = f->ask.first, .end = f->ask.end, .identity = f->ask.identity};
-    return CV_OK;
-}
-
 static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
 {
     cv_fetch *f = of(wire);
@@ -102,7 +90,7 @@ static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
     f->received = f->body_pos = f->body_end = 0;
     f->n_used = 0;
     f->asked = f->now.is_suffix ? f->now.end : f->now.end - f->now.first;
-    if (f->spans) CV_TRY(prepare_parts(f));
+    if (f->spans) CV_TRY(cv_fetch_prepare_parts(f));
     if (!f->where.url) f->where.url = cv_http_object_place(f->object, &f->where.is_elsewhere);
     if (!f->where.url) return fail(f, cv_fail_memory(&f->error, 1, "a URL"));
     f->attempts++;
@@ -160,25 +148,6 @@ static cv_status note_grant(cv_fetch *f, const cv_grant *grant)
     return CV_OK;
 }
 
-static bool refuse_parts(cv_fetch *f)
-{
-    f->status = cv_fail(&f->error, CATERVA_EIO, -1,
-                        "%s: the server sends parts that were not asked for, or are none",
-                        f->object->shown);
-    f->verdict = CV_REPLY_NO_PARTS;
-    return false;
-}
-
-/* Of several ranges: a server that knows no such requests is heard out only when it is brief. */
-static bool judge_parts(cv_fetch *f)
-{
-    f->verdict =
-        cv_reply_judge_parts(&f->reply, f->ask.identity, f->object->shown, &f->error);
-    f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
-    if (f->verdict == CV_REPLY_TAKE) cv_multipart_begin(f->parts, f->reply.boundary);
-    return f->verdict != CV_REPLY_FAILED || f->reply.status >= 400;
-}
-
 /* False: the attempt is over. */
 static bool judge(cv_fetch *f)
 {
@@ -186,8 +155,8 @@ static bool judge(cv_fetch *f)
     f->is_judged = true;
     cv_status status =
         cv_reply_parse((const char *)f->head.data, f->head.size, &f->reply, &f->error);
-    if (status != CV_OK) return f->spans ? refuse_parts(f) : stop(f, status);
-    if (f->spans) return judge_parts(f);
+    if (status != CV_OK) return f->spans ? cv_fetch_refuse_parts(f) : stop(f, status);
+    if (f->spans) return cv_fetch_judge_parts(f);
     f->verdict = cv_reply_judge(&f->reply, &f->now, f->object->shown, &grant, &f->error);
     f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
     if (f->verdict == CV_REPLY_RETRY || f->verdict == CV_REPLY_REDIRECT) return true;
@@ -220,93 +189,14 @@ static cv_status hand_on(cv_fetch *f, const uint8_t *bytes, size_t size, bool *i
     return CV_OK;
 }
 
-static cv_wire_next ends(bool goes_on) { return goes_on ? CV_WIRE_GOES_ON : CV_WIRE_ENDS; }
-
-/* ---- Several parts -------------------------------------------------------------------- */
-
-/* A part may hold more than one range, and what is between them: nothing else. */
-static bool begin_part(cv_fetch *f)
-{
-    const cv_multipart *part = f->parts;
-    if (part->total != f->ask.identity->size || part->pos < f->ask.first ||
-        part->end > f->ask.end)
-        return refuse_parts(f);
-    f->have_parts_come = true;
-    return true;
-}
-
-/* Bytes of a part: those that are news go to the ranges that want them. */
-static cv_status hand_on_part(cv_fetch *f, const uint8_t *bytes, size_t size, size_t *taken)
-{
-    uint64_t pos = f->parts->pos, first, last;
-    *taken = size;
-    for (size_t i = 0; i < f->n_spans && *taken == size; i++) {
-        i = cv_spans_take(f->spans, f->n_spans, i, pos, pos + size, &first, &last);
-        if (i == f->n_spans) break;
-        f->span = i;
-        size_t news = (size_t)(last - first), admitted = news;
-        if (f->flow) CV_TRY(f->admit(f, first, news, &admitted, &f->error));
-        f->spans[i].next = first + admitted;
-        CV_TRY(f->take(f, first, bytes + (first - pos), admitted, &f->error));
-        if (admitted < news) *taken = (size_t)(first + admitted - pos);
-    }
-    cv_multipart_take(f->parts, *taken);
-    return CV_OK;
-}
-
-/* The part ended where it said, so that what it brought is what it said. */
-static void trust_part(cv_fetch *f)
-{
-    for (size_t i = 0; i < f->n_spans; i++) {
-        cv_http_span *s = &f->spans[i];
-        if (s->sure == s->next) continue;
-        f->span = i;
-        f->trust(f, s->sure, s->next - s->sure);
-        s->sure = s->next;
-    }
-}
-
-/* What a part that did not end so has brought comes again. */
-static void undo_part(cv_fetch *f)
-{
-    for (size_t i = 0; i < f->n_spans; i++) {
-        if (f->spans[i].sure == f->spans[i].next) continue;
-        f->span = i;
-        cv_span_undo(&f->spans[i]);
-        f->undo(f);
-    }
-}
-
-/* Where there is no room for some, the same bytes come again, of which so many are used. */
-static cv_wire_next take_parts(cv_fetch *f, const uint8_t *bytes, size_t size)
-{
-    size_t n, given;
-    if (f->received > f->most_received) return ends(refuse_parts(f));
-    if (f->n_used > size) { /* they come in smaller pieces */
-        f->n_used -= size;
-        return CV_WIRE_GOES_ON;
-    }
-    for (size_t at = f->n_used; at < size; at += n) {
-        cv_part_event event = cv_multipart_next(f->parts, bytes + at, size - at, &n);
-        if (event == CV_PART_BAD) return ends(refuse_parts(f));
-        if (event == CV_PART_BEGINS && !begin_part(f)) return CV_WIRE_ENDS;
-        if (event == CV_PART_ENDS) trust_part(f);
-        if (event != CV_PART_BYTES) continue;
-        given = n;
-        cv_status status = hand_on_part(f, bytes + at, given, &n);
-        if (status != CV_OK) return ends(stop(f, status));
-        f->n_used = at + n;
-        if (n < given) return CV_WIRE_PAUSES;
-    }
-    f->n_used = 0;
-    return CV_WIRE_GOES_ON;
-}
-
 static cv_wire_next take_range(cv_fetch *f, const uint8_t *bytes, size_t size)
 {
     bool is_room;
     cv_status status = hand_on(f, bytes, size, &is_room);
-    if (status != CV_OK) return ends(stop(f, status));
+    if (status != CV_OK) {
+        (void)stop(f, status);
+        return CV_WIRE_ENDS;
+    }
     return is_room ? CV_WIRE_GOES_ON : CV_WIRE_PAUSES;
 }
 
@@ -317,7 +207,7 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
     if (!f->is_judged && !judge(f)) return CV_WIRE_ENDS;
     cv_wire_next next = CV_WIRE_GOES_ON;
     if (f->verdict == CV_REPLY_TAKE)
-        next = f->spans ? take_parts(f, bytes, size) : take_range(f, bytes, size);
+        next = f->spans ? cv_fetch_take_parts(f, bytes, size) : take_range(f, bytes, size);
     if (next == CV_WIRE_PAUSES) {
         pause(f);
         return next;
@@ -397,13 +287,12 @@ static int64_t decide_parts(cv_fetch *f, const cv_wire_end *end)
 {
     size_t n_left;
     bool is_taken = f->is_judged && f->verdict == CV_REPLY_TAKE;
-    if (is_taken && end->is_whole && cv_multipart_end(f->parts)) trust_part(f);
-    undo_part(f);
+    cv_fetch_end_parts(f, is_taken && end->is_whole);
     if (cv_spans_left(f->spans, f->n_spans, &n_left) == 0) {
         f->status = CV_OK;
         return finish(f);
     }
-    if (is_taken && end->is_whole) (void)refuse_parts(f);
+    if (is_taken && end->is_whole) (void)cv_fetch_refuse_parts(f);
     f->has_no_parts = is_refusal(f);
     if (f->has_no_parts || f->verdict == CV_REPLY_NO_PARTS) return split(f);
     if (f->is_judged && f->verdict == CV_REPLY_RETRY) return try_parts_again(f);
