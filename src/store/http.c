@@ -275,8 +275,7 @@ static void http_resume(cv_store *store)
 static size_t http_wave_bytes(cv_store *store)
 {
     http_store *h = (http_store *)store;
-    size_t n_copies = cache_of(h) ? 2 : 1;
-    return cv_session_wave(h->file->object->session) / n_copies;
+    return cv_session_wave(h->file->object->session) / (cache_of(h) ? 2 : 1);
 }
 
 static cv_status http_meet(cv_store *store, const cv_object *objects, size_t n, cv_error *err)

@@ -2,7 +2,7 @@
 #ifndef CV_STORE_HTTP_FETCH_PARTS_H
 #define CV_STORE_HTTP_FETCH_PARTS_H
 
-#include "store/http_fetch.h"
+#include "store/http_fetch_state.h"
 
 /* An attempt begins. */
 cv_status cv_fetch_prepare_parts(cv_fetch *fetch);
