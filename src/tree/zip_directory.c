@@ -82,7 +82,8 @@ enum { HEAD = 8192 }; /* longer than any name */
 static bool is_whole(const cv_zip_source *source, const cv_zip_end *end)
 {
     uint8_t bytes[HEAD], head[HEAD];
-    size_t n, size = end->directory_size < HEAD ? (size_t)end->directory_size : HEAD, at;
+    size_t n = 0, at = 0;
+    size_t size = end->directory_size < HEAD ? (size_t)end->directory_size : HEAD;
     uint64_t data_at;
     cv_zip_member record;
     return cv_zip_source_read(source, end->directory_pos, bytes, size, &n, NULL) == CV_OK &&
@@ -96,6 +97,7 @@ static cv_status find_directory(const cv_zip_source *source, uint64_t file_size,
                                 cv_zip_end *out, cv_error *err)
 {
     cv_error why = {.position = -1};
+    *out = (cv_zip_end){0};
     cv_status status = read_end(source, file_size, out, &why);
     if (status == CATERVA_EUNSUPPORTED && is_whole(source, out))
         return cv_fail(
