@@ -84,9 +84,10 @@ static void trust_part(cv_fetch *f)
 static void undo_part(cv_fetch *f)
 {
     for (size_t i = 0; i < f->n_spans; i++) {
-        if (f->spans[i].sure == f->spans[i].next) continue;
+        cv_http_span *s = &f->spans[i];
+        if (s->sure == s->next) continue;
         f->span = i;
-        cv_span_undo(&f->spans[i]);
+        s->next = s->sure;
         f->undo(f);
     }
 }

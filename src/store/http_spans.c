@@ -68,5 +68,3 @@ size_t cv_spans_take(cv_http_span *spans, size_t n, size_t from, uint64_t pos, u
     }
     return n;
 }
-
-void cv_span_undo(cv_http_span *span) { span->next = span->sure; }

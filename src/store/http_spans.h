@@ -34,7 +34,4 @@ cv_status cv_spans_add_field(const cv_http_span *spans, size_t n, cv_buffer *fie
 size_t cv_spans_take(cv_http_span *spans, size_t n, size_t from, uint64_t pos, uint64_t end,
                      uint64_t *first, uint64_t *last);
 
-/* Nothing has come that is not sure: what had, comes again. */
-void cv_span_undo(cv_http_span *span);
-
 #endif

@@ -6,14 +6,20 @@
 
 #include <string.h>
 
-int64_t cv_parts_count(cv_dir parent, const char *name)
+/* Of a directory that is no link: a part is nobody's way to somewhere else. */
+static int list_directory(cv_dir parent, const char *name, cv_listing *listing)
 {
     cv_dir dir;
+    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
+    return error ? error : cv_listing_open(dir, listing);
+}
+
+int64_t cv_parts_count(cv_dir parent, const char *name)
+{
     cv_listing listing;
     int error;
     int64_t n = 0;
-    if (cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir) || cv_listing_open(dir, &listing))
-        return 0;
+    if (list_directory(parent, name, &listing)) return 0;
     while (cv_listing_next(&listing, &error)) n++;
     cv_listing_close(&listing);
     return n;
@@ -27,10 +33,8 @@ int cv_parts_tell(cv_watch *watch, int64_t n)
 /* Removes the files of a directory. */
 static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
 {
-    cv_dir dir;
     cv_listing listing;
-    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
-    if (!error) error = cv_listing_open(dir, &listing);
+    int error = list_directory(parent, name, &listing);
     if (error) return error;
     const char *entry;
     while (!error && (entry = cv_listing_next(&listing, &error))) {
@@ -54,10 +58,8 @@ int cv_part_remove(cv_dir dir, const char *name, cv_watch *watch)
 /* All that can be: parts of other users may stay, and the first reason comes back. */
 static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
 {
-    cv_dir dir;
     cv_listing listing;
-    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
-    if (!error) error = cv_listing_open(dir, &listing);
+    int error = list_directory(parent, name, &listing);
     if (error) return error;
     const char *entry;
     int failed = 0;
