@@ -278,6 +278,12 @@ static size_t http_wave_bytes(cv_store *store)
     return cv_session_wave(h->file->object->session) / (cache_of(h) ? 2 : 1);
 }
 
+static uint64_t http_spare(cv_store *store, uint64_t needed)
+{
+    http_store *h = (http_store *)store;
+    return cv_session_spare(h->file->object->session, needed);
+}
+
 static cv_status http_meet(cv_store *store, const cv_object *objects, size_t n, cv_error *err)
 {
     http_store *h = (http_store *)store;
@@ -353,6 +359,7 @@ static const cv_store_ops http_ops = {
     .borrows = http_borrows,
     .resume = http_resume,
     .wave_bytes = http_wave_bytes,
+    .spare = http_spare,
     .meet = http_meet,
     .view = http_view,
     .bring = http_bring,

@@ -235,27 +235,46 @@ void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
     cv_mutex_unlock(&s->lock);
 }
 
+/* Bytes that come in a round trip; as long as nobody knows how quick the way is, at so many in a
+ * nanosecond. With the lock. */
+static double bytes_in_a_trip(const cv_session *s, double guess)
+{
+    return s->round_trip_ns * (s->bytes_per_ns > 0 ? s->bytes_per_ns : guess);
+}
+
+/* Of a way that nobody knows: who fears for bytes takes it for slow, and who wants it full, for
+ * quick: then what is too much waits, and nothing is lost. */
+static const double slow_way = 0.1, quick_way = 0.4; /* 100 and 400 MB/s */
+
 uint64_t cv_session_gap(cv_session *s)
 {
     enum { LEAST = 4096, MOST = 8 << 20 };
-    const double first_guess = 0.1; /* bytes in a nanosecond: 100 MB/s */
     cv_mutex_lock(&s->lock);
-    double speed = s->bytes_per_ns > 0 ? s->bytes_per_ns : first_guess;
-    double gap = s->round_trip_ns * speed / s->options.connections;
+    double gap = bytes_in_a_trip(s, slow_way) / s->options.connections;
     cv_mutex_unlock(&s->lock);
     return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
 }
 
 /* The way is full when as much is under way as comes in a round trip, and by a reader that is
- * slower now and then four times that. As long as nobody knows it is taken for a quick one:
- * then what is too much waits, and nothing is lost. */
+ * slower now and then four times that. */
 size_t cv_session_wave(cv_session *s)
 {
     enum { MOST = 64 << 20 };
-    const double first_guess = 0.4; /* bytes in a nanosecond */
     cv_mutex_lock(&s->lock);
-    double speed = s->bytes_per_ns > 0 ? s->bytes_per_ns : first_guess;
-    double bytes = 4 * s->round_trip_ns * speed;
+    double bytes = 4 * bytes_in_a_trip(s, quick_way);
     cv_mutex_unlock(&s->lock);
     return bytes > MOST ? MOST : (size_t)bytes;
+}
+
+/* They take no longer than the trip does. Who allows more than is needed has bytes to spare, and
+ * as many times that trip. */
+uint64_t cv_session_spare(cv_session *s, uint64_t needed)
+{
+    double percent = s->options.over_read_percent, allowed = (double)needed * percent / 100;
+    bool is_generous = percent > 100;
+    cv_mutex_lock(&s->lock);
+    double trip = bytes_in_a_trip(s, is_generous ? quick_way : slow_way);
+    cv_mutex_unlock(&s->lock);
+    if (is_generous) trip *= percent / 100;
+    return (uint64_t)(trip < allowed ? trip : allowed);
 }

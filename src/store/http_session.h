@@ -58,4 +58,7 @@ uint64_t cv_session_gap(cv_session *session);
 /* Bytes under way that keep the way full, at most 64 MiB; 0: not known. */
 size_t cv_session_wave(cv_session *session);
 
+/* Bytes that may be read over `needed` ones where that saves a round trip. */
+uint64_t cv_session_spare(cv_session *session, uint64_t needed);
+
 #endif

@@ -97,6 +97,9 @@ typedef struct cv_store_ops {
     /* Bytes of a wave from which on its round trip is a small part of its time, and that
      * memory allows; 0, or op is NULL: not known. */
     size_t (*wave_bytes)(cv_store *store);
+    /* Bytes that may be read beside `needed` ones where a round trip is saved by that. Op may
+     * be NULL: none. */
+    uint64_t (*spare)(cv_store *store, uint64_t needed);
     /* Chunk objects that are going to be read, their sizes first: what is not known of them is
      * asked for all at once. CATERVA_ENOMEM, CATERVA_ESTOPPED; what else fails is told by who
      * reads. Op may be NULL: that takes no time. */
@@ -240,6 +243,10 @@ static inline bool cv_store_is_near(cv_store *s, cv_object o, uint64_t pos)
 static inline size_t cv_store_wave_bytes(cv_store *s)
 {
     return s->ops->wave_bytes ? s->ops->wave_bytes(s) : 0;
+}
+static inline uint64_t cv_store_spare(cv_store *s, uint64_t needed)
+{
+    return s->ops->spare ? s->ops->spare(s, needed) : 0;
 }
 static inline int64_t cv_store_join_gap(const cv_store *s)
 {

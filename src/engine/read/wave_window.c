@@ -107,17 +107,49 @@ static uint64_t extent_of(const cv_layout_wish *wish)
     return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
 }
 
-static bool is_read_whole(const cv_window *w, size_t i)
+static bool can_be_whole(const cv_layout_wish *wish)
 {
-    const cv_source *s = w->walk->source;
-    const cv_layout_wish *wish = cv_window_wish(w, i);
     uint64_t extent = extent_of(wish);
-    if (extent < CV_CHUNK_HEADER_SIZE || extent > MOST_WHOLE || wish->ref.table_pos > 0)
-        return false;
-    if (count_of(w, i) < blocks_inside(&s->snapshot->grid, wish->ref.chunk)) return false;
+    return extent >= CV_CHUNK_HEADER_SIZE && extent <= MOST_WHOLE && wish->ref.table_pos == 0;
+}
+
+static bool has_layout(const cv_source *s, const cv_layout_wish *wish)
+{
     cv_layout *known = cv_layout_find(s->frame->layouts, s->snapshot, &wish->ref);
     cv_layout_release(known);
-    return !known;
+    return known != NULL;
+}
+
+/* Bytes of a chunk that are wanted, about: as many as its blocks are, rounded up. */
+static uint64_t needed_of(const cv_window *w, size_t i)
+{
+    const cv_layout_wish *wish = cv_window_wish(w, i);
+    const cv_grid *grid = &w->walk->source->snapshot->grid;
+    double part = (double)count_of(w, i) / (double)blocks_inside(grid, wish->ref.chunk);
+    uint64_t extent = extent_of(wish), needed = (uint64_t)(part * (double)extent) + 1;
+    return needed < extent ? needed : extent;
+}
+
+/* Those of which all is wanted; and all others too, where then no layout is waited for, and
+ * what is read over is worth that. */
+static void choose_wholes(cv_window *w)
+{
+    const cv_source *s = w->walk->source;
+    uint64_t size = 0, needed = 0;
+    bool all_can = true;
+    for (size_t i = 0; i < w->n_chunks; i++) {
+        cv_window_chunk *chunk = chunk_at(w, i);
+        const cv_layout_wish *wish = cv_window_wish(w, i);
+        chunk->lacks_layout = !has_layout(s, wish);
+        if (!chunk->lacks_layout) continue;
+        all_can = all_can && can_be_whole(wish);
+        chunk->is_whole = can_be_whole(wish) && needed_of(w, i) == extent_of(wish);
+        size += extent_of(wish);
+        needed += needed_of(w, i);
+    }
+    if (!all_can || size - needed > cv_store_spare(s->frame->store, needed)) return;
+    for (size_t i = 0; i < w->n_chunks; i++)
+        chunk_at(w, i)->is_whole = chunk_at(w, i)->lacks_layout;
 }
 
 /* Few bytes are read in one wave in any case. */
@@ -150,7 +182,7 @@ static cv_status find_wholes(cv_window *w, cv_error *err)
     cv_buffer chunks = {0}, wishes = {0};
     w->n_asked = w->n_chunks;
     if (!may_be_whole(w)) return CV_OK;
-    for (size_t i = 0; i < w->n_chunks; i++) chunk_at(w, i)->is_whole = is_read_whole(w, i);
+    choose_wholes(w);
     cv_status status = move_chunks(w, false, &chunks, &wishes, err);
     if (status == CV_OK) status = move_chunks(w, true, &chunks, &wishes, err);
     cv_buffer_free(status == CV_OK ? &w->chunks : &chunks);

@@ -10,7 +10,8 @@
 typedef struct cv_window_chunk {
     int64_t number;      /* among those touched */
     int64_t first, last; /* its blocks in the list */
-    bool is_whole;       /* its bytes are read without its layout */
+    bool lacks_layout;   /* none is at hand, */
+    bool is_whole;       /* and its bytes are read without one */
 } cv_window_chunk;
 
 /* Bytes that are read at once, and the blocks that they hold. */
