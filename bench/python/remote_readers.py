@@ -6,6 +6,7 @@ A reader has `write(folder, values)` and `open(url)`, which gives an object that
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import subprocess
 import sys
@@ -29,6 +30,7 @@ class Opened:
 
 class Caterva:
     needs, also = "caterva", ()
+    libraries = ("libcurl.so.4",)  # which others have in their modules
     name = "caterva, sealed"
     options: dict[str, int] = {}
 
@@ -321,7 +323,9 @@ def why_not(reader: Any) -> str | None:
         module = importlib.import_module(reader.needs)
         for name in reader.also:
             importlib.import_module(name)
-    except ImportError as error:
+        for name in getattr(reader, "libraries", ()):
+            ctypes.CDLL(name)
+    except (ImportError, OSError) as error:
         return str(error)
     if isinstance(reader, Ros3) and not module.h5.get_config().ros3:
         return "h5py %s is built without ROS3" % module.__version__

@@ -7,6 +7,7 @@ usage: test_remote_over.py [--seed S]
 import argparse
 import os
 import random
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from scripted_server import spans_of  # noqa: E402
-from tool_remote_case import Reader, Served, convert  # noqa: E402
+from tool_remote_case import CLI, Reader, Served, convert  # noqa: E402
 
 SEED = None
 SHAPE = (6, 600, 1000)
@@ -106,6 +107,38 @@ class Counts(Case):
         self.assertEqual(self.reads(*box), self.local(self.path, [box])[0])
         self.assertEqual(self.transfers()[2] - self.before[2], 2)
         self.assertLess(server.sent, 4 * 10 * 100 * 350 + 40000)
+
+
+class Layouts(Case):
+    """Of chunks for remote reading, the layouts of which do not all come with the opening: only
+    those are read whole whose layouts would be waited for."""
+
+    BOX = ((0, 200, 0), (6, 500, 1000))  # half of each of 24 chunks
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        near = convert(cls.folder, "near.b2nd", cls.items, "--chunks", "1,400,700", "--blocks",
+                       "1,10,70", "--codec", "blosclz", "--level", "0", "-T", "1")
+        cls.path = cls.folder / "far.b2nd"
+        subprocess.run([CLI, "repack", "-f", near, cls.path, "--for-remote", "-T", "1"], check=True)
+        cls.frame = cls.path.read_bytes()
+
+    def costs(self, *words):
+        server = self.serve(delay=2 * DELAY, name="nginx")
+        self.opened(server, *words)
+        self.assertEqual(self.reads(*self.BOX), self.local(self.path, [self.BOX])[0])
+        return self.transfers()[2] - self.before[2], server.sent
+
+    def test_some_are_at_hand(self):
+        trips, sent = self.costs()
+        self.assertEqual(trips, 1)
+        needed = self.items.nbytes / 2
+        self.assertGreater(sent, needed * 1.05)
+        self.assertLess(sent, needed * 1.6)
+        trips, sent = self.costs("over=2")
+        self.assertEqual(trips, 2)
+        self.assertLess(sent, needed * 1.1)
 
 
 class Damage(Case):

@@ -120,13 +120,20 @@ static bool has_layout(const cv_source *s, const cv_layout_wish *wish)
     return known != NULL;
 }
 
-/* Bytes of a chunk that are wanted, about: as many as its blocks are, rounded up. */
+static bool is_all_wanted(const cv_window *w, size_t i)
+{
+    const cv_grid *grid = &w->walk->source->snapshot->grid;
+    return count_of(w, i) >= blocks_inside(grid, cv_window_wish(w, i)->ref.chunk);
+}
+
+/* Bytes of a chunk that are wanted, about: as many as its blocks are, those outside of the
+ * array included, which may have some; rounded up. */
 static uint64_t needed_of(const cv_window *w, size_t i)
 {
-    const cv_layout_wish *wish = cv_window_wish(w, i);
-    const cv_grid *grid = &w->walk->source->snapshot->grid;
-    double part = (double)count_of(w, i) / (double)blocks_inside(grid, wish->ref.chunk);
-    uint64_t extent = extent_of(wish), needed = (uint64_t)(part * (double)extent) + 1;
+    uint64_t extent = extent_of(cv_window_wish(w, i));
+    if (is_all_wanted(w, i)) return extent;
+    double n_blocks = (double)w->walk->source->snapshot->grid.n_blocks;
+    uint64_t needed = (uint64_t)((double)extent * (double)count_of(w, i) / n_blocks) + 1;
     return needed < extent ? needed : extent;
 }
 
@@ -135,19 +142,20 @@ static uint64_t needed_of(const cv_window *w, size_t i)
 static void choose_wholes(cv_window *w)
 {
     const cv_source *s = w->walk->source;
-    uint64_t size = 0, needed = 0;
+    uint64_t over = 0, needed = 0;
     bool all_can = true;
     for (size_t i = 0; i < w->n_chunks; i++) {
         cv_window_chunk *chunk = chunk_at(w, i);
         const cv_layout_wish *wish = cv_window_wish(w, i);
+        uint64_t of_chunk = needed_of(w, i);
+        needed += of_chunk;
         chunk->lacks_layout = !has_layout(s, wish);
         if (!chunk->lacks_layout) continue;
         all_can = all_can && can_be_whole(wish);
-        chunk->is_whole = can_be_whole(wish) && needed_of(w, i) == extent_of(wish);
-        size += extent_of(wish);
-        needed += needed_of(w, i);
+        chunk->is_whole = can_be_whole(wish) && is_all_wanted(w, i);
+        over += extent_of(wish) - of_chunk;
     }
-    if (!all_can || size - needed > cv_store_spare(s->frame->store, needed)) return;
+    if (!all_can || over > cv_store_spare(s->frame->store, needed)) return;
     for (size_t i = 0; i < w->n_chunks; i++)
         chunk_at(w, i)->is_whole = chunk_at(w, i)->lacks_layout;
 }
