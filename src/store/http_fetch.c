@@ -7,11 +7,17 @@
 #include "base/heap.h"
 #include "store/http_fetch_parts.h"
 #include "store/http_wire.h"
+#include "store/http_xml.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_HEAD = 64 * 1024, UNREAD_BODY = 64 * 1024, UNREAD_PARTS = 4096 };
+enum {
+    MOST_HEAD = 64 * 1024,
+    UNREAD_BODY = 64 * 1024,
+    UNREAD_PARTS = 4096,
+    MOST_REFUSAL = 1024 /* in which S3 says what it is called */
+};
 
 static cv_fetch *of(cv_wire *wire) { return (cv_fetch *)wire; } /* its first member */
 
@@ -159,6 +165,7 @@ static bool judge(cv_fetch *f)
     if (f->spans) return cv_fetch_judge_parts(f);
     f->verdict = cv_reply_judge(&f->reply, &f->now, f->object->shown, &grant, &f->error);
     f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
+    if (f->verdict != CV_REPLY_TAKE) f->head.size = 0;
     if (f->verdict == CV_REPLY_RETRY || f->verdict == CV_REPLY_REDIRECT) return true;
     if (f->verdict != CV_REPLY_TAKE) return f->reply.status >= 400;
     f->body_pos = grant.first;
@@ -200,6 +207,13 @@ static cv_wire_next take_range(cv_fetch *f, const uint8_t *bytes, size_t size)
     return is_room ? CV_WIRE_GOES_ON : CV_WIRE_PAUSES;
 }
 
+/* Without memory for it nobody learns what it says. */
+static void keep_refusal(cv_fetch *f, const uint8_t *bytes, size_t size)
+{
+    size_t room = MOST_REFUSAL - f->head.size;
+    (void)cv_buffer_append(&f->head, bytes, size < room ? size : room, NULL);
+}
+
 static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 {
     cv_fetch *f = of(wire);
@@ -212,6 +226,7 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
         pause(f);
         return next;
     }
+    if (f->verdict != CV_REPLY_TAKE && !f->spans) keep_refusal(f, bytes, size);
     f->received += size;
     atomic_fetch_add(&f->object->session->bytes, (int64_t)size);
     uint64_t most = f->verdict == CV_REPLY_NO_PARTS ? UNREAD_PARTS : UNREAD_BODY;
@@ -303,12 +318,26 @@ static int64_t decide_parts(cv_fetch *f, const cv_wire_end *end)
     return end->is_broken ? try_parts_again(f) : split(f);
 }
 
+/* "... (status 403)" becomes "... (status 403, AccessDenied)". */
+static void name_refusal(cv_fetch *f)
+{
+    char name[CV_XML_REFUSAL_SIZE], *end = f->error.message + strlen(f->error.message);
+    size_t room = (size_t)(f->error.message + sizeof f->error.message - end);
+    cv_xml_refusal(f->head.data, f->head.size, name);
+    if (!*name || end == f->error.message || room < sizeof name + 2) return;
+    if (end[-1] == ')')
+        (void)snprintf(end - 1, room + 1, "%s)", name);
+    else
+        (void)snprintf(end, room, " (%s)", name + strlen(", "));
+}
+
 static int64_t decide(cv_fetch *f, const cv_wire_end *end)
 {
     if (!f->is_judged && f->head.size > 0 && end->is_whole && f->status == CV_OK)
         (void)judge(f);
     if (f->spans) return decide_parts(f, end);
     if (!f->is_judged) return f->status != CV_OK ? CV_WIRE_DONE : broken(f, end);
+    if (f->verdict != CV_REPLY_TAKE) name_refusal(f);
     switch (f->verdict) {
     case CV_REPLY_TAKE:
         if (f->next == f->last_end) return finish(f);

@@ -53,7 +53,7 @@ struct cv_fetch {
     /* Its own. */
     cv_ask now;              /* what this attempt asks for */
     uint64_t next, last_end; /* bytes [next, last_end) are still to be taken */
-    cv_buffer head;          /* of the answer under way */
+    cv_buffer head;          /* of the answer under way, or what a refusal says */
     bool is_judged;
     cv_verdict verdict;
     uint64_t body_pos, body_end; /* of the attempt: where its next byte belongs */

@@ -400,18 +400,6 @@ void cv_send_free(cv_send *s) { cv_buffer_free(&s->answer); }
 
 /* ---- Refusals ------------------------------------------------------------------------- */
 
-/* S3's name for it, in brackets, where it says one. */
-static void add_code(const cv_send *s, char *out, size_t size)
-{
-    char code[48];
-    const char *bytes = (const char *)s->answer.data;
-    *out = '\0';
-    if (!bytes ||
-        !cv_xml_text((cv_xml){bytes, bytes + s->answer.size}, "Code", code, sizeof code))
-        return;
-    (void)snprintf(out, size, ", %s", code);
-}
-
 static const struct {
     int status;
     cv_status code;
@@ -449,7 +437,7 @@ static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
 
 cv_status cv_send_refused(const cv_send *s, cv_error *err)
 {
-    char code[64];
+    char code[CV_XML_REFUSAL_SIZE];
     int status = s->reply.status;
     const char *sentence = status >= 300 && status < 400
                                ? "the server redirects, which nothing that is written follows"
@@ -460,7 +448,7 @@ cv_status cv_send_refused(const cv_send *s, cv_error *err)
         sentence = refusals[i].sentence;
         kind = refusals[i].code;
     }
-    add_code(s, code, sizeof code);
+    cv_xml_refusal(s->answer.data, s->answer.size, code);
     refuse_lost(s, code, &kind, &sentence);
     (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->shown, sentence, status,
                   code);

@@ -87,3 +87,14 @@ bool cv_xml_text(cv_xml document, const char *name, char *out, size_t room)
     out[size] = '\0';
     return true;
 }
+
+void cv_xml_refusal(const void *answer, size_t size, char out[CV_XML_REFUSAL_SIZE])
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    cv_xml document = {answer, answer ? (const char *)answer + size : answer};
+    out[0] = ',';
+    out[1] = ' ';
+    bool has_name = answer && cv_xml_text(document, "Code", out + 2, CV_XML_REFUSAL_SIZE - 2);
+    if (!has_name || out[2] == '\0' || out[2 + strspn(out + 2, letters)] != '\0') *out = '\0';
+}

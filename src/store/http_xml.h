@@ -19,4 +19,11 @@ bool cv_xml_next(cv_xml *rest, const char *name, cv_xml *out);
  * is none, or it has more than `room` bytes, or bytes that are not printable ASCII. */
 bool cv_xml_text(cv_xml document, const char *name, char *out, size_t room);
 
+/* Room for what a refusal is called. */
+enum { CV_XML_REFUSAL_SIZE = 50 };
+
+/* What S3 calls a refusal whose answer this is, behind ", "; "": it has no name of letters and
+ * digits. */
+void cv_xml_refusal(const void *answer, size_t size, char out[CV_XML_REFUSAL_SIZE]);
+
 #endif

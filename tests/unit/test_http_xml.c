@@ -48,6 +48,33 @@ static void what_is_none_is_not_taken(void **state)
     }
 }
 
+static void refusals_have_names_of_letters(void **state)
+{
+    static const struct {
+        const char *answer, *name;
+    } cases[] = {
+        {"<Error><Code>NoSuchKey</Code><Message>x</Message></Error>", ", NoSuchKey"},
+        {"<?xml version=\"1.0\"?><Error><Code>A1b2</Code></Error>", ", A1b2"},
+        {"<Error><Code></Code></Error>", ""},
+        {"<Error><Code>two words</Code></Error>", ""},
+        {"<Error><Code>&lt;b&gt;</Code></Error>", ""},
+        {"<Error><Code>12345678901234567890123456789012345678901234567</Code>",
+         ", 12345678901234567890123456789012345678901234567"},
+        {"<Error><Code>123456789012345678901234567890123456789012345678</Code>", ""},
+        {"<html>not found</html>", ""},
+        {"<Error><Code>NoSuch", ""},
+        {"", ""},
+    };
+    char out[CV_XML_REFUSAL_SIZE];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cv_xml_refusal(cases[i].answer, strlen(cases[i].answer), out);
+        assert_string_equal(out, cases[i].name);
+    }
+    cv_xml_refusal(NULL, 0, out);
+    assert_string_equal(out, "");
+}
+
 static void elements_come_one_after_the_other(void **state)
 {
     static const char text[] = "<P><N>1</N></P> <P><N>2</N></P><Parts/><P><N>3</N>";
@@ -68,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_found),
         cmocka_unit_test(what_is_none_is_not_taken),
+        cmocka_unit_test(refusals_have_names_of_letters),
         cmocka_unit_test(elements_come_one_after_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
