@@ -2245,8 +2245,8 @@ typedef struct caterva_tree_options {
     const caterva_remote_options *remote; /* of a URL, copied: for the tree and all arrays that
                                        are opened from it, which must be closed before what
                                        its `context` leads to goes. NULL: all as by default */
-    /* Hears of long calls through the handle, in files mostly, and stops them; see above.
-     * Arrays that are opened from the tree have their own. NULL: nobody. */
+    /* Hears of the opening and of long calls through the handle, in files mostly, and stops
+     * them; see above. Arrays that are opened from the tree have their own. NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_tree_options;

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -512,3 +512,22 @@ def test_an_interrupt_stops_what_waits(server: Any) -> None:
             a[...]
         timer.join()
         assert time.monotonic() - began < 4
+
+
+OPENINGS: tuple[Callable[..., Any], ...] = (
+    lambda url, **options: caterva.open(f"{url}/a.b2nd", **options),
+    lambda url, **options: caterva.open_tree(f"{url}/t.b2z", **options),
+    lambda url, **options: caterva.open(f"{url}/t.b2z::/x", **options),
+)
+
+
+@pytest.mark.parametrize("opening", OPENINGS, ids=["array", "tree", "array of a tree"])
+def test_an_interrupt_stops_an_opening(server: Any, opening: Callable[..., Any]) -> None:
+    server.script = lambda _: scripted.Reply(delay=6)
+    began = time.monotonic()
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        opening(server.url(""), remote={"retries": 0})
+    timer.join()
+    assert time.monotonic() - began < 4

@@ -53,7 +53,7 @@ static cv_status finish_commit(const cv_tree *tree, cv_error *err)
     bool stands = journal.n > 0;
     cv_journal_free(&journal);
     if (!stands) return CV_OK;
-    CV_TRY(cv_tree_open(tree->path, NULL, &own, err));
+    CV_TRY(cv_tree_open(tree->path, NULL, NULL, &own, err));
     cv_error reason = {0};
     cv_status status = cv_tree_lock(own, &reason);
     cv_tree_close(own);
@@ -154,14 +154,20 @@ bool cv_array_is_leaf_url(const char *url)
     return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
 }
 
-static cv_status open_tree_of(cv_session *session, const char *url, const char **key,
-                              cv_tree **out, cv_error *err)
+/* Who is to hear of the array's calls hears of the opening; without options nobody does. */
+static cv_status open_tree_of(cv_session *session, const char *url,
+                              const caterva_open_options *o, const char **key, cv_tree **out,
+                              cv_error *err)
 {
     size_t size;
+    cv_watch watch;
     *key = cv_tree_url_key(url, &size);
     char *path = cv_strndup(url, size);
     if (!path) return cv_fail_memory(err, size, "a path");
-    cv_status status = cv_tree_open(path, session, out, err);
+    bool is_heard = o && o->on_progress;
+    cv_watch_init(&watch, is_heard ? o->on_progress : NULL, is_heard ? o->context : NULL);
+    cv_status status = cv_tree_open(path, session, is_heard ? &watch : NULL, out, err);
+    cv_watch_destroy(&watch);
     cv_free(path);
     return status;
 }
@@ -172,7 +178,7 @@ cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
 {
     const char *key;
     cv_tree *tree;
-    CV_TRY(open_tree_of(session, url, &key, &tree, err));
+    CV_TRY(open_tree_of(session, url, o, &key, &tree, err));
     cv_status status = cv_array_open_leaf(tree, key, o, out, err);
     cv_tree_close(tree);
     return status;
@@ -207,7 +213,7 @@ cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err)
 {
     const char *key;
     cv_tree *tree;
-    CV_TRY(open_tree_of(NULL, url, &key, &tree, err));
+    CV_TRY(open_tree_of(NULL, url, NULL, &key, &tree, err));
     cv_status status = file_of(tree, key, path, err);
     cv_tree_close(tree);
     return status;
@@ -234,7 +240,7 @@ cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_e
     const char *key;
     cv_tree *tree;
     CV_TRY(make_tree_of(url, err));
-    CV_TRY(open_tree_of(NULL, url, &key, &tree, err));
+    CV_TRY(open_tree_of(NULL, url, NULL, &key, &tree, err));
     cv_status status = cv_tree_lock(tree, err);
     tree->durable = true; /* what the array is to be is not known here */
     if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);

@@ -25,7 +25,7 @@ typedef struct finished {
 static cv_status refuse_directory(const char *path, cv_error *err)
 {
     cv_tree *tree;
-    if (cv_tree_open(path, NULL, &tree, NULL) == CV_OK) {
+    if (cv_tree_open(path, NULL, NULL, &tree, NULL) == CV_OK) {
         cv_tree_close(tree);
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "%s is a directory of arrays: pack it into one file first (caterva "
@@ -76,7 +76,7 @@ static cv_status take(const char *path, finished *f, cv_error *err)
     bool is_known = cv_dir_get_info(cv_dir_here, path, &info) == 0;
     if (is_known && info.kind == CV_KIND_DIRECTORY) return refuse_directory(path, err);
     cv_status status = is_known && info.kind == CV_KIND_FILE
-                           ? cv_tree_open(path, NULL, &f->archive, &why)
+                           ? cv_tree_open(path, NULL, NULL, &f->archive, &why)
                            : CATERVA_EUNSUPPORTED;
     if (status == CV_OK && f->archive->form == CV_TREE_ARCHIVE)
         return take_archive(path, f, err);

@@ -63,8 +63,11 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
                             cv_error *err)
 {
     cv_session *session;
+    cv_watch watch;
     CV_TRY(cv_array_open_session(path, o->remote, &session, err));
-    cv_status status = cv_tree_open(path, session, out, err);
+    cv_watch_init(&watch, o->on_progress, o->context);
+    cv_status status = cv_tree_open(path, session, o->on_progress ? &watch : NULL, out, err);
+    cv_watch_destroy(&watch);
     cv_session_release(session);
     CV_TRY(status);
     status = o->mode == CATERVA_MODE_WRITE ? cv_tree_lock(*out, err) : CV_OK;

@@ -328,7 +328,7 @@ static cv_status pack_output(const cv_tree_repair *r, cv_error *err)
     caterva_tree_pack_options o = CATERVA_TREE_PACK_INIT;
     o.overwrite = r->options.overwrite;
     o.durability = r->options.durability;
-    CV_TRY(cv_tree_open(r->made_path, NULL, &tree, err));
+    CV_TRY(cv_tree_open(r->made_path, NULL, NULL, &tree, err));
     cv_status status = cv_tree_pack(tree, r->options.output, &o, err);
     cv_tree_close(tree);
     return status;

@@ -21,7 +21,7 @@
 
 cv_zip_source cv_tree_source(const cv_tree *tree)
 {
-    return (cv_zip_source){.file = tree->file, .store = tree->store};
+    return (cv_zip_source){.file = tree->file, .store = tree->store, .watch = tree->watch};
 }
 
 /* ---- Files in it ---------------------------------------------------------------- */
@@ -264,10 +264,11 @@ static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 {
     cv_session *own = NULL;
     if (!session) CV_TRY(cv_store_http_begin(tree->path, NULL, &own, err));
-    cv_status status =
-        cv_store_http_open(session ? session : own, tree->path, 0, NULL, &tree->store, err);
+    cv_status status = cv_store_http_open(session ? session : own, tree->path, 0, tree->watch,
+                                          &tree->store, err);
     cv_session_release(own);
     CV_TRY(status);
+    tree->store->watch = tree->watch;
     const cv_doubted file = {
         .store = tree->store, .read = open_file_anew, .context = tree, .begins = true};
     if (!tree->store->has_chunk_objects) return cv_store_doubting(&file, err);
@@ -286,11 +287,13 @@ static void name(cv_tree *tree, const char *path)
         tree->shown = cv_show_path(path);
 }
 
-cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_error *err)
+cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, cv_tree **out,
+                       cv_error *err)
 {
     cv_tree *tree = cv_calloc(1, sizeof *tree);
     if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
     name(tree, path);
+    tree->watch = watch;
     cv_status status = !tree->path             ? cv_fail_memory(err, strlen(path), "a path")
                        : cv_store_is_url(path) ? open_url(tree, session, err)
                                                : open_any(tree, err);
@@ -298,6 +301,8 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_
         cv_tree_close(tree);
         return status;
     }
+    tree->watch = NULL;
+    if (tree->store) tree->store->watch = NULL;
     *out = tree;
     return CV_OK;
 }

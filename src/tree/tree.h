@@ -48,8 +48,10 @@ cv_zip_source cv_tree_source(const cv_tree *tree);
 
 /* What stands at `path`, or behind the URL, which is opened in the session (NULL: in a new one,
  * of defaults). CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for nothing.
- * Release *out with cv_tree_close. */
-cv_status cv_tree_open(const char *path, cv_session *session, cv_tree **out, cv_error *err);
+ * Release *out with cv_tree_close. `watch` (NULL: nobody) hears of the opening, and not of
+ * the tree's life behind it. */
+cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, cv_tree **out,
+                       cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
 /* The same of a local one that may be damaged, for who repairs it: what cv_tree_open would

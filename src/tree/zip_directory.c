@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 256 * 1024, LONGEST_RECORD = CV_ZIP_RECORD_SIZE + 3 * UINT16_MAX };
+enum {
+    PIECE = 256 * 1024,
+    LONGEST_RECORD = CV_ZIP_RECORD_SIZE + 3 * UINT16_MAX,
+    PER_LOOK = 1024 /* members: about a millisecond */
+};
 
 static cv_status source_size(const cv_zip_source *source, const cv_shown_path *shown,
                              uint64_t *size, cv_error *err)
@@ -199,8 +203,11 @@ static cv_status read_records(const cv_zip_source *source, const cv_zip_end *end
     s.bytes = cv_malloc(PIECE + LONGEST_RECORD);
     if (!s.bytes) return cv_fail_memory(err, PIECE + LONGEST_RECORD, "a zip directory");
     cv_status status = CV_OK;
-    for (uint64_t i = 0; i < end->n_members && status == CV_OK; i++)
+    for (uint64_t i = 0; i < end->n_members && status == CV_OK; i++) {
         status = next_record(&s, out, err);
+        if (status == CV_OK && i % PER_LOOK == 0)
+            status = cv_watch_tick(source->watch, 0, err);
+    }
     uint64_t stop = end->directory_pos + end->directory_size;
     if (status == CV_OK && s.pos != stop)
         status =

@@ -3,6 +3,7 @@
 #define CV_TREE_ZIP_DIRECTORY_H
 
 #include "base/os_file.h"
+#include "base/watch.h"
 #include "store/refusals.h"
 #include "store/store.h"
 #include "tree/members.h"
@@ -14,6 +15,7 @@ typedef struct cv_zip_source {
     const uint8_t *ahead; /* bytes from there on that were read before; or NULL */
     uint64_t ahead_pos;
     size_t ahead_size;
+    cv_watch *watch; /* hears of many members; NULL: nobody */
 } cv_zip_source;
 
 /* Reads up to `size` bytes and stops early only at the end; *done of them. */

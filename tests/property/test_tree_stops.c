@@ -334,8 +334,13 @@ static void stop_packs(void)
     CHECK_OK(caterva_tree_pack(tree, archive, &pack, &err), err);
     check_told(N + 2);
     CHECK_OK(caterva_tree_close(tree, &err), err);
-    wait_for(-1);
     o.on_progress = hear;
+    for (int chance = 0; chance <= N / 1024; chance++) {
+        wait_for(chance);
+        check_stopped(caterva_tree_open(archive, &o, &tree, &err));
+        CHECK(!tree, "a tree");
+    }
+    wait_for(-1);
     CHECK_OK(caterva_tree_open(archive, &o, &tree, &err), err);
     CHECK(count("/big") == N + GROUPS, "a list");
     check_told(N + 2);
