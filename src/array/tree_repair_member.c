@@ -3,7 +3,6 @@
 #include "array/tree_repair_member.h"
 #include "array/repair.h"
 #include "base/heap.h"
-#include "frame/attribute.h"
 #include "frame/snapshot_load.h"
 #include "store/descriptors.h"
 #include "store/place.h"
@@ -237,13 +236,6 @@ cv_status cv_tree_repair_array(cv_tree_repair *r, const cv_member *member, cv_er
 
 /* ---- What is no array -------------------------------------------------------------------- */
 
-static cv_status check_attributes(const cv_snapshot *s, cv_error *err)
-{
-    for (int i = 0; i < s->trailer.n_attributes; i++)
-        CV_TRY(cv_frame_attribute_check(&s->trailer.attributes[i], err));
-    return CV_OK;
-}
-
 /* Whether its header can be read, and says that it is no array. */
 static bool is_other_kind(cv_store *store)
 {
@@ -258,18 +250,29 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
+/* Attributes are whole where their header alone is damaged: `anew` is their leaf with another
+ * header, and *why what was wrong. */
+static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
+{
+    if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;
+    return cv_make_group_with(s->trailer.attributes, s->trailer.n_attributes, NULL, anew,
+                              err);
+}
+
 /* What is no array and nobody here can read is as it is; attributes that cannot be read are
  * lost. *why: it should be an array, and what its header says is nothing that this library
- * knows; nobody can say whether it is damaged. */
-static cv_status check_frame(const cv_tree_repair *r, const cv_member *member, cv_error *why,
-                             cv_error *err)
+ * knows; nobody can say whether it is damaged. Or it is put right by the bytes in `anew`. */
+static cv_status check_frame(const cv_tree_repair *r, const cv_member *member,
+                             cv_buffer *anew, cv_error *why, cv_error *err)
 {
     cv_store *store;
     cv_snapshot *s = NULL;
     cv_error reason = {.position = -1};
     CV_TRY(cv_tree_store(r->tree, member, &store, err));
     cv_status status = cv_snapshot_load_any(store, &s, &reason);
-    if (status == CV_OK) status = check_attributes(s, &reason);
+    if (status == CV_OK) status = cv_snapshot_check_attributes(s, &reason);
+    if (status == CV_OK && is_attributes(member->path))
+        status = remake(s, anew, why, &reason);
     if (status == CATERVA_EUNSUPPORTED && !is_other_kind(store)) *why = reason;
     cv_snapshot_release(s);
     cv_store_close(store);
@@ -301,19 +304,70 @@ static cv_status lose(cv_tree_repair *r, const cv_member *member, cv_status stat
     return r->made_path && is_attributes(member->path) ? make_group(r, member, err) : CV_OK;
 }
 
+static cv_status publish_bytes(const cv_tree_repair *r, cv_place *place, cv_file file,
+                               const cv_buffer *bytes, cv_error *err)
+{
+    bool moved;
+    int error = cv_file_write(file, bytes->data, bytes->size, 0);
+    if (!error && r->durable) error = cv_file_sync(file);
+    if (error) return cv_fail_sys(err, error, "cannot write %s", place->shown.text);
+    return cv_place_publish(place, file, (cv_file){0}, r->durable, &moved, err);
+}
+
+static cv_status replace_bytes(const cv_tree_repair *r, cv_place *place,
+                               const cv_buffer *bytes, cv_error *err)
+{
+    cv_file file;
+    int error = cv_place_create_file(place, &file);
+    if (error) return cv_fail_sys(err, error, "cannot create %s", place->shown.text);
+    cv_status status = publish_bytes(r, place, file, bytes, err);
+    if (status != CV_OK) cv_place_remove_temp(place);
+    cv_file_close(&file);
+    return status;
+}
+
+static cv_status put_in_place(const cv_tree_repair *r, const cv_member *member,
+                              const cv_buffer *bytes, cv_error *err)
+{
+    char *path;
+    cv_place place;
+    CV_TRY(cv_tree_path(r->tree, member->path, &path, err));
+    cv_status status = cv_place_open(path, true, &place, err);
+    cv_free(path);
+    CV_TRY(status);
+    status = replace_bytes(r, &place, bytes, err);
+    cv_place_close(&place);
+    return status;
+}
+
+/* As it is, into the output; or what puts it right, where it goes. */
+static cv_status put(cv_tree_repair *r, const cv_member *member, const cv_buffer *anew,
+                     cv_error *mismatch, cv_error *err)
+{
+    if (anew->size > 0 && r->made_path)
+        return cv_make_file(r->made.dir, member->path, anew, false, err);
+    if (anew->size > 0) return put_in_place(r, member, anew, err);
+    return r->made_path ? copy_bytes(r, member, mismatch, err) : CV_OK;
+}
+
 cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
+    cv_buffer anew = {0};
     bool is_frame = cv_tree_is_leaf(member->path) && member->method == CV_ZIP_STORED;
     cv_error why = {.position = -1}, mismatch = {.code = CATERVA_OK};
     cv_error unread = {.code = CATERVA_OK};
     r->member.kind_name = is_attributes(member->path) ? "attributes"
                           : is_frame                  ? "frame"
                                                       : "file";
-    cv_status status = is_frame ? check_frame(r, member, &unread, &why) : CV_OK;
-    if (status == CV_OK && r->made_path) status = copy_bytes(r, member, &mismatch, &why);
+    cv_status status = is_frame ? check_frame(r, member, &anew, &unread, &why) : CV_OK;
+    if (status == CV_OK) status = put(r, member, &anew, &mismatch, &why);
+    bool is_anew = anew.size > 0;
+    cv_buffer_free(&anew);
     if (status != CV_OK) return lose(r, member, status, &why, err);
     r->reason = unread.code != CATERVA_OK ? unread : mismatch;
     bool is_good = r->reason.code == CATERVA_OK;
-    cv_tree_repair_judge(r, is_good ? CATERVA_OUTCOME_SOUND : CATERVA_OUTCOME_PARTLY);
+    cv_tree_repair_judge(r, is_anew   ? CATERVA_OUTCOME_WHOLE
+                            : is_good ? CATERVA_OUTCOME_SOUND
+                                      : CATERVA_OUTCOME_PARTLY);
     return CV_OK;
 }

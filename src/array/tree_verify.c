@@ -5,7 +5,6 @@
 #include "array/embedded.h"
 #include "array/tree_handle.h"
 #include "base/heap.h"
-#include "frame/attribute.h"
 #include "frame/snapshot_load.h"
 #include "tree/copy.h"
 #include "tree/find.h"
@@ -123,13 +122,6 @@ static cv_status verify_array(verification *v, const char *key, cv_error *err)
     return settle(v, status, &why, err);
 }
 
-static cv_status check_attributes(const cv_snapshot *s, cv_error *err)
-{
-    for (int i = 0; i < s->trailer.n_attributes; i++)
-        CV_TRY(cv_frame_attribute_check(&s->trailer.attributes[i], err));
-    return CV_OK;
-}
-
 /* A frame whose items are nobody's business here. */
 static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
 {
@@ -137,7 +129,8 @@ static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
     cv_error why = {.position = -1};
     cv_status status = cv_snapshot_load_any(store, &s, &why);
     if (status == CV_OK) v->member.sealed = s->seal == CV_SEAL_WHOLE;
-    if (status == CV_OK && !v->options.quick) status = check_attributes(s, &why);
+    if (status == CV_OK) status = cv_snapshot_check_header(s, &why);
+    if (status == CV_OK && !v->options.quick) status = cv_snapshot_check_attributes(s, &why);
     cv_snapshot_release(s);
     if (status == CATERVA_EUNSUPPORTED && is_other_kind(v)) return CV_OK;
     return settle(v, status, &why, err);

@@ -6,6 +6,7 @@
 #include "base/arith.h"
 #include "base/crc32c.h"
 #include "base/heap.h"
+#include "frame/attribute.h"
 #include "frame/kinds.h"
 
 cv_snapshot *cv_snapshot_new(void)
@@ -125,6 +126,19 @@ int64_t cv_snapshot_chunk_bytes(const cv_snapshot *s, int64_t chunk)
 {
     int64_t bytes = s->grid.chunk_bytes;
     return s->meta.plain ? cv_min_i64(bytes, s->header.nbytes - chunk * bytes) : bytes;
+}
+
+cv_status cv_snapshot_check_header(const cv_snapshot *s, cv_error *err)
+{
+    if (s->seal != CV_SEAL_NO_HEADER || s->header.n_metalayers > 0) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, 0, "the header is damaged: checksum differs");
+}
+
+cv_status cv_snapshot_check_attributes(const cv_snapshot *s, cv_error *err)
+{
+    for (int i = 0; i < s->trailer.n_attributes; i++)
+        CV_TRY(cv_frame_attribute_check(&s->trailer.attributes[i], err));
+    return CV_OK;
 }
 
 /* ---- Who reads what ------------------------------------------------------- */

@@ -62,6 +62,14 @@ void cv_snapshot_note_reader(const cv_snapshot *snapshot, cv_store *store);
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err);
 
+/* Whether a header that its checksum does not fit is another writer's: of a frame without
+ * metalayers, as attributes of groups are, who changes it writes the trailer, too.
+ * CATERVA_ECORRUPT: it is damaged; the trailer is whole. */
+cv_status cv_snapshot_check_header(const cv_snapshot *snapshot, cv_error *err);
+
+/* The values of the attributes that its trailer has, each checked. */
+cv_status cv_snapshot_check_attributes(const cv_snapshot *snapshot, cv_error *err);
+
 /* A number that tells states of one frame apart: what its header and trailer hold. */
 uint32_t cv_snapshot_name(const cv_snapshot *snapshot);
 

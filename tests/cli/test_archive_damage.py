@@ -224,6 +224,38 @@ class Damage(Case):
         self.assertIn("::/g/__vlmeta__: ok, attributes, unsealed\n",
                       self.text("verify", self.tree))
 
+    def test_headers_of_attributes(self):
+        """Each bit that is wrong is damage; what their trailer vouches for is kept, and read."""
+        file = self.tree / "g" / "__vlmeta__.b2f"
+        good = file.read_bytes()
+        mended = 0
+        for bit in range(0, 97 * 8, 5):
+            data = bytearray(good)
+            data[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(data)
+            with self.subTest(bit=bit):
+                code, out, _ = run("verify", self.tree)
+                self.assertEqual(code, 1, out)
+                self.assertIn(b"::/g/__vlmeta__: damaged, attributes, unsealed\n", out)
+                if run("attr", "list", f"{self.tree}::/g")[0] != 0:
+                    continue
+                self.mend(file, good)
+                mended += 1
+        self.assertGreater(mended, 40)
+
+    def mend(self, file, good):
+        damaged = file.read_bytes()
+        self.assertIn(b"checksum differs", run("verify", "--quick", self.tree)[1])
+        shutil.rmtree(self.out, ignore_errors=True)
+        for place in ((), ("-o", self.out)):
+            facts = json.loads(self.text("repair", "--json", self.tree, *place))
+            outcome = {m["key"]: (m["outcome"], m["reason"]) for m in facts["members"]}
+            self.assertEqual(outcome["/g/__vlmeta__"],
+                             ("whole", "the header is damaged: checksum differs"))
+            made = self.out / "g" / file.name if place else file
+            self.assertEqual(made.read_bytes(), good)
+            file.write_bytes(damaged)
+
 
 if __name__ == "__main__":
     main()
