@@ -303,14 +303,16 @@ static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
     return !(n->flags & CV_ZIP_STREAMED) || n->size > 0 || n->packed_size > 0;
 }
 
-/* Versions that are known differ between the two in archives of others, which is no damage. */
-static cv_status check_refused(const numbers *n, uint64_t pos, const cv_zip_member *member,
-                               cv_error *err)
+/* Versions that are known differ between the two in archives of others, which is no damage. Which
+ * letters a name is made of follows from a flag: one name is in one encoding. */
+static cv_status check_flags(const numbers *n, uint64_t pos, const cv_zip_member *member,
+                             cv_error *err)
 {
     enum { NEWEST = 63 };
     bool is_known = n->needs <= NEWEST && member->needs <= NEWEST;
     bool is_same = is_known || n->needs == member->needs;
-    if (is_same && !((n->flags ^ member->flags) & CV_ZIP_REFUSED)) return CV_OK;
+    if (is_same && !((n->flags ^ member->flags) & (CV_ZIP_REFUSED | CV_ZIP_UTF8)))
+        return CV_OK;
     return cv_fail(
         err, CATERVA_ECORRUPT, (int64_t)pos,
         "the member at byte %llu needs version %llu by its header and has the flags "
@@ -324,7 +326,7 @@ cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
 {
     numbers n;
     CV_TRY(read_local(bytes, size, pos, member, &n, err));
-    CV_TRY(check_refused(&n, pos, member, err));
+    CV_TRY(check_flags(&n, pos, member, err));
     *data_at = CV_ZIP_LOCAL_SIZE + n.name_size + n.extra_size;
     bool is_silent = !says_sizes(bytes, size, &n) && (n.flags & CV_ZIP_STREAMED);
     bool is_same = n.packed_size == member->packed_size && n.size == member->size &&

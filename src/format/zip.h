@@ -66,8 +66,8 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
 /* The same of any member: whether the header says of it what `member` does, its name, how it is
- * stored, its sizes and its checksum, and nothing that makes readers refuse it where `member` does
- * not: CATERVA_ECORRUPT. One whose sizes stand behind its data says nothing of them. */
+ * stored, its sizes and its checksum, in which encoding its name is, and nothing that makes readers
+ * refuse it where `member` does not: CATERVA_ECORRUPT. One whose sizes stand behind its data says nothing of them. */
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 

@@ -160,14 +160,15 @@ class Damage(Case):
     # ---- What other readers refuse -------------------------------------------------------
 
     def test_flags_and_versions(self):
-        """Whatever zipfile refuses is damage; what is not does not stand in verify's way."""
+        """Whatever zipfile refuses is damage, and two encodings of one name; what is not does not
+        stand in verify's way."""
         for name, info in self.infos.items():
             for what, at in (("version", info.header_offset + 4), ("flags", info.header_offset + 6),
                              ("version", self.record(name) + 6), ("flags", self.record(name) + 8)):
                 for bit in range(16):
                     with self.subTest(name=name, what=what, at=at, bit=bit):
                         self.flip(at + bit // 8, bit % 8)
-                        refused = bit in (0, 5, 6, 13) if what == "flags" else bit > 5
+                        refused = bit in (0, 5, 6, 11, 13) if what == "flags" else bit > 5
                         code, out, _ = run("verify", self.bad)
                         self.assertIn(code, (1, 4) if refused else (0,), out)
                         self.assertTrue(refused or self.is_fine(), "zipfile refuses it")
@@ -177,6 +178,24 @@ class Damage(Case):
                         self.assertEqual(member[0], "whole")
                         self.assertIn("contradicted each other", member[1])
                         self.ok("diff", self.out, self.tree)
+
+    def test_the_encoding_of_a_name(self):
+        """Other programs know a member by another name where the flag is lost."""
+        self.ok("create", f"{self.tree}::/größe", "--shape", "4", "--dtype", "<i8")
+        self.archive.unlink()
+        self.ok("pack", self.tree, self.archive)
+        self.whole = self.archive.read_bytes()
+        with zipfile.ZipFile(self.archive) as archive:
+            self.start = archive.start_dir
+            info = archive.getinfo("größe.b2nd")
+        self.ok("verify", self.archive)
+        for at in (info.header_offset + 6, self.record(info.filename) + 8):
+            self.flip(at + 1, 3)
+            code, out, _ = run("verify", self.bad)
+            self.assertEqual(code, 1, out)
+            self.assertRegex(out.decode(), "flags 0[08]00, by .* and 0[08]00")
+            self.assertEqual(self.repaired(0)["/größe"][0], "whole")
+            self.ok("diff", self.out, self.tree)
 
     def is_fine(self):
         try:
@@ -201,9 +220,12 @@ class Damage(Case):
                 archive.write(self.tree / name, name)
         self.ok("verify", self.bad)
         if shutil.which("zip"):
-            made = self.path("info.b2z")
-            subprocess.run(["zip", "-q", "-0", "-r", made, "."], cwd=self.tree, check=True)
-            self.ok("verify", made)
+            self.ok("create", f"{self.tree}::/größe", "--shape", "4", "--dtype", "<i8")
+            for how in ("n", "UTF8"):  # names as they are, with and without the flag
+                made = self.path(f"{how}.b2z")
+                subprocess.run(["zip", "-q", "-0", f"-UN={how}", "-r", made, "."],
+                               cwd=self.tree, check=True)
+                self.ok("verify", made)
         self.write((self.infos["top.b2nd"].header_offset + 4, b"\x0a"),
                    (self.infos["top.b2nd"].header_offset + 10, b"\x11\x22\x33\x44"))
         self.ok("verify", self.bad)
