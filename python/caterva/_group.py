@@ -283,7 +283,8 @@ class Group(MutableMapping[str, Any]):
         Returns
         -------
         TreeReport
-            True when nothing is damaged; its ``members`` are those that are.
+            True when nothing is damaged; its ``members`` are those that are. Deflated and
+            encrypted members of an archive are no damage: ``n_skipped`` counts them.
 
         Examples
         --------

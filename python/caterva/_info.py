@@ -227,6 +227,8 @@ class TreeReport:
     """So many were looked at."""
     n_unsealed: int
     """Those without checksums: only what does not decode was noticed in them."""
+    n_skipped: int
+    """Those whose bytes were not looked at: deflated, encrypted, or elsewhere."""
     members: tuple[Verified, ...]
     """Those that are damaged."""
 
@@ -240,18 +242,21 @@ class TreeReport:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"ok, {self.n_members} members"
+            skipped = f", {self.n_skipped} not looked at" if self.n_skipped else ""
+            return f"ok, {self.n_members} members{skipped}"
         return "\n".join(
             f"{m.key}: {d.message}" for m in self.members for d in m.report.damages
         )
 
 
-def tree_report_of(n: int, unsealed: int, members: list[tuple[Any, ...]]) -> TreeReport:
+def tree_report_of(
+    n: int, unsealed: int, skipped: int, members: list[tuple[Any, ...]]
+) -> TreeReport:
     """What the extension tells of a verify of a tree."""
     damaged = (
         Verified(key, kind, sealed, make_report(*found)) for key, kind, sealed, found in members
     )
-    return TreeReport(n, unsealed, tuple(damaged))
+    return TreeReport(n, unsealed, skipped, tuple(damaged))
 
 
 @dataclass(frozen=True)

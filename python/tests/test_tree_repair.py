@@ -1,5 +1,6 @@
 """Trees that are damaged: verified, repaired in place, and into another."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,21 @@ def test_a_sound_tree_is_verified(packed: bool) -> None:
     assert report and report.ok and report.members == () and report.n_members > 3
     assert heard and heard[-1][0] == heard[-1][1] and str(report).startswith("ok")
     assert t["g"].verify().n_members == 1 and t.verify(quick=True, threads=1)
+
+
+def test_verify_counts_what_it_does_not_look_at() -> None:
+    made()
+    caterva.open_tree("t.b2d").pack("t.b2z")
+    t = caterva.open_tree("t.b2z")
+    assert t.verify().n_skipped == 0 and "not looked at" not in str(t.verify())
+    with zipfile.ZipFile("t.b2z", "a", zipfile.ZIP_DEFLATED) as archive:
+        for key in ("y", "g/y"):
+            archive.write("t.b2d/x.b2nd", f"{key}.b2nd")
+    t = caterva.open_tree("t.b2z")
+    report = t.verify()
+    assert report and report.n_skipped == 2 and report.members == ()
+    assert str(report) == f"ok, {report.n_members} members, 2 not looked at"
+    assert t["g"].verify().n_skipped == 1
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -97,8 +97,9 @@ static void release(verifying *v)
     free(v->list);
 }
 
-/* (group or None, quick, threads, progress) to (members, unsealed members, [(key, kind's name,
- * sealed, (checked, damaged, unverified chunks, [damages]))]), the list of those damaged */
+/* (group or None, quick, threads, progress) to (members, unsealed members, skipped members,
+ * [(key, kind's name, sealed, (checked, damaged, unverified chunks, [damages]))]), the list of
+ * those damaged */
 static PyObject *verify(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;
@@ -124,7 +125,8 @@ static PyObject *verify(PyObject *object, PyObject *args)
     tree_leave(self);
     release(&v);
     if (!list) return NULL;
-    return Py_BuildValue("LLN", (long long)r.members, (long long)r.unsealed_members, list);
+    return Py_BuildValue("LLLN", (long long)r.members, (long long)r.unsealed_members,
+                         (long long)r.skipped_members, list);
 }
 
 PyMethodDef tree_verify_methods[] = {
