@@ -172,33 +172,12 @@ static PyObject *get_source(PyObject *object, void *unused)
     return source;
 }
 
-static PyObject *get_progress(PyObject *object, void *unused)
-{
-    (void)unused;
-    PyObject *progress;
-    Py_BEGIN_CRITICAL_SECTION(object);
-    progress = ((array_object *)object)->progress;
-    if (!progress) progress = Py_None;
-    Py_INCREF(progress);
-    Py_END_CRITICAL_SECTION();
-    return progress;
-}
-
 static int set_progress(PyObject *object, PyObject *value, void *unused)
 {
     (void)unused;
     array_object *self = (array_object *)object;
-    if (value && value != Py_None && !PyCallable_Check(value)) {
-        PyErr_SetString(PyExc_TypeError, "progress is a function (done, total), or None");
-        return -1;
-    }
-    if (handle_shut_gate(self) < 0) return -1; /* calls under way borrow what is there */
-    PyObject *before;
-    Py_BEGIN_CRITICAL_SECTION(object);
-    before = self->progress;
-    self->progress = value == Py_None ? NULL : value;
-    Py_XINCREF(self->progress);
-    Py_END_CRITICAL_SECTION();
+    if (call_check_progress(value) < 0 || handle_shut_gate(self) < 0) return -1;
+    PyObject *before = call_swap_progress(object, value);
     gate_open(&self->gate);
     Py_XDECREF(before);
     return 0;
@@ -214,7 +193,7 @@ static PyGetSetDef properties[] = {
     {"_offset", get_offset, NULL, "Where the frame begins in its file.", NULL},
     {"_remote", get_remote, NULL, "The options that its URL was opened with, or None.", NULL},
     {"_source", get_source, NULL, "What it is read from, or None.", NULL},
-    {"progress", get_progress, set_progress,
+    {"progress", call_get_progress, set_progress,
      "Function ``(done, total)`` that hears of long calls, in decoded bytes, and stops\n"
      "them by returning a true value; or None.",
      NULL},
@@ -241,7 +220,7 @@ enum { MAX_METHODS = 80 };
 /* One list of those of all files; the type keeps pointing at it. */
 static PyMethodDef methods[MAX_METHODS + 1];
 
-static void gather_methods(void)
+static void gather(void)
 {
     static PyMethodDef *const lists[] = {
         array_life_methods,   array_index_methods,     array_transfer_methods,
@@ -249,9 +228,7 @@ static void gather_methods(void)
         array_upkeep_methods, array_shape_methods,     array_request_methods,
         array_dims_methods,   array_job_methods,       array_remote_methods,
     };
-    int n = 0;
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        for (PyMethodDef *m = lists[i]; m->ml_name && n < MAX_METHODS; m++) methods[n++] = *m;
+    gather_methods(lists, sizeof lists / sizeof lists[0], methods, MAX_METHODS);
 }
 
 static PyType_Slot slots[] = {
@@ -279,7 +256,7 @@ static PyType_Spec spec = {
 
 int array_add_type(PyObject *module, module_state *state)
 {
-    gather_methods();
+    gather();
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
     state->array_type = (PyTypeObject *)type;
     return type ? PyModule_AddObjectRef(module, "Array", type) : -1;

@@ -127,3 +127,36 @@ int call_end(module_state *state, call *c, caterva_status status)
     c->err.code = status;
     return raise_error(state, &c->err, c->place);
 }
+
+/* ---- The property ------------------------------------------------------------ */
+
+PyObject *call_get_progress(PyObject *owner, void *unused)
+{
+    (void)unused;
+    PyObject *progress;
+    Py_BEGIN_CRITICAL_SECTION(owner);
+    progress = ((call_owner *)owner)->progress;
+    if (!progress) progress = Py_None;
+    Py_INCREF(progress);
+    Py_END_CRITICAL_SECTION();
+    return progress;
+}
+
+int call_check_progress(PyObject *value)
+{
+    if (!value || value == Py_None || PyCallable_Check(value)) return 0;
+    PyErr_SetString(PyExc_TypeError, "progress is a function (done, total), or None");
+    return -1;
+}
+
+PyObject *call_swap_progress(PyObject *owner, PyObject *value)
+{
+    PyObject *before;
+    call_owner *self = (call_owner *)owner;
+    Py_BEGIN_CRITICAL_SECTION(owner);
+    before = self->progress;
+    self->progress = value == Py_None ? NULL : value;
+    Py_XINCREF(self->progress);
+    Py_END_CRITICAL_SECTION();
+    return before;
+}

@@ -17,6 +17,7 @@
 typedef struct call_owner {
     PyObject_HEAD module_state *state; /* of the module that its type keeps alive */
     PyObject *place;                   /* str: where it is; or NULL               */
+    PyObject *progress;                /* callable, or NULL                       */
 } call_owner;
 
 typedef struct call {
@@ -44,6 +45,13 @@ int call_hook(void *context, int64_t done, int64_t total);
 /* True on a thread with a call of the owner's under way: in a progress function or the
  * handler of a signal. */
 bool call_is_under_way(const void *owner);
+
+/* The property `progress` of an owner. Setting it checks the value before the gate is shut, as
+ * calls under way borrow what is there, swaps behind it, and releases what it gets then, NULL or
+ * a reference, when the gate is open again. */
+PyObject *call_get_progress(PyObject *owner, void *unused);
+int call_check_progress(PyObject *value); /* -1 with an exception */
+PyObject *call_swap_progress(PyObject *owner, PyObject *value);
 
 /* Raises what `err` says, of what is at `place` (a str, or NULL); always -1. */
 int raise_error(module_state *state, const caterva_error *err, PyObject *place);

@@ -36,6 +36,10 @@ typedef struct module_state {
 } module_state;
 
 
+/* One list of methods from those of several files, each with an empty one at its end; `out` has
+ * room for `room` and that. */
+void gather_methods(PyMethodDef *const *lists, size_t n, PyMethodDef *out, int room);
+
 /* Adds what each file defines; -1 with an exception. */
 int array_add_type(PyObject *module, module_state *state);
 int view_add_type(PyObject *module, module_state *state);

@@ -9,7 +9,8 @@
 
 typedef struct array_object {
     PyObject_HEAD module_state *state; /* as in call_owner               */
-    PyObject *place;                   /* url as given                    */
+    PyObject *place;                   /* url as given                   */
+    PyObject *progress;                /* callable or NULL               */
     caterva_array *handle;             /* NULL: closed; changes with the gate shut only */
     gate gate;
     PyArray_Descr *descr; /* of the items                                  */
@@ -21,7 +22,6 @@ typedef struct array_object {
     caterva_open_options again; /* to open it anew with */
     unsigned n_opened;          /* how often it was: views are of one handle                */
     pid_t process;              /* that opened it: another one leaves what is pending alone */
-    PyObject *progress;         /* callable or NULL                                         */
     PyObject *frame;            /* the bytes that a frame in memory borrows, or NULL        */
     PyObject *remote; /* options that `again` points into, or NULL                         */
     PyObject *source; /* the object of Python's that it is read from, or NULL              */

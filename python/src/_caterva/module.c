@@ -8,6 +8,13 @@
 #include "functions.h"
 #include "options.h"
 
+void gather_methods(PyMethodDef *const *lists, size_t n, PyMethodDef *out, int room)
+{
+    int next = 0;
+    for (size_t i = 0; i < n; i++)
+        for (PyMethodDef *m = lists[i]; m->ml_name && next < room; m++) out[next++] = *m;
+}
+
 /* ---- State ------------------------------------------------------------------- */
 
 module_state *module_state_of(PyObject *module) { return PyModule_GetState(module); }

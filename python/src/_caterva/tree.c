@@ -109,14 +109,26 @@ static int recover(tree_object *self)
     return result;
 }
 
+/* Whether this thread may go through the gate, or shut it: to have the tree `done` so. */
+static int check_gate(tree_object *self, const char *done)
+{
+    if (!call_is_under_way(self)) return gate_lost_threads(&self->gate) ? recover(self) : 0;
+    PyErr_Format(PyExc_RuntimeError, "a tree cannot be %s by what hears of its progress",
+                 done);
+    return -1;
+}
+
+/* To be opened with gate_open. */
+static int shut(tree_object *self, const char *done)
+{
+    if (check_gate(self, done) < 0) return -1;
+    gate_shut(&self->gate);
+    return 0;
+}
+
 int tree_enter(tree_object *self)
 {
-    if (call_is_under_way(self)) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "a tree cannot be used by what hears of its progress");
-        return -1;
-    }
-    if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
+    if (check_gate(self, "used") < 0) return -1;
     gate_enter(&self->gate);
     if (self->handle) return 0;
     gate_leave(&self->gate);
@@ -128,13 +140,7 @@ static PyObject *close_tree(PyObject *object, PyObject *unused)
 {
     (void)unused;
     tree_object *self = (tree_object *)object;
-    if (call_is_under_way(self)) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "a tree cannot be closed by what hears of its progress");
-        return NULL;
-    }
-    if (gate_lost_threads(&self->gate) && recover(self) < 0) return NULL;
-    gate_shut(&self->gate);
+    if (shut(self, "closed") < 0) return NULL;
     int result = release(self);
     gate_open(&self->gate);
     if (result < 0) return NULL;
@@ -163,39 +169,12 @@ static PyObject *get_path(PyObject *object, void *unused)
     return place;
 }
 
-static PyObject *get_progress(PyObject *object, void *unused)
-{
-    (void)unused;
-    PyObject *progress;
-    Py_BEGIN_CRITICAL_SECTION(object);
-    progress = ((tree_object *)object)->progress;
-    if (!progress) progress = Py_None;
-    Py_INCREF(progress);
-    Py_END_CRITICAL_SECTION();
-    return progress;
-}
-
 static int set_progress(PyObject *object, PyObject *value, void *unused)
 {
     (void)unused;
     tree_object *self = (tree_object *)object;
-    if (value && value != Py_None && !PyCallable_Check(value)) {
-        PyErr_SetString(PyExc_TypeError, "progress is a function (done, total), or None");
-        return -1;
-    }
-    if (call_is_under_way(self)) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "a tree cannot be changed by what hears of its progress");
-        return -1;
-    }
-    if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
-    gate_shut(&self->gate); /* calls under way borrow what is there */
-    PyObject *before;
-    Py_BEGIN_CRITICAL_SECTION(object);
-    before = self->progress;
-    self->progress = value == Py_None ? NULL : value;
-    Py_XINCREF(self->progress);
-    Py_END_CRITICAL_SECTION();
+    if (call_check_progress(value) < 0 || shut(self, "changed") < 0) return -1;
+    PyObject *before = call_swap_progress(object, value);
     gate_open(&self->gate);
     Py_XDECREF(before);
     return 0;
@@ -205,7 +184,8 @@ static PyGetSetDef properties[] = {
     {"closed", get_closed, NULL, "True once `close` was called.", NULL},
     {"writable", get_writable, NULL, "True if the tree was opened for writing.", NULL},
     {"path", get_path, NULL, "The directory or file.", NULL},
-    {"progress", get_progress, set_progress, "Function ``(done, total)``, or None.", NULL},
+    {"progress", call_get_progress, set_progress, "Function ``(done, total)``, or None.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -223,13 +203,11 @@ static PyMethodDef own_methods[] = {
 };
 static PyMethodDef methods[MAX_METHODS + 1];
 
-static void gather_methods(void)
+static void gather(void)
 {
     static PyMethodDef *const lists[] = {own_methods, tree_member_methods,
                                          tree_commit_methods, tree_verify_methods};
-    int n = 0;
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        for (PyMethodDef *m = lists[i]; m->ml_name && n < MAX_METHODS; m++) methods[n++] = *m;
+    gather_methods(lists, sizeof lists / sizeof lists[0], methods, MAX_METHODS);
 }
 
 static PyType_Slot slots[] = {
@@ -252,7 +230,7 @@ static PyType_Spec spec = {
 
 int tree_add_type(PyObject *module, module_state *state)
 {
-    gather_methods();
+    gather();
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
     state->tree_type = (PyTypeObject *)type;
     return type ? PyModule_AddObjectRef(module, "Tree", type) : -1;

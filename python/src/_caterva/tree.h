@@ -7,12 +7,12 @@
 typedef struct tree_object {
     PyObject_HEAD module_state *state; /* as in call_owner */
     PyObject *place;
+    PyObject *progress;   /* callable or NULL */
     caterva_tree *handle; /* NULL: closed; changes with the gate shut only */
     gate gate;
     caterva_tree_options again; /* to open it anew with                    */
     pid_t process;              /* that opened it                          */
     PyObject *remote;           /* options that `again` points into, or NULL */
-    PyObject *progress;         /* callable or NULL */
     PyObject *weak;
 } tree_object;
 
