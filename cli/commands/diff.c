@@ -271,18 +271,44 @@ static cli_exit parse_tolerance(const char *text, const char *option, double *ou
     return cli_fail(CLI_USAGE, "%s takes a number from 0 on, not '%s'", option, text);
 }
 
-static cli_exit diff_arrays(const cli_args *args, const char *a, const char *b)
+static cli_exit begin(difference *d, const cli_args *args, json *j)
+{
+    *d = (difference){.args = args, .j = args->json && !args->quiet ? j : NULL};
+    CLI_TRY(parse_tolerance(args->atol, "--atol", &d->close.absolute));
+    return parse_tolerance(args->rtol, "--rtol", &d->close.relative);
+}
+
+static cli_exit finish(difference *d, cli_exit code)
+{
+    if (code == CLI_OK) code = compare(d);
+    input_close(&d->side[0]);
+    input_close(&d->side[1]);
+    return code;
+}
+
+static cli_exit diff_files(const cli_args *args, const char *a, const char *b)
 {
     json j = {.stream = stdout};
-    difference d = {.args = args, .j = args->json && !args->quiet ? &j : NULL};
-    CLI_TRY(parse_tolerance(args->atol, "--atol", &d.close.absolute));
-    CLI_TRY(parse_tolerance(args->rtol, "--rtol", &d.close.relative));
+    difference d;
+    CLI_TRY(begin(&d, args, &j));
     cli_exit code = open_side(args, a, &d.side[0]);
     if (code == CLI_OK) code = open_side(args, b, &d.side[1]);
-    if (code == CLI_OK) code = compare(&d);
-    input_close(&d.side[0]);
-    input_close(&d.side[1]);
-    return code;
+    return finish(&d, code);
+}
+
+static cli_exit diff_arrays(const cli_args *args, const char *const paths[2],
+                            caterva_array *const arrays[2])
+{
+    json j = {.stream = stdout};
+    difference d;
+    cli_exit code = begin(&d, args, &j);
+    for (int i = 0; i < 2; i++) {
+        input *side = &d.side[i];
+        *side = (input){.path = paths[i], .format = FORMAT_ARRAY, .probe = PROBE_INIT};
+        side->array = arrays[i];
+        if (code == CLI_OK) code = source_of_array(arrays[i], paths[i], &side->from);
+    }
+    return finish(&d, code);
 }
 
 /* The other one may be missing or damaged, which is said then. */
@@ -301,7 +327,7 @@ static cli_exit run_diff(const cli_args *args)
     bool is_tree = tree_part_is(args, a);
     if (is_tree != tree_part_is(args, b))
         return is_tree ? refuse_pair(args, a, b) : refuse_pair(args, b, a);
-    return is_tree ? diff_trees(args, a, b, diff_arrays) : diff_arrays(args, a, b);
+    return is_tree ? diff_trees(args, a, b, diff_arrays) : diff_files(args, a, b);
 }
 
 const cli_command cli_command_diff = {

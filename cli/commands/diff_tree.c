@@ -12,8 +12,9 @@
 typedef struct comparison {
     const cli_args *args;
     tree_part side[2];
-    cli_exit (*arrays)(const cli_args *args, const char *a, const char *b);
+    diff_open_arrays *arrays;
     cli_exit worst;
+    bool is_over; /* one of them is gone */
 } comparison;
 
 static void note(comparison *c, cli_exit code)
@@ -136,33 +137,54 @@ static void compare_roots(comparison *c, const char *a, const char *b)
 
 /* ---- The walk ---------------------------------------------------------------- */
 
-/* Of an array that a writer has removed since it was listed: as if it had not been. */
-static bool is_settled(comparison *c, const caterva_tree_entry *a,
-                       const caterva_tree_entry *b)
+/* A whole tree that is gone is told once, and not of each array. */
+static bool check_gone(comparison *c, const cli_exit code[2])
 {
-    if (a->kind != CATERVA_TREE_ARRAY || b->kind != CATERVA_TREE_ARRAY) return false;
-    bool lacks[2] = {tree_part_lacks(&c->side[0], a), tree_part_lacks(&c->side[1], b)};
-    if (lacks[0] && !lacks[1]) report_only(c, 1, b);
-    if (lacks[1] && !lacks[0]) report_only(c, 0, a);
-    return lacks[0] || lacks[1];
+    for (int i = 0; i < 2 && !c->is_over; i++) {
+        c->is_over = code[i] == CLI_NO && tree_part_is_gone(&c->side[i]);
+        if (c->is_over)
+            note(c, cli_fail(CLI_IO, "%s was removed while it was compared",
+                             cli_show_place(c->side[i].path).text));
+    }
+    return c->is_over;
 }
 
-static void compare_pair(comparison *c, const caterva_tree_entry *a,
-                         const caterva_tree_entry *b)
+/* An array that a writer has removed since it was listed is as if it had not been there. */
+static void compare_arrays(comparison *c, const caterva_tree_entry *const entries[2],
+                           const char *const urls[2])
 {
-    if (is_settled(c, a, b)) return;
-    char *url = tree_part_url(&c->side[0], a), *other = tree_part_url(&c->side[1], b);
-    if (!url || !other)
+    cli_exit code[2] = {CLI_OK, CLI_OK};
+    caterva_array *arrays[2] = {NULL, NULL};
+    for (int i = 0; i < 2 && code[0] <= CLI_NO; i++)
+        code[i] = tree_part_open_array(c->args, &c->side[i], entries[i], &arrays[i]);
+    if (code[0] == CLI_OK && code[1] == CLI_OK) {
+        note(c, c->arrays(c->args, urls, arrays));
+        return;
+    }
+    bool is_over = check_gone(c, code);
+    for (int i = 0; i < 2; i++) {
+        if (code[i] > CLI_NO) note(c, code[i]);
+        if (!is_over && code[i] == CLI_OK && code[!i] == CLI_NO)
+            report_only(c, i, entries[i]);
+        caterva_discard(arrays[i]);
+    }
+}
+
+static void compare_pair(comparison *c, const caterva_tree_entry *const entries[2])
+{
+    const caterva_tree_entry *a = entries[0], *b = entries[1];
+    char *urls[2] = {tree_part_url(&c->side[0], a), tree_part_url(&c->side[1], b)};
+    if (!urls[0] || !urls[1])
         note(c, CLI_IO);
     else if (a->kind == CATERVA_TREE_ARRAY && b->kind == CATERVA_TREE_ARRAY)
-        note(c, c->arrays(c->args, url, other));
+        compare_arrays(c, entries, (const char *const[]){urls[0], urls[1]});
     else if (strcmp(a->kind_name, b->kind_name) != 0)
-        report_kinds(c, url, a, b);
+        report_kinds(c, urls[0], a, b);
     else if (a->kind == CATERVA_TREE_GROUP)
         compare_groups(c, (const char *const[]){a->key, b->key},
-                       (const char *const[]){url, other});
-    free(url);
-    free(other);
+                       (const char *const[]){urls[0], urls[1]});
+    free(urls[0]);
+    free(urls[1]);
 }
 
 /* Groups whose members are told of need no line of their own. */
@@ -184,12 +206,14 @@ static void walk(comparison *c)
         bool has_a = at[0] < a->list->n, has_b = at[1] < b->list->n;
         int order = !has_a ? 1 : !has_b ? -1 : 0;
         if (cli_interrupted()) note(c, CLI_INTERRUPTED);
-        if (cli_interrupted() || (c->args->quiet && c->worst != CLI_OK)) return;
+        bool is_enough = c->is_over || (c->args->quiet && c->worst != CLI_OK);
+        if (cli_interrupted() || is_enough) return;
         if (order == 0)
             order = compare_names(tree_part_name(a, a->list->entries[at[0]]),
                                   tree_part_name(b, b->list->entries[at[1]]));
         if (order == 0) {
-            compare_pair(c, a->list->entries[at[0]], b->list->entries[at[1]]);
+            compare_pair(c, (const caterva_tree_entry *const[]){a->list->entries[at[0]],
+                                                                b->list->entries[at[1]]});
         } else {
             int side = order > 0;
             if (counts(&c->side[side], at[side]))
@@ -201,7 +225,7 @@ static void walk(comparison *c)
 }
 
 cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
-                    cli_exit (*arrays)(const cli_args *args, const char *a, const char *b))
+                    diff_open_arrays *arrays)
 {
     comparison c = {.args = args, .arrays = arrays};
     note(&c, tree_part_open(args, a, &c.side[0]));

@@ -4,8 +4,12 @@
 
 #include "cli.h"
 
-/* Compares two trees or groups: arrays of one name by `arrays`, by their URLs. */
+/* Compares two open arrays, by these names, and closes both. */
+typedef cli_exit diff_open_arrays(const cli_args *args, const char *const paths[2],
+                                  caterva_array *const arrays[2]);
+
+/* Compares two trees or groups: arrays of one name by `arrays`. */
 cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
-                    cli_exit (*arrays)(const cli_args *args, const char *a, const char *b));
+                    diff_open_arrays *arrays);
 
 #endif

@@ -113,16 +113,50 @@ bool tree_part_is(const cli_args *args, const char *text)
     return is_it;
 }
 
+/* Of a list: the group is gone, or the tree, or what it needs in order to be one. */
+static bool is_none(caterva_status status)
+{
+    return status == CATERVA_ENOTFOUND || status == CATERVA_EUNSUPPORTED;
+}
+
 static bool is_listed(const tree_part *part, const char *key)
 {
     const caterva_tree_list *list;
     bool found = false;
     caterva_status status = caterva_tree_get_list(part->tree, part->group, &list, NULL);
-    if (status != CATERVA_OK) return status != CATERVA_ENOTFOUND;
+    if (is_none(status)) return false;
+    if (status != CATERVA_OK) return true;
     for (size_t i = 0; i < list->n && !found; i++)
         found = strcmp(list->entries[i]->key, key) == 0;
     caterva_tree_list_release(list);
     return found;
+}
+
+bool tree_part_is_gone(const tree_part *part)
+{
+    const caterva_tree_list *list = NULL;
+    caterva_status status = caterva_tree_get_list(part->tree, "/", &list, NULL);
+    caterva_tree_list_release(list);
+    return is_none(status);
+}
+
+cli_exit tree_part_open_array(const cli_args *args, const tree_part *part,
+                              const caterva_tree_entry *entry, caterva_array **out)
+{
+    caterva_error err;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    const caterva_remote_options remote = remote_of(args);
+    options.threads = (int)args->threads;
+    options.on_progress = progress_tell;
+    options.remote = &remote;
+    caterva_status status =
+        caterva_tree_open_array(part->tree, entry->key, &options, out, &err);
+    if (status == CATERVA_OK) return CLI_OK;
+    if (status == CATERVA_ENOTFOUND && !is_listed(part, entry->key)) return CLI_NO;
+    char *url = tree_part_url(part, entry);
+    cli_exit code = url ? cli_fail_array(url, &err) : CLI_IO;
+    free(url);
+    return code;
 }
 
 bool tree_part_lacks(const tree_part *part, const caterva_tree_entry *entry)

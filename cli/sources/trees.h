@@ -26,6 +26,14 @@ bool tree_part_is(const cli_args *args, const char *text);
 /* Whether a writer of a directory has removed an array since it was listed. */
 bool tree_part_lacks(const tree_part *part, const caterva_tree_entry *entry);
 
+/* Whether a writer has removed the directory since it was listed, and put no tree there. */
+bool tree_part_is_gone(const tree_part *part);
+
+/* Opens an array of it for reading. CLI_NO, and no sentence: a writer of a directory has removed
+ * it since it was listed. */
+cli_exit tree_part_open_array(const cli_args *args, const tree_part *part,
+                              const caterva_tree_entry *entry, caterva_array **out);
+
 /* Whether it is written as one in a tree is, "TREE::/key", and is no file's name. */
 bool tree_part_is_within(const char *text);
 

@@ -1,6 +1,7 @@
 """diff: what is the same and what differs, in any format, in little memory."""
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -204,6 +205,49 @@ class Diff(Case):
         del data[at:at + 500]
         damaged.write_bytes(data)
         self.fails(4, "diff", damaged, damaged)
+
+    def compared_meanwhile(self, change):
+        """Status, lines behind the first array's, and errors of a diff of two trees; it waits for
+        its reader within the first array until the second tree was changed."""
+        a, b = self.path("a.b2d"), self.path("b.b2d")
+        for tree, start in ((a, 0), (b, 1)):
+            shutil.rmtree(tree, ignore_errors=True)
+            items = self.path("items.npy")
+            np.save(items, np.arange(start, start + 40000))
+            self.ok("convert", items, f"{tree}::/g/x")
+            for key in "yz":
+                self.ok("create", f"{tree}::/g/{key}", "--shape", "4", "--dtype", "<i8")
+        child = subprocess.Popen([CLI, "diff", "--max", "40000", a, b], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, env=environment(), text=True)
+        with child:
+            self.assertEqual(child.stdout.readline(), "[0]  0  1\n")
+            change(b)
+            lines = child.stdout.read().splitlines()
+            err = child.stderr.read()
+        self.assertIn("40000 of 40000 items differ", lines[39999])
+        return child.returncode, lines[40000:], err
+
+    def test_a_tree_that_a_writer_changes_meanwhile(self):
+        """What was listed is compared, or there is none; a tree that is gone is told once."""
+        a, b = self.path("a.b2d"), self.path("b.b2d")
+        moved = self.path("moved.b2d")
+
+        def replace(tree):
+            tree.rename(moved)
+            shutil.copytree(a, tree)
+
+        none = [f"{a}::/g/{key}: there is none in {b}" for key in "yz"]
+        gone = f"caterva: {b} was removed while it was compared\n"
+        for change, expected in (
+                (replace, (1, [], "")),
+                (lambda tree: (tree / "g" / "y.b2nd").unlink(), (1, none[:1], "")),
+                (lambda tree: shutil.rmtree(tree / "g"), (1, none, "")),
+                (lambda tree: tree.rename(moved), (3, [], gone)),
+                (lambda tree: [x.unlink() for x in tree.rglob("*.b2?*")], (3, [], gone)),
+                (shutil.rmtree, (3, [], gone))):
+            with self.subTest(expected=expected):
+                self.assertEqual(self.compared_meanwhile(change), expected)
+            shutil.rmtree(moved, ignore_errors=True)
 
     def test_interrupted(self):
         big = self.path("big.b2nd")
