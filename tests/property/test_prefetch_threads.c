@@ -42,7 +42,7 @@ static int use_in_child(caterva_array *array, int32_t *model)
 static void a_child_goes_on(const char *path, int32_t *model)
 {
     cube_box all = cube_box_of(cube_origin, cube_shape);
-    if (getenv("CATERVA_EMULATED")) { /* see unit/test_pool.c */
+    if (getenv("CATERVA_EMULATED")) { /* see unit/test_pool_forks.c */
         puts("not under emulation: threads of a forked child");
         return;
     }

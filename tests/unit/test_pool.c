@@ -1,40 +1,14 @@
-/* The pool: every job once, from any number of callers, also inside one another
- * and across fork; a failure ends a queue, wrong bytes what is behind them. */
-#include "engine/run/pool.h"
-#include "support/sanitized.h"
+/* The pool: every job once, from any number of callers, also inside one another;
+ * a failure ends a queue, wrong bytes what is behind them. */
+#include "pool_work.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-enum { N_JOBS = 1000, N_CALLERS = 8, HANG_SECONDS = 120 };
-
-typedef struct counting {
-    cv_job_queue queue;
-    atomic_int done[N_JOBS];
-    atomic_int bodies;
-    int fail_at; /* -1: never */
-} counting;
-
-static void count_jobs(void *context)
-{
-    counting *c = context;
-    int64_t job;
-    atomic_fetch_add(&c->bodies, 1);
-    while (cv_job_queue_next(&c->queue, &job)) {
-        atomic_fetch_add(&c->done[job], 1);
-        if (job != c->fail_at) continue;
-        cv_error err;
-        cv_job_queue_fail(&c->queue, job, cv_fail(&err, CATERVA_EIO, job, "job %d", (int)job),
-                          &err);
-    }
-}
+enum { N_CALLERS = 8 };
 
 static counting *new_counting(int fail_at)
 {
@@ -43,40 +17,6 @@ static counting *new_counting(int fail_at)
     cv_job_queue_init(&c->queue, N_JOBS);
     c->fail_at = fail_at;
     return c;
-}
-
-static void free_counting(counting *c)
-{
-    cv_job_queue_destroy(&c->queue);
-    free(c);
-}
-
-/* False when a job was done another number of times. For threads and children,
- * where cmocka cannot assert. */
-static bool all_done_once(counting *c)
-{
-    for (int i = 0; i < N_JOBS; i++)
-        if (atomic_load(&c->done[i]) != 1) return false;
-    return cv_job_queue_result(&c->queue, NULL) == CV_OK;
-}
-
-/* `c` is empty. */
-static bool run_in(counting *c, int helpers)
-{
-    cv_job_queue_init(&c->queue, N_JOBS);
-    c->fail_at = -1;
-    (void)cv_pool_run(helpers, count_jobs, c, NULL, NULL);
-    return all_done_once(c) && atomic_load(&c->bodies) >= 1 &&
-           atomic_load(&c->bodies) <= (helpers > 0 ? helpers : 0) + 1;
-}
-
-static bool run_once(int helpers)
-{
-    counting *c = calloc(1, sizeof *c);
-    if (!c) return false;
-    bool good = run_in(c, helpers);
-    free_counting(c);
-    return good;
 }
 
 static void every_job_is_done_once(void **state)
@@ -268,142 +208,7 @@ static void helpers_come(void **state)
     assert_true(atomic_load(&m.met));
 }
 
-/* ---- Fork ------------------------------------------------------------------------- */
-
-/* qemu-user (7.2) ends in an assertion of its own when a child that a process with
- * threads forked begins a thread. */
-static void skip_where_emulated(void)
-{
-    if (!getenv("CATERVA_EMULATED")) return;
-    print_message("not under emulation: threads of a forked child\n");
-    skip();
-}
-
-/* The status of a child, 0 when all was well; -1 of one that was not begun. */
-static int status_of(pid_t child)
-{
-    int status = -1;
-    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
-}
-
-static pid_t fork_and_use_pool(void)
-{
-    pid_t child = fork();
-    if (child != 0) return child;
-    alarm(HANG_SECONDS);
-    bool good = true;
-    for (int i = 0; i < 20 && good; i++) good = run_once(3);
-    _exit(good ? 0 : 1);
-}
-
-static void a_child_starts_its_own_threads(void **state)
-{
-    (void)state;
-    skip_where_emulated();
-    SKIP_IF_SANITIZED();
-    assert_true(run_once(3));
-    for (int i = 0; i < 20; i++) assert_int_equal(status_of(fork_and_use_pool()), 0);
-    assert_true(run_once(3));
-}
-
-typedef struct busy {
-    atomic_bool stop;
-    atomic_bool bad;
-} busy;
-
-/* On the thread's stack: what it held on the heap would be lost to a child. */
-static void *keep_busy(void *context)
-{
-    busy *b = context;
-    while (!atomic_load(&b->stop)) {
-        counting c = {.fail_at = -1};
-        if (!run_in(&c, 2)) atomic_store(&b->bad, true);
-        cv_job_queue_destroy(&c.queue);
-    }
-    return NULL;
-}
-
-/* Fork while other threads are in the middle of their requests. */
-static void forking_in_the_middle(void **state)
-{
-    (void)state;
-    skip_where_emulated();
-    SKIP_IF_SANITIZED();
-    busy b = {.stop = false};
-    pthread_t threads[3];
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &b), 0);
-    int status = 0;
-    for (int i = 0; i < 50 && status == 0; i++) status = status_of(fork_and_use_pool());
-    atomic_store(&b.stop, true); /* before an assertion leaves `b` to them */
-    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
-    assert_int_equal(status, 0);
-    assert_false(atomic_load(&b.bad));
-}
-
-typedef struct forking {
-    atomic_int bodies;
-    atomic_int bad_children;
-} forking;
-
-/* A body forks, on the caller and on a pool thread. */
-static void fork_inside(void *context)
-{
-    forking *f = context;
-    atomic_fetch_add(&f->bodies, 1);
-    if (status_of(fork_and_use_pool()) != 0) atomic_fetch_add(&f->bad_children, 1);
-}
-
-static void forking_inside_a_body(void **state)
-{
-    (void)state;
-    skip_where_emulated();
-    SKIP_IF_SANITIZED();
-    for (int i = 0; i < 10; i++) {
-        forking f = {.bodies = 0};
-        (void)cv_pool_run(2, fork_inside, &f, NULL, NULL);
-        assert_true(atomic_load(&f.bodies) >= 1);
-        assert_int_equal(atomic_load(&f.bad_children), 0);
-    }
-}
-
 /* ---- Jobs in the background ----------------------------------------------------- */
-
-typedef struct chore {
-    cv_pool_job job;
-    atomic_int left; /* steps */
-    atomic_int inside, most_inside;
-    atomic_bool endless;
-} chore;
-
-static bool do_step(void *context, cv_pool_after *after)
-{
-    chore *c = context;
-    (void)after;
-    int inside = atomic_fetch_add(&c->inside, 1) + 1;
-    if (inside > atomic_load(&c->most_inside)) atomic_store(&c->most_inside, inside);
-    bool any = atomic_load(&c->endless);
-    for (int left = atomic_load(&c->left); left > 0 && !any;)
-        any = atomic_compare_exchange_weak(&c->left, &left, left - 1);
-    if (any) usleep(10);
-    atomic_fetch_sub(&c->inside, 1);
-    return any;
-}
-
-static void init_chore(chore *c, int most)
-{
-    memset(c, 0, sizeof *c);
-    c->job = (cv_pool_job){.step = do_step, .context = c, .most = most};
-}
-
-static bool wait_until_done(chore *c)
-{
-    for (int i = 0; i < 60000; i++) {
-        if (atomic_load(&c->left) == 0 && !atomic_load(&c->job.posted)) return true;
-        usleep(1000);
-    }
-    return false;
-}
 
 static void steps_are_done_in_the_background(void **state)
 {
@@ -479,40 +284,6 @@ static void many_threads_post(void **state)
     }
 }
 
-/* No step is under way in a child, and the job can be posted there anew. */
-static int use_job_in_child(chore *c)
-{
-    alarm(HANG_SECONDS);
-    if (atomic_load(&c->inside) != 0) return 1;
-    usleep(1000);
-    if (atomic_load(&c->inside) != 0) return 2;
-    cv_pool_withdraw(&c->job);
-    atomic_store(&c->endless, false);
-    atomic_store(&c->left, 50);
-    cv_pool_post(&c->job);
-    return wait_until_done(c) ? 0 : 3;
-}
-
-static void a_child_begins_without_jobs(void **state)
-{
-    (void)state;
-    SKIP_IF_SANITIZED();
-    skip_where_emulated();
-    chore c;
-    init_chore(&c, 2);
-    atomic_store(&c.endless, true);
-    cv_pool_post(&c.job);
-    int status = 0;
-    for (int i = 0; i < 30 && status == 0; i++) {
-        pid_t child = fork();
-        if (child == 0) _exit(use_job_in_child(&c));
-        status = status_of(child);
-    }
-    cv_pool_withdraw(&c.job); /* before an assertion leaves `c` to it */
-    assert_int_equal(status, 0);
-    assert_int_equal(atomic_load(&c.inside), 0);
-}
-
 int main(void)
 {
     alarm(5 * HANG_SECONDS); /* a hang ends the program with a signal */
@@ -526,14 +297,10 @@ int main(void)
         cmocka_unit_test(many_threads_share_the_pool),
         cmocka_unit_test(a_body_may_use_the_pool),
         cmocka_unit_test(helpers_come),
-        cmocka_unit_test(a_child_starts_its_own_threads),
-        cmocka_unit_test(forking_in_the_middle),
-        cmocka_unit_test(forking_inside_a_body),
         cmocka_unit_test(steps_are_done_in_the_background),
         cmocka_unit_test(none_is_done_after_it_is_withdrawn),
         cmocka_unit_test(requests_come_first),
         cmocka_unit_test(many_threads_post),
-        cmocka_unit_test(a_child_begins_without_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
