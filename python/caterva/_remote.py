@@ -85,9 +85,9 @@ class Remote:
     headers
         More headers, for the URL's own server only: a mapping, or for tokens that expire a
         function that gives one. That is called before each attempt, by a thread of the
-        library; it may not use the library, and what it raises is told as
-        ``sys.unraisablehook`` does, and no header added. What would be refused in a mapping
-        fails the read.
+        library; it may not use the library. When it raises, or gives what would be refused in
+        a mapping, no request is made and the read fails; ``sys.unraisablehook`` tells what it
+        raised.
     on_request
         Function that hears of each attempt when it has ended, by a `Transfer`, on that
         thread, too.
@@ -136,7 +136,8 @@ class Remote:
             value = getattr(self, name)
             fits = value is None or callable(value)
             if not (fits or (name == "headers" and isinstance(value, Mapping))):
-                raise TypeError(f"{name} is a function, not {value!r}")
+                kind = type(value).__name__  # what it holds may be secret
+                raise TypeError(f"{name} is a function, not {kind}")
 
     def __repr__(self) -> str:
         shown = [

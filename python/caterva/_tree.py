@@ -91,8 +91,9 @@ class Tree(Group):
         """Function ``(done, total)`` that hears of long calls of the tree, and stops them by
         returning a true value; or None.
 
-        It hears, in files, of lists, of what is made, moved, deleted, packed and verified; of
-        commits, in arrays and groups; and of large attributes of groups, in bytes. A deletion
+        It hears, in files, of lists, of what is made, moved and deleted; of commits, in arrays
+        and groups; and of large attributes of groups, in bytes. `pack`, `unpack`, `verify` and
+        `repair` take a ``progress`` of their own, and tell that one alone. A deletion
         that is stopped has deleted nothing, or the group is gone, and what is left of its files
         goes with the next deletion or opening for writing. Arrays have a ``progress`` of their
         own.

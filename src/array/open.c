@@ -70,6 +70,8 @@ static void swap_state(caterva_array *a, caterva_array *b)
     b->snapshot = snapshot;
     b->fill = fill;
     b->type = type;
+    a->frame->store->watch = a->watch;
+    b->frame->store->watch = b->watch;
     cv_descriptions_swap(&a->descriptions, &b->descriptions);
     cv_workers_swap(&a->workers, &b->workers);
 }

@@ -298,6 +298,15 @@ static bool is_refusal(const cv_fetch *f)
            !(f->where.is_elsewhere && cv_whereabouts_are_over(f->reply.status));
 }
 
+/* One that leads nowhere is an answer to several ranges, and to one there may be another. */
+static int64_t follow_parts(cv_fetch *f, const char *to)
+{
+    int64_t next = follow(f, to);
+    if (f->status == CV_OK) return next;
+    f->has_no_parts = true;
+    return split(f);
+}
+
 static int64_t decide_parts(cv_fetch *f, const cv_wire_end *end)
 {
     size_t n_left;
@@ -311,7 +320,8 @@ static int64_t decide_parts(cv_fetch *f, const cv_wire_end *end)
     f->has_no_parts = is_refusal(f);
     if (f->has_no_parts || f->verdict == CV_REPLY_NO_PARTS) return split(f);
     if (f->is_judged && f->verdict == CV_REPLY_RETRY) return try_parts_again(f);
-    if (f->is_judged && f->verdict == CV_REPLY_REDIRECT) return follow(f, end->redirect);
+    if (f->is_judged && f->verdict == CV_REPLY_REDIRECT)
+        return follow_parts(f, end->redirect);
     if (f->status != CV_OK) return CV_WIRE_DONE;
     f->status = cv_http_object_broken(f->object, f->where.url, end, &f->error);
     f->has_no_parts = !end->is_broken;

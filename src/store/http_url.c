@@ -65,11 +65,19 @@ static char printable(char c)
     return c;
 }
 
+/* Of what is behind the user, if any. A key of S3 may have a question mark; behind a user, or
+ * before what a presigned URL has, it is none of a key. */
+static size_t shown_size(const char *text, const char *from)
+{
+    const char *presigned = strstr(from, "?X-Amz-");
+    if (cv_url_scheme(text) != CV_SCHEME_S3 || from > text) return strcspn(from, "?#");
+    return presigned ? (size_t)(presigned - from) : strlen(from);
+}
+
 void cv_url_show(const char *text, char out[CV_URL_SHOWN])
 {
-    bool has_query = cv_url_scheme(text) != CV_SCHEME_S3;
-    const char *from = has_query ? skip_user(text) : text;
-    size_t size = has_query ? strcspn(from, "?#") : strlen(from), room = CV_URL_SHOWN - 1;
+    const char *from = skip_user(text);
+    size_t size = shown_size(text, from), room = CV_URL_SHOWN - 1;
     const char *colon = from > text ? strstr(text, "://") : NULL;
     size_t scheme = colon && colon < from ? (size_t)(colon - text) + 3 : 0;
     char *to = out;

@@ -137,6 +137,23 @@ class Counts(Case):
         self.assertLessEqual(len(server.requests), 3)
         self.reads_right()
 
+    def test_who_hears_of_reads_does_so_after_a_refresh(self):
+        """Also where bytes are fetched once more, since they cannot be right."""
+        server = self.serve(etags=False)
+        self.opened(server, "nocache", "dawdle=1")
+        self.reads_right()
+        self.assertEqual(self.reader.say("refresh"), "ok")
+        self.reads_right()
+        frame = bytearray(self.frame)
+        for i in range(len(frame) // 4, len(frame) // 3):
+            frame[i] ^= 255
+        server.objects["/a.b2nd"] = bytes(frame)
+        for _ in range(3):
+            self.assertRegex(self.reader.say("read"), r"\Aerror CATERVA_[A-Z]+ ")
+            self.assertNotIn("STOPPED", self.reader.say("read"))
+        server.objects["/a.b2nd"] = self.frame
+        self.reads_right()
+
     def test_members_of_an_archive(self):
         np.save(self.folder / "in.npy", self.items)
         tree = "%s/t.b2d" % self.folder

@@ -197,7 +197,8 @@ class Bad(Case):
         whole = lambda r: Reply(200, {"ETag": self.etag}, self.frame)  # noqa: E731
         for known in (False, True):
             for make in (single, whole, *((lambda r, s=s: Reply(s, body=b"no")) for s in (400, 403, 404, 416, 501)),
-                         lambda r: Reply(416, body=b"x" * 100000)):
+                         lambda r: Reply(416, body=b"x" * 100000),
+                         lambda r: Reply(302, {"Location": "ftp://elsewhere/a"})):
                 with self.subTest(known=known):
                     self.check(make, known=known)
 

@@ -102,6 +102,10 @@ static void long_ones_are_shown_by_their_end(void **state)
     assert_string_equal(shown, "https://host/x");
     cv_url_show("https://user:p/w?p@host/x?y", shown);
     assert_string_equal(shown, "https://host/x");
+    cv_url_show("s3://user:pw@bucket/a?y", shown);
+    assert_string_equal(shown, "s3://bucket/a");
+    cv_url_show("s3://bucket/a?b?X-Amz-Signature=s", shown);
+    assert_string_equal(shown, "s3://bucket/a?b");
     cv_url_show("https://host:8080/a@1?y=@z", shown);
     assert_string_equal(shown, "https://host:8080/a@1");
 }

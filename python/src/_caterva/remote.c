@@ -46,7 +46,10 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
     handle_calls_back++;
     PyObject *lines = PyObject_CallObject(self->on_headers, NULL);
     add_lines(lines, add, token);
-    if (PyErr_Occurred()) PyErr_WriteUnraisable(self->on_headers);
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(self->on_headers);
+        add(token, ""); /* which is refused: nothing is asked without them */
+    }
     Py_XDECREF(lines);
     handle_calls_back--;
     is_telling = false;
