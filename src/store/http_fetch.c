@@ -154,6 +154,12 @@ static cv_status note_grant(cv_fetch *f, const cv_grant *grant)
     return CV_OK;
 }
 
+/* The head of such an answer is not needed any more, and its body is in that place. */
+static bool is_refused(const cv_fetch *f)
+{
+    return !f->spans && f->verdict != CV_REPLY_TAKE && f->reply.status >= 400;
+}
+
 /* False: the attempt is over. */
 static bool judge(cv_fetch *f)
 {
@@ -165,7 +171,7 @@ static bool judge(cv_fetch *f)
     if (f->spans) return cv_fetch_judge_parts(f);
     f->verdict = cv_reply_judge(&f->reply, &f->now, f->object->shown, &grant, &f->error);
     f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
-    if (f->verdict != CV_REPLY_TAKE) f->head.size = 0;
+    if (is_refused(f)) f->head.size = 0;
     if (f->verdict == CV_REPLY_RETRY || f->verdict == CV_REPLY_REDIRECT) return true;
     if (f->verdict != CV_REPLY_TAKE) return f->reply.status >= 400;
     f->body_pos = grant.first;
@@ -226,7 +232,7 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
         pause(f);
         return next;
     }
-    if (f->verdict != CV_REPLY_TAKE && !f->spans) keep_refusal(f, bytes, size);
+    if (is_refused(f)) keep_refusal(f, bytes, size);
     f->received += size;
     atomic_fetch_add(&f->object->session->bytes, (int64_t)size);
     uint64_t most = f->verdict == CV_REPLY_NO_PARTS ? UNREAD_PARTS : UNREAD_BODY;
@@ -347,7 +353,7 @@ static int64_t decide(cv_fetch *f, const cv_wire_end *end)
         (void)judge(f);
     if (f->spans) return decide_parts(f, end);
     if (!f->is_judged) return f->status != CV_OK ? CV_WIRE_DONE : broken(f, end);
-    if (f->verdict != CV_REPLY_TAKE) name_refusal(f);
+    if (is_refused(f)) name_refusal(f);
     switch (f->verdict) {
     case CV_REPLY_TAKE:
         if (f->next == f->last_end) return finish(f);
