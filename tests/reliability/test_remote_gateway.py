@@ -4,7 +4,6 @@ are also written, read and replaced by boto3.
 usage: test_remote_gateway.py [--seed S]
 """
 
-import argparse
 import os
 import random
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import runs  # noqa: E402
 import s3_servers  # noqa: E402
 from s3_servers import BUCKET, PUBLIC  # noqa: E402
 from tool_remote_case import CLI, Reader, convert  # noqa: E402
@@ -267,9 +267,4 @@ class OfMoto(Store):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
-    given, rest = parser.parse_known_args()
-    SEED = given.seed
-    print("seed %d" % SEED, flush=True)
-    unittest.main(argv=sys.argv[:1] + rest)
+    runs.seeded(sys.modules[__name__])

@@ -4,8 +4,6 @@ are read whole, the items are those of the file, and what nobody wants may be da
 usage: test_remote_over.py [--seed S]
 """
 
-import argparse
-import os
 import random
 import subprocess
 import sys
@@ -16,6 +14,7 @@ import blosc2
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import runs  # noqa: E402
 from scripted_server import spans_of  # noqa: E402
 from tool_remote_case import CLI, Reader, Served, convert  # noqa: E402
 
@@ -214,9 +213,4 @@ class Differential(Case):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
-    given, rest = parser.parse_known_args()
-    SEED = given.seed
-    print("seed %d" % SEED, flush=True)
-    unittest.main(argv=sys.argv[:1] + rest)
+    runs.seeded(sys.modules[__name__])
