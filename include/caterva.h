@@ -409,8 +409,9 @@ typedef struct caterva_remote_options {
     const char *const *headers; /* "Name: value", for the URL's own server only        */
     int n_headers;
     /* More headers, for tokens that expire: calls `add` for each. Called before each attempt
-     * by a thread of the library, one at a time; it may not call the library. One that would
-     * be refused in `headers` fails what is being read, and no request is made.         */
+     * by a thread of the library, one at a time; it may not call the library. A fork does not
+     * wait for it. One that would be refused in `headers` fails what is being read, and no
+     * request is made.                                                                  */
     void (*on_headers)(void *context, void (*add)(void *token, const char *header),
                        void *token);
     /* Hears of each attempt when it has ended, by that thread, too. */
@@ -1216,6 +1217,19 @@ CATERVA_API caterva_status caterva_request_wait(caterva_request *request, caterv
 /* Releases the request, also inside on_done; the read goes on.
  * Thread: any, once. */
 CATERVA_API void caterva_request_release(caterva_request *request); /* NULL is fine */
+
+/* For programs whose own functions (of a store, on_request, on_headers) need a lock that the
+ * thread which forks holds, such as the lock of an interpreter: a fork waits for background
+ * reads that are being done, and such a read for the function. Call caterva_background_hold
+ * without that lock before the fork, and caterva_background_resume after it, in the parent
+ * alone: a child of fork holds nothing.
+ *
+ * caterva_background_hold returns when no read of caterva_read_async and no prefetch is being
+ * done; those in the queue, and those that come, wait until each hold is resumed. Meanwhile
+ * wait for no request.
+ * Thread: any, but not inside the functions of a store, on_request or on_headers. */
+CATERVA_API void caterva_background_hold(void);
+CATERVA_API void caterva_background_resume(void);
 
 /* Writes the selected items from `src`. If an item is selected twice, the last value (in C
  * order of the result) stays, as in NumPy. Otherwise as caterva_write, with the statuses

@@ -213,22 +213,6 @@ def _end() -> None:
 atexit.register(_end)
 
 
-def _wants_interpreter(reading: Reading) -> bool:
-    """Whether the library's threads call Python's objects to read: files and the like."""
-    array = reading._array
-    arrays: Any = () if array is None else getattr(array, "_arrays", (array,))
-    return not reading.done() and any(each._source is not None for each in arrays)
-
-
-def _wait_for_interpreter() -> None:
-    """Before a fork, which waits for reads under way, and holds the interpreter meanwhile."""
-    while left := [reading for reading in tuple(_outstanding) if _wants_interpreter(reading)]:
-        for reading in left:
-            if reading._request is not None:
-                reading._request.wait()
-        time.sleep(0)
-
-
 def _leave_to_parent() -> None:
     """In a child of fork: nobody would ever tell of what was outstanding."""
     left = tuple(_outstanding)
@@ -239,4 +223,4 @@ def _leave_to_parent() -> None:
         reading._leave()
 
 
-os.register_at_fork(before=_wait_for_interpreter, after_in_child=_leave_to_parent)
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -593,6 +593,26 @@ def test_the_interpreter_ends_meanwhile(end: str) -> None:
             assert done.stderr == "" or "DeprecationWarning" in done.stderr
 
 
+ENDS_BEHIND_THREADS = """
+import caterva, io, sys
+file = io.BytesIO(open("slow.b2nd", "rb").read())
+a = caterva.open(file if sys.argv[1] == "file" else "slow.b2nd", threads=3)
+a.prefetch(slice(1, 9))
+for reading in [a.read_async(k) for k in range(10)]:
+    reading.result()
+"""
+
+
+@pytest.mark.parametrize("kind", ["path", "file"])
+def test_the_interpreter_ends_right_behind_a_reading(
+    kind: str, pytestconfig: pytest.Config
+) -> None:
+    """The thread that has told is in the interpreter for a moment yet."""
+    slow(n=48)
+    for _ in range(times(pytestconfig, 12, 300)):
+        run_program(ENDS_BEHIND_THREADS, ".", kind)
+
+
 def test_memory_of_readings_stays_flat(pytestconfig: pytest.Config) -> None:
     array = caterva.asarray(np.arange(4000).reshape(40, 100), chunks=(10, 100))
 

@@ -484,3 +484,28 @@ for source in (a, a.view[:]):
             assert np.array_equal(reading.result(), items[k])
 """
     run_program(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forks_beside_prefetches() -> None:
+    text = """
+import caterva, io, numpy as np, os, time, warnings
+warnings.simplefilter("ignore")
+items = np.random.default_rng(1).integers(0, 1 << 20, (48, 48, 48), "i4")
+caterva.save("a.b2nd", items, chunks=(16, 16, 48), blocks=(8, 8, 48))
+class File(io.BytesIO):
+    def read(self, n=-1):
+        time.sleep(0.002)
+        return super().read(n)
+for i in range(12):
+    a = caterva.open(File(open("a.b2nd", "rb").read()), threads=3)
+    for k in range(0, 48, 8):
+        a.prefetch(np.s_[k : k + 8])
+    time.sleep(0.002 * i)
+    process = os.fork()
+    if process == 0:
+        os._exit(not np.array_equal(a[5], items[5]))
+    assert os.waitpid(process, 0)[1] == 0
+    assert np.array_equal(a[...], items)
+"""
+    run_program(text)

@@ -19,6 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
+from support import run_program
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 scripted = pytest.importorskip("scripted_server", reason="the library's tests are not here")
@@ -174,6 +175,59 @@ def test_what_hears_of_requests_cannot_use_arrays(server: Any) -> None:
     assert a[9, 9, 9] == server.items[9, 9, 9]
     assert len(heard) > 2 and isinstance(heard[-1], RuntimeError)
     assert not any("sesame" in str(each) for each in heard)
+
+
+FORKS_BESIDE_FUNCTIONS = """
+import caterva, numpy as np, os, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+url, wanted, heard = sys.argv[1], np.load("items.npy"), []
+def headers():
+    time.sleep(0.001)
+    return {"X-A": "1"}
+remote = {"headers": headers, "on_request": heard.append, "over_read_percent": 0}
+a = caterva.open(url, remote=remote, cache_bytes=-1)
+ahead = caterva.open(url, remote=remote, cache_bytes=1 << 20, threads=3)
+ends = threading.Event()
+def read():
+    while not ends.is_set():
+        assert np.array_equal(a[:, 7], wanted[:, 7])
+readers = [threading.Thread(target=read) for _ in range(3)]
+for each in readers: each.start()
+for i in range(30):
+    reading = a.read_async(np.s_[i])
+    ahead.prefetch(np.s_[i : i + 9, 2])
+    time.sleep(0.001 * (i % 5))
+    process = os.fork()
+    if process == 0:
+        os._exit(i % 10 == 0 and not np.array_equal(a[:, :, 3], wanted[:, :, 3]))
+    assert os.waitpid(process, 0)[1] == 0
+    assert np.array_equal(reading.result(), wanted[i])
+ends.set()
+for each in readers: each.join()
+assert np.array_equal(ahead[...], wanted) and len(heard) > 100
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forks_wait_for_no_function(server: Any) -> None:
+    np.save("items.npy", server.items)
+    run_program(FORKS_BESIDE_FUNCTIONS, ".", server.url("/a.b2nd"))
+
+
+ENDS_BEHIND_REQUESTS = """
+import caterva, sys
+heard = []
+a = caterva.open(sys.argv[1], remote={"on_request": heard.append}, threads=3)
+if sys.argv[2] == "prefetch": a.prefetch(slice(0, 40))
+if sys.argv[2] == "async": [a.read_async(k) for k in range(20)][3].result()
+if sys.argv[2] == "read": a[:, 3]
+"""
+
+
+@pytest.mark.parametrize("what", ["prefetch", "async", "read"])
+def test_the_interpreter_ends_right_behind_requests(server: Any, what: str) -> None:
+    for _ in range(5):
+        run_program(ENDS_BEHIND_REQUESTS, ".", server.url("/a.b2nd"), what)
 
 
 def test_transfers_are_counted(server: Any) -> None:

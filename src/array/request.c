@@ -3,6 +3,7 @@
 #include "array/request.h"
 #include "array/selection.h"
 #include "base/heap.h"
+#include "engine/run/pool.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -245,3 +246,7 @@ void caterva_request_release(caterva_request *request)
 {
     if (request) drop_reference(request);
 }
+
+void caterva_background_hold(void) { cv_pool_hold_steps(); }
+
+void caterva_background_resume(void) { cv_pool_resume_steps(); }

@@ -107,6 +107,9 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 /* Starts a thread that nobody waits for; false: the system has none to give. */
 bool cv_thread_start(void *(*body)(void *context), void *context);
 
+/* Ends the thread that calls it. */
+_Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
+
 /* From now on signals of the process go to other threads. */
 void cv_thread_block_signals(void);
 

@@ -388,7 +388,9 @@ static void tell(const cv_fetch *f, const cv_wire_end *end)
         .ranges = f->n_ranges,
         .error = f->status != CV_OK ? f->error.message : NULL,
     };
+    cv_wire_give_turn();
     o->on_request(o->context, &transfer);
+    cv_wire_take_turn();
 }
 
 static int64_t end_attempt(cv_wire *wire, const cv_wire_end *end)

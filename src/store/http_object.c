@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "store/http_sign.h"
+#include "store/http_wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -310,7 +311,10 @@ static cv_status add_users(const caterva_remote_options *o, cv_buffer *fields, c
     for (int i = 0; i < o->n_headers; i++)
         CV_TRY(cv_buffer_append(fields, o->headers[i], strlen(o->headers[i]) + 1, err));
     adding a = {.fields = fields, .status = CV_OK, .err = err};
-    if (o->on_headers) o->on_headers(o->context, add_header, &a);
+    if (!o->on_headers) return CV_OK;
+    cv_wire_give_turn();
+    o->on_headers(o->context, add_header, &a);
+    cv_wire_take_turn();
     return a.status;
 }
 

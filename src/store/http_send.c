@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_file.h"
+#include "store/http_wire.h"
 #include "store/http_xml.h"
 
 #include <stdio.h>
@@ -189,7 +190,9 @@ static void tell(const cv_send *s, const cv_wire_end *end)
         .ranges = 1,
         .error = s->status != CV_OK ? s->error.message : NULL,
     };
+    cv_wire_give_turn();
     o->on_request(o->context, &transfer);
+    cv_wire_take_turn();
 }
 
 static int64_t end_attempt(cv_wire *wire, const cv_wire_end *end)

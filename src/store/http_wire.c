@@ -5,9 +5,10 @@
  *                      '--------- another attempt, says `end` --------------------'--> gone
  *
  * Two locks: `lock` for the lists that other threads put requests on, taken for moments; and
- * `turn`, which the thread holds while it is inside libcurl and gives up while it sleeps: a
- * fork takes both, so that no lock of libcurl, or of what it stands on, is left locked in
- * the child, where this thread is not. A child begins anew with a thread of its own. */
+ * `turn`, which the thread holds while it is inside libcurl and gives up while it sleeps or
+ * calls a function of the program's: a fork takes both, so that no lock of libcurl, or of what
+ * it stands on, is left locked in the child, where this thread is not. A child begins anew
+ * with a thread of its own. */
 #include "store/http_wire.h"
 
 #include "store/http_flight.h"
@@ -385,6 +386,18 @@ void cv_wire_cancel(cv_wire *wire)
     cv_mutex_unlock(&wires.lock);
 }
 
+void cv_wire_give_turn(void) { cv_mutex_unlock(&wires.turn); }
+
+/* The function may have forked: in the child this thread is the parent's, and its requests
+ * and connections are. */
+void cv_wire_take_turn(void)
+{
+    cv_mutex_lock(&wires.turn);
+    if (wires.is_running) return;
+    cv_mutex_unlock(&wires.turn);
+    cv_thread_end();
+}
+
 /* Whoever has paused is flying, and so there is a thread, or there is nobody. */
 void cv_wire_resume(void)
 {
@@ -405,6 +418,10 @@ cv_status cv_wire_submit(cv_wire *wire, cv_error *err)
 }
 
 void cv_wire_cancel(cv_wire *wire) { (void)wire; }
+
+void cv_wire_give_turn(void) {}
+
+void cv_wire_take_turn(void) {}
 
 void cv_wire_resume(void) {}
 

@@ -1,5 +1,5 @@
 /* Reads that nobody waits for, and who has their handle alone in their midst: it is closed, a
- * writer, a change of shape, a refresh and a fork come between. Each read is told of once,
+ * writer, a change of shape, a refresh, a fork and a hold come between. Each read is told of once,
  * and has what one state of the array has.
  *
  * usage: test_async_alone [ROUNDS [SEED]] */
@@ -208,6 +208,50 @@ static void fork_in_the_middle(rng *r)
     caterva_discard(array);
 }
 
+/* ---- Held back -------------------------------------------------------------------------- */
+
+static int n_told(const order *orders, int n)
+{
+    int told = 0;
+    for (int i = 0; i < n; i++) told += atomic_load(&orders[i].told);
+    return told;
+}
+
+static void begin_planes(caterva_array *array, order *orders, int n)
+{
+    for (int i = 0; i < n; i++) {
+        cube_box box = cube_plane(0, i, 1);
+        set_up(&orders[i], &box);
+        must_begin(&orders[i], array);
+    }
+}
+
+/* Held as often as it is resumed; one call too many is none. A child reads at once. */
+static void held_back(rng *r)
+{
+    enum { N = 12 };
+    order before[N], orders[N];
+    caterva_array *array = cube_open(path, rng_int(r, 1, 3), 0, false);
+    int holds = rng_int(r, 1, 3), status = 0;
+    begin_planes(array, before, N); /* some of them are being done */
+    for (int i = 0; i < holds; i++) caterva_background_hold();
+    begin_planes(array, orders, N);
+    pid_t child = SANITIZED || getenv("CATERVA_EMULATED") ? -1 : fork();
+    if (child == 0) _exit(use_in_child(array, orders, N));
+    CHECK(child < 0 || (waitpid(child, &status, 0) == child && status == 0), "child: %d",
+          status);
+    for (int i = 1; i < holds; i++) caterva_background_resume();
+    usleep(5000);
+    CHECK(n_told(orders, N) == 0, "a read that is held back was done");
+    caterva_background_resume();
+    for (int i = 0; i < N; i++) wait_for(&before[i]);
+    for (int i = 0; i < N; i++) wait_for(&orders[i]);
+    for (int i = 0; i < N; i++) finish(&before[i]);
+    for (int i = 0; i < N; i++) finish(&orders[i]);
+    caterva_background_resume();
+    caterva_discard(array);
+}
+
 int main(int argc, char **argv)
 {
     int rounds = (int)number_argument(argc, argv, 1, 30);
@@ -218,6 +262,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < rounds; i++) {
         closing_in_the_middle(&r);
         refresh_in_the_middle(&r);
+        held_back(&r);
         if (i % 6 == 0) beside_writers(&r);
         if (i % 6 == 3) beside_a_resize();
         if (!SANITIZED && !getenv("CATERVA_EMULATED")) fork_in_the_middle(&r);

@@ -5,7 +5,10 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static PyInterpreterState *interpreter; /* the only one, see module.c */
+static int n_inside;                    /* with states made here */
+static _Thread_local bool is_inside;
 
 foreign foreign_enter(void)
 {
@@ -13,6 +16,8 @@ foreign foreign_enter(void)
     if (interpreter && Py_IsInitialized() && !PyGILState_GetThisThreadState()) {
         pthread_mutex_lock(&lock);
         f.made = PyThreadState_New(interpreter);
+        is_inside = f.made != NULL;
+        n_inside += is_inside;
         pthread_mutex_unlock(&lock);
     }
     if (f.made)
@@ -32,17 +37,37 @@ void foreign_leave(foreign f)
     PyEval_ReleaseThread(f.made);
     pthread_mutex_lock(&lock);
     PyThreadState_Delete(f.made);
+    is_inside = false;
+    n_inside--;
+    pthread_cond_broadcast(&left);
     pthread_mutex_unlock(&lock);
+}
+
+/* ---- The end --------------------------------------------------------------------- */
+
+/* Before the interpreter ends nobody works in the background any more; a thread that has told
+ * what it had to tell is inside for a moment yet. */
+static PyObject *at_exit(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    PyThreadState *thread = PyEval_SaveThread();
+    caterva_background_hold();
+    pthread_mutex_lock(&lock);
+    while (n_inside > 0) pthread_cond_wait(&left, &lock);
+    pthread_mutex_unlock(&lock);
+    PyEval_RestoreThread(thread);
+    Py_RETURN_NONE;
 }
 
 /* ---- Forks ---------------------------------------------------------------------- */
 
+/* Reads in the background may call Python: they come to their end before the lock is taken. */
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    if (pthread_mutex_trylock(&lock) == 0) Py_RETURN_NONE;
-    PyThreadState *thread = PyEval_SaveThread(); /* another thread forks, and wants the GIL */
-    pthread_mutex_lock(&lock);
+    PyThreadState *thread = PyEval_SaveThread();
+    caterva_background_hold();
+    pthread_mutex_lock(&lock); /* another thread that forks, and wants the GIL, may have it */
     PyEval_RestoreThread(thread);
     Py_RETURN_NONE;
 }
@@ -51,6 +76,7 @@ static PyObject *after_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     pthread_mutex_unlock(&lock);
+    caterva_background_resume();
     Py_RETURN_NONE;
 }
 
@@ -58,39 +84,69 @@ static PyObject *after_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&left, NULL);
+    n_inside = is_inside;
     Py_RETURN_NONE;
 }
 
-static PyMethodDef hooks[] = {
+/* ---- Once in a process ------------------------------------------------------------- */
+
+static PyMethodDef at_forks[] = {
     {"before", before_fork, METH_NOARGS, NULL},
     {"after_in_parent", after_in_parent, METH_NOARGS, NULL},
     {"after_in_child", after_in_child, METH_NOARGS, NULL},
 };
 
-static int fill_hooks(PyObject *words)
+static PyMethodDef at_end = {"at_exit", at_exit, METH_NOARGS, NULL};
+
+/* A function by its name: a new reference. */
+static PyObject *function_of(const char *module, const char *name)
 {
-    for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++) {
-        PyObject *hook = PyCFunction_New(&hooks[i], NULL);
-        int status = hook ? PyDict_SetItemString(words, hooks[i].ml_name, hook) : -1;
+    PyObject *object = PyImport_ImportModule(module);
+    PyObject *function = object ? PyObject_GetAttrString(object, name) : NULL;
+    Py_XDECREF(object);
+    return function;
+}
+
+static int fill_words(PyObject *words)
+{
+    for (size_t i = 0; i < sizeof at_forks / sizeof at_forks[0]; i++) {
+        PyObject *hook = PyCFunction_New(&at_forks[i], NULL);
+        int status = hook ? PyDict_SetItemString(words, at_forks[i].ml_name, hook) : -1;
         Py_XDECREF(hook);
         if (status < 0) return -1;
     }
     return 0;
 }
 
-int foreign_init(void)
+static int watch_forks(void)
 {
-    if (interpreter) return 0;
-    PyObject *os = PyImport_ImportModule("os");
-    PyObject *register_at_fork = os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+    PyObject *watch = function_of("os", "register_at_fork");
     PyObject *words = PyDict_New(), *none = PyTuple_New(0), *result = NULL;
-    if (register_at_fork && words && none && fill_hooks(words) == 0)
-        result = PyObject_Call(register_at_fork, none, words);
-    if (result) interpreter = PyInterpreterState_Get();
+    if (watch && words && none && fill_words(words) == 0)
+        result = PyObject_Call(watch, none, words);
     Py_XDECREF(result);
     Py_XDECREF(none);
     Py_XDECREF(words);
-    Py_XDECREF(register_at_fork);
-    Py_XDECREF(os);
-    return interpreter ? 0 : -1;
+    Py_XDECREF(watch);
+    return result ? 0 : -1;
+}
+
+static int watch_end(void)
+{
+    PyObject *watch = function_of("atexit", "register");
+    PyObject *hook = PyCFunction_New(&at_end, NULL);
+    PyObject *result = watch && hook ? PyObject_CallFunctionObjArgs(watch, hook, NULL) : NULL;
+    Py_XDECREF(result);
+    Py_XDECREF(hook);
+    Py_XDECREF(watch);
+    return result ? 0 : -1;
+}
+
+int foreign_init(void)
+{
+    if (interpreter) return 0;
+    if (watch_forks() < 0 || watch_end() < 0) return -1;
+    interpreter = PyInterpreterState_Get();
+    return 0;
 }

@@ -18,7 +18,8 @@ typedef struct foreign {
 foreign foreign_enter(void);
 void foreign_leave(foreign f);
 
-/* Once in a process, with the GIL: forks wait from then on. -1 with an exception. */
+/* Once in a process, with the GIL: forks and the end of the interpreter wait from then on. -1
+ * with an exception. */
 int foreign_init(void);
 
 #endif

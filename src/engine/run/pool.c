@@ -31,7 +31,7 @@ static struct {
     cv_pool_job *jobs; /* in the background; who waits longest is first */
     atomic_int n_jobs;
     int n_steps;      /* of them, under way */
-    int n_forks;      /* under way: no step begins */
+    int n_holds;      /* of forks and others: no step begins */
     unsigned process; /* forks between the first process and this one */
     int n_threads;
     int n_idle;
@@ -55,7 +55,7 @@ static void after_fork_in_child(void)
     pool.jobs = NULL;
     atomic_store(&pool.n_jobs, 0);
     pool.n_steps = 0;
-    pool.n_forks = 0;
+    pool.n_holds = 0;
     pool.process++;
     pool.n_threads = 0;
     pool.n_idle = 0;
@@ -106,7 +106,7 @@ static unsigned load_is_running(void *value)
 
 static cv_pool_job *find_job(void)
 {
-    if (pool.n_forks > 0) return NULL;
+    if (pool.n_holds > 0) return NULL;
     cv_pool_job *job = pool.jobs;
     while (job && (job->done || job->running >= job->most)) job = job->next;
     return job;
@@ -281,26 +281,33 @@ cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
 
 /* A step holds locks of caches and of an array's handle, which a child would find
  * taken for good. */
-static void wait_for_steps(void)
+static void hold_steps(void)
 {
     cv_mutex_lock(&pool.lock);
-    pool.n_forks++;
+    pool.n_holds++;
     while (pool.n_steps > 0) cv_cond_wait(&pool.finished, &pool.lock);
     cv_mutex_unlock(&pool.lock);
 }
 
-static void go_on_after_fork(void)
+static void resume_steps(void)
 {
     cv_mutex_lock(&pool.lock);
-    pool.n_forks--;
-    tell_threads(0);
+    if (pool.n_holds > 0 && --pool.n_holds == 0) tell_threads(0);
     cv_mutex_unlock(&pool.lock);
 }
 
 static void install_job_handlers(void)
 {
-    cv_thread_on_fork(CV_FORK_WAITS, wait_for_steps, go_on_after_fork, NULL);
+    cv_thread_on_fork(CV_FORK_WAITS, hold_steps, resume_steps, NULL);
 }
+
+void cv_pool_hold_steps(void)
+{
+    cv_once_run(&pool.once, install_fork_handlers); /* a child is to hold none */
+    hold_steps();
+}
+
+void cv_pool_resume_steps(void) { resume_steps(); }
 
 void cv_pool_lock(void)
 {

@@ -53,6 +53,11 @@ void cv_pool_post(cv_pool_job *job);
  * who is no step of the job itself, one thread at a time; cheap when all is done. */
 void cv_pool_withdraw(cv_pool_job *job);
 
+/* Returns when no step of any job is under way, and has none begin until it is resumed, as
+ * often as it was held. A child of fork holds nothing. */
+void cv_pool_hold_steps(void);
+void cv_pool_resume_steps(void);
+
 /* Jobs posted and not finished. */
 int cv_pool_n_jobs(void);
 
