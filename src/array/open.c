@@ -7,7 +7,7 @@
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "store/custom.h"
-#include "store/http.h"
+#include "store/http_open.h"
 #include "store/memory.h"
 
 #include <string.h>

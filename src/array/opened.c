@@ -4,7 +4,7 @@
 #include "array/cache.h"
 #include "array/compact.h"
 #include "store/file.h"
-#include "store/http.h"
+#include "store/http_open.h"
 #include "store/refusals.h"
 
 cv_status cv_array_open_options(const caterva_open_options *options,

@@ -4,7 +4,7 @@
 #include "base/os_dir.h"
 #include "frame/snapshot_load.h"
 #include "store/file.h"
-#include "store/http.h"
+#include "store/http_open.h"
 #include "store/http_publish.h"
 #include "store/http_url.h"
 #include "tree/copy.h"

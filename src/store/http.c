@@ -1,5 +1,5 @@
 /* Room: store. Objects behind URLs, read in ranges. What is kept of them is for http_file.c,
- * how a range is fetched for http_read.c. */
+ * how a range is fetched for http_read.c, how they are opened for http_open.c. */
 #include "store/http.h"
 
 #include "base/heap.h"
@@ -7,7 +7,6 @@
 #include "store/http_chunks.h"
 #include "store/http_file.h"
 #include "store/refusals.h"
-#include "store/sframe.h"
 
 #include <string.h>
 
@@ -29,8 +28,6 @@ typedef struct http_store {
     atomic_bool is_doubted; /* it is fetched past all caches */
     atomic_bool has_changed;
 } http_store;
-
-bool cv_store_is_url(const char *url) { return cv_url_scheme(url) != CV_SCHEME_NONE; }
 
 /* ---- Reading -------------------------------------------------------------------------- */
 
@@ -375,11 +372,10 @@ static const cv_store_ops http_ops = {
     .close = http_close,
 };
 
-/* ---- Opening ------------------------------------------------------------------------------ */
+/* ---- The store ---------------------------------------------------------------------------- */
 
-/* Takes over file and chunks, also on failure. */
-static cv_status new_store(cv_http_file *file, cv_http_chunks *chunks, const char *url,
-                           uint64_t offset, cv_store **out, cv_error *err)
+cv_status cv_store_http_new(cv_http_file *file, cv_http_chunks *chunks, const char *url,
+                            uint64_t offset, cv_store **out, cv_error *err)
 {
     http_store *h = cv_calloc(1, sizeof *h);
     char *copy = cv_strdup(url);
@@ -412,67 +408,18 @@ static cv_status new_store(cv_http_file *file, cv_http_chunks *chunks, const cha
     return CV_OK;
 }
 
-static cv_status open_object(cv_session *session, const char *url, uint64_t offset,
-                             cv_watch *watch, cv_store **out, cv_error *err)
-{
-    cv_http_file *file = NULL;
-    CV_TRY(cv_http_file_open(session, url, "", offset, watch, &file, err));
-    return new_store(file, NULL, url, offset, out, err);
-}
-
-static cv_status open_directory(cv_session *session, const char *url, cv_watch *watch,
-                                cv_store **out, cv_error *err)
-{
-    cv_http_file *file = NULL;
-    cv_http_chunks *chunks = NULL;
-    CV_TRY(cv_http_file_open(session, url, "/" CV_SFRAME_FRAME, 0, watch, &file, err));
-    cv_status status = cv_http_chunks_new(session, url, &chunks, err);
-    if (status == CV_OK) return new_store(file, chunks, url, 0, out, err);
-    cv_http_file_release(file);
-    return status;
-}
-
-cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
-                              cv_session **out, cv_error *err)
-{
-    return cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, out, err);
-}
-
-/* A name that ends with a slash is a directory's; one that leads to nothing may be. */
-cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offset,
-                             cv_watch *watch, cv_store **out, cv_error *err)
-{
-    char *stripped;
-    bool has_slash;
-    cv_error reason = {0};
-    CV_TRY(cv_url_strip(url, &stripped, &has_slash, err));
-    cv_status status = CATERVA_ENOTFOUND;
-    if (!has_slash) status = open_object(session, url, offset, watch, out, &reason);
-    bool is_other = status == CATERVA_ENOTFOUND && offset == 0;
-    if (is_other) {
-        cv_error ignored = {0};
-        status =
-            open_directory(session, stripped, watch, out, has_slash ? &reason : &ignored);
-    }
-    cv_free(stripped);
-    if (status != CV_OK && err) *err = reason;
-    return status == CV_OK ? CV_OK : reason.code;
-}
-
 cv_session *cv_store_http_session(const cv_store *store)
 {
     if (store->ops != &http_ops) return NULL;
     return ((const http_store *)store)->file->object->session;
 }
 
-cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err)
+bool cv_store_http_given(const cv_store *store, cv_http_given *out)
 {
-    http_store *h = (http_store *)store;
-    *out = NULL;
-    if (store->ops != &http_ops || h->is_part) return CV_OK;
-    cv_session *session = h->file->object->session;
-    return h->chunks ? open_directory(session, h->url, watch, out, err)
-                     : open_object(session, h->url, h->given_offset, watch, out, err);
+    const http_store *h = (const http_store *)store;
+    if (store->ops != &http_ops || h->is_part) return false;
+    *out = (cv_http_given){h->url, h->given_offset, h->chunks != NULL};
+    return true;
 }
 
 /* Its end comes with it, as that of a whole object does. */
@@ -485,7 +432,7 @@ cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv
     uint64_t tail = size < CV_HTTP_TAIL ? size : CV_HTTP_TAIL;
     CV_TRY(http_bring(store, offset + size - tail, tail, err));
     atomic_fetch_add(&h->file->users, 1);
-    CV_TRY(new_store(h->file, NULL, h->url, 0, out, err));
+    CV_TRY(cv_store_http_new(h->file, NULL, h->url, 0, out, err));
     ((http_store *)*out)->offset = h->offset + offset;
     ((http_store *)*out)->size = size;
     atomic_store(&((http_store *)*out)->is_doubted, is_past_caches(h));

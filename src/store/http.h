@@ -4,29 +4,26 @@
 #ifndef CV_STORE_HTTP_H
 #define CV_STORE_HTTP_H
 
+#include "store/http_chunks.h"
+#include "store/http_file.h"
 #include "store/http_session.h"
 #include "store/store.h"
 
-/* Whether the text is a URL of this store. */
-bool cv_store_is_url(const char *url);
+/* A store of the file from byte `offset` on, or, with chunks, of the directory. Takes over
+ * both, also on failure. */
+cv_status cv_store_http_new(cv_http_file *file, cv_http_chunks *chunks, const char *url,
+                            uint64_t offset, cv_store **out, cv_error *err);
 
-/* A session to open such a URL in, as the options (NULL: defaults) say; release it when all is
- * opened. */
-cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
-                              cv_session **out, cv_error *err);
-
-/* Opens the object at `url`, from byte `offset` on, with one request, which also brings its
- * end (or, with an offset, what begins there). Where there is no such object but a directory
- * of that name, that. */
-cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offset,
-                             cv_watch *watch, cv_store **out, cv_error *err);
+/* What such a store was opened by; the text is the store's. False: it is no such, or a part. */
+typedef struct cv_http_given {
+    const char *url;
+    uint64_t offset;
+    bool is_directory;
+} cv_http_given;
+bool cv_store_http_given(const cv_store *store, cv_http_given *out);
 
 /* The session that such a store was opened in, borrowed; NULL: it is no such. */
 cv_session *cv_store_http_session(const cv_store *store);
-
-/* Opens what such a store reads once more, as it is now: NULL when the store is no such. */
-cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out,
-                              cv_error *err);
 
 /* Bytes [offset, offset + size) of such a store, which is no directory, as one of its own (to
  * its end: UINT64_MAX), with its end at hand; the version is the same. */

@@ -4,7 +4,6 @@
 #include "base/os_dir.h"
 #include "store/directory_open.h"
 #include "store/file.h"
-#include "store/http.h"
 #include "store/memory.h"
 #include "store/refusals.h"
 

@@ -9,6 +9,7 @@
 #include "store/doubt.h"
 #include "store/file.h"
 #include "store/http.h"
+#include "store/http_open.h"
 #include "store/http_url.h"
 #include "store/refusals.h"
 #include "tree/files_below.h"
