@@ -1225,9 +1225,11 @@ CATERVA_API void caterva_request_release(caterva_request *request); /* NULL is f
  * alone: a child of fork holds nothing.
  *
  * caterva_background_hold returns when no read of caterva_read_async and no prefetch is being
- * done; those in the queue, and those that come, wait until each hold is resumed. Meanwhile
- * wait for no request.
- * Thread: any, but not inside the functions of a store, on_request or on_headers. */
+ * done; or, as a fork does, when none of them has come to an end for 10 seconds. Called in
+ * one of these functions it returns at once: they may wait for that. Reads in the queue, and
+ * those that come, wait until each hold is resumed. Meanwhile wait for no request; calls
+ * that begin then do their work on their own thread alone.
+ * Thread: any. */
 CATERVA_API void caterva_background_hold(void);
 CATERVA_API void caterva_background_resume(void);
 

@@ -214,6 +214,23 @@ def test_forks_wait_for_no_function(server: Any) -> None:
     run_program(FORKS_BESIDE_FUNCTIONS, ".", server.url("/a.b2nd"))
 
 
+ENDS_BESIDE_READERS = """
+import caterva, random, sys, threading, time
+remote = {"on_request": lambda t: None, "headers": lambda: {"X-A": "b"}}
+a = caterva.open(sys.argv[1], remote=remote, cache_bytes=-1)
+def read():
+    while True: a[random.randrange(60)]
+for _ in range(3):
+    threading.Thread(target=read, daemon=True).start()
+time.sleep(0.05 * random.random())
+"""
+
+
+def test_the_interpreter_ends_beside_daemons_that_read(server: Any) -> None:
+    for _ in range(8):
+        run_program(ENDS_BESIDE_READERS, ".", server.url("/a.b2nd"))
+
+
 ENDS_BEHIND_REQUESTS = """
 import caterva, sys
 heard = []

@@ -39,6 +39,12 @@ bool cv_thread_start(void *(*body)(void *context), void *context)
     return !failed;
 }
 
+static _Thread_local int n_awaited;
+
+void cv_thread_be_awaited(int more) { n_awaited += more; }
+
+bool cv_thread_is_awaited(void) { return n_awaited > 0; }
+
 void cv_thread_block_signals(void)
 {
     sigset_t all;

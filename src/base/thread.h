@@ -113,6 +113,11 @@ _Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
 /* From now on signals of the process go to other threads. */
 void cv_thread_block_signals(void);
 
+/* Whether other threads of the library may be waiting for this one, which then waits for none
+ * of them: it is the library's, or in a function of the program's. Counted: 1 more, or -1. */
+void cv_thread_be_awaited(int more);
+bool cv_thread_is_awaited(void);
+
 /* Which thread this is, among those that are alive. */
 typedef struct cv_thread {
     pthread_t system;

@@ -69,10 +69,12 @@ static void unlist_writer(custom_store *c)
 static void begin(program *p)
 {
     if (p->calls.one_at_a_time) cv_mutex_lock(&p->lock);
+    cv_thread_be_awaited(1);
 }
 
 static void end(program *p)
 {
+    cv_thread_be_awaited(-1);
     if (p->calls.one_at_a_time) cv_mutex_unlock(&p->lock);
 }
 

@@ -299,6 +299,7 @@ static void *run(void *context)
     const cv_curl *curl = wires.curl;
     CURLM *multi = wires.multi;
     (void)context;
+    cv_thread_be_awaited(1);
     cv_thread_block_signals(); /* among them the one for a connection that broke */
     for (;;) {
         int running;

@@ -2,33 +2,47 @@
  * interpreter's own preparations: a later Python holds its lock while it forks. */
 #include "foreign.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+enum { PATIENCE = 10 }; /* seconds, with what a program's object does not come back from */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static PyInterpreterState *interpreter; /* the only one, see module.c */
 static int n_inside;                    /* with states made here */
+static bool is_over;                    /* nobody else comes in */
 static _Thread_local bool is_inside;
+
+/* A state for this thread, counted; NULL: it may not come in. */
+static PyThreadState *make_state(void)
+{
+    pthread_mutex_lock(&lock);
+    PyThreadState *made = is_over || !interpreter ? NULL : PyThreadState_New(interpreter);
+    is_inside = made != NULL;
+    n_inside += is_inside;
+    pthread_mutex_unlock(&lock);
+    return made;
+}
 
 foreign foreign_enter(void)
 {
-    foreign f = {NULL, PyGILState_UNLOCKED};
-    if (interpreter && Py_IsInitialized() && !PyGILState_GetThisThreadState()) {
-        pthread_mutex_lock(&lock);
-        f.made = PyThreadState_New(interpreter);
-        is_inside = f.made != NULL;
-        n_inside += is_inside;
-        pthread_mutex_unlock(&lock);
-    }
-    if (f.made)
-        PyEval_AcquireThread(f.made);
-    else
+    foreign f = {NULL, PyGILState_UNLOCKED, true};
+    if (PyGILState_GetThisThreadState()) {
         f.gil = PyGILState_Ensure();
+        return f;
+    }
+    f.made = make_state();
+    f.is_in = f.made != NULL;
+    if (f.made) PyEval_AcquireThread(f.made);
     return f;
 }
 
 void foreign_leave(foreign f)
 {
+    if (!f.is_in) return;
     if (!f.made) {
         PyGILState_Release(f.gil);
         return;
@@ -45,15 +59,19 @@ void foreign_leave(foreign f)
 
 /* ---- The end --------------------------------------------------------------------- */
 
-/* Before the interpreter ends nobody works in the background any more; a thread that has told
- * what it had to tell is inside for a moment yet. */
+/* Before the interpreter ends: arrays work on the threads of who uses them alone from here on. A
+ * thread that has told what it had to tell is inside for a moment yet. */
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
+    struct timespec until;
     (void)self, (void)unused;
     PyThreadState *thread = PyEval_SaveThread();
     caterva_background_hold();
     pthread_mutex_lock(&lock);
-    while (n_inside > 0) pthread_cond_wait(&left, &lock);
+    is_over = true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE;
+    while (n_inside > is_inside && !pthread_cond_timedwait(&left, &lock, &until)) continue;
     pthread_mutex_unlock(&lock);
     PyEval_RestoreThread(thread);
     Py_RETURN_NONE;
@@ -61,32 +79,76 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
 
 /* ---- Forks ---------------------------------------------------------------------- */
 
-/* Reads in the background may call Python: they come to their end before the lock is taken. */
+static _Thread_local bool is_forking, has_held; /* this thread */
+
+/* Reads in the background may call Python: they come to their end first. */
+static void hold(void)
+{
+    has_held = true;
+    caterva_background_hold();
+}
+
+static void resume(void)
+{
+    if (has_held) caterva_background_resume();
+    has_held = false;
+}
+
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     PyThreadState *thread = PyEval_SaveThread();
-    caterva_background_hold();
+    hold();
     pthread_mutex_lock(&lock); /* another thread that forks, and wants the GIL, may have it */
     PyEval_RestoreThread(thread);
+    is_forking = true;
     Py_RETURN_NONE;
 }
 
 static PyObject *after_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    is_forking = false;
     pthread_mutex_unlock(&lock);
-    caterva_background_resume();
+    resume();
     Py_RETURN_NONE;
 }
 
 static PyObject *after_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    is_forking = has_held = false;
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&left, NULL);
     n_inside = is_inside;
     Py_RETURN_NONE;
+}
+
+/* subprocess forks with the GIL and without hooks where it is to change the user, or may not
+ * use vfork. PyGILState_Check is no part of the stable ABI: without it this is not done. */
+static int (*has_gil)(void);
+
+static void before_any_fork(void)
+{
+    if (is_forking || !has_gil || !has_gil()) return;
+    PyThreadState *thread = PyEval_SaveThread();
+    hold();
+    PyEval_RestoreThread(thread);
+}
+
+static void after_any_fork(void)
+{
+    if (!is_forking) resume();
+}
+
+/* Behind the library's own: of several such handlers the last one added is called first. */
+static void watch_any_fork(void)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    memcpy(&has_gil, &symbol, sizeof symbol);
+    caterva_background_hold();
+    caterva_background_resume();
+    (void)pthread_atfork(before_any_fork, after_any_fork, NULL);
 }
 
 /* ---- Once in a process ------------------------------------------------------------- */
@@ -145,8 +207,10 @@ static int watch_end(void)
 
 int foreign_init(void)
 {
-    if (interpreter) return 0;
+    PyInterpreterState *here = PyInterpreterState_Get();
+    if (interpreter || PyInterpreterState_GetID(here) != 0) return 0;
     if (watch_forks() < 0 || watch_end() < 0) return -1;
-    interpreter = PyInterpreterState_Get();
+    watch_any_fork();
+    interpreter = here;
     return 0;
 }

@@ -12,9 +12,11 @@
 typedef struct foreign {
     PyThreadState *made; /* NULL: the thread has a state already */
     PyGILState_STATE gil;
+    bool is_in;
 } foreign;
 
-/* With the GIL from here on, on any thread. */
+/* With the GIL from here on, on any thread; unless `is_in` is false: the interpreter is ending,
+ * and the library's threads may touch nothing of Python's any more. */
 foreign foreign_enter(void);
 void foreign_leave(foreign f);
 

@@ -42,13 +42,17 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
 {
     remote_object *self = context;
     foreign gil = foreign_enter();
+    if (!gil.is_in) {
+        add(token, ""); /* refused: nothing is asked without them */
+        return;
+    }
     is_telling = true;
     handle_calls_back++;
     PyObject *lines = PyObject_CallObject(self->on_headers, NULL);
     add_lines(lines, add, token);
     if (PyErr_Occurred()) {
         PyErr_WriteUnraisable(self->on_headers);
-        add(token, ""); /* which is refused: nothing is asked without them */
+        add(token, "");
     }
     Py_XDECREF(lines);
     handle_calls_back--;
@@ -74,6 +78,7 @@ static void tell_request(void *context, const caterva_transfer *transfer)
 {
     remote_object *self = context;
     foreign gil = foreign_enter();
+    if (!gil.is_in) return;
     is_telling = true;
     handle_calls_back++;
     PyObject *args = transfer_of(transfer);

@@ -40,6 +40,7 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
     request_object *self = context;
     (void)status;
     foreign gil = foreign_enter();
+    if (!gil.is_in) return; /* what it keeps is lost with the interpreter */
     bool told_before = handle_tells;
     handle_tells = true;
     self->keeps_itself = false; /* this thread does, also when it forks */

@@ -17,7 +17,7 @@ typedef struct source {
     module_state *state; /* of the module, which outlives its arrays */
 } source;
 
-/* With the GIL from here on. */
+/* With the GIL from here on, unless the interpreter is ending. */
 static foreign enter(void)
 {
     handle_calls_back++;
@@ -85,6 +85,12 @@ static caterva_status fail(const source *s, caterva_error *err)
     return CATERVA_EIO;
 }
 
+static caterva_status fail_ending(caterva_error *err)
+{
+    (void)snprintf(err->message, sizeof err->message, "the interpreter is ending");
+    return CATERVA_EIO;
+}
+
 PyObject *source_failure(module_state *state, int sys_errno, bool *is_ours)
 {
     *is_ours = sys_errno >= FIRST_NUMBER;
@@ -104,6 +110,10 @@ static caterva_status get_size(void *context, uint64_t *size, caterva_error *err
 {
     source *s = context;
     foreign gil = enter();
+    if (!gil.is_in) {
+        leave(gil);
+        return fail_ending(err);
+    }
     PyObject *n = PyObject_CallMethod(s->object, "size", NULL);
     *size = n ? PyLong_AsUnsignedLongLong(n) : 0;
     Py_XDECREF(n);
@@ -131,6 +141,10 @@ static caterva_status read_some(void *context, uint64_t pos, void *dst, size_t s
 {
     source *s = context;
     foreign gil = enter();
+    if (!gil.is_in) {
+        leave(gil);
+        return fail_ending(err);
+    }
     PyObject *bytes = NULL;
     if (interrupt) {
         PyErr_SetObject((PyObject *)Py_TYPE(interrupt), interrupt);
@@ -195,8 +209,11 @@ static caterva_status read_many(void *context, const caterva_store_range *ranges
                                 caterva_error *err)
 {
     source *s = context;
-    (void)err;
     foreign gil = enter();
+    if (!gil.is_in) {
+        leave(gil);
+        return fail_ending(err);
+    }
     PyObject *list = list_of(ranges, n);
     PyObject *each = list ? PyObject_CallMethod(s->object, "read_many", "O", list) : NULL;
     int stopped = each ? hand_on(each, ranges, n, arrived, token) : -1;
@@ -211,8 +228,8 @@ static void close_source(void *context)
 {
     source *s = context;
     foreign gil = enter();
-    Py_CLEAR(s->object);
-    PyMem_Free(s);
+    if (gil.is_in) Py_CLEAR(s->object);
+    if (gil.is_in) PyMem_Free(s);
     leave(gil);
 }
 

@@ -11,6 +11,8 @@
 /* Who waits looks for so long before it sleeps: being woken takes as long. */
 enum { MAX_THREADS = 256, SPIN_NS = 50000 };
 
+static const uint64_t PATIENCE_NS = 10000000000; /* of who holds */
+
 typedef struct task {
     void (*body)(void *context);
     void *context;
@@ -18,6 +20,8 @@ typedef struct task {
     atomic_int running; /* helpers inside body; changed under the lock */
     struct task *next;
 } task;
+
+static _Thread_local bool is_in_step; /* this thread */
 
 /* The process-wide state that DESIGN allows. */
 static struct {
@@ -31,7 +35,8 @@ static struct {
     cv_pool_job *jobs; /* in the background; who waits longest is first */
     atomic_int n_jobs;
     int n_steps;      /* of them, under way */
-    int n_holds;      /* of forks and others: no step begins */
+    unsigned n_ended; /* steps so far */
+    int n_holds;      /* of forks and others: nothing begins */
     unsigned process; /* forks between the first process and this one */
     int n_threads;
     int n_idle;
@@ -54,7 +59,7 @@ static void after_fork_in_child(void)
     pool.tasks = NULL;
     pool.jobs = NULL;
     atomic_store(&pool.n_jobs, 0);
-    pool.n_steps = 0;
+    pool.n_steps = is_in_step;
     pool.n_holds = 0;
     pool.process++;
     pool.n_threads = 0;
@@ -69,6 +74,7 @@ static void install_fork_handlers(void)
 
 static task *find_task(void)
 {
+    if (pool.n_holds > 0) return NULL;
     task *t = pool.tasks;
     while (t && t->wanted == 0) t = t->next;
     return t;
@@ -135,6 +141,14 @@ static void let_go(cv_pool_job *job)
     atomic_store_explicit(&job->posted, false, memory_order_release);
 }
 
+/* A function of the program's has forked in a step, whose job is the parent's. */
+_Noreturn static void end_in_child(void)
+{
+    pool.n_steps--;
+    cv_mutex_unlock(&pool.lock);
+    cv_thread_end();
+}
+
 /* The lock is free during the step. A step that found nothing to do ends the job,
  * unless more was posted since it began. */
 static cv_pool_after run_step(cv_pool_job *job)
@@ -145,11 +159,16 @@ static cv_pool_after run_step(cv_pool_job *job)
     pool.n_steps++;
     remove_job(job);
     add_job(job);
+    unsigned process = pool.process;
     cv_mutex_unlock(&pool.lock);
+    is_in_step = true;
     bool more = job->step(job->context, &after);
+    is_in_step = false;
     cv_mutex_lock(&pool.lock);
+    if (pool.process != process) end_in_child();
     if (!more && job->n_posts == seen) job->done = true;
     pool.n_steps--;
+    pool.n_ended++;
     if (--job->running > 0) return after;
     if (job->done) let_go(job);
     cv_cond_wake_all(&pool.finished);
@@ -195,6 +214,7 @@ static void help(task *t)
 static void *thread_main(void *unused)
 {
     (void)unused;
+    cv_thread_be_awaited(1);
     cv_mutex_lock(&pool.lock);
     for (;;) {
         task *t = find_task();
@@ -279,13 +299,27 @@ cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
 
 /* ---- Jobs in the background ------------------------------------------------ */
 
-/* A step holds locks of caches and of an array's handle, which a child would find
- * taken for good. */
+/* Until none is under way, or none has ended for so long; with the lock. */
+static void wait_for_steps(void)
+{
+    unsigned seen = pool.n_ended;
+    uint64_t end = cv_os_clock_ns() + PATIENCE_NS;
+    while (pool.n_steps > 0 && cv_os_clock_ns() < end) {
+        cv_cond_wait_for(&pool.finished, &pool.lock, PATIENCE_NS);
+        if (pool.n_ended != seen) end = cv_os_clock_ns() + PATIENCE_NS;
+        seen = pool.n_ended;
+    }
+}
+
+/* A step holds locks of caches and of an array's handle, which a child would find taken for
+ * good. It may also be in a function of the program's that waits for who forks, and that cannot
+ * be known; but who forks in such a function may be waited for itself.
+ * Most children that find locks taken begin another program. */
 static void hold_steps(void)
 {
     cv_mutex_lock(&pool.lock);
     pool.n_holds++;
-    while (pool.n_steps > 0) cv_cond_wait(&pool.finished, &pool.lock);
+    if (!cv_thread_is_awaited()) wait_for_steps();
     cv_mutex_unlock(&pool.lock);
 }
 

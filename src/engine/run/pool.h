@@ -53,8 +53,9 @@ void cv_pool_post(cv_pool_job *job);
  * who is no step of the job itself, one thread at a time; cheap when all is done. */
 void cv_pool_withdraw(cv_pool_job *job);
 
-/* Returns when no step of any job is under way, and has none begin until it is resumed, as
- * often as it was held. A child of fork holds nothing. */
+/* Returns when no step of any job is under way, or none has ended for 10 s, or the
+ * caller may be waited for itself; has none begin, and no thread come to a body, until it is resumed, as often
+ * as it was held. A child of fork holds nothing. A fork does the same. */
 void cv_pool_hold_steps(void);
 void cv_pool_resume_steps(void);
 
