@@ -461,8 +461,7 @@ def test_a_url_with_a_user_is_shown_once() -> None:
     assert "secret" not in text and "me" not in text.split()
 
 
-def test_forks_beside_reads_in_the_background() -> None:
-    text = """
+SLOW_FILES = """
 import caterva, io, numpy as np, os, time, warnings
 warnings.simplefilter("ignore")
 items = np.random.default_rng(1).integers(0, 1 << 20, (48, 48, 48), "i4")
@@ -471,6 +470,11 @@ class File(io.BytesIO):
     def read(self, n=-1):
         time.sleep(0.001)
         return super().read(n)
+"""
+
+
+def test_forks_beside_reads_in_the_background() -> None:
+    text = """
 a = caterva.open(File(open("a.b2nd", "rb").read()), cache_bytes=-1)
 for source in (a, a.view[:]):
     for i in range(4):
@@ -483,20 +487,12 @@ for source in (a, a.view[:]):
         for k, reading in enumerate(readings):
             assert np.array_equal(reading.result(), items[k])
 """
-    run_program(text)
+    run_program(SLOW_FILES + text)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_forks_beside_prefetches() -> None:
     text = """
-import caterva, io, numpy as np, os, time, warnings
-warnings.simplefilter("ignore")
-items = np.random.default_rng(1).integers(0, 1 << 20, (48, 48, 48), "i4")
-caterva.save("a.b2nd", items, chunks=(16, 16, 48), blocks=(8, 8, 48))
-class File(io.BytesIO):
-    def read(self, n=-1):
-        time.sleep(0.002)
-        return super().read(n)
 for i in range(12):
     a = caterva.open(File(open("a.b2nd", "rb").read()), threads=3)
     for k in range(0, 48, 8):
@@ -508,4 +504,4 @@ for i in range(12):
     assert os.waitpid(process, 0)[1] == 0
     assert np.array_equal(a[...], items)
 """
-    run_program(text)
+    run_program(SLOW_FILES + text)
