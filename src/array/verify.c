@@ -35,7 +35,8 @@ static cv_status verify(caterva_array *array, const caterva_verify_options *opti
 {
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
-    source.snapshot = array->snapshot; /* what is pending is no stored state */
+    source.snapshot = array->snapshot;
+    source.pending = NULL; /* which is no stored state, and may have fewer chunks */
     cv_snapshot_retain(source.snapshot);
     cv_array_unlock(array);
     if (array->watch) cv_watch_begin(array->watch);

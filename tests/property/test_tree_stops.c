@@ -354,6 +354,17 @@ static void stop_packs(void)
         wait_for(chance);
         check_stopped(caterva_tree_verify(tree, "/", &quick, &result, &err));
     }
+    for (int i = 0; i < 4; i++) { /* with attributes, and what lies in embed.b2e */
+        patience own = {.left = -1};
+        quick.quick = i % 2;
+        quick.on_progress = patience_hear;
+        quick.context = &own;
+        wait_for(-1);
+        CHECK_OK(caterva_tree_verify(tree, i < 2 ? "/" : "/big/g3", &quick, &result, &err),
+                 err);
+        CHECK(result.damages == 0 && own.total > 0 && own.done == own.total, "%lld of %lld",
+              (long long)own.done, (long long)own.total);
+    }
     check_first(tree, "/big/g7/x777", 1);
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }

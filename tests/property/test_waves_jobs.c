@@ -374,6 +374,27 @@ static void stops(blob *b)
     }
 }
 
+/* What is pending is not looked at, also where it leaves fewer chunks, or none of them there. */
+static void verifies_beside_pending(blob *b)
+{
+    static const int64_t smaller[][3] = {{8, 70, 96}, {96, 96, 1}, {1, 1, 1}, {0, 96, 96}};
+    for (int i = 0; i < 8; i++) {
+        caterva_error err;
+        caterva_array *array;
+        caterva_open_options o = CATERVA_OPEN_INIT;
+        caterva_store s = blob_store(b);
+        o.mode = CATERVA_MODE_WRITE;
+        o.threads = 1 + i % 3;
+        CHECK_OK(caterva_store_open(&s, &o, &array, &err), err);
+        CHECK_OK(caterva_resize(array, smaller[i / 2], &err), err);
+        if (i % 2 == 0)
+            CHECK_OK(caterva_write(array, origin, smaller[i / 2], items, sizeof items, &err),
+                     err);
+        verify(array);
+        caterva_discard(array);
+    }
+}
+
 /* Any store, any order, a cache that is too small. */
 static void disorder(blob *b, rng *r)
 {
@@ -401,6 +422,7 @@ int main(int argc, char **argv)
     counts(&b);
     keeps(&b);
     prefetches(&b);
+    verifies_beside_pending(&b);
     damaged(&b);
     unreadable(&b);
     stops(&b);

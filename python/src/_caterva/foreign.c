@@ -125,12 +125,26 @@ static PyObject *after_in_child(PyObject *self, PyObject *unused)
 }
 
 /* subprocess forks with the GIL and without hooks where it is to change the user, or may not
- * use vfork. PyGILState_Check is no part of the stable ABI: without it this is not done. */
-static int (*has_gil)(void);
+ * use vfork. Whether a thread has the GIL is no part of the stable ABI, and has two names: without
+ * one of them this is not done. */
+static PyThreadState *(*current_state)(void);
+
+static void find_current_state(void)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+    if (!symbol) symbol = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+    memcpy(&current_state, &symbol, sizeof symbol);
+}
+
+static bool has_gil(void)
+{
+    const PyThreadState *own = PyGILState_GetThisThreadState();
+    return own && current_state && current_state() == own;
+}
 
 static void before_any_fork(void)
 {
-    if (is_forking || !has_gil || !has_gil()) return;
+    if (is_forking || !has_gil()) return;
     PyThreadState *thread = PyEval_SaveThread();
     hold();
     PyEval_RestoreThread(thread);
@@ -144,8 +158,7 @@ static void after_any_fork(void)
 /* Behind the library's own: of several such handlers the last one added is called first. */
 static void watch_any_fork(void)
 {
-    void *symbol = dlsym(RTLD_DEFAULT, "PyGILState_Check");
-    memcpy(&has_gil, &symbol, sizeof symbol);
+    find_current_state();
     caterva_background_hold();
     caterva_background_resume();
     (void)pthread_atfork(before_any_fork, after_any_fork, NULL);
