@@ -393,8 +393,9 @@ typedef struct caterva_remote_options {
     int retries;            /* of a request that failed for a while, at most 20; 0: 5;
                                -1: none                                                */
     int over_read_percent;  /* bytes that may be read over what is needed, where that
-                               saves requests and time; 0: 100; -1: none. Any but that:
-                               chunks of at most 1 MiB together are read whole         */
+                               saves requests and time, at most 1000000; 0: 100; -1:
+                               none. Any but that: chunks of at most 1 MiB together
+                               are read whole                                          */
     caterva_credentials credentials;
     const char *access_key; /* CATERVA_CREDENTIALS_GIVEN; NULL: none                   */
     const char *secret_key;
@@ -535,10 +536,16 @@ CATERVA_API caterva_status caterva_frame_open(const void *frame, size_t size, in
                                               caterva_array **out, caterva_error *err);
 
 /* Makes everything written so far visible to others and as durable as the handle's
- * durability says, all or nothing. After a failure the last committed state is untouched
- * and your changes are still pending. Does nothing when nothing is pending. Waits for a
+ * durability says, all or nothing. Does nothing when nothing is pending. Waits for a
  * caterva_verify of the same handle; returns CATERVA_EBUSY inside a function that
  * caterva_verify calls.
+ *
+ * After a failure the last committed state is untouched and your changes are still pending:
+ * commit again when its reason is gone, a full disk for example. One failure is final for the
+ * handle: where a sync failed, or the write of the header that makes the commit visible,
+ * nobody knows whether the medium holds the old state or the new one. Reads go on; every
+ * later write and commit returns CATERVA_EIO: discard the handle and open the array again,
+ * which finds one of the two states, whole.
  *
  * Returns CATERVA_EIO when somebody moved, deleted or replaced the file or directory while
  * it was open for writing: a commit there would be lost.
@@ -1858,8 +1865,8 @@ typedef struct caterva_store {
                            caterva_error *err);
     /* Writes all the bytes, and makes the store as long as they need; a gap reads as
      * zeros. When it fails, or the program dies in it, any of these bytes may have been
-     * written, and no others; but of up to 512 bytes at position 0, which is how a commit
-     * becomes visible, all or none, as a disk writes a sector.                         */
+     * written, and no others; but of a write inside the first 512 bytes, which is how a
+     * commit becomes visible, all or none, as a disk writes a sector.                  */
     caterva_status (*write)(void *context, uint64_t pos, const void *src, size_t size,
                             caterva_error *err);
     /* Cuts the store to `size` bytes, or lets it grow by zeros.                       */

@@ -431,7 +431,7 @@ static void gone(cv_wire *wire)
     if (f->is_split)
         forget_parts(f);
     else if (f->status == CV_OK && !is_complete(f))
-        f->status = cv_fail(&f->error, CATERVA_ESTOPPED, -1, "the request was given up");
+        f->status = cv_wire_fail_gone(wire, &f->error);
     cv_buffer_free(&f->head);
     cv_free(f->where.url);
     cv_free(f->parts);

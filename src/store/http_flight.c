@@ -71,10 +71,17 @@ static bool add_fields(cv_flight *f, const cv_curl *curl, const cv_buffer *field
     return true;
 }
 
-static void set_body(const cv_flight *f, const cv_curl *curl, const cv_wire_setup *s)
+/* Texts are copied. */
+static bool set_text(const cv_flight *f, const cv_curl *curl, CURLoption option,
+                     const char *text)
+{
+    return curl->easy_setopt(f->easy, option, text) != CURLE_OUT_OF_MEMORY;
+}
+
+static bool set_body(const cv_flight *f, const cv_curl *curl, const cv_wire_setup *s)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = curl->easy_setopt;
-    if (!s->method) return;
+    if (!s->method) return true;
     if (s->has_body) {
         set(f->easy, CURLOPT_UPLOAD, 1L);
         set(f->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_SIZE);
@@ -85,29 +92,28 @@ static void set_body(const cv_flight *f, const cv_curl *curl, const cv_wire_setu
         set(f->easy, CURLOPT_SEEKDATA, f);
         set(f->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, (long)CONTINUE_MS);
     }
-    set(f->easy, CURLOPT_CUSTOMREQUEST, s->method);
+    return set_text(f, curl, CURLOPT_CUSTOMREQUEST, s->method);
 }
 
 /* A file is said in place of all that the system trusts, of which libcurl may know a folder,
  * too. One that was built without folders says so and has none. */
-static void set_trust(const cv_flight *f, const cv_curl *curl, const char *ca_file)
+static bool set_trust(const cv_flight *f, const cv_curl *curl, const char *ca_file)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = curl->easy_setopt;
     set(f->easy, CURLOPT_SSL_VERIFYPEER, 1L);
     set(f->easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    if (!ca_file) return;
-    set(f->easy, CURLOPT_CAINFO, ca_file);
+    if (!ca_file) return true;
     set(f->easy, CURLOPT_CAPATH, NULL);
-    set(f->easy, CURLOPT_PROXY_CAINFO, ca_file);
     set(f->easy, CURLOPT_PROXY_CAPATH, NULL);
+    return set_text(f, curl, CURLOPT_CAINFO, ca_file) &&
+           set_text(f, curl, CURLOPT_PROXY_CAINFO, ca_file);
 }
 
 /* Redirects are followed by who judges replies, and by nobody else. */
-static void set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_setup *s)
+static bool set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_setup *s)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = curl->easy_setopt;
     long stall = (s->stall_ms + 999) / 1000;
-    set(f->easy, CURLOPT_URL, s->url);
     set(f->easy, CURLOPT_PATH_AS_IS, 1L);
     set(f->easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     set(f->easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -126,8 +132,8 @@ static void set_options(const cv_flight *f, const cv_curl *curl, const cv_wire_s
     set(f->easy, CURLOPT_WRITEDATA, f);
     set(f->easy, CURLOPT_PRIVATE, f);
     set(f->easy, CURLOPT_ERRORBUFFER, f->reason);
-    set_trust(f, curl, s->ca_file);
-    set_body(f, curl, s);
+    return set_text(f, curl, CURLOPT_URL, s->url) && set_trust(f, curl, s->ca_file) &&
+           set_body(f, curl, s);
 }
 
 bool cv_flight_set(cv_flight *f, const cv_curl *curl, const cv_wire_setup *setup,
@@ -135,7 +141,7 @@ bool cv_flight_set(cv_flight *f, const cv_curl *curl, const cv_wire_setup *setup
 {
     if (!add_fields(f, curl, &setup->fields)) return false;
     f->body_size = setup->body_size;
-    set_options(f, curl, setup);
+    if (!set_options(f, curl, setup)) return false;
     (void)curl->easy_setopt(f->easy, CURLOPT_PIPEWAIT, may_share ? 1L : 0L);
     return true;
 }
@@ -185,16 +191,21 @@ static uint64_t time_of(CURL *easy, const cv_curl *curl, CURLINFO info)
     return us > 0 ? (uint64_t)us * 1000 : 0;
 }
 
+/* Behind the first line of an answer this is libcurl's word for a field above 100 KiB, too. */
+static bool is_long_field(const cv_flight *f, const cv_curl *curl, CURLcode code)
+{
+    long answer = 0; /* a status that has come */
+    if (code == CURLE_OUT_OF_MEMORY)
+        curl->easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &answer);
+    return answer > 0;
+}
+
 /* Details of certificates say no secrets, others may. */
 static const char *reason_of(const cv_flight *f, const cv_curl *curl, CURLcode code)
 {
     static const char known[] = "SSL certificate problem: ";
     const char *reason = f->reason;
-    long answer = 0; /* a status that has come */
-    if (code == CURLE_OUT_OF_MEMORY)
-        curl->easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &answer);
-    if (answer > 0) /* libcurl's word for a field above 100 KiB */
-        return "a field of the server's answer is too long";
+    if (is_long_field(f, curl, code)) return "a field of the server's answer is too long";
     if (is_no_answer(code) && time_of(f->easy, curl, CURLINFO_PRETRANSFER_TIME_T) > 0)
         return "what the server answers is not HTTP";
     bool is_told = is_untrusted(code) || code == CURLE_SSL_CACERT_BADFILE;
@@ -213,6 +224,8 @@ void cv_flight_end(const cv_flight *f, const cv_curl *curl, CURLcode code, cv_wi
                          .is_broken = is_broken(code) || is_left_over,
                          .was_connected = sent > 0,
                          .is_untrusted = is_untrusted(code),
+                         .lacks_memory =
+                             code == CURLE_OUT_OF_MEMORY && !is_long_field(f, curl, code),
                          .why = reason_of(f, curl, code),
                          .redirect = redirect,
                          .first_byte_ns = first > sent ? first - sent : 0,

@@ -240,6 +240,8 @@ cv_status cv_http_object_broken(const cv_http_object *o, const char *url,
                                 const cv_wire_end *end, cv_error *err)
 {
     cv_url at;
+    if (end->lacks_memory)
+        return cv_fail(err, CATERVA_ENOMEM, -1, "%s: %.90s", o->shown, end->why);
     if (!end->is_untrusted || cv_url_parse(url, &at, NULL) != CV_OK)
         return cv_fail(err, CATERVA_EIO, -1, "%s: %.90s", o->shown, end->why);
     return cv_fail(err, CATERVA_EIO, -1, "%.80s: the certificate of %.*s is refused: %.90s",

@@ -36,6 +36,7 @@ typedef struct cv_wire_end {
     bool is_broken; /* the connection failed: another attempt may succeed */
     bool was_connected;
     bool is_untrusted;    /* its certificate was refused */
+    bool lacks_memory;    /* libcurl did not get what it needed */
     const char *why;      /* where it is not whole; no secrets */
     const char *redirect; /* where a redirecting answer leads, absolute; or NULL */
     uint64_t first_byte_ns, total_ns; /* since the request was sent; since it began */
@@ -66,6 +67,7 @@ struct cv_wire {
     uint64_t due;
     atomic_bool is_cancelled;
     bool is_under_way;
+    bool lacks_memory; /* the last attempt could not begin */
 };
 
 #endif

@@ -211,7 +211,7 @@ static void gone(cv_wire *wire)
 {
     cv_send *s = of(wire);
     if (s->status == CV_OK && s->reply.status == 0)
-        (void)fail(s, cv_fail(&s->error, CATERVA_ESTOPPED, -1, "the request was given up"));
+        (void)fail(s, cv_wire_fail_gone(wire, &s->error));
     cv_buffer_free(&s->head);
     cv_free(s->url);
     s->url = NULL;

@@ -58,7 +58,7 @@ static void free_flight(cv_flight *f)
     cv_free(f);
 }
 
-/* False: it could not begin. */
+/* False: it could not begin, for want of memory where `prepare` names no other reason. */
 static bool take_off(cv_wire *w)
 {
     cv_wire_setup setup = {.connect_ms = 10000, .stall_ms = 30000};
@@ -72,6 +72,7 @@ static bool take_off(cv_wire *w)
         good = wires.curl->multi_add_handle(wires.multi, f->easy) == CURLM_OK;
     }
     cv_buffer_free(&setup.fields);
+    w->lacks_memory = !good;
     if (!good) {
         free_flight(f);
         return false;
@@ -363,6 +364,7 @@ cv_status cv_wire_submit(cv_wire *wire, cv_error *err)
     CV_TRY(cv_curl_load(&curl, err));
     cv_once_run(&wires.once, begin_once);
     wire->flight = NULL;
+    wire->lacks_memory = false;
     atomic_store(&wire->is_cancelled, false);
     cv_mutex_lock(&wires.lock);
     if (!wires.curl) wires.curl = curl; /* its thread reads it without the lock */
@@ -427,3 +429,9 @@ void cv_wire_take_turn(void) {}
 void cv_wire_resume(void) {}
 
 #endif
+
+cv_status cv_wire_fail_gone(const cv_wire *wire, cv_error *err)
+{
+    if (wire->lacks_memory) return cv_fail_memory(err, sizeof *wire, "a request");
+    return cv_fail(err, CATERVA_ESTOPPED, -1, "the request was given up");
+}

@@ -13,6 +13,10 @@ cv_status cv_wire_submit(cv_wire *wire, cv_error *err);
 /* Ends it soon, from outside: before its user frees it. Harmless when it is gone. */
 void cv_wire_cancel(cv_wire *wire);
 
+/* For `gone`, where there is no other reason: there was no memory for an attempt, or it was
+ * cancelled. */
+cv_status cv_wire_fail_gone(const cv_wire *wire, cv_error *err);
+
 /* Around a function of the program's, which the wire's thread calls while it is in no call of
  * libcurl's: a fork does not wait for the function, which may wait for who forks. */
 void cv_wire_give_turn(void);

@@ -283,6 +283,24 @@ class Stops(Case):
         self.fails(self.reader.say("read"), "[Tt]ime")
 
 
+class Starved(Case):
+    def test_each_allocation_fails(self):
+        """What could not be had is said as such, and nothing else is wrong then."""
+        for options in ({}, {"parts": False}):
+            server, n, refused = self.serve(**options), 0, 0
+            while True:
+                fate, answer = self.reader.say("starve", n, server.url("/a.b2nd"),
+                                               "connections=2").split(" ", 1)
+                if fate == "fed":
+                    break
+                if answer != "ok " + self.hash:
+                    self.assertRegex(answer, r"\Aerror CATERVA_ENOMEM ", "allocation %d" % n)
+                    refused += 1
+                n += 1
+            self.assertEqual(answer, "ok " + self.hash)
+            self.assertGreater(refused, n // 3)
+
+
 class Faults(Case):
     """Runs with one request in five broken: what is read is right, or there is an error."""
 

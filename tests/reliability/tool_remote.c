@@ -12,6 +12,8 @@
  *   publish STALL_MS FILE URL   with little patience: "ok"
  *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
  *   dawdle MS URL ...    opens and reads all, doing nothing for so long in the middle of it
+ *   starve N URL ...     opens and reads all while the library's N-th allocation (from 0) fails:
+ *                        "starved ok HASH" or "starved error ..."; "fed ..." if there were fewer
  *   peak                 the library's memory: most bytes since the last time, above those of now
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried cached" */
@@ -228,10 +230,15 @@ static void read_with_dawdling(char *words)
 /* Of the library: in use, and at most since somebody asked. */
 static atomic_llong in_use, most_in_use;
 
+/* How many allocations succeed until one fails; below 0, none does. */
+static atomic_long until_starved = -1;
+
 static void *count_and_allocate(void *context, size_t size, size_t alignment)
 {
     (void)context;
     void *memory = NULL;
+    if (atomic_load(&until_starved) >= 0 && atomic_fetch_sub(&until_starved, 1) == 0)
+        return NULL;
     if (alignment < sizeof(void *)) alignment = sizeof(void *);
     if (posix_memalign(&memory, alignment, size) != 0) return NULL;
     long long now = atomic_fetch_add(&in_use, (long long)malloc_usable_size(memory)) +
@@ -253,6 +260,24 @@ static void peak(void)
 {
     long long now = atomic_load(&in_use);
     printf("%lld\n", atomic_exchange(&most_in_use, now) - now);
+}
+
+static void starve(char *words)
+{
+    uint64_t hash = 0;
+    char *url;
+    caterva_discard(array);
+    array = NULL;
+    atomic_store(&until_starved, strtol(words, &url, 10));
+    caterva_status status = open_url(url + 1, NULL, NULL);
+    if (status == CATERVA_OK) status = read_all(&hash);
+    caterva_discard(array);
+    array = NULL;
+    printf(atomic_exchange(&until_starved, -1) < 0 ? "starved " : "fed ");
+    if (status == CATERVA_OK)
+        printf("ok %016llx\n", (unsigned long long)hash);
+    else
+        say_error();
 }
 
 static void transfers(void)
@@ -349,6 +374,8 @@ int main(void)
             stop_after(rest);
         } else if (strcmp(line, "dawdle") == 0) {
             read_with_dawdling(rest);
+        } else if (strcmp(line, "starve") == 0) {
+            starve(rest);
         } else if (strcmp(line, "peak") == 0) {
             peak();
         } else if (strcmp(line, "publish") == 0) {
