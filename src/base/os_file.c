@@ -69,17 +69,17 @@ int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *don
     return 0;
 }
 
-bool cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos)
+cv_at_once cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos)
 {
 #ifdef RWF_NOWAIT
     struct iovec to = {dst, size};
-    if (size > max_transfer || pos > max_pos) return true;
+    if (size > max_transfer || pos > max_pos) return CV_AT_ONCE_UNKNOWN;
     ssize_t n = preadv2(cv_posix_fd(file), &to, 1, (off_t)pos, RWF_NOWAIT);
-    if (n >= 0) return (size_t)n == size;
-    return errno != EAGAIN;
+    if (n >= 0) return (size_t)n == size ? CV_AT_ONCE_READ : CV_AT_ONCE_NO;
+    return errno == EAGAIN ? CV_AT_ONCE_NO : CV_AT_ONCE_UNKNOWN;
 #else
     (void)file, (void)dst, (void)size, (void)pos;
-    return true;
+    return CV_AT_ONCE_UNKNOWN;
 #endif
 }
 

@@ -24,9 +24,10 @@ int cv_file_size(cv_file file, uint64_t *size);
  * *done: bytes read, also on an error. */
 int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *done);
 
-/* Whether the bytes are in memory, as far as the system tells: reading them into `dst` does
- * not wait for the medium. True also where it cannot be known. */
-bool cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos);
+/* Reads all the bytes if they are in memory, without waiting for the medium; if some are not,
+ * which of them were read is not known. */
+typedef enum cv_at_once { CV_AT_ONCE_NO, CV_AT_ONCE_READ, CV_AT_ONCE_UNKNOWN } cv_at_once;
+cv_at_once cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos);
 
 /* Has the system fetch bytes that are read soon, and does not wait for them: several such
  * stand in the medium's queue together. A hint. */

@@ -98,32 +98,32 @@ static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t
     return i;
 }
 
-/* First pass: how many blocks fit the budget, and the buffer they need. */
-static int64_t measure(const cv_layout *layout, const cv_wanted *wanted, int64_t n,
-                       size_t budget, int64_t gap, size_t *needed)
-{
-    *needed = 0;
-    int64_t i = 0;
-    while (i < n) {
-        cv_block_range run;
-        size_t left = budget > *needed ? budget - *needed : 0;
-        int64_t end = run_end(layout, wanted, i, n, left, gap, &run);
-        size_t size = CV_BLOCK_PREFIX + (size_t)(run.end - run.start);
-        if (i > 0 && *needed + size > budget) break;
-        *needed += size;
-        i = end;
-    }
-    return i;
-}
-
 /* A list on its way: runs that are read together. */
 typedef struct fetching {
     const cv_layout *layout;
     cv_wanted *wanted;
-    cv_store_range ranges[RUNS];
-    int64_t ends[RUNS]; /* of each run: one past its last block in the list, */
-    int64_t first;      /* where the first one begins */
+    cv_store_range ranges[RUNS]; /* without their places */
+    int64_t ends[RUNS];          /* of each run: one past its last block in the list */
+    size_t n_runs, needed;       /* bytes of the buffer that they take */
 } fetching;
+
+/* As many runs from the list's beginning as fit the budget, at least one. */
+static void plan_runs(fetching *f, int64_t n, size_t budget, int64_t gap)
+{
+    const cv_layout *layout = f->layout;
+    f->n_runs = f->needed = 0;
+    for (int64_t i = 0; i < n && f->n_runs < RUNS; f->n_runs++) {
+        cv_block_range run;
+        size_t left = budget > f->needed ? budget - f->needed : 0;
+        int64_t end = run_end(layout, f->wanted, i, n, left, gap, &run);
+        size_t size = (size_t)(run.end - run.start);
+        if (i > 0 && CV_BLOCK_PREFIX + size > left) break;
+        f->ranges[f->n_runs] = (cv_store_range){
+            .object = layout->object, .pos = layout->pos + (uint64_t)run.start, .size = size};
+        f->ends[f->n_runs] = i = end;
+        f->needed += CV_BLOCK_PREFIX + size;
+    }
+}
 
 void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
                        const cv_wanted *wanted, int64_t n, size_t most, cv_fetch_run *run)
@@ -151,7 +151,7 @@ static cv_status take_run(void *context, size_t run, cv_error *err)
     const fetching *f = context;
     const cv_store_range *range = &f->ranges[run];
     (void)err;
-    cv_fetch_run at = {.first = run == 0 ? f->first : f->ends[run - 1],
+    cv_fetch_run at = {.first = run == 0 ? 0 : f->ends[run - 1],
                        .last = f->ends[run],
                        .start = (int64_t)(range->pos - f->layout->pos)};
     cv_fetch_place(f->layout, f->wanted, &at, range->dst);
@@ -162,31 +162,19 @@ static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *
                            int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
                            cv_error *err)
 {
-    size_t needed, used = 0;
-    int64_t gap = cv_store_join_gap(frame->store);
-    *fetched = measure(layout, wanted, n, budget, gap, &needed);
-    CV_TRY(cv_buffer_reserve(buffer, needed, err));
-
     fetching f;
     const cv_arrivals arrivals = {.arrived = take_run, .context = &f};
     f.layout = layout;
     f.wanted = wanted;
-    for (int64_t i = 0; i < *fetched;) {
-        size_t n_runs = 0;
-        for (f.first = i; i < *fetched && n_runs < RUNS; n_runs++) {
-            cv_block_range run;
-            size_t left = budget > used ? budget - used : 0;
-            i = run_end(layout, wanted, i, n, left, gap, &run);
-            size_t size = (size_t)(run.end - run.start);
-            f.ends[n_runs] = i;
-            f.ranges[n_runs] =
-                (cv_store_range){layout->object, layout->pos + (uint64_t)run.start, size,
-                                 buffer->data + used + CV_BLOCK_PREFIX};
-            used += CV_BLOCK_PREFIX + size;
-        }
-        CV_TRY(cv_store_read_many(frame->store, f.ranges, n_runs, &arrivals, err));
+    plan_runs(&f, n, budget, cv_store_join_gap(frame->store));
+    *fetched = f.ends[f.n_runs - 1];
+    CV_TRY(cv_buffer_reserve(buffer, f.needed, err));
+    uint8_t *place = buffer->data;
+    for (size_t i = 0; i < f.n_runs; i++) {
+        f.ranges[i].dst = place + CV_BLOCK_PREFIX;
+        place += CV_BLOCK_PREFIX + f.ranges[i].size;
     }
-    return CV_OK;
+    return cv_store_read_many(frame->store, f.ranges, f.n_runs, &arrivals, err);
 }
 
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,

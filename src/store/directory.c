@@ -185,15 +185,15 @@ cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, voi
     return cv_fail_past_end(err, object_name(object).text, pos, size, end);
 }
 
-bool cv_directory_is_near(cv_store *store, cv_object object, uint64_t pos)
+cv_at_once cv_directory_read_at_once(cv_store *store, const cv_store_range *r)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
-    uint8_t byte;
-    if (hold(d, object, &held, NULL) != CV_OK) return true; /* the read says why */
-    bool is_near = held.bytes || cv_file_read_at_once(held.file, &byte, 1, pos);
+    cv_at_once result = CV_AT_ONCE_UNKNOWN; /* where it fails, the read says why */
+    if (hold(d, r->object, &held, NULL) != CV_OK) return result;
+    if (!held.bytes) result = cv_file_read_at_once(held.file, r->dst, r->size, r->pos);
     let_go(d, held);
-    return is_near;
+    return result;
 }
 
 static void ask_for(cv_store *store, const cv_store_range *range)

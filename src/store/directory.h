@@ -36,7 +36,7 @@ cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, voi
                             size_t size, cv_error *err);
 cv_status cv_directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
                                  const cv_arrivals *arrivals, cv_error *err);
-bool cv_directory_is_near(cv_store *store, cv_object object, uint64_t pos);
+cv_at_once cv_directory_read_at_once(cv_store *store, const cv_store_range *r);
 cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
                              size_t size, cv_error *err);
 bool cv_directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,

@@ -63,13 +63,16 @@ static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void
     return cv_fail_past_end(err, f->shown.text, pos, size, end);
 }
 
-static bool file_is_near(cv_store *store, cv_object object, uint64_t pos)
+static cv_at_once file_read_at_once(cv_store *store, const cv_store_range *r)
 {
     file_store *f = (file_store *)store;
     uint64_t at;
-    uint8_t byte;
-    if (object != CV_FRAME_OBJECT || cv_file_copy_view(&f->copy, pos, 1)) return true;
-    return !cv_add_u64(f->offset, pos, &at) || cv_file_read_at_once(f->file, &byte, 1, at);
+    if (r->object != CV_FRAME_OBJECT || cv_file_copy_view(&f->copy, r->pos, 1) ||
+        !cv_add_u64(f->offset, r->pos, &at))
+        return CV_AT_ONCE_UNKNOWN;
+    cv_at_once result = cv_file_read_at_once(f->file, r->dst, r->size, at);
+    if (result == CV_AT_ONCE_READ) cv_file_copy_count(&f->copy, r->size);
+    return result;
 }
 
 static void ask_for(cv_store *store, const cv_store_range *range)
@@ -258,7 +261,7 @@ static const cv_store_ops file_ops = {
     .size = file_size,
     .read = file_read,
     .read_many = file_read_many,
-    .is_near = file_is_near,
+    .read_at_once = file_read_at_once,
     .view = file_view,
     .warm = file_warm,
     .read_anew = file_read_anew,

@@ -19,20 +19,29 @@ static cv_status headed_size(cv_store *store, cv_object object, uint64_t *size, 
     return cv_store_size(inner_of(store), object, size, err);
 }
 
+/* Over what was read of the inner one's. */
+static void put_head(const headed_store *h, uint64_t pos, void *dst, size_t size)
+{
+    if (pos >= h->head.size || size == 0) return;
+    size_t from = (size_t)pos, left = h->head.size - from;
+    memcpy(dst, h->head.data + from, size < left ? size : left);
+}
+
 static cv_status headed_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
                              size_t size, cv_error *err)
 {
     const headed_store *h = (const headed_store *)store;
     CV_TRY(cv_store_read(h->inner, object, pos, dst, size, err));
-    if (pos >= h->head.size || size == 0) return CV_OK;
-    size_t from = (size_t)pos, left = h->head.size - from;
-    memcpy(dst, h->head.data + from, size < left ? size : left);
+    put_head(h, pos, dst, size);
     return CV_OK;
 }
 
-static bool headed_is_near(cv_store *store, cv_object object, uint64_t pos)
+static cv_at_once headed_read_at_once(cv_store *store, const cv_store_range *r)
 {
-    return cv_store_is_near(inner_of(store), object, pos);
+    cv_at_once result = cv_store_read_at_once(inner_of(store), r);
+    if (result == CV_AT_ONCE_READ)
+        put_head((const headed_store *)store, r->pos, r->dst, r->size);
+    return result;
 }
 
 static void headed_reads_state(cv_store *store, uint64_t state)
@@ -52,7 +61,7 @@ static const cv_store_ops headed_ops = {
     .name = "file with another header",
     .size = headed_size,
     .read = headed_read,
-    .is_near = headed_is_near,
+    .read_at_once = headed_read_at_once,
     .write = cv_store_no_write,
     .truncate = cv_store_no_truncate,
     .sync = cv_store_no_sync,

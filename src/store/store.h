@@ -14,7 +14,7 @@
  * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
  * writing, or is a directory that is open for reading.
  *
- * Threads: read, read_many, begin_wave, is_near, view, warm, read_anew and size may run at once with each
+ * Threads: read, read_many, begin_wave, read_at_once, view, warm, read_anew and size may run at once with each
  * other and with one writer, as long as nobody reads the bytes being written (the frame's
  * protocol sees to that: committed bytes are never overwritten). All others: one thread at
  * a time, but `write` of disjoint ranges may run in parallel, and `share` of different
@@ -22,9 +22,12 @@
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 
+#include "base/os_file.h"
 #include "base/os_lock.h"
 #include "base/status.h"
 #include "base/watch.h"
+
+#include <stdatomic.h>
 
 typedef int64_t cv_object;
 #define CV_FRAME_OBJECT ((cv_object)-1)
@@ -104,10 +107,10 @@ typedef struct cv_store_ops {
      * asked for all at once. CATERVA_ENOMEM, CATERVA_ESTOPPED; what else fails is told by who
      * reads. Op may be NULL: that takes no time. */
     cv_status (*meet)(cv_store *store, const cv_object *objects, size_t n, cv_error *err);
-    /* Whether a read at `pos` would find its bytes in memory, as far as can be told for less
-     * than the read costs. Op may be NULL: they are as near as they get. Not asked of a store
-     * that `is_far`. */
-    bool (*is_near)(cv_store *store, cv_object object, uint64_t pos);
+    /* Reads the range if its bytes are in memory, as far as can be told for less than the
+     * read costs. Op may be NULL: they are as near as they get. Not asked of a store that
+     * `is_far`. */
+    cv_at_once (*read_at_once)(cv_store *store, const cv_store_range *range);
     /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
      * when this store or this range cannot lend them. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
@@ -223,6 +226,7 @@ struct cv_store {
     cv_os_moment opened; /* cv_os_now() when it was made, unless in_memory: whose locks those
                           * of its files are, and that a child of fork does not write */
     cv_watch *watch;     /* told now and then while one read takes long; or NULL */
+    atomic_uint n_near;  /* requests since one whose bytes were not in memory */
 };
 
 /* ---- Calls through the vtable ------------------------------------------- */
@@ -236,9 +240,16 @@ static inline cv_status cv_store_read(cv_store *s, cv_object o, uint64_t pos, vo
 {
     return s->ops->read(s, o, pos, dst, size, e);
 }
+static inline cv_at_once cv_store_read_at_once(cv_store *s, const cv_store_range *range)
+{
+    if (s->is_far) return CV_AT_ONCE_NO;
+    return s->ops->read_at_once ? s->ops->read_at_once(s, range) : CV_AT_ONCE_UNKNOWN;
+}
 static inline bool cv_store_is_near(cv_store *s, cv_object o, uint64_t pos)
 {
-    return !s->is_far && (!s->ops->is_near || s->ops->is_near(s, o, pos));
+    uint8_t byte;
+    const cv_store_range range = {.object = o, .pos = pos, .size = 1, .dst = &byte};
+    return cv_store_read_at_once(s, &range) != CV_AT_ONCE_NO;
 }
 static inline size_t cv_store_wave_bytes(cv_store *s)
 {
@@ -252,17 +263,25 @@ static inline int64_t cv_store_join_gap(const cv_store *s)
 {
     return s->join_gap > 0 ? (int64_t)s->join_gap : 4096;
 }
-static inline cv_status cv_store_read_each(cv_store *s, const cv_store_range *ranges,
-                                           size_t n, const cv_arrivals *arrivals, cv_error *e)
+/* One after the other; the first n_read have been read. */
+static inline cv_status cv_store_read_from(cv_store *s, const cv_store_range *ranges,
+                                           size_t n, size_t n_read,
+                                           const cv_arrivals *arrivals, cv_error *e)
 {
     for (size_t i = 0; i < n; i++) {
         const cv_store_range *r = &ranges[i];
-        cv_status status = s->ops->read(s, r->object, r->pos, r->dst, r->size, e);
+        cv_status status = CV_OK;
+        if (i >= n_read) status = s->ops->read(s, r->object, r->pos, r->dst, r->size, e);
         if (status != CV_OK && arrivals->failed) arrivals->failed(arrivals->context, i);
         CV_TRY(status);
         CV_TRY(arrivals->arrived(arrivals->context, i, e));
     }
     return CV_OK;
+}
+static inline cv_status cv_store_read_each(cv_store *s, const cv_store_range *ranges,
+                                           size_t n, const cv_arrivals *arrivals, cv_error *e)
+{
+    return cv_store_read_from(s, ranges, n, 0, arrivals, e);
 }
 /* For who knows that they are not near. */
 static inline cv_status cv_store_read_wave(cv_store *s, const cv_store_range *ranges,
@@ -304,9 +323,13 @@ static inline cv_status cv_store_meet(cv_store *s, const cv_object *objects, siz
 static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
 {
-    if (n > 1 && !cv_store_is_near(s, ranges[0].object, ranges[0].pos))
+    if (n < 2) return cv_store_read_each(s, ranges, n, arrivals, e);
+    cv_at_once first = cv_store_read_at_once(s, &ranges[0]);
+    if (first == CV_AT_ONCE_NO) {
+        atomic_store_explicit(&s->n_near, 0, memory_order_relaxed);
         return cv_store_read_wave(s, ranges, n, arrivals, e);
-    return cv_store_read_each(s, ranges, n, arrivals, e);
+    }
+    return cv_store_read_from(s, ranges, n, first == CV_AT_ONCE_READ, arrivals, e);
 }
 static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t pos,
                                            size_t size)

@@ -163,6 +163,17 @@ static void distant_blocks_come_in_several(void **state)
     free_scene(s);
 }
 
+static void many_runs_come_in_waves(void **state)
+{
+    (void)state;
+    scene *s = new_scene();
+    lay_out(s, 100, 50, 5000);
+    for (int i = 0; i < 100; i++) want(s, i, i);
+    assert_int_equal(fetch_all(s, 100, 1 << 20), 4); /* of 32 */
+    assert_int_equal(s->store.n_reads, 100);
+    free_scene(s);
+}
+
 static void the_budget_bounds_a_fetch(void **state)
 {
     (void)state;
@@ -271,6 +282,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_come_in_one_read),
         cmocka_unit_test(distant_blocks_come_in_several),
+        cmocka_unit_test(many_runs_come_in_waves),
         cmocka_unit_test(the_budget_bounds_a_fetch),
         cmocka_unit_test(the_list_may_be_in_any_order),
         cmocka_unit_test(borrowed_bytes_are_not_read),

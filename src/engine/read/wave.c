@@ -409,11 +409,21 @@ static bool is_near(const cv_walk *walk, int64_t k)
     return cv_store_is_near(s->frame->store, ref.object, pos);
 }
 
+/* The requests before found their bytes in memory, and one of them has asked lately. */
+static bool is_likely_near(cv_store *store)
+{
+    unsigned n = atomic_fetch_add_explicit(&store->n_near, 1, memory_order_relaxed);
+    return n >= CV_NEAR_IN_A_ROW && n % CV_NEAR_IN_A_ROW != 0;
+}
+
 bool cv_wave_is_worth(const cv_walk *walk, int64_t first_chunk)
 {
-    const cv_store *store = walk->source->frame->store;
+    cv_store *store = walk->source->frame->store;
     if (store->is_far) return true;
-    if (!store->ops->is_near || walk->bytes < CV_LEAST_WAVE || walk->n_blocks < 2)
+    if (!store->ops->read_at_once || walk->bytes < CV_LEAST_WAVE || walk->n_blocks < 2)
         return false;
-    return !is_near(walk, first_chunk + (walk->n_chunks - first_chunk) / 2);
+    if (is_likely_near(store)) return false;
+    bool near = is_near(walk, first_chunk + (walk->n_chunks - first_chunk) / 2);
+    if (!near) atomic_store_explicit(&store->n_near, 0, memory_order_relaxed);
+    return !near;
 }
