@@ -98,14 +98,13 @@ void cv_walk_connect(cv_walk_chunk *c)
     bool keeps = w->cache && !w->source->scan;
     c->fits = keeps && (w->request.box || w->request.selection) && cv_walk_array_fits(w);
     c->stays = c->fits && !d->once && (w->again || !cv_walk_wants_all(w));
-    c->sink =
-        (cv_block_sink){.place = c->stays ? NULL : d->place,
-                        .take = keeps || !d->take ? take_fresh : d->take,
-                        .fill = d->fill ? d->fill : fill_nothing,
-                        .context = c,
-                        .room = keeps ? find_room : NULL,
-                        .settle = settle_room,
-                        .unshuffles = keeps && d->unshuffles ? unshuffles : d->unshuffles,
-                        .take_shuffled = d->take_shuffled,
-                        .in_order = d->in_order};
+    c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
+                              .take = keeps || !d->take ? take_fresh : d->take,
+                              .fill = d->fill ? d->fill : fill_nothing,
+                              .context = c,
+                              .room = keeps ? find_room : NULL,
+                              .settle = settle_room,
+                              .unshuffles = d->unshuffles ? unshuffles : NULL,
+                              .take_shuffled = d->take_shuffled,
+                              .in_order = d->in_order};
 }
