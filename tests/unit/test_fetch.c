@@ -23,8 +23,9 @@ typedef struct noting_store {
         uint64_t pos;
         size_t size;
     } reads[READS];
-    int n_reads;
+    int n_reads, n_waves;
     bool lends;
+    cv_at_once at_once; /* what it says of ranges that are asked for at once */
 } noting_store;
 
 static cv_status noting_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
@@ -49,8 +50,25 @@ static const uint8_t *noting_view(cv_store *store, cv_object object, uint64_t po
     return s->lends ? s->bytes + pos : NULL;
 }
 
-static const cv_store_ops noting_ops = {
-    .name = "noting", .read = noting_read, .view = noting_view};
+static cv_at_once noting_read_at_once(cv_store *store, const cv_store_range *r)
+{
+    noting_store *s = (noting_store *)store;
+    if (s->at_once == CV_AT_ONCE_READ) memcpy(r->dst, s->bytes + r->pos, r->size);
+    return s->at_once;
+}
+
+static cv_status noting_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                  const cv_arrivals *arrivals, cv_error *err)
+{
+    ((noting_store *)store)->n_waves++;
+    return cv_store_read_each(store, ranges, n, arrivals, err);
+}
+
+static const cv_store_ops noting_ops = {.name = "noting",
+                                        .read = noting_read,
+                                        .read_many = noting_read_many,
+                                        .read_at_once = noting_read_at_once,
+                                        .view = noting_view};
 
 /* A chunk at byte 100 of the store, and the list of wanted blocks. */
 typedef struct scene {
@@ -67,6 +85,7 @@ static scene *new_scene(void)
     scene *s = check_alloc(sizeof *s);
     rng r = rng_from_seed(seed);
     s->store.base.ops = &noting_ops;
+    s->store.at_once = CV_AT_ONCE_UNKNOWN;
     s->store.bytes = check_alloc(CHUNK_BYTES);
     rng_fill(&r, s->store.bytes, CHUNK_BYTES);
     s->frame.store = &s->store.base;
@@ -161,6 +180,30 @@ static void distant_blocks_come_in_several(void **state)
     assert_int_equal(s->store.n_reads, 1);
     assert_int_equal(s->store.reads[0].size, 1700);
     free_scene(s);
+}
+
+/* Whether the first range is in memory is found out by reading it. */
+static void the_first_range_is_tried_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        cv_at_once at_once;
+        int n_reads, n_waves;
+        unsigned n_near;
+    } cases[] = {
+        {CV_AT_ONCE_READ, 2, 0, 7}, {CV_AT_ONCE_UNKNOWN, 3, 0, 7}, {CV_AT_ONCE_NO, 3, 1, 0}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        scene *s = new_scene();
+        s->store.at_once = cases[c].at_once;
+        atomic_store(&s->store.base.n_near, 7);
+        lay_out(s, 3, 500, 20000);
+        for (int i = 0; i < 3; i++) want(s, i, i);
+        assert_int_equal(fetch_all(s, 3, 1 << 20), 1);
+        assert_int_equal(s->store.n_reads, cases[c].n_reads);
+        assert_int_equal(s->store.n_waves, cases[c].n_waves);
+        assert_int_equal(atomic_load(&s->store.base.n_near), cases[c].n_near);
+        free_scene(s);
+    }
 }
 
 static void many_runs_come_in_waves(void **state)
@@ -282,6 +325,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_come_in_one_read),
         cmocka_unit_test(distant_blocks_come_in_several),
+        cmocka_unit_test(the_first_range_is_tried_at_once),
         cmocka_unit_test(many_runs_come_in_waves),
         cmocka_unit_test(the_budget_bounds_a_fetch),
         cmocka_unit_test(the_list_may_be_in_any_order),
