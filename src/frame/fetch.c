@@ -107,12 +107,14 @@ typedef struct fetching {
     size_t n_runs, needed;       /* bytes of the buffer that they take */
 } fetching;
 
-/* As many runs from the list's beginning as fit the budget, at least one. */
-static void plan_runs(fetching *f, int64_t n, size_t budget, int64_t gap)
+/* As many runs from the list's beginning as fit the budget, at least one. Returns how many
+ * blocks they hold. */
+static int64_t plan_runs(fetching *f, int64_t n, size_t budget, int64_t gap)
 {
     const cv_layout *layout = f->layout;
     f->n_runs = f->needed = 0;
-    for (int64_t i = 0; i < n && f->n_runs < RUNS; f->n_runs++) {
+    int64_t i = 0;
+    for (; i < n && f->n_runs < RUNS; f->n_runs++) {
         cv_block_range run;
         size_t left = budget > f->needed ? budget - f->needed : 0;
         int64_t end = run_end(layout, f->wanted, i, n, left, gap, &run);
@@ -123,6 +125,7 @@ static void plan_runs(fetching *f, int64_t n, size_t budget, int64_t gap)
         f->ends[f->n_runs] = i = end;
         f->needed += CV_BLOCK_PREFIX + size;
     }
+    return i;
 }
 
 void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
@@ -166,8 +169,7 @@ static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *
     const cv_arrivals arrivals = {.arrived = take_run, .context = &f};
     f.layout = layout;
     f.wanted = wanted;
-    plan_runs(&f, n, budget, cv_store_join_gap(frame->store));
-    *fetched = f.ends[f.n_runs - 1];
+    *fetched = plan_runs(&f, n, budget, cv_store_join_gap(frame->store));
     CV_TRY(cv_buffer_reserve(buffer, f.needed, err));
     uint8_t *place = buffer->data;
     for (size_t i = 0; i < f.n_runs; i++) {
