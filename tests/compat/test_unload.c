@@ -7,10 +7,10 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { N = 1 << 20, ROUNDS = 5, SKIPPED = 77 };
 
