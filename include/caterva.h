@@ -62,14 +62,16 @@ extern "C" {
 #endif
 
 #define CATERVA_VERSION_MAJOR 0
-#define CATERVA_VERSION_MINOR 2
+#define CATERVA_VERSION_MINOR 8
 #define CATERVA_VERSION_PATCH 0
-#define CATERVA_VERSION_STRING "0.2.0"
+#define CATERVA_VERSION_STRING "0.8.0"
 
 /* 16 dimensions can be read; 15 can be written (msgpack's fixarray ends there). */
 #define CATERVA_MAX_DIMS 16
 #define CATERVA_MAX_WRITE_DIMS 15
 #define CATERVA_MAX_FILTERS 6
+#define CATERVA_LEVEL_DEFAULT (-1)
+#define CATERVA_STATE_ID 16 /* bytes of caterva_info.state_id */
 
 /* ---- Statuses and errors ------------------------------------------------ */
 
@@ -323,12 +325,13 @@ typedef struct caterva_create_options {
     caterva_metalayer_kind metalayer;
     caterva_fill fill;
     const void *fill_value;     /* one item, for CATERVA_FILL_VALUE                   */
-    int codec_set;              /* 0: zstd level 5 with shuffle; 1: as follows        */
+    int codec_set;              /* 0: zstd, default level, shuffle; 1: as follows     */
     int codec;                  /* caterva_codec                                      */
     int codec_meta;             /* 0..255                                             */
-    int level;                  /* 0..9                                               */
-    int use_dict;               /* lz4, lz4hc, zstd only. C-Blosc2 misreads parts of
-                                   such chunks, see docs/format.md                    */
+    int level;                  /* 0..9, or CATERVA_LEVEL_DEFAULT: for zstd 3 if items have
+                                   1 byte and 2 if they have more, for other codecs 5 */
+    int use_dict;               /* zstd only. C-Blosc2 misreads parts of such chunks,
+                                   see docs/format.md                                 */
     int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order        */
     int filters_meta[CATERVA_MAX_FILTERS]; /* -128..255, the low byte is stored       */
     const caterva_metalayer *metalayers;   /* user's fixed metalayers                 */
@@ -352,10 +355,11 @@ typedef enum caterva_mode { CATERVA_MODE_READ = 0, CATERVA_MODE_WRITE } caterva_
 
 /* caterva_open reads "http://...", "https://..." and "s3://BUCKET/KEY" as it reads files, when
  * the library was built with libcurl's header and libcurl 7.68 or newer is there. Nothing but
- * caterva_publish writes to a URL. The handle stays with the object that it found: each request names its
- * ETag, and once it has changed on the server reads return CATERVA_EIO and say so, until
- * caterva_refresh. Certificates are checked, https is never left for http, and neither URLs'
- * queries nor credentials stand in messages. */
+ * caterva_publish writes to a URL: creating one or opening it for writing is CATERVA_EREADONLY,
+ * whatever its scheme is. Opening a URL of another scheme is CATERVA_EUNSUPPORTED. The handle
+ * stays with the object that it found: each request names its ETag, and once it has changed on the server, or cannot be had there any more (status 403, 404
+ * or 410), reads return CATERVA_EIO and say so, until caterva_refresh. Certificates are checked,
+ * https is never left for http, and neither URLs' queries nor credentials stand in messages. */
 
 /* Where credentials for s3:// come from. */
 typedef enum caterva_credentials {
@@ -558,7 +562,9 @@ CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *e
 CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error *err);
 
 /* Commits what is pending and releases the handle, like fclose: it releases the handle also
- * when the commit fails. Cancels the handle's reads of caterva_read_async first.
+ * when the commit fails or is stopped, and then drops what is pending. To keep that, call
+ * caterva_commit first, and caterva_close when it has succeeded. Cancels the handle's reads of
+ * caterva_read_async first.
  *
  * A handle for writing then tidies up, unless somebody reads an older state: it cuts the
  * file behind its frame, gives back dead space before the index where that is worth a
@@ -712,6 +718,13 @@ typedef struct caterva_info {
     int64_t commit_number; /* of the last commit: it grows with each. 0 where the file does
                               not say: no commit yet, a file of another writer, or an array
                               of which no chunk is stored                                */
+    /* Identifies the last commit that the handle sees: equal through all handles at that
+     * commit, in all processes, and different for another commit of the array or for another
+     * array in its place. The checksums of a sealed array give it; copies of the file have the
+     * same. Without a seal it also takes inode, time and size of the file (ETag, date and size
+     * behind a URL), so it is as fine as the clock of the file system. Not for arrays in
+     * memory, nor before the first commit: what is in it is undefined then.              */
+    uint8_t state_id[CATERVA_STATE_ID];
 } caterva_info;
 
 /* Gives you a reference to a description of the array as its handle sees it, pending
@@ -944,6 +957,8 @@ typedef struct caterva_stats {
                                 doubles, error-compensated                         */
     double mean, std;        /* std with n in the denominator; NaN of nothing and
                                 for times                                          */
+    int64_t n_inf, n_negative_inf;  /* infinite items, which count in all above     */
+    caterva_number finite_min, finite_max; /* of the finite items; kind 0 without any */
 } caterva_stats;
 #define CATERVA_STATS_INIT CATERVA_INIT_(caterva_stats)
 
@@ -1677,7 +1692,13 @@ CATERVA_API caterva_status caterva_dims_set(caterva_array *array, const char *co
 
 /* ---- Verify ------------------------------------------------------------- */
 
-/* One damaged place. `chunk` -1: not in a chunk (header, index, trailer). */
+/* One damaged place. Damage is what was read and is wrong: bytes that do not match their
+ * checksum, do not decode or contradict each other, bytes that are missing at the end of a file,
+ * and the missing file of one chunk in a directory that is there (status 404 or 410 behind a
+ * URL). That bytes could not be read is not damage but an error of the call: CATERVA_EIO when the
+ * system or the server refuses or fails, also with EIO of a disk, status 403 or 5xx, or a
+ * connection that breaks, and CATERVA_ENOTFOUND or CATERVA_EIO when the array itself is gone.
+ * `chunk` -1: not in a chunk (header, index, trailer). */
 typedef struct caterva_damage {
     int64_t chunk;
     int64_t index[CATERVA_MAX_DIMS]; /* of the chunk along each axis */
@@ -1713,9 +1734,9 @@ typedef struct caterva_verify_result {
 /* Checks the structure, the checksums of index and chunk headers, every block start, that
  * no two chunks overlap, every attribute, and (unless quick) that every block has its
  * checksum and decodes; in parallel. Reads what is stored anew, also where the handle has
- * it in memory. Reports damage through on_damage and `result`: the status is CATERVA_OK
- * when the check ran to its end. Other threads may read and write meanwhile; a commit
- * through this handle waits until the check is over.
+ * it in memory. Reports damage, see caterva_damage, through on_damage and `result`: the
+ * status is CATERVA_OK when the check ran to its end. Other threads may read and write
+ * meanwhile; a commit through this handle waits until the check is over.
  *
  * Memory: beside the index, which the handle keeps (up to 12 bytes for each chunk), at most
  * 32 MiB for the places of chunks, 24 MiB more while they are sorted (where the C library's
@@ -1738,10 +1759,10 @@ typedef struct caterva_skip_options {
 } caterva_skip_options;
 #define CATERVA_SKIP_INIT CATERVA_INIT_(caterva_skip_options)
 
-/* Reads as caterva_read_selection does, but goes on after damage: where a chunk cannot be
- * read, all that you want of it becomes the fill, and on_damage is called. Returns
- * CATERVA_OK also then. An array whose index is damaged has no readable chunk:
- * CATERVA_ECORRUPT.
+/* Reads as caterva_read_selection does, but goes on after damage, see caterva_damage: where a
+ * chunk is damaged, all that you want of it becomes the fill, and on_damage is called. Returns
+ * CATERVA_OK also then. A chunk that could not be read ends the call with the error: it may be
+ * sound. An array whose index is damaged has no readable chunk: CATERVA_ECORRUPT.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
                                                  const caterva_selection *selection,
@@ -1808,7 +1829,8 @@ typedef struct caterva_repair_result {
  *
  * "Can be read" means what caterva_verify means: every block decodes. Nobody else may be
  * writing; with `output` NULL the library makes sure of that (CATERVA_EBUSY). Returns
- * CATERVA_ECORRUPT and writes nothing when nothing can be made of it.
+ * CATERVA_ECORRUPT and writes nothing when nothing can be made of it, and the error of a read
+ * that fails (CATERVA_EIO): copy a file from a failing disk first, whatever of it can be read.
  * Thread: any. */
 CATERVA_API caterva_status caterva_repair(const char *url,
                                           const caterva_repair_options *options,
@@ -2175,6 +2197,7 @@ typedef struct caterva_publish_result {
     int64_t requests;   /* attempts at requests                                         */
     int64_t retried;    /* attempts after the first one of a request                    */
     int verified;       /* 1: its end, with the seal, was read back                     */
+    int was_there;      /* 1: the same bytes were at the URL already: nothing was sent  */
 } caterva_publish_result;
 #define CATERVA_PUBLISH_RESULT_INIT CATERVA_INIT_(caterva_publish_result)
 
@@ -2186,6 +2209,12 @@ typedef struct caterva_publish_result {
  * Before anything is sent all of it is checked, as caterva_verify does, of an archive by the
  * checksums of its members: what is damaged here is not published. A file whose bytes change
  * from then on is noticed by its time before parts are put together, and after one request.
+ *
+ * Publishing the same bytes again succeeds without sending them, see `was_there`: without
+ * `replace` an object at the URL counts as the same when it has as many bytes and the same last
+ * ones, where the root of the seal is, or the archive's directory with the checksum of each
+ * member. An archive whose directory is longer than 16 MiB is not compared. Whatever differs, or
+ * cannot be compared, is CATERVA_EEXIST, and the sentence says in which way.
  *
  * The object appears whole. Without `replace` only where there is nothing; with it, only in
  * place of the version that was there, if the server knows conditional requests; a server
@@ -2245,7 +2274,8 @@ typedef struct caterva_tree_entry {
                               "group", or python-blosc2's word for another object:
                               "ctable", "lazyexpr", "batcharray", "remote", ...; "file" for
                               what is no frame, "deflated" and "encrypted" for members that
-                              cannot be read in place, "damaged" for what should be a frame */
+                              cannot be read in place, "damaged" for what should be a frame
+                              and was read, but is not one                               */
     int read_only;         /* 1: it can never be opened for writing where it is          */
     int embedded;          /* 1: it lies inside embed.b2e                                */
     int64_t stored_bytes;  /* of the file, member or frame; 0 for groups                 */
@@ -2299,9 +2329,25 @@ CATERVA_API caterva_status caterva_tree_open(const char *path,
  * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
 
+/* Identifies what an archive or a file with all leaves holds, as state_id of caterva_info does
+ * for an array: an archive by names, places, sizes and checksums of its members, a file by its
+ * inode, time and size. A directory has no state of its own, but its arrays have: all zeros.
+ * Thread: any. */
+CATERVA_API caterva_status caterva_tree_state_id(caterva_tree *tree,
+                                                 uint8_t out[CATERVA_STATE_ID],
+                                                 caterva_error *err);
+
 /* Lists what is in `group` and below it ("/group"; NULL or "/": everything). *out never
  * changes; of a directory each call looks anew. Reads the first bytes of every file or
- * member, which tell its kind. Returns CATERVA_ENOTFOUND when there is no such group.
+ * member, which tell its kind.
+ *
+ * "damaged" is only what was read and is wrong: truncated, or with bytes that are not a
+ * frame's. Behind a URL such bytes are fetched a second time, past all caches, first. A file
+ * or member that cannot be read is an error of the call, and there is no list: CATERVA_EIO
+ * when the system or the server refuses or fails (no permission, no descriptor, a bad sector,
+ * a timeout, a connection that breaks, status 401, 403, 404, 5xx, another version on the
+ * server), CATERVA_ESTOPPED, CATERVA_ENOMEM. Files that a writer of a directory deletes
+ * meanwhile are left out. Returns CATERVA_ENOTFOUND when there is no such group.
  * Release *out with caterva_tree_list_release.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
@@ -2494,7 +2540,8 @@ typedef struct caterva_tree_verify_result {
  * is that of the open: CATERVA_EUNSUPPORTED when its header says what this library does not
  * know, as one of a newer version does, or a flipped bit. Frames that are no arrays, and whose
  * structure this library does not know, are no damage. Reports damage through the functions in
- * `options` and `result`: the status is CATERVA_OK when the check ran to its end. References to
+ * `options` and `result`: the status is CATERVA_OK when the check ran to its end. A member that
+ * cannot be read is not damage, and ends the check with the error (CATERVA_EIO). References to
  * other places and what python-blosc2 makes of its own objects are not looked at.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
@@ -2572,10 +2619,11 @@ typedef struct caterva_tree_repair_result {
  *   CATERVA_OUTCOME_PARTLY: there may have been others.
  * - A member whose name in the directory is not the one in its header gets the one that makes
  *   more sense, and is CATERVA_OUTCOME_PARTLY: `reason` names both. No checksum tells which it had.
- * - embed.b2e is made anew where there is none. One that cannot be read is put aside, as
+ * - embed.b2e is made anew where there is none. A damaged one is put aside, as
  *   "embed.b2e.damaged", and replaced by an empty one: what lay inside it is lost.
  *
- * Members that nothing can be made of are named by on_member, and stop nothing. Returns
+ * Members that nothing can be made of are named by on_member, and stop nothing. A member that
+ * cannot be read ends the repair with the error (CATERVA_EIO): it may be sound. Returns
  * CATERVA_EUNSUPPORTED when `path` is no tree, CATERVA_ECORRUPT when no member is found,
  * CATERVA_EINVAL for an archive without an output, CATERVA_EEXIST when something is at the
  * output or is left beside an array, CATERVA_EBUSY while somebody is writing to the tree.

@@ -176,7 +176,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 void cv_array_free(caterva_array *array)
 {
     if (!array) return;
-    if (array->writers) cv_writers_leave(array->writers, array);
+    if (array->writers) cv_writers_leave(array->writers, &array->writers_place);
     cv_errands_close(&array->reads);
     cv_prefetch_destroy(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);

@@ -32,6 +32,7 @@ struct caterva_array {
     char *path;                  /* of the file or directory, absolute; NULL in memory */
     char *url;                   /* by which it is opened again; NULL: by its path */
     cv_writers *writers;         /* of the tree that it was opened to be changed through */
+    size_t writers_place;        /* in their list, which keeps it */
     cv_session *session;         /* of the tree behind a URL whose leaf it is; or NULL */
     caterva_open_options opened; /* how */
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */

@@ -180,6 +180,7 @@ cv_status cv_description_create(const cv_described *from, cv_description **out, 
     d->info.mode = from->mode;
     d->info.durability = from->durability;
     d->info.commit_number = (int64_t)from->committed->footer.commit;
+    cv_snapshot_identify(from->committed, d->info.state_id);
     *out = d;
     return CV_OK;
 }

@@ -88,8 +88,10 @@ static cv_status read_dims(const cv_snapshot *s, const char ***out, const char *
     CV_TRY(cv_snapshot_attributes(s, &all, err));
     for (int i = 0; i < N_CONVENTIONS && !*out; i++) {
         const cv_attribute *a;
-        cv_status status = cv_attributes_find(all, conventions[i], &a, err);
+        cv_error why = {0};
+        cv_status status = cv_attributes_find(all, conventions[i], &a, &why);
         if (status == CATERVA_ENOTFOUND) continue;
+        if (status != CV_OK && err) *err = why;
         if (status == CV_OK) status = read_one(s, a, out, err);
         if (status != CV_OK) return status;
         if (!*out && !*passed) *passed = conventions[i];

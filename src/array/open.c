@@ -42,6 +42,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"mem:\" names nothing to open: use caterva_frame_open");
     if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
+    if (o.mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     bool is_remote = cv_store_is_url(url);
     /* The working directory may change. */
     char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);

@@ -18,6 +18,7 @@ typedef struct finished {
     cv_store *part;         /* of the archive: all of it */
     cv_store *source;       /* borrowed */
     uint64_t size, changed; /* the latter: when, before it was looked at */
+    uint64_t vouching;      /* last bytes that have checksums of all others */
 } finished;
 
 /* ---- Which files ---------------------------------------------------------------------- */
@@ -50,8 +51,10 @@ static cv_status check_array(const char *path, const finished *f, cv_error *err)
                    shown.text);
 }
 
+/* The root of the seal is in the last bytes. */
 static cv_status take_array(const char *path, finished *f, cv_error *err)
 {
+    enum { ROOT = 256 };
     caterva_open_options o = CATERVA_OPEN_INIT;
     o.cache_bytes = -1;
     o.keep_bytes = -1;
@@ -59,14 +62,26 @@ static cv_status take_array(const char *path, finished *f, cv_error *err)
     CV_TRY(caterva_open(path, &o, &f->array, err));
     f->source = f->array->frame->store;
     f->size = f->array->snapshot->header.frame_size;
+    f->vouching = f->size < ROOT ? f->size : ROOT;
     return check_array(path, f, err);
+}
+
+/* The archive's directory, with a checksum of each member, lies behind the last one. */
+static uint64_t end_of_members(const cv_members *members)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < members->n + members->n_replaced; i++)
+        if (members->list[i].end > end) end = members->list[i].end;
+    return end;
 }
 
 static cv_status take_archive(const char *path, finished *f, cv_error *err)
 {
     CV_TRY(cv_store_file_part(f->archive->file, path, 0, UINT64_MAX, &f->part, err));
     f->source = f->part;
-    return cv_store_size(f->part, CV_FRAME_OBJECT, &f->size, err);
+    CV_TRY(cv_store_size(f->part, CV_FRAME_OBJECT, &f->size, err));
+    f->vouching = f->size - end_of_members(&f->archive->contents.members);
+    return CV_OK;
 }
 
 static cv_status take(const char *path, finished *f, cv_error *err)
@@ -265,6 +280,7 @@ static cv_status publish(const char *path, const char *url, const caterva_publis
     if (status == CV_OK && !o->abandon) status = check_sound(path, &f, o, err);
     const cv_publication p = {.source = f.source,
                               .size = f.size,
+                              .vouching = f.vouching,
                               .url = url,
                               .read_url = o->read_url,
                               .replaces = o->replace != 0,

@@ -6,6 +6,7 @@
 #include "array/opened.h"
 #include "array/tree_commit.h"
 #include "base/heap.h"
+#include "store/file.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -43,11 +44,16 @@ static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva
         cv_tree_close(inner);
         return cv_fail_memory(err, sizeof *tree, "a tree handle");
     }
+    cv_status status = CV_OK;
     tree->writers = cv_writers_new();
-    if (!tree->writers) {
+    if (!tree->writers) status = cv_fail_memory(err, sizeof *tree->writers, "a tree handle");
+    if (status == CV_OK && inner->writable)
+        status = cv_keeper_new(inner->dir, inner->path, &tree->keeper, err);
+    if (status != CV_OK) {
         cv_tree_close(inner);
+        cv_writers_release(tree->writers);
         cv_free(tree);
-        return cv_fail_memory(err, sizeof *tree->writers, "a tree handle");
+        return status;
     }
     inner->durable = o->durability != CATERVA_DURABILITY_NONE;
     tree->tree = inner;
@@ -64,6 +70,7 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
 {
     cv_session *session;
     cv_watch watch;
+    if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(path, err));
     CV_TRY(cv_array_open_session(path, o->remote, &session, err));
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_status status = cv_tree_open(path, session, o->on_progress ? &watch : NULL, out, err);
@@ -106,6 +113,7 @@ caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
     cv_status status = cv_tree_handle_finish(tree, cv_tree_commit_groups(tree, err));
     cv_groups_clear(&tree->groups);
     cv_writers_release(tree->writers);
+    cv_keeper_release(tree->keeper);
     cv_tree_close(tree->tree);
     cv_watch_destroy(&tree->watch);
     cv_mutex_destroy(&tree->lock);
@@ -158,6 +166,14 @@ caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
     return cv_tree_handle_finish(tree, look_and_list(tree->tree, group, out, err));
 }
 
+caterva_status caterva_tree_state_id(caterva_tree *tree, uint8_t out[CATERVA_STATE_ID],
+                                     caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    return cv_tree_identify(tree->tree, out, err);
+}
+
 void caterva_tree_list_release(const caterva_tree_list *list) { cv_catalog_free(list); }
 
 /* ---- Arrays ------------------------------------------------------------------------- */
@@ -166,7 +182,11 @@ void caterva_tree_list_release(const caterva_tree_list *list) { cv_catalog_free(
 static cv_status join(caterva_tree *tree, caterva_array **array, cv_error *err)
 {
     const char *path = (*array)->path + strlen(tree->tree->path) + 1;
-    cv_status status = cv_writers_join(tree->writers, *array, path, err);
+    cv_status status =
+        tree->keeper ? cv_store_file_rest((*array)->frame->store, tree->keeper, path, err)
+                     : CV_OK;
+    if (status == CV_OK)
+        status = cv_writers_join(tree->writers, *array, &(*array)->writers_place, path, err);
     if (status == CV_OK) {
         (*array)->writers = tree->writers;
         return CV_OK;

@@ -46,8 +46,10 @@ static cv_status load(const caterva_tree *tree, const char *group, cv_snapshot *
     cv_status status = cv_snapshot_load_any(store, out, &reason);
     cv_store_close(store);
     if (status == CV_OK) return CV_OK;
-    return cv_fail(err, status, reason.position, "the attributes of %.60s in %.60s: %.120s",
-                   group, tree->tree->shown.text, reason.message);
+    (void)cv_fail(err, status, reason.position, "the attributes of %.60s in %.60s: %.120s",
+                  group, tree->tree->shown.text, reason.message);
+    if (err) err->sys_errno = reason.sys_errno;
+    return status;
 }
 
 static cv_status check(const caterva_tree *tree, const char **group, cv_error *err)
@@ -174,12 +176,14 @@ static cv_status change(caterva_tree *tree, const char *group, const char *name,
                         const cv_attribute *added, cv_error *err)
 {
     cv_snapshot *old = NULL;
+    cv_error why = {0};
     if (!cv_groups_find(&tree->groups, group)) {
         CV_TRY(cv_tree_handle_check_free(tree, group, CV_NEW_GROUP, err));
         CV_TRY(cv_change_check_group(tree->tree, group, err));
     }
-    cv_status status = load(tree, group, &old, err);
+    cv_status status = load(tree, group, &old, &why);
     if (status == CATERVA_ENOTFOUND && added) status = CV_OK; /* a new group */
+    if (status != CV_OK && err) *err = why;
     if (status == CV_OK) status = replace(tree, group, old, name, added, err);
     cv_snapshot_release(old);
     return status;

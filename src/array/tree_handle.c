@@ -49,23 +49,22 @@ cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status)
 
 /* ---- Keys ------------------------------------------------------------------ */
 
-/* "g/x.b2nd" is the path of "/g/x", or of something in it or around it. */
-static cv_status check_beside(const caterva_tree *tree, const char *path, const char *key,
-                              cv_new_thing thing, cv_error *err)
+/* Writers have the names of the arrays that they hold, and of the groups around them. */
+static cv_status check_writers(const caterva_tree *tree, const char *key, cv_new_thing thing,
+                               cv_error *err)
 {
     const char *name = key + 1, *shown = tree->tree->shown.text;
-    size_t size = strlen(name), stem = cv_tree_stem(path);
-    size_t common = size < stem ? size : stem;
-    if (strncmp(path, name, common) != 0) return CV_OK;
-    if (size == stem) {
-        if (thing == CV_NEW_OVERWRITING_ARRAY) return CV_OK;
+    size_t size = strlen(name);
+    cv_writer_use use = cv_writers_use(tree->writers, name, size);
+    if (use == CV_NAME_OF_ARRAY && thing != CV_NEW_OVERWRITING_ARRAY)
         return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s exists already", key, shown);
-    }
-    if (size > stem && name[stem] == '/')
-        return cv_fail(err, CATERVA_EEXIST, -1,
-                       "%.100s cannot be: %.100s is no group but a leaf", key, path);
-    if (size < stem && path[size] == '/' && thing != CV_NEW_GROUP)
+    if (use == CV_NAME_OF_GROUP && thing != CV_NEW_GROUP)
         return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is a group", key, shown);
+    while ((size = cv_tree_parent(name, size)) > 0)
+        if (cv_writers_use(tree->writers, name, size) == CV_NAME_OF_ARRAY)
+            return cv_fail(err, CATERVA_EEXIST, -1,
+                           "cannot create %.80s: /%.*s in %s is not a group", key, (int)size,
+                           name, shown);
     return CV_OK;
 }
 
@@ -83,13 +82,11 @@ static cv_status check_groups(const caterva_tree *tree, const char *key, cv_erro
 cv_status cv_tree_handle_check_free(const caterva_tree *tree, const char *key,
                                     cv_new_thing thing, cv_error *err)
 {
-    cv_status status = CV_OK;
     cv_writers *w = tree->writers;
     CV_TRY(cv_tree_check_writable(tree->tree, err));
     if (key[0] != '/' || !key[1]) return CV_OK; /* refused as a key, or the root */
     cv_mutex_lock(&w->lock);
-    for (size_t i = 0; i < w->n && status == CV_OK; i++)
-        status = check_beside(tree, w->list[i].path, key, thing, err);
+    cv_status status = check_writers(tree, key, thing, err);
     cv_mutex_unlock(&w->lock);
     if (status != CV_OK || thing == CV_NEW_GROUP) return status;
     return check_groups(tree, key, err);

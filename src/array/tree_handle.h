@@ -3,6 +3,7 @@
 #define CV_ARRAY_TREE_HANDLE_H
 
 #include "array/writers.h"
+#include "store/keeper.h"
 #include "tree/groups.h"
 
 struct caterva_tree {
@@ -10,10 +11,11 @@ struct caterva_tree {
     caterva_durability durability;
     cv_mutex lock; /* one change of keys or attributes at a time */
     cv_writers *writers;
-    cv_groups groups; /* attributes that are pending */
-    bool unfinished;  /* a commit stands that could not be finished */
-    cv_status failed; /* how the last commit did: nothing of it may be committed alone */
-    cv_watch watch;   /* tree->watch, where somebody listens */
+    cv_keeper *keeper; /* of the files of writers, for a tree that is written; else NULL */
+    cv_groups groups;  /* attributes that are pending */
+    bool unfinished;   /* a commit stands that could not be finished */
+    cv_status failed;  /* how the last commit did: nothing of it may be committed alone */
+    cv_watch watch;    /* tree->watch, where somebody listens */
 };
 
 /* CATERVA_EINVAL for a NULL handle. */

@@ -160,7 +160,7 @@ static cv_status judge_embed(cv_tree_repair *r, cv_error *err)
     cv_error why = {.position = -1};
     cv_status status = verify_embed(r, &damages, &why);
     if (status == CV_OK && damages == 0) return CV_OK;
-    if (status == CATERVA_ENOMEM || status == CATERVA_ESTOPPED) {
+    if (status != CV_OK && !cv_tree_repair_is_damage(status)) {
         if (err) *err = why;
         return status;
     }
@@ -208,8 +208,10 @@ static cv_status repair_embed(cv_tree_repair *r, const cv_member *member, cv_err
         return finish(r, err);
     }
     cv_status status = read_embed(r, &why);
-    if (status == CATERVA_ENOMEM && err) *err = why;
-    if (status == CATERVA_ENOMEM) return status;
+    if (status != CV_OK && !cv_tree_repair_is_damage(status)) {
+        if (err) *err = why;
+        return status;
+    }
     if (status != CV_OK) {
         CV_TRY(lose_embed(r, &why, err));
     } else {

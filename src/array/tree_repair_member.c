@@ -51,11 +51,10 @@ static caterva_repair_options options_of(cv_tree_repair *r, const char *output)
     return o;
 }
 
-/* What is no fault of the member's ends the work. */
-static bool is_of_member(cv_status status)
+bool cv_tree_repair_is_damage(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
-           status == CATERVA_EIO || status == CATERVA_ENOTFOUND;
+           status == CATERVA_ENOTFOUND;
 }
 
 void cv_tree_repair_judge(cv_tree_repair *r, caterva_outcome outcome)
@@ -225,7 +224,7 @@ cv_status cv_tree_repair_array(cv_tree_repair *r, const cv_member *member, cv_er
         r->made_path ? repair_into_output(r, member, &why) : repair_in_place(r, member, &why);
     if (status == CV_OK) return CV_OK;
     if (status == CATERVA_EUNSUPPORTED) return cv_tree_repair_other(r, member, err);
-    if (is_of_member(status)) {
+    if (cv_tree_repair_is_damage(status)) {
         r->reason = why;
         cv_tree_repair_judge(r, CATERVA_OUTCOME_LOST);
         return CV_OK;
@@ -295,7 +294,7 @@ static cv_status make_group(const cv_tree_repair *r, const cv_member *member, cv
 static cv_status lose(cv_tree_repair *r, const cv_member *member, cv_status status,
                       const cv_error *why, cv_error *err)
 {
-    if (!is_of_member(status)) {
+    if (!cv_tree_repair_is_damage(status)) {
         if (err) *err = *why;
         return status;
     }

@@ -20,6 +20,10 @@ typedef struct cv_tree_repair {
     cv_error reason;
 } cv_tree_repair;
 
+/* Whether a failure is damage of the member. If not, it ends the repair: a member that cannot
+ * be read may be sound. */
+bool cv_tree_repair_is_damage(cv_status status);
+
 /* The member gets this outcome, and the reason stands in r->reason. */
 void cv_tree_repair_judge(cv_tree_repair *r, caterva_outcome outcome);
 

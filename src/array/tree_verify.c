@@ -44,20 +44,22 @@ static void report(verification *v, const cv_error *err)
     on_damage(v, &damage);
 }
 
-static bool is_damage(cv_status status)
+/* Bytes that were read and are wrong, and files that a directory lists and lacks. A member
+ * that cannot be read may be sound. */
+static bool is_damage(const verification *v, cv_status status)
 {
-    return status == CATERVA_ECORRUPT || status == CATERVA_ENOTFOUND ||
-           status == CATERVA_EIO || status == CATERVA_EUNSUPPORTED;
+    bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED || is_missing;
 }
 
-/* What one member says is told, and the others are looked at; what is no fault of the
- * member's ends the work. */
+/* Reports damage of one member, so that the others are checked as well. Any other failure
+ * ends the verification. */
 static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
 {
     if (status == CV_OK) return CV_OK;
     v->is_missing = v->is_missing || (status == CATERVA_ENOTFOUND && v->tries > 0);
     if (v->is_missing) return CV_OK;
-    if (is_damage(status)) {
+    if (is_damage(v, status)) {
         report(v, why);
         return CV_OK;
     }
@@ -169,7 +171,7 @@ static cv_status verify_header(verification *v, const cv_member *member, cv_erro
     cv_error why = {.position = -1};
     const cv_zip_source source = cv_tree_source(v->tree->tree);
     cv_status status = cv_zip_directory_check(&source, member, &why);
-    bool is_told = v->member.damages > 0 && is_damage(status);
+    bool is_told = v->member.damages > 0 && is_damage(v, status);
     return is_told ? CV_OK : settle(v, status, &why, err);
 }
 

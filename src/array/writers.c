@@ -1,7 +1,9 @@
-/* Room: array. Who is open for writing through a tree. */
+/* Room: array. The arrays that are open for writing through a tree, and their names in a
+ * hash table: whether a new name is free takes the same time among ten and ten thousand. */
 #include "array/writers.h"
 
 #include "base/heap.h"
+#include "tree/names.h"
 
 #include <string.h>
 
@@ -23,8 +25,114 @@ void cv_writers_release(cv_writers *writers)
     if (!is_last) return;
     cv_mutex_destroy(&writers->lock);
     cv_free(writers->list);
+    cv_free(writers->names);
     cv_free(writers);
 }
+
+/* ---- Names ---------------------------------------------------------------- */
+
+struct cv_writer_name {
+    cv_writer_name *next; /* in its bucket */
+    size_t n_arrays;      /* of that name */
+    size_t n_below;       /* arrays of which it is a group */
+    size_t size;
+    char text[];
+};
+
+static size_t hash(const char *name, size_t size)
+{
+    uint64_t h = 14695981039346656037U; /* FNV-1a */
+    for (size_t i = 0; i < size; i++) h = (h ^ (unsigned char)name[i]) * 1099511628211U;
+    return (size_t)(h ^ h >> 32);
+}
+
+/* The link that leads to the name, or the end of its bucket. The table is not empty. */
+static cv_writer_name **find(const cv_writers *w, const char *name, size_t size)
+{
+    cv_writer_name **link = &w->names[hash(name, size) & (w->n_buckets - 1)];
+    while (*link && ((*link)->size != size || memcmp((*link)->text, name, size) != 0))
+        link = &(*link)->next;
+    return link;
+}
+
+static cv_status grow(cv_writers *w, cv_error *err)
+{
+    size_t n = w->n_buckets ? 2 * w->n_buckets : 16, n_old = w->n_buckets;
+    cv_writer_name **old = w->names, **names = cv_calloc(n, sizeof(cv_writer_name *));
+    if (!names) return cv_fail_memory(err, n * sizeof *names, "the names of a tree");
+    w->names = names;
+    w->n_buckets = n;
+    for (size_t i = 0; i < n_old; i++)
+        for (cv_writer_name *next, *name = old[i]; name; name = next) {
+            next = name->next;
+            name->next = NULL;
+            *find(w, name->text, name->size) = name;
+        }
+    cv_free(old);
+    return CV_OK;
+}
+
+/* The name, with nothing counted yet where it is new. */
+static cv_status enter(cv_writers *w, const char *name, size_t size, cv_writer_name **out,
+                       cv_error *err)
+{
+    if (w->n_names >= w->n_buckets) CV_TRY(grow(w, err));
+    cv_writer_name **link = find(w, name, size);
+    if (!*link) {
+        *link = cv_calloc(1, sizeof **link + size);
+        if (!*link) return cv_fail_memory(err, size, "a name");
+        (*link)->size = size;
+        memcpy((*link)->text, name, size);
+        w->n_names++;
+    }
+    *out = *link;
+    return CV_OK;
+}
+
+static void drop_if_unused(cv_writers *w, cv_writer_name **link)
+{
+    cv_writer_name *name = *link;
+    if (!name || name->n_arrays + name->n_below > 0) return;
+    *link = name->next;
+    w->n_names--;
+    cv_free(name);
+}
+
+/* Takes an array off its name and off the groups around it, up to the one of `down_to`
+ * bytes, which is left as it is. */
+static void uncount(cv_writers *w, const char *path, size_t down_to)
+{
+    size_t stem = cv_tree_stem(path);
+    for (size_t size = stem; size > down_to; size = cv_tree_parent(path, size)) {
+        cv_writer_name **link = find(w, path, size);
+        --*(size == stem ? &(*link)->n_arrays : &(*link)->n_below);
+        drop_if_unused(w, link);
+    }
+}
+
+static cv_status count(cv_writers *w, const char *path, cv_error *err)
+{
+    cv_writer_name *name = NULL;
+    size_t stem = cv_tree_stem(path);
+    for (size_t size = stem; size > 0; size = cv_tree_parent(path, size)) {
+        cv_status status = enter(w, path, size, &name, err);
+        if (status != CV_OK) {
+            uncount(w, path, size);
+            return status;
+        }
+        ++*(size == stem ? &name->n_arrays : &name->n_below);
+    }
+    return CV_OK;
+}
+
+cv_writer_use cv_writers_use(const cv_writers *w, const char *name, size_t size)
+{
+    const cv_writer_name *found = w->n_buckets ? *find(w, name, size) : NULL;
+    if (!found) return CV_NAME_FREE;
+    return found->n_arrays > 0 ? CV_NAME_OF_ARRAY : CV_NAME_OF_GROUP;
+}
+
+/* ---- The list ------------------------------------------------------------- */
 
 static cv_status add(cv_writers *w, const cv_writer_entry *entry, cv_error *err)
 {
@@ -36,14 +144,17 @@ static cv_status add(cv_writers *w, const cv_writer_entry *entry, cv_error *err)
         w->list = grown;
         w->room = room;
     }
+    CV_TRY(count(w, entry->path, err));
+    *entry->place = w->n;
     w->list[w->n++] = *entry;
     w->references++;
     return CV_OK;
 }
 
-cv_status cv_writers_join(cv_writers *writers, void *array, const char *path, cv_error *err)
+cv_status cv_writers_join(cv_writers *writers, void *array, size_t *place, const char *path,
+                          cv_error *err)
 {
-    cv_writer_entry entry = {.array = array, .path = cv_strdup(path)};
+    cv_writer_entry entry = {.array = array, .path = cv_strdup(path), .place = place};
     if (!entry.path) return cv_fail_memory(err, strlen(path), "a path");
     cv_mutex_lock(&writers->lock);
     cv_status status = add(writers, &entry, err);
@@ -52,13 +163,14 @@ cv_status cv_writers_join(cv_writers *writers, void *array, const char *path, cv
     return status;
 }
 
-void cv_writers_leave(cv_writers *w, const void *array)
+void cv_writers_leave(cv_writers *w, const size_t *place)
 {
-    size_t i = 0;
     cv_mutex_lock(&w->lock);
-    while (w->list[i].array != array) i++;
-    cv_free(w->list[i].path);
-    w->list[i] = w->list[--w->n];
+    cv_writer_entry *entry = &w->list[*place];
+    uncount(w, entry->path, 0);
+    cv_free(entry->path);
+    *w->list[--w->n].place = *place;
+    *entry = w->list[w->n];
     cv_mutex_unlock(&w->lock);
     cv_writers_release(w);
 }

@@ -34,11 +34,13 @@ int cv_file_ask_lock(cv_file file)
  *     READS     everyone who shares, as long as the file is open
  *     UNKNOWN   whoever has not said a number yet
  *     NUMBERS   from here on: byte n for number n
+ *     MARKS     before all of these, in the same way
  */
 #ifdef F_OFD_SETLK
 static const off_t lock_reads = (off_t)(INT64_MAX / 2);
 static const off_t lock_unknown = (off_t)(INT64_MAX / 2) + 1;
 static const off_t lock_numbers = (off_t)(INT64_MAX / 2) + 2;
+static const off_t lock_marks = (off_t)1 << 61;
 static const uint64_t most_numbers = (uint64_t)1 << 61;
 
 static int set_lock(int fd, short type, off_t start, off_t n)
@@ -90,12 +92,50 @@ void cv_file_unshare(cv_file file)
 #endif
 }
 
+int cv_file_mark(cv_file file, uint64_t number)
+{
+#ifdef F_OFD_SETLK
+    off_t byte = lock_marks + (off_t)(number % (most_numbers - 1));
+    return set_lock(cv_posix_fd(file), F_RDLCK, byte, 1);
+#else
+    (void)file, (void)number;
+    return ENOTSUP;
+#endif
+}
+
+void cv_file_unmark(cv_file file, uint64_t number)
+{
+#ifdef F_OFD_SETLK
+    off_t byte = lock_marks + (off_t)(number % (most_numbers - 1));
+    (void)set_lock(cv_posix_fd(file), F_UNLCK, byte, 1);
+#else
+    (void)file, (void)number;
+#endif
+}
+
+bool cv_file_is_marked(cv_file file, uint64_t number)
+{
+#ifdef F_OFD_SETLK
+    struct flock lock = {.l_type = F_WRLCK,
+                         .l_whence = SEEK_SET,
+                         .l_start = lock_marks + (off_t)(number % (most_numbers - 1)),
+                         .l_len = 1};
+    return fcntl(cv_posix_fd(file), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+#else
+    (void)file, (void)number;
+    return false;
+#endif
+}
+
 static atomic_uint generation, forks;
 static cv_once forks_once = CV_ONCE_INIT;
 
 static void note_fork(void) { atomic_fetch_add(&forks, 1); }
 static void note_birth(void) { atomic_fetch_add(&generation, 1); }
-static void watch_forks(void) { cv_thread_on_fork(CV_FORK_LOCKS, NULL, note_fork, note_birth); }
+static void watch_forks(void)
+{
+    cv_thread_on_fork(CV_FORK_LOCKS, NULL, note_fork, note_birth);
+}
 
 cv_os_moment cv_os_now(void)
 {

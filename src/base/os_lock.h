@@ -29,6 +29,14 @@ void cv_file_unshare(cv_file file);
 bool cv_file_is_shared(cv_file file);
 bool cv_file_is_shared_but(cv_file file, uint64_t number);
 
+/* Marks of numbers, which exclude neither each other nor any of the other locks: a directory
+ * is marked with numbers of files in it (store/keeper.h). Whether another opening has set one;
+ * false where that cannot be known, and mark then fails with ENOTSUP or what the system says.
+ * unshare takes no marks away. */
+int cv_file_mark(cv_file file, uint64_t number);
+void cv_file_unmark(cv_file file, uint64_t number);
+bool cv_file_is_marked(cv_file file, uint64_t number);
+
 /* Gives up all locks of this opening: children of fork hold the same opening, and
  * closing it here would leave them the locks. */
 void cv_file_unlock(cv_file file);

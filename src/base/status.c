@@ -6,6 +6,7 @@
 #include "base/error_text.h"
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,8 +45,9 @@ cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...)
     if (err) {
         size_t used = strlen(err->message);
         char text[96];
-        snprintf(err->message + used, sizeof err->message - used, ": %s",
-                 cv_error_text(sys_errno, text, sizeof text));
+        snprintf(err->message + used, sizeof err->message - used, ": %s%s",
+                 cv_error_text(sys_errno, text, sizeof text),
+                 sys_errno == EMFILE ? " (this process may open no more: ulimit -n)" : "");
     }
     return CATERVA_EIO;
 }

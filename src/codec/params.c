@@ -16,7 +16,7 @@ blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec)
     params.compcode = (uint8_t)spec->codec;
     params.compcode_meta = (uint8_t)spec->codec_meta;
     params.clevel = (uint8_t)spec->level;
-    params.use_dict = spec->use_dict;
+    params.use_dict = spec->use_dict && cv_codec_makes_dict(spec->codec);
     params.typesize = spec->item_size;
     params.blocksize = spec->block_bytes;
     params.splitmode = spec->split_mode;

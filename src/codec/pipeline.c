@@ -276,7 +276,7 @@ static cv_status check_ndlz(const cv_codec_spec *spec, cv_error *err)
 static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
 {
     if (spec->codec != BLOSC_ZSTD && spec->codec != BLOSC_LZ4 && spec->codec != BLOSC_LZ4HC)
-        return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd and lz4 do",
+        return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd does",
                        cv_codec_name(spec->codec));
     int n = cv_codec_n_filters(spec); /* they run twice, the second time over their scratch */
     if (n > 2)

@@ -104,6 +104,11 @@ bool cv_codec_blocks_independent(const cv_codec_spec *spec)
     return !spec->use_dict;
 }
 
+/* For lz4 and lz4hc libblosc2 (up to 3.3.5 at least) makes the dictionary of the chunk's own
+ * streams in place: it copies them behind the block starts with memcpy, and the ranges overlap
+ * unless there are more blocks than the dictionary has words. zstd trains one elsewhere. */
+bool cv_codec_makes_dict(int codec) { return codec == BLOSC_ZSTD; }
+
 bool cv_codec_needs_geometry(const cv_codec_spec *spec)
 {
     if (spec->codec >= BLOSC2_GLOBAL_REGISTERED_CODECS_START) return true;

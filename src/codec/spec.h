@@ -15,7 +15,7 @@ typedef struct cv_codec_spec {
     int codec_meta;
     int level;      /* 0..9 */
     int split_mode; /* 1..4 */
-    bool use_dict;
+    bool use_dict; /* chunks may have dictionaries; see cv_codec_makes_dict */
     uint8_t filters[CV_CODEC_FILTERS];
     uint8_t filters_meta[CV_CODEC_FILTERS];
     int32_t item_size;
@@ -34,6 +34,9 @@ typedef struct cv_codec_spec {
 /* CATERVA_EUNSUPPORTED naming codec or filter when libblosc2 has it not (a plugin
  * that is not built in), CATERVA_EINVAL for a level that there is not. */
 cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err);
+
+/* False for a codec whose dictionaries are read but not made: chunks get none. */
+bool cv_codec_makes_dict(int codec);
 
 const char *cv_codec_engine_version(void);
 

@@ -106,8 +106,12 @@ static cv_status adopt_chunks(adoption *a, cv_error *err)
         CV_TRY(cv_watch_tick(a->watch, 0, err));
         cv_watch_add(a->watch, (next - chunk) * txn->state->grid.chunk_bytes);
         if (!special && cv_index_name(&txn->index, chunk) == 0) {
-            cv_status status = adopt_chunk(a, chunk, &fits, err);
-            if (status != CV_OK && !is_unfit(status)) return status;
+            cv_error why = {0};
+            cv_status status = adopt_chunk(a, chunk, &fits, &why);
+            if (status != CV_OK && !is_unfit(status)) {
+                if (err) *err = why;
+                return status;
+            }
         }
         if (!fits) return CV_OK;
         txn->adopt_next = next;

@@ -275,21 +275,27 @@ void cv_attributes_free(cv_attributes *all)
     cv_free(all);
 }
 
-cv_status cv_attributes_find(const cv_attributes *all, const char *name,
-                             const cv_attribute **out, cv_error *err)
+static const cv_attribute *find(const cv_attributes *all, const char *name)
 {
     int low = 0, high = all->n;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        *out = &all->list[all->by_name[middle]];
-        int found = strcmp(name, (*out)->name);
-        if (found == 0) return CV_OK;
+        const cv_attribute *attribute = &all->list[all->by_name[middle]];
+        int found = strcmp(name, attribute->name);
+        if (found == 0) return attribute;
         if (found < 0)
             high = middle;
         else
             low = middle + 1;
     }
-    *out = NULL;
+    return NULL;
+}
+
+cv_status cv_attributes_find(const cv_attributes *all, const char *name,
+                             const cv_attribute **out, cv_error *err)
+{
+    *out = find(all, name);
+    if (*out) return CV_OK;
     if (all->map_status == CV_OK)
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
     if (err) *err = all->map_error;
@@ -303,10 +309,9 @@ cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
                                 cv_error *err)
 {
     static const cv_attributes none;
-    const cv_attribute *old = NULL;
     if (!all) all = &none;
-    cv_status status = cv_attributes_find(all, name, &old, err);
-    if (status != CV_OK && !added) return status;
+    const cv_attribute *old = find(all, name);
+    if (!old && !added) return cv_attributes_find(all, name, &old, err);
     size_t size = ((size_t)all->n + 1) * sizeof(cv_attribute);
     *list = cv_malloc(size);
     if (!*list) return cv_fail_memory(err, size, "the attributes");

@@ -356,7 +356,22 @@ void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk
         cv_store_warm(store, ref->object, ref->pos, (size_t)wanted);
 }
 
-/* Of a chunk in a file of its own: the file may be gone, and its user knows chunks. */
+/* The file of a chunk is missing: damage, unless the store refused to look (sys_errno) or the
+ * frame is gone as well. */
+static cv_status fail_missing(cv_store *store, const cv_chunk_ref *ref, const cv_error *why,
+                              cv_error *err)
+{
+    if (why->sys_errno != 0) {
+        if (err) *err = *why;
+        if (err) err->code = CATERVA_EIO;
+        return CATERVA_EIO;
+    }
+    if (store->ops->check_frame) CV_TRY(store->ops->check_frame(store, err));
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "chunk %lld is lost: %.200s",
+                   (long long)ref->chunk, why->message);
+}
+
+/* A chunk in a file of its own ends where the file does. */
 static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *limit,
                             cv_error *err)
 {
@@ -364,9 +379,7 @@ static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *
     *limit = ref->limit;
     if (*limit > 0) return CV_OK;
     cv_status status = cv_store_size(store, ref->object, limit, &error);
-    if (status == CATERVA_ENOTFOUND)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "chunk %lld is lost: %.200s",
-                       (long long)ref->chunk, error.message);
+    if (status == CATERVA_ENOTFOUND) return fail_missing(store, ref, &error, err);
     if (status != CV_OK && err) *err = error;
     return status;
 }

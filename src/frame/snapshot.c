@@ -141,6 +141,19 @@ cv_status cv_snapshot_check_attributes(const cv_snapshot *s, cv_error *err)
     return CV_OK;
 }
 
+/* ---- Which state it is ---------------------------------------------------- */
+
+void cv_snapshot_identify(const cv_snapshot *s, uint8_t out[CV_STATE_ID])
+{
+    cv_stamp stamp = s->seal == CV_SEAL_WHOLE ? (cv_stamp){0} : s->stamp;
+    const cv_state_part parts[] = {
+        {s->header_bytes.data, s->header_bytes.size},
+        {s->trailer_bytes.data, s->trailer_bytes.size},
+        {&stamp, sizeof stamp},
+    };
+    cv_state_id(parts, sizeof parts / sizeof parts[0], out);
+}
+
 /* ---- Who reads what ------------------------------------------------------- */
 
 /* The number of the commit, or 0: there is none, or others changed the frame since. */

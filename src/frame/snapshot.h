@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "format/array_meta.h"
 #include "format/frame_header.h"
+#include "format/state_id.h"
 #include "format/trailer.h"
 #include "frame/attributes.h"
 #include "frame/index.h"
@@ -29,6 +30,7 @@ typedef struct cv_snapshot {
     /* What vouches for the state, see sealed.h. */
     cv_seal_state seal;
     cv_seal_footer footer; /* of a sealed state with chunks */
+    cv_stamp stamp;        /* of the store when the state was loaded, unless sealed whole */
     bool unchecked;        /* nothing is checked against the seal */
     bool any_kind;         /* a frame of bytes and attributes, whatever it is kept for */
     bool refound;          /* repair's: the index is not the stored one, see refind.h */
@@ -72,6 +74,11 @@ cv_status cv_snapshot_check_attributes(const cv_snapshot *snapshot, cv_error *er
 
 /* A number that tells states of one frame apart: what its header and trailer hold. */
 uint32_t cv_snapshot_name(const cv_snapshot *snapshot);
+
+/* An identifier of the state: equal for all openings of one commit, different for two commits
+ * of one frame and for frames of different contents. A state that is sealed is identified by
+ * its checksums, which every commit changes; any other one by the stamp of its store, too. */
+void cv_snapshot_identify(const cv_snapshot *snapshot, uint8_t out[CV_STATE_ID]);
 
 /* Fills in what follows from header_bytes: header, meta, grid; each checked
  * against the others. */

@@ -144,6 +144,7 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
     if (status != CV_OK) s->seal = CV_SEAL_NONE;
     if (s->seal == CV_SEAL_NONE) s->footer = (cv_seal_footer){0};
+    if (s->seal != CV_SEAL_WHOLE) s->stamp = cv_store_stamp(store);
     if (s->seal == CV_SEAL_WHOLE && store->is_pinned) store->is_vouched = true;
     return s->unchecked ? CV_OK : status;
 }
@@ -239,14 +240,16 @@ static cv_status load_once(cv_store *store, load_how how, cv_snapshot **out, cv_
 static cv_status load_new(cv_store *store, load_how how, cv_snapshot **out, cv_error *err)
 {
     enum { TRIES = 8, FIRST_WAIT_NS = 1000000 };
-    cv_status status = load_once(store, how, out, err);
+    cv_error why = {0};
+    cv_status status = load_once(store, how, out, &why);
     bool is_over = !cv_store_may_have_writer(store);
     for (int i = 0; i < TRIES && status == CATERVA_ECORRUPT && !is_over; i++) {
         is_over = !cv_store_has_writer(store); /* then what is there now is whole */
         if (!is_over) cv_os_sleep_ns((uint64_t)FIRST_WAIT_NS << i);
         cv_store_read_anew(store);
-        status = load_once(store, how, out, err);
+        status = load_once(store, how, out, &why);
     }
+    if (status != CV_OK && err) *err = why;
     return status;
 }
 

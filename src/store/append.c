@@ -86,6 +86,7 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 {
     cv_file file;
     cv_status status = CV_OK;
+    CV_TRY(cv_refuse_url(a->path, err));
     CV_TRY(open_end(a->path, &file, pos, err));
     int error = write_pieces(a, file, *pos, &status, err);
     if (!error && status == CV_OK) error = sync_end(a, file, *pos);

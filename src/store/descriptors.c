@@ -107,3 +107,12 @@ int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out)
         error = cv_dir_open(dir, name, how, out);
     return error;
 }
+
+int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_OS_TEMP_NAME],
+                      cv_file *out)
+{
+    int error = cv_dir_create_temp_file(dir, name, mode, temp, out);
+    for (int waits = 0; wait_for_room(error, &waits);)
+        error = cv_dir_create_temp_file(dir, name, mode, temp, out);
+    return error;
+}

@@ -4,6 +4,7 @@
 #define CV_STORE_DESCRIPTORS_H
 
 #include "base/os_dir.h"
+#include "base/os_names.h"
 
 /* Holds descriptors that it can do without. */
 typedef struct cv_fd_holder {
@@ -21,6 +22,10 @@ void cv_fd_holder_remove(cv_fd_holder *holder);
  * holders give theirs up, and for a moment one is waited for that is in use. */
 int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
+
+/* As cv_dir_create_temp_file, in the same way. */
+int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_OS_TEMP_NAME],
+                      cv_file *out);
 
 /* The holders give up some, unless `error` says something else. False: there were none. */
 bool cv_descriptors_make_room(int error);

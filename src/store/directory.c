@@ -93,6 +93,15 @@ static int read_held(const held_object *held, void *dst, size_t size, uint64_t p
     return 0;
 }
 
+cv_status cv_directory_check_frame(cv_store *store, cv_error *err)
+{
+    cv_file_info info;
+    directory_store *d = (directory_store *)store;
+    int error = cv_dir_get_info(d->dir, CV_SFRAME_FRAME, &info);
+    if (error == ENOENT) return fail_missing(d, CV_FRAME_OBJECT, err);
+    return error ? fail_object(d, CV_FRAME_OBJECT, error, "look at", err) : CV_OK;
+}
+
 /* The open frame; takes it over. */
 static void use_frame(directory_store *d, cv_file frame)
 {
@@ -167,6 +176,19 @@ cv_status cv_directory_size(cv_store *store, cv_object object, uint64_t *size, c
     int error = size_of_held(&held, size);
     let_go(d, held);
     return error ? fail_object(d, object, error, "look at", err) : CV_OK;
+}
+
+/* The frame's file is never changed in place by this library, but by others. One that was
+ * given up keeps its zeros: the state was loaded before. */
+void cv_directory_stamp(cv_store *store, cv_stamp *out)
+{
+    directory_store *d = (directory_store *)store;
+    cv_file_info info;
+    cv_rwlock_read(&d->frame_lock);
+    int error = cv_file_is_open(d->frame) ? cv_file_get_info(d->frame, &info) : ENOENT;
+    cv_rwlock_unlock(&d->frame_lock);
+    if (error) return;
+    *out = (cv_stamp){.object = info.inode, .time = info.changed_ns, .size = info.size};
 }
 
 cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,

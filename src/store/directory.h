@@ -32,8 +32,10 @@ static inline cv_file cv_directory_self(const directory_store *d)
 
 /* The operations on bytes, for the table of operations. */
 cv_status cv_directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
+void cv_directory_stamp(cv_store *store, cv_stamp *out);
 cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
                             size_t size, cv_error *err);
+cv_status cv_directory_check_frame(cv_store *store, cv_error *err);
 cv_status cv_directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
                                  const cv_arrivals *arrivals, cv_error *err);
 cv_at_once cv_directory_read_at_once(cv_store *store, const cv_store_range *r);

@@ -114,7 +114,9 @@ static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *er
 
 static const cv_store_ops directory_ops = {
     .name = "directory",
+    .stamp = cv_directory_stamp,
     .size = cv_directory_size,
+    .check_frame = cv_directory_check_frame,
     .read = cv_directory_read,
     .read_many = cv_directory_read_many,
     .read_at_once = cv_directory_read_at_once,

@@ -7,6 +7,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
+#include "base/os.h"
 #include "base/os_lock.h"
 #include "base/warm.h"
 #include "store/deep.h"
@@ -14,6 +15,10 @@
 #include "store/file_copy.h"
 #include "store/file_find.h"
 #include "store/home.h"
+#include "store/rest.h"
+
+#include <stddef.h>
+#include <string.h>
 
 typedef struct file_store {
     cv_store base;
@@ -25,7 +30,178 @@ typedef struct file_store {
     cv_shown_path shown;
     cv_file_copy copy;
     bool leaves_temp;
+    /* Of one that may rest, that is, be closed while nobody uses it; else NULL. */
+    cv_keeper *keeper;
+    char *path;   /* of the file in the keeper's directory */
+    char *folder; /* its directory there */
+    cv_resting rest;
+    cv_file_info known; /* of the file when it went to rest */
+    bool is_marked;
+    uint64_t held; /* marked, too: the file that place.old had locked; 0: none */
 } file_store;
+
+/* ---- Resting -------------------------------------------------------------- */
+
+/* From begin to end the store has its descriptors. */
+static cv_status begin(file_store *f, cv_error *err)
+{
+    return f->keeper ? cv_rest_begin(&f->rest, err) : CV_OK;
+}
+
+static void end(file_store *f)
+{
+    if (f->keeper) cv_rest_end(&f->rest);
+}
+
+/* For who has no way to report a failure. */
+static bool begins(file_store *f) { return begin(f, NULL) == CV_OK; }
+
+/* Others are kept from the file by a mark in place of its lock. */
+static bool mark(file_store *f, uint64_t inode)
+{
+    return cv_file_mark(cv_dir_as_file(f->keeper->root), inode) == 0;
+}
+
+static void unmark(file_store *f, uint64_t inode)
+{
+    cv_file_unmark(cv_dir_as_file(f->keeper->root), inode);
+}
+
+/* Children of fork hold the same opening: closing it here would leave them the lock. */
+static void close_file(file_store *f)
+{
+    if (cv_os_has_forked(f->base.opened)) cv_file_unlock(f->file);
+    cv_file_close(&f->file);
+}
+
+static void let_held_go(file_store *f)
+{
+    if (f->held) unmark(f, f->held);
+    f->held = 0;
+}
+
+/* What stands in the way of a new array is kept for it, where it was locked. */
+static bool hold_by_mark(file_store *f)
+{
+    cv_file_info old;
+    if (!f->place.old.is_locked) return true;
+    if (cv_file_get_info(f->place.old.self, &old) || !mark(f, old.inode)) return false;
+    f->held = old.inode;
+    return true;
+}
+
+static cv_dir *dir_of(file_store *f)
+{
+    return f->base.published ? &f->home.dir : &f->place.dir;
+}
+
+static const char *name_of(const file_store *f)
+{
+    const char *slash = strrchr(f->path, '/');
+    return !f->base.published ? f->place.temp : slash ? slash + 1 : f->path;
+}
+
+/* Bytes that were written and not synced are synced by the opening that commits: the system
+ * has them, and reports what it could not write to whoever syncs first. */
+static bool sleep_now(cv_resting *rest)
+{
+    file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
+    cv_file_info closed;
+    if (cv_store_is_parents(&f->base) || f->place.old.is_directory) return false;
+    if (cv_file_get_info(f->file, &f->known)) return false;
+    if (f->base.published ? !mark(f, f->known.inode) : !hold_by_mark(f)) return false;
+    f->is_marked = f->base.published;
+    close_file(f);
+    cv_dir *dir = dir_of(f);
+    if (cv_dir_get_link_info(*dir, name_of(f), &closed) == 0 &&
+        closed.inode == f->known.inode)
+        f->known = closed; /* a network file system may set the time at the close */
+    cv_target_close(&f->place.old);
+    cv_dir_close(dir);
+    return true;
+}
+
+/* Of a file that is closed for good. */
+static void forget_rest(file_store *f)
+{
+    if (!cv_store_is_parents(&f->base)) {
+        if (f->is_marked) unmark(f, f->known.inode);
+        let_held_go(f);
+    }
+    cv_keeper_release(f->keeper);
+    cv_free(f->path);
+    cv_free(f->folder);
+}
+
+/* Who looks at the file, or is refused it because of the mark, has the lock for a moment. */
+static int lock_again(cv_file file)
+{
+    enum { WAITS = 200, WAIT_NS = 1000000 };
+    int error = cv_file_lock(file);
+    for (int i = 0; i < WAITS && error == EWOULDBLOCK; i++) {
+        cv_os_sleep_ns(WAIT_NS);
+        error = cv_file_lock(file);
+    }
+    return error;
+}
+
+static cv_status check_unchanged(const file_store *f, cv_file file, cv_error *err)
+{
+    cv_file_info now;
+    int error = cv_file_get_info(file, &now);
+    if (error) return cv_fail_sys(err, error, "cannot look at %s", f->shown.text);
+    if (now.inode == f->known.inode && now.device == f->known.device &&
+        now.size == f->known.size && now.changed_ns == f->known.changed_ns)
+        return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s was changed or replaced by others while it was open for writing",
+                   f->shown.text);
+}
+
+/* A child of fork reads; the file is its parent's to lock. */
+static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_error *err)
+{
+    bool reads = cv_store_is_parents(&f->base);
+    unsigned how = (reads ? CV_OPEN_READ : CV_OPEN_BOTH) | CV_OPEN_NO_LINK;
+    int error = cv_open_file(dir, name_of(f), how, 0, out);
+    if (error) return cv_fail_open(err, error, f->shown.text);
+    error = reads ? 0 : lock_again(*out);
+    cv_status status =
+        error ? cv_fail_lock(err, error, f->shown.text) : check_unchanged(f, *out, err);
+    if (status != CV_OK) cv_file_close(out);
+    return status;
+}
+
+/* Locked again, what was to be replaced needs no mark. When it is another file by now the
+ * place finds that out. */
+static void hold_again(file_store *f)
+{
+    cv_file_info info;
+    cv_target old;
+    if (!f->held || cv_store_is_parents(&f->base)) return;
+    if (cv_target_open(f->place.dir, f->place.name, false, &f->shown, &old, NULL) == CV_OK) {
+        if (cv_file_get_info(old.self, &info) == 0 && info.inode == f->held)
+            old.is_locked = lock_again(old.self) == 0;
+        f->place.old = old;
+    }
+    let_held_go(f);
+}
+
+static cv_status wake(cv_resting *rest, cv_error *err)
+{
+    file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
+    cv_dir dir;
+    int error = cv_open_dir(f->keeper->root, f->folder, 0, &dir);
+    if (error) return cv_fail_open(err, error, f->shown.text);
+    cv_status status = open_again(f, dir, &f->file, err);
+    if (status != CV_OK) {
+        cv_dir_close(&dir);
+        return status;
+    }
+    *dir_of(f) = dir;
+    if (!f->base.published) hold_again(f);
+    return CV_OK;
+}
 
 /* ---- Bytes -------------------------------------------------------------- */
 
@@ -39,6 +215,13 @@ static cv_status file_size(cv_store *store, cv_object object, uint64_t *size, cv
     *size = stored > f->offset ? stored - f->offset : 0;
     if (*size > f->most) *size = f->most;
     return CV_OK;
+}
+
+static void file_stamp(cv_store *store, cv_stamp *out)
+{
+    cv_file_info info;
+    if (cv_file_get_info(((file_store *)store)->file, &info)) return;
+    *out = (cv_stamp){.object = info.inode, .time = info.changed_ns, .size = info.size};
 }
 
 static cv_status file_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
@@ -243,13 +426,14 @@ static bool file_has_writer(cv_store *store)
 static void file_close(cv_store *store)
 {
     file_store *f = (file_store *)store;
+    if (f->keeper) cv_rest_stop(&f->rest);
     if (!store->published && !f->leaves_temp && !cv_store_is_parents(store))
         cv_place_remove_temp(&f->place);
     cv_place_close(&f->place);
     cv_home_close(&f->home);
     cv_file_copy_free(&f->copy);
-    if (cv_os_has_forked(store->opened)) cv_file_unlock(f->file);
-    cv_file_close(&f->file);
+    close_file(f);
+    if (f->keeper) forget_rest(f);
     cv_free(f);
 }
 
@@ -258,6 +442,7 @@ static cv_status file_unlink(cv_store *store, cv_watch *watch, cv_error *err);
 
 static const cv_store_ops file_ops = {
     .name = "file",
+    .stamp = file_stamp,
     .size = file_size,
     .read = file_read,
     .read_many = file_read_many,
@@ -284,6 +469,205 @@ static const cv_store_ops file_ops = {
     .unlink = file_unlink,
     .close = file_close,
 };
+
+/* ---- The same of a file that may rest ---------------------------------------- */
+
+static cv_status resting_size(cv_store *store, cv_object object, uint64_t *size,
+                              cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_size(store, object, size, err);
+    end((file_store *)store);
+    return status;
+}
+
+static cv_status resting_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                              size_t size, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_read(store, object, pos, dst, size, err);
+    end((file_store *)store);
+    return status;
+}
+
+static cv_status resting_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+                                   const cv_arrivals *arrivals, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_read_many(store, ranges, n, arrivals, err);
+    end((file_store *)store);
+    return status;
+}
+
+static cv_at_once resting_read_at_once(cv_store *store, const cv_store_range *range)
+{
+    if (!begins((file_store *)store)) return CV_AT_ONCE_UNKNOWN;
+    cv_at_once result = file_read_at_once(store, range);
+    end((file_store *)store);
+    return result;
+}
+
+static cv_status resting_write(cv_store *store, cv_object object, uint64_t pos,
+                               const void *src, size_t size, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_write(store, object, pos, src, size, err);
+    end((file_store *)store);
+    return status;
+}
+
+static void resting_take_room(cv_store *store, uint64_t pos, uint64_t size)
+{
+    if (!begins((file_store *)store)) return;
+    file_take_room(store, pos, size);
+    end((file_store *)store);
+}
+
+static cv_status resting_copy(cv_store *store, uint64_t from, uint64_t to, size_t size,
+                              cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_copy(store, from, to, size, err);
+    end((file_store *)store);
+    return status;
+}
+
+static cv_status resting_truncate(cv_store *store, cv_object object, uint64_t size,
+                                  cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_truncate(store, object, size, err);
+    end((file_store *)store);
+    return status;
+}
+
+static cv_status resting_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_sync(store, object, err);
+    end((file_store *)store);
+    return status;
+}
+
+static cv_status resting_publish(cv_store *store, bool durable, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_publish(store, durable, err);
+    end((file_store *)store);
+    return status;
+}
+
+/* What cannot be known is answered as by who must be careful. */
+static bool resting_has_readers(cv_store *store)
+{
+    if (!begins((file_store *)store)) return true;
+    bool found = file_has_readers(store);
+    end((file_store *)store);
+    return found;
+}
+
+static bool resting_has_others(cv_store *store, uint64_t state)
+{
+    if (!begins((file_store *)store)) return true;
+    bool found = file_has_others(store, state);
+    end((file_store *)store);
+    return found;
+}
+
+static cv_status resting_check_name(cv_store *store, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_check_name(store, err);
+    end((file_store *)store);
+    return status;
+}
+
+/* The new store stands on the old one's descriptors: that one does not rest any more. */
+static cv_status resting_create_over(cv_store *old, cv_store **out, cv_error *err)
+{
+    CV_TRY(begin((file_store *)old, err));
+    cv_status status = file_create_over(old, out, err);
+    if (status != CV_OK) end((file_store *)old);
+    return status;
+}
+
+static cv_status resting_unlink(cv_store *store, cv_watch *watch, cv_error *err)
+{
+    CV_TRY(begin((file_store *)store, err));
+    cv_status status = file_unlink(store, watch, err);
+    end((file_store *)store);
+    return status;
+}
+
+static const cv_store_ops resting_ops = {
+    .name = "file",
+    .size = resting_size,
+    .read = resting_read,
+    .read_many = resting_read_many,
+    .read_at_once = resting_read_at_once,
+    .write = resting_write,
+    .take_room = resting_take_room,
+    .copy = resting_copy,
+    .truncate = resting_truncate,
+    .sync = resting_sync,
+    .replace = cv_store_no_replace,
+    .remove = cv_store_no_remove,
+    .publish = resting_publish,
+    .has_readers = resting_has_readers,
+    .has_others = resting_has_others,
+    .check_name = resting_check_name,
+    .create_over = resting_create_over,
+    .unlink = resting_unlink,
+    .close = file_close,
+};
+
+static bool is_file(const cv_store *store)
+{
+    return store->ops == &file_ops || store->ops == &resting_ops;
+}
+
+/* The way to the file leads through the directory, not through a link out of it. */
+static bool is_below(cv_dir root, char *path, bool published)
+{
+    cv_file_info info;
+    bool below = true;
+    for (char *slash = strchr(path, '/'); slash && below; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        below =
+            cv_dir_get_link_info(root, path, &info) == 0 && info.kind == CV_KIND_DIRECTORY;
+        *slash = '/';
+    }
+    if (!below || !published) return below;
+    return cv_dir_get_link_info(root, path, &info) == 0 && info.kind == CV_KIND_FILE;
+}
+
+cv_status cv_store_file_rest(cv_store *store, cv_keeper *keeper, const char *path,
+                             cv_error *err)
+{
+    file_store *f = (file_store *)store;
+    if (store->ops != &file_ops || !store->writable || f->offset > 0) return CV_OK;
+    char *own = cv_strdup(path);
+    if (!own) return cv_fail_memory(err, strlen(path), "a path");
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? cv_strndup(path, (size_t)(slash - path)) : cv_strdup(".");
+    if (!folder || !is_below(keeper->root, own, store->published)) {
+        cv_free(folder);
+        cv_free(own);
+        return folder ? CV_OK : cv_fail_memory(err, strlen(path), "a path");
+    }
+    f->path = own;
+    f->folder = folder;
+    f->keeper = cv_keeper_retain(keeper);
+    if (!store->published) {
+        cv_temporaries_remove(&f->place.listed);
+        f->place.root = keeper->root;
+        f->place.folder = folder;
+        cv_place_list(&f->place);
+    }
+    store->ops = &resting_ops;
+    cv_rest_start(&f->rest, sleep_now, wake);
+    return CV_OK;
+}
 
 /* ---- Opening ------------------------------------------------------------ */
 
@@ -396,33 +780,41 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
 
 uint64_t cv_store_file_offset(const cv_store *store)
 {
-    return store->ops == &file_ops ? ((const file_store *)store)->offset : 0;
+    return is_file(store) ? ((const file_store *)store)->offset : 0;
 }
 
 uint64_t cv_store_file_changed(const cv_store *store)
 {
-    cv_file_info info;
-    if (store->ops != &file_ops) return 0;
-    return cv_file_get_info(((const file_store *)store)->file, &info) == 0 ? info.changed_ns
-                                                                           : 0;
+    cv_file_info info = {0};
+    file_store *f = (file_store *)(uintptr_t)store;
+    if (!is_file(store) || !begins(f)) return 0;
+    (void)cv_file_get_info(f->file, &info);
+    end(f);
+    return info.changed_ns;
 }
 
 const char *cv_store_file_temp(const cv_store *store)
 {
-    bool has_one = store->ops == &file_ops && !store->published;
+    bool has_one = is_file(store) && !store->published;
     return has_one ? ((const file_store *)store)->place.temp : NULL;
 }
 
 cv_status cv_store_file_hold_place(cv_store *store, cv_error *err)
 {
-    if (store->ops != &file_ops || store->published) return CV_OK;
-    return cv_place_hold(&((file_store *)store)->place, err);
+    file_store *f = (file_store *)store;
+    if (!is_file(store) || store->published) return CV_OK;
+    CV_TRY(begin(f, err));
+    cv_status status = cv_place_hold(&f->place, err);
+    end(f);
+    return status;
 }
 
 void cv_store_file_let_place_go(cv_store *store)
 {
-    if (store->ops == &file_ops && !store->published)
-        cv_place_let_go(&((file_store *)store)->place);
+    file_store *f = (file_store *)store;
+    if (!is_file(store) || store->published || !begins(f)) return;
+    cv_place_let_go(&f->place);
+    end(f);
 }
 
 void cv_store_file_leave_temp(cv_store *store, bool leave)

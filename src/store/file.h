@@ -3,6 +3,7 @@
 #define CV_STORE_FILE_H
 
 #include "base/os_file.h"
+#include "store/keeper.h"
 #include "store/store.h"
 
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
@@ -36,6 +37,13 @@ void cv_store_file_leave_temp(cv_store *store, bool leave);
  * Nothing of other stores. */
 cv_status cv_store_file_hold_place(cv_store *store, cv_error *err);
 void cv_store_file_let_place_go(cv_store *store);
+
+/* From now on the store may close its file while nobody uses it, and opens it again: see
+ * store/rest.h. `path` is where the file is, or a new one is to be, from the keeper's directory
+ * on, and is copied; what lies elsewhere by way of links, and other stores, stay as they are.
+ * Before other threads use the store. */
+cv_status cv_store_file_rest(cv_store *store, cv_keeper *keeper, const char *path,
+                             cv_error *err);
 
 /* Lets a store of a file that is only read keep a copy of it, see file_copy.h, when it has at
  * most `most` bytes; other stores: nothing. Before other threads use the store. */

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "base/os_lock.h"
 #include "store/descriptors.h"
+#include "store/keeper.h"
 #include "store/refusals.h"
 
 static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
@@ -42,7 +43,10 @@ static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_
         error = cv_file_lock(*file);
         cv_status status = error ? cv_fail_lock(err, error, path)
                                  : cv_home_find(path, *file, false, home, err);
-        if (status == CV_OK && cv_home_leads_to(home, *file)) return CV_OK;
+        bool is_there = status == CV_OK && cv_home_leads_to(home, *file);
+        if (is_there && cv_keeper_has(home->dir, *file))
+            status = cv_fail_lock(err, EWOULDBLOCK, path);
+        if (is_there && status == CV_OK) return CV_OK;
         cv_home_close(home);
         cv_file_close(file);
         CV_TRY(status);

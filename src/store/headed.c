@@ -19,6 +19,11 @@ static cv_status headed_size(cv_store *store, cv_object object, uint64_t *size, 
     return cv_store_size(inner_of(store), object, size, err);
 }
 
+static void headed_stamp(cv_store *store, cv_stamp *out)
+{
+    *out = cv_store_stamp(inner_of(store));
+}
+
 /* Over what was read of the inner one's. */
 static void put_head(const headed_store *h, uint64_t pos, void *dst, size_t size)
 {
@@ -59,6 +64,7 @@ static void headed_close(cv_store *store)
 
 static const cv_store_ops headed_ops = {
     .name = "file with another header",
+    .stamp = headed_stamp,
     .size = headed_size,
     .read = headed_read,
     .read_at_once = headed_read_at_once,

@@ -2,6 +2,7 @@
  * how a range is fetched for http_read.c, how they are opened for http_open.c. */
 #include "store/http.h"
 
+#include "base/crc32c.h"
 #include "base/heap.h"
 #include "store/http_cached.h"
 #include "store/http_chunks.h"
@@ -338,6 +339,16 @@ static cv_status http_settle(cv_store *store, bool is_right, cv_error *err)
 
 /* ---- Closing ----------------------------------------------------------------------------- */
 
+static void http_stamp(cv_store *store, cv_stamp *out)
+{
+    const cv_identity *identity = &((http_store *)store)->file->object->identity;
+    *out = (cv_stamp){
+        .object = cv_crc32c(0, identity->etag, strlen(identity->etag)),
+        .time = cv_crc32c(0, identity->modified, strlen(identity->modified)),
+        .size = identity->size,
+    };
+}
+
 static void http_close(cv_store *store)
 {
     http_store *h = (http_store *)store;
@@ -349,6 +360,7 @@ static void http_close(cv_store *store)
 
 static const cv_store_ops http_ops = {
     .name = "URL",
+    .stamp = http_stamp,
     .size = http_size,
     .read = http_read,
     .read_many = http_read_many,

@@ -105,6 +105,10 @@ static cv_status fetch(const cv_http_chunks *c, cv_object id, cv_watch *watch, c
     CV_TRY(new_chunk(c, id, &k, err));
     cv_status status = cv_http_read_piece(k->object, &ask, atomic_load(&c->is_anew), watch,
                                           &k->first, &no_ranges, err);
+    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* no fault of the chunk's bytes */
+        status = CATERVA_EIO;
+        if (err) err->code = status;
+    }
     if (status == CV_OK)
         *out = k;
     else

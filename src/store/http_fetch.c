@@ -5,6 +5,7 @@
 #include "store/http_fetch.h"
 
 #include "base/heap.h"
+#include "base/os.h"
 #include "store/http_fetch_parts.h"
 #include "store/http_wire.h"
 #include "store/http_xml.h"
@@ -242,16 +243,22 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 
 /* ---- What next --------------------------------------------------------------------- */
 
+/* Seconds after which the server asks to be tried again. */
+static uint32_t wait_asked(const cv_fetch *f)
+{
+    bool is_asked = f->is_judged && f->verdict == CV_REPLY_RETRY;
+    return is_asked ? cv_reply_wait(&f->reply, (int64_t)(cv_os_time_ns() / 1000000000)) : 0;
+}
+
 static int64_t give_up(cv_fetch *f)
 {
-    cv_session_count_attempts(&f->error, f->attempts);
+    cv_session_count_attempts(&f->error, f->attempts, wait_asked(f));
     return CV_WIRE_DONE;
 }
 
 static int64_t try_again(cv_fetch *f)
 {
-    uint32_t asked_s = f->verdict == CV_REPLY_RETRY ? f->reply.retry_after : 0;
-    int64_t pause = cv_session_pause(f->object->session, &f->failures, asked_s);
+    int64_t pause = cv_session_pause(f->object->session, &f->failures, wait_asked(f));
     return pause >= 0 ? pause : give_up(f);
 }
 
@@ -290,8 +297,7 @@ static int64_t try_parts_again(cv_fetch *f)
     (void)cv_spans_left(f->spans, f->n_spans, &n_left);
     f->has_no_parts = f->failures > 0 && !f->have_parts_come;
     if (f->failures > 0 || n_left < 2) return split(f);
-    uint32_t asked_s = f->verdict == CV_REPLY_RETRY ? f->reply.retry_after : 0;
-    int64_t pause = cv_session_pause(f->object->session, &f->failures, asked_s);
+    int64_t pause = cv_session_pause(f->object->session, &f->failures, wait_asked(f));
     if (pause >= 0) return pause;
     return f->have_parts_come ? give_up(f) : split(f);
 }

@@ -19,7 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TAIL_BYTES = 64 * 1024, ASKING_BYTES = 1 << 20, CONDITION = CV_ETAG_SIZE + 32 };
+enum {
+    TAIL_BYTES = 64 * 1024,
+    MOST_VOUCHING = 16 << 20,
+    ASKING_BYTES = 1 << 20,
+    CONDITION = CV_ETAG_SIZE + 32
+};
 
 typedef struct publishing {
     const cv_publication *p;
@@ -71,32 +76,32 @@ static cv_status look_first(publishing *u, cv_error *err)
     return status;
 }
 
-/* Whether what is there is what was to be published. */
-static cv_status compare(publishing *u, bool *is_ours, cv_error *err)
+/* Whether what is there has the bytes that were to be published, by its size and its end, and
+ * whether somebody else has put it there. */
+static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error *err)
 {
     bool is_there;
     cv_identity found;
     cv_http_piece piece = {0};
     uint64_t first = u->p->size - u->tail_size;
     const cv_ask ask = {.first = first, .end = u->p->size};
-    *is_ours = false;
+    *is_same = *is_others = false;
     cv_status status = look(u, &ask, &piece, &found, &is_there, err);
     if (status == CATERVA_ECORRUPT) return CV_OK; /* it is shorter */
     CV_TRY(status);
-    bool is_same = found.size == u->p->size && piece.pos <= first &&
-                   piece.pos + piece.size == u->p->size &&
-                   memcmp(piece.bytes + (first - piece.pos), u->tail, u->tail_size) == 0;
-    bool is_others = *found.write_id && strcmp(found.write_id, u->state.write_id) != 0;
+    *is_same = found.size == u->p->size && piece.pos <= first &&
+               piece.pos + piece.size == u->p->size &&
+               memcmp(piece.bytes + (first - piece.pos), u->tail, u->tail_size) == 0;
+    *is_others = *found.write_id && strcmp(found.write_id, u->state.write_id) != 0;
     cv_free(piece.bytes);
-    *is_ours = is_same && !is_others;
     return CV_OK;
 }
 
 static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *err)
 {
-    bool is_ours;
+    bool is_same, is_others;
     cv_error why = {0};
-    cv_status status = compare(u, &is_ours, &why);
+    cv_status status = compare(u, &is_same, &is_others, &why);
     if (status == CATERVA_ESTOPPED) {
         if (err) *err = why;
         return status;
@@ -104,8 +109,8 @@ static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *er
     if (status != CV_OK)
         return cv_fail(err, status, -1, "it was sent, but cannot be read back: %.180s",
                        why.message);
-    out->verified = is_ours;
-    if (is_ours) return CV_OK;
+    out->verified = is_same && !is_others;
+    if (out->verified) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1,
                    "%s: it was sent, but what is there now is something else: somebody "
                    "replaced it, or the server has damaged it",
@@ -116,21 +121,22 @@ static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *er
 static cv_status settle(publishing *u, cv_status status, bool may_be_done,
                         const cv_error *why, cv_error *err)
 {
-    bool is_ours = false;
+    bool is_same = false, is_others = false;
     if (status != CV_OK && may_be_done && status != CATERVA_ESTOPPED)
-        (void)compare(u, &is_ours, NULL);
-    if (status == CV_OK || is_ours) return CV_OK;
+        (void)compare(u, &is_same, &is_others, NULL);
+    if (status == CV_OK || (is_same && !is_others)) return CV_OK;
     if (err) *err = *why;
     return status;
 }
 
 /* ---- Conditions ----------------------------------------------------------------------- */
 
-static cv_status refuse_other(const publishing *u, cv_error *err)
+/* `how`: in which way what is there differs, or why that is not known. */
+static cv_status refuse_other(const publishing *u, const char *how, cv_error *err)
 {
     if (!u->p->if_match)
-        return cv_fail(err, CATERVA_EEXIST, -1, "%s: something is there already",
-                       u->object->shown);
+        return cv_fail(err, CATERVA_EEXIST, -1, "%s: something is there already, %.160s",
+                       u->object->shown, how);
     return cv_fail(err, CATERVA_EEXIST, -1,
                    "%s: what is there is not %.80s, which was to be "
                    "replaced, but %.80s",
@@ -140,13 +146,51 @@ static cv_status refuse_other(const publishing *u, cv_error *err)
                                     : "unnamed");
 }
 
-/* What must still be true when the object appears. */
-static cv_status decide(publishing *u, cv_error *err)
+static cv_status refuse_size(const publishing *u, cv_error *err)
+{
+    char how[96];
+    (void)snprintf(how, sizeof how, "of %llu bytes, and not these %llu",
+                   (unsigned long long)u->found.size, (unsigned long long)u->p->size);
+    return refuse_other(u, how, err);
+}
+
+/* What may not be replaced need not be, if it is the same. Archives with a long directory do not
+ * tell by a few bytes. */
+static cv_status check_same(publishing *u, cv_error *err)
+{
+    bool is_same = false, is_others;
+    char how[160];
+    cv_error why = {0};
+    cv_status status = CV_OK;
+    if (!u->is_there) return refuse_other(u, "", err);
+    if (u->found.size != UINT64_MAX && u->found.size != u->p->size)
+        return refuse_size(u, err);
+    bool is_vouched = u->p->vouching > 0 && u->p->vouching <= u->tail_size;
+    if (is_vouched) status = compare(u, &is_same, &is_others, &why);
+    if (is_same) return CV_OK;
+    if (status == CATERVA_ESTOPPED || status == CATERVA_ENOMEM) {
+        if (err) *err = why;
+        return status;
+    }
+    if (status != CV_OK)
+        (void)snprintf(how, sizeof how, "and cannot be compared: %.130s", why.message);
+    return refuse_other(u,
+                        status != CV_OK ? how
+                        : is_vouched ? "of as many bytes, but not the same ones"
+                                     : "of as many bytes; whether they are the same is not "
+                                       "known without reading all of them",
+                        err);
+}
+
+/* What must still be true when the object appears. *is_done: it is there, with the same bytes. */
+static cv_status decide(publishing *u, bool *is_done, cv_error *err)
 {
     const char *etag = u->p->if_match ? u->p->if_match : u->found.etag;
-    if (u->p->if_match && (!u->is_there || strcmp(u->found.etag, u->p->if_match) != 0))
-        return refuse_other(u, err);
-    if (u->is_there && !u->p->replaces && !u->p->if_match) return refuse_other(u, err);
+    bool is_refused = u->p->if_match
+                          ? !u->is_there || strcmp(u->found.etag, u->p->if_match) != 0
+                          : u->is_there && !u->p->replaces;
+    *is_done = is_refused;
+    if (is_refused) return check_same(u, err);
     if (!u->is_there)
         (void)snprintf(u->condition, sizeof u->condition, "If-None-Match: *");
     else if (cv_etag_is_strong(etag))
@@ -262,8 +306,9 @@ static cv_status put_parts(publishing *u, caterva_publish_result *out, cv_error 
 
 static cv_status read_tail(publishing *u, cv_error *err)
 {
-    uint64_t size = u->p->size;
-    u->tail_size = size < TAIL_BYTES ? (size_t)size : TAIL_BYTES;
+    uint64_t size = u->p->size, wanted = TAIL_BYTES;
+    if (u->p->vouching > wanted && u->p->vouching <= MOST_VOUCHING) wanted = u->p->vouching;
+    u->tail_size = (size_t)(size < wanted ? size : wanted);
     u->tail = cv_malloc(u->tail_size);
     if (!u->tail) return cv_fail_memory(err, u->tail_size, "the end of a file");
     return cv_store_read(u->p->source, CV_FRAME_OBJECT, size - u->tail_size, u->tail,
@@ -344,13 +389,36 @@ static bool is_done_before(const publishing *u)
     return u->has_state && u->is_there && strcmp(u->found.write_id, u->state.write_id) == 0;
 }
 
+static cv_status abandon(publishing *u, cv_error *err)
+{
+    cv_parts parts = {.object = u->object, .sends = &u->sends};
+    bool is_known;
+    if (!u->has_state)
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no file %s",
+                       cv_show_path(u->p->state_path).text);
+    CV_TRY(cv_parts_resume(&parts, u->state.upload_id, u->watch, &is_known, err));
+    if (is_known) cv_parts_abort(&parts, u->p->url, false);
+    cv_upload_state_remove(u->p->state_path);
+    return CV_OK;
+}
+
+/* An upload that was begun is not needed where the same bytes are there without it. */
+static cv_status be_done(publishing *u, caterva_publish_result *out, cv_error *err)
+{
+    out->was_there = out->verified = 1;
+    return u->has_state ? abandon(u, err) : CV_OK;
+}
+
 static cv_status publish(publishing *u, caterva_publish_result *out, cv_error *err)
 {
+    bool is_done;
     CV_TRY(look_first(u, err));
-    if (is_done_before(u)) return CV_OK;
-    CV_TRY(decide(u, err));
-    return u->session->is_s3 && u->p->size > u->part_size ? put_parts(u, out, err)
-                                                          : put(u, err);
+    if (is_done_before(u)) return verify(u, out, err);
+    CV_TRY(decide(u, &is_done, err));
+    if (is_done) return be_done(u, out, err);
+    CV_TRY(u->session->is_s3 && u->p->size > u->part_size ? put_parts(u, out, err)
+                                                          : put(u, err));
+    return verify(u, out, err);
 }
 
 static cv_status begin(publishing *u, cv_error *err)
@@ -380,7 +448,6 @@ cv_status cv_http_publish(const cv_publication *p, cv_watch *watch,
     out->bytes = (int64_t)p->size;
     cv_status status = begin(&u, err);
     if (status == CV_OK) status = publish(&u, out, err);
-    if (status == CV_OK) status = verify(&u, out, err);
     if (status == CV_OK && u.has_state) cv_upload_state_remove(p->state_path);
     if (u.session) {
         out->requests = atomic_load(&u.session->requests);
@@ -388,19 +455,6 @@ cv_status cv_http_publish(const cv_publication *p, cv_watch *watch,
     }
     finish(&u);
     return status;
-}
-
-static cv_status abandon(publishing *u, cv_error *err)
-{
-    cv_parts parts = {.object = u->object, .sends = &u->sends};
-    bool is_known;
-    if (!u->has_state)
-        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no file %s",
-                       cv_show_path(u->p->state_path).text);
-    CV_TRY(cv_parts_resume(&parts, u->state.upload_id, u->watch, &is_known, err));
-    if (is_known) cv_parts_abort(&parts, u->p->url, false);
-    cv_upload_state_remove(u->p->state_path);
-    return CV_OK;
 }
 
 cv_status cv_http_abandon(const cv_publication *p, cv_watch *watch, cv_error *err)

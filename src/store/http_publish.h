@@ -7,6 +7,7 @@
 typedef struct cv_publication {
     cv_store *source; /* its frame object: bytes [0, size) */
     uint64_t size;
+    uint64_t vouching; /* so many last bytes have checksums of all others; 0: not known */
     const char *url, *read_url; /* read_url: where to look at it, or NULL: the same */
     bool replaces;
     const char *if_match;   /* the ETag of what is replaced; NULL: what is there now */
@@ -18,8 +19,9 @@ typedef struct cv_publication {
     void *context;
 } cv_publication;
 
-/* Sends it, tells the watch of `size` bytes, and fills the counts of *out. CATERVA_EEXIST:
- * something else is there. */
+/* Sends it, tells the watch of `size` bytes, and fills the counts of *out. If the same bytes are
+ * at the URL already, by their number and those that vouch for the others, it sends nothing and
+ * sets was_there. CATERVA_EEXIST: something else is there. */
 cv_status cv_http_publish(const cv_publication *publication, cv_watch *watch,
                           caterva_publish_result *out, cv_error *err);
 

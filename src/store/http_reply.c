@@ -2,6 +2,8 @@
  * arguments, and has a fuzz target. */
 #include "store/http_reply.h"
 
+#include "store/http_date.h"
+
 #include "base/os_file.h"
 
 #include <string.h>
@@ -185,9 +187,18 @@ static bool tells_of_others(text name)
     return false;
 }
 
+/* A number of seconds, or a date. */
+static void take_retry(text value, cv_reply *out)
+{
+    uint64_t seconds = 0;
+    out->retry_at = 0;
+    if (!is_number(value, &seconds))
+        (void)cv_http_date(value.at, (size_t)(value.end - value.at), &out->retry_at);
+    out->retry_after = seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
 static void take_field(text name, text value, cv_reply *out)
 {
-    uint64_t seconds;
     if (tells_of_others(name)) out->is_relayed = true;
     if (equals(name, "content-length"))
         take_length(value, out);
@@ -205,8 +216,10 @@ static void take_field(text name, text value, cv_reply *out)
         take_text(value, out->modified, sizeof out->modified);
     else if (equals(name, CV_WRITE_ID_FIELD))
         take_text(value, out->write_id, sizeof out->write_id);
-    else if (equals(name, "retry-after") && is_number(value, &seconds))
-        out->retry_after = seconds < 86400 ? (uint32_t)seconds : 86400;
+    else if (equals(name, "retry-after"))
+        take_retry(value, out);
+    else if (equals(name, "date"))
+        (void)cv_http_date(value.at, (size_t)(value.end - value.at), &out->date);
 }
 
 static text take_line(text *rest)
@@ -252,6 +265,14 @@ cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error
     return CV_OK;
 }
 
+uint32_t cv_reply_wait(const cv_reply *r, int64_t now)
+{
+    if (r->retry_at == 0) return r->retry_after;
+    int64_t seconds = r->retry_at - (r->date ? r->date : now);
+    if (seconds < 0) return 0;
+    return seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
 /* ---- Judging ---------------------------------------------------------------- */
 
 bool cv_etag_is_strong(const char *etag) { return etag[0] == '"'; }
@@ -273,9 +294,31 @@ bool cv_reply_is_busy(int status)
     return status >= 500 && status != 501 && status != 505 && status != 507;
 }
 
-static cv_verdict judge_status(const cv_reply *r, const char *name, cv_error *err)
+/* The object existed when it was opened. That it cannot be had now is a failure of the read, not
+ * the answer that nothing is there. */
+static cv_verdict gone(const cv_reply *r, const char *name, cv_error *err)
+{
+    bool is_forbidden = r->status == 403;
+    (void)cv_fail(err, CATERVA_EIO, -1, "%s: %s (status %d)", name,
+                  is_forbidden ? "the server now forbids reading it"
+                               : "it is no longer on the server",
+                  r->status);
+    if (err) err->sys_errno = is_forbidden ? EACCES : 0;
+    return CV_REPLY_FAILED;
+}
+
+static cv_verdict forbidden(const char *name, cv_error *err)
+{
+    (void)failed(err, CATERVA_ENOTFOUND, name, "forbidden or absent (status 403)");
+    if (err) err->sys_errno = EACCES;
+    return CV_REPLY_FAILED;
+}
+
+static cv_verdict judge_status(const cv_reply *r, const cv_identity *known, const char *name,
+                               cv_error *err)
 {
     int status = r->status;
+    bool is_known = known->size != UINT64_MAX;
     if (status >= 500 || status < 200 || cv_reply_is_busy(status)) {
         (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
                       status);
@@ -294,9 +337,11 @@ static cv_verdict judge_status(const cv_reply *r, const char *name, cv_error *er
         (void)failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
         if (err) err->sys_errno = EACCES; /* as a file that may not be read */
         return CV_REPLY_FAILED;
-    case 403: return failed(err, CATERVA_ENOTFOUND, name, "forbidden or absent (status 403)");
+    case 403: return is_known ? gone(r, name, err) : forbidden(name, err);
     case 404:
-    case 410: return failed(err, CATERVA_ENOTFOUND, name, "it does not exist on the server");
+    case 410:
+        if (is_known) return gone(r, name, err);
+        return failed(err, CATERVA_ENOTFOUND, name, "it does not exist on the server");
     case 412: return changed(err, name);
     default:
         (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
@@ -363,7 +408,8 @@ static cv_verdict judge_whole(const cv_reply *r, const cv_ask *ask, const char *
     bool fits = r->has_length && resolve(ask, r->length, &wanted) &&
                 (r->length <= MOST_WHOLE || r->length / 2 <= wanted.size);
     if (!fits) {
-        (void)failed(err, CATERVA_EUNSUPPORTED, name,
+        bool is_known = ask->identity->size != UINT64_MAX;
+        (void)failed(err, is_known ? CATERVA_EIO : CATERVA_EUNSUPPORTED, name,
                      "the server does not send parts of it (no range requests)");
         return CV_REPLY_NO_RANGES;
     }
@@ -383,7 +429,8 @@ cv_verdict cv_reply_judge(const cv_reply *r, const cv_ask *ask, const char *name
                           cv_grant *grant, cv_error *err)
 {
     if (r->status == 416) return judge_416(ask, name, err);
-    if (r->status != 206 && r->status != 200) return judge_status(r, name, err);
+    if (r->status != 206 && r->status != 200)
+        return judge_status(r, ask->identity, name, err);
     if (r->is_encoded)
         return failed(err, CATERVA_EIO, name,
                       "the server sends it compressed (Content-Encoding), which was not "
@@ -402,7 +449,7 @@ cv_verdict cv_reply_judge_parts(const cv_reply *r, const cv_identity *known, con
     bool is_parts = r->status == 206 && r->is_multipart && *r->boundary && !r->has_range;
     bool is_redirect = r->status >= 300 && r->status < 400;
     if (r->status == 412 || is_redirect || cv_reply_is_busy(r->status))
-        return judge_status(r, name, err);
+        return judge_status(r, known, name, err);
     if (is_parts && !r->is_odd && !r->is_encoded)
         return is_other(r, known->size, known) ? changed(err, name) : CV_REPLY_TAKE;
     (void)cv_fail(err, CATERVA_EIO, -1,

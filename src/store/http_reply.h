@@ -26,13 +26,19 @@ typedef struct cv_reply {
     char modified[CV_MODIFIED_SIZE];
     char write_id[CV_WRITE_ID_SIZE]; /* "": none that fits */
     char boundary[CV_BOUNDARY_SIZE]; /* between the parts of multipart/byteranges; "": none */
-    uint32_t retry_after;            /* seconds; 0: not said */
+    uint32_t retry_after;            /* seconds; 0: not said, or as a date: */
+    int64_t retry_at,
+        date;        /* seconds since 1970, the latter by the server's clock; 0: not said */
     int most_parts;  /* that servers of this name send at once; 0: who knows */
     bool is_relayed; /* it may come from another server than the one that is named */
 } cv_reply;
 
 /* Parses status line and fields, as they came. CATERVA_EIO: that is no reply. */
 cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error *err);
+
+/* After how many seconds the server asks to be tried again; 0: it does not. `now`, in seconds
+ * since 1970, counts where it names a date and does not say what time it is. */
+uint32_t cv_reply_wait(const cv_reply *reply, int64_t now);
 
 /* Which version of an object is read. */
 typedef struct cv_identity {

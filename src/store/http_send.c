@@ -133,11 +133,17 @@ static bool is_for_a_while(const cv_send *s)
     return cv_reply_is_busy(status);
 }
 
+/* Seconds after which the server asks to be tried again. */
+static uint32_t wait_asked(const cv_send *s)
+{
+    return cv_reply_wait(&s->reply, (int64_t)(cv_os_time_ns() / 1000000000));
+}
+
 static int64_t try_again(cv_send *s, uint32_t asked_s)
 {
     int64_t pause = cv_session_pause(s->object->session, &s->failures, asked_s);
     if (pause >= 0) return pause;
-    if (s->status != CV_OK) cv_session_count_attempts(&s->error, s->attempts);
+    if (s->status != CV_OK) cv_session_count_attempts(&s->error, s->attempts, asked_s);
     return CV_WIRE_DONE;
 }
 
@@ -171,7 +177,7 @@ static int64_t decide(cv_send *s, const cv_wire_end *end)
     if (fail(s, parse(s, &s->error)) != CV_OK) return CV_WIRE_DONE;
     if (!is_for_a_while(s)) return CV_WIRE_DONE;
     s->may_be_done = s->may_be_done || s->reply.status >= 500 || s->reply.status < 300;
-    return try_again(s, s->reply.retry_after);
+    return try_again(s, wait_asked(s));
 }
 
 static void tell(const cv_send *s, const cv_wire_end *end)
@@ -456,6 +462,8 @@ cv_status cv_send_refused(const cv_send *s, cv_error *err)
     (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->shown, sentence, status,
                   code);
     if (err && (status == 401 || status == 403)) err->sys_errno = EACCES;
-    if (err) cv_session_count_attempts(err, s->attempts);
+    if (err)
+        cv_session_count_attempts(err, s->attempts,
+                                  cv_reply_is_busy(status) ? wait_asked(s) : 0);
     return kind;
 }

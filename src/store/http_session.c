@@ -172,11 +172,13 @@ void cv_session_release(cv_session *s)
 
 /* ---- Again ------------------------------------------------------------------------ */
 
+enum { MOST_WAIT_S = 30 };
+
 /* Twice as long after each failure, and by chance up to half as much more or less, so that
  * many who failed together do not come back together. */
 int64_t cv_session_pause(cv_session *s, int *failures, uint32_t asked_s)
 {
-    enum { FIRST_MS = 50, MOST_MS = 5000, MOST_WAIT_S = 30 };
+    enum { FIRST_MS = 50, MOST_MS = 5000 };
     if (*failures >= s->options.retries || asked_s > MOST_WAIT_S) return -1;
     ++*failures;
     atomic_fetch_add(&s->retried, 1);
@@ -189,12 +191,17 @@ int64_t cv_session_pause(cv_session *s, int *failures, uint32_t asked_s)
     return (int64_t)((ms > asked ? ms : asked) * 1000000);
 }
 
-void cv_session_count_attempts(cv_error *err, int attempts)
+void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s)
 {
-    char reason[sizeof err->message];
-    if (attempts <= 1) return;
+    char times[32] = "", wait[96] = "", reason[sizeof err->message];
+    if (attempts > 1) (void)snprintf(times, sizeof times, ", %d times", attempts);
+    if (asked_s > MOST_WAIT_S)
+        (void)snprintf(wait, sizeof wait,
+                       "; the server asks to retry after %u s (at most %d s are waited)",
+                       asked_s, MOST_WAIT_S);
     (void)snprintf(reason, sizeof reason, "%s", err->message);
-    (void)snprintf(err->message, sizeof err->message, "%.190s, %d times", reason, attempts);
+    int room = (int)(sizeof err->message - strlen(times) - strlen(wait)) - 1;
+    (void)snprintf(err->message, sizeof err->message, "%.*s%s%s", room, reason, times, wait);
 }
 
 /* ---- Costs ---------------------------------------------------------------------- */

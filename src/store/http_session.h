@@ -41,8 +41,9 @@ void cv_session_release(cv_session *session); /* NULL is fine */
  * again. */
 int64_t cv_session_pause(cv_session *session, int *failures, uint32_t asked_s);
 
-/* The sentence of the last of several attempts says how many there were. */
-void cv_session_count_attempts(cv_error *err, int attempts);
+/* Adds to the error of the last attempt how many there were, and after how many seconds the server
+ * asks to be tried again if that is too long to wait for (0: it does not). */
+void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s);
 
 /* One measured round trip; and that a wave was under way from then to then: what came meanwhile,
  * by all connections, says how fast the way is. */

@@ -13,6 +13,7 @@ cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_sto
                         cv_error *err)
 {
     cv_file_info info;
+    if (writable) CV_TRY(cv_refuse_url(path, err));
     if (cv_dir_get_info(cv_dir_here, path, &info) != 0 || info.kind != CV_KIND_DIRECTORY)
         return cv_store_file_open(path, offset, writable, out, err);
     if (offset != 0)

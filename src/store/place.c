@@ -69,7 +69,7 @@ static cv_status ask_old(cv_place *place, cv_error *err)
     cv_status status = open_old(place, kind, err);
     if (status == CATERVA_ENOTFOUND) return CV_OK;
     if (status == CV_OK && cv_file_is_open(place->old.self))
-        status = cv_target_ask(&place->old, &place->shown, err);
+        status = cv_target_ask(&place->old, place->dir, &place->shown, err);
     return status;
 }
 
@@ -134,11 +134,7 @@ void cv_place_close(cv_place *place)
 int cv_place_create_file(cv_place *place, cv_file *out)
 {
     uint32_t mode = cv_file_is_open(place->old.self) ? 0600 : 0666;
-    int error;
-    do {
-        error = cv_dir_create_temp_file(place->dir, place->name, mode, place->temp, out);
-    } while (cv_descriptors_make_room(error));
-    return error;
+    return cv_open_temp_file(place->dir, place->name, mode, place->temp, out);
 }
 
 /* Lists of access that its files would inherit are the old one's from the beginning. */
@@ -231,7 +227,7 @@ static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
     if (holds_old(place, kind))
         return cv_target_refuse_readers(&place->old, &place->shown, err);
     CV_TRY(open_old(place, kind, err));
-    CV_TRY(cv_target_lock(&place->old, &place->shown, err));
+    CV_TRY(cv_target_lock(&place->old, place->dir, &place->shown, err));
     if (cv_dir_names(place->dir, place->name, place->old.self)) return CV_OK;
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s was replaced", place->shown.text);
 }
@@ -303,8 +299,20 @@ cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool du
     return CV_OK;
 }
 
+static void remove_temp_in(cv_dir dir, const char *temp)
+{
+    if (cv_dir_remove(dir, temp) == 0) return;
+    cv_sframe_remove_at(dir, temp);
+}
+
+/* Not through `dir` where that comes and goes: another thread may be closing it. */
 void cv_place_remove_temp(cv_place *place)
 {
-    if (cv_dir_remove(place->dir, place->temp) == 0) return;
-    cv_sframe_remove_at(place->dir, place->temp);
+    cv_dir dir;
+    if (!place->folder) {
+        remove_temp_in(place->dir, place->temp);
+    } else if (cv_open_dir(place->root, place->folder, 0, &dir) == 0) {
+        remove_temp_in(dir, place->temp);
+        cv_dir_close(&dir);
+    }
 }

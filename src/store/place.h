@@ -19,6 +19,8 @@ typedef struct cv_place {
     bool is_left;        /* the replaced directory is still read, under `temp` */
     cv_target old;       /* what stood at the target when it was last looked at */
     cv_shown_path shown; /* the target, for sentences */
+    cv_dir root;         /* borrowed, and where `dir` is in it: of a place whose `dir` is */
+    const char *folder;  /* closed at times, see cv_store_file_rest; else NULL */
     cv_temporary listed; /* while `temp` is there, and not yet published */
 } cv_place;
 

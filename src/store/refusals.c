@@ -48,7 +48,12 @@ cv_status cv_strip_slashes(const char *path, char **out, cv_error *err)
 cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path)
 {
     cv_shown_path shown = cv_show_path(path);
-    if (sys_errno == ENOENT || sys_errno == ENOTDIR)
+    bool is_missing = sys_errno == ENOENT || sys_errno == ENOTDIR;
+    if (is_missing && is_url(path))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "%s: URLs that are read begin with http://, https:// or s3://",
+                       shown.text);
+    if (is_missing)
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s does not exist", shown.text);
     return cv_fail_sys(err, sys_errno, "cannot open %s", shown.text);
 }
@@ -64,7 +69,7 @@ cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path)
 
 cv_status cv_refuse_url(const char *path, cv_error *err)
 {
-    if (cv_url_scheme(path) == CV_SCHEME_NONE) return CV_OK;
+    if (!is_url(path)) return CV_OK;
     return cv_fail(err, CATERVA_EREADONLY, -1, "%s: a URL can be read only",
                    cv_show_path(path).text);
 }

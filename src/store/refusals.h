@@ -15,7 +15,8 @@ cv_shown_path cv_show_path(const char *path);
 /* The path without trailing slashes, which a file's may not have. Owned. */
 cv_status cv_strip_slashes(const char *path, char **out, cv_error *err);
 
-/* A path that could not be opened: CATERVA_ENOTFOUND when there is nothing,
+/* A path that could not be opened: CATERVA_ENOTFOUND when there is nothing
+ * (CATERVA_EUNSUPPORTED for a URL of a scheme that is not read),
  * else CATERVA_EIO with the system's reason. */
 cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path);
 
@@ -23,7 +24,8 @@ cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path);
 cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path);
 
 /* CATERVA_ECORRUPT: bytes [pos, pos + size) of `what`, which has `end` bytes. */
-/* CATERVA_EREADONLY for a URL where something was to be made or changed; of a path CV_OK. */
+/* CATERVA_EREADONLY for a URL of any scheme, where something was to be made or changed; CV_OK for
+ * a path. */
 cv_status cv_refuse_url(const char *path, cv_error *err);
 
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,

@@ -30,10 +30,16 @@
 #include <stdatomic.h>
 
 typedef int64_t cv_object;
-#define CV_FRAME_OBJECT ((cv_object)-1)
+#define CV_FRAME_OBJECT ((cv_object) - 1)
 
 typedef struct cv_store cv_store;
 typedef struct cv_gathering cv_gathering; /* store/gather.h */
+
+/* Which version of the frame object this is, as far as its storage can tell: inode, time and
+ * size of a file, ETag and date of a URL. Two are equal when all numbers are. */
+typedef struct cv_stamp {
+    uint64_t object, time, size;
+} cv_stamp;
 
 /* One of several ranges that are read together. */
 typedef struct cv_store_range {
@@ -76,6 +82,9 @@ struct cv_reading {
 
 typedef struct cv_store_ops {
     const char *name; /* "file", "memory", ...: sentences say "this %s", "a %s" */
+    /* What changes when another writer changes the frame object in place, or another one takes
+     * its place. Op may be NULL: not known, all zeros. */
+    void (*stamp)(cv_store *store, cv_stamp *out);
     /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
     cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
     /* Reads exactly `size` bytes; fewer in the object is CATERVA_ECORRUPT with
@@ -127,6 +136,9 @@ typedef struct cv_store_ops {
      * what was opened, unless the reader `begins` and remembers nothing. Op may be NULL: they
      * are what they are. */
     cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
+    /* Whether the frame still exists: a chunk object that is missing is damage only while it
+     * does. Op may be NULL: `doubt` finds out. */
+    cv_status (*check_frame)(cv_store *store, cv_error *err);
     /* What was read once more after a doubt is right; or it is not: CATERVA_EIO when that is
      * because it is of another version. Where there is `doubt`. */
     cv_status (*settle)(cv_store *store, bool is_right, cv_error *err);
@@ -230,6 +242,13 @@ struct cv_store {
 };
 
 /* ---- Calls through the vtable ------------------------------------------- */
+
+static inline cv_stamp cv_store_stamp(cv_store *s)
+{
+    cv_stamp stamp = {0};
+    if (s->ops->stamp) s->ops->stamp(s, &stamp);
+    return stamp;
+}
 
 static inline cv_status cv_store_size(cv_store *s, cv_object o, uint64_t *size, cv_error *e)
 {

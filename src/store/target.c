@@ -3,6 +3,7 @@
 
 #include "base/os_lock.h"
 #include "store/descriptors.h"
+#include "store/keeper.h"
 #include "store/sframe.h"
 
 /* ---- Opening -------------------------------------------------------------- */
@@ -83,27 +84,35 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
                    shown->text);
 }
 
-cv_status cv_target_ask(const cv_target *target, const cv_shown_path *shown, cv_error *err)
+cv_status cv_target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                        cv_error *err)
 {
     cv_file lock = {0};
     int error = 0;
     if (target->is_directory) /* no lock file: nobody ever wrote */
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
                              &lock);
-    if (!error) error = cv_file_ask_lock(target->is_directory ? lock : target->self);
+    if (!error && !target->is_directory)
+        error = cv_keeper_ask(dir, target->self);
+    else if (!error)
+        error = cv_file_ask_lock(lock);
     cv_file_close(&lock);
     if (error && error != ENOENT) return cv_fail_lock(err, error, shown->text);
     return cv_target_refuse_readers(target, shown, err);
 }
 
-cv_status cv_target_lock(cv_target *target, const cv_shown_path *shown, cv_error *err)
+cv_status cv_target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                         cv_error *err)
 {
     int error = 0;
     CV_TRY(cv_target_refuse_readers(target, shown, err));
     if (target->is_directory)
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK,
                              CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &target->lock);
-    if (!error) error = cv_file_lock(target->is_directory ? target->lock : target->self);
+    if (!error && !target->is_directory)
+        error = cv_keeper_lock(dir, target->self);
+    else if (!error)
+        error = cv_file_lock(target->lock);
     if (error) return cv_fail_lock(err, error, shown->text);
     target->is_locked = true;
     return cv_target_refuse_readers(target, shown,

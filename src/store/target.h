@@ -25,11 +25,13 @@ cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
                          const cv_shown_path *shown, cv_target *out, cv_error *err);
 
 /* CATERVA_EBUSY when it is written, or is a directory that is read. An answer of the
- * moment, for who would otherwise work in vain. */
-cv_status cv_target_ask(const cv_target *target, const cv_shown_path *shown, cv_error *err);
+ * moment, for who would otherwise work in vain. `dir` is where it lies. */
+cv_status cv_target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                        cv_error *err);
 
 /* The same, and keeps writers out until the target is unlocked or closed. */
-cv_status cv_target_lock(cv_target *target, const cv_shown_path *shown, cv_error *err);
+cv_status cv_target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                         cv_error *err);
 void cv_target_unlock(cv_target *target);
 
 /* May somebody read the directory? And the same as CATERVA_EBUSY. */

@@ -12,7 +12,9 @@ void cv_temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *te
     temporary->remove = remove;
     temporary->is_listed = true;
     temporary->made = cv_os_now();
+    temporary->before = NULL;
     temporary->next = list;
+    if (list) list->before = temporary;
     list = temporary;
     cv_mutex_unlock(&lock);
 }
@@ -21,9 +23,8 @@ void cv_temporaries_remove(cv_temporary *temporary)
 {
     if (!temporary->is_listed) return;
     cv_mutex_lock(&lock);
-    cv_temporary **link = &list;
-    while (*link != temporary) link = &(*link)->next;
-    *link = temporary->next;
+    *(temporary->before ? &temporary->before->next : &list) = temporary->next;
+    if (temporary->next) temporary->next->before = temporary->before;
     temporary->is_listed = false;
     cv_mutex_unlock(&lock);
 }

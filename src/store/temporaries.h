@@ -10,7 +10,7 @@ typedef struct cv_temporary {
     void (*remove)(struct cv_temporary *temporary); /* called with the list's lock */
     cv_os_moment made;                              /* by this process? */
     bool is_listed;
-    struct cv_temporary *next;
+    struct cv_temporary *next, *before;
 } cv_temporary;
 
 /* Lists one that is there now; it stays where it is in memory until it is taken off. */

@@ -9,6 +9,8 @@
 #include "frame/attribute.h"
 #include "frame/kinds.h"
 #include "frame/snapshot_load.h"
+#include "store/doubt.h"
+#include "store/http.h"
 #include "tree/heads.h"
 #include "tree/names.h"
 
@@ -50,7 +52,9 @@ typedef struct work {
     const char *group;
     cv_heads heads;
     cv_buffer head;
-    bool is_gone; /* the file that was classified last: a writer has removed it */
+    bool is_gone;     /* the file that was classified last: a writer has removed it */
+    cv_store *again;  /* the archive behind a URL, for what is doubted; or NULL */
+    bool has_doubted; /* the archive's directory */
 } work;
 
 /* ---- Entries ------------------------------------------------------------------------ */
@@ -149,33 +153,104 @@ static bool is_frame(const cv_buffer *head)
     return head->size >= CV_FRAME_MAGIC_SIZE && memcmp(head->data + 2, "b2frame", 8) == 0;
 }
 
-/* *is_leaf: it is a frame, or should be one by its name. Fails without memory only. */
-static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, cv_error *err)
+/* The classification of one thing, which can be done again. */
+typedef struct classifying {
+    work *work;
+    const source *from;
+    item *item;
+    bool is_far;    /* a member of an archive behind a URL */
+    bool is_leaf;   /* it is a frame, or its name is one's */
+    int n_looks;    /* the third is past all caches */
+    bool is_closed; /* a member that is deflated or encrypted */
+    bool is_file;   /* neither */
+} classifying;
+
+static bool should_be_array(const cv_member *member)
 {
+    return strcmp(member->path + cv_tree_stem(member->path), CV_TREE_ARRAY_SUFFIX) == 0;
+}
+
+/* Something else under the name of an array is doubted: no checksum covers the header alone. */
+static cv_status check_kind(const classifying *c, cv_error *err)
+{
+    bool is_array = strcmp(c->item->kind_name, "array") == 0;
+    if (is_array || !c->is_far || c->n_looks > 2 || !should_be_array(c->from->member))
+        return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "a %.30s, not an array", c->item->kind_name);
+}
+
+/* What is no frame and does not have the name of one is a file. */
+static cv_status look_at_head(void *context, cv_error *err)
+{
+    classifying *c = context;
+    work *w = c->work;
     cv_frame_header header;
-    cv_error reason = {0};
     bool readable;
     w->head.size = 0;
-    w->is_gone = false;
-    cv_status status = read_header(w, from, &header, &reason);
-    if (status == CV_OK) {
-        *is_leaf = true;
-        cv_kind_name(&header, it->kind_name, &readable);
-        it->entry.kind = readable ? CATERVA_TREE_ARRAY : CATERVA_TREE_OTHER;
-        return CV_OK;
+    c->n_looks++;
+    cv_status status = read_header(w, c->from, &header, err);
+    c->is_closed = status == CATERVA_EUNSUPPORTED && c->from->member && w->head.size == 0;
+    c->is_file =
+        cv_is_doubtful(status) && w->head.size > 0 && !c->is_leaf && !is_frame(&w->head);
+    if (c->is_closed) return c->n_looks == 2 ? status : CV_OK;
+    if (c->is_file) return CV_OK;
+    CV_TRY(status);
+    c->is_leaf = true;
+    cv_kind_name(&header, c->item->kind_name, &readable);
+    c->item->entry.kind = readable ? CATERVA_TREE_ARRAY : CATERVA_TREE_OTHER;
+    return check_kind(c, err);
+}
+
+/* Through a store of its own: the tree's may go on using what it has. */
+static cv_status look_again(classifying *c, cv_error *err)
+{
+    work *w = c->work;
+    if (!w->again) {
+        CV_TRY(cv_store_http_part(w->tree->store, 0, UINT64_MAX, &w->again, err));
+        w->again->watch = w->tree->watch;
     }
-    if (status == CATERVA_ENOMEM) {
+    const cv_doubted twice = {.store = w->again, .read = look_at_head, .context = c};
+    w->heads.again = w->again;
+    cv_status status = cv_store_doubting(&twice, err);
+    w->heads.again = NULL;
+    return status;
+}
+
+/* Names the kind of what could not be read as a frame. Where bytes of a far member are wrong,
+ * those of the archive's directory may be, which no checksum covers: they are fetched once
+ * more, once for each list. */
+static cv_status set_other_kind(const classifying *c, cv_error *err)
+{
+    work *w = c->work;
+    const char *kind = c->is_leaf || is_frame(&w->head) ? "damaged" : "file";
+    if (c->is_closed)
+        kind = c->from->member->flags & CV_ZIP_ENCRYPTED ? "encrypted" : "deflated";
+    set_kind(c->item, CATERVA_TREE_OTHER, kind);
+    if (c->n_looks < 3 || w->has_doubted) return CV_OK;
+    w->has_doubted = true;
+    return cv_tree_check_members(w->tree, w->again, err);
+}
+
+/* *is_leaf: it is a frame, or should be one by its name. Bytes that arrived and are wrong make
+ * it "damaged"; any other failure is one of the list. */
+static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, cv_error *err)
+{
+    cv_error reason = {0};
+    const cv_tree *tree = w->tree;
+    classifying c = {.work = w, .from = from, .item = it, .is_leaf = *is_leaf};
+    c.is_far = from->member && tree->form == CV_TREE_ARCHIVE && tree->store;
+    cv_status status = look_at_head(&c, &reason);
+    if (c.is_far && cv_is_doubtful(status)) status = look_again(&c, &reason);
+    *is_leaf = c.is_leaf;
+    w->is_gone = status == CATERVA_ENOTFOUND && from->member &&
+                 tree->form == CV_TREE_DIRECTORY; /* an archive has what it lists */
+    if (w->is_gone) return CV_OK;
+    if (status != CV_OK && !cv_is_doubtful(status)) {
         if (err) *err = reason;
         return status;
     }
-    w->is_gone = status == CATERVA_ENOTFOUND && from->member &&
-                 w->tree->form == CV_TREE_DIRECTORY; /* an archive has what it lists */
-    if (status == CATERVA_EUNSUPPORTED && from->member && w->head.size == 0)
-        set_kind(it, CATERVA_TREE_OTHER,
-                 from->member->flags & CV_ZIP_ENCRYPTED ? "encrypted" : "deflated");
-    else
-        set_kind(it, CATERVA_TREE_OTHER, *is_leaf || is_frame(&w->head) ? "damaged" : "file");
-    return CV_OK;
+    bool is_known = status == CV_OK && !c.is_closed && !c.is_file;
+    return is_known ? CV_OK : set_other_kind(&c, err);
 }
 
 /* ---- Files ------------------------------------------------------------------------------ */
@@ -256,8 +331,8 @@ static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
     return status;
 }
 
-/* Before there was a registry, a table was known by the kind that its manifest has. Fails
- * without memory only. */
+/* Before there was a registry, a table was known by the kind that its manifest has. One that is
+ * damaged is none. */
 static cv_status is_table(const work *w, const cv_member *member, bool *found, cv_error *err)
 {
     cv_store *store;
@@ -271,7 +346,8 @@ static cv_status is_table(const work *w, const cv_member *member, bool *found, c
         cv_snapshot_release(s);
         cv_store_close(store);
     }
-    if (status != CATERVA_ENOMEM) return CV_OK;
+    bool is_gone = status == CATERVA_ENOTFOUND && w->tree->form == CV_TREE_DIRECTORY;
+    if (status == CV_OK || cv_is_doubtful(status) || is_gone) return CV_OK;
     if (err) *err = why;
     return status;
 }
@@ -415,6 +491,7 @@ cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
     if (status == CV_OK) status = publish(c, err);
     cv_buffer_free(&w.head);
     cv_heads_free(&w.heads);
+    cv_store_close(w.again);
     if (status != CV_OK) {
         cv_catalog_free(&c->list);
         return status;

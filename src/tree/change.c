@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/job_folder.h"
+#include "store/keeper.h"
 #include "tree/find.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -85,8 +86,7 @@ static cv_status check_parents(const cv_contents *c, const char *key, cv_error *
         const cv_member *file = find_file(c, key, size);
         if (file)
             return cv_fail(err, CATERVA_EEXIST, -1,
-                           "%.100s cannot be: %.100s is no group but a leaf", key,
-                           file->path);
+                           "cannot create %.100s: %.100s is not a group", key, file->path);
     }
     return CV_OK;
 }
@@ -107,13 +107,58 @@ static cv_status check_free(const cv_tree *tree, const cv_contents *c, const cha
                    tree->shown.text);
 }
 
+/* Whether some file in the directory, of which the others are not listed, may be in the way
+ * of the key: a leaf at a parent of it, anything that has the key as its name, or a leaf at
+ * the key. With `overwrite` an array may stand there. */
+static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
+{
+    cv_file_info info;
+    size_t size = strlen(key), parent = size;
+    if (cv_dir_get_link_info(tree->dir, key + 1, &info) != ENOENT) return true;
+    if (cv_tree_has_leaf(tree, key, overwrite ? CV_TREE_ARRAY_SUFFIX : NULL)) return true;
+    bool found = false;
+    while (!found && (parent = cv_tree_parent(key, parent)) > 0) {
+        key[parent] = '\0';
+        found = cv_tree_has_leaf(tree, key, NULL);
+        key[parent] = '/';
+    }
+    return found;
+}
+
+/* Most new keys are free, and for that a few names are looked up and no directory is listed:
+ * *out then. False leaves open what is in the way. */
+static cv_status find_free(const cv_tree *tree, const char *key, bool overwrite, bool *out,
+                           cv_error *err)
+{
+    cv_journal journal;
+    cv_contents known = {.has_embed = true};
+    *out = false;
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
+    bool stands = journal.n > 0; /* it knows of files that have no names yet */
+    cv_journal_free(&journal);
+    if (stands) return CV_OK;
+    char *copy = cv_strdup(key);
+    if (!copy) return cv_fail_memory(err, strlen(key), "a key");
+    bool taken = may_be_taken(tree, copy, overwrite);
+    cv_free(copy);
+    if (taken) return CV_OK;
+    CV_TRY(cv_tree_read_embed(tree, &known, err));
+    cv_status status = check_not_embedded(tree, &known, key, err);
+    *out = status == CV_OK && !cv_contents_has_group(&known, key);
+    cv_contents_free(&known);
+    return status;
+}
+
 static cv_status look_and_check_free(const cv_tree *tree, const char *key, bool overwrite,
                                      cv_error *err)
 {
     cv_contents own;
     const cv_contents *contents;
+    bool is_free;
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_free_key(key, err));
+    CV_TRY(find_free(tree, key, overwrite, &is_free, err));
+    if (is_free) return CV_OK;
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = check_free(tree, contents, key, overwrite, err);
     cv_contents_free(&own);
@@ -145,7 +190,7 @@ static cv_status check_no_leaf(const cv_tree *tree, const cv_embed *embed, const
     if (!cv_embed_find(embed, CV_EMBED_LEAF, key) &&
         !cv_embed_find(embed, CV_EMBED_REMOTE, key) && !cv_tree_has_file(tree, key))
         return CV_OK;
-    return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is no group but a leaf", key,
+    return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is a leaf, not a group", key,
                    tree->shown.text);
 }
 
@@ -218,7 +263,7 @@ static cv_status check_not_written(const cv_tree *tree, const char *name, cv_err
     cv_file file;
     int error = cv_open_file(tree->dir, name, CV_OPEN_READ, 0, &file);
     if (error) return cv_fail_open(err, error, name);
-    error = cv_file_ask_lock(file);
+    error = cv_keeper_ask(tree->dir, file);
     cv_file_close(&file);
     return error ? cv_fail_lock(err, error, name) : CV_OK;
 }

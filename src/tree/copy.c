@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 #include "base/heap.h"
 #include "store/descriptors.h"
+#include "store/keeper.h"
 #include "tree/names.h"
 #include "tree/zip_directory.h"
 
@@ -16,7 +17,7 @@ static cv_status open_locked(cv_copy_source *s, cv_error *err)
 {
     int error = cv_open_file(s->tree->dir, s->member->path, CV_OPEN_READ, 0, &s->file);
     if (error) return cv_fail_open(err, error, s->member->path);
-    error = cv_file_lock(s->file);
+    error = cv_keeper_lock(s->tree->dir, s->file);
     if (error) return cv_fail_lock(err, error, s->member->path);
     error = cv_file_size(s->file, &s->size);
     if (!error) return CV_OK;

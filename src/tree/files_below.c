@@ -59,13 +59,16 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     cv_file_info info, target;
     CV_TRY(join(w, name, err));
     const char *path = (const char *)w->path.data;
-    if (cv_dir_get_link_info(w->root, path, &info) != 0) return CV_OK; /* gone meanwhile */
-    if (info.kind == CV_KIND_LINK && !w->takes_all) {
-        bool leads_to_file =
-            cv_dir_get_info(w->root, path, &target) == 0 && target.kind == CV_KIND_FILE;
-        if (!leads_to_file) return CV_OK;
+    int error = cv_dir_get_link_info(w->root, path, &info);
+    if (error == ENOENT) return CV_OK; /* gone meanwhile */
+    if (!error && info.kind == CV_KIND_LINK && !w->takes_all) {
+        error = cv_dir_get_info(w->root, path, &target);
+        bool leads_nowhere = error == ENOENT || error == ENOTDIR || error == ELOOP;
+        if (leads_nowhere || (!error && target.kind != CV_KIND_FILE)) return CV_OK;
         info = target;
     }
+    if (error)
+        return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
     if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && is_job_folder(name)) return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY)
         return cv_buffer_append(&w->queue, path, w->path.size, err);

@@ -9,8 +9,8 @@
 /* Adds every file below `dir`, by its path from there. Links to directories are not
  * followed, so there is no way round; links to files are files. What cannot be the name of
  * a leaf, hidden files, and the parts of many writers are passed over: they are nobody's
- * here. Each file is announced to the watch, or NULL, which may stop it. CATERVA_EIO where a
- * directory cannot be listed. */
+ * here. Each file is announced to the watch, or NULL, which may stop it. CATERVA_EIO if a
+ * directory cannot be listed or a file cannot be looked at. */
 cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
                          cv_error *err);
 

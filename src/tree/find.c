@@ -31,6 +31,18 @@ static bool is_path_of(const char *path, const char *key)
     return strlen(key + 1) == stem && memcmp(key + 1, path, stem) == 0;
 }
 
+/* *found: it is a file. Fails if the system does not say. */
+static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_info *info,
+                              bool *found, cv_error *err)
+{
+    int error = cv_dir_get_info(tree->dir, path, info);
+    bool is_none =
+        error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
+    *found = !error && info->kind == CV_KIND_FILE;
+    if (!error || is_none) return CV_OK;
+    return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, tree->shown.text);
+}
+
 /* CATERVA_ENOTFOUND, without a sentence, when there is none. */
 static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
                                    cv_error *err)
@@ -38,12 +50,15 @@ static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf
     for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
         char *path;
         cv_file_info info;
+        bool found;
         CV_TRY(file_of(key, cv_tree_suffixes[i], &path, err));
-        if (cv_dir_get_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_FILE) {
+        cv_status status = look_at_file(tree, path, &info, &found, err);
+        if (status == CV_OK && found) {
             cv_member member = {.size = info.size};
             return take_path(out, path, &member);
         }
         cv_free(path);
+        CV_TRY(status);
     }
     return CATERVA_ENOTFOUND;
 }
@@ -182,6 +197,20 @@ bool cv_tree_has_file(const cv_tree *tree, const char *key)
     return found;
 }
 
+bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but)
+{
+    bool found = false;
+    for (int i = 0; i < CV_TREE_SUFFIXES && !found; i++) {
+        char *path;
+        cv_file_info info;
+        if (but && strcmp(cv_tree_suffixes[i], but) == 0) continue;
+        if (file_of(key, cv_tree_suffixes[i], &path, NULL) != CV_OK) return true;
+        found = cv_dir_get_link_info(tree->dir, path, &info) != ENOENT;
+        cv_free(path);
+    }
+    return found;
+}
+
 /* "/g/__vlmeta__" */
 static cv_status attributes_key(const char *group, char **out, cv_error *err)
 {
@@ -208,7 +237,7 @@ static cv_status find_path(const cv_tree *tree, char *path, bool *found, cv_leaf
     cv_file_info info;
     cv_journal journal;
     cv_member member = {0};
-    *found = cv_dir_get_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_FILE;
+    CV_TRY(look_at_file(tree, path, &info, found, err));
     member.size = *found ? info.size : 0;
     if (!*found) {
         CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));

@@ -24,6 +24,10 @@ cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err)
 /* Whether a file of a directory has the key, as python-blosc2 names it. */
 bool cv_tree_has_file(const cv_tree *tree, const char *key);
 
+/* Whether anything in a directory has the name of a leaf of that key, with a suffix other than
+ * `but` (NULL: with any), or might have: the answer is true, too, when that is not known. */
+bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but);
+
 /* Where the attributes of a group are: a leaf, or neither path nor embedded: it has none.
  * CATERVA_ENOTFOUND when there is no such group. Release with cv_leaf_free. */
 cv_status cv_tree_find_attributes(const cv_tree *tree, const char *group, cv_leaf *out,

@@ -4,14 +4,19 @@
 
 #include "base/heap.h"
 
-/* Of each so many bytes: a local header, and what a frame's header mostly takes; of all. */
-enum { EACH = 4096, AT_ONCE = 4 << 20 };
+#include <string.h>
+
+/* Bytes of each: a local header, and what a frame's header mostly takes; of its extra fields;
+ * of all. */
+enum { EACH = 4096, EXTRA = 256, AT_ONCE = 4 << 20 };
 
 static size_t bytes_ahead(const cv_member *member)
 {
     uint64_t room = member->end - member->header_pos;
-    if (member->method != CV_ZIP_STORED || member->flags & CV_ZIP_ENCRYPTED) return 0;
-    return room < EACH ? (size_t)room : EACH;
+    bool is_closed = member->method != CV_ZIP_STORED || member->flags & CV_ZIP_ENCRYPTED;
+    uint64_t header = CV_ZIP_LOCAL_SIZE + strlen(member->path) + EXTRA;
+    uint64_t size = is_closed && header < EACH ? header : EACH;
+    return room < size ? (size_t)room : (size_t)size;
 }
 
 /* The wave's return says all. */
@@ -77,6 +82,10 @@ cv_status cv_heads_get(cv_heads *h, const cv_member *member, uint8_t *dst, size_
     cv_zip_source source = cv_tree_source(h->tree);
     if (h->tree->form != CV_TREE_ARCHIVE || !h->tree->store)
         return cv_tree_head(h->tree, member, dst, size, done, err);
+    if (h->again) {
+        source.store = h->again;
+        return cv_zip_directory_head(&source, member, dst, size, done, err);
+    }
     if (i < h->first || i >= h->stop) CV_TRY(read_ahead(h, i, err));
     size_t at = h->places[i - h->first], n = h->places[i - h->first + 1] - at;
     if (n > 0) {

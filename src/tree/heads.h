@@ -11,7 +11,8 @@ typedef struct cv_heads {
     /* What was read ahead: the beginnings of members [first, stop), where an archive has them. */
     size_t first, stop;
     cv_buffer bytes;
-    size_t *places; /* where each begins, stop - first + 1 of them */
+    cv_store *again; /* read from there, and not what was read ahead; or NULL */
+    size_t *places;  /* where each begins, stop - first + 1 of them */
 } cv_heads;
 
 /* As cv_tree_head, of one of the list. */

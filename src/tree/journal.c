@@ -195,11 +195,13 @@ static cv_status open_file(const char *root, const cv_journal_step *step, cv_sto
                            cv_error *err)
 {
     char *file;
+    cv_error why = {0};
     CV_TRY(cv_journal_file(step, &file, err));
-    cv_status status = open_path(root, file, false, out, err);
+    cv_status status = open_path(root, file, false, out, &why);
     cv_free(file);
-    if (status != CATERVA_ENOTFOUND) return status;
-    return open_path(root, step->path, false, out, err);
+    if (status == CATERVA_ENOTFOUND) return open_path(root, step->path, false, out, err);
+    if (status != CV_OK && err) *err = why;
+    return status;
 }
 
 static cv_status open_header(const char *root, const cv_journal_step *step, cv_store **out,
@@ -227,7 +229,7 @@ static cv_status write_temp(cv_dir dir, const cv_buffer *bytes, bool durable,
                             char temp[CV_OS_TEMP_NAME], cv_error *err)
 {
     cv_file file;
-    int error = cv_dir_create_temp_file(dir, "caterva-commit", 0666, temp, &file);
+    int error = cv_open_temp_file(dir, "caterva-commit", 0666, temp, &file);
     if (error) return cv_fail_sys(err, error, "cannot make %s", CV_TREE_JOURNAL);
     error = cv_file_write(file, bytes->data, bytes->size, 0);
     if (!error && durable) error = cv_file_sync(file);
@@ -299,8 +301,10 @@ static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_err
 static cv_status finish_header(const char *root, const cv_journal_step *step, cv_error *err)
 {
     cv_store *reader, *store, *headed = NULL;
-    cv_status status = open_path(root, step->path, true, &store, err);
+    cv_error why = {0};
+    cv_status status = open_path(root, step->path, true, &store, &why);
     if (status == CATERVA_ENOTFOUND) return CV_OK; /* removed since */
+    if (status != CV_OK && err) *err = why;
     CV_TRY(status);
     status = open_path(root, step->path, false, &reader, err);
     if (status == CV_OK) status = judge(reader, step, &headed, err);

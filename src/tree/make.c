@@ -146,7 +146,7 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
     cv_file file;
     char temp[CV_OS_TEMP_NAME];
     CV_TRY(cv_make_parents(dir, name, durable, err));
-    int error = cv_dir_create_temp_file(dir, "embed", 0666, temp, &file);
+    int error = cv_open_temp_file(dir, "embed", 0666, temp, &file);
     if (error) return fail_making(name, error, err);
     error = cv_file_write(file, bytes->data, bytes->size, 0);
     if (!error && durable) error = cv_file_sync(file);
@@ -175,7 +175,7 @@ cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, boo
     const char *slash = strrchr(name, '/');
     CV_TRY(cv_make_parents(dir, name, durable, err));
     CV_TRY(open_parent_of(dir, name, &parent, err));
-    int error = cv_dir_create_temp_file(parent, slash ? slash + 1 : name, 0666, temp, &file);
+    int error = cv_open_temp_file(parent, slash ? slash + 1 : name, 0666, temp, &file);
     if (!error) {
         error = cv_file_write(file, bytes->data, bytes->size, 0);
         if (!error && durable) error = cv_file_sync(file);

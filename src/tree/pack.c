@@ -237,7 +237,7 @@ static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_
     CV_TRY(cv_make_parents(dir, member->path, false, err));
     CV_TRY(cv_copy_source_open(tree, member, &source, err));
     unsigned how = CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW;
-    int error = cv_dir_open_file(dir, member->path, how, 0666, &file);
+    int error = cv_open_file(dir, member->path, how, 0666, &file);
     cv_status status = CV_OK;
     if (error) {
         status = cv_fail_sys(err, error, "cannot make %s", cv_show_path(member->path).text);

@@ -119,7 +119,7 @@ void cv_contents_free(cv_contents *contents)
 }
 
 /* Whose fault it is stands before what is wrong. */
-static cv_status read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err)
+cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err)
 {
     cv_store *store;
     cv_error reason = {0};
@@ -128,10 +128,13 @@ static cv_status read_embed(const cv_tree *tree, cv_contents *contents, cv_error
     contents->has_embed = status == CV_OK;
     if (status == CV_OK) return CV_OK;
     if (tree->form == CV_TREE_FILE) /* it may be anything else that was damaged */
-        return cv_fail(err, status, reason.position, "%s: %.200s", tree->shown.text,
-                       reason.message);
-    return cv_fail(err, status, reason.position, "%s in %s: %.200s", CV_TREE_EMBED,
-                   tree->shown.text, reason.message);
+        (void)cv_fail(err, status, reason.position, "%s: %.200s", tree->shown.text,
+                      reason.message);
+    else
+        (void)cv_fail(err, status, reason.position, "%s in %s: %.200s", CV_TREE_EMBED,
+                      tree->shown.text, reason.message);
+    if (err) err->sys_errno = reason.sys_errno;
+    return status;
 }
 
 static bool is_embed(const cv_contents *contents)
@@ -173,7 +176,7 @@ static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_err
     CV_TRY(cv_files_below(tree->dir, tree->shown.text, tree->watch, &out->members, err));
     cv_members_complete(&out->members);
     set_steps(tree, out);
-    if (is_embed(out)) return read_embed(tree, out, err);
+    if (is_embed(out)) return cv_tree_read_embed(tree, out, err);
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "the directory %s holds no tree: it has no %s",
                    tree->shown.text, CV_TREE_EMBED);
 }
@@ -188,6 +191,28 @@ cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents 
     return look_at_directory(tree, own, err);
 }
 
+static bool is_same_member(const cv_member *a, const cv_member *b)
+{
+    return strcmp(a->path, b->path) == 0 && a->size == b->size &&
+           a->header_pos == b->header_pos && a->flags == b->flags && a->method == b->method;
+}
+
+cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err)
+{
+    cv_members now = {0};
+    const cv_members *then = &tree->contents.members;
+    const cv_zip_source source = {.store = store, .watch = tree->watch};
+    cv_status status = cv_zip_directory_read(&source, &tree->shown, &now, err);
+    bool is_same = status == CV_OK && now.n == then->n;
+    for (size_t i = 0; is_same && i < now.n; i++)
+        is_same = is_same_member(&now.list[i], &then->list[i]);
+    cv_members_free(&now);
+    if (is_same || (status != CV_OK && !cv_is_doubtful(status))) return status;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s: the archive's directory was damaged on its way: open it again",
+                   tree->shown.text);
+}
+
 /* ---- Opening ---------------------------------------------------------------------- */
 
 /* An archive of arrays that has no embed.b2e is one of somebody else's, and is read. */
@@ -196,7 +221,7 @@ static cv_status open_archive(cv_tree *tree, cv_error *err)
     tree->form = CV_TREE_ARCHIVE;
     const cv_zip_source source = cv_tree_source(tree);
     CV_TRY(cv_zip_directory_read(&source, &tree->shown, &tree->contents.members, err));
-    return is_embed(&tree->contents) ? read_embed(tree, &tree->contents, err) : CV_OK;
+    return is_embed(&tree->contents) ? cv_tree_read_embed(tree, &tree->contents, err) : CV_OK;
 }
 
 /* An archive may have other bytes before it, or have lost its first ones. */
@@ -220,7 +245,7 @@ static cv_status open_file(cv_tree *tree, cv_error *err)
         return open_archive(tree, err);
     tree->form = CV_TREE_FILE;
     if (is_frame) {
-        CV_TRY(read_embed(tree, &tree->contents, err));
+        CV_TRY(cv_tree_read_embed(tree, &tree->contents, err));
         if (tree->contents.embed.is_store) return CV_OK;
     }
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
@@ -235,7 +260,11 @@ static cv_status open_directory(cv_tree *tree, cv_error *err)
     tree->form = CV_TREE_DIRECTORY;
     int error = cv_open_dir(cv_dir_here, tree->path, 0, &tree->dir);
     if (error) return cv_fail_open(err, error, tree->path);
-    if (cv_dir_get_info(tree->dir, CV_TREE_EMBED, &info) == 0) return CV_OK;
+    error = cv_dir_get_info(tree->dir, CV_TREE_EMBED, &info);
+    if (!error) return CV_OK;
+    if (error != ENOENT)
+        return cv_fail_sys(err, error, "cannot look at %s in %s", CV_TREE_EMBED,
+                           tree->shown.text);
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "the directory %s is no tree: it has no %s",
                    tree->shown.text, CV_TREE_EMBED);
 }
@@ -244,7 +273,7 @@ static cv_status open_any(cv_tree *tree, cv_error *err)
 {
     cv_file_info info;
     int error = cv_dir_get_info(cv_dir_here, tree->path, &info);
-    if (error) return cv_fail_open(err, error, tree->path);
+    if (error) return cv_fail_open(err, error, tree->shown.text);
     if (info.kind == CV_KIND_DIRECTORY) return open_directory(tree, err);
     if (info.kind != CV_KIND_FILE)
         return cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file", tree->shown.text);
@@ -341,7 +370,7 @@ static cv_status open_damaged(cv_tree *tree, cv_error *reason, cv_error *err)
         return open_damaged_file(tree, reason, err);
     }
     cv_status status = open_directory(tree, reason);
-    if (status == CV_OK || cv_dir_is_open(tree->dir)) return CV_OK;
+    if (status == CV_OK || status == CATERVA_EUNSUPPORTED) return CV_OK;
     if (err) *err = *reason;
     return status;
 }
@@ -384,6 +413,39 @@ cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err)
     return cv_fail(err, CATERVA_EBUSY, -1,
                    "the tree %s is open for writing in the process that forked this one",
                    tree->shown.text);
+}
+
+static cv_status add_member(cv_buffer *all, const cv_member *m, cv_error *err)
+{
+    const uint64_t numbers[] = {m->size, m->header_pos, m->crc};
+    CV_TRY(cv_buffer_append(all, m->path, strlen(m->path) + 1, err));
+    return cv_buffer_append(all, numbers, sizeof numbers, err);
+}
+
+/* A file with all leaves has no checksums of them. */
+static cv_stamp stamp_of(const cv_tree *tree)
+{
+    cv_file_info info;
+    if (tree->form == CV_TREE_ARCHIVE) return (cv_stamp){0};
+    if (tree->store) return cv_store_stamp(tree->store);
+    if (cv_file_get_info(tree->file, &info)) return (cv_stamp){0};
+    return (cv_stamp){.object = info.inode, .time = info.changed_ns, .size = info.size};
+}
+
+cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_error *err)
+{
+    memset(out, 0, CV_STATE_ID);
+    if (tree->form == CV_TREE_DIRECTORY) return CV_OK;
+    cv_buffer all = {0};
+    cv_stamp stamp = stamp_of(tree);
+    const cv_members *members = &tree->contents.members;
+    cv_status status = cv_buffer_append(&all, &stamp, sizeof stamp, err);
+    for (size_t i = 0; i < members->n && status == CV_OK; i++)
+        status = add_member(&all, &members->list[i], err);
+    const cv_state_part part = {all.data, all.size};
+    if (status == CV_OK) cv_state_id(&part, 1, out);
+    cv_buffer_free(&all);
+    return status;
 }
 
 void cv_tree_close(cv_tree *tree)

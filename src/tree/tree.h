@@ -5,6 +5,7 @@
 #include "base/os_dir.h"
 #include "base/os_lock.h"
 #include "base/watch.h"
+#include "format/state_id.h"
 #include "store/http_session.h"
 #include "store/refusals.h"
 #include "tree/embed.h"
@@ -75,12 +76,22 @@ cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents 
                        cv_error *err);
 void cv_contents_free(cv_contents *contents);
 
+/* What tells an archive or file from another of its name; zeros of a directory. */
+cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_error *err);
+
 /* A store of a member's bytes, to be read. */
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err);
 
+/* Reads the directory of an archive behind a URL once more, through a store that was doubted.
+ * CATERVA_EIO if it is not what the tree was opened by: bytes were damaged on their way. */
+cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err);
+
 /* The same of embed.b2e. CATERVA_ENOTFOUND when there is none. */
 cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err);
+
+/* Reads what embed.b2e holds into contents->embed. CATERVA_ENOTFOUND when there is none. */
+cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err);
 
 /* The first bytes of a member, at most `size`; *done of them. */
 cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *dst,

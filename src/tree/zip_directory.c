@@ -373,7 +373,8 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
 {
     looking l = {.source = *source, .member = member, .dst = dst, .size = size};
     const cv_doubted twice = {.store = source->store, .read = locate, .context = &l};
-    if (!source->store && check_stored(member, NULL) != CV_OK) /* the header knows, too */
+    bool is_near = !source->store || is_ahead(source, member);
+    if (is_near && check_stored(member, NULL) != CV_OK) /* the header knows, too */
         CV_TRY(cv_zip_directory_check(source, member, err));
     CV_TRY(check_stored(member, err));
     *done = 0;

@@ -35,7 +35,7 @@ cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *m
 /* Reads a member's local header, and as much behind it as there is and fits: at most
  * `size` bytes of its data into `dst`, *done of them. *pos is where its data begins in the
  * file. CATERVA_EUNSUPPORTED when it is deflated or encrypted; CATERVA_ECORRUPT when only one of
- * header and directory says so, which is not looked at behind a store. */
+ * header and directory says so, which is looked at behind a store if the header was read ahead. */
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err);

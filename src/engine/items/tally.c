@@ -126,6 +126,22 @@ static void take_integers(cv_tally *out, cv_number_class number_class, cv_wide *
     cv_numbers_to_real(reach <= INT64_MAX ? CV_INT : CV_UINT, values, n);
 }
 
+/* Counts the infinite floats of values[0..n) and sets the extremes of the others. */
+static void find_finite(cv_tally *run, const cv_wide *values, int64_t n)
+{
+    run->finite_min.f = (double)INFINITY;
+    run->finite_max.f = -(double)INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        double value = values[i].f;
+        if (isinf(value)) {
+            *(value > 0 ? &run->n_inf : &run->n_negative_inf) += 1;
+            continue;
+        }
+        if (value < run->finite_min.f) run->finite_min.f = value;
+        if (value > run->finite_max.f) run->finite_max.f = value;
+    }
+}
+
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n)
 {
     cv_tally run = {.n = cv_numbers_drop_nan(type, values, n)};
@@ -136,6 +152,10 @@ void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, 
         case CV_UINT: extremes_uint(values, run.n, &run.min, &run.max); break;
         case CV_REAL: extremes_real(values, run.n, &run.min, &run.max); break;
         }
+        run.finite_min = run.min;
+        run.finite_max = run.max;
+        if (type->number_class == CV_REAL && (isinf(run.min.f) || isinf(run.max.f)))
+            find_finite(&run, values, run.n);
     }
     if (run.n > 0 && !type->is_time) {
         bool is_real = type->number_class == CV_REAL;
@@ -153,6 +173,7 @@ void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value,
 {
     cv_wide copy = value;
     cv_tally run = {.n = n, .min = value, .max = value};
+    run.finite_min = run.finite_max = value;
     if (n == 0) return;
     if (cv_numbers_drop_nan(type, &copy, 1) == 0) run = (cv_tally){.n_nan = n};
     if (run.n > 0 && !type->is_time) {
@@ -163,6 +184,7 @@ void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value,
             run.real.sum = value.f * (double)n;
             run.mean = value.f;
             run.squares = value.f - value.f; /* NaN for what is infinite */
+            if (isinf(value.f)) *(value.f > 0 ? &run.n_inf : &run.n_negative_inf) = n;
         }
     }
     cv_tally_add(tally, type, &run);
@@ -190,6 +212,24 @@ static double origins_apart(const cv_tally *from, const cv_tally *to,
     return (double)(to->origin.u - from->origin.u);
 }
 
+static int64_t n_finite(const cv_tally *tally)
+{
+    return tally->n - tally->n_inf - tally->n_negative_inf;
+}
+
+static void add_finite(cv_tally *tally, cv_number_class number_class, const cv_tally *from)
+{
+    if (n_finite(from) > 0) {
+        bool first = n_finite(tally) == 0;
+        if (first || less(number_class, from->finite_min, tally->finite_min))
+            tally->finite_min = from->finite_min;
+        if (first || less(number_class, tally->finite_max, from->finite_max))
+            tally->finite_max = from->finite_max;
+    }
+    tally->n_inf += from->n_inf;
+    tally->n_negative_inf += from->n_negative_inf;
+}
+
 void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *from)
 {
     tally->n_nan += from->n_nan;
@@ -202,6 +242,7 @@ void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *f
     }
     if (less(type->number_class, from->min, tally->min)) tally->min = from->min;
     if (less(type->number_class, tally->max, from->max)) tally->max = from->max;
+    add_finite(tally, type->number_class, from); /* before n, which it reads */
     add_words(&tally->exact, from->exact.high, from->exact.low);
     cv_real_sum_add(&tally->real, from->real.sum);
     tally->real.rest += from->real.rest;
@@ -257,6 +298,12 @@ void cv_tally_public(const cv_tally *tally, const cv_number_type *type, caterva_
     if (tally->n > 0) {
         out->min = number_public(type, tally->min);
         out->max = number_public(type, tally->max);
+    }
+    out->n_inf = tally->n_inf;
+    out->n_negative_inf = tally->n_negative_inf;
+    if (n_finite(tally) > 0) {
+        out->finite_min = number_public(type, tally->finite_min);
+        out->finite_max = number_public(type, tally->finite_max);
     }
     if (type->is_time) return;
     out->sum = sum_public(tally, type);

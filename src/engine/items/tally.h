@@ -26,6 +26,9 @@ typedef struct cv_tally {
     int64_t n_nan;
     cv_wide min; /* undefined while n is 0 */
     cv_wide max;
+    int64_t n_inf, n_negative_inf;
+    cv_wide finite_min; /* undefined if all n are infinite */
+    cv_wide finite_max;
     cv_exact_sum exact; /* of integers */
     cv_real_sum real;   /* of floats */
     cv_wide origin;     /* an integer near the others, exactly; of floats 0 */

@@ -162,7 +162,7 @@ static cv_status check_chunk(void *context, cv_error *err)
 static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
                               cv_error *error)
 {
-    bool damaged = cv_is_damage(status, error);
+    bool damaged = cv_is_damage(status);
     if (status != CV_OK && !damaged) return status;
     cv_mutex_lock(&task->lock);
     if (damaged) report(task, chunk, error);
@@ -384,17 +384,14 @@ static bool checks_at_load(cv_snapshot *s)
     return !s->unchecked && !atomic_load(&s->index_ready) && !atomic_load(&s->head_ready);
 }
 
-/* A handle that has index and seal in memory already reads the stored ones. */
-static cv_status check_index(verify_task *task, cv_error *err)
+/* Reports damage of the frame that a check finds, twice where that is worth it. */
+static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_error *),
+                             cv_error *err)
 {
-    cv_snapshot *s = task->snapshot;
-    cv_store *store = task->frame->store;
     cv_error error = {0};
-    bool is_checked = checks_at_load(s);
-    cv_status status = cv_snapshot_index(s, store, &task->index, &error);
-    if (status == CV_OK && !is_checked && !s->refound)
-        status = cv_sealed_verify(s, store, &error);
-    if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) {
+    const cv_doubted twice = {.store = task->frame->store, .read = check, .context = task};
+    cv_status status = cv_store_doubting(&twice, &error);
+    if (cv_is_damage(status)) {
         report(task, -1, &error);
         return CV_OK;
     }
@@ -402,17 +399,22 @@ static cv_status check_index(verify_task *task, cv_error *err)
     return status;
 }
 
-/* Readers need it only where the header is torn; then it is too late to find it damaged. */
-static cv_status check_header_copy(verify_task *task, cv_error *err)
+/* A handle that has index and seal in memory already reads the stored ones. */
+static cv_status check_index(void *context, cv_error *err)
 {
-    cv_error error = {0};
-    cv_status status = cv_tail_check_copy(task->snapshot, task->frame->store, &error);
-    if (status == CATERVA_ECORRUPT) {
-        report(task, -1, &error);
-        return CV_OK;
-    }
-    if (status != CV_OK && err) *err = error;
-    return status;
+    verify_task *task = context;
+    cv_snapshot *s = task->snapshot;
+    cv_store *store = task->frame->store;
+    bool is_checked = checks_at_load(s);
+    CV_TRY(cv_snapshot_index(s, store, &task->index, err));
+    return is_checked || s->refound ? CV_OK : cv_sealed_verify(s, store, err);
+}
+
+/* Readers need it only where the header is torn; then it is too late to find it damaged. */
+static cv_status check_header_copy(void *context, cv_error *err)
+{
+    const verify_task *task = context;
+    return cv_tail_check_copy(task->snapshot, task->frame->store, err);
 }
 
 /* Chunks that are not to be checked one by one. */
@@ -430,7 +432,7 @@ static cv_status check_chunks(verify_task *task, cv_error *err)
     bool fits;
     int64_t n = task->snapshot->grid.n_chunks;
     if (n == 0) return CV_OK;
-    CV_TRY(check_index(task, err));
+    CV_TRY(check_twice(task, check_index, err));
     if (!atomic_load(&task->snapshot->index_ready))
         return CV_OK; /* without an index there are no chunks to check */
     look_over(task, &s);
@@ -460,7 +462,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     if (options->on_progress || source->watch) task.heard = &task.watch;
     cv_mutex_init(&task.lock);
     cv_status status = check_attributes(&task, err);
-    if (status == CV_OK) status = check_header_copy(&task, err);
+    if (status == CV_OK) status = check_twice(&task, check_header_copy, err);
     if (status == CV_OK) status = check_chunks(&task, err);
     cv_mutex_destroy(&task.lock);
     cv_watch_destroy(&task.watch);

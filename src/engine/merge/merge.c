@@ -6,19 +6,39 @@
 #include "engine/jobs/move.h"
 #include "engine/merge/compose.h"
 #include "frame/put.h"
+#include "frame/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What a chunk was -------------------------------------------------- */
 
+/* The name that the block table of a chunk of the fill gets when the first commit stores it. */
+static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
+{
+    cv_buffer chunk = {0};
+    cv_status status =
+        cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
+    if (status == CV_OK)
+        status = cv_table_make(&cv_txn_snapshot(pending->txn)->grid, chunk.data, chunk.size,
+                               &chunk, name, err);
+    cv_buffer_free(&chunk);
+    return status;
+}
+
 /* The name of a chunk's block table stands for what it holds; a chunk that has none is known
- * by its place. */
+ * by its place. A fill that is due has the state that it has once it is stored, so that the
+ * first commit of a new array changes no state. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err)
 {
     enum { UNNAMED = 15 };
     cv_chunk_ref ref;
-    CV_TRY(cv_txn_find(pending->txn, chunk, &ref, err));
+    CV_TRY(cv_pending_where(pending, chunk, &ref, err));
+    if (ref.kind == CV_REF_ITEM) {
+        ref.kind = CV_REF_STORED;
+        if (pending->fill_name == 0) CV_TRY(name_fill(pending, &pending->fill_name, err));
+        ref.name = pending->fill_name;
+    }
     *out = (uint64_t)ref.kind << 32;
     if (ref.kind != CV_REF_STORED) return CV_OK;
     *out |= ref.name;

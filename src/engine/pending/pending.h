@@ -35,6 +35,7 @@ typedef struct cv_pending {
     cv_ref_kind fill_kind;  /* how the index says so */
     bool fill_is_stored;    /* it cannot: a chunk of the repeated item is stored */
     bool fill_is_due;       /* new: UNINIT chunks hold the fill */
+    uint32_t fill_name;     /* of the block table of a stored fill; 0: not known yet */
     bool broken;            /* a merge, or a change of shape, failed half-way */
     cv_mutex lock;          /* guards all below inside a write */
     int64_t bytes;

@@ -1,17 +1,9 @@
-/* Room: engine/read. What counts as damage, and how it is told of. */
+/* Room: engine/read. What counts as damage, and how it is reported. */
 #include "engine/read/damage.h"
 
-#include "base/os_file.h"
-
-bool cv_is_damage(cv_status status, const cv_error *error)
+bool cv_is_damage(cv_status status)
 {
-    switch (status) {
-    case CATERVA_ECORRUPT:
-    case CATERVA_EUNSUPPORTED:
-    case CATERVA_ENOTFOUND: return true;
-    case CATERVA_EIO: return error->sys_errno == EIO; /* a bad sector */
-    default: return false;
-    }
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
 }
 
 void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,

@@ -10,11 +10,13 @@ typedef struct cv_damage_sink {
     void *context;
 } cv_damage_sink;
 
-/* Whether a failure to read a chunk is the chunk's own: bytes that are none, are
- * missing, or that the disk does not give back. */
-bool cv_is_damage(cv_status status, const cv_error *error);
+/* Whether a failure to read a chunk is damage: its bytes were read and are wrong, or its file
+ * is missing from a directory that is there. A chunk that could not be read is not damaged,
+ * whatever the reason: the system or the server refused, the connection broke, the file or
+ * directory is gone. */
+bool cv_is_damage(cv_status status);
 
-/* Tells of damage in chunk `chunk` of the grid; -1: outside of chunks. */
+/* Reports damage in chunk `chunk` of the grid; -1: outside of chunks. */
 void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
                     const cv_error *error);
 

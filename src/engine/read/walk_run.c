@@ -68,7 +68,7 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
         .store = r->walk->source->frame->store, .read = read_chunk, .context = &one};
     cv_status status = cv_store_doubting(&twice, &error);
     if (status == CV_OK) return CV_OK;
-    if (!cv_is_damage(status, &error)) {
+    if (!cv_is_damage(status)) {
         if (err) *err = error;
         return status;
     }

@@ -125,8 +125,14 @@ static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked 
     out->n_known = state->grid.n_chunks;
 }
 
-/* The most that these header bytes give, of what is asked from `first` to `last`.
- * ENOMEM is no answer. */
+/* Whether a failure says nothing about the bytes: they could not be read, or there was no
+ * memory for them. The search ends with it. */
+static bool is_no_answer(cv_status status)
+{
+    return status == CATERVA_ENOMEM || status == CATERVA_EIO || status == CATERVA_ESTOPPED;
+}
+
+/* The most that these header bytes give, of what is asked from `first` to `last`. */
 static cv_status try_all(const search *s, const cv_buffer *header, caterva_found found,
                          asked first, asked last, cv_rescue *out, cv_error *err)
 {
@@ -135,7 +141,7 @@ static cv_status try_all(const search *s, const cv_buffer *header, caterva_found
     for (int what = (int)first; what <= (int)last; what++) {
         status = try_header(s, header, (asked)what, &state, err);
         if (status == CV_OK) take(out, state, found, (asked)what);
-        if (status == CV_OK || status == CATERVA_ENOMEM) break;
+        if (status == CV_OK || is_no_answer(status)) break;
     }
     return status;
 }
@@ -146,7 +152,7 @@ static cv_status try_states(const search *s, asked first, asked last, cv_rescue 
     bool older = is_older(s); /* the copies are, than the header */
     cv_status status = CATERVA_ECORRUPT;
     int n = s->copies.n + 1, standing = older || s->copies.n == 0 ? 0 : 1;
-    for (int i = 0; i < n && status != CV_OK && status != CATERVA_ENOMEM; i++) {
+    for (int i = 0; i < n && status != CV_OK && !is_no_answer(status); i++) {
         int copy = i < standing ? i : i - 1;
         if (i != standing)
             status = try_all(s, &s->copies.items[copy].header,
@@ -163,7 +169,7 @@ static cv_status try_states(const search *s, asked first, asked last, cv_rescue 
 static cv_status try_all_states(const search *s, cv_rescue *out, cv_error *err)
 {
     cv_status status = try_states(s, ALL_OF_IT, NO_TRAILER, out, err);
-    if (status == CV_OK || status == CATERVA_ENOMEM) return status;
+    if (status == CV_OK || is_no_answer(status)) return status;
     return try_states(s, NO_SEAL, NO_SEAL, out, err);
 }
 
@@ -284,7 +290,7 @@ static cv_status doubt_standing(search *s, cv_rescue *out, cv_error *err)
     for (int i = 0; i < s->copies.n; i++) {
         cv_status status = try_all(s, &s->copies.items[i].header, found_by(s, i), ALL_OF_IT,
                                    NO_SEAL, &other, err);
-        if (status == CATERVA_ENOMEM) return status;
+        if (is_no_answer(status)) return status;
         if (status != CV_OK) continue;
         *out = other;
         cv_snapshot_release(state);
@@ -314,7 +320,7 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
         out->state = NULL; /* the caller's no more */
         return status;
     }
-    if (status == CATERVA_ENOMEM) { /* no answer, and so no reason */
+    if (is_no_answer(status)) {
         *err = out->reason;
         return status;
     }
@@ -322,9 +328,9 @@ static cv_status find(search *s, bool guess, cv_rescue *out, cv_error *err)
     s->condemned = s->standing && out->reason.position == 0;
     status = find_copies(s, err);
     if (status == CV_OK) status = try_all_states(s, out, err);
-    if (status != CV_OK && status != CATERVA_ENOMEM && guess && s->standing)
+    if (status != CV_OK && !is_no_answer(status) && guess && s->standing)
         status = guess_order(s, out, err);
-    if (status == CV_OK || status == CATERVA_ENOMEM) return status;
+    if (status == CV_OK || is_no_answer(status)) return status;
     /* Not why the last attempt failed. */
     (void)cv_fail(err, out->reason.code, out->reason.position,
                   "%.150s; no other state was found%s", out->reason.message,
