@@ -91,7 +91,7 @@ def random_words(rng, values):
         words = {"dtype": values.dtype.str}
     words["codec"] = int(rng.choice([1, 5]))
     words["level"] = int(rng.integers(0, 6))
-    words["use_dict"] = int(rng.integers(6) == 0)
+    words["use_dict"] = int(words["codec"] == 5 and rng.integers(6) == 0)
     words["filters"] = ["0", "1", "3", "2"][rng.integers(4)]
     return words
 

@@ -123,7 +123,7 @@ def random_spec(rng):
     fill_item = {"zeros": bytes(dtype.itemsize), "value": rng.bytes(dtype.itemsize),
                  "nan": np.full((), np.nan, dtype).tobytes() if dtype.kind == "f" else b""}[fill]
     spec = Spec(dtype, (), (), (), codec, int(rng.integers(0, 10)),
-                int(codec in (LZ4, LZ4HC, ZSTD) and rng.random() < 0.08),
+                int(codec == ZSTD and rng.random() < 0.2),
                 FILTERS[rng.integers(len(FILTERS))], fill, fill_item,
                 "sparse" if rng.random() < 0.3 else "contiguous",
                 "caterva" if rng.random() < 0.12 else "b2nd",

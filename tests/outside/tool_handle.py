@@ -40,15 +40,26 @@ def reach(array):
 
 
 class Library:
-    """Functions of the header, each raising a Failure."""
+    """Functions of the header, each raising a Failure. A call that succeeds must leave the
+    error as it was."""
+
+    MARK = (77, 7777, 777, b"mine")
 
     def __init__(self, api):
         self.api = api
+        self.called = set()
 
     def call(self, name, *arguments):
-        err = self.api.new("error")
+        code, sys_errno, position, message = self.MARK
+        err = self.api.new("error", code=code, sys_errno=sys_errno, position=position,
+                           message=message)
         status = getattr(self.api, name)(*arguments, c.byref(err))
-        if status != self.api.OK:
+        self.called.add(name)
+        if status == self.api.OK:
+            left = (err.code, err.sys_errno, err.position, err.message)
+            if left != self.MARK:
+                raise AssertionError(f"{name} succeeds and changes the error: {left}")
+        else:
             message = err.message.decode(errors="replace")
             if err.code != status or not message:
                 raise AssertionError(f"{name}: status {status}, error {err.code} '{message}'")

@@ -137,6 +137,8 @@ class Api:
         if any(field == "struct_size" for field, _ in made._fields_):
             made.struct_size = c.sizeof(made)
         for field, value in values.items():
+            if not hasattr(made, field):
+                raise AttributeError(f"{PREFIX}{name} has no {field}")
             setattr(made, field, value)
         return made
 

@@ -126,8 +126,9 @@ static void abuse_codec(void)
         {NUMBER, -1, 0, 5, 0},  {UNKNOWN, 3, 0, 5, 0},  {UNKNOWN, 6, 0, 5, 0},
         {UNKNOWN, 31, 0, 5, 0}, {UNKNOWN, 99, 0, 5, 0}, {UNKNOWN, 255, 0, 5, 0},
         {NUMBER, 256, 0, 5, 0}, {NUMBER, 1, -1, 5, 0},  {NUMBER, 1, 256, 5, 0},
-        {NUMBER, 1, 0, -1, 0},  {NUMBER, 1, 0, 10, 0},  {NUMBER, 5, 0, 100, 0},
-        {DICT, 0, 0, 5, 1},     {DICT, 4, 0, 5, 1},     {NUMBER, 5, 0, INT32_MIN, 0}};
+        {NUMBER, 1, 0, -2, 0},  {NUMBER, 1, 0, 10, 0},  {NUMBER, 5, 0, 100, 0},
+        {DICT, 0, 0, 5, 1},     {DICT, 4, 0, 5, 1},     {NUMBER, 5, 0, INT32_MIN, 0},
+        {DICT, 1, 0, 5, 1},     {DICT, 2, 0, 5, 1}};
     for (int i = 0; i < COUNT(codecs); i++) {
         caterva_create_options o = small_options();
         o.codec = codecs[i].codec;

@@ -285,11 +285,25 @@ static void change_coordinator(trial *t)
     t->array = open_for_writing(t);
 }
 
+/* Publishes what the job stands on, with its growth, before anything is merged. */
+static void commit_base(trial *t)
+{
+    caterva_error err;
+    if (rng_one_in(t->random, 2)) {
+        CHECK_OK(caterva_commit(t->array, &err), err);
+    } else {
+        CHECK_OK(caterva_close(t->array, &err), err);
+        t->array = open_for_writing(t);
+    }
+    t->is_new = false;
+}
+
 static void merge_all(trial *t)
 {
     caterva_error err;
     caterva_merge_result result = CATERVA_MERGE_RESULT_INIT;
     caterva_overlap overlap = CATERVA_OVERLAP_ERROR;
+    if (rng_one_in(t->random, 3)) commit_base(t);
     if (!t->is_new && rng_one_in(t->random, 4)) change_coordinator(t);
     if (do_overlap(t)) {
         caterva_status status = merge(t, overlap, NULL, &err);

@@ -67,8 +67,8 @@ static void test_keys_in_the_way(void)
         {"/a", CATERVA_EEXIST, "exists already"},
         {"/g", CATERVA_EEXIST, "is a group"},
         {"/empty", CATERVA_EEXIST, "is a group"},
-        {"/a/b", CATERVA_EEXIST, "no group"},
-        {"/a/b/c/d", CATERVA_EEXIST, "no group"},
+        {"/a/b", CATERVA_EEXIST, "not a group"},
+        {"/a/b/c/d", CATERVA_EEXIST, "not a group"},
         {"/", CATERVA_EINVAL, "own"},
         {"/g/__vlmeta__", CATERVA_EINVAL, "name"},
         {"/g/../x", CATERVA_EINVAL, "\"..\""},
@@ -105,7 +105,7 @@ static void test_pending_in_the_way(void)
     for (int overwrite = 0; overwrite < 2; overwrite++) {
         o.overwrite = overwrite;
         refused(caterva_tree_create_array(tree, "/n/b", &o, &other, &err), CATERVA_EEXIST,
-                "no group");
+                "not a group");
         refused(caterva_tree_create_array(tree, "/p", &o, &other, &err), CATERVA_EEXIST,
                 "is a group");
         refused(caterva_tree_create_array(tree, "/t", &o, &other, &err), CATERVA_EEXIST,
@@ -117,13 +117,13 @@ static void test_pending_in_the_way(void)
     refused(caterva_tree_create_array(tree, "/n", &o, &other, &err), CATERVA_EEXIST,
             "exists");
     refused(caterva_tree_create_group(tree, "/n", &err), CATERVA_EEXIST, "exists");
-    refused(caterva_tree_create_group(tree, "/n/g", &err), CATERVA_EEXIST, "no group");
+    refused(caterva_tree_create_group(tree, "/n/g", &err), CATERVA_EEXIST, "not a group");
     refused(caterva_tree_move(tree, "/a", "/n", &err), CATERVA_EEXIST, "exists");
     refused(caterva_tree_move(tree, "/a", "/p", &err), CATERVA_EEXIST, "is a group");
     refused(caterva_tree_attr_set(tree, "/n", "a", "\x01", 1, &err), CATERVA_EEXIST,
             "exists");
     refused(caterva_tree_attr_set(tree, "/n/g", "a", "\x01", 1, &err), CATERVA_EEXIST,
-            "no group");
+            "not a group");
     CHECK_OK(caterva_tree_create_array(tree, "/nb", &o, &other, &err), err);
     caterva_discard(other);
     caterva_discard(n);

@@ -145,13 +145,6 @@ static void stop_moves(void)
     CHECK(chance > N && count("/big") == -1 && count("/large") == N + GROUPS, "moved");
     wait_for(-1);
     CHECK_OK(caterva_tree_move(tree, "/large", "/big", &err), err);
-    caterva_array *array;
-    caterva_create_options o = create_options();
-    wait_for(N / 2);
-    check_stopped(caterva_tree_create_array(tree, "/new", &o, &array, &err));
-    wait_for(N / 2);
-    check_stopped(caterva_tree_create_group(tree, "/new", &err));
-    CHECK(count("/new") == -1, "a group");
 }
 
 /* Stopped after so many calls; whether the group is gone then. Neither way is there a part. */

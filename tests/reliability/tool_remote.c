@@ -15,6 +15,13 @@
  *   starve N URL ...     opens and reads all while the library's N-th allocation (from 0) fails:
  *                        "starved ok HASH" or "starved error ..."; "fed ..." if there were fewer
  *   peak                 the library's memory: most bytes since the last time, above those of now
+ *   around               all items around damaged chunks: "ok HASH CHUNKS"
+ *   verify               "ok DAMAGES"
+ *   tree URL ...         opens a tree
+ *   list                 what is in it: "ok KEY:KIND:BYTES ..."
+ *   in KEY               opens that array of it: "ok"
+ *   check                verifies it: "ok MEMBERS DAMAGED"
+ *   names                attributes of its root: "ok NAME ..."
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried cached" */
 #include "caterva.h"
@@ -64,7 +71,10 @@ static int dawdle(void *context, int64_t done, int64_t total)
     return 0;
 }
 
-/* The array of `key` in the tree; of the array's own options those of the way do not count. */
+static caterva_tree *kept; /* by "tree" */
+
+/* The array of `key` in the tree; of the array's own options those of the way do not count. ""
+ * keeps the tree. */
 static caterva_status open_leaf(const char *url, const char *key,
                                 const caterva_remote_options *remote)
 {
@@ -73,6 +83,10 @@ static caterva_status open_leaf(const char *url, const char *key,
     options.remote = remote;
     caterva_status status = caterva_tree_open(url, &options, &tree, &err);
     if (status != CATERVA_OK) return status;
+    if (!*key) {
+        kept = tree;
+        return CATERVA_OK;
+    }
     status = caterva_tree_open_array(tree, key, NULL, &array, &err);
     caterva_tree_close(tree, NULL);
     return status;
@@ -133,6 +147,105 @@ static caterva_status read_all(uint64_t *hash)
     free(items);
     caterva_info_release(info);
     return status;
+}
+
+static void count_damage(void *context, const caterva_damage *damage)
+{
+    (void)damage;
+    ++*(int *)context;
+}
+
+static void read_around(void)
+{
+    int n = 0;
+    const caterva_info *info;
+    caterva_selection all = CATERVA_SELECTION_INIT;
+    caterva_buffer buffer = CATERVA_BUFFER_INIT;
+    caterva_skip_options o = CATERVA_SKIP_INIT;
+    o.on_damage = count_damage;
+    o.context = &n;
+    if (caterva_info_get(array, &info, &err) != CATERVA_OK) {
+        say_error();
+        return;
+    }
+    buffer.size = (size_t)info->data_bytes;
+    buffer.data = calloc(buffer.size + 1, 1);
+    if (caterva_read_skipping(array, &all, &buffer, &o, &err) == CATERVA_OK)
+        printf("ok %016llx %d\n", (unsigned long long)hash_of(buffer.data, buffer.size), n);
+    else
+        say_error();
+    free(buffer.data);
+    caterva_info_release(info);
+}
+
+static void verify(void)
+{
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    if (caterva_verify(array, NULL, &result, &err) == CATERVA_OK)
+        printf("ok %lld\n", (long long)result.damages);
+    else
+        say_error();
+}
+
+/* ---- Trees --------------------------------------------------------------------------- */
+
+static void open_tree(char *words)
+{
+    caterva_tree_close(kept, NULL);
+    kept = NULL;
+    if (open_url(words, "", NULL) == CATERVA_OK)
+        printf("ok\n");
+    else
+        say_error();
+}
+
+static void list(void)
+{
+    const caterva_tree_list *all;
+    if (caterva_tree_get_list(kept, NULL, &all, &err) != CATERVA_OK) {
+        say_error();
+        return;
+    }
+    printf("ok");
+    for (size_t i = 0; i < all->n; i++)
+        printf(" %s:%s:%lld", all->entries[i]->key, all->entries[i]->kind_name,
+               (long long)all->entries[i]->stored_bytes);
+    printf("\n");
+    caterva_tree_list_release(all);
+}
+
+static void open_in(const char *key)
+{
+    caterva_discard(array);
+    array = NULL;
+    if (caterva_tree_open_array(kept, key, NULL, &array, &err) == CATERVA_OK)
+        printf("ok\n");
+    else
+        say_error();
+}
+
+static void check(void)
+{
+    caterva_tree_verify_result result = CATERVA_TREE_VERIFY_RESULT_INIT;
+    if (caterva_tree_verify(kept, NULL, NULL, &result, &err) == CATERVA_OK)
+        printf("ok %lld %lld\n", (long long)result.members,
+               (long long)result.damaged_members);
+    else
+        say_error();
+}
+
+static void list_names(void)
+{
+    size_t n;
+    const char **names;
+    if (caterva_tree_attr_list(kept, "/", &names, &n, &err) != CATERVA_OK) {
+        say_error();
+        return;
+    }
+    printf("ok");
+    for (size_t i = 0; i < n; i++) printf(" %s", names[i]);
+    printf("\n");
+    caterva_free(names);
 }
 
 static void point(char *words)
@@ -361,6 +474,20 @@ int main(void)
                 printf("ok %016llx\n", (unsigned long long)hash);
             else
                 say_error();
+        } else if (strcmp(line, "around") == 0) {
+            read_around();
+        } else if (strcmp(line, "verify") == 0) {
+            verify();
+        } else if (strcmp(line, "tree") == 0) {
+            open_tree(rest);
+        } else if (strcmp(line, "list") == 0) {
+            list();
+        } else if (strcmp(line, "in") == 0) {
+            open_in(rest);
+        } else if (strcmp(line, "check") == 0) {
+            check();
+        } else if (strcmp(line, "names") == 0) {
+            list_names();
         } else if (strcmp(line, "refresh") == 0) {
             if (caterva_refresh(array, &err) == CATERVA_OK)
                 printf("ok\n");
@@ -389,5 +516,6 @@ int main(void)
         }
     }
     caterva_discard(array);
+    caterva_tree_close(kept, NULL);
     return 0;
 }

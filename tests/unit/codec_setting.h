@@ -16,14 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libblosc2 3.3 moves a chunk's streams with memcpy to make room for a dictionary:
- * ranges overlap. Only that function is excused. */
-CATERVA_API const char *__asan_default_suppressions(void);
-const char *__asan_default_suppressions(void)
-{
-    return "interceptor_via_fun:blosc2_compress_ctx\n";
-}
-
 enum { BLOCK_ITEMS = 512, MAX_BLOCKS = 100 };
 
 static const int codecs[] = {CATERVA_CODEC_BLOSCLZ, CATERVA_CODEC_LZ4,  CATERVA_CODEC_LZ4HC,

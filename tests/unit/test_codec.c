@@ -155,20 +155,20 @@ static void split_and_unsplit_streams(void **state)
     }
 }
 
+/* libblosc2 makes those of lz4 and lz4hc with an overlapping memcpy: they get none. */
 static void dictionaries_need_their_chunk(void **state)
 {
     (void)state;
     static const int with_dict[] = {CATERVA_CODEC_ZSTD, CATERVA_CODEC_LZ4,
                                     CATERVA_CODEC_LZ4HC};
     const int shuffle[] = {0, 1};
-    int together = 0;
     for (size_t c = 0; c < COUNT(with_dict); c++) {
         setting s = make_setting(with_dict[c], shuffle, 8, 64);
         s.spec.use_dict = true;
-        together += check_setting(&s) == CV_ACCESS_CHUNK;
+        bool together = check_setting(&s) == CV_ACCESS_CHUNK;
+        assert_int_equal(together, with_dict[c] == CATERVA_CODEC_ZSTD);
         free_setting(&s);
     }
-    assert_true(together > 0);
     setting s = make_setting(CATERVA_CODEC_BLOSCLZ, shuffle, 8, 64);
     s.spec.use_dict = true;
     assert_int_equal(cv_codec_check_encoding(&s.spec, NULL), CATERVA_EPIPELINE);

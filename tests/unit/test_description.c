@@ -97,6 +97,11 @@ static void each_state_has_one_that_never_changes(void **state)
     }
 }
 
+static bool same_state(caterva_array *a, caterva_array *b)
+{
+    return memcmp(info_of(a)->state_id, info_of(b)->state_id, CATERVA_STATE_ID) == 0;
+}
+
 static void it_says_where_the_array_is_and_how_far(void **state)
 {
     (void)state;
@@ -130,11 +135,15 @@ static void it_says_where_the_array_is_and_how_far(void **state)
     assert_string_equal(info_of(reader)->url, path);
     assert_int_equal(info_of(reader)->mode, CATERVA_MODE_READ);
     assert_int_equal(info_of(reader)->commit_number, 3);
+    assert_true(same_state(reader, array));
     assert_int_equal(caterva_write(array, origin, shape, items, sizeof items, NULL), CV_OK);
+    assert_true(same_state(reader, array));
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
     assert_int_equal(info_of(reader)->commit_number, 3);
+    assert_false(same_state(reader, array));
     assert_int_equal(caterva_refresh(reader, NULL), CV_OK);
     assert_int_equal(info_of(reader)->commit_number, 4);
+    assert_true(same_state(reader, array));
     assert_string_equal(info_of(reader)->url, path);
     assert_int_equal(caterva_has_pending(reader), 0);
     caterva_discard(reader);

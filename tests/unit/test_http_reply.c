@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <errno.h>
 
 static const cv_identity unknown = {.size = UINT64_MAX};
 
@@ -166,6 +167,75 @@ static void statuses_mean_what_they_mean(void **state)
     }
 }
 
+/* What was there before is an error of the read by then, not an absent object. */
+static void a_known_object_is_never_absent(void **state)
+{
+    static const int statuses[] = {403, 404, 410};
+    const cv_identity known = {.size = 100, .etag = "\"a\""};
+    const cv_ask ask = {false, 0, 10, &known};
+    (void)state;
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        char text[64];
+        cv_grant grant;
+        cv_error err;
+        snprintf(text, sizeof text, "HTTP/1.1 %d X\r\n\r\n", statuses[i]);
+        assert_int_equal(judge(text, &ask, &grant, &err), CV_REPLY_FAILED);
+        assert_int_equal(err.code, CATERVA_EIO);
+        assert_int_equal(err.sys_errno, statuses[i] == 403 ? EACCES : 0);
+    }
+    const cv_identity large = {.size = 2000000, .etag = "\"a\""};
+    const cv_ask end = {true, 0, 65536, &large};
+    cv_grant grant;
+    cv_error err;
+    assert_int_equal(
+        judge(WHOLE "Content-Length: 2000000\r\nETag: \"a\"\r\n", &end, &grant, &err),
+        CV_REPLY_NO_RANGES);
+    assert_int_equal(err.code, CATERVA_EIO);
+}
+
+/* The dates are those of RFC 9110, section 5.6.7. */
+static void waits_are_seconds_or_dates(void **state)
+{
+    enum { THEN = 784111777 };
+    static const struct {
+        const char *fields;
+        int64_t now;
+        uint32_t wait;
+    } rows[] = {
+        {"", THEN, 0},
+        {"Retry-After: 120\r\n", THEN, 120},
+        {"Retry-After: 604800\r\n", THEN, 604800},
+        {"Retry-After: 99999999999\r\n", THEN, UINT32_MAX},
+        {"Retry-After: -1\r\n", THEN, 0},
+        {"Retry-After: soon\r\n", THEN, 0},
+        {"Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", THEN - 90, 90},
+        {"Retry-After: Sunday, 06-Nov-94 08:49:37 GMT\r\n", THEN - 90, 90},
+        {"Retry-After: Sun Nov  6 08:49:37 1994\r\n", THEN - 90, 90},
+        {"Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", THEN + 1, 0},
+        {"Retry-After: Thu, 29 Feb 2024 00:00:00 GMT\r\n", 1709164800 - 7, 7},
+        {"Retry-After: Fri, 01 Mar 2024 00:00:00 GMT\r\n", 1709251200 - 7, 7},
+        /* by the server's clock, where it says what time it is */
+        {"Date: Sun, 06 Nov 1994 08:49:07 GMT\r\n"
+         "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+         0, 30},
+        {"Retry-After: Sun, 06 Nov 1994 08:49:37\r\n", THEN - 90, 0},
+        {"Retry-After: Sun, 06 Foo 1994 08:49:37 GMT\r\n", THEN - 90, 0},
+        {"Retry-After: Sun, 06 Nov 1994 24:49:37 GMT\r\n", THEN - 90, 0},
+        {"Retry-After: Sun, 06 Nov\r\n", THEN - 90, 0},
+        {"Retry-After: Thu, 06 Nov 1069 08:49:37 GMT\r\n", THEN - 90, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[256];
+        cv_reply reply;
+        snprintf(text, sizeof text, "HTTP/1.1 503 X\r\n%s\r\n", rows[i].fields);
+        assert_int_equal(cv_reply_parse(text, strlen(text), &reply, NULL), CATERVA_OK);
+        uint32_t wait = cv_reply_wait(&reply, rows[i].now);
+        if (wait != rows[i].wait)
+            fail_msg("%s: %u s, not %u", rows[i].fields, wait, rows[i].wait);
+    }
+}
+
 static void a_large_whole_is_refused(void **state)
 {
     const cv_ask ask = {true, 0, 65536, &unknown};
@@ -228,6 +298,8 @@ int main(void)
         cmocka_unit_test(what_was_not_is_not),
         cmocka_unit_test(another_version_is_noticed),
         cmocka_unit_test(statuses_mean_what_they_mean),
+        cmocka_unit_test(a_known_object_is_never_absent),
+        cmocka_unit_test(waits_are_seconds_or_dates),
         cmocka_unit_test(a_large_whole_is_refused),
         cmocka_unit_test(some_names_say_that_several_parts_come),
     };

@@ -47,6 +47,8 @@ static void trees(void **state)
     REFUSED(caterva_tree_open("none.b2d", NULL, NULL, &err));
     TAKEN(caterva_tree_close(NULL, &err));
     REFUSED(caterva_tree_get_list(NULL, NULL, &list, &err));
+    uint8_t id[CATERVA_STATE_ID];
+    REFUSED(caterva_tree_state_id(NULL, id, &err));
     caterva_array *other;
     REFUSED(caterva_tree_open_array(NULL, "/a", NULL, &other, &err));
     REFUSED(caterva_tree_create(NULL, NULL, &tree, &err));
