@@ -48,6 +48,8 @@ cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* The same for a failed library call on the array at `path`. */
 cli_exit cli_fail_array(const char *path, const caterva_error *err);
+/* Whether a failure is damage of what was read, not a failure to read it. */
+bool cli_is_damage(caterva_status status);
 
 /* `text` as it may be shown: control characters and bytes that are no UTF-8 stand as
  * "\xNN". */

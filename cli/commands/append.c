@@ -141,8 +141,9 @@ cli_exit append_slab(growth *g, const char *name, const void *items, size_t size
     int64_t n = (int64_t)size / g->stride;
     if ((int64_t)size % g->stride != 0)
         return cli_fail(CLI_CORRUPT,
-                        "%s ends inside an item of axis %d, which has %lld bytes", name,
-                        g->axis, (long long)g->stride);
+                        "%s ends inside an item of axis %d, which has %lld bytes: nothing is "
+                        "appended (--follow keeps the whole items)",
+                        name, g->axis, (long long)g->stride);
     caterva_error err;
     caterva_buffer src = CATERVA_BUFFER_INIT;
     src.data = (void *)items; /* only read */
@@ -265,7 +266,7 @@ const cli_command cli_command_append = {
         "one item of it. How many items raw input has its size tells. Committed at the\n"
         "end: until then, and after a failure, FILE is as it was. --every commits more\n"
         "often, and --follow takes a stream of raw items from a pipe, committed as they\n"
-        "come.",
+        "come; when it ends inside an item, the whole items before it are committed.",
     .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE |
                CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT |
                CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,

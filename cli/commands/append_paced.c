@@ -19,6 +19,7 @@ typedef struct pacer {
     const char *name;
     append_pace pace;
     int64_t appended; /* items that are not committed yet */
+    int64_t total;    /* items that were appended */
     double since;     /* when the first uncommitted byte came; meaningless without one */
     uint8_t *bytes;   /* that came and are not appended */
     size_t used, capacity;
@@ -87,6 +88,7 @@ static cli_exit append_whole(pacer *p)
     memmove(p->bytes, p->bytes + whole, rest);
     p->used = rest;
     p->appended += (int64_t)(whole / (size_t)p->g->stride);
+    p->total += (int64_t)(whole / (size_t)p->g->stride);
     return CLI_OK;
 }
 
@@ -131,6 +133,18 @@ static cli_exit take_bytes(pacer *p, int fd, bool *ended)
     return p->used == wanted ? append_whole(p) : CLI_OK;
 }
 
+/* The stream ended inside an item: commits the whole items before it, and fails. */
+static cli_exit keep_whole(pacer *p)
+{
+    CLI_TRY(commit(p));
+    return cli_fail(CLI_CORRUPT,
+                    "%s ends inside an item of axis %d: %lld whole %s before it %s committed, "
+                    "%zu of its %lld bytes are left over",
+                    p->name, p->g->axis, (long long)p->total,
+                    p->total == 1 ? "item" : "items", p->total == 1 ? "is" : "are", p->used,
+                    (long long)p->g->stride);
+}
+
 static cli_exit follow(pacer *p, int fd)
 {
     bool ended = false, ready;
@@ -141,7 +155,8 @@ static cli_exit follow(pacer *p, int fd)
         CLI_TRY(append_whole(p));
         CLI_TRY(commit(p));
     }
-    return append_slab(p->g, p->name, p->bytes, p->used); /* says when it is no whole item */
+    CLI_TRY(append_whole(p));
+    return p->used == 0 ? CLI_OK : keep_whole(p);
 }
 
 cli_exit append_stream(const cli_args *args, growth *g, int fd, const char *name,

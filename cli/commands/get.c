@@ -154,7 +154,8 @@ const cli_command cli_command_get = {
         "are arrays of these names beside FILE, or in an enclosing group of its tree:\n"
         "'lat=40:50' is all from 40 to 50, 'time=2020-01:2020-02' two months to their end,\n"
         "'lat=45' the item of this value. Where there is no such array it takes indices.\n"
-        "With --skip-damaged the exit status is 1 when a chunk was skipped.",
+        "With --skip-damaged the exit status is 1 when a chunk was skipped. A chunk that\n"
+        "cannot be read at all, because the disk or the server fails, is an error.",
     .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
                CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL | CLI_OPT_REMOTE,

@@ -48,41 +48,53 @@ static void note_dim(contents *c, const char *name, int64_t size)
     if (copy) c->dims[c->n_dims++] = (dimension){.name = copy, .size = size};
 }
 
-static void note_array(contents *c, caterva_array *array)
+static caterva_status note_array(contents *c, caterva_array *array, caterva_error *err)
 {
     const caterva_info *info;
+    caterva_status status = caterva_info_get(array, &info, err);
+    if (status != CATERVA_OK) return status;
     const char **names = dims_of(array);
-    if (caterva_info_get(array, &info, NULL) != CATERVA_OK) {
-        c->unread++;
-    } else {
-        c->data += info->data_bytes;
-        c->stored += info->frame_bytes;
-        for (int d = 0; names && d < info->ndim; d++)
-            if (names[d]) note_dim(c, names[d], info->shape[d]);
-        caterva_info_release(info);
-    }
+    c->data += info->data_bytes;
+    c->stored += info->frame_bytes;
+    for (int d = 0; names && d < info->ndim; d++)
+        if (names[d]) note_dim(c, names[d], info->shape[d]);
+    caterva_info_release(info);
     caterva_free(names);
+    return CATERVA_OK;
 }
 
-static void note_entry(contents *c, const tree_part *part, const caterva_tree_entry *entry)
+static cli_exit fail_entry(const tree_part *part, const caterva_tree_entry *entry,
+                           const caterva_error *err)
 {
+    char *url = tree_part_url(part, entry);
+    cli_exit code = url ? cli_fail_array(url, err) : CLI_IO;
+    free(url);
+    return code;
+}
+
+/* Damaged arrays are counted; any other failure to read one ends the command. */
+static cli_exit note_entry(contents *c, const tree_part *part,
+                           const caterva_tree_entry *entry)
+{
+    caterva_error err;
     caterva_array *array;
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.cache_bytes = -1;
     options.threads = 1;
     c->groups += entry->kind == CATERVA_TREE_GROUP;
     c->others += entry->kind == CATERVA_TREE_OTHER;
-    if (entry->kind != CATERVA_TREE_ARRAY) return;
-    if (caterva_tree_open_array(part->tree, entry->key, &options, &array, NULL) !=
-        CATERVA_OK) {
-        bool is_gone = tree_part_lacks(part, entry);
-        c->arrays += !is_gone;
-        c->unread += !is_gone;
-        return;
+    if (entry->kind != CATERVA_TREE_ARRAY) return CLI_OK;
+    caterva_status status =
+        caterva_tree_open_array(part->tree, entry->key, &options, &array, &err);
+    if (status == CATERVA_OK) {
+        status = note_array(c, array, &err);
+        caterva_discard(array);
     }
+    if (status == CATERVA_ENOTFOUND && tree_part_lacks(part, entry)) return CLI_OK;
     c->arrays++;
-    note_array(c, array);
-    caterva_discard(array);
+    c->unread += cli_is_damage(status);
+    return status == CATERVA_OK || cli_is_damage(status) ? CLI_OK
+                                                         : fail_entry(part, entry, &err);
 }
 
 /* ---- Reported --------------------------------------------------------------- */
@@ -175,7 +187,7 @@ static cli_exit report_all(const cli_args *args, const char *text, const tree_pa
     contents c = {.arrays = 0};
     cli_exit code = CLI_OK;
     for (size_t i = 0; i < part->list->n && code == CLI_OK; i++) {
-        note_entry(&c, part, part->list->entries[i]);
+        code = note_entry(&c, part, part->list->entries[i]);
         if (cli_interrupted()) code = CLI_INTERRUPTED;
         if (c.out_of_memory) code = cli_fail(CLI_IO, "no memory for a list of dimensions");
     }

@@ -35,12 +35,17 @@ static void print_details(const caterva_info *info, const caterva_tree_entry *en
     printf("%-11s %-16s %-9s %10s  ", cli_show(entry->kind_name).text, shape, type, stored);
 }
 
-static void print_line(const cli_args *args, leaf_infos *infos, size_t i)
+static cli_exit print_line(const cli_args *args, leaf_infos *infos, size_t i)
 {
+    const caterva_info *info = NULL;
     const caterva_tree_entry *entry = infos->part->list->entries[i];
     const char *name = tree_part_name(infos->part, entry);
-    if (args->long_lines) print_details(leaf_info(infos, i), entry);
+    if (args->long_lines) {
+        CLI_TRY(leaf_info(infos, i, &info));
+        print_details(info, entry);
+    }
     printf("%s%s\n", cli_show(name).text, entry->kind == CATERVA_TREE_GROUP ? "/" : "");
+    return CLI_OK;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
@@ -75,8 +80,10 @@ static cli_exit print_json(const cli_args *args, const char *text, leaf_infos *i
     for (size_t i = 0; i < part->list->n; i++) {
         const caterva_tree_entry *entry = part->list->entries[i];
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        if (is_listed(args, tree_part_name(part, entry)))
-            put_entry(&j, leaf_info(infos, i), entry);
+        if (!is_listed(args, tree_part_name(part, entry))) continue;
+        const caterva_info *info;
+        CLI_TRY(leaf_info(infos, i, &info));
+        put_entry(&j, info, entry);
     }
     json_array_end(&j);
     json_object_end(&j);
@@ -94,7 +101,7 @@ static cli_exit print_lines(const cli_args *args, const char *text, leaf_infos *
     for (size_t i = 0; i < part->list->n; i++) {
         const char *name = tree_part_name(part, part->list->entries[i]);
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        if (is_listed(args, name)) print_line(args, infos, i);
+        if (is_listed(args, name)) CLI_TRY(print_line(args, infos, i));
     }
     return CLI_OK;
 }

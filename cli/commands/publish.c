@@ -29,6 +29,7 @@ static void report_json(const char *path, const char *url,
     json_int(&j, "requests", result->requests);
     json_int(&j, "retried", result->retried);
     json_bool(&j, "verified", result->verified);
+    json_bool(&j, "was_there", result->was_there);
     json_object_end(&j);
     putchar('\n');
 }
@@ -45,7 +46,8 @@ static void report(const cli_args *args, const caterva_publish_result *result)
                cli_show_place(url).text);
         return;
     }
-    printf("%s: published to %s, %lld bytes", cli_show_place(path).text,
+    printf("%s: %s %s, %lld bytes", cli_show_place(path).text,
+           result->was_there ? "nothing sent, the same is at" : "published to",
            cli_show_place(url).text, (long long)result->bytes);
     if (result->parts > 0) printf(" in %lld parts", (long long)result->parts);
     if (result->parts_kept > 0)
@@ -105,8 +107,9 @@ const cli_command cli_command_publish = {
     .details =
         "Puts FILE, a sealed array in one file or an archive .b2z, behind URL:\n"
         "s3://BUCKET/KEY, or http:// and https:// where the server takes PUT. Nothing is\n"
-        "replaced without --force or --if-match. The object appears whole, and its end is\n"
-        "read back. An upload that is interrupted is aborted, unless --resume remembers it.",
+        "replaced without --force or --if-match. If the same bytes are there already,\n"
+        "nothing is sent. The object appears whole, and its end is read back. An upload\n"
+        "that is interrupted is aborted, unless --resume remembers it.",
     .options = CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON | CLI_OPT_REMOTE |
                CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,

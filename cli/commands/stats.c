@@ -3,6 +3,7 @@
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/json.h"
+#include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/selection.h"
 #include "sources/source.h"
@@ -53,15 +54,13 @@ static int on_progress(void *context, int64_t done, int64_t total)
 
 static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
 {
-    const caterva_number *min = &s->found.min, *max = &s->found.max;
-    if (!min->kind) return CLI_OK; /* nothing to count */
-    if (!isfinite(min->f) || !isfinite(max->f))
-        return cli_fail(CLI_UNSUPPORTED,
-                        "%s: there is no histogram from %g to %g; select what is finite",
-                        s->path, min->f, max->f);
+    const caterva_stats *f = &s->found;
+    if (!f->finite_min.kind) return CLI_OK; /* nothing to count */
     s->n_bins = s->args->bins;
-    s->range[0] = min->f;
-    s->range[1] = max->f;
+    if (!s->args->range) {
+        s->range[0] = f->finite_min.f;
+        s->range[1] = f->finite_max.f;
+    }
     s->counts = cli_alloc((size_t)s->n_bins * sizeof s->counts[0]);
     if (!s->counts) return CLI_IO;
     caterva_error err;
@@ -174,6 +173,8 @@ static void print_text(const statistics *s)
     }
     printf("  %-8s %lld\n", strchr("mM", s->dtype->kind) ? "nat" : "nan",
            (long long)f->n_nan);
+    if (f->n_inf) printf("  %-8s %lld\n", "inf", (long long)f->n_inf);
+    if (f->n_negative_inf) printf("  %-8s %lld\n", "-inf", (long long)f->n_negative_inf);
     print_bins(s);
 }
 
@@ -246,6 +247,8 @@ static cli_exit print_json(const statistics *s)
     json_text(&j, "dtype", info_of(s->array)->dtype);
     json_int(&j, "items", f->n_items);
     json_int(&j, "nan", f->n_nan);
+    json_int(&j, "inf", f->n_inf);
+    json_int(&j, "negative_inf", f->n_negative_inf);
     CLI_TRY(put_item(s, &j, "min", &f->min));
     CLI_TRY(put_item(s, &j, "max", &f->max));
     put_number(&j, "sum", &f->sum);
@@ -270,6 +273,9 @@ static cli_exit report(statistics *s)
 static cli_exit stats(statistics *s)
 {
     const caterva_info *info = info_of(s->array);
+    if (s->args->range && s->args->bins == 0)
+        return cli_fail(CLI_USAGE, "--range needs --bins");
+    if (s->args->range) CLI_TRY(number_range(s->args->range, &s->range[0], &s->range[1]));
     CLI_TRY(selection_parse(s->args->n_positional > 1 ? s->args->positional[1] : NULL,
                             info->ndim, info->shape, &s->sel));
     s->ndim = selection_shape(&s->sel, s->shape);
@@ -297,7 +303,8 @@ const cli_command cli_command_stats = {
     .details =
         "Prints what the selected numbers, or all, are like. NaN are counted and left out\n"
         "of the rest; of times there are only the first and the last. --bins adds a\n"
-        "histogram of equal bins between the smallest and the largest number.",
+        "histogram of equal bins between the smallest and the largest finite number, or\n"
+        "between the ends that --range gives.",
     .options =
         CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,

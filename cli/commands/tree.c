@@ -61,18 +61,21 @@ static void print_what(const caterva_tree_entry *entry, const caterva_info *info
     printf(")");
 }
 
-static void draw(drawing *d, size_t i)
+static cli_exit draw(drawing *d, size_t i)
 {
+    const caterva_info *info;
     const caterva_tree_entry *entry = d->part->list->entries[i];
     const char *name = tree_part_name(d->part, entry);
     int depth = depth_of(name);
+    CLI_TRY(leaf_info(&d->infos, i, &info));
     d->goes_on[depth] = has_next(d->part, i);
     for (int k = 0; k < depth; k++) printf("%s", d->goes_on[k] ? "│   " : "    ");
     printf("%s%s%s", d->goes_on[depth] ? "├── " : "└── ",
            cli_show(name + parent_size(name)).text,
            entry->kind == CATERVA_TREE_GROUP ? "/" : "");
-    print_what(entry, leaf_info(&d->infos, i));
+    print_what(entry, info);
     putchar('\n');
+    return CLI_OK;
 }
 
 static cli_exit tree(const cli_args *args, const char *text)
@@ -83,7 +86,7 @@ static cli_exit tree(const cli_args *args, const char *text)
     if (code == CLI_OK && text != args->files[0]) putchar('\n');
     if (code == CLI_OK) printf("%s\n", cli_show_place(text).text);
     for (size_t i = 0; code == CLI_OK && i < part.list->n; i++) {
-        draw(&d, i);
+        code = draw(&d, i);
         if (cli_interrupted()) code = CLI_INTERRUPTED;
     }
     leaf_infos_free(&d.infos);

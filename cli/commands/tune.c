@@ -311,7 +311,7 @@ static cli_exit run_tune(const cli_args *args)
 {
     caterva_array *array;
     if (args->reads.n == 0)
-        return cli_fail(CLI_USAGE, "tune needs a read that shall be fast: --read SEL");
+        return cli_fail(CLI_USAGE, "tune: give at least one read to optimise (--read SEL)");
     tuning *t = cli_alloc(sizeof *t);
     if (!t) return CLI_IO;
     *t = (tuning){.task.path = args->positional[0]};

@@ -7,10 +7,10 @@
 #include "cli.h"
 
 #define TUNE_MAX_PARTITIONS 5
-#define TUNE_MAX_CODECS 6
+#define TUNE_MAX_CODECS 7
 #define TUNE_MAX_CHUNKS 64 /* from which blocks are taken */
 
-/* A read that shall be fast: a box of this size, anywhere. */
+/* A read to optimise: a box of this size, anywhere. */
 typedef struct tune_read {
     const char *text; /* the selection, as given */
     int64_t lengths[CATERVA_MAX_DIMS];

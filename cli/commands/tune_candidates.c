@@ -107,6 +107,7 @@ static void choose_codecs(tune_task *task)
     static const tune_codec usual[] = {
         {.codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}},
         {.codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_BITSHUFFLE}},
+        {.codec = CATERVA_CODEC_ZSTD, .level = 2, .filters = {CATERVA_FILTER_SHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 5, .filters = {CATERVA_FILTER_BITSHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD,
@@ -117,7 +118,7 @@ static void choose_codecs(tune_task *task)
     tune_codec own = {.codec = info->codec,
                       .meta = info->codec_meta,
                       .level = info->level,
-                      .use_dict = info->use_dict,
+                      .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
     /* Filters may leave gaps in a file; without them equal codecs look equal. */
     for (int i = 0, n = 0; i < CATERVA_MAX_FILTERS; i++) {

@@ -17,27 +17,11 @@
 
 #define EXACT_ITEMS (INT64_C(1) << 24) /* up to so many all are looked at */
 
-/* "LO,HI"; --range=-5,5 when LO is negative reads well too. */
-static cli_exit parse_range(const char *text, colormap *map)
-{
-    char low[64];
-    const char *comma = strchr(text, ',');
-    size_t size = comma ? (size_t)(comma - text) : 0;
-    bool good = comma && size < sizeof low;
-    if (good) {
-        memcpy(low, text, size);
-        low[size] = '\0';
-        good = number_real(low, &map->lo) && number_real(comma + 1, &map->hi);
-    }
-    if (good && isfinite(map->lo) && isfinite(map->hi) && map->lo < map->hi) return CLI_OK;
-    return cli_fail(CLI_USAGE, "--range takes LO,HI with LO < HI, not '%s'", text);
-}
-
 /* Of bytes that are colours every one means what it says; other numbers are spread over
  * the colours. */
 static cli_exit choose_range(const cli_args *args, const picture *p, colormap *map)
 {
-    if (args->range) return parse_range(args->range, map);
+    if (args->range) return number_range(args->range, &map->lo, &map->hi);
     bool bytes = p->channels > 1 && p->dtype->kind == 'u' && p->dtype->item_size == 1;
     if (!bytes) return picture_range(p, &map->lo, &map->hi);
     map->lo = 0;

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,22 @@ bool number_real(const char *text, double *out)
     char *end;
     *out = strtod(text, &end);
     return end != text && !*end;
+}
+
+/* --range=-5,5 when LO is negative. */
+cli_exit number_range(const char *text, double *lo, double *hi)
+{
+    char low[64];
+    const char *comma = strchr(text, ',');
+    size_t size = comma ? (size_t)(comma - text) : 0;
+    bool good = comma && size < sizeof low;
+    if (good) {
+        memcpy(low, text, size);
+        low[size] = '\0';
+        good = number_real(low, lo) && number_real(comma + 1, hi);
+    }
+    if (good && isfinite(*lo) && isfinite(*hi) && *lo < *hi) return CLI_OK;
+    return cli_fail(CLI_USAGE, "--range takes LO,HI with LO < HI, not '%s'", text);
 }
 
 static bool scan_axis(const char **text, int64_t *extent)

@@ -19,6 +19,9 @@ bool number_time(const char *text, int64_t *out);
 /* A real number that is the whole of `text`; "nan" and "inf" count. */
 bool number_real(const char *text, double *out);
 
+/* "LO,HI" of --range: both finite, LO < HI. */
+cli_exit number_range(const char *text, double *lo, double *hi);
+
 /* "181,217,181", "181x217x181", "(181, 217, 181)"; "" or "()" for no axes.
  * `what` names the option in the sentence. */
 cli_exit number_shape(const char *text, const char *what, int *ndim, int64_t *shape);

@@ -91,15 +91,24 @@ static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
     return true;
 }
 
+/* The nearest of the 256 colours of a terminal: for grays the ramp 232 to 255, which steps by
+ * 10 from 8 to 238, between black and white; else the 6 x 6 x 6 cube. */
+static int nearest_of_256(color k)
+{
+    if (k.r == k.g && k.g == k.b) {
+        if (k.r < 4) return 16;
+        return k.r > 246 ? 231 : 232 + (k.r < 238 ? (k.r - 3) / 10 : 23);
+    }
+    return 16 + 36 * ((k.r * 5 + 127) / 255) + 6 * ((k.g * 5 + 127) / 255) +
+           (k.b * 5 + 127) / 255;
+}
+
 static void print_color(const canvas *c, int ground, color k)
 {
-    if (c->depth == DEPTH_TRUE) {
+    if (c->depth == DEPTH_TRUE)
         printf("\033[%d;2;%d;%d;%dm", ground, k.r, k.g, k.b);
-    } else { /* the 6 x 6 x 6 cube of the 256 colours */
-        int cube = 36 * ((k.r * 5 + 127) / 255) + 6 * ((k.g * 5 + 127) / 255) +
-                   (k.b * 5 + 127) / 255;
-        printf("\033[%d;5;%dm", ground, 16 + cube);
-    }
+    else
+        printf("\033[%d;5;%dm", ground, nearest_of_256(k));
 }
 
 static void print_half_blocks(const canvas *c, int64_t y, int64_t x)

@@ -92,7 +92,7 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
     if (!args->codec && !args->filters && args->level < 0) return CLI_OK;
     if (!o->codec_set) {
         o->codec = CATERVA_CODEC_ZSTD;
-        o->level = 5;
+        o->level = CATERVA_LEVEL_DEFAULT;
         o->filters[0] = CATERVA_FILTER_SHUFFLE;
         o->codec_set = 1;
     }
@@ -100,8 +100,10 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
     if (args->filters) CLI_TRY(set_filters(o, args->filters));
     if (!args->codec) return CLI_OK;
     const char *text = args->codec;
+    int codec_before = o->codec;
     o->use_dict = 0;
     CLI_TRY(scan_named_meta(&text, &codec_names, &o->codec, &o->codec_meta));
+    if (o->codec != codec_before && args->level < 0) o->level = CATERVA_LEVEL_DEFAULT;
     if (o->codec_meta < 0) o->codec_meta += 256; /* the byte that is stored */
     /* The n-d codecs look at numbers, which filters would scatter. */
     if (o->codec >= CATERVA_CODEC_NDLZ && !args->filters) CLI_TRY(set_filters(o, ""));
@@ -169,7 +171,7 @@ static void copy_codec(caterva_create_options *o, const caterva_info *info)
     o->codec = info->codec;
     o->codec_meta = info->codec_meta;
     o->level = info->level;
-    o->use_dict = info->use_dict;
+    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* others make none */
     memcpy(o->filters, info->filters, sizeof o->filters);
     memcpy(o->filters_meta, info->filters_meta, sizeof o->filters_meta);
 }

@@ -54,7 +54,10 @@ static cli_exit find_format(const cli_args *args, input *in)
 {
     data_format named, found;
     CLI_TRY(format_find(in->path, args->from, "--from", &named));
-    bool raw = named == FORMAT_RAW && (args->from || is_pipe(in->path));
+    bool pipe = is_pipe(in->path);
+    bool raw = named == FORMAT_RAW && (args->from || pipe);
+    if (named == FORMAT_ARRAY && pipe)
+        return cli_fail(CLI_IO, "%s is not a regular file", in->path);
     if (!raw) CLI_TRY(probe_open(in->path, &in->probe));
     found = in->probe.format;
     if (raw || found == FORMAT_NONE) return find_unmarked(in, named, &in->format);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { THREADS = 16 };
@@ -14,20 +15,25 @@ static bool is_wanted(const leaf_infos *all, size_t i)
     return all->below || !strchr(tree_part_name(all->part, entry), '/');
 }
 
-static const caterva_info *info_at(const leaf_infos *all, size_t i)
+/* What is damaged, and what a writer of a directory has removed since the list, has no info;
+ * any other failure is one of the command. */
+static caterva_status info_at(const leaf_infos *all, size_t i, const caterva_info **out,
+                              caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
     caterva_array *array;
-    const caterva_info *info = NULL;
     const char *key = all->part->list->entries[i]->key;
     options.cache_bytes = -1;
     options.threads = 1;
-    if (!is_wanted(all, i) || cli_interrupted()) return NULL;
-    if (caterva_tree_open_array(all->part->tree, key, &options, &array, NULL) != CATERVA_OK)
-        return NULL;
-    if (caterva_info_get(array, &info, NULL) != CATERVA_OK) info = NULL;
-    caterva_discard(array);
-    return info;
+    *out = NULL;
+    if (!is_wanted(all, i) || cli_interrupted()) return CATERVA_OK;
+    caterva_status status =
+        caterva_tree_open_array(all->part->tree, key, &options, &array, err);
+    if (status == CATERVA_OK) {
+        status = caterva_info_get(array, out, err);
+        caterva_discard(array);
+    }
+    return cli_is_damage(status) || status == CATERVA_ENOTFOUND ? CATERVA_OK : status;
 }
 
 /* ---- Many at once ----------------------------------------------------------------------- */
@@ -40,8 +46,12 @@ typedef struct window {
 static void *open_some(void *context)
 {
     window *w = context;
-    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->all->stop;)
-        w->all->infos[i - w->all->first] = info_at(w->all, i);
+    leaf_infos *all = w->all;
+    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < all->stop;) {
+        leaf_looked *found = &all->looked[i - all->first];
+        found->status = info_at(all, i, &found->info, &found->error);
+        if (found->status != CATERVA_OK) found->info = NULL;
+    }
     return NULL;
 }
 
@@ -60,7 +70,7 @@ static void open_window(leaf_infos *all)
     while (n > 0) pthread_join(threads[--n], NULL);
 }
 
-const caterva_info *leaf_info(leaf_infos *all, size_t i)
+cli_exit leaf_info(leaf_infos *all, size_t i, const caterva_info **out)
 {
     size_t most = cli_is_url(all->part->path) ? LEAF_INFOS_AT_ONCE : 1;
     if (i < all->first || i >= all->stop) {
@@ -69,12 +79,18 @@ const caterva_info *leaf_info(leaf_infos *all, size_t i)
         all->stop = i + most < all->part->list->n ? i + most : all->part->list->n;
         open_window(all);
     }
-    return all->infos[i - all->first];
+    const leaf_looked *found = &all->looked[i - all->first];
+    *out = found->info;
+    if (found->status == CATERVA_OK) return CLI_OK;
+    char *url = tree_part_url(all->part, all->part->list->entries[i]);
+    cli_exit code = url ? cli_fail_array(url, &found->error) : CLI_IO;
+    free(url);
+    return code;
 }
 
 void leaf_infos_free(leaf_infos *all)
 {
     for (size_t i = all->first; i < all->stop; i++)
-        caterva_info_release(all->infos[i - all->first]);
+        caterva_info_release(all->looked[i - all->first].info);
     all->first = all->stop = 0;
 }

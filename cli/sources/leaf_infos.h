@@ -7,16 +7,22 @@
 
 enum { LEAF_INFOS_AT_ONCE = 64 };
 
+typedef struct leaf_looked {
+    const caterva_info *info;
+    caterva_status status;
+    caterva_error error;
+} leaf_looked;
+
 typedef struct leaf_infos {
     const tree_part *part; /* given, with what is asked for; the rest zero */
     bool below;            /* also of arrays in groups of the group */
     size_t first, stop;    /* entries that were looked at together */
-    const caterva_info *infos[LEAF_INFOS_AT_ONCE];
+    leaf_looked looked[LEAF_INFOS_AT_ONCE];
 } leaf_infos;
 
-/* Of entry `i` of the list, until the next one is asked for. NULL: it is no array, or cannot be
- * opened. */
-const caterva_info *leaf_info(leaf_infos *all, size_t i);
+/* Sets *out to the info of entry `i` of the list, which is valid until the next one is asked for.
+ * NULL: it is not an array, or it is damaged. Reports any other failure to open it. */
+cli_exit leaf_info(leaf_infos *all, size_t i, const caterva_info **out);
 void leaf_infos_free(leaf_infos *all);
 
 #endif

@@ -100,8 +100,9 @@ bool tree_part_is(const cli_args *args, const char *text)
     caterva_status status = CATERVA_EUNSUPPORTED;
     if (tree_part_split(text, &part.path, &part.group) == CLI_OK)
         status = open_and_list(args, &part, NULL);
-    bool is_it =
-        status == CATERVA_OK || (status != CATERVA_EUNSUPPORTED && is_named_tree(text));
+    bool is_unread = status == CATERVA_EIO && part.tree; /* its list says why */
+    bool is_it = status == CATERVA_OK || is_unread ||
+                 (status != CATERVA_EUNSUPPORTED && is_named_tree(text));
     struct stat st;
     size_t n = 0;
     if (status == CATERVA_OK && stat(part.path, &st) == 0 && S_ISREG(st.st_mode) &&

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_SIZE ((size_t)1 << 16)
@@ -40,17 +41,37 @@ static cli_exit open_directly(output *out, const char *path)
     return CLI_OK;
 }
 
-/* ".name.pid.tmp" beside the target: same file system, so rename is atomic. */
-static char *temporary_name(const char *target)
+/* ".NAME.tmp-XXXXXX" beside the target, like all temporary files of the library: on the same
+ * file system, so that rename is atomic. Writes a likely free name over `text`, which has
+ * room for 32 bytes more than the target. */
+static void choose_temporary(char *text, size_t size, const char *target)
 {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     const char *slash = strrchr(target, '/');
     const char *name = slash ? slash + 1 : target;
-    size_t size = strlen(target) + 32;
-    char *text = cli_alloc(size);
-    if (text)
-        snprintf(text, size, "%.*s.%.200s.%ld.tmp", (int)(name - target), target, name,
-                 (long)getpid());
-    return text;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t seed = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    seed = (seed ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    char suffix[7] = {0};
+    for (int i = 0; i < 6; i++, seed /= 36) suffix[i] = letters[(seed >> 24) % 36];
+    snprintf(text, size, "%.*s.%.200s.tmp-%s", (int)(name - target), target, name, suffix);
+}
+
+/* -1 and errno: no name was free, or the file cannot be made. */
+static int create_temporary(output *out, mode_t mode)
+{
+    enum { TRIES = 100 };
+    size_t size = strlen(out->target) + 32;
+    int fd = -1;
+    out->temporary = cli_alloc(size);
+    errno = ENOMEM;
+    for (int i = 0; out->temporary && fd < 0 && i < TRIES; i++) {
+        choose_temporary(out->temporary, size, out->target);
+        fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    return fd;
 }
 
 /* A replaced file keeps owner, group and permissions; of a group that this process may not
@@ -68,13 +89,12 @@ static void keep_access(int fd, const struct stat *old)
 /* `old`: what is replaced, or NULL. Nobody looks into the new one before it is like it. */
 static cli_exit open_temporary(output *out, const struct stat *old)
 {
-    out->temporary = temporary_name(out->target);
-    if (!out->temporary) return CLI_IO;
-    out->fd =
-        open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old ? 0600 : 0666);
+    out->fd = create_temporary(out, old ? 0600 : 0666);
     if (out->fd < 0) {
+        int error = errno;
         free(out->temporary);
         out->temporary = NULL;
+        errno = error;
         return cli_fail_sys("cannot write %s", out->path);
     }
     cli_mind_file(out->temporary);

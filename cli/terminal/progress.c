@@ -2,13 +2,16 @@
  * what it counts is the caller's business. Never draws where stderr is a file, so that logs
  * hold sentences only. */
 #include "terminal/progress.h"
+#include "formats/numbers.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BAR_WIDTH = 24, UPDATE_MS = 100, LINE_SIZE = 160 };
+enum { BAR_WIDTH = 24, UPDATE_MS = 100, LINE_SIZE = 160, TEXT_SIZE = 80 };
 
 /* The bar that is shown. Whoever finds the lock taken has nothing new to draw. */
 static progress *current;
@@ -31,71 +34,74 @@ void progress_start(progress *bar, const cli_args *args, int64_t total, int64_t 
 
 /* ---- The line ---------------------------------------------------------------- */
 
-static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-enum { N_UNITS = sizeof units / sizeof units[0] };
-
-static int unit_of(double bytes)
+/* Columns that a line may take: the last one stays free, because writing there may scroll. */
+static int columns(void)
 {
-    int unit = 0;
-    for (; bytes >= 1000 && unit < N_UNITS - 1; unit++) bytes /= 1000;
-    return unit;
+    struct winsize window;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+    return known && window.ws_col < LINE_SIZE ? window.ws_col - 1 : LINE_SIZE - 1;
 }
 
-static double in_unit(double bytes, int unit)
+/* Appends `part` if the line still fits into `most` columns. */
+static void put(char *line, int most, const char *part)
 {
-    for (; unit > 0; unit--) bytes /= 1000;
-    return bytes;
+    size_t used = strlen(line), size = strlen(part);
+    if (used + size <= (size_t)most) memcpy(line + used, part, size + 1);
 }
 
-static int put_cells(char *line, double part)
+static void put_cells(char *line, int most, double part)
 {
+    char cells[BAR_WIDTH + 3] = "[";
     int filled = (int)(part * BAR_WIDTH);
-    line[0] = '[';
-    for (int i = 0; i < BAR_WIDTH; i++) line[1 + i] = i < filled ? '#' : '.';
-    return 1 + BAR_WIDTH + snprintf(line + 1 + BAR_WIDTH, 16, "] %3d%%", (int)(part * 100));
+    for (int i = 0; i < BAR_WIDTH; i++) cells[1 + i] = i < filled ? '#' : '.';
+    cells[1 + BAR_WIDTH] = ']';
+    if (most >= BAR_WIDTH + 7) put(line, most, cells); /* with the per cent behind it */
 }
 
-static int put_bytes(char *line, size_t size, double done, double total)
+static void put_time_left(char *line, int most, double seconds)
 {
-    int unit = unit_of(total > done ? total : done), digits = unit > 0;
-    if (total <= 0)
-        return snprintf(line, size, "%.*f %s", digits, in_unit(done, unit), units[unit]);
-    return snprintf(line, size, "  %.*f of %.*f %s", digits, in_unit(done, unit), digits,
-                    in_unit(total, unit), units[unit]);
-}
-
-static int put_rate(char *line, size_t size, double rate)
-{
-    int unit = unit_of(rate);
-    return snprintf(line, size, "  %.*f %s/s", unit > 0, in_unit(rate, unit), units[unit]);
-}
-
-static int put_time_left(char *line, size_t size, double seconds)
-{
-    if (seconds > 1e6) return 0; /* nobody knows */
+    char text[TEXT_SIZE];
+    if (seconds > 1e6) return; /* no estimate yet */
     int left = (int)(seconds + 0.5), hours = left / 3600;
     if (hours > 0)
-        return snprintf(line, size, "  %d:%02d:%02d left", hours, left / 60 % 60, left % 60);
-    return snprintf(line, size, "  %d:%02d left", left / 60, left % 60);
+        snprintf(text, sizeof text, "  %d:%02d:%02d left", hours, left / 60 % 60, left % 60);
+    else
+        snprintf(text, sizeof text, "  %d:%02d left", left / 60, left % 60);
+    put(line, most, text);
+}
+
+static void put_bytes(char *line, int most, double done, double total, double seconds)
+{
+    char text[TEXT_SIZE], number[NUMBER_TEXT_SIZE], whole[NUMBER_TEXT_SIZE];
+    number_bytes((int64_t)done, number);
+    if (total > 0)
+        snprintf(text, sizeof text, "  %s of %s", number,
+                 number_bytes((int64_t)total, whole));
+    else
+        snprintf(text, sizeof text, "%s", number);
+    put(line, most, text);
+    if (done <= 0 || seconds <= 0) return;
+    snprintf(text, sizeof text, "  %s/s", number_bytes((int64_t)(done / seconds), number));
+    put(line, most, text);
 }
 
 static void draw(progress *bar, int64_t now)
 {
-    char line[LINE_SIZE];
-    int used = 0;
+    char line[LINE_SIZE] = "", percent[TEXT_SIZE];
+    int most = columns();
     double part = bar->total > 0 ? (double)bar->done / (double)bar->total : 0;
     double seconds = (double)(now - bar->started) / 1000;
     double bytes = bar->total > 0 ? part * (double)bar->bytes : (double)bar->done;
-    if (bar->total > 0) used = put_cells(line, part);
+    if (bar->total > 0) {
+        put_cells(line, most, part);
+        snprintf(percent, sizeof percent, " %3d%%", (int)(part * 100));
+        put(line, most, percent);
+    }
     if (bytes > 0 || bar->total == 0)
-        used += put_bytes(line + used, LINE_SIZE - (size_t)used, bytes,
-                          bar->total > 0 ? (double)bar->bytes : 0);
-    if (bytes > 0 && seconds > 0)
-        used += put_rate(line + used, LINE_SIZE - (size_t)used, bytes / seconds);
-    if (part > 0)
-        used +=
-            put_time_left(line + used, LINE_SIZE - (size_t)used, seconds * (1 - part) / part);
-    fprintf(stderr, "\r%s%*s", line, bar->width > used ? bar->width - used : 0, "");
+        put_bytes(line, most, bytes, bar->total > 0 ? (double)bar->bytes : 0, seconds);
+    if (part > 0) put_time_left(line, most, seconds * (1 - part) / part);
+    int used = (int)strlen(line), old = bar->width < most ? bar->width : most;
+    fprintf(stderr, "\r%s%*s", line, old > used ? old - used : 0, "");
     fflush(stderr);
     bar->width = used;
 }

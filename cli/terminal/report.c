@@ -69,6 +69,11 @@ static cli_exit exit_of_status(caterva_status status)
     }
 }
 
+bool cli_is_damage(caterva_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
+}
+
 cli_exit cli_fail_array(const char *path, const caterva_error *err)
 {
     if (err->code == CATERVA_ESTOPPED || cli_interrupted()) return CLI_INTERRUPTED;

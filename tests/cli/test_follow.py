@@ -109,13 +109,21 @@ class Follow(Appending):
             self.check(path, 17)
 
     def test_a_part_at_the_end(self):
-        path = self.make()
-        child = self.follow(path, "--follow", "--every", "2")
-        child.stdin.write(self.rows(0, 4).tobytes() + b"xyz")
-        child.stdin.close()
-        self.assertEqual(child.wait(), 4)
-        self.assertIn(b"inside an item", child.stderr.read())
-        self.check(path, 4)
+        """Whole rows are committed, however seldom commits were asked for."""
+        for options in (["--follow"], ["--follow", "--every", "2"], ["--every", "60m"],
+                        ["--every", "7", "--memory", "4KiB"]):
+            for n, words in ((1000, b"1000 whole items before it are"),
+                             (1, b"1 whole item before it is"),
+                             (0, b"0 whole items before it are")):
+                path = self.make()
+                child = self.follow(path, *options)
+                child.stdin.write(self.rows(0, n).tobytes() + b"xyz")
+                child.stdin.close()
+                self.assertEqual(child.wait(), 4)
+                said = child.stderr.read()
+                self.assertIn(words + b" committed, 3 of its 24 bytes are left over", said)
+                self.check(path, n)
+                self.ok("verify", path)
 
     def test_a_stream_longer_than_the_memory(self):
         path = self.make()

@@ -111,6 +111,20 @@ class Marks(Case):
             self.assertEqual((err, child.returncode), (b"", 0))
             self.same(self.path("out.b2nd"))
 
+    def test_an_array_is_not_read_from_a_pipe(self):
+        """Which would wait for a writer, and then find no positions in it."""
+        pipe = self.path("pipe.b2nd")
+        os.mkfifo(pipe)
+        self.ok("create", self.path("there.b2nd"), "--shape", "3", "--dtype", "<i4")
+        for words in (["info", pipe], ["convert", pipe, self.path("x.npy")],
+                      ["diff", pipe, self.path("there.b2nd")],
+                      ["diff", self.path("there.b2nd"), pipe],
+                      ["convert", pipe, self.path("x.npy"), "--from", "b2nd"]):
+            done = subprocess.run([CLI, *map(str, words)], capture_output=True, timeout=60,
+                                  env=environment())
+            self.assertEqual(done.returncode, 3)
+            self.assertIn(b"is not a regular file", done.stderr)
+
     def test_from_helps_and_does_not_overrule(self):
         array, plain = self.array("a.b2nd"), self.path("a.npy")
         plain.write_bytes(npy(VALUES))

@@ -1,11 +1,14 @@
 """repack and compact: an array anew, and the same array without its holes."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -224,10 +227,11 @@ class Large(Case):
             self.assertEqual((child.wait(), err), (-sent, b"caterva: interrupted\n"))
             self.assertEqual(self.names(), ["a.b2nd"])
 
-    def bar(self, *options):
+    def bar(self, *options, columns=0):
         """What a run with a terminal for standard error draws there."""
         path = self.path("a.b2nd")
         master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         child = subprocess.Popen([CLI, "repack", str(path), str(self.path("b")), "-f",
                                   "--codec", "zlib", "--level", "9", "--chunks", "20,1000",
                                   "-T", "1", *options], stderr=terminal, env=environment())
@@ -245,9 +249,16 @@ class Large(Case):
     def test_progress(self):
         self.make((700, 8000))
         left = rb"(  \d+:\d\d left)?"
-        line = rb"\r\[#*\.*\] +\d+%(  [\d.]+ of 44.8 MB  [\d.]+ [kM]?B/s" + left + rb")? *"
+        line = rb"\r\[#*\.*\] +\d+%(  [\d.]+ [KM]?i?B of [\d.]+ MiB  [\d.]+ [KM]?i?B/s" + left + rb")? *"
         self.assertRegex(self.bar(), rb"\A(" + line + rb")+\r +\r\Z")
         self.assertEqual(self.bar("--no-progress"), b"")
+
+    def test_progress_fits_the_terminal(self):
+        self.make((700, 8000))
+        for columns in (20, 40, 60):
+            lines = self.bar(columns=columns).split(b"\r")
+            self.assertTrue(any(b"%" in line for line in lines), columns)
+            self.assertLess(max(map(len, lines)), columns)
 
 
 class Compact(Case):

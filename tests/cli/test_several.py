@@ -46,7 +46,7 @@ class Several(Case):
         at = out[0].index(str(self.folder))
         names = [str(self.good), str(self.missing), str(self.other)]
         self.assertEqual([line[at:] for line in out], names)
-        self.assertRegex(out[0], r"^20,30 +int32 +\S+ [KM]?i?B +[\d.]+  zstd 5, shuffle +sealed ")
+        self.assertRegex(out[0], r"^20,30 +int32 +\S+ [KM]?i?B +[\d.]+  zstd 2, shuffle +sealed ")
         self.assertEqual(out[1].split()[:6], ["-"] * 5 + ["unread"])
         self.assertEqual(len(err), 1)
         self.fails(2, "info", "--short", "--chunks", self.good)

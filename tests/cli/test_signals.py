@@ -2,6 +2,7 @@
 what is told apart is a program that hears the signal from one that ends its work first,
 which here would take minutes."""
 
+import fnmatch
 import os
 import pty
 import re
@@ -50,6 +51,28 @@ class Signals(Case):
     def end(self, child):
         _, err = child.communicate(timeout=SOON)
         return child.returncode, err
+
+    def test_killed(self):
+        """What a kill leaves is found by the pattern that the documentation gives."""
+        page = Path(os.environ["CATERVA_SOURCE_DIR"], "docs/reliability.md").read_text()
+        pattern = re.search(r"find DIRECTORY -maxdepth 1 -name '(\S+)' -mtime", page)[1]
+        for name, options in (("y.npy", []), ("y.raw", ["-f"]), ("y.b2nd", []),
+                              ("y.b2nd", ["--sparse"])):
+            out = self.path(name)
+            if "-f" in options:
+                out.write_bytes(b"old")
+            child = self.start("convert", "-", out, "--from", "raw", "--shape", "1000,1000",
+                               "--dtype", "<u2", *options, stdin=subprocess.PIPE)
+            child.stdin.write(bytes(4000))
+            child.stdin.flush()
+            self.wait_for(self.is_making, child)
+            child.kill()
+            self.end(child)
+            left = self.is_making()
+            self.assertEqual(len(left), 1)
+            self.assertTrue(fnmatch.fnmatchcase(left[0], pattern), left)
+            self.assertTrue(left[0].startswith(f".{name}.tmp-"), left)
+            subprocess.run(["rm", "-r", self.path(left[0])], check=True)
 
     def test_inside_one_chunk(self):
         for sent, options in ((signal.SIGINT, ["-T1"]), (signal.SIGTERM, []),
@@ -187,7 +210,7 @@ class Progress(Case):
             ["convert", path, self.path("o.b2nd"), "--chunks", 1 << 24, "--blocks", 1 << 15,
              "--codec", "zstd", "--level", "9", "-T1"], rb"(\d+:\d\d left.*){3}")
         self.assertEqual(status, -signal.SIGINT)
-        self.assertRegex(drawn, rb"\r\[#*\.*\] +\d+%  [\d.]+ of 67.1 MB  [\d.]+ [kM]B/s  "
+        self.assertRegex(drawn, rb"\r\[#*\.*\] +\d+%  [\d.]+ [KM]iB of 64 MiB  [\d.]+ [KM]iB/s  "
                                 rb"(\d+:)?\d+:\d\d left")
         self.assertTrue(drawn.endswith(b"\r" + INTERRUPTED.replace(b"\n", b"\r\n")), drawn[-99:])
 
@@ -197,12 +220,12 @@ class Progress(Case):
         source = subprocess.Popen(["sh", "-c", "while :; do head -c 100000 /dev/zero; done"],
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         drawn, status = self.drawn(["append", path, "-", "--from", "raw"],
-                                   rb"\r[\d.]+ [kMGT]B  [\d.]+ [kMG]B/s", source.stdout)
+                                   rb"\r[\d.]+ [KMGT]iB  [\d.]+ [KMG]iB/s", source.stdout)
         source.kill()
         source.stdout.close()
         source.wait()
         self.assertEqual(status, -signal.SIGINT)
-        self.assertRegex(drawn, rb"\r[\d.]+ [kMGT]B  [\d.]+ [kMG]B/s")
+        self.assertRegex(drawn, rb"\r[\d.]+ [KMGT]iB  [\d.]+ [KMG]iB/s")
         self.assertNotIn(b"%", drawn)
 
 

@@ -42,13 +42,13 @@ class Stats(Case):
         self.assertEqual(self.text("stats", path), (
             f"{path}   (3,)   float32   3 items\n"
             "  min      -inf\n  max      0.1\n  sum      -inf\n  mean     -inf\n"
-            "  std      nan\n  nan      1\n"))
+            "  std      nan\n  nan      1\n  -inf     1\n"))
 
     def test_json(self):
         path = self.store(np.array([True, False, True]))
         self.assertEqual(self.json(path), {
             "schema": 1, "file": str(path), "shape": [3], "dtype": "|b1", "items": 3, "nan": 0,
-            "min": False, "max": True, "sum": 2, "mean": 2 / 3,
+            "inf": 0, "negative_inf": 0, "min": False, "max": True, "sum": 2, "mean": 2 / 3,
             "std": float(np.std([1, 0, 1])), "histogram": None})
         path = self.store(np.array([2 ** 63, 2 ** 64 - 1], "<u8"))
         got = self.json(path)
@@ -128,9 +128,41 @@ class Stats(Case):
             self.assertEqual((got["shape"], got["items"], got["sum"], got["histogram"]),
                              (shape, 0, 0, None), sel)
 
+    def test_infinite_items(self):
+        values = np.array([1, np.inf, 3, -np.inf, np.nan, np.inf, 9, 2])
+        path = self.store(values)
+        text = self.text("stats", path, "--bins", "2")
+        self.assertIn("  nan      1\n  inf      2\n  -inf     1\n  [1, 5) ", text)
+        got = self.json(path, "--bins", "4")
+        counts, edges = np.histogram(values[np.isfinite(values)], 4)
+        self.assertEqual((got["inf"], got["negative_inf"], got["nan"]), (2, 1, 1))
+        self.assertEqual(got["histogram"], {"edges": edges.tolist(), "counts": counts.tolist()})
+        got = self.json(path, "--bins", "3", "--range=-1,4")
+        counts, edges = np.histogram(values[np.isfinite(values)], 3, (-1, 4))
+        self.assertEqual(got["histogram"], {"edges": edges.tolist(), "counts": counts.tolist()})
+        got = self.json(self.store(np.full(3000, np.inf)), "--bins", "4")
+        self.assertEqual((got["inf"], got["histogram"]), (3000, None))
+
+    def test_infinite_chunks(self):
+        """Chunks of one value, and the counts of several jobs added."""
+        values = np.random.default_rng(8).normal(size=(40, 500))
+        values[:10] = -np.inf
+        values[10:20] = np.inf
+        values[25, ::7] = np.inf
+        path = self.store(values, chunks=(5, 100), blocks=(5, 50))
+        got = self.json(path, "--bins", "5", "-T", "3")
+        counts, edges = np.histogram(values[np.isfinite(values)], 5)
+        self.assertEqual((got["inf"], got["negative_inf"]),
+                         (np.isposinf(values).sum(), np.isneginf(values).sum()))
+        self.assertEqual(got["histogram"]["counts"], counts.tolist())
+        np.testing.assert_array_equal(got["histogram"]["edges"], edges)
+
     def test_refusals(self):
         path = self.store([1.0, np.inf])
-        self.assertIn("no histogram from 1 to inf", self.fails(5, "stats", path, "--bins", "3"))
+        self.assertIn("--bins", self.fails(2, "stats", path, "--range", "0,1"))
+        for bad in ("5", "5,1", "1,x", "nan,1", "0,inf"):
+            self.assertIn("--range", self.fails(2, "stats", path, "--bins", "3",
+                                                f"--range={bad}"))
         self.assertIn("too narrow", self.fails(2, "stats", self.store([1e300]), "--bins", "3"))
         for bad in ("0", "-1", "x", "1000001"):
             self.fails(2, "stats", path, f"--bins={bad}")

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import struct
 import subprocess
 import zlib
@@ -187,6 +188,19 @@ class View(Case):
         coarse = on_terminal("view", path)
         self.assertIn("\033[38;5;16m\033[48;5;231m\u2580", coarse)
         self.assertNotIn("\033", on_terminal("view", path, NO_COLOR="1"))
+
+    def test_grays_of_256_colours(self):
+        levels = np.arange(256, dtype="u1")
+        table = {16: 0, **{232 + i: 8 + 10 * i for i in range(24)}, 231: 255}
+        drawn = ""
+        for part in levels.reshape(4, 64):
+            drawn += on_terminal("view", self.store(part[None]), "--range", "0,255",
+                                 "--cmap", "gray")
+        chosen = [int(n) for n in re.findall(r"38;5;(\d+)m", drawn)]
+        self.assertEqual((len(chosen), set(chosen)), (256, set(table)))
+        for level, number in zip(levels.tolist(), chosen):
+            nearest = min(abs(level - gray) for gray in table.values())
+            self.assertEqual(abs(level - table[number]), nearest, level)
 
 
 if __name__ == "__main__":
