@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -27,8 +26,8 @@ class Array(Growing, Stored):
     Made by `open`, `create`, `zeros`, `full`, `empty`, `asarray`, `from_bytes` and `copy`.
     ``a[key]`` and ``a[key] = value`` mean what they mean in NumPy, and give NumPy arrays.
     What is written is seen at once through this object, and by others after `commit` or
-    `close`. As a context manager the array is closed at the end of the block: committed,
-    or, at an exception, as it was.
+    `close`. As a context manager the array is closed at the end of the block, and at an
+    exception in the block discarded.
 
     Any number of threads may use one array at once.
 
@@ -47,6 +46,9 @@ class Array(Growing, Stored):
 
     def close(self) -> None:
         """Commit what is pending and release the file; closing twice is fine.
+
+        When the commit fails or is interrupted, the array stays open with all that is pending:
+        close it again, for example after making room on the disk, or `discard` it.
 
         Examples
         --------
@@ -82,48 +84,19 @@ class Array(Growing, Stored):
         self._close(kind is None and self.writable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ._functions import from_pickled_frame, from_pickled_path, from_pickled_source
+        from ._identity import pickle_of_array
 
-        if self.closed:
-            raise ValueError("the array is closed")
-        if self._source is not None:
-            return from_pickled_source, (self._source, self._stored_state())
-        if self.path is None:
-            return from_pickled_frame, (self.to_bytes(), self.writable)
-        if self.writable:
-            raise TypeError(
-                f"{self.path} is open for writing: only arrays that are read can be pickled; "
-                "close it, or pass its path"
-            )
-        return from_pickled_path, (self.path, self._offset, self._stored_state(), self._remote)
+        return pickle_of_array(self)
 
-    def _stored_state(self) -> tuple[int, int, int]:
-        """What every commit changes: of the file; of what else is read number and size."""
-        from ._places import is_remote, state_of_file
+    def __dask_tokenize__(self) -> Any:
+        from ._identity import token_of_array
 
-        assert self.path is not None
-        if self._source is None and not is_remote(self.path):
-            return state_of_file(self.path)
-        parts = self._describe()
-        return parts["commit_number"], parts["frame_bytes"], 0
-
-    def __dask_tokenize__(self) -> tuple[Any, ...]:
-        # Of what is stored: another commit is another token. What a handle for writing
-        # holds may change at any time: its token is its own, and with changes that are
-        # pending never the same twice.
-        if self._source is not None:
-            return ("caterva", self._source.token(), self._stored_state())
-        if self.path is None:
-            return ("caterva", self.to_bytes())
-        state = self._stored_state()
-        own = id(self) if self.writable else None
-        now = uuid.uuid4().hex if self.writable and self._has_pending() else None
-        return ("caterva", self.path, self._offset, state, own, now)
+        return token_of_array(self)
 
     def __copy__(self) -> Array:
-        from ._functions import from_pickled_frame
+        from ._functions import from_bytes
 
-        return from_pickled_frame(self.to_bytes(), True)
+        return from_bytes(self.to_bytes(), writable=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()

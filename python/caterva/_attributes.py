@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _msgpack
 from ._errors import NotFoundError, damaged_value
+from ._shown import names_shown
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -24,7 +25,11 @@ class Owner(Protocol):
 
 
 class Attributes(MutableMapping[str, Any]):
-    """Named values of the user's, stored as msgpack; pending until the commit."""
+    """Named values of the user's, stored as msgpack; pending until the commit.
+
+    A name that another program has stored and that is not UTF-8 has lone surrogates, as
+    `os.fsdecode` gives for names of files. It reads the attribute; new names are UTF-8.
+    """
 
     __slots__ = ("_owner",)
 
@@ -65,7 +70,7 @@ class Attributes(MutableMapping[str, Any]):
         return len(self._owner._attribute_names())
 
     def __repr__(self) -> str:
-        return f"attrs of {self._owner!r}: {', '.join(self) or 'none'}"
+        return f"attrs of {self._owner!r}: {names_shown(self) or 'none'}"
 
 
 class Metalayers(Mapping[str, bytes]):
@@ -93,4 +98,4 @@ class Metalayers(Mapping[str, bytes]):
         return len(self._array._describe()["metalayers"])
 
     def __repr__(self) -> str:
-        return f"metalayers of {self._array!r}: {', '.join(self)}"
+        return f"metalayers of {self._array!r}: {names_shown(self)}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from . import _boxes, _options
+from . import _boxes, _caterva, _options
 from ._array import Array
+from ._places import place_of
 
 SLAB_BYTES = 1 << 26  # that are moved at once
 
@@ -38,6 +39,15 @@ def named(array: Array, dims: Any) -> Array:
         array.discard()
         raise
     return array
+
+
+def incomplete(
+    shape: Any, dtype: Any, path: Any, fill_value: Any, options: Mapping[str, Any]
+) -> Array:
+    """A new array whose end drops it until `_complete` is called: it replaces nothing when
+    making or filling it is interrupted."""
+    words, progress, dims = new_words(shape, dtype, fill_value, dict(options))
+    return named(_caterva.create(Array, place_of(path), words, progress), dims)
 
 
 def as_stored(data: Array, options: dict[str, Any]) -> dict[str, Any]:

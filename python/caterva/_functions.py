@@ -16,12 +16,11 @@ from ._array import Array
 from ._errors import (
     CorruptError,
     DTypeError,
-    StaleError,
     Status,
     UnsupportedError,
     make,
 )
-from ._filling import SLAB_BYTES, fill, is_array, named, new_words
+from ._filling import SLAB_BYTES, fill, incomplete, is_array, named
 from ._group import Group
 from ._options import Opening, Path, Storage
 from ._places import SUFFIXES, is_remote, is_tree, place_of, split_url
@@ -33,6 +32,7 @@ from ._sources import (
     is_file,
     is_tree_inside,
     refuse_words,
+    refuse_write,
     source_of_file,
     source_of_url,
 )
@@ -72,10 +72,12 @@ def create(
         Shapes of what is stored and of what is compressed as one thing. Left out, the
         library chooses (see `choose_partition`).
     codec, level, filters, dictionary
-        How blocks are compressed: ``"zstd"``, 5, ``["shuffle"]`` and False unless said. A
-        meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of float32 and float64, to
+        How blocks are compressed; by default ``"zstd"``, ``["shuffle"]`` and False. The
+        default level of zstd is 3 if items have one byte and 2 if they have more; that of
+        other codecs is 5. A meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of float32 and float64, to
         within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``, ``["trunc-prec:10"]``. Codecs of zfp
-        take floats as they are, and so have no filters unless said.
+        take floats as they are, and so have no filters unless said. ``dictionary`` is for
+        ``"zstd"``.
     layout
         ``"contiguous"`` (one file) or ``"sparse"`` (a file for each chunk).
     metalayers
@@ -105,8 +107,9 @@ def create(
     array([[ 0,  1,  2,  3],
            [-1, -1, -1, -1]], dtype=int32)
     """
-    words, progress, dims = new_words(shape, dtype, fill_value, dict(options))
-    return named(_caterva.create(Array, place_of(path), words, progress), dims)
+    array = incomplete(shape, dtype, path, fill_value, options)
+    array._complete()
+    return array
 
 
 def zeros(
@@ -189,8 +192,9 @@ def open(
         made when there is nothing, ``"w"`` made anew in place of what is there, ``"x"``
         made where nothing may be.
     shape, dtype
-        Of an array that is made; further options are those of `create`, and passed over where
-        mode ``"a"`` finds one that is there.
+        Of an array that is made; further options are those of `create`. An array that mode
+        ``"a"`` finds must have this shape and dtype as far as they are given. Options of
+        `create` do not count for it, nor options of opening for a new array.
     remote
         Of ``http://``, ``https://`` and ``s3://``: a `Remote`, or a dict of its words.
     storage_options
@@ -228,6 +232,8 @@ def open(
     ------
     FileNotFoundError
         When there is nothing.
+    ValueError
+        When mode ``"a"`` finds an array of another shape or dtype.
     CorruptError
         When it is no array.
     BlockingIOError
@@ -249,24 +255,28 @@ def open(
         return _open_source(source_of_file(path), mode, options)
     place = place_of(cast(Path, path))
     refuse_words(place, remote)
+    refuse_write(place, mode)
     if shape is None and _leads_to_a_tree(place, mode):
         return cast(Array, open_tree(place, mode, remote=remote, **options))
     if (source := source_of_url(place, storage_options or {})) is not None:
         return _open_source(source, mode, options)
     native = remote_of(remote)
+    asked = shape, dtype
     if mode == "a":
         mode = "r+" if _is_there(place) else "x"
-        if mode == "r+":
-            options = {
-                k: v
-                for k, v in options.items()
-                if k in _options.Handle.__annotations__
-                or not (k in Storage.__annotations__ or k == "fill_value")
-            }
-        elif shape is None:
+        if mode == "x" and shape is None:
             raise TypeError(
                 f"there is nothing at {shown(place)}: say shape and dtype of a new array"
             )
+        meant, other = (Opening, Storage) if mode == "r+" else (Storage, Opening)
+        options = {
+            k: v
+            for k, v in options.items()
+            if k in meant.__annotations__
+            or not (k in other.__annotations__ or (mode == "r+" and k == "fill_value"))
+        }
+    else:
+        asked = None, None
     if mode in ("w", "x"):
         if shape is None:
             raise TypeError(f"mode {mode!r} makes an array: say its shape and dtype")
@@ -275,11 +285,29 @@ def open(
     progress = _options.progress_of(options.pop("progress", None))
     words = _options.open_options(mode == "r+", options)
     try:
-        return _caterva.open(Array, place, words, progress, native)
+        return _is_as_asked(_caterva.open(Array, place, words, progress, native), *asked)
     except UnsupportedError:
         if (group := _group_of(place, mode, options | {"remote": remote})) is None:
             raise
         return cast(Array, group)
+
+
+def _is_as_asked(array: Array, shape: Any, dtype: Any) -> Array:
+    """The array that mode "a" has found; ValueError when it is not the one that was meant."""
+    lengths = None if shape is None else _options.shape_of(shape)
+    items = None if dtype is None else np.dtype(dtype)
+    if items is not None and items.subdtype is not None:
+        items, inner = items.subdtype
+        lengths = None if lengths is None else lengths + inner
+    if lengths in (None, array.shape) and (items is None or items == array.dtype):
+        return array
+    there = f"shape {array.shape} and dtype {array.dtype}"
+    what = [f"shape {lengths}"] * (lengths is not None) + [f"dtype {items}"] * (
+        items is not None
+    )
+    place = shown(array.path or "")
+    array.discard()
+    raise ValueError(f"{place} has {there}, not {' and '.join(what)}")
 
 
 def _leads_to_a_tree(place: str, mode: Mode) -> bool:
@@ -361,30 +389,6 @@ def from_bytes(
     return _caterva.open_frame(Array, bytes(frame), writable, words, progress)
 
 
-def from_pickled_frame(frame: bytes, writable: bool) -> Array:
-    """What the pickle of an array in memory calls."""
-    return from_bytes(frame, writable=writable)
-
-
-def _same(array: Array, state: tuple[int, int, int], place: str) -> Array:
-    if array._stored_state() == tuple(state):
-        return array
-    array.close()
-    raise StaleError(f"{place} was changed since the array was pickled")
-
-
-def from_pickled_path(
-    path: str, offset: int, state: tuple[int, int, int], remote: Remote | None = None
-) -> Array:
-    """What the pickle of an array that is read calls; a commit since then refuses it."""
-    return _same(open(path, offset=offset, remote=remote), state, path)
-
-
-def from_pickled_source(source: Source, state: tuple[int, int, int]) -> Array:
-    """The same of one that is read from a file object."""
-    return _same(_open_source(source, "r", {}), state, source.name)
-
-
 # ---- From other arrays ------------------------------------------------------------------
 
 
@@ -406,7 +410,11 @@ def _append_rest(array: Array, x: Iterator[Any], n: int, dtype: npt.DTypeLike | 
 
 
 def _from_iterator(
-    x: Iterator[Any], dtype: npt.DTypeLike | None, path: Path | None, options: dict[str, Any]
+    x: Iterator[Any],
+    dtype: npt.DTypeLike | None,
+    path: Path | None,
+    fill_value: Any,
+    options: dict[str, Any],
 ) -> Array:
     try:
         one = next(x)
@@ -414,7 +422,7 @@ def _from_iterator(
         raise ValueError("the iterator is empty: there is no shape to take") from None
     n = min(SLAB_BYTES // max(1, np.asarray(one).nbytes), _FIRST_ITEMS)
     first = _batch(itertools.chain([one], x), max(1, n), dtype)
-    array = create((0, *first.shape[1:]), first.dtype, path, **options)
+    array = incomplete((0, *first.shape[1:]), first.dtype, path, fill_value, options)
     n = max(1, min(array.chunks[0], SLAB_BYTES // max(1, first.nbytes // len(first))))
     try:
         array.append(first)
@@ -422,6 +430,7 @@ def _from_iterator(
     except BaseException:
         array.discard()
         raise
+    array._complete()
     return array
 
 
@@ -462,7 +471,7 @@ def asarray(
     if isinstance(x, Array | View) and dtype is None and fill_value is None:
         return copy(x, path, **options)
     if isinstance(x, Iterator):
-        return _from_iterator(x, dtype, path, options | {"fill_value": fill_value})
+        return _from_iterator(x, dtype, path, fill_value, options)
     if not is_array(x):
         x = np.asarray(x, dtype)
     stored = np.dtype(x.dtype)
@@ -470,17 +479,21 @@ def asarray(
     if not _dtypes.is_sized(items, stored):
         x = np.asarray(x[...]).astype(items)
         items = x.dtype
-    array = create(x.shape, items, path, fill_value=fill_value, **options)
+    array = incomplete(x.shape, items, path, fill_value, options)
     try:
         fill(array, x)
     except BaseException:
         array.discard()
         raise
+    array._complete()
     return array
 
 
 def save(path: Path, x: Any, **options: Any) -> None:
     """Write anything that `asarray` takes to a file, and commit it.
+
+    When it fails or is interrupted, nothing is left, and a file that was to be replaced is as
+    it was.
 
     Examples
     --------
@@ -489,7 +502,11 @@ def save(path: Path, x: Any, **options: Any) -> None:
     >>> caterva.load("saved.b2nd")
     array([0, 1, 2])
     """
-    asarray(x, path, **options).close()
+    array = asarray(x, path, **options)
+    try:
+        array.close()
+    finally:
+        array.discard()
 
 
 def load(path: Path, **options: Any) -> npt.NDArray[Any]:

@@ -165,6 +165,11 @@ class Group(MutableMapping[str, Any]):
     def __hash__(self) -> int:
         return hash((id(self._owner), self._key))
 
+    def __dask_tokenize__(self) -> Any:
+        from ._identity import token_of_group
+
+        return token_of_group(self)
+
     # ---- New members ---------------------------------------------------------------
 
     def create_array(

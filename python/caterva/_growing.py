@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _boxes, _caterva, _indexing, _options
-from ._plans import AnyArray
+from ._plans import AnyArray, Casting
 from ._readable import Readable
 
 
@@ -33,10 +33,17 @@ class Growing(_caterva.Array, Readable):
         lengths = shape[0] if len(shape) == 1 else shape
         self._resize(_options.shape_of(lengths))
 
-    def _items_for(self, items: Any, axis: int) -> AnyArray:
+    def _items_for(self, items: Any, axis: int, casting: Casting) -> AnyArray:
         """`items` as an array that fits the array but for its length along `axis`."""
         if isinstance(items, Readable):
             items = np.asarray(items)
+        if casting != "unsafe":
+            given = items.dtype if hasattr(items, "dtype") else np.asarray(items).dtype
+            if not np.can_cast(given, self.dtype, casting):
+                raise TypeError(
+                    f"items of dtype {given} cannot be cast to {self.dtype} by the rule "
+                    f"{casting!r}"
+                )
         array = _indexing.convert_value(items, self.dtype)
         if array.ndim == self.ndim - 1:
             array = np.expand_dims(array, axis)
@@ -51,7 +58,7 @@ class Growing(_caterva.Array, Readable):
             )
         return array
 
-    def append(self, items: Any, axis: int = 0) -> None:
+    def append(self, items: Any, axis: int = 0, *, casting: Casting = "unsafe") -> None:
         """Add items at the end of an axis.
 
         Parameters
@@ -60,6 +67,10 @@ class Growing(_caterva.Array, Readable):
             Shaped as the array but for its length along `axis`, or without that axis.
         axis
             Where they go.
+        casting
+            What may be lost. The default converts as an assignment ``a[...] = items`` does in
+            NumPy: of floats an array of integers keeps the whole part. ``"same_kind"`` and
+            ``"safe"`` raise TypeError for such items, as NumPy's `can_cast` has it.
 
         Examples
         --------
@@ -73,11 +84,17 @@ class Growing(_caterva.Array, Readable):
                [5, 6]], dtype=int32)
         """
         axis = _boxes.axis_in(axis, self.ndim)
-        array = self._items_for(items, axis)
+        array = self._items_for(items, axis, casting)
         self._insert(axis, -1, array.shape[axis], array)
 
     def insert(
-        self, at: int, items: Any = None, axis: int = 0, *, n: int | None = None
+        self,
+        at: int,
+        items: Any = None,
+        axis: int = 0,
+        *,
+        n: int | None = None,
+        casting: Casting = "unsafe",
     ) -> None:
         """Put items in front of position `at` of an axis; what is behind moves up.
 
@@ -91,6 +108,8 @@ class Growing(_caterva.Array, Readable):
             Where they go.
         n
             How many, where `items` is None.
+        casting
+            As for `append`.
 
         Examples
         --------
@@ -113,11 +132,14 @@ class Growing(_caterva.Array, Readable):
         if items is None:
             self._insert(axis, at, 1 if n is None else operator.index(n), None)
             return
-        array = self._items_for(items, axis)
+        array = self._items_for(items, axis, casting)
         self._insert(axis, at, array.shape[axis], array)
 
     def remove(self, start: int, stop: int | None = None, axis: int = 0) -> None:
         """Take items out of an axis; what is behind moves up.
+
+        With `stop` this is Python's ``del`` of a slice, which clips bounds to the axis. Without
+        `stop` it is the item at `start`, and IndexError when there is none.
 
         Examples
         --------

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ._info import bytes_text, dims_text, path_text
+from ._shown import names_shown
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -110,7 +111,7 @@ def _rows(info: Info) -> Iterator[tuple[str, str]]:
     yield "Blocks", f"{info.blocks}, {info.n_blocks} in a chunk"
     yield "Codec", f"{info.codec} {info.level}, {', '.join(info.filters) or 'plain'}"
     if info.attributes:
-        yield "Attributes", ", ".join(info.attributes)
+        yield "Attributes", names_shown(info.attributes)
 
 
 def html_of(array: Array) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _caterva, _options
 from ._errors import Status
-from ._shown import shown
+from ._shown import names_shown, shown
 
 CHUNK_KINDS = ("stored", "zeros", "nan", "value", "uninit")
 _SIGNED = ("zfp-accuracy", "trunc-prec", "int-trunc")  # whose meta may be negative
@@ -122,7 +122,7 @@ class Info:
         if self.pending:
             lines.append("  pending     changes that are not committed")
         if self.attributes:
-            lines.append(f"  attributes  {', '.join(self.attributes)}")
+            lines.append(f"  attributes  {names_shown(self.attributes)}")
         return "\n".join(lines)
 
 

@@ -44,6 +44,10 @@ class Opened:
         """Those that are still open."""
         return [array for array in self._arrays.values() if not array.closed]
 
+    def by_key(self) -> dict[str, Array]:
+        """Those that are still open, by their keys."""
+        return {k: a for k, a in tuple(self._arrays.items()) if not a.closed}
+
     def written(self) -> tuple[Array, ...]:
         """Those that are open for writing."""
         return tuple(array for array in self.all() if array.writable)
@@ -68,9 +72,14 @@ class Opened:
 
     def drop(self, key: str) -> None:
         """Drop what is pending in the arrays of a key, and below it."""
-        for other in [k for k in self._arrays if k == key or k.startswith(key + "/")]:
-            self._arrays.pop(other).discard()
+        if self.get(key) is not None:  # nothing is below an array
+            below = [key]
+        else:
+            below = [k for k in self._arrays if k.startswith(key + "/")]
+        for other in below:
+            self._arrays[other].discard()  # first: one without a name would be committed
             self._new.discard(other)
+            del self._arrays[other]
 
     def drop_new(self) -> None:
         """Drop the arrays that are new."""

@@ -151,7 +151,7 @@ def codec_options(
         "codec_set": 1,
         "codec": number,
         "codec_meta": meta & 255 if -128 <= meta < 0 else meta,
-        "level": 5 if level is None else operator.index(level),
+        "level": -1 if level is None else operator.index(level),
         "use_dict": flag_of(dictionary, "dictionary"),
         "filters": [n for n, _ in pairs],
         "filters_meta": [m for _, m in pairs],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pathlib
-from typing import Any
 
 from ._options import MEMORY, Path, url_of
 
@@ -59,7 +57,7 @@ def is_tree(place: str) -> bool:
         return "chunks.b2frame" not in inside and (
             "embed.b2e" in inside or place.endswith(".b2d")
         )
-    if place.endswith(".b2e"):
+    if place.endswith(".b2e") or not os.path.isfile(place):  # a FIFO would wait for a writer
         return os.path.isfile(place)
     try:
         with open(place, "rb") as file:
@@ -69,38 +67,11 @@ def is_tree(place: str) -> bool:
 
 
 def state_of_tree(path: str) -> tuple[int, int, int] | None:
-    """What tells an archive from another of the same name; None of a directory, whose arrays
-    tell for themselves, and behind a URL."""
+    """What tells the archive that is at the path now from another one that takes its place;
+    None of a directory and behind a URL."""
     if is_remote(path):
         return None
     status = os.stat(path)
     if os.path.isdir(path):
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def state_of_listed(tree: Any) -> str | None:
-    """What tells an archive behind a URL from another one: what is in it, and how large. None
-    of what is not behind a URL."""
-    if not is_remote(tree.path):
-        return None
-    listed = [(e.key, e.kind, e.stored_bytes) for e in tree.entries()]
-    return hashlib.sha256(repr(sorted(listed)).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _file_of(path: str) -> str:
-    """The file that every commit of an array changes."""
-    tree, key = split_url(path)
-    if key is None or os.path.lexists(path):
-        inner = os.path.join(path, "chunks.b2frame")
-        return inner if os.path.isdir(path) else path
-    if not os.path.isdir(tree):
-        return tree
-    member = _file_of(f"{tree}{key}.b2nd")
-    return member if os.path.exists(member) else os.path.join(tree, "embed.b2e")
-
-
-def state_of_file(path: str) -> tuple[int, int, int]:
-    """What every commit changes: inode, time and size of the file with the header."""
-    status = os.stat(_file_of(path))
     return status.st_ino, status.st_mtime_ns, status.st_size

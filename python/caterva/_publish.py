@@ -27,6 +27,8 @@ class Published(NamedTuple):
     """Attempts after the first one of a request."""
     verified: bool
     """Its end, with the seal, was read back."""
+    was_there: bool = False
+    """The same bytes were at the URL already: nothing was sent."""
 
 
 def publish(
@@ -45,7 +47,8 @@ def publish(
     """Put a finished file behind a URL: a sealed array in one file, or a ``.b2z``.
 
     The object appears whole. Nothing is replaced unless you say so, and an upload that fails
-    or is interrupted leaves nothing behind.
+    or is interrupted leaves nothing behind. Publishing the same bytes again succeeds and sends
+    nothing: ``was_there`` is True then.
 
     Parameters
     ----------
@@ -81,8 +84,9 @@ def publish(
     --------
     >>> import caterva
     >>> caterva.save("ready.b2nd", range(9), overwrite=True)
-    >>> caterva.publish("ready.b2nd", "s3://bucket/ready.b2nd")  # doctest: +SKIP
-    Published(bytes=473, parts=0, parts_kept=0, requests=3, retried=0, verified=True)
+    >>> done = caterva.publish("ready.b2nd", "s3://bucket/ready.b2nd")  # doctest: +SKIP
+    >>> done.bytes, done.requests, done.verified, done.was_there  # doctest: +SKIP
+    (473, 3, True, False)
     """
     words: dict[str, Any] = {
         "replace": _options.flag_of(replace, "replace"),

@@ -79,6 +79,34 @@ class Readable:
             raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
         return self.read(dtype=dtype, casting="unsafe")
 
+    def to_numpy(self) -> AnyArray:
+        """All items as a NumPy array.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> caterva.zeros(2).to_numpy()
+        array([0., 0.])
+        """
+        return self.read()
+
+    def tolist(self) -> Any:
+        """All items as nested lists of Python's own values, as NumPy's ``tolist`` gives them.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> caterva.full((1, 2), 7).tolist()
+        [[7, 7]]
+        """
+        return self.read().tolist()
+
+    def __contains__(self, item: object) -> bool:
+        step = max(1, _rows_at_once(self))
+        ends = range(0, self.shape[0], step) if self.ndim else ()
+        parts = (self[at : at + step] for at in ends) if self.ndim else (self[...],)
+        return any(bool(np.any(part == item)) for part in parts)
+
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d array")

@@ -157,8 +157,13 @@ def _as_asked(result: Any, dtype: npt.DTypeLike | None, out: AnyArray | None) ->
         if not np.can_cast(result.dtype, dtype, "same_kind"):
             raise TypeError(f"the result is of dtype {result.dtype}, which is no {dtype}")
         result = result.astype(dtype)
-    if out is None:
-        return result
+    return result if out is None else put_into(out, result)
+
+
+def put_into(out: AnyArray, result: Any) -> AnyArray:
+    """Copy a result into memory of the caller's."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is a NumPy array to write to, not {out!r}")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
     np.copyto(out, result, casting="same_kind")
@@ -368,7 +373,10 @@ def _range_of(array: Readable, sel: Any, progress: _options.Listener) -> tuple[f
         raise ValueError("autodetected range of [nan, nan] is not finite")
     if found.n_items == 0:
         return 0.0, 1.0
-    return float(found.min), float(found.max)
+    low, high = float(found.min), float(found.max)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"autodetected range of [{low}, {high}] is not finite; give range=")
+    return low, high
 
 
 def histogram(
@@ -401,6 +409,12 @@ def histogram(
     >>> caterva.asarray(np.arange(10)).histogram(2)[0]
     array([5, 5])
     """
+    try:
+        bins = operator.index(bins)
+    except TypeError:
+        raise TypeError("bins is a number of equal bins; edges are not supported") from None
+    if bins < 1:
+        raise ValueError("`bins` must be positive, when an integer")
     heard = _options.progress_of(progress)
     if range is None:
         first, heard = two_passes(progress)
@@ -410,9 +424,6 @@ def histogram(
         raise ValueError("max must be larger than min in range parameter")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    bins = operator.index(bins)
-    if bins < 1:
-        raise ValueError("`bins` must be positive, when an integer")
     counts = np.zeros(bins, np.int64)
     selected = _selected(self, sel)
     self._histogram(selected.what, low, high, counts, heard)

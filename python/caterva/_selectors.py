@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _dtypes, _indexing, _keys, _plans
+from ._lazy import Reduced
 from ._plans import AnyArray, Casting
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Vector(_Selector):
         return _keys.vector_plan(key, self._array.shape)
 
 
-class _Lazy:
+class _Lazy(Reduced):
     """What looks like an array, and reads when it is indexed."""
 
     __slots__ = ("_array",)
@@ -63,6 +64,11 @@ class _Lazy:
 
     def __getitem__(self, key: Any) -> Any:
         raise NotImplementedError
+
+    def __dask_tokenize__(self) -> Any:
+        from ._identity import token_of_lazy
+
+        return token_of_lazy(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         if copy is False:

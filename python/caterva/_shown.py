@@ -1,8 +1,9 @@
-"""Places as they may be seen."""
+"""Places and names as they may be seen."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 
 def shown(place: str) -> str:
@@ -18,3 +19,9 @@ def shown(place: str) -> str:
     bare = re.split("[?#]", rest, maxsplit=1)[0]
     key = rest.find("::/", len(bare))
     return f"{scheme}://{bare}{rest[key:] if key >= 0 else ''}"
+
+
+def names_shown(names: Iterable[str]) -> str:
+    """Names of attributes in a line; their bytes that are no UTF-8 as ``\\xNN``."""
+    line = ", ".join(names).encode("utf-8", "surrogateescape")
+    return line.decode("utf-8", "backslashreplace")

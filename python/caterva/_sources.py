@@ -239,6 +239,13 @@ def refuse_words(place: str | None, remote: object, storage_options: object = No
         raise TypeError(f"remote is for URLs of {', '.join(SPOKEN)}: {of}")
 
 
+def refuse_write(place: str, mode: str) -> None:
+    """A URL, whatever its scheme, can be opened for reading only."""
+    if mode != "r" and is_remote(place):
+        message = f"{shown(place)}: a URL can be read only"
+        raise make(Status.EREADONLY, 0, -1, message, place)
+
+
 def refuse_tree(place: str) -> None:
     """A tree behind a URL that only fsspec speaks cannot be opened."""
     scheme = scheme_of(place)

@@ -137,6 +137,10 @@ class Stored(_caterva.Array, Readable):
         """Read a box although chunks are damaged: these become the fill, and are reported.
 
         The box is slices without steps; an axis with an int stays, with one item.
+
+        A chunk is damaged when its bytes were read and are wrong, or when its file is missing
+        from a directory that is there. A chunk that cannot be read (no permission, an object
+        that is gone, a connection that breaks) raises the error, because it may be sound.
         """
         start, stop = _boxes.box_of(sel, self.shape)
         out = np.empty([b - a for a, b in zip(start, stop, strict=True)], self.dtype)

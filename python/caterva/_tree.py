@@ -18,7 +18,7 @@ from ._info import TreeRepair
 from ._locks import Lock
 from ._opened import Opened
 from ._options import Path
-from ._places import place_of_tree, state_of_listed, state_of_tree
+from ._places import place_of_tree
 from ._remote import Remote
 from ._shown import shown
 
@@ -30,8 +30,8 @@ class Tree(Group):
     is read in place and never changes: `pack` makes one of a directory.
 
     What is written to arrays of the tree is pending until `commit` or `close`, and then all
-    of it is there. As a context manager the tree is closed at the end of the block:
-    committed, or, at an exception, with what was pending dropped. New groups, names that
+    of it is there. As a context manager the tree is closed at the end of the block, and at an
+    exception in the block discarded. New groups, names that
     are moved and what is deleted take effect at once.
 
     Examples
@@ -46,6 +46,7 @@ class Tree(Group):
     """
 
     __slots__ = (
+        "_expected",
         "_handle",
         "_lock",
         "_opened",
@@ -66,6 +67,7 @@ class Tree(Group):
         self._remote = remote
         self._options = options  # of the arrays that it opens
         self._opened = Opened()
+        self._expected: dict[str, bytes] = {}  # states of arrays that an unpickled tree reads
         self._lock = Lock()
         self._process = os.getpid()  # whose the tree is when it is written
 
@@ -78,7 +80,7 @@ class Tree(Group):
 
     @property
     def closed(self) -> bool:
-        """True once `close` was called."""
+        """True once the tree was released, by `close` or `discard`."""
         return self._handle.closed
 
     @property
@@ -91,7 +93,7 @@ class Tree(Group):
         """Function ``(done, total)`` that hears of long calls of the tree, and stops them by
         returning a true value; or None.
 
-        It hears, in files, of lists, of what is made, moved and deleted; of commits, in arrays
+        It hears, in files, of lists, of what is moved and deleted; of commits, in arrays
         and groups; and of large attributes of groups, in bytes. `pack`, `unpack`, `verify` and
         `repair` take a ``progress`` of their own, and tell that one alone. A deletion
         that is stopped has deleted nothing, or the group is gone, and what is left of its files
@@ -156,15 +158,10 @@ class Tree(Group):
     def close(self) -> None:
         """Commit what is pending and release the tree and, when it is written, its arrays.
 
-        Arrays that are read stay open as long as they are used. Closing twice is fine. A child
-        of fork commits nothing: what is pending is its parent's.
-
-        Raises
-        ------
-        BlockingIOError
-            When somebody else writes to what the commit would replace. The tree stays open,
-            with all that is pending: close it again, or `discard` it. Any other failure
-            releases it.
+        When the commit fails or is interrupted, the tree stays open with all that is pending:
+        close it again, or `discard` it. Arrays that are read stay open as long as they are
+        used. Closing twice is fine. A child of fork commits nothing: what is pending is its
+        parent's.
         """
         if self._is_parents():
             self._leave()
@@ -174,7 +171,7 @@ class Tree(Group):
                 self._close()
 
     def discard(self) -> None:
-        """Drop what is pending and release the tree, as `close` does."""
+        """Drop what is pending and release the tree and, when it is written, its arrays."""
         if self._is_parents():
             self._leave()
             return
@@ -192,28 +189,19 @@ class Tree(Group):
         self._handle._close()
 
     def _close(self) -> None:
-        try:
-            if self.writable:
-                self.commit()
-                self._opened.close(commit=True)
-        except BusyError:
-            raise  # all that is pending is there for another try
-        except BaseException:
-            self._opened.forget()
-            with contextlib.suppress(Error):  # which tells of the same
-                self._handle._close()
-            raise
+        if self.writable:
+            self.commit()
+            self._opened.close(commit=True)
         self._opened.forget()
         self._handle._close()
 
     def _discard(self) -> None:
-        try:
-            if self.writable:
+        if self.writable:
+            with contextlib.suppress(Error):  # a commit that stands: nothing is pending
                 self.rollback()
-                self._opened.close(commit=False)
-        finally:
-            self._opened.forget()
-            self._handle._close()
+            self._opened.close(commit=False)
+        self._opened.forget()
+        self._handle._close()
 
     def __enter__(self) -> Self:
         return self
@@ -230,17 +218,9 @@ class Tree(Group):
             self.discard()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ._trees import from_pickle
+        from ._identity import pickle_of_tree
 
-        if self.closed:
-            raise ValueError("the tree is closed")
-        if self.writable:
-            raise TypeError(
-                f"{self.path} is open for writing: only trees that are read can be pickled; "
-                "close it, or pass its path"
-            )
-        state = state_of_tree(self.path) or state_of_listed(self)
-        return from_pickle, (self.path, state, self._options, self._remote)
+        return pickle_of_tree(self)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -417,7 +397,13 @@ class Tree(Group):
                 return self._open_to_write(key)
             except ReadOnlyError:
                 pass  # it lies where nothing can be written
-        return self._handle._open_array(Array, key, dict(self._options), None)
+        array = self._handle._open_array(Array, key, dict(self._options), None)
+        if key in self._expected:
+            from ._identity import check
+
+            check(array, self._expected[key], f"{self.path}::{key}", "pickled")
+            del self._expected[key]
+        return array
 
     def _open_to_write(self, key: str) -> Array:
         return self._handle._open_array(Array, key, self._options | {"mode": 1}, None)

@@ -8,30 +8,15 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from . import _caterva, _options
-from ._errors import ReadOnlyError, StaleError
+from ._errors import ReadOnlyError
 from ._info import TreeRepair, tree_repair_of
 from ._options import Path
-from ._places import place_of_tree, state_of_listed, state_of_tree
+from ._places import place_of_tree
 from ._remote import Remote, as_remote, remote_of
-from ._shown import shown
-from ._sources import refuse_tree, refuse_words
+from ._sources import refuse_tree, refuse_words, refuse_write
 from ._tree import Tree
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
-
-
-def from_pickle(
-    path: str, state: Any, options: dict[str, Any], remote: Remote | None = None
-) -> Tree:
-    """What the pickle of a tree calls; another archive of that name is refused."""
-    listed = state if isinstance(state, str) else None
-    if state is not None and listed is None and state_of_tree(path) != tuple(state):
-        raise StaleError(f"{path} was changed since the tree was pickled")
-    tree = _opened(path, False, options, remote)
-    if listed is not None and state_of_listed(tree) != listed:
-        tree.close()
-        raise StaleError(f"{shown(path)} was replaced since the tree was pickled")
-    return tree
 
 
 def _opened(
@@ -99,6 +84,7 @@ def open_tree(
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
     place = place_of_tree(path)
     refuse_words(place, remote)
+    refuse_write(place, mode)
     refuse_tree(place)
     words = _options.open_options(False, options)
     heard = _options.progress_of(progress)

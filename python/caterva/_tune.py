@@ -86,14 +86,14 @@ def tune(
     seconds: float = 10,
     threads: int = 0,
 ) -> list[Candidate]:
-    """Try partitions and codecs on a sample of an array, for the reads that shall be fast.
+    """Try partitions and codecs on a sample of an array, and time the reads to optimise.
 
     Parameters
     ----------
     x
         The array, as of its last commit, or its path.
     reads
-        Selections as large as those that shall be fast, one of each kind.
+        Selections to optimise, one of each kind; their sizes count, not their places.
     prefer
         What counts: size, speed, or a balance of both.
     seconds
@@ -116,6 +116,8 @@ def tune(
     """
     import tempfile
 
+    if not reads:
+        raise ValueError("reads is empty: give at least one selection to optimise")
     words = ["--prefer", prefer, "--time", f"{max(1, round(seconds * 1000))}ms"]
     words += ["--threads", str(operator.index(threads))]
     if not isinstance(x, Array):

@@ -18,7 +18,31 @@ class View(_caterva.View, Readable):
     of several arrays can be read only.
     """
 
-    __slots__ = ()
+    __slots__ = ("_recipe",)
+
+    _recipe: tuple[Any, ...]
+    """What `remade` makes an equal view of."""
+
+    def _then(self, step: str, *argument: Any) -> View:
+        """The view that a method of the extension makes of this one."""
+        view: View = getattr(_caterva.View, step)(self, *argument)
+        view._recipe = (*self._recipe, (step, *argument))
+        return view
+
+    def _made_again(self) -> View:
+        """An equal view; the extension calls it in a child of fork that opened the arrays
+        again."""
+        return remade(*self._recipe)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from ._identity import pickle_of_view
+
+        return pickle_of_view(self)
+
+    def __dask_tokenize__(self) -> Any:
+        from ._identity import token_of_view
+
+        return token_of_view(self)
 
     def __getitem__(self, key: Any) -> Any:
         return _indexing.read_fancy(self, key)
@@ -49,9 +73,9 @@ class View(_caterva.View, Readable):
         (3,)
         """
         axes, new = _boxes.view_axes(key, self.shape)
-        view: View = self._select(axes)
+        view: View = self._then("_select", axes)
         for place in new:
-            view = view._expand(place)
+            view = view._then("_expand", place)
         return view
 
     @property
@@ -62,7 +86,7 @@ class View(_caterva.View, Readable):
     @property
     def T(self) -> View:
         """The view with its axes reversed."""
-        return self._transpose(range(self.ndim)[::-1])
+        return self._then("_transpose", range(self.ndim)[::-1])
 
     def transpose(self, *axes: int | Sequence[int]) -> View:
         """The view with its axes in another order; none given: reversed."""
@@ -72,7 +96,7 @@ class View(_caterva.View, Readable):
         normal = [_boxes.axis_in(a, self.ndim) for a in order]
         if sorted(normal) != list(range(self.ndim)):
             raise ValueError("axes don't match array")
-        return self._transpose(normal)
+        return self._then("_transpose", normal)
 
     def squeeze(self, axis: int | None = None) -> View:
         """The view without `axis`, which has one item; None is all such axes."""
@@ -82,11 +106,11 @@ class View(_caterva.View, Readable):
                 raise ValueError(
                     "cannot select an axis to squeeze out which has size not equal to one"
                 )
-            return self._squeeze(place)
+            return self._then("_squeeze", place)
         view = self
         for place in reversed(range(self.ndim)):
             if self.shape[place] == 1:
-                view = view._squeeze(place)
+                view = view._then("_squeeze", place)
         return view
 
     def copy(self, path: _options.Path | None = None, **options: Any) -> Array:
@@ -108,7 +132,18 @@ class _Parts:
 
 def view_of(array: Array | View) -> View:
     """The whole array, as a view."""
-    return array if isinstance(array, View) else View._of(array)
+    return array if isinstance(array, View) else remade(array)
+
+
+def remade(base: Any, *steps: tuple[Any, ...]) -> View:
+    """A view of an array, or of views that are joined: (views, axis, is a new axis); and then
+    the steps that are taken from it."""
+    whole = isinstance(base, Array)
+    view: View = View._of(base) if whole else _caterva.join(View, *base)
+    view._recipe = (base,)
+    for step in steps:
+        view = view._then(*step)
+    return view
 
 
 def _views(arrays: Sequence[Any]) -> tuple[View, ...]:
@@ -144,7 +179,7 @@ def concat(arrays: Sequence[Array | View], axis: int = 0) -> View:
     array([0, 0, 7], dtype=int32)
     """
     views = _views(arrays)
-    return _caterva.join(View, views, _boxes.axis_in(axis, views[0].ndim), False)
+    return remade((views, _boxes.axis_in(axis, views[0].ndim), False))
 
 
 def stack(arrays: Sequence[Array | View], axis: int = 0) -> View:
@@ -157,4 +192,4 @@ def stack(arrays: Sequence[Array | View], axis: int = 0) -> View:
     (3, 2)
     """
     views = _views(arrays)
-    return _caterva.join(View, views, _boxes.axis_in(axis, views[0].ndim + 1), True)
+    return remade((views, _boxes.axis_in(axis, views[0].ndim + 1), True))

@@ -497,6 +497,10 @@ def test_numbers_that_are_none() -> None:
     assert np.array_equal(counts, theirs[0]) and np.array_equal(edges, theirs[1])
     with pytest.raises(ValueError, match="finite"):
         a.histogram()
+    with pytest.raises(ValueError, match="not finite; give range="):
+        caterva.asarray(np.array([1.0, np.inf])).histogram()
+    with pytest.raises(TypeError, match="edges are not supported"):
+        a.histogram([0, 3, 6])  # type: ignore[arg-type]
     with pytest.raises(ValueError):
         caterva.zeros((0, 3)).min()
     with pytest.raises(np.exceptions.AxisError):
@@ -550,3 +554,35 @@ def test_what_cannot_be_reduced_is_refused(dtype: str) -> None:
     for name in ("sum", "mean"):
         with pytest.raises(TypeError):
             getattr(caterva.zeros(3, "m8[s]"), name)(axis=())
+
+
+# ---- What growing and shrinking accept ----------------------------------------------------
+
+
+def test_remove_is_del_of_a_slice() -> None:
+    for start, stop in ((0, 100), (3, 100), (-2, 100), (-100, 2), (4, 2), (5, 9), (100, 200)):
+        a, items = caterva.asarray(np.arange(5)), list(range(5))
+        a.remove(start, stop)
+        del items[start:stop]
+        assert a[:].tolist() == items
+    for start in (5, -6):
+        with pytest.raises(IndexError):
+            caterva.asarray(np.arange(5)).remove(start)
+
+
+def test_casting_of_what_is_appended() -> None:
+    a = caterva.zeros(1, "i4")
+    a.append([0.7, 1.9])
+    a.insert(0, np.array([2.5]))
+    assert a[:].tolist() == [2, 0, 0, 1]  # as an assignment
+    for items in ([0.7, 1.9], np.array([0.7]), caterva.asarray([0.7])):
+        for casting in ("no", "equiv", "safe", "same_kind"):
+            with pytest.raises(TypeError, match=f"float64 cannot be cast to int32.*{casting}"):
+                a.append(items, casting=casting)
+            with pytest.raises(TypeError, match="cannot be cast"):
+                a.insert(0, items, casting=casting)
+    a.append([3], casting="same_kind")
+    a.append(np.array([4], "i2"), casting="safe")
+    with pytest.raises(TypeError, match="int64"):
+        a.append([5], casting="safe")
+    assert a[:].tolist() == [2, 0, 0, 1, 3, 4]

@@ -39,8 +39,8 @@ def test_modes() -> None:
         a[:] = 1
     with pytest.raises(FileExistsError):
         caterva.open("a.b2nd", "x", shape=3, dtype="i4")
-    with caterva.open("a.b2nd", "a", shape=9, dtype="f8", chunks=3) as a:
-        assert a.shape == (2, 3)
+    with caterva.open("a.b2nd", "a", shape=(2, 3), dtype="i4", chunks=1, fill_value=4) as a:
+        assert a.chunks == (2, 3)
         a[0] = 2
     with caterva.open("a.b2nd", "r+") as a:
         a[1, 0] = 3
@@ -57,6 +57,32 @@ def test_modes() -> None:
         caterva.open("a.b2nd", "rw")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="shape"):
         caterva.open("c.b2nd", "w")
+
+
+def test_mode_a_finds_what_was_meant() -> None:
+    """As require_dataset of h5py."""
+    opening: dict[str, Any] = {"keep_bytes": -1, "unchecked": False, "threads": 1}
+    for shape in (3, (3,), [3]):
+        caterva.open("a.b2nd", "a", shape=shape, dtype="i4", **opening).close()
+    caterva.open("a.b2nd", "a", dtype="i4").close()
+    caterva.open("a.b2nd", "a").close()
+    there = r"a\.b2nd has shape \(3,\) and dtype int32, not "
+    for words, wrong in (
+        ({"shape": 4}, r"shape \(4,\)$"),
+        ({"shape": (3, 1), "dtype": "i4"}, r"shape \(3, 1\) and dtype int32$"),
+        ({"dtype": "f8"}, "dtype float64$"),
+        ({"dtype": ">i4"}, "dtype >i4$"),
+        ({"shape": 3, "dtype": ("i4", 2)}, r"shape \(3, 2\) and dtype int32$"),
+    ):
+        with pytest.raises(ValueError, match=there + wrong):
+            caterva.open("a.b2nd", "a", **words)  # type: ignore[call-overload]
+    caterva.open("a.b2nd", "r+").close()  # none of them holds the lock
+    caterva.open("b.b2nd", "a", shape=3, dtype=("i4", 2)).close()
+    with caterva.open("b.b2nd", "a", shape=3, dtype=("i4", 2)) as b:
+        assert b.shape == (3, 2)
+    for path in ("a.b2nd", "new.b2nd"):
+        with pytest.raises(TypeError, match="keep_byte"):
+            caterva.open(path, "a", shape=3, dtype="i4", keep_byte=1)  # type: ignore[call-arg]
 
 
 def test_second_writer_is_busy() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
@@ -225,3 +226,42 @@ def test_as_pillow_has_them() -> None:
     pytest.importorskip("PIL", reason="Pillow is not installed")
     image = caterva.asarray(np.arange(12).reshape(3, 4)).view_image(cmap="hot")
     assert image.pil().size == (4, 3) and image.pil().mode == "RGB"
+
+
+# ---- Names that are not UTF-8 ----------------------------------------------------------
+
+
+def _renamed(path: str) -> None:
+    """Give an attribute in an unsealed file of python-blosc2's a name that is not UTF-8."""
+    raw = Path(path).read_bytes()
+    assert raw.count(b"qqqq") == 1
+    Path(path).write_bytes(raw.replace(b"qqqq", b"q\xffqq"))
+
+
+def test_names_of_attributes_that_are_not_utf8() -> None:
+    blosc2 = pytest.importorskip("blosc2")
+    name = "q\udcffqq"
+    foreign = blosc2.asarray(np.arange(3), urlpath="a.b2nd")
+    foreign.schunk.vlmeta["qqqq"] = 7
+    foreign.schunk.vlmeta["unit"] = "K"
+    with caterva.open_tree("t.b2d", "w") as t:
+        t.create_group("g").attrs["n"] = 1
+    os.remove("t.b2d/g/__vlmeta__.b2f")
+    bare = blosc2.SChunk(urlpath="t.b2d/g/__vlmeta__.b2f")
+    bare.vlmeta["qqqq"] = 7
+    _renamed("a.b2nd")
+    _renamed("t.b2d/g/__vlmeta__.b2f")
+    a = caterva.open("a.b2nd")
+    assert dict(a.attrs) == {name: 7, "unit": "K"} and name in a.attrs
+    assert a._describe_stored()[-1].keys() == {name, "unit"}
+    group = caterva.open_tree("t.b2d")["g"]
+    assert dict(group.attrs) == {name: 7} and "g\udcff" not in group.attrs
+    for text in (repr(a.info), repr(a.attrs), a._repr_html_(), repr(group.attrs)):
+        assert r"q\xffqq" in text
+        text.encode()
+    with caterva.open("a.b2nd", "r+") as a, caterva.open_tree("t.b2d", "r+") as t:
+        for attrs in (a.attrs, t["g"].attrs):
+            with pytest.raises(ValueError, match="UTF-8"):
+                attrs["\udcfe"] = 1
+            with pytest.raises(ValueError, match="null"):
+                attrs["a\0b"]

@@ -60,11 +60,11 @@ def check_session(page: Path, text: str, line: int, names: dict[str, Any]) -> No
     assert not runner.failures, "".join(said)
 
 
-def run_page(page: Path, folder: Path) -> tuple[int, list[str]]:
-    """How many blocks ran, and what was missing for others."""
+def run_page(page: Path, folder: Path, most: int | None = None) -> tuple[int, list[str]]:
+    """How many blocks ran, the first ones at most, and what was missing for others."""
     names: dict[str, Any] = {}
     n, absent = 0, []
-    for line, options, text in blocks(page):
+    for line, options, text in blocks(page)[:most]:
         if lacking := missing(options):
             absent.append(lacking)
             continue
@@ -85,6 +85,18 @@ def test_what_a_page_shows_is_so(page: Path, empty_folder: Path) -> None:
     n, absent = run_page(page, empty_folder)
     print(f"{n} blocks; without {', '.join(absent) or 'nothing'}")
     assert n
+
+
+@pytest.mark.parametrize(
+    ("page", "most"),
+    [("README.md", None), ("python/README.md", None), ("docs/python.md", 2)],
+)
+def test_first_examples_run_again(page: str, most: int | None, empty_folder: Path) -> None:
+    """They are what is tried first, and then tried again in the same folder."""
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("scalars print as NumPy 2 has them")
+    for _ in range(2):
+        assert run_page(ROOT / page, empty_folder, most)[0]
 
 
 def test_the_notebook_gives_what_it_shows(empty_folder: Path) -> None:

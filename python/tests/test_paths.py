@@ -17,7 +17,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import in_child, needs_program, status_of
+from support import in_child, needs_program, run_program, status_of
 
 
 class _Bytes:
@@ -357,3 +357,26 @@ def test_pickles_of_what_is_behind_a_link(linked: str) -> None:
     os.chdir("elsewhere")
     a, x, again = pickle.loads(stored)
     assert a[:].tolist() == [1, 2] and x[:].tolist() == again["x"][:].tolist() == [1]
+
+
+FIFO = """
+import caterva
+for mode in ("r", "r+", "a"):
+    try: caterva.open("pipe.b2nd", mode, **({"shape": 3} if mode == "a" else {}))
+    except OSError as error: assert "is not a regular file" in str(error), error
+    else: raise AssertionError(mode)
+for make in (lambda: caterva.open("pipe.b2nd", "w", shape=3),
+             lambda: caterva.save("pipe.b2nd", [1], overwrite=True),
+             lambda: caterva.open_tree("pipe.b2nd"), lambda: caterva.open("pipe.b2nd::/x"),
+             lambda: caterva.remove("pipe.b2nd"), lambda: caterva.repair("pipe.b2nd")):
+    try: make()
+    except OSError as error: assert "is not a regular file" in str(error), error
+    else: raise AssertionError
+caterva.jobs("pipe.b2nd")
+"""
+
+
+def test_a_pipe_is_refused_at_once() -> None:
+    """Opening it would wait for a writer."""
+    os.mkfifo("pipe.b2nd")
+    run_program(FIFO)

@@ -176,13 +176,13 @@ def test_what_others_were_using_at_a_fork_is_the_parents() -> None:
     inside, go_on = threading.Event(), threading.Event()
 
     def array_is_lost() -> None:
-        with pytest.raises(ValueError):
+        with pytest.raises(caterva.BusyError, match="another thread"):
             array[0]
 
     def frame_is_opened_anew() -> None:
         assert frame[1, 2, 3] == known
-        with pytest.raises(ValueError):
-            view[0]
+        assert view[0, 2, 3] == frame[3, 2, 3]
+        assert view.T[3, 2, 0] == frame[3, 2, 3]
 
     def hear(done: int, total: int) -> None:
         inside.set()

@@ -65,6 +65,14 @@ def test_a_tree_is_published(server: Any) -> None:
     assert caterva.open(server.url("/t.b2z"))["x"][:].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_the_same_again_sends_nothing(server: Any) -> None:
+    url = server.url("/new.b2nd")
+    assert not caterva.publish("a.b2nd", url).was_there
+    again = caterva.publish("a.b2nd", url)
+    assert again.was_there and again.verified
+    assert sum(request.method == "PUT" for request in server.requests) == 1
+
+
 def test_nothing_is_replaced_unasked(server: Any) -> None:
     url = server.url("/new.b2nd?secret=sesame")
     server.objects["/new.b2nd"] = b"something else"

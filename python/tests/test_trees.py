@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,9 @@ def test_open_knows_trees_from_arrays() -> None:
     with pytest.raises(FileNotFoundError):
         caterva.open("t.b2d::/no")
     caterva.open("t.b2d::/made", "a", shape=3).close()
-    caterva.open("t.b2d::/made", "a", shape=5).close()
+    caterva.open("t.b2d::/made", "a", shape=3).close()
+    with pytest.raises(ValueError, match=r"has shape \(3,\)"):
+        caterva.open("t.b2d::/made", "a", shape=5)
     assert caterva.open("t.b2d::/made").shape == (3,)
     caterva.open("new.b2d", "w").close()
     assert len(caterva.open("new.b2d")) == 0
@@ -520,3 +523,22 @@ def test_what_python_blosc2_wrote() -> None:
     t = caterva.open_tree("theirs.b2z")
     assert [key for key, _ in t.arrays()] == ["/model/temp", "/small"]
     assert t["model/temp"][1, 2, 3] == 23 and t["small"][:].tolist() == [0, 1, 2]
+
+
+def test_many_arrays_need_few_descriptors() -> None:
+    n, limits = 600, resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        with caterva.open_tree("t.b2d", "w", durability="none") as t:
+            for i in range(n):
+                t[f"g/x{i}"] = np.arange(4) + i
+            t.commit()
+            for i in range(n):
+                t[f"g/x{i}"][0] = -i
+            with pytest.raises(BlockingIOError):
+                caterva.open("t.b2d/g/x0.b2nd", "r+")
+        with caterva.open_tree("t.b2d") as t:
+            assert len(t["g"]) == n
+            assert all(t[f"g/x{i}"][:2].tolist() == [-i, i + 1] for i in range(n))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -225,3 +225,141 @@ def test_a_commit_while_a_data_set_is_opened(
     groups = xr.open_groups("s.b2d")[f"/{group or ''}"].load()
     assert left == [0]
     assert_identical(groups, xr.open_dataset("s.b2d", group=group).load())
+
+
+# ---- What is read back ---------------------------------------------------------------------
+
+
+DAYS: Any = {"units": "days since 2000-01-01"}
+BYTE: Any = {"dtype": "i1", "scale_factor": 0.5, "_FillValue": -1}
+UNSIGNED: Any = {"dtype": "i1", "_Unsigned": "true", "_FillValue": -1}
+CASES: list[tuple[Any, Any, Any, bool]] = [
+    # what is there, its encoding, what is appended, whether it fits
+    (np.array(["2000-01-01"], "M8[ns]"), DAYS, np.array(["2024-06-01T00:10"], "M8[ns]"), False),
+    (np.array(["2000-01-01"], "M8[ns]"), DAYS, np.array(["2024-06-02"], "M8[s]"), True),
+    (np.array(["2000-01-01"], "M8[ns]"), DAYS, np.array(["NaT"], "M8[ns]"), True),
+    (
+        np.array(["2000-01-01"], "M8[ns]"),
+        {**DAYS, "dtype": "i4"},
+        np.array(["NaT"], "M8[ns]"),
+        False,
+    ),
+    (
+        np.array(["2000-01-01"], "M8[ns]"),
+        {**DAYS, "dtype": "i4", "_FillValue": -1},
+        np.array(["NaT", "1999-12-30"], "M8[ns]"),
+        True,
+    ),
+    (
+        np.array(["2000-01-01"], "M8[ns]"),
+        {**DAYS, "dtype": "i4", "_FillValue": -1},
+        np.array(["1999-12-31"], "M8[ns]"),  # is stored as -1
+        False,
+    ),
+    (
+        np.array(["2000-01-01"], "M8[ns]"),
+        {**DAYS, "dtype": "f8"},
+        DATES.values + np.timedelta64(6, "h"),
+        True,
+    ),
+    (np.array([1, 2], "m8[D]").astype("m8[ns]"), {}, np.array([5], "m8[h]"), False),
+    (np.array([1, 2], "m8[D]").astype("m8[ns]"), {}, np.array([5], "m8[D]"), True),
+    (np.array([1.0]), BYTE, np.array([63.5, -64, np.nan, 0.1]), True),
+    (np.array([1.0]), BYTE, np.array([-0.5]), False),  # is stored as the fill value
+    (np.array([1.0]), BYTE, np.array([64.0]), False),
+    (np.array([1.0]), {"dtype": "i2", "_FillValue": 0}, np.array([7.0, np.nan]), True),
+    (np.array([1.0]), {"dtype": "i2", "_FillValue": 0}, np.array([0.0]), False),
+    (np.array([1.0]), {"dtype": "i2", "_FillValue": 0}, np.array([7.4]), False),
+    (np.array([1.0]), {"_FillValue": -9.0}, np.array([-9.0]), False),
+    (np.array([1.0]), {"_FillValue": -9.0}, np.array([np.nan, np.inf, 1e300]), True),
+    (np.array([1.0]), {"missing_value": -9.0}, np.array([-9.0]), False),
+    (np.array([1.0]), UNSIGNED, np.array([254, 128]), True),
+    (np.array([1.0]), UNSIGNED, np.array([255]), False),  # is stored as the fill value
+    (np.array([1.0]), UNSIGNED, np.array([-2]), False),
+    (np.array([True]), {}, np.array(["False"], object), False),
+    (np.array([True]), {}, np.array([False, True]), True),
+    (np.array([1.0]), {}, np.array(["1.5"], object), False),
+    (np.array(["a"]), {}, np.array(["longer", ""]), True),
+    (TEXT, {}, np.array(["longer\0"], object), False),
+]
+
+
+@pytest.mark.parametrize("later", ["now", pytest.param("later", marks=has_dask)])
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_what_is_appended_is_read_back_or_refused(number: int, later: str) -> None:
+    there, encoding, new, fits = CASES[number]
+    old = xr.Dataset({"v": ("x", there)})
+    ds = xr.Dataset({"v": ("x", new)})
+    if new.dtype.kind == "m":
+        ds = ds.astype("m8[ns]")
+    given = ds.chunk(x=1) if later == "later" else ds
+    for place in ("s.b2d", "s.b2z"):
+        old.to_caterva(place, encoding={"v": encoding})
+        before = xr.open_dataset(place, decode_timedelta=True).load()
+        if not fits:
+            is_refused(given, "'v'", place, append_dim="x")
+            is_refused(given.isel(x=[0]), "'v'", place, region={"x": slice(0, 1)})
+            continue
+        given.to_caterva(place, append_dim="x")
+        again = xr.open_dataset(place, decode_timedelta=True).load()
+        assert_identical(again.isel(x=slice(there.size)), before)
+        added = again["v"].values[there.size :]
+        if "scale_factor" in encoding:
+            np.testing.assert_allclose(added, new, atol=encoding["scale_factor"] / 2)
+        else:
+            np.testing.assert_array_equal(added, ds["v"].values.astype(added.dtype))
+
+
+@pytest.mark.parametrize("later", ["now", pytest.param("later", marks=has_dask)])
+@pytest.mark.parametrize("calendar", ["standard", "noleap", "360_day"])
+def test_dates_of_calendars(calendar: str, later: str) -> None:
+    pytest.importorskip("cftime")
+
+    def dates(start: str, freq: str) -> xr.Dataset:
+        time = xr.date_range(start, periods=2, freq=freq, calendar=calendar, use_cftime=True)
+        ds = xr.Dataset({"when": ("x", np.array(time))})
+        return ds.chunk(x=1) if later == "later" else ds
+
+    dates("2000-01-01", "D").compute().to_caterva("s.b2d")
+    is_refused(dates("2001-01-01", "h").isel(x=[1]), "when", append_dim="x")
+    is_refused(dates("2001-01-01", "h"), "when", append_dim="x")
+    is_refused(dates("2001-01-01", "h"), "when", region={"x": slice(0, 2)})
+    other = np.array(xr.date_range("2001-01-01", periods=2, calendar="julian", use_cftime=True))
+    is_refused(xr.Dataset({"when": ("x", other)}), "when", append_dim="x")
+    dates("2001-01-01", "D").to_caterva("s.b2d", append_dim="x")
+    coder = xr.coders.CFDatetimeCoder(use_cftime=True)
+    again = xr.open_dataset("s.b2d", decode_times=coder)
+    expected = xr.concat([dates("2000-01-01", "D"), dates("2001-01-01", "D")], "x")
+    assert_equal(again.compute(), expected.compute())
+
+
+@has_dask
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_a_block_that_does_not_fit_leaves_the_last_state(scheduler: str) -> None:
+    import dask
+
+    times = pd.date_range("2000-01-01", periods=40)
+    ds = xr.Dataset({"a": ("x", np.arange(40.0)), "when": ("x", times)})
+    ds.to_caterva("s.b2d")
+    later = ds.copy()
+    later["when"] = ("x", [*times[:-1], times[-1] + pd.Timedelta(minutes=1)])
+    with dask.config.set(scheduler=scheduler):
+        is_refused(later.chunk(x=4), "when", append_dim="x")
+        is_refused(later.chunk(x=4), "when", region={"x": slice(0, 40)})
+        ds.chunk(x=4).to_caterva("s.b2d", append_dim="x")
+    assert_equal(xr.open_dataset("s.b2d"), xr.concat([ds, ds], "x"))
+
+
+@pytest.mark.parametrize("place", ["s.b2d", "s.b2z"])
+@pytest.mark.parametrize("mode", ["a", "a-"])
+def test_an_append_has_all_variables_of_the_dimension(place: str, mode: str) -> None:
+    ds = hour(0).assign(rain=("time", [1.0]), sun=("time", [2.0]), height=3.0)
+    ds.to_caterva(place)
+    later = ds.assign_coords(time=hour(24)["time"].values)
+    missing = r"variables \['rain', 'sun'\]"
+    is_refused(later.drop_vars(["rain", "sun"]), missing, place, append_dim="time", mode=mode)
+    is_refused(later.drop_vars("time"), r"\['time'\]", place, append_dim="time", mode=mode)
+    part = ds[["rain"]].drop_vars(["time", "height"], errors="ignore") + 1
+    part.to_caterva(place, region={"time": slice(0, 1)})  # regions may leave variables out
+    later.drop_vars("height").to_caterva(place, append_dim="time", mode=mode)
+    assert xr.open_dataset(place)["rain"].values.tolist() == [2.0, 1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib.util
 import os
 import random
@@ -22,6 +23,7 @@ if importlib.util.find_spec("xarray") is None:
 import caterva
 import caterva.xarray
 import xarray as xr
+from caterva.xarray._replace import beside
 from xarray.testing import assert_identical
 
 PLACES = ("x.b2d", "x.b2z")
@@ -35,6 +37,14 @@ def tree(**groups: xr.Dataset) -> xr.DataTree:
 
 
 # ---- All of it or nothing --------------------------------------------------------------------
+
+
+def test_the_folder_beside_has_a_name_that_the_clean_up_finds(tmp_path: Path) -> None:
+    with beside(str(tmp_path / "x.b2d")) as first, beside(str(tmp_path / "x.b2d")) as second:
+        for hidden in (first, second):
+            assert fnmatch.fnmatchcase(os.path.basename(hidden), ".x.b2d.tmp-??????")
+            assert os.stat(hidden).st_mode & 0o777 == 0o700
+    assert not os.listdir(tmp_path)
 
 
 def in_child(run: Callable[[], None], kill_at: int) -> None:

@@ -11,7 +11,7 @@ xarray has opened anything.
 array([271.5, 272. ])
 """
 
-from ._accessors import DatasetAccessor, DatasetSaver, DataTreeSaver
+from ._accessors import DataArraySaver, DatasetAccessor, DatasetSaver, DataTreeSaver
 from ._backend import CatervaBackendEntrypoint
 from ._save import to_caterva
 from ._store import CatervaStore
@@ -19,6 +19,7 @@ from ._store import CatervaStore
 __all__ = [
     "CatervaBackendEntrypoint",
     "CatervaStore",
+    "DataArraySaver",
     "DataTreeSaver",
     "DatasetAccessor",
     "DatasetSaver",

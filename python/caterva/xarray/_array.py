@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
@@ -20,7 +21,7 @@ from .._array import Array
 from .._async import begin_plan
 from .._errors import StaleError
 from .._functions import open as open_array
-from .._places import state_of_tree
+from .._identity import check, state_of
 from .._tree import Tree
 from . import _items
 
@@ -83,38 +84,36 @@ os.register_at_fork(after_in_child=_renew_lock)
 class Source:
     """The arrays of a tree by their keys, opened when they are wanted.
 
-    It is pickled by the tree's path. Another archive of that name is refused, since the
-    variables are those of the first.
+    It is pickled by the tree's path. An array that is opened again has to be at the state that
+    its variable was made of.
     """
 
     def __init__(self, path: str, remote: Any = None) -> None:
-        self.__setstate__((path, state_of_tree(path), remote))
+        self.__setstate__((path, remote))
 
     def keep(self, key: str, array: Array) -> None:
         """An array that is open already."""
         _keep((self._number, key), array)
 
-    def array(self, key: str) -> Array:
-        """The array of that key."""
+    def array(self, key: str, state: bytes) -> Array:
+        """The array of that key, at that state."""
         place = (self._number, key)
         array = _find(place)
-        return _keep(place, self._open(key)) if array is None else array
+        return _keep(place, self._open(key, state)) if array is None else array
 
-    def _open(self, key: str) -> Array:
-        array = open_array(f"{self.path}::{key}", remote=self._remote)
-        if self._state is not None and state_of_tree(self.path) != self._state:
-            raise StaleError(f"{self.path} was changed since it was opened: open it again")
-        return array
+    def _open(self, key: str, state: bytes) -> Array:
+        place = f"{self.path}::{key}"
+        return check(open_array(place, remote=self._remote), state, place, "opened")
 
     def close(self) -> None:
         """Let go of the arrays; they are opened again when they are wanted."""
         _forget(self._number)
 
-    def __getstate__(self) -> tuple[str, Any, Any]:
-        return self.path, self._state, self._remote
+    def __getstate__(self) -> tuple[str, Any]:
+        return self.path, self._remote
 
-    def __setstate__(self, state: tuple[str, Any, Any]) -> None:
-        self.path, self._state, self._remote = state
+    def __setstate__(self, state: tuple[str, Any]) -> None:
+        self.path, self._remote = state
         self._number = next(_numbers)
         weakref.finalize(self, _forget, self._number)
 
@@ -125,26 +124,59 @@ class Live:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
-    def array(self, key: str) -> Array:
-        """The array of that key."""
+    def array(self, key: str, state: bytes) -> Array:
+        """The array of that key, with what is pending."""
         return self._tree._array(key)
+
+
+class Variable(xr.Variable):
+    """A variable whose Dask array is named by its state.
+
+    `xarray.open_dataset` names it by path and time of the file alone. These are the same for
+    two commits of a directory, for groups in a path, and for two versions behind a URL, and
+    Dask computes two arrays of one name as one.
+    """
+
+    __slots__ = ()
+
+    def chunk(self, *arguments: Any, **how: Any) -> xr.Variable:  # type: ignore[override]
+        """The same, read by Dask."""
+        words = how.get("from_array_kwargs") or {}
+        if isinstance(name := words.get("name"), str):
+            from dask.base import tokenize
+
+            how["from_array_kwargs"] = {**words, "name": f"{name}-{tokenize(self._data)}"}
+        return _as(xr.Variable, self).chunk(*arguments, **how)
+
+
+def with_state(variable: xr.Variable) -> xr.Variable:
+    """The variable as one whose Dask array is named by its state, unless it is in memory."""
+    if type(variable) is not xr.Variable or variable._in_memory:
+        return variable
+    return _as(Variable, variable)
+
+
+def _as(kind: type[xr.Variable], v: xr.Variable) -> xr.Variable:
+    data: Any = v._data
+    return kind(v.dims, data, v.attrs, v.encoding, fastpath=True)
 
 
 class CatervaArray(BackendArray):
     """What xarray reads from: any index of its is read as it stands, without a lock."""
 
-    __slots__ = ("_key", "_source", "_stored", "dtype", "shape")
+    __slots__ = ("_key", "_source", "_state", "_stored", "dtype", "shape")
 
     def __init__(self, source: Any, key: str, array: Array, mark: Any = None) -> None:
         self._source = source
         self._key = key
+        self._state = state_of(array)
         self._stored = array.dtype
         self.shape = array.shape
         self.dtype = _items.dtype_of(array.dtype, mark)
 
     def get_array(self) -> Array:
         """The array itself."""
-        array: Array = self._source.array(self._key)
+        array: Array = self._source.array(self._key, self._state)
         if array.shape != self.shape:
             raise StaleError(
                 f"{array.path} has the shape {array.shape}, and had {self.shape} when it was "

@@ -21,7 +21,7 @@ from .._remote import as_remote
 from .._sources import SPOKEN, scheme_of
 from .._tree import Tree
 from .._trees import open_tree
-from ._array import Source
+from ._array import Source, with_state
 from ._decode import decoded
 from ._store import CatervaStore
 
@@ -210,5 +210,6 @@ def _open(group: Any, source: Source, words: dict[str, Any]) -> xr.Dataset:
     store = CatervaStore(group, source, dropped)
     with close_on_error(store):
         ds = decoded(store, words)
+    ds = ds._replace({name: with_state(v) for name, v in ds.variables.items()})
     ds.set_close(source.close)
     return ds

@@ -24,7 +24,8 @@ _OF_OTHERS = (
 )  # fmt: skip
 
 
-def _is_plain(variable: Variable) -> bool:
+def is_plain(variable: Variable) -> bool:
+    """Whether decoding would leave the variable's items as they are stored."""
     if variable.dtype.kind not in "iuf" or not variable.dtype.isnative:
         return False
     attributes = variable.attrs
@@ -36,7 +37,7 @@ def _is_plain(variable: Variable) -> bool:
     )
 
 
-def _unmasked(variable: Variable) -> Variable:
+def unmasked(variable: Variable) -> Variable:
     """A float whose fill is NaN holds NaN where it is masked already."""
     fill = variable.attrs.get("_FillValue")
     if variable.dtype.kind == "f" and isinstance(fill, np.floating) and fill != fill:
@@ -53,8 +54,8 @@ def _split(
     if leads or any(v.dtype == "S1" for v in variables.values()):  # those join axes
         return {}, variables
     if words["mask_and_scale"] is True:
-        variables = {k: _unmasked(v) for k, v in variables.items()}
-    plain = {k: v for k, v in variables.items() if _is_plain(v)}
+        variables = {k: unmasked(v) for k, v in variables.items()}
+    plain = {k: v for k, v in variables.items() if is_plain(v)}
     for variable in plain.values():
         variable.encoding.setdefault("dtype", variable.dtype)
     return plain, {k: v for k, v in variables.items() if k not in plain}

@@ -1,23 +1,31 @@
 # mypy: allow-untyped-calls
-"""Whether items can be put into a variable that is there: what it cannot hold is refused."""
+"""Items encoded as a variable that is there: what is not read back as given is refused."""
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 from xarray import Variable, conventions
+from xarray.backends.common import WritableCFDataStore
+from xarray.coders import CFDatetimeCoder
 from xarray.coding.strings import check_vlen_dtype
 from xarray.namedarray.parallelcompat import get_chunked_array_type
 from xarray.namedarray.pycompat import is_chunked_array
 
+from . import _items
+from ._decode import is_plain, unmasked
+
 _KINDS = {"b": "truths", "i": "integers", "u": "integers", "f": "floats", "c": "complex",
           "M": "times", "m": "spans of time", "U": "texts", "T": "texts",
           "S": "bytes"}  # fmt: skip
+_TIMES = ("times", "spans of time")
 _WIDER = {("integers", "floats"), ("integers", "complex"), ("floats", "complex")}
 
 
@@ -46,16 +54,16 @@ def _kind(variable: Variable) -> str | None:
     return _KINDS.get(variable.dtype.kind)
 
 
-def check_kind(name: Any, given: Variable, decoded: Variable) -> None:
-    """Refuse items of another kind than those that are there."""
-    new, old = _kind(given), _kind(decoded)
+def check_kind(name: Any, given: Variable, old: str | None, there: np.dtype[Any]) -> None:
+    """Refuse items of another kind than `old`, that of the items of dtype `there`."""
+    new = _kind(given)
     if new is None or old is None:
-        alike = "O" in given.dtype.kind + decoded.dtype.kind or given.dtype == decoded.dtype
+        alike = "O" in given.dtype.kind + there.kind or given.dtype == there
     else:
         alike = new == old or (new, old) in _WIDER
     if not alike:
         raise ValueError(
-            f"variable {name!r} holds {decoded.dtype} ({old}), which {given.dtype} ({new}) "
+            f"variable {name!r} holds {there} ({old}), which {given.dtype} ({new}) "
             "cannot be put into"
         )
 
@@ -70,133 +78,245 @@ def check_stored(name: Any, encoded: Variable, stored: Variable) -> None:
         )
 
 
-# ---- Numbers -------------------------------------------------------------------------------
+# ---- Encoding ------------------------------------------------------------------------------
 
 
-def _refuse(name: Any, dtype: Any, items: Any, fits: Any) -> None:
-    value = items.reshape(-1)[int(np.argmin(np.reshape(fits, -1)))]
-    raise ValueError(f"variable {name!r} is stored as {dtype}, which cannot hold {value!s}")
+class _Coder(WritableCFDataStore):
+    """Encodes as a store does, without one."""
+
+    def encode_variable(self, v: Variable, name: Any = None) -> Variable:
+        return _items.encode(v, name)
 
 
-def _as_integers(items: Any, name: Any, dtype: np.dtype[Any], words: dict[str, Any]) -> Any:
-    """The items, all of which fit into stored integers once they are packed."""
-    limits = np.iinfo(dtype)
-    packed = words.get("scale_factor") is not None or words.get("add_offset") is not None
-    if items.dtype.kind in "iub" and not packed:
-        wanted = np.iinfo(items.dtype) if items.dtype.kind != "b" else limits
-        if wanted.min < limits.min or wanted.max > limits.max:
-            low, high = max(limits.min, wanted.min), min(limits.max, wanted.max)
-            fits = (items >= low) & (items <= high)
-        else:
-            return items
-    else:
-        scale = float(np.reshape(words.get("scale_factor", 1), -1)[0])
-        offset = float(np.reshape(words.get("add_offset", 0), -1)[0])
-        with np.errstate(all="ignore"):
-            places = (items.astype("f8") - offset) / scale
-        fits = (places > limits.min - 0.49) & (places < limits.max + 0.49)
-        if words.get("_FillValue") is not None or words.get("missing_value") is not None:
-            fits |= np.isnan(items)
-    if not fits.all():
-        _refuse(name, dtype, items, fits)
-    return items
+_filters = threading.Lock()  # warnings.catch_warnings changes the process
 
 
-def _as_floats(items: Any, name: Any, dtype: np.dtype[Any]) -> Any:
-    """The items, which are as near as these floats are: none becomes infinite, and integers
-    stay what they are."""
-    with np.errstate(all="ignore"):
-        cast = items.astype(dtype)
-        if items.dtype.kind in "iu":
-            # Beyond what the integers reach, the way back is undefined.
-            bits = 8 * items.dtype.itemsize - (items.dtype.kind == "i")
-            inside = np.abs(cast.real.astype("f8")) < 2.0**bits
-            fits = inside & (np.where(inside, cast.real, 0).astype(items.dtype) == items)
-        else:
-            fits = np.isfinite(cast) | ~np.isfinite(items)
-    if not fits.all():
-        _refuse(name, dtype, items, fits)
-    return items
+def _renew_lock() -> None:
+    """Another thread may hold the lock while this process is forked."""
+    global _filters
+    _filters = threading.Lock()
 
 
-def _mapped(variable: Variable, check: Callable[[Any], Any]) -> Variable:
-    """The variable once its items were checked; those that are computed later, then."""
-    data = variable.data
-    if is_chunked_array(data):
-        data = get_chunked_array_type(data).map_blocks(check, data, dtype=data.dtype)
-    else:
-        data = check(np.asarray(data))
-    return variable.copy(deep=False, data=data)
-
-
-def checked(name: Any, given: Variable, encoding: dict[Any, Any]) -> Variable:
-    """The variable of numbers, each of which can be stored as the encoding says."""
-    stored = np.dtype(encoding.get("dtype", given.dtype))
-    if given.dtype.kind not in "iufc" or stored.kind not in "iufc":
-        return given
-    if stored.kind in "fc":
-        packed = "scale_factor" in encoding or "add_offset" in encoding
-        large = given.dtype.kind in "iu" and given.dtype.itemsize == 8
-        if packed or (np.can_cast(given.dtype, stored) and not large):
-            return given
-        return _mapped(given, partial(_as_floats, name=name, dtype=stored))
-    unsigned = str(encoding.get("_Unsigned", "")).lower()
-    kind = {"true": "u", "false": "i"}.get(unsigned, stored.kind)
-    dtype = np.dtype(f"{kind}{stored.itemsize}")
-    words = {k: encoding.get(k) for k in ("_FillValue", "missing_value")}
-    words |= {k: encoding[k] for k in ("scale_factor", "add_offset") if k in encoding}
-    return _mapped(given, partial(_as_integers, name=name, dtype=dtype, words=words))
-
-
-# ---- Times ---------------------------------------------------------------------------------
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """xarray warns of units that it changes, which `check_times` refuses by name."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Times can't be serialized", UserWarning)
-        warnings.filterwarnings("ignore", "Timedeltas can't be serialized", UserWarning)
-        yield
+def _quietly() -> Iterator[None]:
+    """Silences warnings about what `Fitting` refuses: changed units, missing fill values, and
+    dates that do not fit their type."""
+    with _filters, warnings.catch_warnings():
+        for text in (
+            "Times can't be",
+            "Timedeltas can't be",
+            "saving variable",
+            "Unable to dec",
+        ):
+            warnings.filterwarnings("ignore", text)
+        with np.errstate(all="ignore"):
+            yield
 
 
-def check_times(name: Any, given: Variable, encoded: Variable, stored: Variable) -> None:
-    """Refuse times that are others in the units of those that are there."""
-    if given.dtype.kind not in "Mm" and _kind(given) != "times":
-        return
-    if stored.dtype.kind not in "iu" or is_chunked_array(encoded._data):
-        return  # floats are as near as they are; dask's are refused as they are computed
-    new, old = np.asarray(given.data), _decoded(name, given, encoded, stored)
-    if old is not None and (new.dtype.kind == "O") != (old.dtype.kind == "O"):
-        return
-    same = np.zeros(new.shape, bool) if old is None else _same(new, old)
-    if same.all():
-        return
-    value = new.reshape(-1)[int(np.argmin(same.reshape(-1)))]
-    raise too_fine(name, stored, f"cannot hold {value!s}", encoded.attrs.get("units"))
+class Fitting:
+    """Encodes items as the variable `stored` is encoded; ValueError if they would not be read
+    back as they were given.
 
+    Called with a block of items, in any thread or process, it returns the items to store.
 
-def _same(new: Any, old: Any) -> Any:
-    return (new == old) | ((new != new) & (old != old))
+    Parameters
+    ----------
+    name
+        The variable's name, for messages.
+    given
+        The variable whose items are encoded.
+    stored
+        The variable that is there, as it is stored.
+    decoded
+        The same, decoded.
+    """
 
+    def __init__(self, name: Any, given: Variable, stored: Variable, decoded: Variable) -> None:
+        self._name = name
+        self._dims = given.dims
+        self._attributes = dict(given.attrs)
+        self._encoding = dict(decoded.encoding)
+        self._stored = Variable(stored.dims, np.empty((0,) * stored.ndim, stored.dtype))
+        self._stored.attrs = dict(stored.attrs)
+        self._old = (_kind(decoded), decoded.dtype)
+        self._mark = _items.kind_of(stored)
+        self._is_plain = is_plain(unmasked(self._stored.copy()))
 
-def _decoded(name: Any, given: Variable, encoded: Variable, stored: Variable) -> Any:
-    """What would be read of the items that are to be stored; None where that is nothing."""
-    items = Variable(stored.dims, np.asarray(encoded.data), dict(stored.attrs))
-    try:
-        again = conventions.decode_cf_variable(
-            name, items, decode_timedelta=given.dtype.kind == "m"
+    def variable(self, given: Variable) -> Variable:
+        """The variable to store; one that is computed later is checked block by block then."""
+        check_kind(self._name, given, *self._old)
+        dtype = self._lazy_dtype(given.dtype)
+        if not is_chunked_array(given._data) or dtype is None:
+            return self._encoded(given.to_numpy())
+        manager = get_chunked_array_type(given._data)
+        meta = np.empty((0,) * given.ndim, dtype)
+        return Variable(
+            given.dims, manager.map_blocks(self, given._data, dtype=dtype, meta=meta)
         )
-        return np.asarray(again.data)
-    except (ValueError, OverflowError):
-        return None
+
+    def __call__(self, items: Any) -> Any:
+        return self._encoded(np.asarray(items)).data
+
+    def _lazy_dtype(self, given: np.dtype[Any]) -> np.dtype[Any] | None:
+        """The dtype of encoded items; None if only the items tell how wide texts are."""
+        stored = self._stored
+        dtype: np.dtype[Any] = stored.dtype
+        if dtype.kind not in "USOT":
+            return dtype
+        as_they_are = len(self._dims) == stored.ndim and "_Encoding" not in stored.attrs
+        return given if given.kind in "US" and as_they_are else None
+
+    def _encoded(self, items: Any) -> Variable:
+        name, stored = self._name, self._stored
+        if self._is_plain and items.dtype == stored.dtype:
+            return Variable(self._dims, items)
+        given = Variable(self._dims, items, self._attributes)
+        check_kind(name, given, *self._old)
+        given.encoding = dict(self._encoding)
+        try:
+            with _quietly():
+                encoded, _ = _Coder().encode({name: _items.unbound(given)}, {})
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._refusal(f"cannot hold what is given: {error}") from error
+        variable: Variable = encoded[name]
+        check_stored(name, variable, stored)
+        if variable.dtype.kind not in "USO":
+            variable = variable.astype(stored.dtype, copy=False)
+        self._check(items, _kind(given), variable)
+        return variable
+
+    def _refusal(self, what: str, units: Any = None) -> ValueError:
+        """The error for items that the stored encoding cannot hold."""
+        stored, name = self._stored, self._name
+        there = stored.attrs.get("units")
+        if self._old[0] not in _TIMES:
+            unsigned = str(stored.attrs.get("_Unsigned", "")).lower()
+            kind = {"true": "u", "false": "i"}.get(unsigned, stored.dtype.kind)
+            dtype = np.dtype(f"{kind}{stored.dtype.itemsize}") if unsigned else stored.dtype
+            return ValueError(f"variable {name!r} is stored as {dtype}, which {what}")
+        fine = units if units not in (None, there) else "seconds since 2000-01-01"
+        return ValueError(
+            f"variable {name!r} is stored in {there!r}, as {stored.dtype}, which {what}: save "
+            f"the data set anew with finer units, as encoding={{{name!r}: "
+            f"{{'units': {fine!r}}}}} says"
+        )
+
+    # ---- What is read back -------------------------------------------------------------
+
+    def _decoded(self, items: Any, new: Any) -> Any:
+        """What is read of the items once they are stored, as times of the type of `new`."""
+        stored = self._stored
+        unit: Any = np.datetime_data(new.dtype)[0] if new.dtype.kind == "M" else "ns"
+        times = CFDatetimeCoder(use_cftime=new.dtype.kind == "O", time_unit=unit)
+        read = _items.as_read(items, _items.dtype_of(items.dtype, self._mark))
+        with _quietly():
+            again = conventions.decode_cf_variable(
+                self._name,
+                Variable(stored.dims, read, dict(stored.attrs)),
+                decode_times=times,
+                decode_timedelta=new.dtype.kind == "m",
+            )
+            return np.asarray(again.to_numpy())
+
+    def _check(self, new: Any, kind: str | None, encoded: Variable) -> None:
+        """Refuse items that are read back as others."""
+        units = encoded.attrs.get("units")
+        try:
+            old = self._decoded(encoded.to_numpy(), new)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._refusal(f"cannot hold what is given: {error}", units) from error
+        flat, back = new.reshape(-1), old.reshape(-1)
+        missing = _missing(flat)
+        # Texts have no missing value: xarray stores an empty one, in files of any format.
+        fits = missing & (_missing(back) | (kind in ("texts", "bytes")))
+        fits[~missing] = self._same(flat[~missing], back[~missing], kind)
+        if kind in _TIMES and encoded.dtype.kind == "f" and not fits.all():
+            fits |= self._nearly(flat, back, encoded)
+        if not fits.all():
+            first = int(np.argmin(fits))
+            if missing[first]:
+                raise ValueError(
+                    f"variable {self._name!r} is stored as {self._stored.dtype} without a "
+                    f"_FillValue, and cannot hold {flat[first]!s}"
+                )
+            raise self._refusal(f"cannot hold {flat[first]!s}", units)
+
+    def _same(self, new: Any, old: Any, kind: str | None) -> Any:
+        """Which items, none of them missing, are read back as they were given."""
+        if kind == "complex":
+            return _same_floats(new, old)
+        if kind in ("integers", "floats"):
+            return self._same_numbers(new if new.dtype != object else np.array([*new]), old)
+        if kind in ("texts", "bytes"):
+            return np.asarray(new.astype(object) == old.astype(object), bool)
+        if kind is None:
+            return True  # structures, whose dtype is the stored one
+        try:
+            return np.asarray(new == old, bool)
+        except TypeError:  # dates of calendars that do not compare
+            return False
+
+    def _packing(self) -> tuple[float, float] | None:
+        """The stored scale and offset."""
+        words = [self._stored.attrs.get(key) for key in ("scale_factor", "add_offset")]
+        if words == [None, None]:
+            return None
+        scale, offset = (
+            float(np.reshape(word if word is not None else default, -1)[0])
+            for word, default in zip(words, (1, 0), strict=True)
+        )
+        return scale, offset
+
+    def _same_numbers(self, new: Any, old: Any) -> Any:
+        packing = self._packing()
+        if packing is None and new.dtype.kind in "iu":
+            return _same_integers(new, old)
+        if packing is None and self._stored.dtype.kind in "fc":
+            return _same_floats(new, old)
+        # Packed items are rounded to a step, and what they are computed with are floats.
+        scale, offset = packing or (0.0, 0.0)
+        step = abs(scale) / 2 if self._stored.dtype.kind in "iu" else 0.0
+        floats = [d for d in (new.dtype, old.dtype, self._stored.dtype) if d.kind == "f"]
+        eps = max((float(np.finfo(d).eps) for d in floats), default=0.0)
+        with np.errstate(all="ignore"):
+            wide, back = new.astype("f8"), old.astype("f8")
+            near = np.abs(wide - back) <= step + 4 * eps * (np.abs(wide) + abs(offset))
+        return (wide == back) | (np.isfinite(wide) & near)
+
+    def _nearly(self, new: Any, old: Any, encoded: Variable) -> Any:
+        """Which times are as near as the floats that they are stored as."""
+        following = self._decoded(np.nextafter(encoded.to_numpy(), np.inf), new).reshape(-1)
+        least = timedelta(microseconds=1)  # what decoding rounds to
+        try:
+            return np.asarray(np.abs(new - old) <= np.abs(following - old) + least, bool)
+        except TypeError:
+            return False
 
 
-def too_fine(name: Any, stored: Variable, what: str, units: Any = None) -> ValueError:
-    """What is said of times that units which are there cannot hold."""
-    there = stored.attrs.get("units")
-    fine = units if units not in (None, there) else "seconds since 2000-01-01"
-    return ValueError(
-        f"variable {name!r} is stored in {there!r}, as {stored.dtype}, which {what}: save the "
-        f"data set anew with finer units, as encoding={{{name!r}: {{'units': {fine!r}}}}} says"
-    )
+# ---- Items that are equal --------------------------------------------------------------------
+
+
+def _missing(items: Any) -> Any:
+    if items.dtype == object:
+        return np.array([item is None or item != item for item in items], bool)
+    return items != items if items.dtype.kind in "fcmM" else np.zeros(items.shape, bool)
+
+
+def _same_floats(new: Any, old: Any) -> Any:
+    """Whether floats are the nearest of their type, and none has become infinite."""
+    with np.errstate(all="ignore"):
+        return (new.astype(old.dtype) == old) & (np.isfinite(old) | ~np.isfinite(new))
+
+
+def _same_integers(new: Any, old: Any) -> Any:
+    """Whether integers, which may have become floats, are the same numbers."""
+    if old.dtype.kind in "iub":
+        return new == old
+    # Beyond what the integers reach, the way back is undefined.
+    bits = 8 * new.dtype.itemsize - (new.dtype.kind == "i")
+    with np.errstate(all="ignore"):
+        inside = np.abs(old.real.astype("f8")) < 2.0**bits
+        return inside & (np.where(inside, old.real, 0).astype(new.dtype) == new)

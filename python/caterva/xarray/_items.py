@@ -61,7 +61,8 @@ def _stored(items: AnyArray, kind: str, name: Any) -> AnyArray:
     return items.astype(f"U{max(1, width)}")
 
 
-def _kind_of(variable: Variable) -> str | None:
+def kind_of(variable: Variable) -> str | None:
+    """The mark of texts or bytes of any length."""
     if variable.dtype.kind == "T":
         return "string"
     return {str: "text", bytes: "bytes"}.get(check_vlen_dtype(variable.dtype))
@@ -76,10 +77,20 @@ def _as_objects(data: Any) -> AnyArray:
     return items
 
 
+def unbound(variable: Variable) -> Variable:
+    """The variable without the encoding's width of texts: they may be longer."""
+    dtype = variable.encoding.get("dtype")
+    if dtype is None or dtype is str or dtype == "S1" or np.dtype(dtype).kind not in "USOT":
+        return variable
+    variable = variable.copy(deep=False)
+    variable.encoding = {k: v for k, v in variable.encoding.items() if k != "dtype"}
+    return variable
+
+
 def encode(variable: Variable, name: Any) -> Variable:
     """The variable with items that arrays have."""
     as_characters = variable.encoding.get("dtype") == "S1"
-    kind = _kind_of(variable)
+    kind = kind_of(variable)
     if as_characters and not (kind or variable.dtype.kind in "US"):
         as_characters = False
     if as_characters or variable.dtype == "S1":

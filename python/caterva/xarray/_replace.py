@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import secrets
 import shutil
+import string
 import sys
-import tempfile
 from collections.abc import Iterator
 
 from .._errors import ReadOnlyError, Status, refusal
@@ -20,12 +21,22 @@ _ATTRIBUTES = "__vlmeta__.b2f"
 _LINUX, _MAC = ("renameat2", 2), ("renameatx_np", 2)  # and the flag: both change places
 
 
+def _make_hidden(place: str) -> str:
+    """A new folder with a name such as the library's temporary files have."""
+    folder, name = os.path.split(place)
+    while True:
+        letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(6))
+        hidden = os.path.join(folder, f".{name[:200]}.tmp-{letters}")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(hidden, 0o700)
+            return hidden
+
+
 @contextlib.contextmanager
 def beside(place: str) -> Iterator[str]:
     """A hidden folder beside the place, which goes at the end with all that is in it; a child
     of fork leaves it to its parent."""
-    folder, name = os.path.split(place)
-    hidden = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
+    hidden = _make_hidden(place)
     process = os.getpid()
     try:
         yield hidden

@@ -8,7 +8,7 @@ import errno
 import importlib
 import os
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import xarray as xr
 
@@ -21,7 +21,10 @@ from .._trees import open_tree
 from ._lock import saving
 from ._region import region_of, without_others
 from ._replace import beside, holds, replaced, sync_folder
-from ._write import Writer, Writing
+from ._write import Pending, Writer, Writing
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
 
 try:
     _writers = importlib.import_module("xarray.backends.writers")
@@ -182,7 +185,8 @@ def to_caterva(
     append_dim: Hashable | None = None,
     region: Mapping[Hashable, Any] | Literal["auto"] | None = None,
     durability: Durability = "full",
-) -> None:
+    compute: bool = True,
+) -> Delayed | None:
     """Save a data set as a tree, all of it or nothing.
 
     Parameters
@@ -209,13 +213,18 @@ def to_caterva(
         Dimensions that are meant to grow: chunks suit what they will be.
     append_dim
         The dimension along which the variables are put behind those that are there, and
-        encoded as they are. ValueError, and nothing changes, for what those cannot hold:
-        times between whole numbers of their units, integers out of range, other kinds.
+        encoded as they are. ValueError, and nothing changes, for items that would not be read
+        back as they were given (times between whole numbers of their units, integers out of
+        range, values that the stored fill value stands for, other kinds), and if a variable
+        that has the dimension is missing. Items of dask are checked as they are computed.
     region
         For each dimension a slice, or ``"auto"`` to find it by the coordinate's values: where
         the variables are written.
     durability
         As in `caterva.open`.
+    compute
+        False: commit all but the items of dask arrays, whose places hold the fill value, and
+        return a ``dask.delayed.Delayed`` that writes and commits them when it is computed.
 
     Examples
     --------
@@ -236,10 +245,41 @@ def to_caterva(
         for key, (data, _, words, unlimited) in zip(keys, nodes, strict=True):
             target = Group(tree, key)
             _write(data, target, mode, writer, words, unlimited, append_dim, region)
+        later = [] if compute else writer.take()
         writer.sync()
         for key in keys:  # only now: groups without anything are made at once
             tree.require_group(key or "/")
         tree.commit()
+    return None if compute else _delayed(_Later(path, later, durability))
+
+
+class _Later:
+    """Writes what is computed later into a tree that has its arrays.
+
+    An object of its own class, which dask does not look into: the blocks are computed as they
+    are written, and not before.
+    """
+
+    def __init__(self, path: Path, pending: list[Pending], durability: Durability) -> None:
+        self._path = os.path.abspath(place_of_tree(path))
+        self._pending = pending
+        self._durability = durability
+
+    def __call__(self) -> None:
+        if not self._pending:
+            return
+        writer = Writer()
+        with _target(self._path, "r+", "", self._durability) as tree:
+            for pending in self._pending:
+                pending.add_to(writer, tree)
+            writer.sync()
+            tree.commit()
+
+
+def _delayed(call: _Later) -> Delayed:
+    from dask.delayed import delayed
+
+    return delayed(call, pure=False)()  # type: ignore[no-any-return]
 
 
 def _check_order(mode: str, append_dim: Any, region: Any) -> None:

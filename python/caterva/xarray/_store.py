@@ -21,6 +21,7 @@ from . import _foreign, _items
 from ._array import CatervaArray, Live, Source
 
 UNLIMITED = "_unlimited_dims"
+FILTERS = "blosc2_filters"  # "filters" in an encoding are zarr's codecs
 DIMENSIONS = ("dims", "dimension_names", "_ARRAY_DIMENSIONS")
 
 
@@ -173,7 +174,7 @@ def _pipeline(
     return {
         "codec": _name(codec, _caterva.codec_name, codec_meta),
         "level": level,
-        "filters": tuple(
+        FILTERS: tuple(
             _name(number, _caterva.filter_name, meta)
             for number, meta in zip(filters, metas, strict=True)
             if number

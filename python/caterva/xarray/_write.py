@@ -6,26 +6,50 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from xarray import Variable, conventions
 from xarray.backends.common import ArrayWriter, _encode_variable_name
 from xarray.backends.locks import get_dask_scheduler
+from xarray.namedarray.pycompat import is_chunked_array
 
 from .. import _caterva
 from .._array import Array
+from .._errors import StaleError
 from .._group import Group
+from .._tree import Tree
 from . import _fit, _items
-from ._store import DIMENSIONS, UNLIMITED, CatervaStore, as_attribute
+from ._store import DIMENSIONS, FILTERS, UNLIMITED, CatervaStore, as_attribute
 
 _OWN_WORDS = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
 _DROPPED = ("source", "original_shape", "preferred_chunks", "unlimited_dims", "char_dim_name")
-_VALID = (*_OWN_WORDS, "dtype", "_FillValue", *_DROPPED)
+_VALID = (*_OWN_WORDS, FILTERS, "chunksizes", "dtype", "_FillValue", *_DROPPED)
 _GROWS_BY = 256  # steps along a dimension that is meant to grow which chunks are cut for
 
 
 # ---- Writing items -----------------------------------------------------------------------
+
+
+class Pending(NamedTuple):
+    """Items that are computed later, and the part of the array that they go to."""
+
+    items: Any
+    key: str
+    place: tuple[slice, ...]
+
+    def add_to(self, writer: Writer, tree: Tree) -> None:
+        """Have the writer write the items; StaleError if the array is not as it was."""
+        array = tree._array(self.key)
+        ends = [axis.stop for axis in self.place]
+        if array.ndim != len(ends) or any(
+            n > m for n, m in zip(ends, array.shape, strict=True)
+        ):
+            raise StaleError(
+                f"{self.key} of {tree.path} has the shape {array.shape}, and was larger when "
+                "the data set was saved with compute=False"
+            )
+        writer.add(self.items, array, self.place, self.key)
 
 
 class Writer(ArrayWriter):
@@ -35,12 +59,33 @@ class Writer(ArrayWriter):
     the arrays, each worker its own, which are merged at the end.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[str] = []  # of the targets, in the tree
+
+    def add(self, source: Any, target: Any, region: Any = None, key: str = "") -> None:
+        """Write what is in memory, and note what is computed later."""
+        if is_chunked_array(source):
+            self.keys.append(key)
+        super().add(source, target, region)
+
+    def take(self) -> list[Pending]:
+        """Removes what was noted, to be written by another writer."""
+        pending = [
+            Pending(source, key, tuple(region or map(slice, target.shape)))
+            for source, key, target, region in zip(
+                self.sources, self.keys, self.targets, self.regions, strict=True
+            )
+        ]
+        self.sources, self.keys, self.targets, self.regions = [], [], [], []
+        return pending
+
     def sync(self, compute: bool = True, chunkmanager_store_kwargs: Any = None) -> Any:
         """Compute and write what was added."""
         if get_dask_scheduler() in (None, "threaded") or not self.sources:
             return super().sync(compute, chunkmanager_store_kwargs)
         _write_parts(self.sources, self.targets, self.regions)
-        self.sources, self.targets, self.regions = [], [], []
+        self.take()
         return None
 
 
@@ -86,14 +131,14 @@ def _storage_of(
             f"{', '.join((*_OWN_WORDS, 'dtype', '_FillValue'))}"
         )
     words = {k: encoding[k] for k in _OWN_WORDS if encoding.get(k) is not None}
-    if not check:
-        ours = "codec" in encoding and "level" in encoding
-        if not ours:
-            words = {}  # another store's words
-        elif encoding.get("original_shape", variable.shape) != variable.shape:
-            words.pop("chunks", None)
-            words.pop("blocks", None)
-    if not variable.dims:
+    if not check and not ("codec" in encoding and "level" in encoding):
+        words = {}  # another format's words
+    elif encoding.get(FILTERS) is not None:
+        words.setdefault("filters", encoding[FILTERS])
+    if encoding.get("chunksizes") is not None:  # NetCDF's word for chunks
+        words.setdefault("chunks", tuple(encoding["chunksizes"]))
+    moved = not check and encoding.get("original_shape", variable.shape) != variable.shape
+    if moved or not variable.dims:
         words.pop("chunks", None)
         words.pop("blocks", None)
     growing = [dim in unlimited for dim in variable.dims]
@@ -157,7 +202,7 @@ class Writing(CatervaStore):
 
     def encode(self, variables: Any, attributes: Any) -> Any:
         """Variables and attributes as they are stored."""
-        return super().encode({k: _unbound(v) for k, v in variables.items()}, attributes)
+        return super().encode({k: _items.unbound(v) for k, v in variables.items()}, attributes)
 
     def encode_variable(self, v: Variable, name: Any = None) -> Variable:
         """Items that arrays have."""
@@ -188,7 +233,7 @@ class Writing(CatervaStore):
         variables: Any,
         attributes: Any,
         check_encoding_set: Any = frozenset(),
-        writer: ArrayWriter | None = None,
+        writer: Any = None,
         unlimited_dims: Any = None,
     ) -> None:
         """Write variables and attributes."""
@@ -198,6 +243,7 @@ class Writing(CatervaStore):
         there = set() if self._mode == "w" else set(self._members())
         old = {k for k in variables if _encode_variable_name(k) in there}
         self._check(variables, old)
+        self._check_growth(there - set(map(_encode_variable_name, old)))
         kept = old if self._region is not None or self._append_dim is not None else set()
         encoded, attributes = self.encode(
             {k: v for k, v in variables.items() if k not in kept}, attributes
@@ -228,6 +274,18 @@ class Writing(CatervaStore):
                 f"which has {dict(self.get_dimensions())}"
             )
 
+    def _check_growth(self, others: set[str]) -> None:
+        """Refuse an append that would leave stored variables shorter than their dimension."""
+        if self._append_dim is None:
+            return
+        short = [k for k in sorted(others) if self._append_dim in self.open_variable(k).dims]
+        if short:
+            raise ValueError(
+                f"variables {short!r} of {self.group.tree.path} have the dimension "
+                f"{self._append_dim!r}, but the data set to append does not have them: all "
+                "variables grow along it together"
+            )
+
     def _set_lengths(self, encoded: Any, kept: set[Any], unlimited: Any) -> None:
         """Dimensions keep their lengths, but for the one along which is appended."""
         grows = self._append_dim
@@ -237,7 +295,7 @@ class Writing(CatervaStore):
     # ---- New arrays ------------------------------------------------------------------
 
     def _write_new(
-        self, name: str, variable: Variable, check: bool, unlimited: Any, writer: ArrayWriter
+        self, name: str, variable: Variable, check: bool, unlimited: Any, writer: Writer
     ) -> None:
         _check_name(name)
         if self._append_dim in variable.dims:
@@ -256,7 +314,7 @@ class Writing(CatervaStore):
         )
         _set_attributes(array, name, _typed(variable))
         if math.prod(variable.shape):
-            writer.add(variable.data, array)
+            writer.add(variable.data, array, None, f"{self.group._key}/{name}")
 
     # ---- Arrays that are there ---------------------------------------------------------
 
@@ -268,26 +326,15 @@ class Writing(CatervaStore):
         decoded, _, _ = conventions.decode_cf_variables(
             dict(stored), {}, decode_timedelta=spans or None
         )
-        return {k: self._fitted(k, v, stored[k], decoded[k]) for k, v in variables.items()}
+        fitted = {}
+        for name, variable in variables.items():
+            there = decoded[name]
+            given = _aligned(name, variable, there.dims)
+            encoded = _fit.Fitting(name, given, stored[name], there).variable(given)
+            fitted[name] = _aligned(name, encoded, stored[name].dims)
+        return fitted
 
-    def _fitted(
-        self, name: Any, given: Variable, stored: Variable, decoded: Variable
-    ) -> Variable:
-        _fit.check_kind(name, given, decoded)
-        given = _aligned(name, given, decoded.dims)
-        given = _fit.checked(name, given.copy(deep=False), decoded.encoding)
-        given.encoding = dict(decoded.encoding)
-        try:
-            with _fit.quietly():
-                encoded, _ = self.encode({name: given}, {})
-        except OverflowError as error:
-            raise _fit.too_fine(name, stored, f"does not do: {error}") from None
-        variable: Variable = _aligned(name, encoded[name], stored.dims)
-        _fit.check_times(name, given, variable, stored)
-        _fit.check_stored(name, variable, stored)
-        return variable
-
-    def _write_into(self, name: str, variable: Variable, writer: ArrayWriter) -> None:
+    def _write_into(self, name: str, variable: Variable, writer: Writer) -> None:
         array = self._array(name)
         place = self._place(name, array, variable)
         if variable.dtype.kind in "US" and variable.dtype.itemsize > array.itemsize:
@@ -298,7 +345,7 @@ class Writing(CatervaStore):
             shape[axis] += variable.shape[axis]
             array.resize(shape)
         if math.prod(variable.shape):
-            writer.add(variable.data, array, place)
+            writer.add(variable.data, array, place, f"{self.group._key}/{name}")
 
     def _place(self, name: str, array: Array, variable: Variable) -> tuple[slice, ...]:
         """Where in the array the variable goes; ValueError where it does not fit."""
@@ -362,16 +409,6 @@ def _check_name(name: str) -> None:
         raise ValueError(f"variable {name!r} has a name that begins with a dot: it is hidden")
     if name.startswith("__vlmeta__"):
         raise ValueError(f"variable {name!r} has a name that groups keep their attributes in")
-
-
-def _unbound(variable: Variable) -> Variable:
-    """The variable without a width of texts that it may have outgrown."""
-    dtype = variable.encoding.get("dtype")
-    if dtype is None or dtype is str or dtype == "S1" or np.dtype(dtype).kind not in "USOT":
-        return variable
-    variable = variable.copy(deep=False)
-    variable.encoding = {k: v for k, v in variable.encoding.items() if k != "dtype"}
-    return variable
 
 
 def _aligned(name: Any, variable: Variable, dims: tuple[Any, ...]) -> Variable:

@@ -32,6 +32,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     self->writable = birth->again.mode == CATERVA_MODE_WRITE;
     self->again = birth->again;
     self->is_part = birth->is_part;
+    atomic_init(&self->drops, birth->drops);
     self->process = getpid();
     Py_XINCREF(self->place = birth->place);
     Py_XINCREF(self->frame = birth->frame);
@@ -44,7 +45,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     return NULL;
 }
 
-/* As Python's files do. What is pending is committed all the same, in dealloc. */
+/* As Python's files do; dealloc then commits or drops what is pending. */
 static void finalize(PyObject *object)
 {
     array_object *self = (array_object *)object;
@@ -54,9 +55,12 @@ static void finalize(PyObject *object)
     PyErr_Fetch(&kind, &value, &traceback);
     int result =
         PyErr_ResourceWarning(object, 1,
-                              "<caterva.Array %A> has changes that were not committed "
-                              "when it was dropped: close it, or use it in a with "
-                              "block",
+                              atomic_load(&self->drops)
+                                  ? "<caterva.Array %A> loses its changes: its last commit "
+                                    "failed, or making it was interrupted"
+                                  : "<caterva.Array %A> has changes that were not committed "
+                                    "when it was dropped: close it, or use it in a with "
+                                    "block",
                               self->place); /* repr(array) may need to import */
     if (result < 0) PyErr_WriteUnraisable((PyObject *)Py_TYPE(object));
     PyErr_Restore(kind, value, traceback);
@@ -70,7 +74,7 @@ static void dealloc(PyObject *object)
     if (self->weak) PyObject_ClearWeakRefs(object);
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
-    if (handle_release(self, self->writable) < 0) PyErr_WriteUnraisable((PyObject *)type);
+    if (handle_drop(self) < 0) call_report((PyObject *)type);
     PyErr_Restore(kind, value, traceback);
     gate_destroy(&self->gate);
     Py_CLEAR(self->descr);
@@ -187,7 +191,7 @@ static PyGetSetDef properties[] = {
     {"shape", get_shape, NULL, "Length of each axis (tuple of int).", NULL},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
     {"dtype", get_dtype, NULL, "numpy.dtype of the items.", NULL},
-    {"closed", get_closed, NULL, "True once `close` was called.", NULL},
+    {"closed", get_closed, NULL, "True once the array was released, by `close` or `discard`.", NULL},
     {"writable", get_writable, NULL, "True if the array was opened for writing.", NULL},
     {"_place", get_place, NULL, "What it was opened with.", NULL},
     {"_offset", get_offset, NULL, "Where the frame begins in its file.", NULL},

@@ -12,6 +12,7 @@ typedef struct array_birth {
     PyObject *remote; /* of a URL, which `again` points into */
     PyObject *source; /* that it is read from; see source.h  */
     bool is_part;     /* of a job                            */
+    bool drops;       /* as in array_object                  */
 } array_birth;
 
 /* A new object of `type` for a handle that it takes over, also when this fails. */

@@ -1,18 +1,39 @@
 /* Attributes and metalayers, as the bytes that are stored. */
 #include "array.h"
 
+/* A name, and with "Uy#" a value too; *name gets the name's bytes, a new reference. True
+ * inside the gate. */
+static bool parse_and_enter(array_object *self, PyObject *args, const char *format,
+                            PyObject **name, const char **value, Py_ssize_t *size)
+{
+    PyObject *text;
+    if (!PyArg_ParseTuple(args, format, &text, value, size) || !(*name = name_encoded(text)))
+        return false;
+    if (array_enter(self) == 0) return true;
+    Py_DECREF(*name);
+    return false;
+}
+
+static int end(array_object *self, call *c, PyObject *name, caterva_status status)
+{
+    int result = call_end(self->state, c, status);
+    array_leave(self);
+    Py_DECREF(name);
+    return result;
+}
+
 static PyObject *attribute_get(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
-    const char *name;
+    PyObject *name;
     void *value;
     size_t size;
     call c;
-    if (!PyArg_ParseTuple(args, "s", &name) || array_enter(self) < 0) return NULL;
+    if (!parse_and_enter(self, args, "U", &name, NULL, NULL)) return NULL;
     call_begin(&c, self, NULL);
-    caterva_status status = caterva_attr_get(self->handle, name, &value, &size, &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
+    caterva_status status =
+        caterva_attr_get(self->handle, PyBytes_AsString(name), &value, &size, &c.err);
+    int result = end(self, &c, name, status);
     if (result < 0) return NULL;
     PyObject *bytes = PyBytes_FromStringAndSize(value, (Py_ssize_t)size);
     caterva_free(value);
@@ -22,47 +43,43 @@ static PyObject *attribute_get(PyObject *object, PyObject *args)
 static PyObject *attribute_set(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
-    const char *name, *value;
+    PyObject *name;
+    const char *value;
     Py_ssize_t size;
     call c;
-    if (!PyArg_ParseTuple(args, "sy#", &name, &value, &size) || array_enter(self) < 0)
-        return NULL;
+    if (!parse_and_enter(self, args, "Uy#", &name, &value, &size)) return NULL;
     call_begin(&c, self, NULL);
-    caterva_status status = caterva_attr_set(self->handle, name, value, (size_t)size, &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
-    if (result < 0) return NULL;
+    caterva_status status = caterva_attr_set(self->handle, PyBytes_AsString(name), value,
+                                             (size_t)size, &c.err);
+    if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *attribute_remove(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
-    const char *name;
+    PyObject *name;
     call c;
-    if (!PyArg_ParseTuple(args, "s", &name) || array_enter(self) < 0) return NULL;
+    if (!parse_and_enter(self, args, "U", &name, NULL, NULL)) return NULL;
     call_begin(&c, self, NULL);
-    caterva_status status = caterva_attr_remove(self->handle, name, &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
-    if (result < 0) return NULL;
+    caterva_status status =
+        caterva_attr_remove(self->handle, PyBytes_AsString(name), &c.err);
+    if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *metalayer_update(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
-    const char *name, *content;
+    PyObject *name;
+    const char *content;
     Py_ssize_t size;
     call c;
-    if (!PyArg_ParseTuple(args, "sy#", &name, &content, &size) || array_enter(self) < 0)
-        return NULL;
+    if (!parse_and_enter(self, args, "Uy#", &name, &content, &size)) return NULL;
     call_begin(&c, self, NULL);
-    caterva_status status =
-        caterva_metalayer_update(self->handle, name, content, (size_t)size, &c.err);
-    int result = call_end(self->state, &c, status);
-    array_leave(self);
-    if (result < 0) return NULL;
+    caterva_status status = caterva_metalayer_update(self->handle, PyBytes_AsString(name),
+                                                     content, (size_t)size, &c.err);
+    if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }
 

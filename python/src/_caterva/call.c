@@ -32,7 +32,7 @@ void call_begin(call *c, const void *owner, PyObject *progress)
     c->place = owner ? ((const call_owner *)owner)->place : NULL;
     c->outer = current;
     c->progress = progress == Py_None ? NULL : progress;
-    c->own = c->told = false;
+    c->own = c->told = c->deaf = false;
     c->next = c->done = c->total = 0;
     current = c;
     c->thread = PyEval_SaveThread();
@@ -75,7 +75,7 @@ int call_hook(void *context, int64_t done, int64_t total)
     if (c->own == (context != NULL)) note(c, done, total);
     int64_t time = now();
     if (c->next == 0) c->next = time + PATIENCE_NS;
-    if (time < c->next) return 0;
+    if (time < c->next || c->deaf) return 0;
     c->next = time + PATIENCE_NS;
     return ask(c);
 }
@@ -85,9 +85,27 @@ PyObject *text_of(const char *text)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
 }
 
+PyObject *name_decoded(const char *name)
+{
+    return PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "surrogateescape");
+}
+
+PyObject *name_encoded(PyObject *name)
+{
+    PyObject *bytes = PyUnicode_AsEncodedString(name, "utf-8", "surrogateescape");
+    if (!bytes || strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes)) return bytes;
+    PyErr_SetString(PyExc_ValueError, "embedded null character");
+    Py_DECREF(bytes);
+    return NULL;
+}
+
 int raise_error(module_state *state, const caterva_error *err, PyObject *place)
 {
     bool is_source;
+    if (!state->raise) { /* the interpreter ends, and has cleared the module */
+        PyErr_SetString(PyExc_RuntimeError, err->message);
+        return -1;
+    }
     PyObject *exception = source_failure(state, err->sys_errno, &is_source);
     if (!exception)
         exception = PyObject_CallFunction(
@@ -126,6 +144,16 @@ int call_end(module_state *state, call *c, caterva_status status)
     if (result < 0 || status == CATERVA_OK) return result;
     c->err.code = status;
     return raise_error(state, &c->err, c->place);
+}
+
+void call_report(PyObject *type)
+{
+    if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+        PyErr_WriteUnraisable(type);
+        return;
+    }
+    PyErr_Clear();
+    PyErr_SetInterrupt();
 }
 
 /* ---- The property ------------------------------------------------------------ */

@@ -29,6 +29,7 @@ typedef struct call {
     PyObject *place;    /* the str that names the file in exceptions, borrowed; or NULL */
     bool own;           /* the options of the call tell, and not the handle's */
     bool told;          /* of done and total below                            */
+    bool deaf;          /* signals wait until the call is done                */
     int64_t next;       /* when Python is asked again, in ns; 0: nobody asked */
     int64_t done, total;
 } call;
@@ -46,6 +47,10 @@ int call_hook(void *context, int64_t done, int64_t total);
  * handler of a signal. */
 bool call_is_under_way(const void *owner);
 
+/* Reports the exception of an object's end, which has no caller to raise it in. An
+ * interruption is raised again when the program goes on. */
+void call_report(PyObject *type);
+
 /* The property `progress` of an owner. Setting it checks the value before the gate is shut, as
  * calls under way borrow what is there, swaps behind it, and releases what it gets then, NULL or
  * a reference, when the gate is open again. */
@@ -58,5 +63,12 @@ int raise_error(module_state *state, const caterva_error *err, PyObject *place);
 
 /* Text of the library's: bytes that are no UTF-8 show as \xNN. */
 PyObject *text_of(const char *text);
+
+/* A name that is stored, as a str. Bytes that are no UTF-8 become lone surrogates, from which
+ * name_encoded makes the bytes again, as Python does with names of files. */
+PyObject *name_decoded(const char *name);
+
+/* The bytes of a name, which is a str: a new reference, or NULL with an exception. */
+PyObject *name_encoded(PyObject *name);
 
 #endif

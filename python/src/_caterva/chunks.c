@@ -10,11 +10,21 @@ static PyObject *names_of(const caterva_info *info)
 {
     PyObject *names = PyList_New(0);
     for (int i = 0; names && i < info->n_attributes; i++) {
-        PyObject *name = PyUnicode_FromString(info->attribute_names[i]);
+        PyObject *name = name_decoded(info->attribute_names[i]);
         if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
         Py_XDECREF(name);
     }
     return names;
+}
+
+/* Of a name that is stored. Takes the value over. */
+static int set_item(PyObject *dict, const char *name, PyObject *value)
+{
+    PyObject *key = value ? name_decoded(name) : NULL;
+    int result = key ? PyDict_SetItem(dict, key, value) : -1;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return result;
 }
 
 static PyObject *metalayers_of(const caterva_info *info)
@@ -23,8 +33,7 @@ static PyObject *metalayers_of(const caterva_info *info)
     for (int i = 0; dict && i < info->n_metalayers; i++) {
         const caterva_metalayer *m = &info->metalayers[i];
         PyObject *bytes = PyBytes_FromStringAndSize(m->content, (Py_ssize_t)m->size);
-        if (!bytes || PyDict_SetItemString(dict, m->name, bytes) < 0) Py_CLEAR(dict);
-        Py_XDECREF(bytes);
+        if (set_item(dict, m->name, bytes) < 0) Py_CLEAR(dict);
     }
     return dict;
 }
@@ -50,7 +59,7 @@ static PyObject *dict_of(const caterva_info *i)
 {
     return Py_BuildValue(
         "{sN sN sN sN sN ss sz sN sO si si sO sO si si si sN sN sO sL sL sL sL sL sL sL sL sN sN "
-        "sK si sL}",
+        "sK si sL sy#}",
         "shape", tuple_of_int64s(i->shape, i->ndim),
         "chunks", tuple_of_int32s(i->chunk_shape, i->ndim),
         "blocks", tuple_of_int32s(i->block_shape, i->ndim),
@@ -70,7 +79,8 @@ static PyObject *dict_of(const caterva_info *i)
         "frame_bytes", (long long)i->frame_bytes, "header_bytes", (long long)i->header_bytes,
         "attributes", names_of(i), "metalayers", metalayers_of(i),
         "offset", (unsigned long long)i->offset, "durability", (int)i->durability,
-        "commit_number", (long long)i->commit_number);
+        "commit_number", (long long)i->commit_number, "state_id", i->state_id,
+        (Py_ssize_t)sizeof i->state_id);
 }
 
 static PyObject *describe(PyObject *object, PyObject *unused)
@@ -126,9 +136,7 @@ static PyObject *values_of(const stored *s)
     PyObject *dict = PyDict_New();
     for (int i = 0; dict && i < s->info->n_attributes; i++) {
         PyObject *value = PyBytes_FromStringAndSize(s->values[i], (Py_ssize_t)s->sizes[i]);
-        if (!value || PyDict_SetItemString(dict, s->info->attribute_names[i], value) < 0)
-            Py_CLEAR(dict);
-        Py_XDECREF(value);
+        if (set_item(dict, s->info->attribute_names[i], value) < 0) Py_CLEAR(dict);
     }
     return dict;
 }

@@ -41,7 +41,7 @@ PyObject *function_repair(PyObject *module, PyObject *args); /* (url, options, p
 /* ---- publish.c ----------------------------------------------------------------- */
 
 /* (path, URL, options, progress, remote) to (bytes, parts, parts kept, requests, retried,
- * verified) */
+ * verified, was there) */
 PyObject *function_publish(PyObject *module, PyObject *args);
 
 /* ---- words.c ------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ static int set_type(array_object *self, const caterva_info *info)
 
 static void set_shape(array_object *self, const caterva_info *info)
 {
+    if (!self->writable) memcpy(self->state_id, info->state_id, sizeof self->state_id);
     for (int d = 0; d < info->ndim; d++)
         atomic_store_explicit(&self->shape[d], info->shape[d], memory_order_relaxed);
 }
@@ -120,28 +121,61 @@ static bool leave_for_later(array_object *self, caterva_array *handle)
     return true;
 }
 
-int handle_release(array_object *self, bool commit)
+int handle_discard(array_object *self)
 {
     caterva_array *handle = self->handle;
     self->handle = NULL;
     if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
     if (handle_calls_back > 0 && !self->writable && leave_for_later(self, handle)) return 0;
     call c;
-    caterva_status status = CATERVA_OK;
-    bool discard = !commit || handle_is_a_parents(self);
     call_begin(&c, self, self->progress);
-    if (discard)
-        caterva_discard(handle);
-    else
-        status = caterva_close(handle, &c.err);
-    return call_end(self->state, &c, status);
+    caterva_discard(handle);
+    return call_end(self->state, &c, CATERVA_OK);
+}
+
+static bool may_commit(array_object *self)
+{
+    return self->handle && self->writable && !self->is_part && !handle_in_memory(self) &&
+           !handle_is_a_parents(self) && !gate_lost_threads(&self->gate);
+}
+
+/* Commits and closes. When the commit fails the handle is what it was, and open. */
+static int commit_and_close(array_object *self, bool interruptible)
+{
+    caterva_array *handle = self->handle;
+    self->handle = NULL;
+    call c;
+    call_begin(&c, self, interruptible ? self->progress : NULL);
+    c.deaf = !interruptible;
+    caterva_status status = caterva_commit(handle, &c.err);
+    bool closes = status == CATERVA_OK;
+    c.deaf = false;
+    if (closes) status = caterva_close(handle, &c.err); /* tidies; nothing is pending */
+    atomic_store(&self->drops, !closes);
+    int result = call_end(self->state, &c, status);
+    if (!closes) self->handle = handle;
+    return result;
+}
+
+int handle_close(array_object *self)
+{
+    return may_commit(self) ? commit_and_close(self, true) : handle_discard(self);
+}
+
+int handle_drop(array_object *self)
+{
+    int result = 0;
+    if (!atomic_load(&self->drops) && may_commit(self))
+        result = commit_and_close(self, false);
+    if (self->handle) handle_abandon(self);
+    return result;
 }
 
 void handle_abandon(array_object *self)
 {
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
-    (void)handle_release(self, false);
+    (void)handle_discard(self);
     PyErr_Restore(kind, value, traceback);
 }
 
@@ -165,9 +199,24 @@ int handle_look_again(array_object *self)
     return same ? 0 : -1;
 }
 
+/* The file may have another commit by now: the child goes on with the parent's, or not. */
+static int check_state(array_object *self)
+{
+    const caterva_info *info;
+    if (get_info(self, &info) < 0) return -1;
+    bool same = memcmp(info->state_id, self->state_id, sizeof self->state_id) == 0;
+    caterva_info_release(info);
+    if (same) return 0;
+    static const caterva_error stale = {
+        CATERVA_ESTALE, 0, -1,
+        "the array was changed after it was opened and before this process, a child of fork, "
+        "had to open it again"};
+    return raise_error(self->state, &stale, self->place);
+}
+
 static int look_or_abandon(array_object *self)
 {
-    if (handle_look_again(self) == 0) return 0;
+    if (check_state(self) == 0 && handle_look_again(self) == 0) return 0;
     handle_abandon(self);
     return -1;
 }
@@ -201,9 +250,11 @@ static int reopen(array_object *self)
     if (self->source) return reopen_source(self);
     bool is_file = !handle_in_memory(self);
     if (self->writable || !(is_file || self->frame)) {
-        PyErr_SetString(PyExc_ValueError, "the array is the parent's, which was using it in "
-                                          "another thread when this process was forked");
-        return -1;
+        static const caterva_error refused = {
+            CATERVA_EBUSY, 0, -1,
+            "the array is the parent's, which was using it in another thread when this process "
+            "was forked"};
+        return raise_error(self->state, &refused, self->place);
     }
     PyObject *bytes = is_file ? place_encoded(self->place) : self->frame;
     if (!bytes) return -1;

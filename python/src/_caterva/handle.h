@@ -17,8 +17,11 @@ typedef struct array_object {
     int ndim;
     int32_t item_size;
     atomic_int_least64_t shape[CATERVA_MAX_DIMS];
+    uint8_t state_id[CATERVA_STATE_ID]; /* of the commit that a handle for reading sees */
     bool writable;
     bool is_part;               /* of a job: it has no path of its own */
+    atomic_bool drops; /* its end drops what is pending: the last commit failed, or the array
+                          is being made */
     caterva_open_options again; /* to open it anew with */
     unsigned n_opened;          /* how often it was: views are of one handle                */
     pid_t process;              /* that opened it: another one leaves what is pending alone */
@@ -64,12 +67,25 @@ int handle_look_again(array_object *self);
  * function asks for it, which is inside. */
 int handle_shut_gate(array_object *self);
 
-/* Behind the shut gate, or where nobody has the object any more. Releases the handle, if
- * there is one. A child of fork has nothing to commit of its parent's. -1 with an
- * exception; the handle is gone in any case. */
-int handle_release(array_object *self, bool commit);
+/* The following are called behind the shut gate, or when the object has no reference left.
+ * The rule that they implement is a section of docs/reliability.md: "What close, exit and
+ * interruption do". */
 
-/* The same for one that cannot go on; keeps the exception. */
+/* Commits what is pending and releases the handle. When the commit fails or is interrupted:
+ * -1 with an exception, and the handle stays open with all that is pending. Only releases a
+ * handle that has nothing to commit: for reading, in memory, a part of a job, or a parent's
+ * in a child of fork. */
+int handle_close(array_object *self);
+
+/* Releases the handle, if there is one, and drops what is pending. */
+int handle_discard(array_object *self);
+
+/* For the end of the object: commits what is pending, unless the last commit failed, and
+ * releases the handle in any case. Signals wait until the commit is done. -1 with an
+ * exception. */
+int handle_drop(array_object *self);
+
+/* handle_discard for a handle that cannot go on; keeps the exception. */
 void handle_abandon(array_object *self);
 
 #endif

@@ -8,7 +8,7 @@ static PyObject *close_array(PyObject *object, PyObject *args)
     int commit = 1;
     if (!PyArg_ParseTuple(args, "|p", &commit)) return NULL;
     if (handle_shut_gate(self) < 0) return NULL;
-    int result = handle_release(self, commit != 0);
+    int result = commit ? handle_close(self) : handle_discard(self);
     gate_open(&self->gate);
     if (result < 0) return NULL;
     Py_RETURN_NONE;
@@ -24,6 +24,7 @@ static PyObject *commit(PyObject *object, PyObject *unused)
     if (array_enter(self) < 0) return NULL;
     call_begin(&c, self, self->progress);
     caterva_status status = caterva_commit(self->handle, &c.err);
+    atomic_store(&self->drops, status != CATERVA_OK);
     int result = call_end(self->state, &c, status);
     array_leave(self);
     if (result < 0) return NULL;
@@ -54,10 +55,13 @@ static PyObject *turn(array_object *self, turn_function *function)
     Py_RETURN_NONE;
 }
 
-static PyObject *rollback(PyObject *self, PyObject *unused)
+static PyObject *rollback(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return turn((array_object *)self, caterva_rollback);
+    array_object *self = (array_object *)object;
+    PyObject *result = turn(self, caterva_rollback);
+    if (result) atomic_store(&self->drops, false);
+    return result;
 }
 
 static PyObject *refresh(PyObject *self, PyObject *unused)
@@ -90,7 +94,7 @@ static int check_keeps_up(array_object *self)
 static int keep_up(array_object *self, upkeep_function *function, PyObject *progress)
 {
     PyObject *place = place_encoded(self->place);
-    if (!place || handle_release(self, true) < 0) {
+    if (!place || handle_close(self) < 0) {
         Py_XDECREF(place);
         return -1;
     }
@@ -131,13 +135,26 @@ static PyObject *upkeep(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *complete(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    atomic_store(&((array_object *)self)->drops, false);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef array_life_methods[] = {
+    {"_complete", complete, METH_NOARGS,
+     "_complete($self)\n--\n\nThe new array is the caller's: its end commits it."},
     {"_upkeep", upkeep, METH_VARARGS, NULL},
     {"_close", close_array, METH_VARARGS,
-     "_close($self, commit=True, /)\n--\n\nReleases the handle, once."},
+     "_close($self, commit=True, /)\n--\n\n"
+     "Commits, or drops what is pending, and releases the handle; it stays open when the\n"
+     "commit fails."},
     {"commit", commit, METH_NOARGS,
      "commit($self)\n--\n\n"
      "Make everything written so far durable and visible to others, all or nothing.\n\n"
+     "When it fails or is interrupted, what was committed before is untouched and all changes\n"
+     "stay pending: commit again, for example after making room on the disk, or `rollback`.\n\n"
      "Examples\n--------\n"
      ">>> import caterva\n"
      ">>> a = caterva.zeros(4, dtype=\"i4\", path=\"commit.b2nd\")\n"

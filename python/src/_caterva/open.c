@@ -118,6 +118,7 @@ PyObject *function_create(PyObject *module, PyObject *args)
     birth.again = open_options_like(&options);
     birth.place = place;
     birth.progress = progress;
+    birth.drops = true; /* until _complete: what interrupts the making replaces no file */
     return array_wrap(state, (PyTypeObject *)type, &birth);
 }
 

@@ -34,13 +34,13 @@ static PyObject *publish(module_state *state, PyObject *place, PyObject *url,
     Py_DECREF(path);
     Py_DECREF(to);
     if (result < 0) return NULL;
-    return Py_BuildValue("LLLLLO", (long long)r.bytes, (long long)r.parts,
+    return Py_BuildValue("LLLLLOO", (long long)r.bytes, (long long)r.parts,
                          (long long)r.parts_kept, (long long)r.requests, (long long)r.retried,
-                         r.verified ? Py_True : Py_False);
+                         r.verified ? Py_True : Py_False, r.was_there ? Py_True : Py_False);
 }
 
 /* (path, URL, options, progress, remote) to (bytes, parts, parts kept, requests, retried,
- * verified) */
+ * verified, was there) */
 PyObject *function_publish(PyObject *module, PyObject *args)
 {
     module_state *state = module_state_of(module);

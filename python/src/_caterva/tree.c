@@ -5,6 +5,7 @@
 #include "remote.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 #include <unistd.h>
 
@@ -34,13 +35,14 @@ static PyObject *wrap(module_state *state, caterva_tree *handle,
 }
 
 /* Behind the shut gate, or where nobody has the object any more. */
-static int release(tree_object *self)
+static int release(tree_object *self, bool interruptible)
 {
     caterva_tree *handle = self->handle;
     self->handle = NULL;
     if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
     call c;
-    call_begin(&c, self, self->progress);
+    call_begin(&c, self, interruptible ? self->progress : NULL);
+    c.deaf = !interruptible;
     caterva_status status = caterva_tree_close(handle, &c.err);
     if (status == CATERVA_EBUSY && self->process != getpid())
         status = CATERVA_OK; /* what is pending is the parent's, as that of arrays is */
@@ -55,7 +57,7 @@ static void dealloc(PyObject *object)
     PyObject_GC_UnTrack(object);
     if (self->weak) PyObject_ClearWeakRefs(object);
     PyErr_Fetch(&kind, &value, &traceback);
-    if (release(self) < 0) PyErr_WriteUnraisable((PyObject *)type);
+    if (release(self, false) < 0) call_report((PyObject *)type);
     PyErr_Restore(kind, value, traceback);
     gate_destroy(&self->gate);
     Py_CLEAR(self->place);
@@ -82,21 +84,46 @@ static int clear(PyObject *object)
 
 /* ---- Going in ---------------------------------------------------------------- */
 
+/* What an archive holds never changes: another one may have its name by now. */
+static caterva_status open_same(tree_object *self, const char *path, caterva_tree *old,
+                                caterva_error *err)
+{
+    uint8_t before[CATERVA_STATE_ID], now[CATERVA_STATE_ID];
+    caterva_status status = caterva_tree_state_id(old, before, err);
+    if (status == CATERVA_OK)
+        status = caterva_tree_open(path, &self->again, &self->handle, err);
+    if (status != CATERVA_OK) return status;
+    status = caterva_tree_state_id(self->handle, now, err);
+    if (status == CATERVA_OK && memcmp(before, now, sizeof now) == 0) return CATERVA_OK;
+    caterva_tree_close(self->handle, NULL);
+    self->handle = NULL;
+    if (status != CATERVA_OK) return status;
+    static const caterva_error stale = {
+        CATERVA_ESTALE, 0, -1,
+        "the archive was replaced after it was opened and before this process, a child of "
+        "fork, had to open it again"};
+    *err = stale;
+    return CATERVA_ESTALE;
+}
+
 /* In a child of fork whose parent was using the handle in other threads. */
 static int reopen(tree_object *self)
 {
+    caterva_tree *old = self->handle;
     self->handle = NULL;
     if (self->again.mode == CATERVA_MODE_WRITE) {
-        PyErr_SetString(PyExc_ValueError, "the tree is the parent's, which was using it in "
-                                          "another thread when this process was forked");
-        return -1;
+        static const caterva_error refused = {
+            CATERVA_EBUSY, 0, -1,
+            "the tree is the parent's, which was using it in another thread when this process "
+            "was forked"};
+        return raise_error(self->state, &refused, self->place);
     }
     PyObject *path = place_encoded(self->place);
     if (!path) return -1;
     const char *text = PyBytes_AsString(path);
     call c;
     call_begin(&c, self, NULL);
-    caterva_status status = caterva_tree_open(text, &self->again, &self->handle, &c.err);
+    caterva_status status = open_same(self, text, old, &c.err);
     int result = call_end(self->state, &c, status);
     Py_DECREF(path);
     return result;
@@ -141,7 +168,7 @@ static PyObject *close_tree(PyObject *object, PyObject *unused)
     (void)unused;
     tree_object *self = (tree_object *)object;
     if (shut(self, "closed") < 0) return NULL;
-    int result = release(self);
+    int result = release(self, true);
     gate_open(&self->gate);
     if (result < 0) return NULL;
     Py_RETURN_NONE;

@@ -16,12 +16,13 @@ static int shut_all(module_state *state, PyObject *arrays)
     return -1;
 }
 
-static int open_all(PyObject *arrays, bool look)
+static int open_all(PyObject *arrays, bool good)
 {
     int result = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(arrays); i++) {
         array_object *array = (array_object *)PyTuple_GetItem(arrays, i);
-        if (look && array->handle && handle_look_again(array) < 0) result = -1;
+        atomic_store(&array->drops, !good);
+        if (good && array->handle && handle_look_again(array) < 0) result = -1;
         gate_open(&array->gate);
     }
     return result;
@@ -42,7 +43,7 @@ static PyObject *with_all(PyObject *object, PyObject *args, whole_function *func
         call_begin(&c, self, self->progress);
         caterva_status status = function(self->handle, &c.err);
         result = call_end(self->state, &c, status);
-        if (open_all(arrays, result == 0) < 0) result = -1;
+        if (open_all(arrays, status == CATERVA_OK) < 0) result = -1;
     }
     tree_leave(self);
     if (result < 0) return NULL;
@@ -61,6 +62,28 @@ static PyObject *rollback(PyObject *object, PyObject *args)
 
 /* ---- Attributes of groups --------------------------------------------------------- */
 
+/* As in attributes.c, behind the group. */
+static bool parse_and_enter(tree_object *self, PyObject *args, const char *format,
+                            const char **group, PyObject **name, const char **value,
+                            Py_ssize_t *size)
+{
+    PyObject *text;
+    if (!PyArg_ParseTuple(args, format, group, &text, value, size) ||
+        !(*name = name_encoded(text)))
+        return false;
+    if (tree_enter(self) == 0) return true;
+    Py_DECREF(*name);
+    return false;
+}
+
+static int end(tree_object *self, call *c, PyObject *name, caterva_status status)
+{
+    int result = call_end(self->state, c, status);
+    tree_leave(self);
+    Py_DECREF(name);
+    return result;
+}
+
 /* (group) to the names */
 static PyObject *attribute_list(PyObject *object, PyObject *args)
 {
@@ -75,7 +98,7 @@ static PyObject *attribute_list(PyObject *object, PyObject *args)
     tree_leave(self);
     PyObject *list = result < 0 ? NULL : PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list && i < n; i++) {
-        PyObject *name = PyUnicode_FromString(names[i]);
+        PyObject *name = name_decoded(names[i]);
         if (!name || PyList_SetItem(list, (Py_ssize_t)i, name) < 0) Py_CLEAR(list);
     }
     if (status == CATERVA_OK) caterva_free(names);
@@ -86,16 +109,16 @@ static PyObject *attribute_list(PyObject *object, PyObject *args)
 static PyObject *attribute_get(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;
-    const char *group, *name;
+    const char *group;
+    PyObject *name;
     void *value;
     size_t size;
     call c;
-    if (!PyArg_ParseTuple(args, "ss", &group, &name) || tree_enter(self) < 0) return NULL;
+    if (!parse_and_enter(self, args, "sU", &group, &name, NULL, NULL)) return NULL;
     call_begin(&c, self, self->progress);
-    caterva_status status =
-        caterva_tree_attr_get(self->handle, group, name, &value, &size, &c.err);
-    int result = call_end(self->state, &c, status);
-    tree_leave(self);
+    caterva_status status = caterva_tree_attr_get(
+        self->handle, group, PyBytes_AsString(name), &value, &size, &c.err);
+    int result = end(self, &c, name, status);
     PyObject *bytes = result < 0 ? NULL : PyBytes_FromStringAndSize(value, (Py_ssize_t)size);
     if (status == CATERVA_OK) caterva_free(value);
     return bytes;
@@ -105,17 +128,15 @@ static PyObject *attribute_get(PyObject *object, PyObject *args)
 static PyObject *attribute_set(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;
-    const char *group, *name, *value;
+    const char *group, *value;
+    PyObject *name;
     Py_ssize_t size;
     call c;
-    if (!PyArg_ParseTuple(args, "ssy#", &group, &name, &value, &size) || tree_enter(self) < 0)
-        return NULL;
+    if (!parse_and_enter(self, args, "sUy#", &group, &name, &value, &size)) return NULL;
     call_begin(&c, self, self->progress);
-    caterva_status status =
-        caterva_tree_attr_set(self->handle, group, name, value, (size_t)size, &c.err);
-    int result = call_end(self->state, &c, status);
-    tree_leave(self);
-    if (result < 0) return NULL;
+    caterva_status status = caterva_tree_attr_set(self->handle, group, PyBytes_AsString(name),
+                                                  value, (size_t)size, &c.err);
+    if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -123,14 +144,14 @@ static PyObject *attribute_set(PyObject *object, PyObject *args)
 static PyObject *attribute_remove(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;
-    const char *group, *name;
+    const char *group;
+    PyObject *name;
     call c;
-    if (!PyArg_ParseTuple(args, "ss", &group, &name) || tree_enter(self) < 0) return NULL;
+    if (!parse_and_enter(self, args, "sU", &group, &name, NULL, NULL)) return NULL;
     call_begin(&c, self, self->progress);
-    caterva_status status = caterva_tree_attr_remove(self->handle, group, name, &c.err);
-    int result = call_end(self->state, &c, status);
-    tree_leave(self);
-    if (result < 0) return NULL;
+    caterva_status status =
+        caterva_tree_attr_remove(self->handle, group, PyBytes_AsString(name), &c.err);
+    if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }
 

@@ -2,6 +2,8 @@
 #include "options.h"
 #include "tree.h"
 
+#include <string.h>
+
 /* ---- Listing ------------------------------------------------------------------ */
 
 static PyObject *tuple_of_entry(const caterva_tree_entry *e)
@@ -34,6 +36,24 @@ static PyObject *list_members(PyObject *object, PyObject *args)
     }
     caterva_tree_list_release(list);
     return entries;
+}
+
+/* The bytes that identify an archive's contents; None of a directory, which has no state. */
+static PyObject *state_id(PyObject *object, PyObject *unused)
+{
+    static const uint8_t none[CATERVA_STATE_ID];
+    (void)unused;
+    tree_object *self = (tree_object *)object;
+    uint8_t id[CATERVA_STATE_ID];
+    call c;
+    if (tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, self->progress);
+    caterva_status status = caterva_tree_state_id(self->handle, id, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    if (result < 0) return NULL;
+    if (memcmp(id, none, sizeof id) == 0) Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize((const char *)id, sizeof id);
 }
 
 /* ---- Arrays --------------------------------------------------------------------- */
@@ -207,6 +227,7 @@ static PyObject *unpack(PyObject *object, PyObject *args)
 
 PyMethodDef tree_member_methods[] = {
     {"_list", list_members, METH_VARARGS, NULL},
+    {"_state_id", state_id, METH_NOARGS, NULL},
     {"_open_array", open_array, METH_VARARGS, NULL},
     {"_create_array", create_array, METH_VARARGS, NULL},
     {"_create_group", create_group, METH_VARARGS, NULL},

@@ -32,8 +32,8 @@ static unsigned n_opened(const view_object *self)
     return n;
 }
 
-/* A view is of the handles that its arrays had when it was made. */
-static int enter(view_object *self)
+/* Enters the gates of all arrays: 0, or -1 with an exception. */
+static int enter_all(view_object *self)
 {
     Py_ssize_t n = PyTuple_Size(self->arrays);
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -41,10 +41,43 @@ static int enter(view_object *self)
         leave_first(self, i);
         return -1;
     }
-    if (n_opened(self) == self->n_opened) return 0;
-    leave(self);
-    PyErr_SetString(PyExc_ValueError,
-                    "the array was opened anew since the view was made: make another one");
+    return 0;
+}
+
+/* In a child of fork, whose arrays were opened again in the states that they had: makes the
+ * view again, of their new handles. 1: it is; 0: no child, or of no use; -1 with an exception.
+ * Outside the gates, which making it enters. */
+static int renew(view_object *self)
+{
+    if (self->forks == atomic_load(&gate_forks)) return 0;
+    PyObject *again = PyObject_CallMethod((PyObject *)self, "_made_again", NULL);
+    if (!again) return -1;
+    if (n_opened(self) != self->n_opened) { /* else another thread was first */
+        view_object *other = (view_object *)again;
+        caterva_view *old = self->view;
+        self->view = other->view;
+        self->n_opened = other->n_opened;
+        self->forks = other->forks;
+        other->view = old;
+    }
+    Py_DECREF(again);
+    return 1;
+}
+
+/* A view is of the handles that its arrays had when it was made. */
+static int enter(view_object *self)
+{
+    int renewed;
+    do {
+        if (enter_all(self) < 0) return -1;
+        if (n_opened(self) == self->n_opened) return 0;
+        leave(self);
+        renewed = renew(self);
+    } while (renewed > 0);
+    if (renewed == 0)
+        PyErr_SetString(
+            PyExc_ValueError,
+            "the array was opened anew since the view was made: make another one");
     return -1;
 }
 
@@ -87,6 +120,7 @@ static PyObject *wrap(module_state *state, PyTypeObject *type, caterva_view *vie
     self->view = view;
     self->arrays = arrays;
     self->n_opened = n_opened(self);
+    self->forks = atomic_load(&gate_forks);
     self->descr = array_at(self, 0)->descr;
     Py_INCREF((PyObject *)self->descr);
     self->shape = tuple_of_int64s(caterva_view_shape(view), caterva_view_ndim(view));

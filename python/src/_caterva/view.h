@@ -9,6 +9,7 @@ typedef struct view_object {
     caterva_view *view;
     PyObject *arrays;  /* tuple of those below, each once          */
     unsigned n_opened; /* of them all, when the view was made of them */
+    unsigned forks;    /* that the process had behind it then         */
     PyArray_Descr *descr;
     PyObject *shape; /* tuple */
     PyObject *weak;

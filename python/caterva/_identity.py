@@ -1,0 +1,166 @@
+"""Which state a handle reads: the one definition for Dask's tokens, pickles and data sets.
+
+The state of an array is the commit that its handle sees, whatever the file has by now; the
+library identifies it (``state_id`` in caterva.h). Arrays in memory are identified by their
+bytes. An archive is identified by its directory. A tree that is a directory has no state of
+its own: each of its arrays has one, fixed when the array is opened.
+
+- A token for Dask holds place and state. A handle for writing has a token of its own, and
+  with pending changes a new one for each call.
+- A pickle holds place and state. Unpickling opens the place, and raises `StaleError` when it
+  has another state: older commits cannot be opened. Handles for writing are not pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import Any
+
+from ._array import Array
+from ._errors import StaleError
+from ._functions import _open_source, from_bytes
+from ._functions import open as open_array
+from ._group import Group
+from ._remote import Remote
+from ._shown import shown
+from ._sources import Source
+from ._tree import Tree
+from ._trees import _opened
+from ._view import View, remade
+
+# ---- States ---------------------------------------------------------------------------------
+
+
+def state_of(array: Array) -> bytes:
+    """Identifies the commit that the array's handle sees."""
+    parts = array._describe()
+    if parts["in_memory"]:
+        return hashlib.blake2b(array.to_bytes(), digest_size=16).digest()
+    state: bytes = parts["state_id"]
+    return state
+
+
+def check(array: Any, state: bytes, place: str, done: str) -> Array:
+    """The array that was opened at a place, which has to be at that state."""
+    if isinstance(array, Array) and state_of(array) == state:
+        return array
+    array.close()
+    raise StaleError(f"{shown(place)} is not in the state that was {done}: open it again")
+
+
+def _refuse(handle: Array | Tree, kind: str) -> None:
+    """What can not be pickled."""
+    if handle.closed:
+        raise ValueError(f"the {kind} is closed")
+    if handle.writable and handle.path is not None:
+        raise TypeError(
+            f"{handle.path} is open for writing: only {kind}s that are read can be pickled; "
+            "close it, or pass its path"
+        )
+
+
+# ---- Pickles --------------------------------------------------------------------------------
+
+
+def pickle_of_array(array: Array) -> tuple[Any, ...]:
+    """What `Array.__reduce__` returns."""
+    _refuse(array, "array")
+    if array._source is not None:
+        return array_in, (array._source, state_of(array))
+    if array.path is None:
+        return frame, (array.to_bytes(), array.writable)
+    return array_at, (array.path, array._offset, state_of(array), array._remote)
+
+
+def frame(stored: bytes, writable: bool) -> Array:
+    """Opens the pickle of an array in memory."""
+    return from_bytes(stored, writable=writable)
+
+
+def array_at(path: str, offset: int, state: bytes, remote: Remote | None) -> Array:
+    """Opens the pickle of an array at a path or URL."""
+    return check(open_array(path, offset=offset, remote=remote), state, path, "pickled")
+
+
+def array_in(source: Source, state: bytes) -> Array:
+    """Opens the pickle of an array in a file object."""
+    return check(_open_source(source, "r", {}), state, source.name, "pickled")
+
+
+def pickle_of_view(view: View) -> tuple[Any, ...]:
+    """What `View.__reduce__` returns: the arrays, and the steps that made the view of them."""
+    return remade, view._recipe
+
+
+def pickle_of_tree(tree: Tree) -> tuple[Any, ...]:
+    """What `Tree.__reduce__` returns. A directory's has the states of the arrays that the tree
+    has open: only these are known to have been seen."""
+    _refuse(tree, "tree")
+    state = tree._handle._state_id()
+    seen = {} if state else {k: state_of(a) for k, a in tree._opened.by_key().items()}
+    return tree_at, (tree.path, state, seen, tree._options, tree._remote)
+
+
+def tree_at(
+    path: str,
+    state: bytes | None,
+    seen: dict[str, bytes],
+    options: dict[str, Any],
+    remote: Remote | None,
+) -> Tree:
+    """Opens the pickle of a tree."""
+    tree = _opened(path, False, options, remote)
+    if tree._handle._state_id() != state:
+        tree.close()
+        raise StaleError(f"{shown(path)} is not in the state that was pickled: open it again")
+    tree._expected = seen
+    return tree
+
+
+# ---- Tokens ---------------------------------------------------------------------------------
+
+
+def _token(kind: str, *parts: Any) -> Any:
+    """What `__dask_tokenize__` returns. Dask takes the text of what is in it as it is, so
+    that arrays and others have to be normalized here."""
+    from dask.base import normalize_token
+
+    return normalize_token((f"caterva.{kind}", *parts))
+
+
+def token_of_array(array: Array) -> Any:
+    """Place and state; of a handle for writing also the handle."""
+    if array._source is not None:
+        return _token("Array", array._source.token(), state_of(array))
+    if array.path is None:
+        return _token("Array", state_of(array))
+    if array.writable and array._has_pending():
+        return _token("Array", uuid.uuid4().hex)
+    own = id(array) if array.writable else None
+    return _token("Array", array.path, array._offset, state_of(array), own)
+
+
+def token_of_view(view: View) -> Any:
+    """The arrays, and the steps that made the view of them."""
+    return _token("View", *view._recipe)
+
+
+def token_of_lazy(lazy: Any) -> Any:
+    """The array or view below a field or conversion, and what makes it of that."""
+    parts = [getattr(lazy, name) for name in type(lazy).__slots__]
+    return _token(type(lazy).__name__, lazy._array, *parts)
+
+
+def token_of_group(group: Group) -> Any:
+    """Path and state of an archive. Of a directory the states of all arrays in the group, which
+    are opened for it, and attributes."""
+    tree = group.tree
+    if tree.writable:
+        return _token("Group", uuid.uuid4().hex)
+    state: Any = tree._handle._state_id()
+    if state is None:
+        groups = [group, *(Group(tree, e.key) for e in group.entries() if e.kind == "group")]
+        arrays = [(key, state_of(array)) for key, array in group.arrays()]
+        state = arrays, [(g.name, dict(g.attrs)) for g in groups]
+    return _token("Group", tree.path, group.name, state)
