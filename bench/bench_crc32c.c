@@ -5,7 +5,7 @@
 #include "bench_rows.h"
 
 #include "base/cpu.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 
 #include <string.h>
 

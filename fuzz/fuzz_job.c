@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "engine/plan/marks_bytes.h"
 #include "format/part_token.h"
 #include "frame/snapshot_load.h"

@@ -3,7 +3,7 @@
  * for who reads and for who finishes it. With an odd first byte the checksum is put right. */
 #include "fuzz.h"
 
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "format/journal.h"
 

@@ -1,10 +1,10 @@
 /* Room: array. Attributes and fixed metalayers, by name. The attribute that this
  * library keeps for itself is not shown and cannot be set. */
-#include "frame/attributes.h"
 #include "array/array.h"
 #include "array/describe.h"
 #include "base/heap.h"
 #include "format/own_attribute.h"
+#include "frame/attributes.h"
 #include "frame/place_attributes.h"
 
 #include <stdio.h>

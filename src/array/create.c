@@ -7,7 +7,7 @@
 #include "array/leaf.h"
 #include "base/heap.h"
 #include "base/os_dir.h"
-#include "base/text.h"
+#include "base/status.h"
 #include "codec/pipeline.h"
 #include "engine/items/copy.h"
 #include "engine/plan/partition.h"

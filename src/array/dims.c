@@ -4,7 +4,7 @@
 #include "array/dims.h"
 
 #include "base/heap.h"
-#include "base/text.h"
+#include "base/status.h"
 #include "value/pack.h"
 
 #include <string.h>

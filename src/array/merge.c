@@ -1,11 +1,11 @@
 /* Room: array. Merging parts: tokens read, their job found beside the array and compared with
  * it, the lock taken, the engine called. */
-#include "engine/merge/merge.h"
 #include "array/array.h"
 #include "array/describe.h"
 #include "array/job_base.h"
 #include "base/arith.h"
 #include "base/heap.h"
+#include "engine/merge/merge.h"
 #include "engine/write/flush.h"
 #include "engine/write/resize.h"
 #include "frame/snapshot_load.h"

@@ -1,5 +1,4 @@
 /* Room: array. Opening what exists, and opening it again. */
-#include "store/open.h"
 #include "array/array.h"
 #include "array/leaf.h"
 #include "array/opened.h"
@@ -9,6 +8,7 @@
 #include "store/custom.h"
 #include "store/http_open.h"
 #include "store/memory.h"
+#include "store/open.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Room: array. Changes of shape: arguments checked, the lock taken, the engine
  * called. */
-#include "engine/write/resize.h"
 #include "array/array.h"
 #include "array/describe.h"
 #include "array/memory.h"
 #include "base/arith.h"
 #include "base/heap.h"
+#include "engine/write/resize.h"
 
 static cv_status check_axis(const cv_grid *grid, int axis, cv_error *err)
 {

@@ -1,7 +1,7 @@
 /* Room: array. Repair of one member of a tree. Promises: what stays damaged is not replaced
  * but by what holds all that it held; a copy says when a checksum of the archive is wrong. */
-#include "array/tree_repair_member.h"
 #include "array/repair.h"
+#include "array/tree_repair_member.h"
 #include "base/heap.h"
 #include "frame/snapshot_load.h"
 #include "store/descriptors.h"

@@ -1,7 +1,6 @@
 /* Room: array. Values of attributes in public: read, packed, and as JSON. */
 #include "array/sized.h"
 #include "base/arith.h"
-#include "base/buffer.h"
 #include "base/heap.h"
 #include "value/json_read.h"
 #include "value/json_write.h"

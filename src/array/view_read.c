@@ -1,7 +1,7 @@
 /* Room: array. Reads and writes through views: a selection of the view becomes one
  * of its base, with the buffer's strides in the base's order of axes. */
-#include "array/view_read.h"
 #include "array/selection.h"
+#include "array/view_read.h"
 
 #include "base/arith.h"
 #include "base/heap.h"

@@ -15,6 +15,7 @@ void cv_dir_close(cv_dir *dir);
 
 /* ---- Opening ------------------------------------------------------------ */
 
+
 /* How a file is opened; one of the first three. */
 enum {
     CV_OPEN_READ = 1,
@@ -38,6 +39,7 @@ int cv_dir_open(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 int cv_dir_open_names(const char *path, cv_dir *out);
 
 /* ---- Asking ------------------------------------------------------------- */
+
 
 /* Of what the name leads to, links followed; or of the link itself. */
 int cv_dir_get_info(cv_dir dir, const char *name, cv_file_info *out);
@@ -64,6 +66,7 @@ char *cv_os_real_path(const char *path);
 
 /* ---- Changing ----------------------------------------------------------- */
 
+
 /* Returns when the names in the directory are on the medium; fine where a system cannot. */
 int cv_dir_sync(cv_dir dir);
 
@@ -76,6 +79,7 @@ int cv_dir_remove(cv_dir dir, const char *name);
 int cv_dir_remove_directory(cv_dir dir, const char *name);
 
 /* ---- Listing ------------------------------------------------------------ */
+
 
 /* The names in a directory, one after the other, without "." and "..". */
 typedef struct cv_listing {
@@ -91,5 +95,65 @@ int cv_listing_open(cv_dir dir, cv_listing *out);
 const char *cv_listing_next(cv_listing *listing, int *error);
 
 void cv_listing_close(cv_listing *listing);
+
+/* ---- os_names ----
+ * Names in an open directory: given, exchanged, and made up for what is temporary.
+ * Functions that return int return 0 or an errno number. */
+
+/* Renames; what is called `to` is replaced. */
+int cv_dir_rename(cv_dir dir, const char *from, const char *to);
+
+/* Renames without replacing: EEXIST when `to` exists, decided by the system
+ * and not by looking first. */
+int cv_dir_rename_new(cv_dir dir, const char *from, const char *to);
+
+/* What cv_dir_rename_new does on file systems that lack the call: link and
+ * unlink, or a placeholder made exclusively and then replaced. */
+int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to);
+
+/* Gives what is called `from` in one directory a second name in another. EEXIST when `to` is
+ * taken; EXDEV and others where the file systems do not go together or have no such names. */
+int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to);
+
+/* Exchanges two existing names in one step. ENOTSUP where system or file
+ * system cannot; nothing has changed then. */
+int cv_dir_exchange(cv_dir dir, const char *a, const char *b);
+
+/* Makes a directory, with what umask leaves of 0777. EEXIST when the name is taken. */
+int cv_dir_make(cv_dir dir, const char *name);
+
+enum { CV_OS_TEMP_NAME = 256 };
+
+/* ".<name>.<tag>-XXXXXX" into `temp`: a name likely, not sure, to be free; ask
+ * again when it is not. Overlong names are cut to what file systems take. */
+void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME]);
+
+/* Creates a new file (open for reading and writing) or directory (open for
+ * reading) under such a name, with what umask leaves of `mode`. */
+int cv_dir_create_temp_file(cv_dir dir, const char *name, uint32_t mode,
+                            char temp[CV_OS_TEMP_NAME], cv_file *out);
+int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
+                                 char temp[CV_OS_TEMP_NAME], cv_dir *out);
+
+/* ---- os_access ----
+ * Who may do what with a file or directory. Functions that return int return 0 or an errno
+ * number. */
+
+/* Permissions, owner and group. */
+typedef struct cv_os_access {
+    uint32_t mode;
+    uint32_t user, group;
+} cv_os_access;
+
+int cv_file_get_access(cv_file file, cv_os_access *out);
+
+/* Makes a file of the caller's own accessible like that. Where the process may not give
+ * it the owner or group, the new group gets no more than everybody has. */
+int cv_file_set_access(cv_file file, const cv_os_access *access);
+
+/* The same, and nobody else gets access by inherited lists: it has those of `from`, and
+ * its extended attributes ("user."), where the system has such; `from` none: none. What
+ * cannot be set of those is left out. */
+int cv_file_take_access(cv_file file, const cv_os_access *access, cv_file from);
 
 #endif

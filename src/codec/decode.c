@@ -14,7 +14,6 @@
 #include "codec/decode.h"
 
 #include "base/arith.h"
-#include "base/buffer.h"
 #include "base/heap.h"
 #include "codec/params.h"
 

@@ -3,7 +3,7 @@
 #ifndef CV_CODEC_ENCODE_H
 #define CV_CODEC_ENCODE_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/watch.h"
 #include "codec/spec.h"
 

@@ -3,8 +3,8 @@
 #ifndef CV_FORMAT_ARRAY_META_H
 #define CV_FORMAT_ARRAY_META_H
 
-#include "base/buffer.h"
 #include "base/grid.h"
+#include "base/heap.h"
 
 typedef struct cv_array_meta {
     bool legacy;               /* the `caterva` metalayer */

@@ -2,7 +2,7 @@
 #include "format/block_table.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 
 #include <string.h>
 

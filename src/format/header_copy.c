@@ -3,7 +3,7 @@
 #include "format/header_copy.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "format/frame_header.h"
 
 #include <string.h>

@@ -20,7 +20,7 @@
 #ifndef CV_FORMAT_HEADER_COPY_H
 #define CV_FORMAT_HEADER_COPY_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 /* Longer headers (of large metalayers) have no copy: it bounds what searching a
  * hostile file may cost. */

@@ -2,7 +2,7 @@
 #include "format/job_record.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "format/msgpack.h"
 
 static const char magic[8] = {'c', 'v', 'j', 'o', 'b', 0, 1, '\n'};

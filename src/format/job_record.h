@@ -12,8 +12,8 @@
 #ifndef CV_FORMAT_JOB_RECORD_H
 #define CV_FORMAT_JOB_RECORD_H
 
-#include "base/buffer.h"
 #include "base/grid.h"
+#include "base/heap.h"
 
 enum { CV_JOB_ID = 16, CV_JOB_NAME = 2 * CV_JOB_ID + 1, CV_JOB_HOST = 32 };
 

@@ -3,7 +3,7 @@
  * there. */
 #include "format/journal.h"
 
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "format/msgpack.h"
 

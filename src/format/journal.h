@@ -21,7 +21,7 @@
 #ifndef CV_FORMAT_JOURNAL_H
 #define CV_FORMAT_JOURNAL_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 /* Borrows everything. */
 typedef struct cv_journal_step {

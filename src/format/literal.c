@@ -4,7 +4,7 @@
 #include "format/literal.h"
 
 #include "base/heap.h"
-#include "base/text.h"
+#include "base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>

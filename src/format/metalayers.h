@@ -8,7 +8,7 @@
 #ifndef CV_FORMAT_METALAYERS_H
 #define CV_FORMAT_METALAYERS_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "format/msgpack.h"
 
 #define CV_MAX_METALAYERS 16  /* per header; also what C-Blosc2 can write per trailer */

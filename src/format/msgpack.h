@@ -15,7 +15,7 @@
 #ifndef CV_FORMAT_MSGPACK_H
 #define CV_FORMAT_MSGPACK_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 typedef struct cv_reader {
     const uint8_t *bytes;

@@ -11,7 +11,7 @@
 #ifndef CV_FORMAT_OWN_ATTRIBUTE_H
 #define CV_FORMAT_OWN_ATTRIBUTE_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 #define CV_OWN_ATTRIBUTE "_caterva"
 

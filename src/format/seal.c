@@ -2,7 +2,7 @@
 #include "format/seal.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 
 #include <string.h>

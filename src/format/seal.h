@@ -21,7 +21,7 @@
 #ifndef CV_FORMAT_SEAL_H
 #define CV_FORMAT_SEAL_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "format/frame_header.h"
 #include "format/trailer.h"
 

@@ -9,7 +9,7 @@
 #ifndef CV_FORMAT_ZIP_H
 #define CV_FORMAT_ZIP_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 enum {
     CV_ZIP_LOCAL_SIZE = 30,  /* of a local header, before name and extra */

@@ -2,7 +2,7 @@
 #ifndef CV_FRAME_ATTRIBUTE_H
 #define CV_FRAME_ATTRIBUTE_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/watch.h"
 #include "format/metalayers.h"
 

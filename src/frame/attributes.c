@@ -4,7 +4,7 @@
 #include "frame/attributes.h"
 
 #include "base/heap.h"
-#include "base/text.h"
+#include "base/status.h"
 #include "format/own_attribute.h"
 #include "frame/attribute.h"
 #include "value/json_read.h"

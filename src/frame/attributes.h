@@ -9,7 +9,7 @@
 #ifndef CV_FRAME_ATTRIBUTES_H
 #define CV_FRAME_ATTRIBUTES_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/watch.h"
 #include "format/trailer.h"
 

@@ -2,7 +2,7 @@
 #ifndef CV_FRAME_FAR_HEADER_H
 #define CV_FRAME_FAR_HEADER_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "store/store.h"
 
 /* Takes the header from the copy before the index (format/header_copy.h), when the store has

@@ -5,7 +5,7 @@
 #include "frame/index_read.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "codec/decode.h"
 #include "format/chunk_header.h"
 #include "format/layout_area.h"

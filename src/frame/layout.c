@@ -3,7 +3,7 @@
 #include "frame/layout.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "format/block_table.h"
 

@@ -3,7 +3,7 @@
 #ifndef CV_FRAME_PIECES_H
 #define CV_FRAME_PIECES_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "store/store.h"
 
 typedef struct cv_piece {

@@ -4,7 +4,7 @@
 #include "frame/sealed.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "format/block_table.h"
 #include "format/layout_area.h"

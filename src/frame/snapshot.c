@@ -4,7 +4,7 @@
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "frame/attribute.h"
 #include "frame/kinds.h"

@@ -2,8 +2,8 @@
 #ifndef CV_FRAME_TABLES_H
 #define CV_FRAME_TABLES_H
 
-#include "base/buffer.h"
 #include "base/grid.h"
+#include "base/heap.h"
 #include "format/block_table.h"
 
 /* Appends the table of the stored chunk `chunk`, `size` bytes, of an array of

@@ -2,7 +2,7 @@
 #include "store/append.h"
 
 #include "base/heap.h"
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "store/descriptors.h"
 #include "store/refusals.h"
 

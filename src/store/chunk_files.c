@@ -3,7 +3,7 @@
  * slot is taken by another one in use is opened for the one call. */
 #include "store/chunk_files.h"
 
-#include "base/os_names.h"
+#include "base/os_dir.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 

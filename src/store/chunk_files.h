@@ -4,7 +4,6 @@
 #ifndef CV_STORE_CHUNK_FILES_H
 #define CV_STORE_CHUNK_FILES_H
 
-#include "base/os_access.h"
 #include "base/os_dir.h"
 #include "base/thread.h"
 #include "store/store.h"

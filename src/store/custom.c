@@ -5,7 +5,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "base/text.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "store/refusals.h"
 

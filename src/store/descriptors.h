@@ -4,7 +4,6 @@
 #define CV_STORE_DESCRIPTORS_H
 
 #include "base/os_dir.h"
-#include "base/os_names.h"
 
 /* Holds descriptors that it can do without. */
 typedef struct cv_fd_holder {

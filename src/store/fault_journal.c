@@ -1,8 +1,8 @@
 /* Room: store. For tests: the frame object's bytes at a crash point, rebuilt
  * from a fault store's journal. An image is the initial bytes with entries
  * applied in order; the models differ in which, and in how much of a write. */
-#include "store/fault_journal.h"
 #include "base/heap.h"
+#include "store/fault_journal.h"
 
 #include <stdlib.h>
 #include <string.h>

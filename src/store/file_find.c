@@ -3,7 +3,7 @@
 #include "store/file_find.h"
 
 #include "base/heap.h"
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "store/descriptors.h"
 #include "store/keeper.h"
 #include "store/refusals.h"

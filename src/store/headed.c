@@ -2,7 +2,6 @@
  * promised and not written yet. */
 #include "store/headed.h"
 
-#include "base/buffer.h"
 #include "base/heap.h"
 #include "store/refusals.h"
 

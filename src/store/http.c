@@ -2,7 +2,7 @@
  * how a range is fetched for http_read.c, how they are opened for http_open.c. */
 #include "store/http.h"
 
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "store/http_cached.h"
 #include "store/http_chunks.h"

@@ -4,8 +4,8 @@
 
 #include "base/heap.h"
 #include "base/os_dir.h"
-#include "base/os_environment.h"
 #include "base/os_file.h"
+#include "base/os_process.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #ifdef CATERVA_HAS_CURL
 
-#include "base/os_library.h"
+#include "base/os_process.h"
 #include "base/thread.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #ifndef CV_STORE_HTTP_REQUEST_H
 #define CV_STORE_HTTP_REQUEST_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
-#include "base/os_environment.h"
+#include "base/os_process.h"
 #include "store/http_url.h"
 #include "store/refusals.h"
 

@@ -4,7 +4,7 @@
 #ifndef CV_STORE_HTTP_SEVERAL_H
 #define CV_STORE_HTTP_SEVERAL_H
 
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "base/thread.h"
 
 typedef enum cv_several_state {

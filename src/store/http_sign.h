@@ -2,7 +2,7 @@
 #ifndef CV_STORE_HTTP_SIGN_H
 #define CV_STORE_HTTP_SIGN_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 /* A field that is signed: its name in lower case, its value without blanks around it. */
 typedef struct cv_signed_field {

@@ -3,7 +3,7 @@
 #ifndef CV_STORE_HTTP_SPANS_H
 #define CV_STORE_HTTP_SPANS_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 /* Bytes [next, end) are still to come; those from `sure` to `next` have, but in a part that may
  * yet turn out to be none. Several stand in their order. */

@@ -2,8 +2,8 @@
 #include "store/job_folder.h"
 
 #include "base/heap.h"
-#include "base/os_lock.h"
-#include "base/os_names.h"
+#include "base/os_dir.h"
+#include "base/os_file.h"
 #include "base/thread.h"
 #include "store/descriptors.h"
 #include "store/job_parts.h"

@@ -16,7 +16,7 @@
 #ifndef CV_STORE_JOB_FOLDER_H
 #define CV_STORE_JOB_FOLDER_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/watch.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "base/warm.h"
+#include "base/os_file.h"
 #include "store/refusals.h"
 
 #include <stdatomic.h>

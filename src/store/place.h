@@ -4,8 +4,8 @@
 #ifndef CV_STORE_PLACE_H
 #define CV_STORE_PLACE_H
 
-#include "base/os_lock.h"
-#include "base/os_names.h"
+#include "base/os_dir.h"
+#include "base/os_file.h"
 #include "store/target.h"
 #include "store/temporaries.h"
 

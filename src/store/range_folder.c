@@ -7,10 +7,10 @@
 #include "store/range_folder.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "base/os.h"
-#include "base/os_names.h"
+#include "base/os_dir.h"
 #include "store/descriptors.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "store/refusals.h"
 
 #include "base/heap.h"
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "store/http_url.h"
 
 #include <stdio.h>

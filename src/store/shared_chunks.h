@@ -3,7 +3,7 @@
 #ifndef CV_STORE_SHARED_CHUNKS_H
 #define CV_STORE_SHARED_CHUNKS_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/thread.h"
 #include "store/store.h"

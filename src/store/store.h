@@ -23,7 +23,6 @@
 #define CV_STORE_STORE_H
 
 #include "base/os_file.h"
-#include "base/os_lock.h"
 #include "base/status.h"
 #include "base/watch.h"
 

@@ -1,7 +1,7 @@
 /* Room: store. What a new array takes the place of. Must not know how: place.c moves. */
 #include "store/target.h"
 
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "store/descriptors.h"
 #include "store/keeper.h"
 #include "store/sframe.h"

@@ -6,7 +6,6 @@
 #ifndef CV_STORE_TARGET_H
 #define CV_STORE_TARGET_H
 
-#include "base/os_access.h"
 #include "base/os_dir.h"
 #include "store/refusals.h"
 

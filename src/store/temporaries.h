@@ -3,7 +3,7 @@
 #ifndef CV_STORE_TEMPORARIES_H
 #define CV_STORE_TEMPORARIES_H
 
-#include "base/os_lock.h"
+#include "base/os_file.h"
 
 /* One of them; part of whatever knows where it is. */
 typedef struct cv_temporary {

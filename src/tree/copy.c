@@ -2,7 +2,7 @@
 #include "tree/copy.h"
 
 #include "base/arith.h"
-#include "base/crc32.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/keeper.h"

@@ -4,7 +4,7 @@
 #ifndef CV_TREE_EMBED_H
 #define CV_TREE_EMBED_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "store/store.h"
 
 typedef enum cv_embed_what {

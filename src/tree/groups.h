@@ -2,7 +2,7 @@
 #ifndef CV_TREE_GROUPS_H
 #define CV_TREE_GROUPS_H
 
-#include "base/os_names.h"
+#include "base/os_dir.h"
 #include "tree/tree.h"
 
 typedef struct cv_group_change {

@@ -2,8 +2,8 @@
 #ifndef CV_TREE_MAKE_H
 #define CV_TREE_MAKE_H
 
-#include "base/buffer.h"
-#include "base/os_names.h"
+#include "base/heap.h"
+#include "base/os_dir.h"
 #include "base/watch.h"
 #include "format/frame_header.h"
 #include "store/refusals.h"

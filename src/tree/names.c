@@ -3,7 +3,7 @@
 #include "tree/names.h"
 
 #include "base/heap.h"
-#include "base/text.h"
+#include "base/status.h"
 
 #include <string.h>
 

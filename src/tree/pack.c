@@ -5,7 +5,7 @@
  * the header is written last. */
 #include "tree/pack.h"
 
-#include "base/crc32.h"
+#include "base/crc.h"
 #include "store/descriptors.h"
 #include "store/place.h"
 #include "tree/copy.h"

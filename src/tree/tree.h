@@ -3,7 +3,7 @@
 #define CV_TREE_TREE_H
 
 #include "base/os_dir.h"
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "base/watch.h"
 #include "format/state_id.h"
 #include "store/http_session.h"

@@ -3,7 +3,7 @@
  * names, which have none, both are kept for who reports it. */
 #include "tree/zip_settle.h"
 
-#include "base/crc32.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "tree/names.h"
 

@@ -2,7 +2,7 @@
 #ifndef CV_VALUE_BASE64_H
 #define CV_VALUE_BASE64_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 
 /* Appends the digits of `bytes`. */
 cv_status cv_base64_encode(const void *bytes, size_t size, cv_buffer *out, cv_error *err);

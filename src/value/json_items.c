@@ -3,7 +3,7 @@
 #include "value/json_items.h"
 
 #include "base/arith.h"
-#include "base/text.h"
+#include "base/status.h"
 #include "value/decimal.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef CV_VALUE_JSON_READ_H
 #define CV_VALUE_JSON_READ_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/watch.h"
 
 /* Appends the value. CATERVA_EINVAL says what was expected, and at which byte. `watch`, or

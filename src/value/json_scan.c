@@ -2,7 +2,7 @@
  * looked at; the text need not be terminated. */
 #include "value/json_scan.h"
 
-#include "base/text.h"
+#include "base/status.h"
 #include "value/base64.h"
 #include "value/decimal.h"
 

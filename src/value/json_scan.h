@@ -3,7 +3,7 @@
 #ifndef CV_VALUE_JSON_SCAN_H
 #define CV_VALUE_JSON_SCAN_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/watch.h"
 
 /* A watch hears each time that so many bytes have been passed. */

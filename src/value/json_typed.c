@@ -2,7 +2,7 @@
  * stands: nothing is cut or rounded but reals to the nearest of their type. */
 #include "value/json_typed.h"
 
-#include "base/text.h"
+#include "base/status.h"
 #include "value/decimal.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@
 #ifndef CV_VALUE_JSON_WRITE_H
 #define CV_VALUE_JSON_WRITE_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "base/watch.h"
 
 /* The words above; cv_json_read knows them by their place. */

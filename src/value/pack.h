@@ -11,7 +11,7 @@
 #ifndef CV_VALUE_PACK_H
 #define CV_VALUE_PACK_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "value/token.h"
 
 typedef enum cv_pack_kind {

@@ -6,7 +6,7 @@
  *
  * usage: test_hostile_seals [CASE, one of those it prints] */
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "format/header_copy.h"
 #include "format/seal.h"
 

@@ -4,7 +4,7 @@
 #include "scratch.h"
 
 #include "base/os_dir.h"
-#include "base/os_lock.h"
+#include "base/os_file.h"
 #include "format/journal.h"
 #include "frame/snapshot_load.h"
 #include "store/memory.h"

@@ -3,7 +3,7 @@
 #ifndef UNIT_ERROR_TEXT_H
 #define UNIT_ERROR_TEXT_H
 
-#include "base/error_text.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 #define UNIT_RECIPE_H
 
 #include "base/arith.h"
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "format/chunk_header.h"
 #include "made.h"
 

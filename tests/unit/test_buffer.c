@@ -1,6 +1,6 @@
 /* The growable buffer: content kept, memory aligned, sizes that cannot be
  * refused without harm. */
-#include "base/buffer.h"
+#include "base/heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

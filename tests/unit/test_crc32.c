@@ -1,5 +1,5 @@
 /* The checksum of zip archives: known values, and any cut of the bytes gives the same. */
-#include "base/crc32.h"
+#include "base/crc.h"
 
 #include "check.h"
 

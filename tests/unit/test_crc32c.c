@@ -2,7 +2,7 @@
  * compute it against every other, at all alignments and lengths.
  *
  * usage: test_crc32c [SEED] */
-#include "base/crc32c.h"
+#include "base/crc.h"
 
 #include "base/cpu.h"
 #include "support/check.h"

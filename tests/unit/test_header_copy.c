@@ -2,10 +2,9 @@
  * is taken for whole, and the newest of several is found.
  *
  * usage: test_header_copy [SEED] */
-#include "base/crc32c_tables.h"
+#include "base/crc.h"
 #include "format/header_copy.h"
 
-#include "base/crc32c.h"
 #include "format/frame_header.h"
 #include "newest_copy.h"
 #include "real_frames.h"

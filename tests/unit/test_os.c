@@ -1,8 +1,8 @@
 /* Unit: base/os*. Whole reads and writes, locks, renames that do not replace (by
  * the kernel's call and by the portable way), temporary names. */
 #include "base/os.h"
-#include "base/os_lock.h"
-#include "base/os_names.h"
+#include "base/os_dir.h"
+#include "base/os_file.h"
 #include "base/os_posix.h"
 #include "scratch.h"
 

@@ -3,7 +3,7 @@
 #include "format/seal.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "format/block_table.h"
 
 #include <string.h>

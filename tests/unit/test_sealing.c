@@ -2,7 +2,7 @@
  * change of its bytes is noticed, and what was damaged before is told apart. */
 #include "array/array.h"
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 
 #include "frame/index_read.h"
 #include "made.h"

@@ -1,7 +1,6 @@
 /* Text from elsewhere: what is UTF-8, what reaches a terminal, and which names the
  * library gives to nobody because others could not read them. */
 #include "base/status.h"
-#include "base/text.h"
 #include "support/info.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "engine/items/copy.h"
 
 #include "base/arith.h"
-#include "base/warm.h"
+#include "base/os_file.h"
 #include "engine/items/transpose.h"
 #include "engine/items/unshuffle.h"
 

@@ -7,7 +7,7 @@
 #ifndef CV_ENGINE_BEHIND_H
 #define CV_ENGINE_BEHIND_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "engine/run/pool.h"
 #include "frame/txn.h"
 

@@ -11,7 +11,7 @@
 #ifndef CV_ENGINE_MARKS_H
 #define CV_ENGINE_MARKS_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "engine/plan/mark.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/select_kind.h"

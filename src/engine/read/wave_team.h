@@ -3,7 +3,7 @@
 #ifndef CV_ENGINE_WAVE_TEAM_H
 #define CV_ENGINE_WAVE_TEAM_H
 
-#include "base/buffer.h"
+#include "base/heap.h"
 #include "engine/run/worker.h"
 
 typedef struct cv_team {

@@ -13,7 +13,7 @@
 #include "engine/write/splice.h"
 
 #include "base/arith.h"
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/run/thresholds.h"

@@ -1,4 +1,159 @@
-/* Room: base. CRC32C with the instructions of x86-64. Promises what
+/* Room: base. INTRO of base/crc */
+#include "base/crc.h"
+
+#include "base/thread.h"
+
+/* ---- Crc32 ----
+ *
+ * CRC-32 by tables, eight bytes at a time: as fast as a disk, which is all
+ * that archives ask for. */
+
+enum { SLICES = 8 };
+static uint32_t tables[SLICES][256];
+static cv_once tables_once = CV_ONCE_INIT;
+
+static void make_tables(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+        tables[0][i] = crc;
+    }
+    for (int k = 1; k < SLICES; k++)
+        for (uint32_t i = 0; i < 256; i++)
+            tables[k][i] = tables[k - 1][i] >> 8 ^ tables[0][tables[k - 1][i] & 0xff];
+}
+
+uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    cv_once_run(&tables_once, make_tables);
+    crc = ~crc;
+    for (; size >= SLICES; at += SLICES, size -= SLICES) {
+        uint32_t low = crc ^ cv_load_le32(at), high = cv_load_le32(at + 4);
+        crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^
+              tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^ tables[3][high & 0xff] ^
+              tables[2][high >> 8 & 0xff] ^ tables[1][high >> 16 & 0xff] ^
+              tables[0][high >> 24];
+    }
+    for (; size > 0; at++, size--) crc = crc >> 8 ^ tables[0][(crc ^ *at) & 0xff];
+    return ~crc;
+}
+
+/* ---- Crc32c tables ----
+ *
+ * CRC32C by tables, and the tables that the other kinds take powers from.
+ * Made at first need, each once. */
+
+/* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. So many
+ * lanes are joined at once. */
+enum { CV_CRC32C_LANES = 3, CV_CRC32C_LANE_BYTES = 8192 };
+
+/* How a piece of at most `size` bytes is cut for `lanes` beside a vector: first the
+ * vector's part, which begins with one step and takes `more` steps alone, then the
+ * lanes; in `n` steps both go on at once.
+ *
+ *     | step | more steps | n steps | lane | lane | lane | rest, less than a step |
+ */
+typedef struct cv_crc32c_cut {
+    size_t more, n;
+    size_t lane; /* bytes */
+} cv_crc32c_cut;
+
+static inline cv_crc32c_cut cv_crc32c_cut_of(size_t size, size_t step, size_t lanes,
+                                             size_t words)
+{
+    size_t lane_step = words * sizeof(uint64_t);
+    size_t both = step + lanes * lane_step;
+    size_t most = CV_CRC32C_LANE_BYTES / lane_step;
+    cv_crc32c_cut cut = {.n = (size - step) / both};
+    if (cut.n > most)
+        cut.n = most; /* another piece follows */
+    else
+        cut.more = (size - step - cut.n * both) / step;
+    cut.lane = cut.n * lane_step;
+    return cut;
+}
+
+#define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected: the highest power is bit 0 */
+
+/* ---- Portable: eight bytes at a time, a table for each -------------------- */
+
+static uint32_t slices[8][256];
+static cv_once slices_once = CV_ONCE_INIT;
+
+static uint32_t times_x(uint32_t a) { return a >> 1 ^ (a & 1 ? POLYNOMIAL : 0); }
+
+static void make_slices(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++) crc = times_x(crc);
+        slices[0][i] = crc;
+    }
+    for (int k = 1; k < 8; k++)
+        for (int i = 0; i < 256; i++)
+            slices[k][i] = slices[k - 1][i] >> 8 ^ slices[0][slices[k - 1][i] & 0xff];
+}
+
+static uint32_t fold(uint32_t low, uint32_t high)
+{
+    return slices[7][low & 0xff] ^ slices[6][low >> 8 & 0xff] ^ slices[5][low >> 16 & 0xff] ^
+           slices[4][low >> 24] ^ slices[3][high & 0xff] ^ slices[2][high >> 8 & 0xff] ^
+           slices[1][high >> 16 & 0xff] ^ slices[0][high >> 24];
+}
+
+uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    cv_once_run(&slices_once, make_slices);
+    crc = ~crc;
+    for (; size >= 8; size -= 8, p += 8)
+        crc = fold(crc ^ cv_load_le32(p), cv_load_le32(p + 4));
+    for (; size > 0; size--) crc = crc >> 8 ^ slices[0][(crc ^ *p++) & 0xff];
+    return ~crc;
+}
+
+/* ---- Powers of x ------------------------------------------------------------ */
+
+enum { N_SHIFTS = CV_CRC32C_LANES * CV_CRC32C_LANE_BYTES / 8 + 1 };
+
+static uint32_t shift_table[N_SHIFTS];
+static cv_once shifts_once = CV_ONCE_INIT;
+
+/* x^n mod P. */
+static uint32_t power_of_x(int n)
+{
+    uint32_t power = UINT32_C(1) << 31;
+    for (int i = 0; i < n; i++) power = times_x(power);
+    return power;
+}
+
+static void make_shifts(void)
+{
+    cv_once_run(&slices_once, make_slices);
+    shift_table[1] = power_of_x(64 - 33);
+    for (int i = 2; i < N_SHIFTS; i++) shift_table[i] = fold(shift_table[i - 1], 0); /* by x^64 */
+}
+
+/* The table of x^(64i - 33) mod P for i from 1 to all lanes' words. */
+static const uint32_t *cv_crc32c_shifts(void)
+{
+    cv_once_run(&shifts_once, make_shifts);
+    return shift_table;
+}
+
+/* For moving 128 bits by `bytes`: what the half of the higher and that of the lower
+ * powers are multiplied by. One bit to the left, since the product is one short. */
+static void cv_crc32c_fold_factors(int bytes, uint64_t factors[2])
+{
+    factors[0] = (uint64_t)power_of_x(8 * bytes + 32) << 1;
+    factors[1] = (uint64_t)power_of_x(8 * bytes - 32) << 1;
+}
+
+/* ---- Crc32c x86 ----
+ *
+ * CRC32C with the instructions of x86-64. Promises what
  * cv_crc32c_portable promises.
  *
  * The crc instruction takes 8 bytes a cycle but answers after three cycles: three
@@ -12,10 +167,6 @@
  * Zen 5 begins two crc instructions in a cycle and more: there six lanes, two sets of
  * three, take as many words beside the same registers: 38 -> 62 GB/s of 128 bits, 54 -> 74
  * of 256, 78 -> 92 of 512. Where one begins in a cycle they would be slower by 8 to 31 %. */
-#include "base/crc32c_x86.h"
-
-#include "base/crc32c_tables.h"
-#include "base/thread.h"
 
 #if CV_CPU_IS_X86
 
@@ -351,3 +502,205 @@ WITH_512 uint32_t cv_crc32c_x86_512_six(uint32_t crc, const void *bytes, size_t 
 #else
 typedef int cv_crc32c_x86_is_for_x86; /* a file of C is not empty */
 #endif
+
+/* ---- Crc32c arm ----
+ *
+ * CRC32C with the instructions of ARMv8: crc and PMULL, which not every
+ * processor has. Promises what cv_crc32c_portable promises. How it is done stands in
+ * crc32c_x86.c; four registers here, since PMULL is as fast as the crc instruction. */
+
+#if CV_CPU_IS_ARM
+
+#include <arm_neon.h>
+
+/* Clang's headers hide what the build's target has not. */
+#if defined(__clang__)
+#define WITH_CRC __attribute__((target("crc")))
+#define WITH_128 __attribute__((target("crc,aes")))
+#define CRC_8(crc, word) __builtin_arm_crc32cd(crc, word)
+#define CRC_1(crc, byte) __builtin_arm_crc32cb(crc, byte)
+#else
+#include <arm_acle.h>
+#define WITH_CRC __attribute__((target("+crc")))
+#define WITH_128 __attribute__((target("+crc+crypto")))
+#define CRC_8(crc, word) __crc32cd(crc, word)
+#define CRC_1(crc, byte) __crc32cb(crc, byte)
+#endif
+#define PART static inline __attribute__((always_inline))
+
+typedef struct lanes {
+    uint32_t a, b, c;
+} lanes;
+
+WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words)
+{
+    for (int i = 0; i < words; i++, p += 8) {
+        l->a = CRC_8(l->a, cv_load_le64(p));
+        l->b = CRC_8(l->b, cv_load_le64(p + lane));
+        l->c = CRC_8(l->c, cv_load_le64(p + 2 * lane));
+    }
+}
+
+WITH_CRC PART uint32_t finish_rest(uint32_t crc, const uint8_t *p, size_t size)
+{
+    for (; size >= 8; size -= 8, p += 8) crc = CRC_8(crc, cv_load_le64(p));
+    for (; size > 0; size--) crc = CRC_1(crc, *p++);
+    return ~crc;
+}
+
+/* ---- The instruction alone ---------------------------------------------------- */
+
+static uint64_t product_by_bits(uint32_t a, uint32_t b)
+{
+    uint64_t product = 0;
+    for (int i = 0; i < 32; i++) product ^= (uint64_t)a << i & -(uint64_t)(b >> i & 1);
+    return product;
+}
+
+WITH_CRC uint32_t cv_crc32c_arm_word(uint32_t crc, const void *bytes, size_t size)
+{
+    enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    while (size >= SHORT) {
+        size_t lane = size / 3 < CV_CRC32C_LANE_BYTES ? size / 24 * 8 : CV_CRC32C_LANE_BYTES;
+        lanes l = {.a = crc};
+        for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
+        const uint32_t *shifts = cv_crc32c_shifts();
+        uint64_t joined = product_by_bits(l.a, shifts[2 * lane / 8]) ^
+                          product_by_bits(l.b, shifts[lane / 8]);
+        crc = CRC_8(0, joined) ^ l.c;
+        p += 2 * lane;
+        size -= 3 * lane;
+    }
+    return finish_rest(crc, p, size);
+}
+
+/* ---- Folding -------------------------------------------------------------------- */
+
+enum { STEP = 64 };
+
+static uint64_t by_own[2], by_step[2]; /* moving 128 bits by their width, and by a step */
+static cv_once factors_once = CV_ONCE_INIT;
+
+static void make_factors(void)
+{
+    cv_crc32c_fold_factors(16, by_own);
+    cv_crc32c_fold_factors(STEP, by_step);
+}
+
+WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
+
+/* The product of the lower halves, and that of the upper ones. */
+WITH_128 PART uint64x2_t product_low(uint64x2_t a, uint64x2_t b)
+{
+    uint64x2_t product;
+    __asm__("pmull %0.1q, %1.1d, %2.1d" : "=w"(product) : "w"(a), "w"(b));
+    return product;
+}
+
+WITH_128 PART uint64x2_t product_high(uint64x2_t a, uint64x2_t b)
+{
+    uint64x2_t product;
+    __asm__("pmull2 %0.1q, %1.2d, %2.2d" : "=w"(product) : "w"(a), "w"(b));
+    return product;
+}
+
+WITH_128 PART uint64x2_t fold(uint64x2_t x, uint64x2_t factors, uint64x2_t next)
+{
+    return veorq_u64(next, veorq_u64(product_low(x, factors), product_high(x, factors)));
+}
+
+WITH_128 PART uint32_t remainder_of(uint64x2_t x)
+{
+    return CRC_8(CRC_8(0, vgetq_lane_u64(x, 0)), vgetq_lane_u64(x, 1));
+}
+
+WITH_128 PART uint64_t product(uint32_t crc, uint32_t factor)
+{
+    return vgetq_lane_u64(product_low(vdupq_n_u64(crc), vdupq_n_u64(factor)), 0);
+}
+
+WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
+{
+    if (lane == 0) return crc;
+    const uint32_t *shifts = cv_crc32c_shifts();
+    size_t words = lane / 8;
+    return CRC_8(0, product(crc, shifts[3 * words]) ^ product(l->a, shifts[2 * words]) ^
+                        product(l->b, shifts[words])) ^
+           l->c;
+}
+
+WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size)
+{
+    enum { WORDS = 4 };
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    cv_once_run(&factors_once, make_factors);
+    const uint64x2_t step = vld1q_u64(by_step);
+    const uint64x2_t own = vld1q_u64(by_own);
+    while (size >= (size_t)2 * STEP) {
+        cv_crc32c_cut cut = cv_crc32c_cut_of(size, STEP, CV_CRC32C_LANES, WORDS);
+        const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP;
+        lanes l = {0};
+        uint64x2_t x[4] = {load(p), load(p + 16), load(p + 32), load(p + 48)};
+        x[0] = veorq_u64(x[0], vsetq_lane_u64(crc, vdupq_n_u64(0), 0));
+        for (p += STEP; cut.more > 0; cut.more--, p += STEP)
+            for (int i = 0; i < 4; i++) x[i] = fold(x[i], step, load(p + 16 * i));
+        for (; cut.n > 0; cut.n--, p += STEP, q += 8 * WORDS) {
+            for (int i = 0; i < 4; i++) x[i] = fold(x[i], step, load(p + 16 * i));
+            step_lanes(&l, q, cut.lane, WORDS);
+        }
+        for (int i = 1; i < 4; i++) x[0] = fold(x[0], own, x[i]);
+        crc = join(remainder_of(x[0]), &l, cut.lane);
+        p = q + 2 * cut.lane;
+        size = (size_t)(end - p);
+    }
+    return finish_rest(crc, p, size);
+}
+
+#else
+typedef int cv_crc32c_arm_is_for_arm; /* a file of C is not empty */
+#endif
+
+/* ---- Crc32c ----
+ *
+ * The choice among the kinds of CRC32C: crc32c_tables.c, crc32c_x86.c and
+ * crc32c_arm.c. Promises: the same number from all. */
+
+enum {
+    CRC = CV_CPU_CRC,
+    CLMUL = CV_CPU_CRC | CV_CPU_CLMUL,
+    AVX2 = CLMUL | CV_CPU_VCLMUL | CV_CPU_AVX2,
+    AVX512 = CLMUL | CV_CPU_VCLMUL | CV_CPU_AVX512
+};
+
+static const cv_crc32c_kind kinds[] = {
+#if CV_CPU_IS_X86
+    {"AVX-512, six lanes", AVX512, CV_CPU_CRC_TWICE, cv_crc32c_x86_512_six},
+    {"AVX-512", AVX512, 0, cv_crc32c_x86_512},
+    {"AVX2, six lanes", AVX2, CV_CPU_CRC_TWICE, cv_crc32c_x86_256_six},
+    {"AVX2", AVX2, 0, cv_crc32c_x86_256},
+    {"SSE4.2, six lanes", CLMUL, CV_CPU_CRC_TWICE, cv_crc32c_x86_128_six},
+    {"SSE4.2", CLMUL, 0, cv_crc32c_x86_128},
+    {"instruction", CRC, 0, cv_crc32c_x86_word},
+#elif CV_CPU_IS_ARM
+    {"PMULL", CLMUL, 0, cv_crc32c_arm_128},
+    {"instruction", CRC, 0, cv_crc32c_arm_word},
+#endif
+    {"portable", 0, 0, cv_crc32c_portable},
+};
+
+const cv_crc32c_kind *cv_crc32c_kinds(int *n)
+{
+    *n = (int)(sizeof kinds / sizeof kinds[0]);
+    return kinds;
+}
+
+uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size)
+{
+    const cv_crc32c_kind *kind = kinds;
+    unsigned missing = ~cv_cpu_features(); /* asked once: blocks of 2 KiB feel six calls */
+    while ((kind->needs | kind->suits) & missing) kind++;
+    return kind->run(crc, bytes, size);
+}

@@ -1,9 +1,26 @@
-/* Room: base. The system's loader of libraries. */
-#include "base/os_library.h"
+/* Room: base. INTRO of base/os_process */
+#include "base/os_process.h"
+
+#include "base/heap.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- Os environment ----
+ *
+ * The one place that reads the environment. */
+
+char *cv_os_variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? cv_strdup(value) : NULL;
+}
+
+/* ---- Os library ----
+ *
+ * The system's loader of libraries. */
 
 bool cv_library_load(const char *const *names, cv_library *out)
 {
