@@ -4,14 +4,9 @@
 #include "fuzz.h"
 
 #include "format/array_meta.h"
-#include "format/block_table.h"
 #include "format/chunk_header.h"
 #include "format/frame_header.h"
-#include "format/header_copy.h"
-#include "format/layout_area.h"
-#include "format/own_attribute.h"
 #include "format/seal.h"
-#include "format/trailer.h"
 
 static void try_header(const uint8_t *bytes, size_t size)
 {

@@ -5,8 +5,8 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/thread.h"
-#include "codec/pipeline.h"
-#include "format/own_attribute.h"
+#include "codec/spec.h"
+#include "format/array_meta.h"
 #include "frame/attribute.h"
 #include "store/refusals.h"
 

@@ -3,7 +3,7 @@
 #include "array/array.h"
 #include "array/describe.h"
 #include "base/heap.h"
-#include "format/own_attribute.h"
+#include "format/array_meta.h"
 #include "frame/attributes.h"
 #include "frame/place_attributes.h"
 

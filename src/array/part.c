@@ -8,7 +8,7 @@
 #include "base/os.h"
 #include "engine/plan/marks_bytes.h"
 #include "engine/write/flush.h"
-#include "format/own_attribute.h"
+#include "format/array_meta.h"
 #include "frame/commit.h"
 #include "frame/reshape.h"
 #include "frame/snapshot_load.h"

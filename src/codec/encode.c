@@ -5,7 +5,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "codec/params.h"
-#include "codec/pipeline.h"
+#include "codec/spec.h"
 
 #include <string.h>
 

@@ -2,12 +2,13 @@
  * a block's bytes. Nothing is encoded or decoded here. */
 #include "codec/spec.h"
 
-#include <blosc2.h>
-
 #include "blosc2/codecs-registry.h"
 #include "blosc2/filters-registry.h"
 
+#include <blosc2.h>
 #include <string.h>
+
+/* ---- Spec ---- */
 
 typedef struct named_id {
     int id;
@@ -150,4 +151,313 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
                    "the chunk's codec or filters need the array's geometry, which readers of "
                    "an array with codec %s do not look up",
                    cv_codec_name(spec->codec));
+}
+
+/* ---- Pipeline ----
+ *
+ * Which codecs and filters, in which order and for which items, give back
+ * what went in; all others are refused before a byte is written, since libblosc2 takes
+ * them and writes what cannot be read. The rules are measured: tests/unit/
+ * test_pipelines.c compares them with what libblosc2 does for every pipeline of 1 to 6
+ * filters. Reading does not come here: what others wrote is decoded as it stands. */
+
+/* What a filter leaves of the items for those behind it. */
+enum {
+    MIXES = 1, /* the bytes of an item stand apart, or are no longer its own */
+    MOVES = 2, /* items stand elsewhere, or are no longer numbers */
+    DROPS = 4  /* items come back changed */
+};
+
+static int effect(int filter)
+{
+    switch (filter) {
+    case BLOSC_DELTA: return MOVES; /* bit by bit: to drop bits behind it is to drop them */
+    case BLOSC_TRUNC_PREC:
+    case BLOSC_FILTER_INT_TRUNC: return DROPS;
+    case BLOSC_FILTER_NDCELL: return MOVES;
+    case BLOSC_FILTER_NDMEAN: return MOVES | DROPS;
+    default: return MIXES | MOVES; /* shuffle, bitshuffle, bytedelta */
+    }
+}
+
+/* ---- Items ------------------------------------------------------------------- */
+
+static const char *type_name(const cv_codec_spec *spec)
+{
+    if (spec->items_swapped) return "of the other byte order";
+    switch (spec->item_kind) {
+    case 'f': return "floats";
+    case 'i':
+    case 'u':
+    case 'b': return "integers";
+    case 'm':
+    case 'M': return "times";
+    case 'c': return "complex numbers";
+    default: return "no numbers";
+    }
+}
+
+static bool is_in(const char *kinds, char kind) { return strchr(kinds, kind) != NULL; }
+
+/* `kinds` beside opaque items, which are what their owner says they are. */
+static cv_status check_items(const cv_codec_spec *spec, const char *who, const char *takes,
+                             const char *kinds, cv_error *err)
+{
+    if (spec->item_kind == 0 || (!spec->items_swapped && is_in(kinds, spec->item_kind)))
+        return CV_OK;
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
+                   "%s takes %s in this machine's byte order, the items are %s", who, takes,
+                   type_name(spec));
+}
+
+static cv_status check_floats(const cv_codec_spec *spec, const char *who, cv_error *err)
+{
+    if (spec->item_size != 4 && spec->item_size != 8)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes floats of 4 or 8 bytes, the items have %d", who,
+                       spec->item_size);
+    return check_items(spec, who, "floats of 4 or 8 bytes", "f", err);
+}
+
+/* ---- What each filter needs ---------------------------------------------------- */
+
+/* `bits` kept, or, negative, cleared, of `most`; not all may go. */
+static cv_status check_bits(int8_t bits, int most, const char *who, cv_error *err)
+{
+    if (bits >= 1 ? bits <= most : bits < 0 && -bits < most) return CV_OK;
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
+                   "%s needs a number, 1 to %d bits to keep or -1 to -%d to clear, not %d",
+                   who, most, most - 1, bits);
+}
+
+static cv_status check_trunc_prec(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    enum { FLOAT_BITS = 23, DOUBLE_BITS = 52 };
+    static const char who[] = "filter trunc-prec";
+    CV_TRY(check_floats(spec, who, err));
+    int most = spec->item_size == 4 ? FLOAT_BITS : DOUBLE_BITS;
+    return check_bits((int8_t)spec->filters_meta[i], most, who, err);
+}
+
+static cv_status check_int_trunc(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    static const char who[] = "filter int-trunc";
+    int32_t size = spec->item_size;
+    if (size != 1 && size != 2 && size != 4 && size != 8)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes integers of 1, 2, 4 or 8 bytes, the items have %d", who,
+                       size);
+    CV_TRY(check_items(spec, who, "integers", "iubmM", err));
+    return check_bits((int8_t)spec->filters_meta[i], 8 * size, who, err);
+}
+
+static cv_status check_cells(const cv_codec_spec *spec, const char *who, int edge, int most,
+                             cv_error *err)
+{
+    enum { MOST_DIMS = 8 };
+    if (spec->ndim < 1 || spec->ndim > MOST_DIMS)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes 1 to %d dimensions, these are %d", who, MOST_DIMS,
+                       spec->ndim);
+    if (edge < 1 || edge > most)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s needs a number, the edge of its cells from 1 to %d, not %d", who,
+                       most, edge);
+    return CV_OK;
+}
+
+static cv_status check_ndcell(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    static const char who[] = "filter ndcell";
+    int edge = spec->filters_meta[i];
+    int64_t cell = 1, block = spec->block_bytes / spec->item_size;
+    CV_TRY(check_cells(spec, who, edge, 255, err));
+    if (spec->item_size > 255)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes items of at most 255 bytes, these have %d", who,
+                       spec->item_size);
+    for (int d = 0; d < spec->ndim && cell <= block; d++) cell *= edge;
+    if (cell <= block) return CV_OK;
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
+                   "%s of edge %d needs blocks of at least %d items to the power of %d, "
+                   "these have %lld",
+                   who, edge, edge, spec->ndim, (long long)block);
+}
+
+static cv_status check_ndmean(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    static const char who[] = "filter ndmean";
+    CV_TRY(check_floats(spec, who, err));
+    return check_cells(spec, who, (int8_t)spec->filters_meta[i], INT8_MAX, err);
+}
+
+static cv_status check_needs(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    switch (spec->filters[i]) {
+    case BLOSC_TRUNC_PREC: return check_trunc_prec(spec, i, err);
+    case BLOSC_FILTER_INT_TRUNC: return check_int_trunc(spec, i, err);
+    case BLOSC_FILTER_NDCELL: return check_ndcell(spec, i, err);
+    case BLOSC_FILTER_NDMEAN: return check_ndmean(spec, i, err);
+    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* bytes behind the last whole step of 16 */
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "filter bytedelta-old is for reading: what it writes depends on the "
+                       "processor; bytedelta does not");
+    default: return CV_OK;
+    }
+}
+
+/* ---- Order ----------------------------------------------------------------------- */
+
+/* The last of the filters before that has an effect, or NULL. */
+static const char *before(const cv_codec_spec *spec, int i, int effects)
+{
+    while (--i >= 0) {
+        uint8_t filter = spec->filters[i];
+        if (filter != BLOSC_NOFILTER && effect(filter) & effects)
+            return cv_filter_name(filter);
+    }
+    return NULL;
+}
+
+static cv_status refuse_order(const cv_codec_spec *spec, int i, const char *other,
+                              const char *why, cv_error *err)
+{
+    int place = 1;
+    for (int k = 0; k < i; k++) place += spec->filters[k] != BLOSC_NOFILTER;
+    return cv_fail(err, CATERVA_EPIPELINE, -1,
+                   "filter %s, number %d, cannot stand behind %s: %s",
+                   cv_filter_name(spec->filters[i]), place, other, why);
+}
+
+/* In block 0 delta compares items with those before them. In the others it compares
+ * with block 0: when encoding with that of the source, which a third filter has
+ * overwritten by then; when decoding with what came out, where bits are dropped. */
+static cv_status check_delta(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    int n = cv_codec_n_filters(spec);
+    if (n > 2)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "filter delta works alone or with one other: libblosc2 overwrites "
+                       "what it compares with when there are %d",
+                       n);
+    const char *other = before(spec, i, DROPS);
+    if (!other) return CV_OK;
+    return refuse_order(spec, i, other, "it compares with items as they were before that",
+                        err);
+}
+
+static cv_status check_order(const cv_codec_spec *spec, int i, cv_error *err)
+{
+    uint8_t filter = spec->filters[i];
+    if (filter == BLOSC_DELTA) return check_delta(spec, i, err);
+    if (!(effect(filter) & DROPS)) return CV_OK;
+    bool averages = filter == BLOSC_FILTER_NDMEAN;
+    const char *other = before(spec, i, averages ? MOVES : MIXES);
+    if (!other) return CV_OK;
+    return refuse_order(spec, i, other,
+                        averages ? "what it averages would not be neighbours"
+                                 : "the bits it drops would not be the lowest of an item",
+                        err);
+}
+
+/* ---- Codecs ------------------------------------------------------------------------ */
+
+static bool is_zfp(int codec)
+{
+    return codec >= BLOSC_CODEC_ZFP_FIXED_ACCURACY && codec <= BLOSC_CODEC_ZFP_FIXED_RATE;
+}
+
+static cv_status check_zfp_filters(const cv_codec_spec *spec, const char *who, cv_error *err)
+{
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) {
+        uint8_t filter = spec->filters[i];
+        if (filter != BLOSC_NOFILTER && (effect(filter) & MIXES || filter == BLOSC_DELTA))
+            return cv_fail(err, CATERVA_EPIPELINE, -1,
+                           "%s compresses floats, and filter %s leaves none", who,
+                           cv_filter_name(filter));
+    }
+    return CV_OK;
+}
+
+static cv_status check_zfp(const cv_codec_spec *spec, cv_error *err)
+{
+    enum { MOST_DIMS = 4, EDGE = 4, WHOLE = 100 };
+    const char *who = cv_codec_name(spec->codec);
+    CV_TRY(check_floats(spec, who, err));
+    if (spec->ndim < 1 || spec->ndim > MOST_DIMS)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s takes 1 to %d dimensions, these are %d", who, MOST_DIMS,
+                       spec->ndim);
+    for (int d = 0; d < spec->ndim; d++)
+        if (spec->block_shape[d] < EDGE)
+            return cv_fail(err, CATERVA_EPIPELINE, -1,
+                           "%s needs blocks of at least %d items along each axis, "
+                           "block shape[%d] is %lld",
+                           who, EDGE, d, (long long)spec->block_shape[d]);
+    if (spec->codec == BLOSC_CODEC_ZFP_FIXED_RATE &&
+        (spec->codec_meta < 1 || spec->codec_meta > WHOLE))
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s needs a number, 1 to %d percent of the size, not %d", who, WHOLE,
+                       spec->codec_meta);
+    return check_zfp_filters(spec, who, err);
+}
+
+static cv_status check_ndlz(const cv_codec_spec *spec, cv_error *err)
+{
+    enum { FEWEST = 16 };
+    if (spec->codec_meta != 4 && spec->codec_meta != 8)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "ndlz needs a number, the edge of its cells: 4 or 8, not %d",
+                       spec->codec_meta);
+    if (spec->item_size != 1)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "ndlz takes items of 1 byte, these have %d", spec->item_size);
+    if (spec->ndim != 2)
+        return cv_fail(err, CATERVA_EPIPELINE, -1, "ndlz takes 2 dimensions, these are %d",
+                       spec->ndim);
+    if (spec->block_bytes < FEWEST)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "ndlz needs blocks of at least %d items, these have %d", FEWEST,
+                       spec->block_bytes);
+    return CV_OK;
+}
+
+static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
+{
+    if (spec->codec != BLOSC_ZSTD && spec->codec != BLOSC_LZ4 && spec->codec != BLOSC_LZ4HC)
+        return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd does",
+                       cv_codec_name(spec->codec));
+    int n = cv_codec_n_filters(spec); /* they run twice, the second time over their scratch */
+    if (n > 2)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "a dictionary goes with at most 2 filters, there are %d", n);
+    return CV_OK;
+}
+
+/* libblosc2's BloscLZ decoder overflows on streams longer than this; whether a
+ * block is split into shorter ones is known only when it is encoded. */
+enum { MAX_BLOSCLZ_BLOCK = 8 << 20 };
+
+static cv_status check_stored_codec(const cv_codec_spec *spec, cv_error *err)
+{
+    if (spec->use_dict) CV_TRY(check_dictionary(spec, err));
+    if (is_zfp(spec->codec)) return check_zfp(spec, err);
+    if (spec->codec == BLOSC_CODEC_NDLZ) return check_ndlz(spec, err);
+    if (spec->codec == BLOSC_BLOSCLZ && spec->block_bytes > MAX_BLOSCLZ_BLOCK)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "blosclz takes blocks of at most %d bytes, these have %d",
+                       MAX_BLOSCLZ_BLOCK, spec->block_bytes);
+    return CV_OK;
+}
+
+cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err)
+{
+    CV_TRY(cv_codec_check(spec, err));
+    CV_TRY(check_stored_codec(spec, err));
+    for (int i = 0; i < CV_CODEC_FILTERS; i++) {
+        if (spec->filters[i] == BLOSC_NOFILTER) continue;
+        CV_TRY(check_needs(spec, i, err));
+        CV_TRY(check_order(spec, i, err));
+    }
+    return CV_OK;
 }

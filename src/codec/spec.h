@@ -65,4 +65,12 @@ bool cv_codec_is_slow(const cv_codec_spec *spec);
 cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_header[32],
                                cv_error *err);
 
+/* ---- pipeline ----
+ * Codecs and filters that give back what went in. */
+
+/* As cv_codec_check, for writing: CATERVA_EPIPELINE, with a sentence that says what is needed, for
+ * codecs, filters, items and blocks that libblosc2 cannot encode together, or of
+ * which something else than what went in would come out. */
+cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err);
+
 #endif

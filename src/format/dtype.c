@@ -11,11 +11,359 @@
 #include "base/arith.h"
 #include "base/grid.h"
 #include "base/heap.h"
-#include "format/dtype_scalar.h"
-#include "format/literal.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Literal ----
+ *
+ * The text of a Python literal, token by token: spaces, marks,
+ * words, numbers, quoted strings. Promises: never reads behind the text, and
+ * memory in proportion to it. dtype.c knows what the tokens mean. */
+
+typedef struct cv_literal {
+    const char *text; /* borrowed; needs no terminator */
+    size_t size;
+    size_t at;     /* next character */
+    cv_error *err; /* the caller's */
+} cv_literal;
+
+/* ---- Characters --------------------------------------------------------- */
+
+/* CATERVA_EINVAL with the place and a sentence. */
+static cv_status cv_literal_fail(const cv_literal *p, const char *fmt, ...)
+{
+    char detail[160];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(detail, sizeof detail, fmt, args);
+    va_end(args);
+    return cv_fail(p->err, CATERVA_EINVAL, -1, "dtype, character %zu: %s", p->at, detail);
+}
+
+/* The first character of the next token; 0 at the end. */
+static char cv_literal_peek(cv_literal *p)
+{
+    while (p->at < p->size && strchr(" \t\r\n", p->text[p->at]) && p->text[p->at]) p->at++;
+    if (p->at == p->size) return 0;
+    return p->text[p->at];
+}
+
+/* Steps over the mark or word if it is next. */
+static bool cv_literal_accept(cv_literal *p, char mark)
+{
+    if (cv_literal_peek(p) != mark || p->at == p->size) return false;
+    p->at++;
+    return true;
+}
+
+/* Fails unless the mark is next. */
+static cv_status cv_literal_expect(cv_literal *p, char mark)
+{
+    if (cv_literal_accept(p, mark)) return CV_OK;
+    return cv_literal_fail(p, "'%c' is missing", mark);
+}
+
+static bool cv_literal_accept_word(cv_literal *p, const char *word)
+{
+    size_t length = strlen(word);
+    (void)cv_literal_peek(p);
+    if (p->size - p->at < length || memcmp(p->text + p->at, word, length) != 0) return false;
+    p->at += length;
+    return true;
+}
+
+/* A number in [0, INT32_MAX]. */
+static cv_status cv_literal_number(cv_literal *p, int64_t *out)
+{
+    char c = cv_literal_peek(p);
+    if (c < '0' || c > '9') return cv_literal_fail(p, "a number is missing");
+    *out = 0;
+    for (; p->at < p->size && p->text[p->at] >= '0' && p->text[p->at] <= '9'; p->at++) {
+        *out = *out * 10 + (p->text[p->at] - '0');
+        if (*out > INT32_MAX) return cv_literal_fail(p, "the number exceeds %d", INT32_MAX);
+    }
+    return CV_OK;
+}
+
+/* ---- Strings ------------------------------------------------------------ */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* \x, \u, \U: `n_digits` hexadecimal digits of a Unicode character. */
+static cv_status parse_hex_escape(cv_literal *p, int n_digits, char *out, size_t *length)
+{
+    uint32_t code = 0;
+    for (int i = 0; i < n_digits; i++, p->at++) {
+        int digit = p->at < p->size ? hex_digit(p->text[p->at]) : -1;
+        if (digit < 0)
+            return cv_literal_fail(p, "the escape needs %d hexadecimal digits", n_digits);
+        code = code << 4 | (uint32_t)digit;
+    }
+    if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return cv_literal_fail(p, "U+%04X cannot stand in a name", code);
+    *length += cv_utf8_encode(code, out + *length);
+    return CV_OK;
+}
+
+static cv_status parse_escape(cv_literal *p, char *out, size_t *length)
+{
+    static const char letters[] = "nrtabfv\\'\"", meanings[] = "\n\r\t\a\b\f\v\\'\"";
+    char c = 0;
+    if (p->at < p->size) c = p->text[p->at++];
+    if (c == 'x') return parse_hex_escape(p, 2, out, length);
+    if (c == 'u') return parse_hex_escape(p, 4, out, length);
+    if (c == 'U') return parse_hex_escape(p, 8, out, length);
+    const char *letter = c ? strchr(letters, c) : NULL;
+    if (!letter) return cv_literal_fail(p, "unknown escape");
+    out[(*length)++] = meanings[letter - letters];
+    return CV_OK;
+}
+
+static cv_status decode_string(cv_literal *p, char *out, size_t *length)
+{
+    char quote = p->text[p->at++];
+    *length = 0;
+    while (p->at < p->size && p->text[p->at] != quote) {
+        char c = p->text[p->at++];
+        if (c == '\\')
+            CV_TRY(parse_escape(p, out, length));
+        else if (c == 0)
+            return cv_literal_fail(p, "a zero byte in a string");
+        else
+            out[(*length)++] = c;
+    }
+    return cv_literal_expect(p, quote);
+}
+
+/* Steps over the string whose quote is at p->at, to the end of the text when
+ * it is not closed. */
+static void cv_literal_skip_string(cv_literal *p)
+{
+    char quote = p->text[p->at++];
+    while (p->at < p->size && p->text[p->at] != quote)
+        p->at += p->text[p->at] == '\\' ? 2 : 1;
+    p->at = p->at < p->size ? p->at + 1 : p->size;
+}
+
+/* No escape is shorter than what it stands for, so the literal's own length is
+ * room enough. */
+static cv_status cv_literal_string(cv_literal *p, char **out)
+{
+    char c = cv_literal_peek(p);
+    if (c != '\'' && c != '"') return cv_literal_fail(p, "a string is missing");
+    cv_literal end = *p;
+    cv_literal_skip_string(&end);
+
+    size_t room = end.at - p->at + 1, length = 0;
+    char *text = cv_malloc(room);
+    if (!text) return cv_fail_memory(p->err, room, "a dtype");
+    cv_free(*out);
+    *out = text;
+    cv_status status = decode_string(p, text, &length);
+    text[length] = 0;
+    return status;
+}
+
+/* ---- Dtype scalar ----
+ *
+ * NumPy's scalar type descriptions: "<f4", "|S8", "<M8[25s]",
+ * and the names that str(dtype) prints ("float32", "datetime64[ns]"). Knows no
+ * fields and no sub-arrays: dtype.c does. */
+
+/* The rest of a description while it is being read. */
+typedef struct scanner {
+    const char *text;
+    size_t size;
+    size_t at;     /* next character */
+    size_t origin; /* place of text[0] in the whole description */
+    cv_error *err;
+} scanner;
+
+typedef struct type_name {
+    const char *name;
+    char kind;
+    uint8_t size; /* bytes; 0: the size follows in digits, or is 0 */
+} type_name;
+
+/* Longer names stand before those they begin with. */
+static const type_name NAMES[] = {
+    {"float16", 'f', 2},     {"float32", 'f', 4},     {"float64", 'f', 8},
+    {"float96", 'f', 12},    {"float128", 'f', 16},   {"complex64", 'c', 8},
+    {"complex128", 'c', 16}, {"complex192", 'c', 24}, {"complex256", 'c', 32},
+    {"int8", 'i', 1},        {"int16", 'i', 2},       {"int32", 'i', 4},
+    {"int64", 'i', 8},       {"uint8", 'u', 1},       {"uint16", 'u', 2},
+    {"uint32", 'u', 4},      {"uint64", 'u', 8},      {"bool", 'b', 1},
+    {"datetime64", 'M', 8},  {"timedelta64", 'm', 8}, {"bytes", 'S', 0},
+    {"str", 'U', 0},         {"void", 'V', 0},        {"half", 'f', 2},
+    {"single", 'f', 4},      {"double", 'f', 8},      {"float", 'f', 8},
+    {"complex", 'c', 16},    {"int", 'i', 8},         {"uint", 'u', 8},
+};
+
+/* One-letter codes without a size (C types of a 64-bit Unix). */
+static const type_name LETTERS[] = {
+    {"?", 'b', 1}, {"b", 'i', 1},  {"B", 'u', 1}, {"h", 'i', 2},  {"H", 'u', 2},
+    {"i", 'i', 4}, {"I", 'u', 4},  {"l", 'i', 8}, {"L", 'u', 8},  {"q", 'i', 8},
+    {"Q", 'u', 8}, {"p", 'i', 8},  {"P", 'u', 8}, {"e", 'f', 2},  {"f", 'f', 4},
+    {"d", 'f', 8}, {"g", 'f', 16}, {"F", 'c', 8}, {"D", 'c', 16}, {"G", 'c', 32},
+    {"c", 'S', 1}, {"S", 'S', 0},  {"U", 'U', 0}, {"V", 'V', 0},  {"M", 'M', 8},
+    {"m", 'm', 8},
+};
+
+/* Sizes that a kind may have; strings have any. */
+static bool size_is_possible(char kind, int64_t size)
+{
+    switch (kind) {
+    case 'b': return size == 1;
+    case 'i':
+    case 'u': return size == 1 || size == 2 || size == 4 || size == 8;
+    case 'f': return size == 2 || size == 4 || size == 8 || size == 12 || size == 16;
+    case 'c': return size == 8 || size == 16 || size == 24 || size == 32;
+    case 'M':
+    case 'm': return size == 8;
+    default: return size >= 0;
+    }
+}
+
+static cv_status complain(const scanner *s, size_t at, const char *problem)
+{
+    int shown = s->size < 40 ? (int)s->size : 40;
+    return cv_fail(s->err, CATERVA_EINVAL, -1, "dtype, character %zu: %s in \"%.*s\"",
+                   s->origin + at, problem, shown, s->text);
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Digits, if there are any; false when they are too many for an item size. */
+static bool read_digits(scanner *s, int64_t *value, bool *found)
+{
+    *value = 0;
+    *found = false;
+    for (; s->at < s->size && is_digit(s->text[s->at]); s->at++) {
+        *value = *value * 10 + (s->text[s->at] - '0');
+        if (*value > INT32_MAX) return false;
+        *found = true;
+    }
+    return true;
+}
+
+/* The whole rest up to a '[' must be one of `names`. */
+static const type_name *find_name(const scanner *s, const type_name *names, size_t n)
+{
+    const char *rest = s->text + s->at;
+    const char *bracket = memchr(rest, '[', s->size - s->at);
+    size_t length = bracket ? (size_t)(bracket - rest) : s->size - s->at;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(names[i].name) == length && memcmp(names[i].name, rest, length) == 0)
+            return &names[i];
+    return NULL;
+}
+
+static cv_status take_name(scanner *s, const type_name *name, caterva_dtype *out)
+{
+    s->at += strlen(name->name);
+    out->kind = name->kind;
+    out->item_size = name->size;
+    return CV_OK;
+}
+
+/* A kind letter and a size: "f4", "S8", "U6" (characters of four bytes). */
+static cv_status read_kind_and_size(scanner *s, caterva_dtype *out)
+{
+    size_t start = s->at;
+    char kind = s->text[s->at++];
+    if (kind == 'O')
+        return complain(s, start, "Python objects have no bytes that could be stored");
+    if (kind == 'a') kind = 'S';
+    if (kind == 0 || !strchr("biufcSUVMm", kind)) return complain(s, start, "unknown type");
+
+    int64_t size;
+    bool found;
+    if (!read_digits(s, &size, &found)) return complain(s, start, "too large a size");
+    if (!found) return complain(s, start, "unknown type");
+    if (kind == 'U') size *= 4; /* of 31 bits */
+    if (size > INT32_MAX || !size_is_possible(kind, size))
+        return complain(s, start, "impossible size");
+    out->kind = kind;
+    out->item_size = size;
+    return CV_OK;
+}
+
+static bool is_time_unit(const char *text, size_t size)
+{
+    static const char *const units[] = {"Y",  "M",  "W",  "D",  "h",  "m",  "s",
+                                        "ms", "us", "ns", "ps", "fs", "as", "generic"};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i]) == size && memcmp(units[i], text, size) == 0) return true;
+    return false;
+}
+
+/* "[ns]" or "[25s]"; nothing at all means generic. */
+static cv_status read_time_unit(scanner *s, caterva_dtype *out)
+{
+    size_t start = s->at;
+    if (s->at == s->size) return CV_OK;
+    if (s->text[s->at++] != '[') return complain(s, start, "no time unit");
+    size_t inside = s->at;
+    int64_t multiple;
+    bool found;
+    if (!read_digits(s, &multiple, &found) || (found && multiple == 0))
+        return complain(s, start, "impossible time unit");
+
+    const char *unit = s->text + s->at;
+    const char *close = memchr(unit, ']', s->size - s->at);
+    if (!close || !is_time_unit(unit, (size_t)(close - unit)))
+        return complain(s, start, "unknown time unit");
+    s->at = (size_t)(close - s->text) + 1;
+    size_t length = (size_t)(close - s->text) - inside;
+    if (length >= sizeof out->unit) return complain(s, start, "too long a time unit");
+    if (close[-1] != 'c') memcpy(out->unit, s->text + inside, length); /* not "generic" */
+    return CV_OK;
+}
+
+/* Strings, bytes and single-byte numbers have no byte order, whatever sign
+ * stands before them. */
+static char settle_byte_order(const caterva_dtype *type, char sign)
+{
+    bool ordered = type->kind == 'U' || (type->item_size > 1 && strchr("iufcMm", type->kind));
+    if (!ordered) return '|';
+    if (sign == '<' || sign == '>') return sign;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return '>';
+#else
+    return '<';
+#endif
+}
+
+cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterva_dtype *out,
+                                cv_error *err)
+{
+    scanner s = {.text = text, .size = size, .origin = at, .err = err};
+    char sign = '=';
+    if (size > 0 && text[0] != 0 && strchr("<>|=", text[0])) {
+        sign = text[0];
+        s.at = 1;
+    }
+    if (s.at == s.size) return complain(&s, s.at, "no type");
+
+    const type_name *name = find_name(&s, LETTERS, sizeof LETTERS / sizeof *LETTERS);
+    if (!name && s.at == 0) name = find_name(&s, NAMES, sizeof NAMES / sizeof *NAMES);
+    CV_TRY(name ? take_name(&s, name, out) : read_kind_and_size(&s, out));
+    if (out->kind == 'M' || out->kind == 'm') CV_TRY(read_time_unit(&s, out));
+    if (s.at != s.size) return complain(&s, s.at, "text left over");
+    out->byte_order = settle_byte_order(out, sign);
+    return CV_OK;
+}
+
+/* ---- Dtype ---- */
 
 enum { MAX_DEPTH = 16 };
 

@@ -4,8 +4,148 @@
  * (grid, file size) is the frame room's to check. */
 #include "format/frame_header.h"
 
+#include "base/arith.h"
+#include "base/crc.h"
+
 #include <assert.h>
 #include <string.h>
+
+/* ---- Metalayers ----
+ *
+ * The section of named byte strings that headers and trailers
+ * share. Promises: every offset in the index is the one of its value; nothing
+ * is copied but the names. Does not know what a metalayer means. */
+
+#define CV_MAX_ATTRIBUTES 8192 /* what a reader accepts in a trailer */
+
+static void read_name(cv_reader *reader, cv_metalayer *layer)
+{
+    size_t at = reader->at;
+    uint8_t size = cv_read_fixstr(reader, "metalayer name");
+    const uint8_t *name = cv_read_bytes(reader, size, "metalayer name");
+    if (!name) return;
+    if (memchr(name, 0, size))
+        cv_reader_fail(reader, CATERVA_ECORRUPT, at, "a metalayer name holds a zero byte");
+    memcpy(layer->name, name, size);
+    layer->name[size] = 0;
+}
+
+/* The value's place in the index is needed only to check it, so it waits in
+ * `size` until the value itself is read. */
+static void read_index_entry(cv_reader *reader, cv_metalayer *layer)
+{
+    *layer = (cv_metalayer){{0}, NULL, 0};
+    read_name(reader, layer);
+    layer->size = (uint32_t)cv_read_i32(reader, "metalayer offset");
+}
+
+static void read_value(cv_reader *reader, cv_metalayer *layer)
+{
+    size_t at = reader->at;
+    if (layer->size != at)
+        cv_reader_fail(reader, CATERVA_ECORRUPT, at,
+                       "the index puts metalayer \"%s\" at byte %lld, it is at byte %zu",
+                       layer->name, (long long)(int32_t)layer->size, at);
+    layer->size = cv_read_bin32(reader, "metalayer value");
+    layer->data = cv_read_bytes(reader, layer->size, "metalayer value");
+}
+
+static int read_count(cv_reader *reader)
+{
+    cv_expect(reader, "\x93", 1, "metalayer section");
+    (void)cv_read_u16(reader, "metalayer index size");
+    return cv_read_map16(reader, "metalayer index");
+}
+
+/* Number of entries the section at the reader's position claims, without
+ * moving; 0 when malformed (the following read says how). */
+static int cv_metalayers_count(const cv_reader *reader)
+{
+    cv_reader copy = *reader;
+    int n = read_count(&copy);
+    return copy.status == CV_OK ? n : 0;
+}
+
+/* Reads the section at the reader's position: at most `max` entries into
+ * `out`. Offsets must be those of the values (map_size is ignored, as by every
+ * other reader). Sticky errors stay in the reader. */
+static void cv_metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
+{
+    *n = 0;
+    size_t at = reader->at;
+    int count = read_count(reader);
+    if (count > max)
+        cv_reader_fail(reader, CATERVA_ECORRUPT, at, "%d metalayers, at most %d can be read",
+                       count, max);
+    for (int i = 0; i < count && reader->status == CV_OK; i++)
+        read_index_entry(reader, &out[i]);
+
+    at = reader->at;
+    int n_values = cv_read_array16(reader, "metalayer values");
+    if (n_values != count)
+        cv_reader_fail(reader, CATERVA_ECORRUPT, at, "%d metalayer names but %d values",
+                       count, n_values);
+    for (int i = 0; i < count && reader->status == CV_OK; i++) read_value(reader, &out[i]);
+    if (reader->status == CV_OK) *n = count;
+}
+
+enum { OPENING = 1 + 3 + 3, ENTRY_OVERHEAD = 1 + 5, VALUES_OPENING = 3 };
+
+/* Bytes from the section's opening marker to the end of its index, which must
+ * fit 16 bits. */
+static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, cv_error *err)
+{
+    if (n < 0 || n > UINT16_MAX)
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d metalayers do not fit a frame", n);
+    *size = OPENING;
+    for (int i = 0; i < n; i++) {
+        size_t length = strnlen(layers[i].name, sizeof layers[i].name);
+        if (length > CV_MAX_NAME)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "a metalayer name is longer than %d bytes", CV_MAX_NAME);
+        *size += ENTRY_OVERHEAD + length;
+    }
+    if (*size > UINT16_MAX)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the names of %d metalayers take %zu bytes",
+                       n, *size);
+    return CV_OK;
+}
+
+/* Appends the section. `origin` is where header or trailer begins in
+ * `buffer`; `in_trailer` picks the map size's origin (FORMAT.md section 1). */
+static cv_status cv_metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
+                              const cv_metalayer *layers, int n, cv_error *err)
+{
+    size_t index_size = 0;
+    CV_TRY(measure_index(layers, n, &index_size, err));
+
+    cv_writer writer = cv_writer_open(buffer, err);
+    uint64_t offset = buffer->size - origin + index_size + VALUES_OPENING;
+    cv_write_byte(&writer, 0x93);
+    cv_write_u16(&writer, (uint16_t)(index_size - (in_trailer ? 1 : 0)));
+    cv_write_map16(&writer, (uint16_t)n);
+    for (int i = 0; i < n; i++) {
+        cv_write_fixstr(&writer, layers[i].name, (uint8_t)strlen(layers[i].name));
+        cv_write_i32(&writer, (int32_t)offset);
+        offset += 1 + 4 + (uint64_t)layers[i].size;
+        if (offset > INT32_MAX)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "metalayer \"%s\" of %u bytes would end behind 2 GiB",
+                           layers[i].name, layers[i].size);
+    }
+    cv_write_array16(&writer, (uint16_t)n);
+    for (int i = 0; i < n; i++) cv_write_bin32(&writer, layers[i].data, layers[i].size);
+    return writer.status;
+}
+
+const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(layers[i].name, name) == 0) return &layers[i];
+    return NULL;
+}
+
+/* ---- Frame header ---- */
 
 /* Every frame begins so: an array of 14, the string of 8 "b2frame\0". */
 #define MAGIC                                                                                \
@@ -298,4 +438,204 @@ cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_erro
     cv_status status = write_parts(header, origin, out, err);
     if (status != CV_OK) out->size = origin;
     return status;
+}
+
+/* ---- Trailer ----
+ *
+ * The frame's trailer, bytes <-> struct. Promises: the array of
+ * attributes is no larger than the bytes justify. Does not look into the
+ * attributes: each is a Blosc2 chunk and the codec room's matter. */
+
+enum {
+    TRAILER_VERSION = 1,
+    FINGERPRINT_SIZE = 16,
+    MIN_ATTRIBUTE_SIZE = 1 + 5 + 5 /* empty name, offset, empty value */
+};
+
+/* The tail, one line per field in file order; the last field ends the frame. */
+static void read_tail(cv_reader *reader, cv_trailer *out)
+{
+    out->size = cv_read_u32(reader, "trailer size");
+    cv_expect(reader, "\xd8", 1, "fingerprint");
+    out->fingerprint_type = cv_read_byte(reader, "fingerprint type");
+    const uint8_t *bytes = cv_read_bytes(reader, FINGERPRINT_SIZE, "fingerprint");
+    if (bytes) memcpy(out->fingerprint, bytes, FINGERPRINT_SIZE);
+}
+
+static void write_tail(cv_writer *writer, const cv_trailer *trailer)
+{
+    cv_write_u32(writer, trailer->size);
+    cv_write_byte(writer, 0xd8);
+    cv_write_byte(writer, trailer->fingerprint_type);
+    cv_write_bytes(writer, trailer->fingerprint, FINGERPRINT_SIZE);
+}
+
+cv_status cv_trailer_peek(const uint8_t tail[CV_TRAILER_TAIL], int64_t pos,
+                          uint32_t *trailer_size, cv_error *err)
+{
+    cv_reader reader = cv_reader_open(tail, CV_TRAILER_TAIL, pos, "frame trailer");
+    cv_trailer trailer = {0};
+    read_tail(&reader, &trailer);
+    if (trailer.size < CV_TRAILER_MIN || trailer.size > pos + CV_TRAILER_TAIL)
+        cv_reader_fail(&reader, CATERVA_ECORRUPT, 1,
+                       "claims %u bytes in a frame of %lld, at least %d", trailer.size,
+                       (long long)pos + CV_TRAILER_TAIL, CV_TRAILER_MIN);
+    CV_TRY(cv_reader_finish(&reader, err));
+    *trailer_size = trailer.size;
+    return CV_OK;
+}
+
+static cv_status allocate_attributes(const cv_reader *reader, cv_trailer *out, cv_error *err)
+{
+    int n = cv_metalayers_count(reader);
+    size_t justified = (reader->size - reader->at) / MIN_ATTRIBUTE_SIZE;
+    if (n > CV_MAX_ATTRIBUTES || (size_t)n > justified)
+        return cv_fail(err, CATERVA_ECORRUPT, reader->pos + (int64_t)reader->at,
+                       "frame trailer: claims %d attributes in %zu bytes", n,
+                       reader->size - reader->at);
+    if (n == 0) return CV_OK;
+    out->attributes = cv_calloc((size_t)n, sizeof *out->attributes);
+    if (!out->attributes)
+        return cv_fail_memory(err, (size_t)n * sizeof *out->attributes, "attributes");
+    return CV_OK;
+}
+
+cv_status cv_trailer_parse(const uint8_t *bytes, size_t size, int64_t pos, cv_trailer *out,
+                           cv_error *err)
+{
+    cv_reader reader = cv_reader_open(bytes, size, pos, "frame trailer");
+    cv_trailer trailer = {0};
+    cv_expect(&reader, "\x94", 1, "opening marker");
+    uint8_t version = cv_read_byte(&reader, "version");
+    if (version != TRAILER_VERSION)
+        cv_reader_fail(&reader, CATERVA_EUNSUPPORTED, 1, "version %d is not %d", version,
+                       TRAILER_VERSION);
+    CV_TRY(cv_reader_check(&reader, err));
+    CV_TRY(allocate_attributes(&reader, &trailer, err));
+
+    cv_metalayers_read(&reader, trailer.attributes, CV_MAX_ATTRIBUTES, &trailer.n_attributes);
+    read_tail(&reader, &trailer);
+    if (trailer.size != size)
+        cv_reader_fail(&reader, CATERVA_ECORRUPT, reader.at, "claims %u bytes, it has %zu",
+                       trailer.size, size);
+    cv_status status = cv_reader_finish(&reader, err);
+    if (status != CV_OK) {
+        cv_trailer_free(&trailer);
+        return status;
+    }
+    *out = trailer;
+    return CV_OK;
+}
+
+void cv_trailer_free(cv_trailer *trailer)
+{
+    if (!trailer) return;
+    cv_free(trailer->attributes);
+    *trailer = (cv_trailer){0};
+}
+
+static cv_status write_trailer(const cv_metalayer *attributes, int n, size_t origin,
+                             cv_buffer *out, cv_error *err)
+{
+    cv_writer writer = cv_writer_open(out, err);
+    cv_write_byte(&writer, 0x94);
+    cv_write_byte(&writer, TRAILER_VERSION);
+    CV_TRY(writer.status);
+    CV_TRY(cv_metalayers_write(out, origin, true, attributes, n, err));
+
+    /* Attributes end below 2 GiB, or there was an error. */
+    cv_trailer trailer = {.size = (uint32_t)(out->size - origin + CV_TRAILER_TAIL)};
+    write_tail(&writer, &trailer);
+    return writer.status;
+}
+
+cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out,
+                           cv_error *err)
+{
+    size_t origin = out->size;
+    cv_status status = write_trailer(attributes, n, origin, out, err);
+    if (status != CV_OK) out->size = origin;
+    return status;
+}
+
+/* ---- Header copy ----
+ *
+ * The copy of a header, bytes <-> struct, and the search for it.
+ * Knows nothing of where a file has room for one. */
+
+static const uint8_t magic[8] = "cv-head\x01";
+
+enum {
+    COMMIT_AT = sizeof magic,
+    SIZE_AT = COMMIT_AT + 8,
+    HEADER_AT = SIZE_AT + 4,
+    CHECKSUM_SIZE = 4
+};
+
+uint64_t cv_header_copy_size(uint32_t header_size)
+{
+    if (header_size > CV_HEADER_COPY_MAX) return 0;
+    return (uint64_t)HEADER_AT + header_size + CHECKSUM_SIZE;
+}
+
+void cv_header_copy_write(uint64_t commit, const uint8_t *header, uint32_t header_size,
+                          uint8_t *out)
+{
+    size_t covered = (size_t)HEADER_AT + header_size;
+    memcpy(out, magic, sizeof magic);
+    cv_store_le64(out + COMMIT_AT, commit);
+    cv_store_le32(out + SIZE_AT, header_size);
+    memcpy(out + HEADER_AT, header, header_size);
+    cv_store_le32(out + covered, cv_crc32c(0, out, covered));
+}
+
+static cv_status check_place(const cv_header_copy *copy, cv_error *err)
+{
+    cv_frame_header header;
+    if (cv_frame_header_parse(copy->header, copy->header_size, &header, NULL) != CV_OK)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
+                       "header copy: what it holds is no frame header");
+    uint64_t place = header.frame_size; /* of a directory's: right behind it */
+    if (!header.sparse) place = (uint64_t)header.cbytes + header.header_size - copy->size;
+    if (header.header_size == copy->header_size && place == copy->pos) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
+                   "header copy: it is of a frame that has it at byte %lld",
+                   (long long)place);
+}
+
+cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                               cv_header_copy *out, cv_error *err)
+{
+    if (size < HEADER_AT || memcmp(bytes, magic, sizeof magic) != 0)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "no header copy");
+    cv_header_copy copy = {
+        .commit = cv_load_le64(bytes + COMMIT_AT),
+        .header = bytes + HEADER_AT,
+        .header_size = cv_load_le32(bytes + SIZE_AT),
+        .pos = pos,
+    };
+    copy.size = cv_header_copy_size(copy.header_size);
+    if (copy.size == 0 || copy.size > size)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                       "header copy: claims a header of %u bytes, %zu are left",
+                       copy.header_size, size - HEADER_AT);
+    CV_TRY(check_place(&copy, err));
+    size_t covered = (size_t)HEADER_AT + copy.header_size;
+    if (cv_load_le32(bytes + covered) != cv_crc32c(0, bytes, covered))
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                       "header copy: its checksum does not fit");
+    *out = copy;
+    return CV_OK;
+}
+
+bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size_t *at,
+                           cv_header_copy *out)
+{
+    while (*at > 0) {
+        --*at;
+        if (bytes[*at] == magic[0] &&
+            cv_header_copy_parse(bytes + *at, size - *at, pos + *at, out, NULL) == CV_OK)
+            return true;
+    }
+    return false;
 }

@@ -50,19 +50,19 @@ void cv_expect(cv_reader *reader, const char *bytes, size_t size, const char *fi
 uint8_t cv_read_byte(cv_reader *reader, const char *field);
 
 /* Numbers behind their marker, big-endian. */
-int16_t cv_read_i16(cv_reader *reader, const char *field);  /* d1 */
-int32_t cv_read_i32(cv_reader *reader, const char *field);  /* d2 */
-int64_t cv_read_i64(cv_reader *reader, const char *field);  /* d3 */
+int16_t cv_read_i16(cv_reader *reader, const char *field); /* d1 */
+int32_t cv_read_i32(cv_reader *reader, const char *field); /* d2 */
+int64_t cv_read_i64(cv_reader *reader, const char *field); /* d3 */
 uint16_t cv_read_u16(cv_reader *reader, const char *field); /* cd */
 uint32_t cv_read_u32(cv_reader *reader, const char *field); /* ce */
 uint64_t cv_read_u64(cv_reader *reader, const char *field); /* cf */
-bool cv_read_bool(cv_reader *reader, const char *field);    /* c2, c3 */
+bool cv_read_bool(cv_reader *reader, const char *field); /* c2, c3 */
 
 /* Counts behind the marker of what follows. */
-uint8_t cv_read_fixstr(cv_reader *reader, const char *field);   /* a0 + bytes */
-uint32_t cv_read_str32(cv_reader *reader, const char *field);   /* db: bytes */
-uint32_t cv_read_bin32(cv_reader *reader, const char *field);   /* c6: bytes */
-uint16_t cv_read_map16(cv_reader *reader, const char *field);   /* de: entries */
+uint8_t cv_read_fixstr(cv_reader *reader, const char *field); /* a0 + bytes */
+uint32_t cv_read_str32(cv_reader *reader, const char *field); /* db: bytes */
+uint32_t cv_read_bin32(cv_reader *reader, const char *field); /* c6: bytes */
+uint16_t cv_read_map16(cv_reader *reader, const char *field); /* de: entries */
 uint16_t cv_read_array16(cv_reader *reader, const char *field); /* dc: entries */
 
 typedef struct cv_writer {
@@ -85,7 +85,49 @@ void cv_write_bool(cv_writer *writer, bool value);
 void cv_write_fixstr(cv_writer *writer, const char *text, uint8_t size); /* size <= 31 */
 void cv_write_str32(cv_writer *writer, const char *text, uint32_t size);
 void cv_write_bin32(cv_writer *writer, const uint8_t *bytes, uint32_t size);
-void cv_write_map16(cv_writer *writer, uint16_t n);   /* n keys and values follow */
+void cv_write_map16(cv_writer *writer, uint16_t n); /* n keys and values follow */
 void cv_write_array16(cv_writer *writer, uint16_t n); /* n entries follow */
+
+/* ---- msgpack_any ----
+ * Msgpack as others pack it: any form of any value, read one after the other. For maps
+ * that are not of a fixed layout; what is fixed is read by msgpack.h. */
+
+typedef enum cv_any_kind {
+    CV_ANY_NIL = 0, /* also after a failure */
+    CV_ANY_BOOL,
+    CV_ANY_INT, /* that int64_t holds */
+    CV_ANY_REAL,
+    CV_ANY_TEXT,
+    CV_ANY_BYTES,
+    CV_ANY_ARRAY,
+    CV_ANY_MAP,
+    CV_ANY_OTHER /* extensions, and integers above int64_t */
+} cv_any_kind;
+
+typedef struct cv_any {
+    cv_any_kind kind;
+    int64_t number;       /* CV_ANY_INT, CV_ANY_BOOL */
+    const uint8_t *bytes; /* CV_ANY_TEXT, CV_ANY_BYTES: borrowed, no NUL behind them */
+    uint32_t size;        /* of these, or entries of CV_ANY_ARRAY and CV_ANY_MAP */
+} cv_any;
+
+/* The next value. Of an array or map its entries follow: n values, or n keys and values in
+ * turn; their count is never more than the bytes that are left. */
+cv_any cv_read_any(cv_reader *reader, const char *field);
+
+/* Passes over the next value with all that is in it. */
+void cv_skip_any(cv_reader *reader, const char *field);
+
+/* Whether it is this text. */
+bool cv_any_is(const cv_any *any, const char *text);
+
+/* ---- varint ----
+ * Numbers of as many bytes as they take: seven bits in each, the low ones first, and the
+ * eighth says that more follow. Read by the sticky reader of msgpack.h. */
+
+void cv_write_varint(cv_writer *writer, uint64_t value);
+
+/* CATERVA_ECORRUPT, by the reader, for more than `most`. */
+uint64_t cv_read_varint(cv_reader *reader, uint64_t most, const char *field);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/arith.h"
 #include "base/crc.h"
 #include "base/heap.h"
-#include "format/varint.h"
+#include "format/msgpack.h"
 
 static const char magic[8] = {'c', 'v', 't', 'o', 'k', 0, 1, '\n'};
 

@@ -4,7 +4,7 @@
 
 #include "base/heap.h"
 #include "base/watch.h"
-#include "format/metalayers.h"
+#include "format/frame_header.h"
 
 /* The value of an attribute, decompressed into `out`; `watch`, or NULL, hears of its bytes. */
 cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "base/status.h"
-#include "format/own_attribute.h"
+#include "format/array_meta.h"
 #include "frame/attribute.h"
 #include "value/json_read.h"
 #include "value/token.h"

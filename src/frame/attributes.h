@@ -11,7 +11,7 @@
 
 #include "base/heap.h"
 #include "base/watch.h"
-#include "format/trailer.h"
+#include "format/frame_header.h"
 
 #define CV_ATTRIBUTES_MAP "attrs"
 

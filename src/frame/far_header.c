@@ -2,7 +2,7 @@
  * needs: another one for the beginning would take as long again. */
 #include "frame/far_header.h"
 
-#include "format/header_copy.h"
+#include "format/frame_header.h"
 #include "format/seal.h"
 
 enum { MOST_TAIL = 64 * 1024 };

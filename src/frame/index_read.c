@@ -8,7 +8,7 @@
 #include "base/crc.h"
 #include "codec/decode.h"
 #include "format/chunk_header.h"
-#include "format/layout_area.h"
+#include "format/seal.h"
 #include "frame/layout_area.h"
 #include "frame/sealed.h"
 #include "store/doubt.h"

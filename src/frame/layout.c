@@ -5,7 +5,7 @@
 #include "base/arith.h"
 #include "base/crc.h"
 #include "base/heap.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * reads them, and what writes them, is not known here. */
 #include "frame/layout_area.h"
 
-#include "format/header_copy.h"
-#include "format/layout_area.h"
+#include "format/frame_header.h"
+#include "format/seal.h"
 #include "frame/sealed.h"
 
 uint64_t cv_layout_area_end(const cv_snapshot *s)

@@ -4,8 +4,8 @@
 #include "frame/layout_records.h"
 
 #include "base/heap.h"
-#include "format/block_table.h"
-#include "format/layout_area.h"
+#include "format/chunk_header.h"
+#include "format/seal.h"
 #include "frame/index_read.h"
 
 static int64_t count_names(const cv_index *index, int64_t page, int64_t n)

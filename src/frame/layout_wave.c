@@ -9,7 +9,7 @@
 #include "frame/layout_wave.h"
 
 #include "base/arith.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 #include "frame/layout_cache.h"
 
 #include <stdio.h>

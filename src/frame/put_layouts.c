@@ -3,7 +3,7 @@
  * used of a new frame. */
 #include "frame/put_layouts.h"
 
-#include "format/layout_area.h"
+#include "format/seal.h"
 #include "frame/layout_cache.h"
 #include "frame/put.h"
 #include "frame/sealed.h"

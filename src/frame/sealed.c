@@ -6,8 +6,8 @@
 #include "base/arith.h"
 #include "base/crc.h"
 #include "base/heap.h"
-#include "format/block_table.h"
-#include "format/layout_area.h"
+#include "format/chunk_header.h"
+#include "format/seal.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/grid.h"
 #include "base/heap.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 
 /* Appends the table of the stored chunk `chunk`, `size` bytes, of an array of
  * `grid` to `out`, which may be the buffer that the chunk is in; *name is the

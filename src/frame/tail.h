@@ -9,7 +9,7 @@
 #ifndef CV_FRAME_TAIL_H
 #define CV_FRAME_TAIL_H
 
-#include "format/header_copy.h"
+#include "format/frame_header.h"
 #include "frame/sealed.h"
 #include "frame/txn_state.h"
 

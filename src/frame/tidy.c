@@ -10,7 +10,7 @@
 #include "frame/tidy.h"
 
 #include "base/arith.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 #include "frame/commit.h"
 #include "frame/files.h"
 #include "frame/holes.h"

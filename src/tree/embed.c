@@ -5,7 +5,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "format/msgpack_any.h"
+#include "format/msgpack.h"
 #include "frame/attribute.h"
 #include "frame/snapshot_load.h"
 #include "tree/names.h"

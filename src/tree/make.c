@@ -4,8 +4,8 @@
 
 #include "base/heap.h"
 #include "codec/encode.h"
+#include "format/frame_header.h"
 #include "format/seal.h"
-#include "format/trailer.h"
 #include "store/descriptors.h"
 #include "store/refusals.h"
 #include "tree/files_below.h"

@@ -5,7 +5,7 @@
 #include "base/os_dir.h"
 #include "base/os_file.h"
 #include "base/watch.h"
-#include "format/state_id.h"
+#include "format/seal.h"
 #include "store/http_session.h"
 #include "store/refusals.h"
 #include "tree/embed.h"

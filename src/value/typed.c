@@ -2,7 +2,7 @@
 #include "value/typed.h"
 
 #include "base/arith.h"
-#include "format/dtype_scalar.h"
+#include "format/dtype.h"
 
 #include <stdio.h>
 #include <string.h>

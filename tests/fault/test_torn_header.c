@@ -6,7 +6,7 @@
  * usage: test_torn_header [SEED] */
 #include "crash.h"
 
-#include "format/header_copy.h"
+#include "format/frame_header.h"
 #include "newest_copy.h"
 
 #include <setjmp.h>

@@ -8,7 +8,6 @@
 #include "codec/encode.h"
 #include "format/array_meta.h"
 #include "format/frame_header.h"
-#include "format/trailer.h"
 
 #include "caterva.h"
 

@@ -7,7 +7,7 @@
  * usage: test_hostile_seals [CASE, one of those it prints] */
 #include "base/arith.h"
 #include "base/crc.h"
-#include "format/header_copy.h"
+#include "format/frame_header.h"
 #include "format/seal.h"
 
 #include "caterva.h"

@@ -2,7 +2,7 @@
 #ifndef TEST_NEWEST_COPY_H
 #define TEST_NEWEST_COPY_H
 
-#include "format/header_copy.h"
+#include "format/frame_header.h"
 
 /* False when there is none in `bytes`, which begin at frame position `pos`. */
 static inline bool newest_copy(const uint8_t *bytes, size_t size, uint64_t pos,

@@ -5,7 +5,7 @@
  * usage: test_codec [SEED] */
 #include "codec/decode.h"
 #include "codec/encode.h"
-#include "codec/pipeline.h"
+#include "codec/spec.h"
 #include "codec_setting.h"
 
 #include <setjmp.h>

@@ -3,7 +3,6 @@
 #include "format/frame_header.h"
 
 #include "format/array_meta.h"
-#include "format/trailer.h"
 #include "mutate.h"
 #include "real_frames.h"
 

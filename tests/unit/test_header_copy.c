@@ -3,9 +3,8 @@
  *
  * usage: test_header_copy [SEED] */
 #include "base/crc.h"
-#include "format/header_copy.h"
-
 #include "format/frame_header.h"
+
 #include "newest_copy.h"
 #include "real_frames.h"
 #include "support/check.h"

@@ -1,6 +1,6 @@
 /* Layouts of all chunks in one place: what a copy for remote reading writes is what the chunks
  * have, no changed byte of a footer is taken, and who changes the array leaves them behind. */
-#include "format/layout_area.h"
+#include "format/seal.h"
 
 #include "base/heap.h"
 #include "frame/index_read.h"

@@ -1,5 +1,5 @@
 /* Every form of every value, and what is cut or counts too many. */
-#include "format/msgpack_any.h"
+#include "format/msgpack.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* The `_caterva` attribute: what is written comes back, keys of later versions are
  * passed over, and what is not understood is named. */
-#include "format/own_attribute.h"
+#include "format/array_meta.h"
 
 #include <string.h>
 

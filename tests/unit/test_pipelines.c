@@ -5,7 +5,7 @@
  * usage: test_pipelines [SEED] [--long] */
 #include "codec/decode.h"
 #include "codec/encode.h"
-#include "codec/pipeline.h"
+#include "codec/spec.h"
 #include "codec_setting.h"
 #include "filter_model.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/arith.h"
 #include "base/crc.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 
 #include <string.h>
 

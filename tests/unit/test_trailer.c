@@ -1,6 +1,6 @@
 /* The trailer and its attributes: real ones come back byte for byte, bad ones
  * are named, and no bytes whatever do harm. */
-#include "format/trailer.h"
+#include "format/frame_header.h"
 
 #include "mutate.h"
 #include "real_frames.h"

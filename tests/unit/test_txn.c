@@ -3,7 +3,7 @@
  * numbers that nothing remembered can be confused with. */
 #include "codec/encode.h"
 #include "engine/write/flush.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 #include "frame/commit.h"
 #include "frame/frame.h"
 #include "frame/index_read.h"

@@ -3,7 +3,7 @@
 #include "base/arith.h"
 #include "codec/encode.h"
 #include "engine/write/flush.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 #include "frame/frame.h"
 #include "frame/layout.h"
 

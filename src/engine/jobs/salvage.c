@@ -7,7 +7,7 @@
 #include "engine/items/copy.h"
 #include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
-#include "format/own_attribute.h"
+#include "format/array_meta.h"
 #include "frame/attribute.h"
 #include "frame/commit.h"
 #include "frame/index_read.h"

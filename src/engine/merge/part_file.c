@@ -4,7 +4,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/plan/marks_bytes.h"
-#include "format/own_attribute.h"
+#include "format/array_meta.h"
 #include "frame/attribute.h"
 #include "store/job_folder.h"
 #include "store/open.h"

@@ -2,7 +2,7 @@
 #include "engine/plan/marks_bytes.h"
 
 #include "base/arith.h"
-#include "format/varint.h"
+#include "format/msgpack.h"
 
 static const char magic[5] = {'c', 'v', 'm', 'k', 1};
 

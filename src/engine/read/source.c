@@ -2,7 +2,7 @@
 #include "engine/read/source.h"
 
 #include "base/arith.h"
-#include "format/header_copy.h"
+#include "format/frame_header.h"
 #include "frame/layout_area.h"
 
 cv_source cv_source_of_pending(cv_pending *pending)

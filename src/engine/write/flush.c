@@ -6,7 +6,7 @@
 #include "engine/items/copy.h"
 #include "engine/read/places.h"
 #include "engine/write/splice.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 #include "frame/put.h"
 
 #include <stdlib.h>

@@ -3,8 +3,7 @@
 #include "frame/repair/copies.h"
 
 #include "base/arith.h"
-#include "format/header_copy.h"
-#include "format/trailer.h"
+#include "format/frame_header.h"
 
 #include <string.h>
 

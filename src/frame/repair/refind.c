@@ -4,7 +4,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "format/block_table.h"
+#include "format/chunk_header.h"
 #include "frame/chunk_ref.h"
 #include "frame/sealed.h"
 
